@@ -155,3 +155,11 @@ class ErrorCode(enum.IntEnum):
     STREAMS_INVALID_TOPOLOGY_EPOCH = 131, False, "the topology is at another epoch"
     STREAMS_TOPOLOGY_FENCED = 132, False, "the group has a newer topology"
     SHARE_SESSION_LIMIT_REACHED = 133, True, "the broker has its maximum number of share sessions"
+
+
+_BY_NUMBER: dict[int, ErrorCode] = {int(error): error for error in ErrorCode}
+
+
+def error_of(code: int) -> ErrorCode:
+    """The error code with this number; UNKNOWN_SERVER_ERROR for a number that is not in the table."""
+    return _BY_NUMBER.get(code, ErrorCode.UNKNOWN_SERVER_ERROR)

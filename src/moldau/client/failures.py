@@ -4,6 +4,7 @@ import logging
 import math
 from collections.abc import Callable
 
+from moldau.error_codes import error_of as error_of
 from moldau.errors import ClientClosed as ClientClosed
 from moldau.errors import ErrorCode, KafkaError, MoldauError, UnknownTopicOrPartition
 from moldau.runtime import Random
@@ -25,13 +26,6 @@ STALE_METADATA = frozenset(
     }
 )
 """After one of these errors the client refreshes its metadata before it tries again."""
-
-_ERRORS: dict[int, ErrorCode] = {int(error): error for error in ErrorCode}
-
-
-def error_of(code: int) -> ErrorCode:
-    """The error code with this number; UNKNOWN_SERVER_ERROR for a number that this client does not know."""
-    return _ERRORS.get(code, ErrorCode.UNKNOWN_SERVER_ERROR)
 
 
 def check(code: int, about: str, message: str | None = None) -> None:

@@ -292,3 +292,10 @@ def controller_id(node: Node | None) -> int:
         return NO_LEADER
     with expecting("a controller", layout.CONTROLLER):
         return index(document(node, layout.CONTROLLER)["brokerid"])
+
+
+def read_controller_broker() -> Reading[BrokerImage | None]:
+    """The registration of the controller; None if no broker is the controller, or it is not registered. Raises
+    `StorageError`."""
+    controller = controller_id((yield from node_at(layout.CONTROLLER)))
+    return None if controller < 0 else (yield from read_brokers()).get(controller)

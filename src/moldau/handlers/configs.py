@@ -22,6 +22,7 @@ from moldau.cluster.metadata_cache import MetadataCache
 from moldau.errors import ErrorCode, KafkaError, StorageError
 from moldau.handlers import broker_loggers
 from moldau.handlers.repetitions import TOO_OFTEN, Repetitions
+from moldau.handlers.responding import not_made
 from moldau.protocol.messages import alter_configs, incremental_alter_configs
 from moldau.protocol.messages.describe_configs import (
     DescribeConfigsRequest,
@@ -138,7 +139,7 @@ class Configs:
                         one.resource_type, one.resource_name, change_of(one), validate_only=request.validate_only
                     )
                 except (StorageError, KafkaError) as error:
-                    refusal = Refusal(ErrorCode.KAFKA_STORAGE_ERROR, str(error))
+                    refusal = not_made(error)
             code, message = refusal or (ErrorCode.NONE, None)
             yield {
                 "error_code": code,

@@ -71,15 +71,19 @@ class Handlers(dict[int, Handler]):
     """Handlers by API key, each made when it is first asked for; it is called with the request's message and its
     `Call`."""
 
-    def __init__(self, parts: BrokerParts):
+    def __init__(self, parts: BrokerParts, controllers: Callable[[apis.Api], Handler | None] | None = None):
+        """`controllers` returns the handler of an API that only the controller can answer, None for all others; a
+        broker alone answers everything itself."""
         super().__init__()
         self._parts = parts
+        self._controllers = controllers
         for api in (apis.PRODUCE, apis.FETCH):
             self.__missing__(api.key)
 
     def __missing__(self, key: int) -> Handler:
         api = apis.APIS[key]
-        handler = self[key] = traced(api, TABLE[api].make(self._parts))
+        handler = None if self._controllers is None else self._controllers(api)
+        handler = self[key] = handler or traced(api, TABLE[api].make(self._parts))
         return handler
 
 

@@ -14,6 +14,7 @@ from moldau.cluster.image import TopicImage
 from moldau.cluster.metadata_cache import MetadataCache
 from moldau.cluster.topic_changes import TopicChanges
 from moldau.errors import ErrorCode, KafkaError, StorageError
+from moldau.handlers.responding import not_made
 from moldau.protocol.messages.create_partitions import (
     CreatePartitionsRequest,
     CreatePartitionsResponse,
@@ -52,7 +53,7 @@ class Topics:
         try:
             made = await self._changes.create(wanted, validate_only=request.validate_only or late)
         except (StorageError, KafkaError) as error:
-            broken = Refusal(ErrorCode.KAFKA_STORAGE_ERROR, str(error))
+            broken = not_made(error)
             made = [(name, broken) for name in dict.fromkeys(wish.name for wish in wanted)]
         return self._all_created([(name, _too_late(result)) for name, result in made] if late else made)
 
@@ -104,7 +105,7 @@ class Topics:
                 return _deleted(results)
             return _deleted([(name, topic_id, _too_late(result)) for name, topic_id, result in results])
         except (StorageError, KafkaError) as error:
-            broken = Refusal(ErrorCode.KAFKA_STORAGE_ERROR, str(error))
+            broken = not_made(error)
             return _deleted([(name, topic_id, broken) for name, topic_id in wanted])
 
     async def create_partitions(self, request: CreatePartitionsRequest, call: Call) -> Steps[CreatePartitionsResponse]:
@@ -121,7 +122,7 @@ class Topics:
         try:
             grown = await self._changes.create_partitions(wanted, validate_only=request.validate_only or late)
         except (StorageError, KafkaError) as error:
-            broken = Refusal(ErrorCode.KAFKA_STORAGE_ERROR, str(error))
+            broken = not_made(error)
             grown = [(name, broken) for name in dict.fromkeys(wish.name for wish in wanted)]
         return _grown([(name, _too_late(result)) for name, result in grown] if late else grown)
 

@@ -44,6 +44,10 @@ class Versions:
             version = self._chosen[api.key] = self._choose(api)
         return version
 
+    def add(self, offered: Mapping[int, tuple[int, int]]) -> None:
+        """The broker supports these too."""
+        self._offered = {**self._offered, **offered}
+
     def _choose(self, api: Api) -> int:
         low, high = self._offered.get(api.key, (0, -1))
         version = min(high, api.high, self._highest.get(api.key, api.high))

@@ -2,7 +2,8 @@
 
 `protocol/apis.py` says which APIs are supported, and in which versions; the handlers are those the broker is assembled
 with. Any other key or version closes the connection, as in Kafka; ApiVersions alone answers a version that it does not
-support, in version 0 and with the range that it does (KIP-511).
+support, in version 0 and with the range that it does (KIP-511). APIs between brokers are answered on connections that
+were introduced as those of a broker of the same cluster.
 
 A handler answers with the response's message, with steps that end in it (`turns`), or with an awaitable of either. A
 small request is answered without awaiting. A wide request is read and its reply packed in the executor, and its handler
@@ -18,7 +19,7 @@ from typing import Any
 from moldau.errors import ProtocolViolation
 from moldau.net.server import Handle, Peer
 from moldau.protocol import codec
-from moldau.protocol.apis import API_VERSIONS
+from moldau.protocol.apis import API_VERSIONS, BETWEEN_BROKERS, INTRODUCE
 from moldau.protocol.hot_topics import Wide
 from moldau.protocol.primitives import skip_tagged_fields
 from moldau.protocol.schema import release
@@ -37,22 +38,44 @@ class Dispatch:
     """All connections of a broker go through one `Dispatch`: it knows the routes, the gate, and the queue of wide
     requests."""
 
-    def __init__(self, handlers: Mapping[int, Handler], gate: Gate, turns: Turns):
+    def __init__(
+        self,
+        handlers: Mapping[int, Handler],
+        gate: Gate,
+        turns: Turns,
+        between_brokers: Mapping[int, Handler] | None = None,
+    ):
         self.gate = gate
         self.routes: dict[int, Route] = {}
         """Those that were asked for, by key and version in one number."""
         self._handlers = handlers
+        self._between_brokers = between_brokers
+        self._routes_between_brokers: dict[int, Route] = {}
         self._turns = turns
 
     def connected(self, peer: Peer, listener: str) -> Handle:
         """A new connection: returns the function that answers its frames."""
-        return Requests(self, Session(listener, peer)).answer
+        return self.requests_of(Session(listener, peer))
 
-    def route(self, kind: int) -> Route | None:
-        """The route for a key and version; None if the version is not supported."""
+    def requests_of(self, session: Session) -> Handle:
+        """The function that answers the frames of that session."""
+        return Requests(self, session).answer
+
+    def route(self, kind: int, session: Session) -> Route | None:
+        """The route for a key and version; None if the version is not supported on that connection."""
+        if kind >> 16 in BETWEEN_BROKERS:
+            return self._route_between_brokers(kind, session)
         route = self.routes.get(kind)
         if route is None and (route := new_route(kind, self._handlers)) is not None:
             self.routes[kind] = route
+        return route
+
+    def _route_between_brokers(self, kind: int, session: Session) -> Route | None:
+        if self._between_brokers is None or (session.introduction is None and kind >> 16 != INTRODUCE.key):
+            return None
+        route = self._routes_between_brokers.get(kind)
+        if route is None and (route := new_route(kind, self._between_brokers, BETWEEN_BROKERS)) is not None:
+            self._routes_between_brokers[kind] = route
         return route
 
     async def wide(self, route: Route, call: Call, frame: Any, at: int) -> Reply | Muting:
@@ -140,7 +163,7 @@ class Requests:
             header = codec.read_header(frame)
             self._expect(header.client_id)
             kind, correlation_id = header.key << 16 | header.version, header.correlation_id
-        route = self._routes.get(kind) or self._dispatch.route(kind)
+        route = self._routes.get(kind) or self._dispatch.route(kind, self._session)
         if route is None:
             return self._unsupported(frame)
         key, version, flexible, read, handler, at_once, pack, _, _, _, _ = route
@@ -168,7 +191,7 @@ class Requests:
         header, api = codec.read_header(frame), API_VERSIONS
         if header.key != api.key:
             raise ProtocolViolation(codec.request_name(frame))
-        route = self._dispatch.route(api.key << 16)
+        route = self._dispatch.route(api.key << 16, self._session)
         assert route is not None, "ApiVersions is supported from version 0 on"
         call = Call(self._session, api.key, header.version, header.correlation_id, header.client_id)
         request = api.request()

@@ -8,7 +8,7 @@ rule may refuse a request, throttle its client, or both. The reply to a throttle
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, TypeAlias
 
-from moldau.protocol.apis import APIS
+from moldau.protocol.apis import APIS, BETWEEN_BROKERS
 from moldau.requests.refusals import refused
 from moldau.requests.session import Call
 
@@ -39,7 +39,7 @@ class Gate:
     """`requests` counts the requests of each API since the start, by API key."""
 
     def __init__(self, rules: Sequence[Rule] = ()) -> None:
-        self.requests = dict.fromkeys(APIS, 0)
+        self.requests = dict.fromkeys(APIS | BETWEEN_BROKERS, 0)
         self._rules = rules
 
     def __call__(self, request: Any, call: Call, handler: Handler) -> Any:

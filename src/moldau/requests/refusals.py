@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from moldau.errors import ProtocolViolation
-from moldau.protocol.apis import ALTER_REPLICA_LOG_DIRS, APIS, FETCH, PRODUCE, Api
+from moldau.protocol.apis import ALTER_REPLICA_LOG_DIRS, APIS, BETWEEN_BROKERS, FETCH, PRODUCE, Api
 from moldau.protocol.hot_fetch import Fetch, FetchReply, FetchResult
 from moldau.protocol.hot_produce import Produce
 from moldau.protocol.schema import Spec, specs
@@ -34,7 +34,7 @@ def refused(request: Any, call: Call, error: int) -> Any:
 
     Raises `ProtocolViolation`, which closes the connection, for a Produce with acks=0: it has no reply.
     """
-    api = APIS[call.key]
+    api = APIS.get(call.key) or BETWEEN_BROKERS[call.key]
     if api is FETCH:
         return _refused_fetch(request, error)
     if api is PRODUCE:

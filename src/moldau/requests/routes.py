@@ -45,15 +45,27 @@ class Route(NamedTuple):
     """Whether a request is freed, or a response packed, in the executor: true if it has many elements."""
 
 
-def new_route(kind: int, handlers: Mapping[int, Handler]) -> Route | None:
+class PackedReply:
+    """The answer to a request that another broker has answered: the whole reply, with its size in front."""
+
+    __slots__ = ("frame",)
+
+    def __init__(self, frame: bytes):
+        self.frame = frame
+
+
+def new_route(kind: int, handlers: Mapping[int, Handler], apis: Mapping[int, Api] = APIS) -> Route | None:
     """The route for a key and version in one number, as in the first four bytes of a request; None if the version is
     not supported. `handlers`: by key."""
     key, version = kind >> 16, kind & 0xFFFF
-    api = APIS.get(key)
+    api = apis.get(key)
     if api is None or not max(api.low, api.lowest) <= version <= api.high:
         return None
-    handler: Handler = handlers[key].__call__  # type: ignore[operator]  # a bound method costs less to call than its instance
+    made = handlers[key]
+    handler: Handler = made.__call__  # type: ignore[operator]  # a bound method costs less to call than its instance
     route = _by_hand(api, handler) if api in (PRODUCE, FETCH) else _by_table(api, handler)
+    if getattr(made, "forwards", False):
+        route = route._replace(pack=_packed_or(route.pack))
     return route._replace(version=version, flexible=api.is_flexible(version))
 
 
@@ -81,6 +93,17 @@ def _by_table(api: Api, handler: Handler) -> Route:
         is_wide=is_wide,
         pack=pack,
     )
+
+
+def _packed_or(pack: Callable[..., Reply]) -> Callable[..., Reply]:
+    """Packs the responses of a handler that `forwards` some of its requests."""
+
+    def packed(version: int, correlation_id: int, request: Any, response: Any, throttle_ms: int = 0) -> Reply:
+        if isinstance(response, PackedReply):
+            return [response.frame]
+        return pack(version, correlation_id, request, response, throttle_ms)
+
+    return packed
 
 
 def _by_hand(api: Api, handler: Handler) -> Route:

@@ -11,12 +11,21 @@ UNKNOWN = "unknown"
 """Name and version of the client software until the client has sent them, as Kafka names them (KIP-511)."""
 
 
+class Introduction(NamedTuple):
+    """The broker that has dialled a connection, in one of its lives."""
+
+    broker_id: int
+    broker_epoch: int
+
+
 @dataclass(slots=True, eq=False)
 class Session:
     """The state of one connection, for its lifetime.
 
     `listener` is the name of the listener that accepted it. `client_id` is the one of its latest request. A client
-    sends the name and version of its software with ApiVersions, from version 3 on.
+    sends the name and version of its software with ApiVersions, from version 3 on. A broker of the same cluster has an
+    `introduction`; the requests that it forwards have sessions of their own, with the principal and address of the
+    client.
     """
 
     listener: str
@@ -25,6 +34,8 @@ class Session:
     client_id: str | None = None
     software_name: str = UNKNOWN
     software_version: str = UNKNOWN
+    introduction: Introduction | None = None
+    is_forwarded: bool = False
 
 
 class Call(NamedTuple):

@@ -1,0 +1,66 @@
+"""Where the cluster's controller is: the store says it, and a watch says when to look again."""
+
+import asyncio
+import contextlib
+import logging
+
+from moldau.cluster import layout
+from moldau.cluster.image import BrokerImage
+from moldau.cluster.reading import read_controller_broker
+from moldau.cluster.store import MetadataStore, SessionOver
+from moldau.errors import StorageError
+from moldau.notices import Notices
+
+LOOK_S = 0.2
+"""While there is no controller, the store is read again after so long: a broker's own changes fire no watch of it."""
+
+notices = Notices(logging.getLogger(__name__))
+
+
+class ControllerLocator:
+    """`controller` is the registration of the latest known controller, None if there is none now. While the store
+    cannot be reached, it stays as it was."""
+
+    def __init__(self) -> None:
+        self.controller: BrokerImage | None = None
+        self._moved = asyncio.Event()
+
+    async def serve(self, store: MetadataStore) -> None:
+        """Follow the controller from broker to broker until this session is over."""
+        look = asyncio.Event()
+        with contextlib.suppress(SessionOver):
+            while not await self._watched(store, look):
+                await asyncio.sleep(LOOK_S)
+            while True:
+                look.clear()
+                try:
+                    self._show(await store.read(read_controller_broker()))
+                except SessionOver:
+                    raise
+                except StorageError as error:
+                    notices.error("", "the controller cannot be found: %s", error)
+                with contextlib.suppress(TimeoutError):
+                    async with asyncio.timeout(LOOK_S if self.controller is None else None):
+                        await look.wait()
+
+    async def moved_from(self, controller: BrokerImage | None) -> BrokerImage | None:
+        """Wait until the controller is another one than this, or None; returns it."""
+        while self.controller == controller:
+            await self._moved.wait()
+        return self.controller
+
+    async def _watched(self, store: MetadataStore, look: asyncio.Event) -> bool:
+        try:
+            await store.watch(layout.CONTROLLER, look.set)
+        except SessionOver:
+            raise
+        except StorageError as error:
+            notices.error("", "the controller cannot be found: %s", error)
+            return False
+        return True
+
+    def _show(self, controller: BrokerImage | None) -> None:
+        if controller != self.controller:
+            self.controller = controller
+            self._moved.set()
+            self._moved = asyncio.Event()

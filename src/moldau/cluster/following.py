@@ -1,0 +1,182 @@
+"""How a broker follows its cluster: it asks the controller for changes, one question after the other, and shows what it
+gets; the controller asks its own stream, without a socket.
+
+The next question says which position this broker acts by. If showing a change takes long (folders of many partitions),
+the questions go on meanwhile, so that the controller does not take this broker for gone. An answer of a controller that
+was replaced is dropped; after a change of controller everything comes anew, and what is equal stays the same object.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable
+from functools import partial
+from typing import NamedTuple
+
+from moldau.cluster.change_messages import from_message
+from moldau.cluster.change_stream import NOTHING, POLL_S, ChangeStream, Followed
+from moldau.cluster.controller_link import ControllerLink
+from moldau.cluster.image import Image
+from moldau.cluster.image_changes import applied, replaced
+from moldau.cluster.metadata_cache import MetadataCache
+from moldau.error_codes import error_of
+from moldau.errors import ErrorCode, KafkaError
+from moldau.notices import Notices
+from moldau.protocol.apis import FOLLOW_CLUSTER
+from moldau.protocol.messages.follow_cluster import FollowClusterRequest, FollowClusterResponse
+from moldau.runtime import Runtime
+
+SHOW_S = 0.5
+"""A change that takes longer to show is shown while the next question is on its way."""
+MEANWHILE_S = 0.1
+"""How long that question waits at the controller: the one after it may say that the change is shown."""
+ANSWER_S = 5.0
+"""An answer that is later than its question may wait means that the connection is dead."""
+RETRY_S = 0.1
+SHOW_AGAIN_S = 1.0
+AT_ONCE = 1000
+"""Changes of more entries are applied in the executor."""
+
+logger = logging.getLogger(__name__)
+notices = Notices(logger)
+
+
+class Taken(NamedTuple):
+    """An answer of the controller, applied."""
+
+    controller_epoch: int
+    position: int
+    image: Image
+    names: list[str]
+
+
+class Following:
+    """`metadata` is shown every change. `stream` returns this broker's own stream while it is the controller, else
+    None. Belongs to the loop it is used on."""
+
+    def __init__(
+        self,
+        metadata: MetadataCache,
+        link: ControllerLink,
+        stream: Callable[[], ChangeStream | None],
+        runtime: Runtime,
+    ):
+        self._metadata = metadata
+        self._link = link
+        self._stream = stream
+        self._runtime = runtime
+        self._image = metadata.image
+        """With every change that has come."""
+        self._epoch = metadata.image.controller_epoch
+        """The highest controller epoch that was seen."""
+        self._position = NOTHING
+        """Of the last change that has come from the controller of that epoch."""
+        self._applied = NOTHING
+        """Of the last one that is shown."""
+        self._names: dict[str, None] = {}
+        """The topics that may be different from what is shown."""
+        self._showing: asyncio.Task[None] | None = None
+        self._shown = asyncio.Event()
+        self._running: asyncio.Task[None] | None = None
+
+    def start(self) -> None:
+        self._running = asyncio.ensure_future(self._follow())
+
+    async def stop(self) -> None:
+        tasks = [task for task in (self._running, self._showing) if task is not None]
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        self._link.close()
+
+    async def until(self, holds: Callable[[Image], bool]) -> None:
+        """Wait until an image is shown for which this holds, and everything acts by it."""
+        while not holds(self._metadata.image) or self._showing is not None:
+            await self._shown.wait()
+
+    async def _follow(self) -> None:
+        while True:
+            try:
+                taken = await self._asked()
+            except KafkaError as error:
+                if error.code is not ErrorCode.NOT_CONTROLLER:
+                    notices.error("", "the controller cannot be followed: %s", error)
+                await asyncio.sleep(RETRY_S)
+                continue
+            except Exception:
+                logger.exception("the controller's changes could not be taken over; everything is asked for again")
+                self._position = NOTHING
+                await asyncio.sleep(SHOW_AGAIN_S)
+                continue
+            self._take(taken)
+            if self._showing is not None:
+                await asyncio.wait([self._showing], timeout=SHOW_S)
+
+    async def _asked(self) -> Taken:
+        stream, epoch = self._stream(), self._link.identity.epoch()
+        wait_s = POLL_S if self._showing is None else MEANWHILE_S
+        if stream is not None:
+            followed = await stream.follow(
+                self._metadata.broker_id, epoch, self._epoch, self._position, self._applied, wait_s
+            )
+            if sum(change.entries for change in followed.changes) <= AT_ONCE:
+                return _taken(self._image, followed)
+            return await self._runtime.run(partial(_taken, self._image, followed))
+        request = FollowClusterRequest(
+            broker_id=self._metadata.broker_id,
+            broker_epoch=epoch,
+            controller_epoch=self._epoch,
+            position=self._position,
+            applied=self._applied,
+            max_wait_ms=round(wait_s * 1000),
+        )
+        timeout_ms = round((wait_s + ANSWER_S) * 1000)
+        image = self._image
+        return await self._link.call(FOLLOW_CLUSTER, request, timeout_ms, lambda reply: _taken(image, _read(reply)))
+
+    def _take(self, taken: Taken) -> None:
+        if taken.controller_epoch < self._epoch:
+            logger.info("an answer of controller epoch %d is dropped: it is %d", taken.controller_epoch, self._epoch)
+            return
+        if taken.controller_epoch > self._epoch:
+            self._applied = NOTHING
+        if (taken.controller_epoch, taken.position) == (self._epoch, self._position):
+            return
+        self._epoch, self._position, self._image = taken.controller_epoch, taken.position, taken.image
+        self._names.update(dict.fromkeys(taken.names))
+        if self._showing is None:
+            self._showing = asyncio.ensure_future(self._show())
+
+    async def _show(self) -> None:
+        """Show what has come, until nothing more has come meanwhile."""
+        while self._applied != self._position:
+            image, position, epoch, names = self._image, self._position, self._epoch, self._names
+            self._names = {}
+            try:
+                await self._metadata.show(image, list(names))
+            except Exception:
+                logger.exception("changes of the cluster could not be taken over; they are tried again")
+                self._names = {**names, **self._names}
+                await asyncio.sleep(SHOW_AGAIN_S)
+                continue
+            if epoch == self._epoch:
+                self._applied = position
+        self._showing = None
+        self._shown.set()
+        self._shown = asyncio.Event()
+
+
+def _read(reply: FollowClusterResponse) -> Followed:
+    """Raises `KafkaError`, `ProtocolViolation`."""
+    if reply.error_code:
+        raise KafkaError(error_of(reply.error_code))
+    messages = reply.changes if reply.whole is None else [reply.whole]
+    changes = tuple(from_message(message) for message in messages)
+    return Followed(reply.controller_epoch, reply.position, changes, reply.whole is not None)
+
+
+def _taken(image: Image, followed: Followed) -> Taken:
+    names: dict[str, None] = {}
+    for change in followed.changes:
+        image, changed = replaced(image, change) if followed.is_whole else applied(image, change)
+        names.update(dict.fromkeys(changed))
+    return Taken(followed.controller_epoch, followed.position, image, list(names))

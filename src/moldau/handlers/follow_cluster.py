@@ -1,0 +1,54 @@
+"""FollowCluster (key 30001, ours), version 0: what comes after a broker's position in the controller's stream.
+
+The answer waits for up to two seconds if nothing does. NOT_CONTROLLER if this broker is not the controller;
+STALE_BROKER_EPOCH if the one that asks has registered again since.
+"""
+
+from collections.abc import Callable
+
+from moldau.cluster.change_messages import to_message
+from moldau.cluster.change_stream import POLL_S, ChangeStream, Followed
+from moldau.errors import ErrorCode, KafkaError
+from moldau.protocol.messages.follow_cluster import FollowClusterRequest, FollowClusterResponse
+from moldau.requests.session import Call
+from moldau.runtime import Runtime
+
+AT_ONCE = 1000
+"""A change of more entries becomes a message in the executor."""
+
+
+class FollowCluster:
+    def __init__(self, stream: Callable[[], ChangeStream | None], runtime: Runtime):
+        self._stream = stream
+        self._runtime = runtime
+
+    async def __call__(self, request: FollowClusterRequest, call: Call) -> FollowClusterResponse:
+        introduction, stream = call.session.introduction, self._stream()
+        if introduction is None or introduction.broker_id != request.broker_id:
+            return FollowClusterResponse(error_code=ErrorCode.INVALID_REQUEST)
+        if stream is None:
+            return FollowClusterResponse(error_code=ErrorCode.NOT_CONTROLLER)
+        try:
+            followed = await stream.follow(
+                request.broker_id,
+                request.broker_epoch,
+                request.controller_epoch,
+                request.position,
+                request.applied,
+                min(max(request.max_wait_ms, 0) / 1000, POLL_S),
+            )
+        except KafkaError as refused:
+            return FollowClusterResponse(error_code=refused.code)
+        if sum(change.entries for change in followed.changes) <= AT_ONCE:
+            return _response(followed)
+        return await self._runtime.run(lambda: _response(followed))
+
+
+def _response(followed: Followed) -> FollowClusterResponse:
+    messages = [to_message(change) for change in followed.changes]
+    return FollowClusterResponse(
+        controller_epoch=followed.controller_epoch,
+        position=followed.position,
+        whole=messages[0] if followed.is_whole else None,
+        changes=[] if followed.is_whole else messages,
+    )

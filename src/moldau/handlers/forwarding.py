@@ -1,0 +1,150 @@
+"""Requests that only the controller can answer: any broker takes them, and passes them on to it (KIP-590).
+
+The reply is passed on unchanged, in the client's version. While the controller changes, or cannot be reached, the
+request is sent again until its `timeout_ms` has passed; then the answer is REQUEST_TIMED_OUT. A connection that breaks
+leaves unknown whether the request was carried out, and so the second answer may be TOPIC_ALREADY_EXISTS.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from moldau.cluster.controller_link import ControllerLink
+from moldau.errors import ErrorCode, KafkaError
+from moldau.handlers.envelope import envelope
+from moldau.handlers.table import TABLE, BrokerParts
+from moldau.protocol import apis, codec
+from moldau.protocol.messages.envelope import EnvelopeResponse
+from moldau.protocol.schema import is_wide
+from moldau.requests.gate import Handler
+from moldau.requests.refusals import refused
+from moldau.requests.routes import PackedReply
+from moldau.requests.session import Call
+from moldau.turns import Turns
+
+FORWARDED = {
+    api.key: api
+    for api in (
+        apis.CREATE_TOPICS,
+        apis.DELETE_TOPICS,
+        apis.CREATE_PARTITIONS,
+        apis.ALTER_CONFIGS,
+        apis.INCREMENTAL_ALTER_CONFIGS,
+        apis.ELECT_LEADERS,
+        apis.ALTER_PARTITION_REASSIGNMENTS,
+        apis.LIST_PARTITION_REASSIGNMENTS,
+    )
+}
+TIMEOUT_MS = 30_000
+"""For requests without a time-out of their own, as Kafka's `controller.socket.timeout.ms`."""
+RETRY_S = 0.1
+RETRIED = (ErrorCode.NOT_CONTROLLER, ErrorCode.NETWORK_EXCEPTION, ErrorCode.STALE_BROKER_EPOCH)
+
+
+class Forwarding:
+    """Sends requests of clients to the controller. `turns` is the broker's queue of wide work."""
+
+    def __init__(self, link: ControllerLink, turns: Turns):
+        self._link = link
+        self._turns = turns
+
+    async def forward(self, request: Any, call: Call, is_here: Callable[[], bool]) -> Any:
+        """The controller's reply as a `PackedReply`, or the response that says why there is none; None if this broker
+        has become the controller (`is_here`)."""
+        loop = asyncio.get_running_loop()
+        timeout_ms = getattr(request, "timeout_ms", TIMEOUT_MS)
+        end_s = loop.time() + (timeout_ms if timeout_ms > 0 else TIMEOUT_MS) / 1000
+        sent = envelope(await self._frame(request, call), call.session)
+        while (left_ms := round((end_s - loop.time()) * 1000)) > 0:
+            if is_here():
+                return None
+            try:
+                answer = await self._link.call(apis.ENVELOPE, sent, left_ms, _whole)
+            except KafkaError as error:
+                if error.code not in RETRIED:
+                    return refused(request, call, error.code)
+            else:
+                if not answer.error_code:
+                    return PackedReply(_with_size(answer.response_data or b""))
+                if answer.error_code != ErrorCode.NOT_CONTROLLER:
+                    return refused(request, call, answer.error_code)
+            await asyncio.sleep(min(RETRY_S, max(end_s - loop.time(), 0)))
+        return refused(request, call, ErrorCode.REQUEST_TIMED_OUT)
+
+    async def _frame(self, request: Any, call: Call) -> bytes:
+        """The request as the client has sent it."""
+        api = FORWARDED[call.key]
+
+        def written() -> bytes:
+            return codec.write_request(api, call.version, call.correlation_id, call.client_id or "", request)[4:]
+
+        if not is_wide(request):
+            return written()
+        async with self._turns:
+            return await self._turns.off_loop(written)
+
+
+class ControllersWork:
+    """The handler of an API that only the controller can answer. `local` answers if this broker `is_controller`."""
+
+    forwards = True
+
+    def __init__(self, local: Handler, is_controller: Callable[[], bool], forwarding: Forwarding, turns: Turns):
+        self._local = local
+        self._is_controller = is_controller
+        self._forwarding = forwarding
+        self._turns = turns
+
+    def __call__(self, request: Any, call: Call) -> Any:
+        if not self._is_controller():
+            return self._elsewhere(request, call)
+        answer = self._local(request, call)
+        return self._followed(request, call, answer) if isinstance(answer, Awaitable) else answer
+
+    async def _followed(self, request: Any, call: Call, answer: Awaitable[Any]) -> Any:
+        """The local answer, unless this broker was replaced as the controller before it had made the change."""
+        response = await self._turns.run(await answer)
+        if not _is_refused_by_another(response):
+            return response
+        return await self._elsewhere(request, call)
+
+    async def _elsewhere(self, request: Any, call: Call) -> Any:
+        """Raises `KafkaError(NOT_CONTROLLER)` for a request that was forwarded here."""
+        if call.session.is_forwarded:
+            raise KafkaError(ErrorCode.NOT_CONTROLLER)
+        response = await self._forwarding.forward(request, call, self._is_controller)
+        if response is not None:
+            return response
+        answer = self._local(request, call)
+        return await self._turns.run(await answer if isinstance(answer, Awaitable) else answer)
+
+
+class ControllersHandlers:
+    """The handlers of the APIs that only the controller can answer. `parts` are those of this broker as the controller:
+    with the image that the controller decides on."""
+
+    def __init__(self, parts: BrokerParts, is_controller: Callable[[], bool], forwarding: Forwarding, turns: Turns):
+        self._parts = parts
+        self._is_controller = is_controller
+        self._forwarding = forwarding
+        self._turns = turns
+
+    def __call__(self, api: apis.Api) -> Handler | None:
+        """See `Handlers`."""
+        if api.key not in FORWARDED:
+            return None
+        return ControllersWork(TABLE[api].make(self._parts), self._is_controller, self._forwarding, self._turns)
+
+
+def _whole(answer: EnvelopeResponse) -> EnvelopeResponse:
+    return answer
+
+
+def _with_size(reply: bytes) -> bytes:
+    return len(reply).to_bytes(4, "big") + reply
+
+
+def _is_refused_by_another(response: Any) -> bool:
+    """Whether an element of the response, of which each is a topic or a resource, says NOT_CONTROLLER."""
+    arrays = [value for name in response.__slots__ if isinstance(value := getattr(response, name), list)]
+    return any(getattr(one, "error_code", 0) == ErrorCode.NOT_CONTROLLER for elements in arrays for one in elements)

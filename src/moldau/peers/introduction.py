@@ -1,0 +1,41 @@
+"""How a broker introduces itself on a link that it has dialled to another broker of its cluster."""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+from moldau.error_codes import error_of
+from moldau.errors import KafkaError
+from moldau.peers.address import Address
+from moldau.peers.link import Link, connect
+from moldau.protocol.apis import INTRODUCE
+from moldau.protocol.messages.introduce import IntroduceRequest
+
+
+class Identity(NamedTuple):
+    """What a broker says about itself. `epoch` returns that of its latest registration."""
+
+    cluster_id: str
+    broker_id: int
+    epoch: Callable[[], int]
+
+
+async def link_to_broker(address: Address, broker_id: int, identity: Identity, timeout_ms: int) -> Link:
+    """Dial that broker, and introduce this one. Raises `KafkaError`: the address cannot be reached, or another broker
+    or another cluster is there."""
+    link = await connect(address, f"broker-{identity.broker_id}", timeout_ms)
+    try:
+        link.versions.add({INTRODUCE.key: (INTRODUCE.low, INTRODUCE.high)})
+        request = IntroduceRequest(
+            cluster_id=identity.cluster_id,
+            broker_id=identity.broker_id,
+            broker_epoch=identity.epoch(),
+            expected_id=broker_id,
+        )
+        answer = await link.call(INTRODUCE, request, timeout_ms)
+        if answer.error_code:
+            raise KafkaError(error_of(answer.error_code), f"{address}: {answer.error_message}")
+    except BaseException:
+        link.connection.close()
+        raise
+    link.versions.add({one.api_key: (one.min_version, one.max_version) for one in answer.api_keys})
+    return link

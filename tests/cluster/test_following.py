@@ -1,0 +1,207 @@
+"""Brokers follow their controller over the simulated network: images in order, also over changes of controller."""
+
+import asyncio
+import logging
+from collections.abc import Sequence
+from dataclasses import replace
+
+import pytest
+
+from moldau.cluster.controller import NewTopic
+from moldau.cluster.image import Image
+from moldau.errors import KafkaError
+from moldau.peers.address import Address
+from moldau.peers.introduction import Identity, link_to_broker
+from moldau.protocol.apis import FOLLOW_CLUSTER, METADATA
+from moldau.protocol.messages.follow_cluster import FollowClusterRequest
+from tests.cluster.connected import PORT, Brokers, played
+
+
+def test_all_brokers_have_a_topic_when_its_creation_is_answered() -> None:
+    async def scenario(brokers: Brokers) -> None:
+        await brokers.start(1, 2, 3)
+        await brokers.controller.acting.topics.create([NewTopic("t", 5, 1)])
+        images = [broker.metadata.image for broker in brokers.values()]
+        assert all(len(image.topics["t"].partitions) == 5 for image in images)
+        assert images[0] == images[1] == images[2]
+        assert images[0].controller_id == brokers.controller.broker_id
+
+    played(scenario)
+
+
+def test_images_are_those_of_the_controller_in_their_order_and_share_what_did_not_change() -> None:
+    async def scenario(brokers: Brokers) -> None:
+        await brokers.start(1, 2)
+        follower = brokers.others[0]
+        await brokers.controller.acting.topics.create([NewTopic("first", 3, 1)])
+        first = follower.metadata.image.topics["first"]
+        decided: list[Image] = []
+        shown: list[tuple[Image, list[str]]] = []
+
+        def decide(image: Image, names: Sequence[str]) -> None:
+            decided.append(image)
+
+        def show(image: Image, names: Sequence[str]) -> None:
+            shown.append((image, list(names)))
+
+        brokers.controller.acting.metadata.subscribe(decide)
+        follower.metadata.subscribe(show)
+        for number in range(10):
+            await brokers.controller.acting.topics.create([NewTopic(f"t{number}", 1, 1)])
+        shown_topics = [list(image.topics) for image, _ in shown]
+        assert shown_topics == [topics for image in decided if (topics := list(image.topics)) in shown_topics]
+        assert [name for _, names in shown for name in names] == [f"t{number}" for number in range(10)]
+        assert all(image.topics["first"] is first for image, _ in shown)
+
+    played(scenario)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_another_controller_takes_over_and_brokers_follow_it(seed: int) -> None:
+    async def scenario(brokers: Brokers) -> None:
+        await brokers.start(1, 2, 3)
+        old = brokers.controller
+        await old.acting.topics.create([NewTopic("before", 2, 1)])
+        old.kill()
+        del brokers[old.broker_id]
+        await brokers.until(lambda image: old.broker_id not in image.brokers and image.controller_epoch == 2)
+        kept = {one.broker_id: one.metadata.image.topics["before"] for one in brokers.values()}
+        await brokers.controller.acting.topics.create([NewTopic("after", 2, 1)])
+        for broker in brokers.values():
+            assert "after" in broker.metadata.image.topics
+            assert broker.metadata.image.topics["before"] is kept[broker.broker_id]
+
+    played(scenario, seed)
+
+
+def test_a_broker_that_is_cut_off_catches_up_when_it_is_back() -> None:
+    async def scenario(brokers: Brokers) -> None:
+        await brokers.start(1, 2, 3)
+        controller, far = brokers.controller, brokers.others[0]
+        brokers.world.network.partition(controller.host, far.host)
+        began_s = asyncio.get_running_loop().time()
+        await controller.acting.topics.create([NewTopic("meanwhile", 1, 1)])
+        assert asyncio.get_running_loop().time() - began_s < 1.5, "it is waited for no longer than a second"
+        assert "meanwhile" not in far.metadata.image.topics
+        await asyncio.sleep(5)
+        brokers.world.network.heal()
+        await brokers.until(lambda image: "meanwhile" in image.topics)
+
+    played(scenario)
+
+
+def test_the_store_may_be_away_while_brokers_follow() -> None:
+    async def scenario(brokers: Brokers) -> None:
+        await brokers.start(1, 2)
+        controller, follower = brokers.controller, brokers.others[0]
+        follower.session.abandon()
+        await controller.acting.topics.create([NewTopic("t", 1, 1)])
+        assert "t" in follower.metadata.image.topics
+
+    played(scenario)
+
+
+def test_questions_go_on_while_a_change_takes_long_to_show() -> None:
+    async def scenario(brokers: Brokers) -> None:
+        await brokers.start(1, 2)
+        controller, follower = brokers.controller, brokers.others[0]
+
+        async def slow(image: Image, names: Sequence[str]) -> None:
+            if "slow" in names:
+                await asyncio.sleep(40)
+
+        follower.metadata.subscribe(slow)
+        await controller.acting.topics.create([NewTopic("slow", 1, 1)])
+        stream = controller.acting.stream
+        assert stream is not None
+        for _ in range(10):
+            await asyncio.sleep(3.5)
+            assert stream.silent(3) == []
+        assert not await stream.known_to([follower.broker_id], stream.position)
+        await asyncio.sleep(6)
+        assert await stream.known_to([follower.broker_id], stream.position, 0.5)
+
+    played(scenario)
+
+
+def test_a_change_that_cannot_be_shown_is_tried_again(caplog: pytest.LogCaptureFixture) -> None:
+    async def scenario(brokers: Brokers) -> None:
+        await brokers.start(1, 2)
+        follower, failures, seen = brokers.others[0], [OSError("full"), OSError("full")], []
+
+        def fail(image: Image, names: Sequence[str]) -> None:
+            if failures and "t" in names:
+                raise failures.pop()
+            seen.extend(names)
+
+        follower.metadata.subscribe(fail)
+        await brokers.controller.acting.topics.create([NewTopic("t", 1, 1)])
+        assert seen == []
+        await follower.following.until(lambda image: seen == ["t"])
+
+    with caplog.at_level(logging.CRITICAL, "moldau.cluster.following"):
+        played(scenario)
+
+
+def test_an_answer_of_a_controller_that_was_replaced_is_dropped() -> None:
+    async def scenario(brokers: Brokers) -> None:
+        await brokers.start(1, 2)
+        follower, controller = brokers.others[0], brokers.controller
+        follower.following._epoch = 9
+        stream = controller.acting.stream
+        assert stream is not None
+        stream.publish(replace(stream.image, group_overrides={"g": {"a": "b"}}))
+        await asyncio.sleep(10)
+        assert not follower.metadata.image.group_overrides
+
+    played(scenario)
+
+
+def identity(brokers: Brokers, **other: object) -> Identity:
+    return Identity(brokers[1].metadata.image.cluster_id, 7, lambda: 99)._replace(**other)
+
+
+@pytest.mark.parametrize(
+    ("other", "expected", "sentence"),
+    [
+        ({"cluster_id": "another"}, 1, "this is a broker of cluster .*, not of another"),
+        ({}, 2, "this is broker 1, not 2"),
+        ({"broker_id": 1}, 1, "two brokers have its id"),
+    ],
+)
+def test_a_broker_that_does_not_belong_here_is_refused_with_a_sentence(
+    other: dict[str, object], expected: int, sentence: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def scenario(brokers: Brokers) -> None:
+        await brokers.start(1)
+        with pytest.raises(KafkaError, match=sentence):
+            await link_to_broker(Address("host1", PORT), expected, identity(brokers, **other), 5000)
+
+    played(scenario)
+    assert "was refused" in caplog.text
+
+
+def test_a_client_that_asks_as_brokers_do_is_cut_off() -> None:
+    async def scenario(brokers: Brokers) -> None:
+        await brokers.start(1)
+        link = await brokers.link(brokers[1])
+        with pytest.raises(KafkaError):
+            link.versions.of(FOLLOW_CLUSTER)
+        assert link.versions.of(METADATA)
+        link.versions.add({FOLLOW_CLUSTER.key: (0, 0)})
+        with pytest.raises(KafkaError):
+            await link.call(FOLLOW_CLUSTER, FollowClusterRequest(broker_id=1))
+        assert link.closed
+
+    played(scenario)
+
+
+def test_a_broker_may_not_follow_in_the_name_of_another() -> None:
+    async def scenario(brokers: Brokers) -> None:
+        await brokers.start(1)
+        link = await link_to_broker(Address("host1", PORT), 1, identity(brokers), 5000)
+        answer = await link.call(FOLLOW_CLUSTER, FollowClusterRequest(broker_id=1))
+        assert answer.error_code
+        assert (await link.call(FOLLOW_CLUSTER, FollowClusterRequest(broker_id=7))).whole is not None
+
+    played(scenario)
