@@ -57,7 +57,7 @@ MaxRecords = Annotated[
     int | None, Option(min=1, metavar="N", help="With --every: records of a commit at most; 10 million by default.")
 ]
 CompactAfter = Annotated[
-    int, Option(min=0, metavar="N", help="Compact a table with N small files in a partition; 0 for never.")
+    int | None, Option(min=0, metavar="N", help="Compact a table with N (50) small files in a partition; 0 for never.")
 ]
 CompressionOption = Annotated[str, Option(help="lz4, snappy, zstd or none.")]
 IsolationLevel = Annotated[str, Option(help="read_committed leaves out records of open and aborted transactions.")]
@@ -85,7 +85,7 @@ def load(
     master: Master = "local[*]",
     allow_data_loss: AllowDataLoss = False,
     max_records: MaxRecords = None,
-    compact_after: CompactAfter = 50,
+    compact_after: CompactAfter = None,
     compression: CompressionOption = "lz4",
     isolation_level: IsolationLevel = "read_committed",
     partition_by: PartitionBy = "date",
@@ -119,14 +119,18 @@ def load(
     """
     need("pyspark", "pyarrow", "deltalake")
     from moldau.pipeline.loading.settings import Settings
+    from moldau.pipeline.tables.small_files import SMALL_FILES_MAX
 
     subscription, every_ms = _subscription(topics, pattern), _every_ms(every, max_records, until, dry_run)
     settings = Settings(
         not allow_data_loss, _compression(compression), _isolation(isolation_level), partitioning(partition_by),
         _decoding(decode, schema, schema_registry, event_time), _time(since, "--since"), _time(until, "--until"),
-        (max_records or RECORDS_MAX) if every_ms else None, compact_after, group or None,
+        (max_records or RECORDS_MAX) if every_ms else None,
+        SMALL_FILES_MAX if compact_after is None else compact_after, group or None,
     )  # fmt: skip
     if table_format == "iceberg":
+        if compact_after:
+            raise ConfigError("--compact-after is for Delta tables: Iceberg's are compacted by rewrite_data_files")
         tables, quarantine = _iceberg(catalog, catalog_property or [], namespace, warehouse, storage_option or [])
     else:
         tables = _delta(table_format, warehouse, storage_option or [], catalog, catalog_property or [])

@@ -233,6 +233,7 @@ def test_a_load_killed_half_way_and_run_again_has_each_record_once(
     [
         (["--format", "iceberg"], "--format iceberg needs --catalog: one of ~/.pyiceberg.yaml"),
         (["--format", "iceberg", "--catalog", "c", "--storage-option", "a=b"], "--storage-option is for Delta tables"),
+        (["--format", "iceberg", "--catalog", "c", "--compact-after", "9"], "--compact-after is for Delta tables"),
         (["--format", "iceberg", "--catalog", "c", "--catalog-property", "uri"], "is not of the form NAME=VALUE"),
         (["--format", "iceberg", "--catalog", "c", "--namespace", ""], "--namespace is empty"),
         (["--format", "iceberg", "--catalog", "c", "--catalog-property", "type=no"], "The Iceberg catalog c cannot be"),
