@@ -1,6 +1,7 @@
 """Administrators' requests reach any broker and are answered as the controller answers them."""
 
 import asyncio
+import logging
 from typing import Any
 
 import pytest
@@ -272,3 +273,51 @@ def test_topics_made_by_the_controller_itself_need_no_connection() -> None:
         assert again.code is ErrorCode.TOPIC_ALREADY_EXISTS  # type: ignore[union-attr]
 
     played(scenario)
+
+
+def alteration(kind: int, name: str, setting: str, value: str) -> AlterConfigsResource:
+    return AlterConfigsResource(
+        resource_type=kind, resource_name=name, configs=[AlterableConfig(name=setting, value=value)]
+    )
+
+
+def test_settings_of_any_broker_can_be_altered_at_any_broker() -> None:
+    async def scenario(brokers: Brokers) -> None:
+        await brokers.start(1, 2)
+        for sent_to in (1, 2):
+            names = ("1", "2", "", "7")
+            resources = [alteration(4, name, "log.cleaner.threads", str(sent_to)) for name in names]
+            request = IncrementalAlterConfigsRequest(resources=resources)
+            answer = await ask(brokers, brokers[sent_to], INCREMENTAL_ALTER_CONFIGS, request)
+            codes = [one.error_code for one in answer.responses]
+            assert codes == [0, 0, 0, ErrorCode.INVALID_REQUEST]
+            for broker in brokers.values():
+                assert broker.metadata.image.broker_overrides["2"] == {"log.cleaner.threads": str(sent_to)}
+                assert broker.metadata.config.log_cleaner_threads == sent_to
+
+    played(scenario)
+
+
+def test_levels_of_loggers_are_those_of_the_broker_that_is_asked() -> None:
+    async def scenario(brokers: Brokers) -> None:
+        await brokers.start(1, 2)
+        other = brokers.others[0]
+        await ask(brokers, other, CREATE_TOPICS, creation("t"))
+        own = alteration(8, str(other.broker_id), "moldau.tests.forwarding", "DEBUG")
+        topic = alteration(2, "t", "retention.ms", "9")
+        for resources in ([own], [topic, own, alteration(2, "nobody", "retention.ms", "9")]):
+            request = IncrementalAlterConfigsRequest(resources=resources)
+            answer = await ask(brokers, other, INCREMENTAL_ALTER_CONFIGS, request)
+            asked = [(one.resource_type, one.resource_name) for one in resources]
+            assert [(one.resource_type, one.resource_name) for one in answer.responses] == asked
+            codes = {one.resource_name: one.error_code for one in answer.responses}
+            assert codes.pop(str(other.broker_id)) == 0
+            assert set(codes.values()) <= {0, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION}
+        assert other.metadata.image.topics["t"].overrides == {"retention.ms": "9"}
+
+    logger = logging.getLogger("moldau.tests.forwarding")
+    try:
+        played(scenario)
+        assert logger.level == logging.DEBUG
+    finally:
+        logger.setLevel(logging.NOTSET)

@@ -1,7 +1,8 @@
 """DescribeConfigs (key 32, versions 1 to 4), AlterConfigs (33, 0 to 2), IncrementalAlterConfigs (44, 0 to 1) and
 ListConfigResources (74, 0 to 1): the settings of topics, of this broker and its loggers, and of groups.
 
-A broker is named by its number, and all of them by the empty name; a group by its id, whether it exists or not. A null
+A broker is named by its number, and all of them by the empty name; a group by its id, whether it exists or not. The
+settings of any broker that is up can be altered, those of this one described. A null
 or empty list of keys means all of them. Each resource of an alteration is independent: a refused one does not affect
 the others. AlterConfigs sets the named settings and resets all others to their defaults; older clients have no other
 request. Client metrics (KIP-714) are refused as INVALID_REQUEST: this broker does not collect them, and version 0 of
@@ -154,10 +155,9 @@ class Configs:
                 return Refusal(ErrorCode.INVALID_REQUEST, "there are no settings of all topics")
             return await self._changes.alter_topic(name, change, validate_only=validate_only)
         if kind == Resource.BROKER:
-            refusal = self._broker_refusal(name)
-            return refusal or await self._changes.alter_broker(
-                name or DEFAULT_BROKER, change, validate_only=validate_only
-            )
+            if name not in map(str, self._metadata.image.brokers) and (refusal := self._broker_refusal(name)):
+                return refusal
+            return await self._changes.alter_broker(name or DEFAULT_BROKER, change, validate_only=validate_only)
         if kind == Resource.GROUP:
             return _group_refusal(name) or await self._changes.alter_group(name, change, validate_only=validate_only)
         if kind == Resource.BROKER_LOGGER and not isinstance(change, Replacement):

@@ -6,15 +6,17 @@ leaves unknown whether the request was carried out, and so the second answer may
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
 from moldau.cluster.controller_link import ControllerLink
 from moldau.errors import ErrorCode, KafkaError
+from moldau.handlers.configs import Resource
 from moldau.handlers.envelope import envelope
 from moldau.handlers.table import TABLE, BrokerParts
 from moldau.protocol import apis, codec
 from moldau.protocol.messages.envelope import EnvelopeResponse
+from moldau.protocol.messages.incremental_alter_configs import IncrementalAlterConfigsRequest
 from moldau.protocol.schema import is_wide
 from moldau.requests.gate import Handler
 from moldau.requests.refusals import refused
@@ -115,8 +117,39 @@ class ControllersWork:
         response = await self._forwarding.forward(request, call, self._is_controller)
         if response is not None:
             return response
+        return await self._here(request, call)
+
+    async def _here(self, request: Any, call: Call) -> Any:
         answer = self._local(request, call)
         return await self._turns.run(await answer if isinstance(answer, Awaitable) else answer)
+
+
+class AlterationsWork(ControllersWork):
+    """IncrementalAlterConfigs: the levels of this broker's own loggers are changed here, everything else by the
+    controller."""
+
+    def __call__(self, request: IncrementalAlterConfigsRequest, call: Call) -> Any:
+        own = [one for one in request.resources if one.resource_type == Resource.BROKER_LOGGER]
+        if not own or self._is_controller():
+            return super().__call__(request, call)
+        return self._parted(request, call, own)
+
+    async def _parted(self, request: Any, call: Call, own: Sequence[Any]) -> Any:
+        others = [one for one in request.resources if one.resource_type != Resource.BROKER_LOGGER]
+        response = await self._here(_only(request, own), call)
+        if others:
+            elsewhere = await self._elsewhere(_only(request, others), call)
+            if isinstance(elsewhere, PackedReply):
+                elsewhere = codec.read_reply(FORWARDED[call.key], call.version, elsewhere.frame[4:])
+            named = {(one.resource_type, one.resource_name): one for one in elsewhere.responses}
+            named |= {(one.resource_type, one.resource_name): one for one in response.responses}
+            asked = dict.fromkeys((one.resource_type, one.resource_name) for one in request.resources)
+            response.responses = [named[resource] for resource in asked if resource in named]
+        return response
+
+
+def _only(request: IncrementalAlterConfigsRequest, resources: Sequence[Any]) -> IncrementalAlterConfigsRequest:
+    return IncrementalAlterConfigsRequest(resources=list(resources), validate_only=request.validate_only)
 
 
 class ControllersHandlers:
@@ -133,7 +166,8 @@ class ControllersHandlers:
         """See `Handlers`."""
         if api.key not in FORWARDED:
             return None
-        return ControllersWork(TABLE[api].make(self._parts), self._is_controller, self._forwarding, self._turns)
+        kind = AlterationsWork if api is apis.INCREMENTAL_ALTER_CONFIGS else ControllersWork
+        return kind(TABLE[api].make(self._parts), self._is_controller, self._forwarding, self._turns)
 
 
 def _whole(answer: EnvelopeResponse) -> EnvelopeResponse:
