@@ -119,23 +119,28 @@ def load(
     """
     need("pyspark", "pyarrow", "deltalake")
     from moldau.pipeline.loading.settings import Settings
-    from moldau.pipeline.tables.small_files import SMALL_FILES_MAX
 
     subscription, every_ms = _subscription(topics, pattern), _every_ms(every, max_records, until, dry_run)
     settings = Settings(
         not allow_data_loss, _compression(compression), _isolation(isolation_level), partitioning(partition_by),
         _decoding(decode, schema, schema_registry, event_time), _time(since, "--since"), _time(until, "--until"),
-        (max_records or RECORDS_MAX) if every_ms else None,
-        SMALL_FILES_MAX if compact_after is None else compact_after, group or None,
+        (max_records or RECORDS_MAX) if every_ms else None, _small_files_max(compact_after, table_format), group or None,
     )  # fmt: skip
     if table_format == "iceberg":
-        if compact_after:
-            raise ConfigError("--compact-after is for Delta tables: Iceberg's are compacted by rewrite_data_files")
         tables, quarantine = _iceberg(catalog, catalog_property or [], namespace, warehouse, storage_option or [])
     else:
         tables = _delta(table_format, warehouse, storage_option or [], catalog, catalog_property or [])
         quarantine = "WAREHOUSE/_quarantine"
     _load(bootstrap_server, subscription, tables, quarantine, master, settings, every_ms, dry_run, as_json)
+
+
+def _small_files_max(compact_after: int | None, table_format: str) -> int:
+    """Raises `ConfigError`."""
+    from moldau.pipeline.tables.small_files import SMALL_FILES_MAX
+
+    if compact_after and table_format == "iceberg":
+        raise ConfigError("--compact-after is for Delta tables: Iceberg's are compacted by rewrite_data_files")
+    return SMALL_FILES_MAX if compact_after is None else compact_after
 
 
 def _delta(
