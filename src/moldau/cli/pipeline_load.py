@@ -124,7 +124,7 @@ def load(
     settings = Settings(
         not allow_data_loss, _compression(compression), _isolation(isolation_level), partitioning(partition_by),
         _decoding(decode, schema, schema_registry, event_time), _time(since, "--since"), _time(until, "--until"),
-        (max_records or RECORDS_MAX) if every_ms else None, _small_files_max(compact_after, table_format), group or None,
+        (max_records or RECORDS_MAX) if every_ms else None, _small_files(compact_after, table_format), group or None,
     )  # fmt: skip
     if table_format == "iceberg":
         tables, quarantine = _iceberg(catalog, catalog_property or [], namespace, warehouse, storage_option or [])
@@ -134,7 +134,7 @@ def load(
     _load(bootstrap_server, subscription, tables, quarantine, master, settings, every_ms, dry_run, as_json)
 
 
-def _small_files_max(compact_after: int | None, table_format: str) -> int:
+def _small_files(compact_after: int | None, table_format: str) -> int:
     """Raises `ConfigError`."""
     from moldau.pipeline.tables.small_files import SMALL_FILES_MAX
 
