@@ -1,8 +1,10 @@
 """What Kafka's tools write into the store is carried out by the controller, and taken away."""
 
 import asyncio
+import contextlib
 import json
 import logging
+import random
 from collections.abc import Sequence
 from typing import Any
 
@@ -10,8 +12,21 @@ import pytest
 
 from moldau.cluster import layout
 from moldau.cluster.controller import NewTopic
-from moldau.cluster.store import Create, Delete, Operation, Set, children_of, node_at
+from moldau.cluster.image import Image
+from moldau.cluster.store import (
+    Create,
+    Delete,
+    NodeExists,
+    Operation,
+    OutcomeUnknown,
+    SessionOver,
+    Set,
+    children_of,
+    node_at,
+)
 from moldau.cluster.wishes import WATCHED
+from moldau.errors import KafkaError, StorageError
+from moldau.simulation.zookeeper import Manners, ModelZooKeeper
 from moldau.simulation.zookeeper_session import ModelSession
 from tests.cluster.several import TIMEOUT_S, Member, Members, play
 
@@ -67,7 +82,7 @@ def test_a_topic_that_a_tool_has_written_is_created_with_its_replicas_and_settin
 def test_a_topic_that_cannot_be_is_removed_with_a_line_in_the_log(caplog: pytest.LogCaptureFixture) -> None:
     async def scenario(members: Members) -> None:
         controller, tool = await two(members)
-        for name, replicas in (("two", [1, 2]), ("away", [7]), ("bad name", [1])):
+        for name, replicas in (("two", [1, 2]), ("nowhere", []), ("bad name", [1])):
             await tool.multi(topic(name, replicas))
             await gone(tool, f"/brokers/topics/{name}")
             await gone(tool, f"/config/topics/{name}")
@@ -76,7 +91,7 @@ def test_a_topic_that_cannot_be_is_removed_with_a_line_in_the_log(caplog: pytest
 
     play(scenario)
     said = [record.getMessage() for record in caplog.records if record.levelno == logging.ERROR]
-    assert ["does not replicate" in said[0], "broker 7 does not exist" in said[1], "has only a-z" in said[2]] == [
+    assert ["does not replicate" in said[0], "is assigned to no broker" in said[1], "has only a-z" in said[2]] == [
         True
     ] * 3
 
@@ -103,12 +118,30 @@ def test_a_topic_is_enlarged_when_a_tool_has_written_more_partitions_into_its_no
     play(scenario)
 
 
+def test_partitions_on_a_broker_that_is_away_are_led_when_it_is_back() -> None:
+    """It was there when the tool looked."""
+
+    async def scenario(members: Members) -> None:
+        _, tool = await two(members)
+        await tool.multi(topic("t", [3], [1]))
+        image = await members.shown(lambda image: "t" in image.topics)
+        assert [part.leader for part in image.topics["t"].partitions] == [-1, 1]
+        _, larger = topic("t", [3], [1], [3])
+        await tool.multi([Set("/brokers/topics/t", larger.data)])  # type: ignore[union-attr]
+        await members.shown(lambda image: len(image.topics["t"].partitions) == 3)
+        await members.join(3)
+        await members.shown(lambda image: [part.leader for part in image.topics["t"].partitions] == [3, 1, 3])
+        await tool.close()
+
+    play(scenario)
+
+
 def test_what_no_topic_can_have_is_made_as_it_was(caplog: pytest.LogCaptureFixture) -> None:
     async def scenario(members: Members) -> None:
         controller, tool = await two(members)
         await controller.acting.topics.create([NewTopic("a", 2)])
         before, now = controller.image.topics["a"], await assigned(tool, "a")
-        for wrong in ({**now, "2": [1, 2]}, {**now, "2": [7]}, {"0": now["0"]}, {}, {"x": 1}):
+        for wrong in ({**now, "2": [1, 2]}, {**now, "2": []}, {"0": now["0"]}, {}, {"x": 1}):
             await tool.multi([Set("/brokers/topics/a", json.dumps({"version": 3, "partitions": wrong}).encode())])
             while True:
                 node = await tool.read(node_at("/brokers/topics/a"))
@@ -276,3 +309,89 @@ def test_what_does_not_belong_there_is_removed(path: str) -> None:
         await tool.close()
 
     play(scenario)
+
+
+LAG_S = 0.05
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_every_wish_is_carried_out_whatever_happens_to_the_controllers(seed: int) -> None:
+    """Topics are written, enlarged and marked for deletion while controllers die and come back, ZooKeeper loses
+    connections and answers, and our own administrators change topics too."""
+
+    async def scenario(members: Members) -> None:
+        chance = random.Random(seed)
+        members.store = ModelZooKeeper(chance, Manners(3, answer_s=0.02, lag_s=LAG_S, drop=0.01, away_s=0.5))
+        for number in (1, 2, 3):
+            await members.join(number)
+        wanted: dict[str, int] = {}
+
+        for number in range(15):
+            kind = chance.choice(("create", "create", "enlarge", "delete", "die", "ours"))
+            name = f"t{number}"
+            if kind == "create":
+                wanted[name] = chance.randint(1, 4)
+                await _written(members, *topic(name, *([chance.randint(1, 3)] for _ in range(wanted[name]))))
+            elif kind == "enlarge" and wanted:
+                name = chance.choice(sorted(wanted))
+                await _settled(members, wanted)
+                await asyncio.sleep(LAG_S)
+                now = await assigned(ModelSession(members.store, TIMEOUT_S), name)
+                wanted[name] = len(now) + 2
+                _, node = topic(name, *now.values(), [1], [3])
+                assert isinstance(node, Create)
+                await _written(members, Set(node.path, node.data))
+            elif kind == "delete" and wanted:
+                name = chance.choice(sorted(wanted))
+                del wanted[name]
+                await _written(members, Create(f"/admin/delete_topics/{name}"))
+            elif kind == "die":
+                controller = await members.controller()
+                controller.die()
+                await asyncio.sleep(chance.random() * 10)
+                await members.join(controller.broker_id)
+            elif kind == "ours":
+                with contextlib.suppress(KafkaError, StorageError):
+                    await (await members.controller()).acting.topics.create([NewTopic(f"ours{number}")])
+        await _settled(members, wanted)
+        outside = ModelSession(members.store, TIMEOUT_S)
+        for path in ("/admin/delete_topics", "/config/changes"):
+            while await outside.read(children_of(path)):
+                await asyncio.sleep(0.01)
+        for name in wanted:
+            while await outside.read(node_at(f"/brokers/topics/{name}/partitions/0/state")) is None:
+                await asyncio.sleep(0.01)
+
+    play(scenario)
+
+
+async def _written(members: Members, *steps: Operation) -> None:
+    while True:
+        tool = ModelSession(members.store, TIMEOUT_S)
+        try:
+            await tool.multi(steps)
+            return
+        except NodeExists:
+            return
+        except (OutcomeUnknown, SessionOver):  # a tool fails then, and its user looks before the next try
+            if await _is_done(members, steps[-1]):
+                return
+        finally:
+            await tool.close()
+
+
+async def _is_done(members: Members, step: Operation) -> bool:
+    """Whether the write is there; one that was carried out already may be written again."""
+    session = ModelSession(members.store, TIMEOUT_S)
+    node = await session.read(node_at(step.path))
+    if isinstance(step, Set):
+        return node is not None and len(json.loads(node.data)["partitions"]) >= len(json.loads(step.data)["partitions"])
+    return node is not None
+
+
+async def _settled(members: Members, wanted: dict[str, int]) -> None:
+    def is_settled(image: Image) -> bool:
+        theirs = {name: len(one.partitions) for name, one in image.topics.items() if not name.startswith("ours")}
+        return theirs == wanted
+
+    await members.shown(is_settled)

@@ -1,6 +1,7 @@
 """The model ZooKeeper fails as the real one does: in virtual time, as told or from a seed."""
 
 import asyncio
+import random
 from collections.abc import Awaitable, Callable
 
 import pytest
@@ -88,6 +89,16 @@ def test_an_answer_that_is_lost_leaves_the_write_done_and_its_outcome_unknown() 
             await mine.multi([Create("/a")])
         assert await mine.read(children_of("/")) == ["a"]
         await mine.multi([Create("/b")])
+
+    play(scenario)
+
+
+def test_a_write_is_not_answered_by_a_connection_that_is_back_after_it_was_lost() -> None:
+    async def scenario(_: World) -> None:
+        zookeeper = ModelZooKeeper(random.Random(0), Manners(answer_s=0.1, drop=1.0))
+        session = ModelSession(zookeeper, TIMEOUT_S)
+        with pytest.raises(OutcomeUnknown):
+            await session.multi([Create("/never")])
 
     play(scenario)
 

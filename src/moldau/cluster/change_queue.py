@@ -117,6 +117,8 @@ class ChangeQueue:
                     except OutcomeUnknown as unknown:
                         notices.error("", "%s. The request may have been carried out or not", unknown)
                         raise
+                    except SessionOver:
+                        raise
                     except StorageError as error:
                         notices.error(
                             "",
@@ -127,7 +129,9 @@ class ChangeQueue:
                         raise
             raise AssertionError("unreachable")
 
-        return await asyncio.shield(asyncio.ensure_future(whole()))
+        made = asyncio.ensure_future(whole())
+        made.add_done_callback(_heard)
+        return await asyncio.shield(made)
 
     async def decided(self, elements: int, decide: Callable[[], T]) -> T:
         """Decide about this many elements; many in the executor (D14). The image stays as it is meanwhile."""
@@ -219,3 +223,9 @@ class ChangeQueue:
                 notices.error("", "%s. Changes that other brokers have made are not seen until it can be read", error)
             except Exception:
                 logger.exception("changes that other brokers have made could not be taken over")
+
+
+def _heard(change: "asyncio.Future[Any]") -> None:
+    """What a change raises is nobody's if its caller was cancelled; without this asyncio would log it."""
+    if not change.cancelled():
+        change.exception()

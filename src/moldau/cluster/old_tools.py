@@ -6,7 +6,7 @@ is taken away too, with a line in the log: the tools wait for no answer.
 
 import asyncio
 import logging
-from collections.abc import Collection, Iterable
+from collections.abc import Awaitable, Callable, Collection, Iterable
 from dataclasses import replace
 from functools import partial
 
@@ -16,10 +16,10 @@ from moldau.cluster.controller import MorePartitions, NewTopic, Refusal
 from moldau.cluster.image import NO_LEADER, BrokerImage, Image, TopicImage
 from moldau.cluster.image_after import image_after
 from moldau.cluster.metadata_cache import MetadataCache
-from moldau.cluster.reading import MalformedMetadata, dealt_with
+from moldau.cluster.reading import MalformedMetadata
 from moldau.cluster.store import Create, Delete, MetadataStore, Operation, SessionOver, Set, StoreConflict, node_at
 from moldau.cluster.topic_changes import unreplicated
-from moldau.cluster.wishes import ChangedConfig, Unreadable, WishedElection, WishedReassignment, WishedTopic
+from moldau.cluster.wishes import ChangedConfig, Unreadable, WishedElection, WishedReassignment, WishedTopic, Wishes
 from moldau.config import TOPIC_SETTINGS
 from moldau.errors import ErrorCode, KafkaError, StorageError
 from moldau.names import counted
@@ -30,6 +30,7 @@ TOGETHER = 500
 """The most watches that are set together."""
 PAUSE_S = 0.2
 """Between two looks, so that many changes in a row cost few."""
+RETRY_S = 5.0
 
 logger = logging.getLogger(__name__)
 notices = Notices(logger)
@@ -56,30 +57,31 @@ class OldTools:
     async def serve(self, store: MetadataStore) -> None:
         """Carry out wishes while this broker is the controller, until the session is over."""
         self._watched.clear()
-        try:
-            for path in wishes.WATCHED:
-                await store.watch(path, self.look)
-            while True:
+        is_watching = False
+        while True:
+            try:
+                if not is_watching:
+                    for path in wishes.WATCHED:
+                        await store.watch(path, self.look)
+                    is_watching = True
                 await self._wished.wait()
                 self._wished.clear()
-                await self._look(store)
+                self._queue.check_controller()
+                await self._watch_topics(store)
+                await self._queue.run(partial(self._carry_out, store))
                 await asyncio.sleep(PAUSE_S)
-        except SessionOver:
-            pass
-
-    async def _look(self, store: MetadataStore) -> None:
-        try:
-            self._queue.check_controller()
-            await self._carry_out(store)
-        except SessionOver:
-            raise
-        except (StorageError, KafkaError, StoreConflict) as error:
-            if not isinstance(error, KafkaError) or error.code is not ErrorCode.NOT_CONTROLLER:
+            except SessionOver:
+                return
+            except KafkaError as resigned:
+                if resigned.code is not ErrorCode.NOT_CONTROLLER:
+                    raise
+            except (StorageError, StoreConflict) as error:
                 notices.error("", "what a tool of Kafka's has written is not carried out, and tried again: %s", error)
+                await asyncio.sleep(RETRY_S)
                 self.look()
 
     def _follow(self, image: Image, names: Iterable[str]) -> None:
-        if any(name in self._watched or name in image.topics for name in names):
+        if any((name in image.topics) != (name in self._watched) for name in names):
             self.look()
 
     async def _watch_topics(self, store: MetadataStore) -> None:
@@ -102,37 +104,45 @@ class OldTools:
         self.look()
 
     async def _carry_out(self, store: MetadataStore) -> None:
-        await self._watch_topics(store)
+        """Raises the last `StoreConflict` when all others are done."""
         touched, self._touched = self._touched, {}
         try:
             found = await store.read(wishes.read_wishes(self._metadata.image.topics, touched))
+            await self._done(store, found)
         except BaseException:
-            self._touched = touched | self._touched
+            self._touched |= touched
             raise
-        known = await store.read(dealt_with()) if found.topics else {}
-        single = [*found.topics, *(one for one in (found.reassignment, found.election) if one is not None)]
-        for wish in [*single, *(one for one in found.changes if isinstance(one, Unreadable))]:
+
+    async def _done(self, store: MetadataStore, found: Wishes) -> None:
+        steps: list[Callable[[], Awaitable[None]]] = []
+        for wish in (*found.topics, *found.changes, found.reassignment, found.election):
             match wish:
                 case WishedTopic():
-                    await self._queue.run(partial(self._complete, wish, known))
+                    steps.append(partial(self._complete, wish))
+                case ChangedConfig():
+                    steps.append(partial(self._take_over_config, store, wish))
                 case WishedReassignment() | WishedElection():
-                    await self._queue.run(partial(self._move, wish))
+                    steps.append(partial(self._move, wish))
                 case Unreadable():
-                    await self._queue.run(partial(self._remove, wish))
-        for name in found.deletions:
-            await self._queue.run(partial(self._delete, name))
-        changes = [one for one in found.changes if isinstance(one, ChangedConfig)]
-        if changes:
-            await self._queue.run(partial(self._take_over_configs, store, changes))
+                    steps.append(partial(self._remove, wish))
+        steps += [partial(self._delete, name) for name in found.deletions]  # of new topics too
+        conflict: StoreConflict | None = None
+        for step in steps:
+            try:
+                await step()
+            except StoreConflict as found_conflict:
+                conflict = found_conflict
+        if conflict is not None:
+            raise conflict
 
-    async def _complete(self, wish: WishedTopic, known: Collection[int]) -> None:
+    async def _complete(self, wish: WishedTopic) -> None:
         """Create the topic, or what its partitions lack; or make its node as it was. Replicas may be on brokers that
-        are known but not up: the one of a controller that died, for example."""
+        are not up: they were when the tool looked, or a controller that died."""
         image = self._metadata.image
         before, path = image.topics.get(wish.name), f"{layout.TOPICS}/{wish.name}"
         if before is not None and len(before.partitions) == len(wish.replicas):
-            return  # it was seen while this controller was creating it
-        away = {broker: BrokerImage(broker, ()) for broker in known}
+            return  # it was created since this controller looked
+        away = {broker: BrokerImage(broker, ()) for replicas in wish.replicas for broker in replicas}
         everyone = replace(image, brokers={**away, **image.brokers})
         wanted = self._created(everyone, wish) if before is None else self._enlarged(everyone, before, wish)
         if isinstance(wanted, Refusal):
@@ -183,20 +193,19 @@ class OldTools:
             topic = None
         await self._queue.commit([wish] if topic is None else [*layout.topic_deleted(topic), wish])
 
-    async def _take_over_configs(self, store: MetadataStore, changes: Iterable[ChangedConfig]) -> None:
+    async def _take_over_config(self, store: MetadataStore, change: ChangedConfig) -> None:
         """Show settings that were changed. They are in the store already."""
-        for change in changes:
-            if change.config is None:
-                logger.warning("%s: a tool has changed settings that this version does not have", change.path)
-                continue
+        if change.config is None:
+            logger.warning("%s: a tool has changed settings that this version does not have", change.path)
+        else:
             try:
                 node = await store.read(node_at(change.config))
-                image, names = image_after(self._metadata.image, {change.config: node})
+                shown = image_after(self._metadata.image, {change.config: node})
             except MalformedMetadata as malformed:
                 logger.error("settings that a tool has changed are not taken over: %s", malformed)
-                continue
-            await self._metadata.show(image, names)
-        await self._queue.commit([Delete(change.path) for change in changes])
+            else:
+                await self._metadata.show(*shown)
+        await self._queue.commit([Delete(change.path)])
 
     async def _move(self, wish: WishedReassignment | WishedElection) -> None:
         """Say which replicas do not move, and which leaders do not change, since no partition has others yet."""

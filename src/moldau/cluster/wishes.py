@@ -191,4 +191,7 @@ def _text(value: Any) -> str:
 
 
 def _replicas(values: Iterable[Any]) -> tuple[int, ...]:
-    return tuple(index(value) for value in values)
+    replicas = tuple(index(value) for value in values)
+    if any(broker < 0 for broker in replicas):
+        raise ValueError("a broker's id is not negative")
+    return replicas

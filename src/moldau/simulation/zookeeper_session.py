@@ -80,12 +80,14 @@ class ModelSession:
         await self._delay()
         if self._zookeeper.drops():
             self._zookeeper.drop(self.link)
-        results = self._written(operations) if self.link.is_up else []
+        is_lost = not self.link.is_up
+        results = [] if is_lost else self._written(operations)
         if self.link.loses_next_answer or self._zookeeper.drops():
             self.link.loses_next_answer = False
             self._zookeeper.drop(self.link)
+            is_lost = True
         await self._delay()
-        if not self.link.is_up:
+        if is_lost or not self.link.is_up:  # a connection that is back by now brings no answer
             raise OutcomeUnknown("the connection to ZooKeeper was lost before a write was answered")
         if isinstance(results, StoreConflict):
             raise results
