@@ -160,9 +160,8 @@ def test_what_earlier_versions_had_elsewhere_is_moved_and_wishes_of_tools_stay(t
 
     asyncio.run(scenario())
     topic_id = short_id(uuid.UUID(int=7))
-    earlier = [
-        *map(Delete, ("/moldau/deleted_topics", "/moldau/brokers", "/moldau", "/consumers", "/controller_epoch"))
-    ]
+    ours = ("/moldau/deleted_topics", "/moldau/brokers", "/moldau/directories", "/moldau")
+    earlier = [*map(Delete, (*ours, "/consumers", "/controller_epoch"))]
     with contextlib.closing(EmbeddedStore(tmp_path)) as store:
         store.multi([*earlier, Create(f"/admin/delete_topics/{topic_id}", b'{"version":1,"name":"gone"}')])
         store.multi([Create("/admin/delete_topics/a-wish")])

@@ -1,13 +1,19 @@
 """The metadata knows in which log folder each partition is: over restarts, and when a folder is away."""
 
 import asyncio
+import contextlib
+import json
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from moldau.cluster import elections
 from moldau.cluster.cluster import Cluster
 from moldau.cluster.controller import MorePartitions, NewTopic
+from moldau.cluster.embedded import EmbeddedStore
 from moldau.cluster.image import Image
+from moldau.cluster.reading import read_image
+from moldau.cluster.store import Delete, Set
 from moldau.config import broker_config
 from moldau.runtime import Runtime
 from tests.cluster.opening import HERE, session_in
@@ -83,5 +89,54 @@ def test_folders_of_partitions_may_be_learnt_later(tmp_path: Path) -> None:
         again = await opened(tmp_path, {"left": True}, clean=False)
         assert seen(again.image) == [("left", 1, 0), ("", 1, 1), ("right", -1, 1)]
         await again.close()
+
+    asyncio.run(scenario())
+
+
+def test_folders_that_an_earlier_version_kept_in_the_nodes_of_topics_are_moved(tmp_path: Path) -> None:
+    def made_earlier(store: EmbeddedStore) -> None:
+        """Make the tree that of an earlier version, with a partition that is not made yet."""
+        for name, added in (("t", {"directories": {"0": ["left"], "1": ["right"]}, "unmade": [1]}), ("u", {})):
+            node = store.get(f"/brokers/topics/{name}")
+            assert node is not None
+            store.multi([Set(f"/brokers/topics/{name}", json.dumps({**json.loads(node.data), **added}).encode())])
+        names = store.children("/moldau/directories")
+        store.multi([Delete(f"/moldau/directories/{name}") for name in names] + [Delete("/moldau/directories")])
+
+    async def scenario() -> None:
+        cluster = await Cluster.open(session_in(tmp_path), CONFIG, Runtime())
+        await cluster.registration.register([HERE])
+        await cluster.topics.create([NewTopic("t", 2), NewTopic("u", 1)])
+        await cluster.close()
+        with contextlib.closing(EmbeddedStore(tmp_path)) as store:
+            made_earlier(store)
+            image = store.read(read_image())
+            assert image is not None
+            assert [part.made for part in image.topics["t"].partitions] == [True, False]
+        for _ in range(2):
+            cluster = await opened(tmp_path, {"left": True, "right": True})
+            assert seen(cluster.image) == [("left", 1, 0), ("right", 1, 0)]
+            assert [part.made for part in cluster.image.topics["t"].partitions] == [True, False]
+            await cluster.close()
+            with contextlib.closing(EmbeddedStore(tmp_path)) as store:
+                assert store.read(read_image()) == replace(cluster.image, brokers={}, controller_id=-1)
+                node, placed = store.get("/brokers/topics/t"), store.get("/moldau/directories/t")
+                assert store.children("/moldau/directories") == ["t"]
+            assert node is not None
+            assert list(json.loads(node.data)) == [
+                "version", "topic_id", "partitions", "adding_replicas", "removing_replicas"
+            ]  # fmt: skip
+            assert placed is not None
+            assert json.loads(placed.data) == {
+                "version": 1,
+                "directories": {"1": {"left": [0], "right": [1]}},
+                "unmade": [1],
+            }
+        cluster = await opened(tmp_path, {"left": True, "right": True})
+        await cluster.directories.assign({"t": {1: "left"}, "u": {0: "left"}})
+        await cluster.topics.delete([("t", None)])
+        await cluster.close()
+        with contextlib.closing(EmbeddedStore(tmp_path)) as store:
+            assert store.children("/moldau/directories") == ["u"]
 
     asyncio.run(scenario())

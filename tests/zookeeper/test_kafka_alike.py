@@ -43,6 +43,7 @@ OURS_ALONE: Tree = {
     "/moldau": None,
     "/moldau/brokers": None,
     "/moldau/deleted_topics": None,
+    "/moldau/directories": None,
 }
 """Settings of groups came to Kafka after ZooKeeper; what is below /moldau is ours."""
 FIELDS_OF_KAFKA_ALONE = {"/controller": {"kraftControllerEpoch": -1}}

@@ -24,7 +24,7 @@ def removal_of_rests(image: Image) -> Reading[list[Operation]]:
                 for number in numbers
                 for one in (f"{path}/partitions/{number}/state", f"{path}/partitions/{number}")
             ]
-            paths = [f"{layout.TOPIC_CONFIGS}/{name}", *below, f"{path}/partitions"]
+            paths = [f"{layout.TOPIC_CONFIGS}/{name}", f"{layout.DIRECTORIES}/{name}", *below, f"{path}/partitions"]
             found = yield from nodes_at(paths)
             operations += [Delete(one) for one, there in zip(paths, found, strict=True) if there is not None]
             operations.append(Delete(path))

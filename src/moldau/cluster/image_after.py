@@ -39,7 +39,7 @@ def image_after(image: Image, nodes: Nodes) -> tuple[Image, list[str]]:
 
     for path, node in nodes.items():
         match path.split("/")[1:]:
-            case ["brokers" | "config", "topics", name, *_]:
+            case ["brokers" | "config", "topics", name, *_] | ["moldau", "directories", name]:
                 names[name] = None
             case ["controller"]:
                 fields["controller_id"] = reading.controller_id(node)
@@ -89,12 +89,16 @@ def _topics_after(image: Image, nodes: Nodes) -> dict[str, TopicImage | None]:
             for at, state in by_number.items():
                 parts[at] = reading.in_state(parts[at], state, layout.state_path(name, at))
             topics[name] = topic._replace(partitions=tuple(parts))
-    for path, config in nodes.items():
+    for path, node in nodes.items():
         match path.split("/")[1:]:
             case ["config", "topics", name]:
                 topic = topics.get(name, image.topics.get(name))
                 if topic is not None:
-                    topics[name] = topic._replace(overrides=reading.topic_overrides(config, name))
+                    topics[name] = topic._replace(overrides=reading.topic_overrides(node, name))
+            case ["moldau", "directories", name]:
+                topic = topics.get(name, image.topics.get(name))
+                if topic is not None:
+                    topics[name] = topic._replace(partitions=tuple(reading.in_folders(topic.partitions, node, name)))
     return topics
 
 
@@ -105,10 +109,10 @@ def _assigned_anew(before: TopicImage | None, name: str, node: Node, states: Map
     made = []
     for number, part in enumerate(reading.partitions(found, name)):
         if number in states:
-            made.append(reading.in_state(part, states[number], layout.state_path(name, number)))
+            known = old[number]._replace(replicas=part.replicas) if number < len(old) else part
+            made.append(reading.in_state(known, states[number], layout.state_path(name, number)))
         elif number < len(old):
-            was = old[number]
-            made.append(part._replace(leader=was.leader, leader_epoch=was.leader_epoch, isr=was.isr))
+            made.append(old[number]._replace(replicas=part.replicas))
         else:
             break
     return reading.topic(found, name, made, before.overrides if before else {})

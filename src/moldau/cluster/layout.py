@@ -4,20 +4,20 @@
     /controller                              {"version": 2, "brokerid": 1, ...}                       ephemeral
     /controller_epoch                        a number as text, raised by every new controller
     /brokers/ids/1                           {"version": 5, "host", "port", "endpoints", ...}     ephemeral
-    /brokers/topics/T                        {"version": 3, "topic_id": ..., "partitions": {"0": [1]}, ...,
-                                              "directories": {"0": [the id of the log folder on that broker]},
-                                              "unmade": [partitions whose folder may not have been made yet]}
+    /brokers/topics/T                        {"version": 3, "topic_id": ..., "partitions": {"0": [1]}, ...}
     /brokers/topics/T/partitions/0/state     {"version": 1, "leader", "leader_epoch", "isr", "controller_epoch"}
     /config/topics/T, /config/brokers/1      {"version": 1, "config": {...}}; /config/brokers/<default> is for all
     /config/groups/G                         the same, for the group whose name is G once unquoted
     /latest_producer_id_block                {"version": 1, "broker": 1, "block_start": "0", "block_end": "999"}
     /moldau/deleted_topics/ID                {"version": 1, "name": T, "brokers": [1]}: not yet gone from their disks
+    /moldau/directories/T                    {"version": 1, "directories": {"1": {the id of a log folder: [0, 1, ...]}},
+                                              "unmade": [partitions whose folder may not have been made yet]}
     /moldau/brokers/1                        {"version": 1, "epoch": the registration that the controller dealt with}
     /consumers, /config/changes, ...         empty, for tools that look there
 
 The functions here turn images into operations and decide nothing; `reading` turns nodes into images. Source: "ZooKeeper
-Directories" in Kafka's documentation; KIP-516 for topic ids. What is below `/moldau` is ours. So are `directories` (of
-a topic, of a broker), which Kafka got after ZooKeeper, and `unmade`.
+Directories" in Kafka's documentation; KIP-516 for topic ids. What is below `/moldau` is ours. So are the `directories`
+of a broker, which Kafka got after ZooKeeper.
 """
 
 import json
@@ -39,6 +39,7 @@ TOPIC_CONFIGS = "/config/topics"
 BROKER_CONFIGS = "/config/brokers"
 GROUP_CONFIGS = "/config/groups"
 DELETED_TOPICS = "/moldau/deleted_topics"
+DIRECTORIES = "/moldau/directories"
 BROKER_EPOCHS = "/moldau/brokers"
 _DELETED_BEFORE = "/admin/delete_topics"
 """Where earlier versions had them. Kafka's tools put the names of topics to delete there."""
@@ -51,7 +52,8 @@ _OF_KAFKA = (
     "/admin", "/admin/delete_topics", "/brokers/seqid", "/config/changes", "/config/clients", "/config/ips",
     "/config/users", "/consumers", "/isr_change_notification", "/log_dir_event_notification",
 )  # fmt: skip
-_TREE = ("/cluster", "/brokers", BROKERS, TOPICS, *_CONFIGS, *_OF_KAFKA, "/moldau", DELETED_TOPICS, BROKER_EPOCHS)
+_OURS = ("/moldau", DELETED_TOPICS, BROKER_EPOCHS, DIRECTORIES)
+_TREE = ("/cluster", "/brokers", BROKERS, TOPICS, *_CONFIGS, *_OF_KAFKA, *_OURS)
 
 
 def _json(**document: Any) -> bytes:
@@ -68,6 +70,7 @@ def missing() -> Reading[list[Operation]]:
     return [
         *(Create(path) for path, node in zip(_TREE, nodes, strict=True) if node is None),
         *(yield from _deleted_moved()),
+        *((yield from _directories_moved()) if nodes[_TREE.index(DIRECTORIES)] is None else ()),
     ]
 
 
@@ -81,6 +84,23 @@ def _deleted_moved() -> Reading[list[Operation]]:
         if node is not None and node.data
         for step in (Create(f"{DELETED_TOPICS}/{name}", node.data), Delete(f"{_DELETED_BEFORE}/{name}", node.version))
     ]
+
+
+def _directories_moved() -> Reading[list[Operation]]:
+    """Earlier versions had the log folders of partitions in the node of their topic, by partition."""
+    names = yield from children_of(TOPICS)
+    operations: list[Operation] = []
+    for name, node in zip(names, (yield from nodes_at([f"{TOPICS}/{name}" for name in names])), strict=True):
+        document = json.loads(node.data) if node else {}
+        by_partition, unmade = document.pop("directories", {}), document.pop("unmade", [])
+        known: dict[str, dict[str, list[int]]] = {}
+        for number, directories in by_partition.items():
+            for broker, directory in zip(document["partitions"][number], directories, strict=False):
+                known.setdefault(str(broker), {}).setdefault(directory, []).append(int(number))
+        if known or unmade:
+            moved = Create(f"{DIRECTORIES}/{name}", _json(version=1, directories=known, unmade=unmade))
+            operations += [Set(f"{TOPICS}/{name}", _json(**document)), moved]
+    return operations
 
 
 def group_config_path(group_id: str) -> str:
@@ -151,14 +171,29 @@ def config(path: str, overrides: Mapping[str, str], *, is_new: bool) -> Operatio
 
 def _assignment(topic: TopicImage) -> bytes:
     partitions = {str(number): list(partition.replicas) for number, partition in enumerate(topic.partitions)}
-    document: dict[str, Any] = {"version": 3, "topic_id": short_id(topic.id), "partitions": partitions}
-    known = {str(number): list(part.directories) for number, part in enumerate(topic.partitions) if part.directories}
-    if known:
-        document["directories"] = known
+    return _json(
+        version=3, topic_id=short_id(topic.id), partitions=partitions, adding_replicas={}, removing_replicas={}
+    )
+
+
+def _directories(topic: TopicImage) -> bytes | None:
+    """The log folders of the topic's partitions; None if there is nothing to say about them."""
+    known: dict[str, dict[str, list[int]]] = {}
+    for number, part in enumerate(topic.partitions):
+        for broker, directory in zip(part.replicas, part.directories, strict=False):
+            if directory:
+                known.setdefault(str(broker), {}).setdefault(directory, []).append(number)
     unmade = [number for number, part in enumerate(topic.partitions) if not part.made]
-    if unmade:
-        document["unmade"] = unmade
-    return _json(**document, adding_replicas={}, removing_replicas={})
+    return _json(version=1, directories=known, unmade=unmade) if known or unmade else None
+
+
+def _directories_changed(name: str, before: bytes | None, after: bytes | None) -> list[Operation]:
+    path = f"{DIRECTORIES}/{name}"
+    if before == after:
+        return []
+    if after is None:
+        return [Delete(path)]
+    return [Create(path, after) if before is None else Set(path, after)]
 
 
 def topic_node(image: TopicImage, version: int) -> Operation:
@@ -180,11 +215,6 @@ def _state(partition: PartitionImage, epoch: int) -> bytes:
     )
 
 
-def _placement(partition: PartitionImage) -> tuple[object, ...]:
-    """The part of the topic's node that can change for a partition."""
-    return partition.directories, partition.made
-
-
 def _new_partitions(topic: TopicImage, first: int, epoch: int) -> Iterator[Operation]:
     for number in range(first, len(topic.partitions)):
         yield Create(f"{TOPICS}/{topic.name}/partitions/{number}")
@@ -195,6 +225,7 @@ def topic_created(topic: TopicImage, epoch: int) -> list[Operation]:
     """`epoch` is the controller's, here and below."""
     return [
         config(f"{TOPIC_CONFIGS}/{topic.name}", topic.overrides, is_new=True),
+        *_directories_changed(topic.name, None, _directories(topic)),
         Create(f"{TOPICS}/{topic.name}", _assignment(topic)),
         Create(f"{TOPICS}/{topic.name}/partitions"),
         *_new_partitions(topic, 0, epoch),
@@ -205,8 +236,8 @@ def topic_changed(old: TopicImage, new: TopicImage, epoch: int) -> list[Operatio
     """From one image of a topic to a later one: more partitions, other states, other settings."""
     operations: list[Operation] = []
     together = list(zip(old.partitions, new.partitions, strict=False))
-    moved = any(_placement(before) != _placement(after) for before, after in together)
-    if moved or len(old.partitions) != len(new.partitions):
+    operations += _directories_changed(new.name, _directories(old), _directories(new))
+    if len(old.partitions) != len(new.partitions):
         operations.append(Set(f"{TOPICS}/{new.name}", _assignment(new)))
         operations += _new_partitions(new, len(old.partitions), epoch)
     for number, (before, after) in enumerate(together):
@@ -238,6 +269,7 @@ def topic_deleted(topic: TopicImage) -> list[Operation]:
     operations: list[Operation] = [
         deleted(topic.id, topic.name, holders),
         Delete(f"{TOPIC_CONFIGS}/{topic.name}"),
+        *_directories_changed(topic.name, _directories(topic), None),
     ]
     for number in range(len(topic.partitions)):
         operations.append(Delete(state_path(topic.name, number)))

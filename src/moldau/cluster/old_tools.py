@@ -160,6 +160,8 @@ class OldTools:
             for step in steps
             if step.path != path
         ]
+        if before is None and f"{layout.DIRECTORIES}/{wish.name}" in wish.below:
+            rest.append(Delete(f"{layout.DIRECTORIES}/{wish.name}"))
         await self._queue.commit([layout.topic_node(wanted, wish.version), *rest])
         count = counted(len(wanted.partitions), "partition")
         logger.info("topic %s, which a tool has written, has %s now", wish.name, count)

@@ -112,13 +112,16 @@ def _read_topics(names: Sequence[str]) -> Reading[dict[str, TopicImage | None]]:
     nodes = yield from nodes_at([f"{layout.TOPICS}/{name}" for name in names])
     configs = yield from nodes_at([f"{layout.TOPIC_CONFIGS}/{name}" for name in names])
     documents = [node and assigned(node, f"{layout.TOPICS}/{name}") for name, node in zip(names, nodes, strict=True)]
+    folders = yield from nodes_at([f"{layout.DIRECTORIES}/{name}" for name in names])
     counts = [len(found["partitions"]) if found else 0 for found in documents]
     paths = [layout.state_path(name, n) for name, count in zip(names, counts, strict=True) for n in range(count)]
     states = iter((yield from nodes_at(paths)))
     topics: dict[str, TopicImage | None] = {}
-    for name, found, config, count in zip(names, documents, configs, counts, strict=True):
+    for name, found, config, placed, count in zip(names, documents, configs, folders, counts, strict=True):
         own = _leading(islice(states, count))
         parts = partitions(found, name) if found else []
+        if placed is not None:
+            parts = in_folders(parts, placed, name)
         made = [
             in_state(part, state, layout.state_path(name, number))
             for number, (part, state) in enumerate(zip(parts, own, strict=False))
@@ -162,7 +165,7 @@ def topic_id(assigned: Mapping[str, Any], name: str) -> uuid.UUID | None:
 
 
 def partitions(assigned: Mapping[str, Any], name: str) -> list[PartitionImage]:
-    """The partitions in the document of a topic, without their states."""
+    """The partitions in the document of a topic, without their states. Earlier versions had their log folders there."""
     with expecting("a topic", f"{layout.TOPICS}/{name}"):
         replicas = [_numbers(assigned["partitions"][str(number)]) for number in range(len(assigned["partitions"]))]
         known = assigned.get("directories", {})
@@ -173,6 +176,29 @@ def partitions(assigned: Mapping[str, Any], name: str) -> list[PartitionImage]:
             )
             for number, who in enumerate(replicas)
         ]
+
+
+def in_folders(parts: Sequence[PartitionImage], node: Node | None, name: str) -> list[PartitionImage]:
+    """The partitions of a topic with the log folders in its node; None if nothing is known about them."""
+    path = f"{layout.DIRECTORIES}/{name}"
+    found = document(node, path) if node else {}
+    with expecting("the log folders of a topic", path):
+        unmade = set(_numbers(found.get("unmade", ())))
+        folders: list[dict[int, str]] = [{} for _ in parts]
+        for broker, by_folder in found.get("directories", {}).items():
+            for directory, numbers in by_folder.items():
+                for number in _numbers(numbers):
+                    if 0 <= number < len(parts):
+                        folders[number][int(broker)] = directory
+        return [
+            part._replace(directories=_by_replica(part.replicas, known), made=number not in unmade)
+            for number, (part, known) in enumerate(zip(parts, folders, strict=True))
+        ]
+
+
+def _by_replica(replicas: Sequence[int], directories: Mapping[int, str]) -> tuple[str, ...]:
+    found = tuple(directories.get(broker, "") for broker in replicas)
+    return found if any(found) else ()
 
 
 def in_state(part: PartitionImage, node: Node, path: str) -> PartitionImage:

@@ -10,8 +10,7 @@ Whoever becomes the controller completes what the one before it has left half do
 
 from collections.abc import Iterator, Sequence
 
-from moldau.cluster import layout
-from moldau.cluster.store import Operation, check_size, size_of
+from moldau.cluster.store import Operation, Set, check_size, size_of
 
 STEP_OPERATIONS = 500
 STEP_BYTES = 512 * 1024
@@ -35,7 +34,7 @@ def in_steps(operations: Sequence[Operation]) -> list[list[Operation]]:
 
 
 def _inseparable(operations: Sequence[Operation]) -> Iterator[list[Operation]]:
-    """A topic's settings and its node stay together: without the node nobody would know whose settings they are."""
+    """A topic's node is made with its settings and log folders: without it nobody would know whose they are."""
     together: list[Operation] = []
     for operation in operations:
         if together and not _is_head(operation):
@@ -47,8 +46,10 @@ def _inseparable(operations: Sequence[Operation]) -> Iterator[list[Operation]]:
 
 
 def _is_head(operation: Operation) -> bool:
-    """Whether it is on a topic's node, or on the one above its partitions."""
-    match operation.path.removeprefix(f"{layout.TOPICS}/").split("/"):
-        case [_] | [_, "partitions"]:
-            return operation.path.startswith(f"{layout.TOPICS}/")
+    """Whether it makes or removes a topic's node, the one above its partitions, or that of its log folders."""
+    if isinstance(operation, Set):
+        return False
+    match operation.path.split("/")[1:]:
+        case ["brokers", "topics", _] | ["brokers", "topics", _, "partitions"] | ["moldau", "directories", _]:
+            return True
     return False

@@ -115,10 +115,12 @@ def _read_topics(names: Sequence[str], known: Mapping[str, TopicImage]) -> Readi
 
 
 def _read_below(wish: WishedTopic, first: int) -> Reading[frozenset[str]]:
-    """The nodes that exist of the partitions from `first` on."""
+    """The nodes that exist of the partitions from `first` on, and of a new topic's log folders."""
     parent = f"{layout.TOPICS}/{wish.name}/partitions"
     numbers = range(first, min(len(wish.replicas), PARTITIONS_MAX))
     paths = [parent, *(path for number in numbers for path in (f"{parent}/{number}", f"{parent}/{number}/state"))]
+    if not first:
+        paths.append(f"{layout.DIRECTORIES}/{wish.name}")
     nodes = yield from nodes_at(paths)
     return frozenset(path for path, node in zip(paths, nodes, strict=True) if node is not None)
 
