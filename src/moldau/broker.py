@@ -13,7 +13,9 @@ import socket
 from collections.abc import Iterator, Sequence
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
+from moldau.cluster.beginning import BrokerConflict
 from moldau.cluster.cluster import Cluster
 from moldau.cluster.copies import Copies
 from moldau.cluster.embedded import FILE_NAME as STORE_FILE
@@ -25,7 +27,7 @@ from moldau.cluster.store import MetadataStore
 from moldau.config import BrokerConfig
 from moldau.coordinators.assembly import Coordinators
 from moldau.descriptors import share_out
-from moldau.errors import MoldauError, StartInterrupted
+from moldau.errors import MoldauError, StartInterrupted, StorageError
 from moldau.handlers.table import BrokerParts, Handlers
 from moldau.log.compaction.cleaner import Candidate, Cleaner
 from moldau.log.folder import LogFolder
@@ -42,6 +44,10 @@ from moldau.requests.gate import Gate
 from moldau.runtime import Runtime
 from moldau.turns import Turns
 
+if TYPE_CHECKING:
+    from moldau.cluster.joined import JoinedCluster
+    from moldau.cluster.membership import SharedStore
+
 logger = logging.getLogger(__name__)
 
 SEND_BUFFER_BYTES, OF_THE_SYSTEM = 256 << 10, -1
@@ -53,8 +59,9 @@ QUEUED_BYTES = 256 << 20
 
 class Broker:
     """`store` is a session in the store of the cluster's metadata; without one they are embedded in a data folder.
-    `descriptors` is how many files and sockets may be open together, None if they need not be counted. `gate` is passed
-    by every request. Belongs to the loop it starts on."""
+    `shared` is the store of a cluster that the broker joins as one of several. `descriptors` is how many files and
+    sockets may be open together, None if they need not be counted. `gate` is passed by every request. Belongs to the
+    loop it starts on."""
 
     def __init__(
         self,
@@ -63,6 +70,7 @@ class Broker:
         store: MetadataStore | None = None,
         descriptors: int | None = None,
         gate: Gate | None = None,
+        shared: "SharedStore | None" = None,
     ):
         self.config = config
         self.runtime = runtime
@@ -73,6 +81,9 @@ class Broker:
         any more."""
         self._store = store
         self._embedded: EmbeddedStore | None = None
+        self._shared = shared
+        self._joined: JoinedCluster | None = None
+        self.cluster: Cluster
         self._gate = gate or Gate()
         self._shares = share_out(descriptors)
         self._loaded = False
@@ -105,6 +116,36 @@ class Broker:
         folders = self.folders = LogFolders(paths, runtime, self._shares.open_files, self._shares.held)
         undo.push_async_callback(self._close_folders)
         folders.check_identity()
+        if self._shared is None:
+            await self._open_alone(undo)
+        else:
+            await self._join(undo, self._shared)
+        cluster = self.cluster
+
+        replicas = self.replicas = Replicas(BrokerId(config.node_id), cluster, folders, runtime)
+        self._loading = folders
+        if self._interrupted:
+            folders.interrupt()
+        try:
+            strays = await replicas.load(cluster.metadata.config.num_recovery_threads_per_data_dir)
+        except StartInterrupted:
+            self._cut_short = True
+            raise
+        for path in strays:
+            if not Path(path).name.startswith(STORE_FILE):
+                line = "%s is not a partition of this cluster and is left alone. If it belongs to it, run `%s`"
+                logger.warning(line, path, folders.repair_command)
+        self._loaded = True
+
+        def lost(_: LogFolder) -> None:  # may be called from another thread
+            loop.call_soon_threadsafe(self._folder_failed)
+
+        folders.on_failure = lost
+        undo.push_async_callback(self._left)
+
+    async def _open_alone(self, undo: contextlib.AsyncExitStack) -> None:
+        """Open the metadata of a cluster that has no other broker."""
+        config, runtime, folders = self.config, self.runtime, self.folders
         embedded, store = None, self._store
         if store is None:
             embedded = self._embedded = await runtime.run(partial(open_embedded, folders, config.node_id, runtime))
@@ -128,33 +169,29 @@ class Broker:
             copies.start()
             undo.push_async_callback(copies.stop)
 
-        replicas = self.replicas = Replicas(BrokerId(config.node_id), cluster, folders, runtime)
-        self._loading = folders
-        if self._interrupted:
-            folders.interrupt()
-        try:
-            strays = await replicas.load(cluster.metadata.config.num_recovery_threads_per_data_dir)
-        except StartInterrupted:
-            self._cut_short = True
-            raise
-        for path in strays:
-            if not Path(path).name.startswith(STORE_FILE):
-                line = "%s is not a partition of this cluster and is left alone. If it belongs to it, run `%s`"
-                logger.warning(line, path, folders.repair_command)
-        self._loaded = True
+    async def _join(self, undo: contextlib.AsyncExitStack, shared: "SharedStore") -> None:
+        """Open a session in the store of a cluster of several brokers, and read its metadata."""
+        from moldau.cluster.joined import JoinedCluster  # a broker alone needs none of it
 
-        def lost(_: LogFolder) -> None:  # may be called from another thread
-            loop.call_soon_threadsafe(self._folder_failed)
-
-        folders.on_failure = lost
-        undo.push_async_callback(self._left)
+        for folder in self.folders.folders:
+            if self.runtime.disk.exists(folder.path / STORE_FILE):
+                raise StorageError(
+                    f"{folder.path} belongs to a broker that was alone: its topics are in {STORE_FILE} and would be "
+                    "missing from the cluster. Give this broker an empty folder"
+                )
+        joined = self._joined = JoinedCluster(self.config, self.runtime, shared, self._replaced)
+        await joined.join(self.folders.cluster_id)
+        self.cluster = joined
+        undo.push_async_callback(joined.close)
+        self.folders.claim(joined.image.cluster_id, self.config.node_id)
 
     async def _serve(self, undo: contextlib.AsyncExitStack) -> None:
         """Start what serves requests (coordinators, upkeep, cleaner, dispatch), then the listeners."""
         config, runtime = self.config, self.runtime
         folders, cluster, replicas = self.folders, self.cluster, self.replicas
+        joined = self._joined
         coordinators = self.coordinators = Coordinators(
-            config, cluster.metadata, cluster.producer_ids, replicas, runtime
+            config, cluster.metadata, cluster.producer_ids, replicas, runtime, joined.links if joined else None
         )
         undo.push_async_callback(coordinators.stop)
         await coordinators.follow(cluster.image, [OFFSETS_TOPIC, TRANSACTIONS_TOPIC])
@@ -174,16 +211,27 @@ class Broker:
             lambda: coordinators.markers,
             runtime,
             turns,
+            lambda: coordinators.coordinator_anywhere,
         )
-        dispatch = Dispatch(Handlers(parts), self._gate, turns)
+        dispatch = self._dispatch(parts)
         self.watchdog = Watchdog(request_name, runtime.stopwatch)
         self.server = Server(dispatch.connected, self._limits(), self.watchdog, runtime.stopwatch)
         cluster.metadata.subscribe(self._limit)
         undo.push_async_callback(self.server.stop)
         await cluster.registration.register(await self._open_listeners(), list(folders.directories))
+        if joined is not None:
+            undo.push_async_callback(joined.unfollow)
+            await joined.follow()
         upkeep.start()
         cleaner.start()
         await self.server.serve()
+
+    def _dispatch(self, parts: BrokerParts) -> Dispatch:
+        if self._joined is None:
+            return Dispatch(Handlers(parts), self._gate, parts.turns)
+        from moldau.handlers.of_member import member_dispatch
+
+        return member_dispatch(parts, self._joined, self._gate)
 
     async def _open_listeners(self) -> list[Endpoint]:
         """Bind every listener; returns the addresses to register, of those that are advertised."""
@@ -195,6 +243,11 @@ class Broker:
                     Endpoint(name, protocol, advertised.host or _reachable(host), advertised.port or bound)
                 )
         return endpoints
+
+    def _replaced(self, conflict: BrokerConflict) -> None:
+        """Another broker has this one's id now."""
+        logger.error("%s", conflict)
+        self.failed.set()
 
     def _folder_failed(self) -> None:
         if self.folders.lost:
@@ -236,6 +289,11 @@ class Broker:
             await self.folders.shut(watermarks)
         else:
             await self.runtime.run(lambda: self.folders.close(clean=False))
+
+    @property
+    def controls(self) -> bool:
+        """Whether this broker is the controller of its cluster."""
+        return self._joined is None or self._joined.acting.stream is not None
 
     @property
     def port(self) -> int:

@@ -66,7 +66,7 @@ class ConnectedBroker(Member):
         turns = Turns(runtime)
         self.forwarding = Forwarding(ControllerLink(self.locator, identity, LISTENER, runtime), turns)
         none: Any = None
-        as_controller = BrokerParts(cast(Cluster, self.acting), none, none, none, none, runtime, turns)
+        as_controller = BrokerParts(cast(Cluster, self.acting), none, none, none, none, runtime, turns, none)
         controllers = ControllersHandlers(as_controller, lambda: self.is_controller, self.forwarding, turns)
         handlers: dict[int, Handler] = {API_VERSIONS.key: api_versions}
         handlers |= {key: cast(Handler, controllers(api)) for key, api in FORWARDED.items()}

@@ -19,7 +19,7 @@ from dataclasses import replace
 from functools import partial
 from typing import TypeVar
 
-from moldau.cluster import layout
+from moldau.cluster import controller, layout
 from moldau.cluster.change_queue import ChangeQueue
 from moldau.cluster.change_stream import ChangeStream
 from moldau.cluster.config_changes import ConfigChanges
@@ -27,7 +27,7 @@ from moldau.cluster.deletions import Deletions
 from moldau.cluster.directory_placement import DirectoryPlacement
 from moldau.cluster.elections import elections, in_batches, with_elected
 from moldau.cluster.half_deleted import removal_of_rests
-from moldau.cluster.image import NO_LEADER, BrokerImage, Image
+from moldau.cluster.image import NO_LEADER, BrokerImage, Image, TopicImage
 from moldau.cluster.metadata_cache import MetadataCache
 from moldau.cluster.old_tools import OldTools
 from moldau.cluster.reading import controller_epoch, dealt_with, holders_of_deleted, read_brokers, read_image
@@ -96,6 +96,16 @@ class ControllerQueue(ChangeQueue):
             raise
 
 
+class Unrecorded(DirectoryPlacement):
+    """Each broker of several chooses the log folders of its partitions itself; the metadata does not know them."""
+
+    def placed(self, topics: Sequence[tuple[TopicImage, int]]) -> list[TopicImage]:
+        return [controller.unmade(topic, range(first, len(topic.partitions))) for topic, first in topics]
+
+    async def assign(self, directories: Mapping[str, Mapping[int, str]]) -> None:
+        """Not recorded."""
+
+
 class Acting:
     """`metadata` has the image that the controller decides on; what this broker serves by is another one, which follows
     the stream. `stream` is None while this broker is not the controller."""
@@ -103,7 +113,7 @@ class Acting:
     def __init__(self, config: BrokerConfig, runtime: Runtime):
         self.metadata = MetadataCache(config, Image(""))
         self.queue = ControllerQueue(self.metadata, runtime, self._resign)
-        self.directories = DirectoryPlacement(self.metadata, self.queue)
+        self.directories = Unrecorded(self.metadata, self.queue)
         self.topics = TopicChanges(self.metadata, self.queue, self.directories, runtime)
         self.configs = ConfigChanges(self.metadata, self.queue)
         self._old_tools = OldTools(self.metadata, self.queue, runtime)
@@ -118,6 +128,8 @@ class Acting:
         self._silent: frozenset[int] | None = None
         """The brokers that count as gone because they are silent; None before the first election of a term."""
         self._deletions = Deletions({})
+        self._is_electing = False
+        """Brokers that came are shown with the leaders that were elected since, and not before."""
 
     @property
     def stream(self) -> ChangeStream | None:
@@ -206,7 +218,7 @@ class Acting:
         self._changed.set()
 
     def _publish(self, image: Image, _: Iterable[str]) -> None:
-        if self.stream is not None:
+        if self.stream is not None and not self._is_electing:
             before = self.stream.image
             self._deletions.note(before, image, self.stream.publish(image))
 
@@ -221,8 +233,18 @@ class Acting:
             return
         for broker in silent - (self._silent or frozenset()):
             logger.warning("broker %d has asked for no changes for %g s: it leads nothing now", broker, self._silence_s)
-        await self.queue.made(partial(self._elect, brokers, silent, anew))
+        await self.queue.made(partial(self._show_and_elect, brokers, silent, anew))
         self._silent = silent
+
+    async def _show_and_elect(
+        self, brokers: Mapping[int, BrokerImage], silent: Collection[int], anew: Mapping[int, int]
+    ) -> None:
+        self._is_electing = True
+        try:
+            await self._elect(brokers, silent, anew)
+        finally:
+            self._is_electing = False
+            self._publish(self.metadata.image, ())
 
     async def _elect(
         self, brokers: Mapping[int, BrokerImage], silent: Collection[int], anew: Mapping[int, int]

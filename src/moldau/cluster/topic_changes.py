@@ -99,12 +99,16 @@ class TopicChanges:
         """The topic of the transaction coordinators, created when it is first needed."""
         return await self.ensure(TRANSACTIONS_TOPIC)
 
+    async def create_needed(self, wanted: Sequence[NewTopic]) -> list[tuple[str, TopicImage | Refusal]]:
+        """Topics that a broker needs, or that are created when a client first names them."""
+        return await self.create(wanted)
+
     async def ensure(self, name: str) -> TopicImage | Refusal:
         """A topic by name, created with the settings of an automatic creation if it does not exist."""
         topic = self._metadata.image.topics.get(name)
         if topic is not None:
             return topic
-        _, result = (await self.create([self.automatic(name)]))[0]
+        _, result = (await self.create_needed([self.automatic(name)]))[0]
         if isinstance(result, Refusal) and result.code is ErrorCode.TOPIC_ALREADY_EXISTS:
             return self._metadata.image.topics[name]
         return result

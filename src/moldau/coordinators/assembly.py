@@ -11,6 +11,7 @@ from collections.abc import Awaitable, Sequence
 from functools import cached_property, partial
 from typing import TYPE_CHECKING
 
+from moldau.cluster.broker_links import BrokerLinks
 from moldau.cluster.image import Image
 from moldau.cluster.metadata_cache import MetadataCache
 from moldau.cluster.producer_ids import ProducerIds
@@ -24,6 +25,7 @@ from moldau.runtime import Runtime
 if TYPE_CHECKING:
     from moldau.coordinators.groups.coordinator import GroupCoordinator
     from moldau.coordinators.transactions.coordinator import TransactionCoordinator
+    from moldau.coordinators.transactions.messages import AddsPartitions, WriteMarkers
     from moldau.replication.markers import MarkerWriter
 
 MINUTE_MS = 60_000
@@ -35,7 +37,7 @@ MODULES = {
 
 
 class Coordinators:
-    """Use it only on the event loop."""
+    """Use it only on the event loop. `links` lead to the other brokers of the cluster; None if there are none."""
 
     def __init__(
         self,
@@ -44,12 +46,14 @@ class Coordinators:
         producer_ids: ProducerIds,
         replicas: Replicas,
         runtime: Runtime,
+        links: BrokerLinks | None = None,
     ):
         self._config = config
         self._metadata = metadata
         self._producer_ids = producer_ids
         self._replicas = replicas
         self._runtime = runtime
+        self._links = links
 
     async def follow(self, image: Image, names: Sequence[str]) -> None:
         """These topics changed: lead the partitions of internal topics that this broker leads now, and no others."""
@@ -147,8 +151,26 @@ class Coordinators:
             runtime,
             self._transaction_partitions(),
             self._producer_ids.next,
-            self.markers,
+            self._markers_for_all(),
             lambda: metadata.image,
+        )
+
+    def _markers_for_all(self) -> "WriteMarkers":
+        if self._links is None:
+            return self.markers
+        from moldau.coordinators.transactions.remote import MarkersForAll
+
+        return MarkersForAll(self._config.node_id, lambda: self._metadata.image, self.markers, self._links.call)
+
+    @cached_property
+    def coordinator_anywhere(self) -> "AddsPartitions":
+        """The coordinator of any transaction, here or on another broker."""
+        if self._links is None:
+            return self.transactions
+        from moldau.coordinators.transactions.remote import CoordinatorAnywhere
+
+        return CoordinatorAnywhere(
+            self._config.node_id, lambda: self._metadata.image, lambda: self.transactions, self._links.call
         )
 
     @cached_property

@@ -116,7 +116,7 @@ class Metadata:
         self, names: Iterable[str], missing: Sequence[str], request: MetadataRequest, call: Call
     ) -> Steps[MetadataResponse]:
         try:
-            made = await self._topics.create([self._topics.automatic(name) for name in missing])
+            made = await self._topics.create_needed([self._topics.automatic(name) for name in missing])
             refused = {name: result.code for name, result in made if isinstance(result, Refusal)}
         except (StorageError, KafkaError):
             refused = dict.fromkeys(missing, ErrorCode.LEADER_NOT_AVAILABLE)

@@ -24,6 +24,7 @@ from moldau.turns import Turns
 if TYPE_CHECKING:
     from moldau.coordinators.groups.coordinator import GroupCoordinator
     from moldau.coordinators.transactions.coordinator import TransactionCoordinator
+    from moldau.coordinators.transactions.messages import AddsPartitions
     from moldau.replication.markers import MarkerWriter
 
 
@@ -37,6 +38,7 @@ class BrokerParts(NamedTuple):
     markers: "Callable[[], MarkerWriter]"
     runtime: Runtime
     turns: Turns
+    coordinator_anywhere: "Callable[[], AddsPartitions]"
 
     @property
     def metadata(self) -> MetadataCache:
@@ -90,7 +92,7 @@ class Handlers(dict[int, Handler]):
 def _of_produce(parts: BrokerParts) -> tuple[Any, ...]:
     from moldau.handlers.transaction_verification import TransactionVerifier
 
-    return parts.replicas, parts.runtime, TransactionVerifier(parts.transactions, parts.config), parts.turns
+    return parts.replicas, parts.runtime, TransactionVerifier(parts.coordinator_anywhere, parts.config), parts.turns
 
 
 def _of_fetch(parts: BrokerParts) -> tuple[Any, ...]:
@@ -194,7 +196,8 @@ TABLE: Mapping[apis.Api, HandlerRow] = {
     ),
     apis.END_TXN: HandlerRow("moldau.handlers.end_txn:EndTxn", _transactions),
     apis.TXN_OFFSET_COMMIT: HandlerRow(
-        "moldau.handlers.txn_offset_commit:TxnOffsetCommit", lambda p: (p.groups(), p.transactions, p.image, p.config)
+        "moldau.handlers.txn_offset_commit:TxnOffsetCommit",
+        lambda p: (p.groups(), p.coordinator_anywhere, p.image, p.config),
     ),
     apis.WRITE_TXN_MARKERS: HandlerRow(
         "moldau.handlers.write_txn_markers:WriteTxnMarkers", lambda p: (p.markers(), p.image)

@@ -22,8 +22,7 @@ from moldau.replication.replica import PlannedAppend
 from moldau.replication.results import AppendRefusal
 
 if TYPE_CHECKING:
-    from moldau.coordinators.transactions.coordinator import TransactionCoordinator
-    from moldau.coordinators.transactions.messages import AddPartitions
+    from moldau.coordinators.transactions.messages import AddPartitions, AddsPartitions
 
 ADDS_PARTITIONS: Final = 12
 """The first version of Produce that uses version 2 of transactions."""
@@ -54,9 +53,9 @@ def error_in_version(error: ErrorCode, version: int) -> ErrorCode:
 
 
 class TransactionVerifier:
-    """`config` returns the settings in force; the coordinator is made when it is first asked."""
+    """`config` returns the settings in force; `transactions` that of whom to ask, made when first asked."""
 
-    def __init__(self, transactions: "Callable[[], TransactionCoordinator]", config: Callable[[], BrokerConfig]):
+    def __init__(self, transactions: "Callable[[], AddsPartitions]", config: Callable[[], BrokerConfig]):
         self._transactions = transactions
         self._config = config
 
@@ -91,7 +90,10 @@ class TransactionVerifier:
 
         version = 2 if adds else 0
         ask = AddPartitions(transactional_id, producer_id, epoch, partitions, transaction_version=version)
-        return dict.fromkeys(partitions, await self._add(ask)) if adds else self._transactions().verify_partitions(ask)
+        if adds:
+            return dict.fromkeys(partitions, await self._add(ask))
+        verified = self._transactions().verify_partitions(ask)
+        return await verified if isawaitable(verified) else verified
 
     async def _add(self, ask: "AddPartitions") -> ErrorCode:
         config, loop = self._config(), asyncio.get_running_loop()

@@ -29,7 +29,7 @@ from moldau.requests.session import Call
 from moldau.turns import Steps
 
 if TYPE_CHECKING:
-    from moldau.coordinators.transactions.coordinator import TransactionCoordinator
+    from moldau.coordinators.transactions.messages import AddsPartitions
 
 
 ADDS_PARTITIONS = 5
@@ -41,7 +41,7 @@ class TxnOffsetCommit:
     def __init__(
         self,
         groups: GroupCoordinator,
-        transactions: "Callable[[], TransactionCoordinator]",
+        transactions: "Callable[[], AddsPartitions]",
         image: Callable[[], Image],
         config: Callable[[], BrokerConfig],
     ):
@@ -116,8 +116,10 @@ class TxnOffsetCommit:
                 )
             if not self._config().transaction_partition_verification_enable:
                 return ErrorCode.NONE
-            verified = self._transactions().verify_partitions(question)
-            return TXN_OFFSET_COMMIT.in_version(verified.get(partition, ErrorCode.NONE), version)
+            return respond_when_ready(
+                self._transactions().verify_partitions(question),
+                lambda verified: TXN_OFFSET_COMMIT.in_version(verified.get(partition, ErrorCode.NONE), version),
+            )
 
         return ask
 

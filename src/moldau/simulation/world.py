@@ -9,10 +9,12 @@ import contextvars
 import hashlib
 import inspect
 import random
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from functools import partial
 from typing import Any, TypeVar
 
 from moldau.broker import Broker
+from moldau.cluster.membership import SharedStore
 from moldau.config import broker_config
 from moldau.runtime import Runtime
 from moldau.simulation.disk import SimulatedDisk
@@ -25,6 +27,8 @@ from moldau.simulation.zookeeper_session import ModelSession
 
 T = TypeVar("T")
 PORT = 9092
+SESSION_S = 6.0
+"""The time-out of the sessions of brokers that join one cluster."""
 
 
 class Host:
@@ -38,6 +42,8 @@ class Host:
         self.zookeeper = ModelZooKeeper()
         self.session: ModelSession | None = None
         self.broker: Broker | None = None
+        self.joins = False
+        """Whether the broker is one of several: its session outlives it until its time-out."""
 
 
 class World:
@@ -47,6 +53,8 @@ class World:
         self.network = Network(random.Random(self.random.getrandbits(64)), weather)
         self.loop = SimulatedLoop(self.network)
         self.hosts: dict[str, Host] = {}
+        self.zookeeper = ModelZooKeeper()
+        """That of the brokers that join one cluster."""
         self._history = hashlib.sha256()
         self.network.on_deliver = self._note
 
@@ -97,17 +105,33 @@ class World:
         return await context.run(self.loop.create_task, there(), context=context)
 
     async def start_broker(self, name: str, **settings: object) -> Broker:
-        """Start a broker on that host, with the host's disk. Settings have Kafka's names with underscores."""
-        host = self.host(name)
+        """Start a broker on that host, alone, with the host's disk. Settings have Kafka's names with underscores."""
+        return await self._start_broker(self.host(name), settings)
+
+    async def join_broker(self, name: str, **settings: object) -> Broker:
+        """As `start_broker`, but as one of those that join one cluster."""
+        self.host(name).joins = True
+        return await self._start_broker(self.host(name), settings)
+
+    async def _start_broker(self, host: Host, settings: Mapping[str, object]) -> Broker:
+        name = host.name
         properties = {key.replace("_", "."): str(value) for key, value in settings.items()}
         properties |= {"node.id": str(host.node_id), "listeners": f"PLAINTEXT://{name}:{PORT}", "log.dirs": "/data"}
         config, _ = broker_config(properties)
-        there = contextvars.copy_context()
-        there.run(current_host.set, name)
-        host.session = there.run(ModelSession, host.zookeeper)
-        host.broker = Broker(config, self.runtime(host), host.session)
+        if host.joins:
+            shared = SharedStore(partial(self._joined, host), SESSION_S)
+            host.broker = Broker(config, self.runtime(host), shared=shared)
+        else:
+            there = contextvars.copy_context()
+            there.run(current_host.set, name)
+            host.session = there.run(ModelSession, host.zookeeper)
+            host.broker = Broker(config, self.runtime(host), host.session)
         await self.on(name, host.broker.start())
         return host.broker
+
+    async def _joined(self, host: Host) -> ModelSession:
+        host.session = ModelSession(self.zookeeper, SESSION_S)
+        return host.session
 
     async def stop_broker(self, name: str) -> None:
         """SIGTERM."""
@@ -130,7 +154,8 @@ class World:
         host.disk = host.disk.after_crash(self.random) if power_loss else host.disk.after_kill()
         if host.session is not None:
             host.session.abandon()
-            host.zookeeper.end(host.session.link)
+            if not host.joins:
+                host.zookeeper.end(host.session.link)
         host.broker = None
 
     def kill_broker_at_call(self, name: str, calls: int, power_loss: bool, told: Callable[[], None]) -> None:

@@ -6,7 +6,7 @@ missing `producer_id` or `epoch` is -1. `transaction_version` is the client's (K
 TxnOffsetCommit 5 on, otherwise 0. InitProducerId has none, since no decision depends on its version.
 """
 
-from collections.abc import Mapping
+from collections.abc import Awaitable, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
@@ -71,6 +71,15 @@ class Ended(NamedTuple):
     error: ErrorCode = ErrorCode.NONE
     producer_id: int = -1
     epoch: int = -1
+
+
+class AddsPartitions(Protocol):
+    """What the leaders of partitions ask a transaction's coordinator; see `TransactionCoordinator`."""
+
+    def add_partitions(self, ask: AddPartitions) -> ErrorCode | Awaitable[ErrorCode]: ...
+    def verify_partitions(
+        self, ask: AddPartitions
+    ) -> Mapping[TopicPartition, ErrorCode] | Awaitable[Mapping[TopicPartition, ErrorCode]]: ...
 
 
 class WriteMarkers(Protocol):

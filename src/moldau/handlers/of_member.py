@@ -1,0 +1,35 @@
+"""What answers the requests of a broker of several: what only the controller can answer goes to it, and other brokers
+are answered too."""
+
+from typing import cast
+
+from moldau.cluster.cluster import Cluster
+from moldau.cluster.joined import JoinedCluster
+from moldau.handlers.between_brokers import PeerParts, handlers_between_brokers
+from moldau.handlers.forwarding import ControllersHandlers, Forwarding
+from moldau.handlers.table import BrokerParts, Handlers
+from moldau.requests.dispatch import Dispatch
+from moldau.requests.gate import Gate
+
+
+def member_dispatch(parts: BrokerParts, cluster: JoinedCluster, gate: Gate) -> Dispatch:
+    """`parts` are those that the broker serves by."""
+    acting, turns = cluster.acting, parts.turns
+
+    async def take_producer_ids(broker_id: int) -> range:
+        acting.queue.check_controller()
+        return await cluster.producer_ids.take_for(broker_id)
+
+    peers = PeerParts(
+        cluster.metadata,
+        lambda: acting.stream,
+        take_producer_ids,
+        lambda session: dispatch.requests_of(session),
+        parts.runtime,
+    )
+    as_controller = parts._replace(cluster=cast(Cluster, acting))
+    controllers = ControllersHandlers(
+        as_controller, lambda: acting.stream is not None, Forwarding(cluster.forwarding_link, turns), turns
+    )
+    dispatch = Dispatch(Handlers(parts, controllers), gate, turns, handlers_between_brokers(peers))
+    return dispatch
