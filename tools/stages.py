@@ -92,7 +92,7 @@ STAGES = (
     Stage("loads", 4, tests=("tests/pipeline/loading/test_kills.py",), long=True),
     Stage("crash points", 8, commands=CRASH_POINTS, tests=("tests/crash_points",), options=PARALLEL, long=True),
     Stage("simulation", 5, commands=SEEDS, tests=("tests/simulation", "tests/worlds"), options=("-n", "2"), long=True),
-    Stage("zookeeper", 3, tests=("tests/zookeeper",)),
+    Stage("zookeeper", 5, tests=("tests/zookeeper",)),
     Stage("end-to-end", 8, tests=("tests/end_to_end",), long=True),
 )
 

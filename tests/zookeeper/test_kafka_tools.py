@@ -31,13 +31,13 @@ def play(single: ZooKeeper, name: str, scenario: Callable[[Members, Tool], Await
     connect = f"{single.connect}/tools-{name}"
 
     async def run(command: str, *arguments: str, code: int = 0) -> str:
-        """What the tool says, both outputs together."""
+        """What the tool says: its output, then its errors."""
         main = command if "." in command else f"kafka.admin.{command}"
         server = ("-server", connect) if main == SHELL else ("--zookeeper", connect)
         java = ["java", *apache_kafka.JVM, "-cp", apache_kafka.class_path(VERSION), main, *server, *arguments]
-        merged = {"stdout": asyncio.subprocess.PIPE, "stderr": asyncio.subprocess.STDOUT}
-        process = await asyncio.create_subprocess_exec(*java, stdin=asyncio.subprocess.DEVNULL, **merged)
-        said = (await process.communicate())[0].decode()
+        nothing, pipe = asyncio.subprocess.DEVNULL, asyncio.subprocess.PIPE
+        process = await asyncio.create_subprocess_exec(*java, stdin=nothing, stdout=pipe, stderr=pipe)
+        said = b"".join(await process.communicate()).decode()
         assert process.returncode == code, said
         return said
 
@@ -130,7 +130,8 @@ def test_zookeeper_shell_shows_the_documented_nodes(single: ZooKeeper) -> None:
         await found.controller.topics.create([NewTopic("a", assignments=[(0, [2])])])
 
         async def node(path: str) -> Any:
-            return json.loads((await run(SHELL, "get", path)).splitlines()[-1])
+            said = await run(SHELL, "get", path)
+            return json.loads(next(line for line in said.splitlines() if line.startswith("{")))
 
         state = {"controller_epoch": 1, "leader": 2, "version": 1, "leader_epoch": 0, "isr": [2]}
         assert await node("/brokers/topics/a/partitions/0/state") == state
