@@ -17,8 +17,8 @@ Made by `make docs` from `src/moldau/config`; names, types, defaults and bounds 
 `group.initial.rebalance.delay.ms` is 0 here ([operations.md](operations.md)). A broker's settings come from the
 properties file of `moldau server start FILE.properties` or from `--set name=value`, a topic's from its creation or from
 `IncrementalAlterConfigs`, a group's from that request alone. Kafka's settings that are not listed here are ignored with
-a warning. The start is refused by names that Kafka does not know either, by `authorizer.class.name`, because its access
-rights would not be enforced, and by `zookeeper.connect`, because the broker would run as a cluster of its own.
+a warning. The start is refused by names that Kafka does not know either, and by `authorizer.class.name`, because its
+access rights would not be enforced.
 """
 
 

@@ -11,12 +11,17 @@ import resource
 import signal
 import sys
 from collections.abc import Mapping
+from functools import partial
+from typing import TYPE_CHECKING
 
 from moldau.broker import Broker
 from moldau.collector import Collector
 from moldau.config import BrokerConfig, broker_config
 from moldau.errors import ConfigError, KafkaError, MoldauError, StartInterrupted, StorageError
 from moldau.runtime import Runtime
+
+if TYPE_CHECKING:
+    from moldau.cluster.membership import SharedStore
 
 logger = logging.getLogger(__name__)
 
@@ -54,7 +59,8 @@ async def serve(config: BrokerConfig) -> int:
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         if number != signal.SIGHUP or signal.getsignal(number) != signal.SIG_IGN:  # `nohup` ignores SIGHUP
             loop.add_signal_handler(number, asked_to_stop.set)
-    broker = Broker(config, Runtime(), descriptors=_descriptors())
+    runtime = Runtime()
+    broker = Broker(config, runtime, descriptors=_descriptors(), shared=_shared(config, runtime))
     if not await _start(broker, asked_to_stop):
         return 0
     sys.setswitchinterval(SWITCH_INTERVAL_S)
@@ -67,6 +73,21 @@ async def serve(config: BrokerConfig) -> int:
     collector.end()
     await broker.stop()
     return 1 if broker.failed.is_set() else 0
+
+
+def _shared(config: BrokerConfig, runtime: Runtime) -> "SharedStore | None":
+    """The ZooKeeper of the cluster that the broker joins; None if it is to be alone. Raises `ConfigError`."""
+    if not config.zookeeper_connect:
+        return None
+    try:
+        from moldau.cluster.zookeeper import ZooKeeperSession
+    except ImportError:
+        raise ConfigError("zookeeper.connect needs kazoo: install it with `pip install 'moldau[cluster]'`") from None
+    from moldau.cluster.membership import SharedStore
+    from moldau.cluster.zookeeper_access import access_of
+
+    access = access_of(config, os.environ)
+    return SharedStore(partial(ZooKeeperSession.open, access, runtime), access.timeout_s)
 
 
 def _addresses(broker: Broker) -> str:

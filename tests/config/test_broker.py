@@ -68,14 +68,11 @@ def test_a_properties_file_of_kafka_4_starts_and_what_is_not_here_is_named_once(
     assert "CONTROLLER" in listeners
 
 
-def test_a_properties_file_of_kafka_3_starts_once_it_names_no_zookeeper() -> None:
-    with pytest.raises(ConfigError, match=r"over ZooKeeper yet.* Remove zookeeper\.connect"):
-        broker_config(parse_properties(ZOOKEEPER_3))
-    alone = ZOOKEEPER_3.replace("zookeeper.connect=localhost:2181", "zookeeper.connect=")
-    config, warnings = broker_config(parse_properties(alone))
+def test_a_properties_file_of_kafka_3_is_understood() -> None:
+    config, warnings = broker_config(parse_properties(ZOOKEEPER_3))
     assert (config.node_id, config.group_initial_rebalance_delay_ms) == (4, 0)
     assert config.client_listeners[0].advertised == Listener("PLAINTEXT", "example.org", 9092)
-    assert (config.zookeeper_connect, config.zookeeper_connection_timeout_ms) == ("", 18000)
+    assert (config.zookeeper_connect, config.zookeeper_connection_timeout_ms) == ("localhost:2181", 18000)
     assert len(warnings) == 1
 
 

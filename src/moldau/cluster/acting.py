@@ -119,7 +119,7 @@ class Acting:
         self._old_tools = OldTools(self.metadata, self.queue, runtime)
         self.metadata.subscribe(self._publish)
         self._broker_id = config.node_id
-        self._silence_s = 30.0
+        self._silence_s = config.replica_lag_time_max_ms / 1000
         self._runtime = runtime
         self._changed = asyncio.Event()
         """Set when `/controller` or `/brokers/ids` may have changed, or this broker has resigned."""

@@ -118,6 +118,7 @@ class BrokerConfig:
     log_flush_scheduler_interval_ms: int = LONG(LONG_MAX, "The interval between checks for records to flush to the disk.", **_FIXED)
     log_flush_offset_checkpoint_interval_ms: int = INT(60000, "The interval at which recovery points (the offsets up to which logs are flushed) are saved.", low=0, **_FIXED)
     log_flush_start_offset_checkpoint_interval_ms: int = INT(60000, "The interval at which log start offsets are saved.", low=0, **_FIXED)
+    replica_lag_time_max_ms: int = LONG(30000, "A broker of a cluster that asks the controller nothing for this long loses its leaderships.", **_FIXED)
     replica_high_watermark_checkpoint_interval_ms: int = LONG(5000, "The interval at which high watermarks are saved.", **_FIXED)
     log_preallocate: bool = BOOLEAN(False, "Whether the space of a new segment is allocated at once.")
     log_message_timestamp_type: str = STRING("CreateTime", "Whether a record's timestamp is the producer's or the time of the append.", choices=TIMESTAMP_TYPES)

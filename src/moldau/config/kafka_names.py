@@ -104,7 +104,7 @@ NAMES: frozenset[str] = frozenset(
     remote.log.storage.manager.class.name remote.log.storage.manager.class.path remote.log.storage.manager.impl.prefix
     remote.log.storage.system.enable
     replica.fetch.backoff.ms replica.fetch.max.bytes replica.fetch.min.bytes replica.fetch.response.max.bytes
-    replica.fetch.wait.max.ms replica.lag.time.max.ms replica.selector.class replica.socket.receive.buffer.bytes
+    replica.fetch.wait.max.ms replica.selector.class replica.socket.receive.buffer.bytes
     replica.socket.timeout.ms
     replication.quota.window.num replication.quota.window.size.seconds
     request.timeout.ms
@@ -157,8 +157,6 @@ _NOT_REVOKED = (
 REFUSED = {
     "authorizer.class.name": "this broker has no access rights (ACLs), so every client may do everything; remove "
     "authorizer.class.name to start without access rights",
-    "zookeeper.connect": "this broker cannot join a cluster over ZooKeeper yet; it would run as a cluster of its own, "
-    "and two such brokers that share clients lose data. Remove zookeeper.connect to start a single broker",
     "zookeeper.metadata.migration.enable": "this broker cannot migrate metadata from ZooKeeper; remove "
     "zookeeper.metadata.migration.enable",
     "zookeeper.ssl.crl.enable": _NOT_REVOKED.format("zookeeper.ssl.crl.enable"),

@@ -1,0 +1,111 @@
+"""Broker processes that join one cluster on a real ZooKeeper, by their settings alone."""
+
+import contextlib
+import itertools
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from harness.brokers import Broker, NotReady
+from harness.patience import wait_until
+from harness.zookeeper import ZooKeeper
+from moldau import Admin, Consumer, Producer
+
+_numbers = itertools.count()
+TIMEOUT_MS = 6000
+
+
+@contextlib.contextmanager
+def cluster(folder: Path, zookeeper: ZooKeeper) -> Iterator[dict[int, Broker]]:
+    """Three brokers of a cluster of their own."""
+    connect = f"{zookeeper.connect}/cluster-{next(_numbers)}"
+    brokers = {number: broker(folder, connect, number) for number in (1, 2, 3)}
+    try:
+        for one in brokers.values():
+            one.start()
+        yield brokers
+    finally:
+        for one in brokers.values():
+            if one.runs:
+                one.kill()
+
+
+def broker(folder: Path, connect: str, number: int, name: str = "") -> Broker:
+    own = folder / (name or str(number))
+    own.mkdir()
+    return Broker(
+        own,
+        {
+            "broker.id": str(number),
+            "zookeeper.connect": connect,
+            "zookeeper.session.timeout.ms": str(TIMEOUT_MS),
+            "offsets.topic.num.partitions": "6",
+        },
+    )
+
+
+def bootstrap(brokers: dict[int, Broker]) -> str:
+    return ",".join(one.address for one in brokers.values())
+
+
+def read(servers: str, topic: str, count: int) -> list[str]:
+    values: list[str] = []
+    with Consumer(servers, group_id=f"once-{next(_numbers)}", auto_offset_reset="earliest") as consumer:
+        consumer.subscribe([topic])
+        assert wait_until(
+            lambda: (
+                values.extend((one.value or b"").decode() for one in consumer.poll(timeout_ms=500))
+                or len(values) >= count
+            )
+        )
+    return sorted(values)
+
+
+def write(servers: str, topic: str, values: list[str]) -> None:
+    with Producer(servers) as producer:
+        for delivery in [producer.send(topic, value, key=value) for value in values]:
+            delivery.result()
+
+
+def test_three_processes_are_one_cluster_that_outlives_its_controller(tmp_path: Path, single: ZooKeeper) -> None:
+    with cluster(tmp_path, single) as brokers:
+        values = [str(number) for number in range(60)]
+        with Admin(brokers[2].address) as admin:
+            admin.create_topic("t", partitions=6)
+            assert sorted(admin.describe_cluster().brokers) == [1, 2, 3]
+            first = admin.describe_cluster().controller_id
+        write(brokers[1].address, "t", values)
+        assert read(brokers[3].address, "t", 60) == sorted(values)
+
+        brokers[first].kill()
+        left = {number: one for number, one in brokers.items() if number != first}
+        with Admin(bootstrap(left)) as admin:
+            assert wait_until(lambda: admin.describe_cluster().controller_id not in (-1, first))
+            assert wait_until(lambda: first not in admin.describe_cluster().brokers)
+            admin.create_topic("later", partitions=2)
+        write(bootstrap(left), "later", ["a"])
+        assert read(bootstrap(left), "later", 1) == ["a"]
+
+        brokers[first].start()
+        assert read(bootstrap(brokers), "t", 60) == sorted(values)
+        assert read(brokers[first].address, "later", 1) == ["a"]
+        for one in brokers.values():
+            one.stop()
+
+
+def test_a_broker_with_an_id_that_is_taken_says_who_has_it(tmp_path: Path, single: ZooKeeper) -> None:
+    connect = f"{single.connect}/cluster-{next(_numbers)}"
+    first, second = broker(tmp_path, connect, 1), broker(tmp_path, connect, 1, "other")
+    first.start()
+    try:
+        with pytest.raises(NotReady, match=r"another broker with the id 1 is running at PLAINTEXT://127\.0\.0\.1:"):
+            second.start()
+    finally:
+        first.stop()
+
+
+def test_a_zookeeper_that_does_not_answer_ends_the_start_with_a_sentence(tmp_path: Path) -> None:
+    alone = Broker(tmp_path, {"zookeeper.connect": "localhost:1", "zookeeper.connection.timeout.ms": "500"})
+    with pytest.raises(NotReady, match=r"ZooKeeper at localhost:1 did not answer within 0\.5 s"):
+        alone.start()
