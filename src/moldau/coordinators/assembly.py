@@ -11,7 +11,6 @@ from collections.abc import Awaitable, Sequence
 from functools import cached_property, partial
 from typing import TYPE_CHECKING
 
-from moldau.cluster.broker_links import BrokerLinks
 from moldau.cluster.image import Image
 from moldau.cluster.metadata_cache import MetadataCache
 from moldau.cluster.producer_ids import ProducerIds
@@ -23,6 +22,7 @@ from moldau.replication.replicas import Replicas
 from moldau.runtime import Runtime
 
 if TYPE_CHECKING:
+    from moldau.cluster.broker_links import BrokerLinks
     from moldau.coordinators.groups.coordinator import GroupCoordinator
     from moldau.coordinators.transactions.coordinator import TransactionCoordinator
     from moldau.coordinators.transactions.messages import AddsPartitions, WriteMarkers
@@ -46,7 +46,7 @@ class Coordinators:
         producer_ids: ProducerIds,
         replicas: Replicas,
         runtime: Runtime,
-        links: BrokerLinks | None = None,
+        links: "BrokerLinks | None" = None,
     ):
         self._config = config
         self._metadata = metadata
