@@ -1,9 +1,15 @@
-"""`moldau cluster`: how a cluster of brokers is."""
+"""`moldau cluster`: run a cluster of brokers on this machine, and show how a cluster is."""
 
+import asyncio
+import contextlib
 import json
+import logging
+import signal
+import sys
 import time
 from collections import Counter
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Annotated, Any
 
 from moldau.cli.command_line import Group, Option
@@ -13,10 +19,64 @@ from moldau.client.administration.admin import Admin, ClusterDescription
 from moldau.client.cluster_view import TopicView
 from moldau.errors import KafkaError
 from moldau.names import TopicPartition, counted
+from moldau.zookeeper.ensemble import Ensemble
+from moldau.zookeeper.java import find_java
+from moldau.zookeeper.local_cluster import LocalCluster
 
 PAUSE_S = 1.0
+BROKERS_MAX = 9
 
 app = Group("cluster")
+
+
+@app.command()
+def start(
+    brokers: Annotated[int, Option(min=1, max=BROKERS_MAX, help="The number of brokers.")] = 3,
+    host: Annotated[str, Option(help="The host that clients connect to.")] = "localhost",
+    port: Annotated[
+        int, Option(min=0, max=65_535 - BROKERS_MAX, help="The port of the first broker; 0 takes free ones.")
+    ] = 9092,
+    data_dir: Annotated[Path, Option(metavar="DIR", help="The folder of all data.")] = Path("moldau-cluster"),
+    settings: Annotated[
+        list[str] | None, Option("--set", metavar="NAME=VALUE", help="A setting of all brokers; repeatable.")
+    ] = None,
+) -> int:
+    """
+    Run a cluster on this machine until it is told to stop: ZooKeeper and several brokers, each a process of its own. It
+    needs Java, the jars that come with PySpark, and the extra `cluster`.
+
+    When all brokers serve it prints `listening on HOST:PORT,HOST:PORT,...`. A process that ends is started again; the
+    logs are in DIR. SIGTERM and Ctrl-C stop them all.
+
+    Examples:
+
+      moldau cluster start
+
+      moldau cluster start --brokers 5 --data-dir /var/lib/moldau --set num.partitions=5
+    """
+    logging.basicConfig(stream=sys.stderr, level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s")
+    zookeeper = Ensemble(find_java(), data_dir / "zookeeper", "localhost", 0, 1)
+    return asyncio.run(_serve(LocalCluster(zookeeper, data_dir, host, port, brokers, settings or ())))
+
+
+async def _serve(cluster: LocalCluster) -> int:
+    """Until a signal comes, also while the processes start."""
+    loop, serving = asyncio.get_running_loop(), asyncio.ensure_future(_started_and_kept(cluster))
+    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+        if number != signal.SIGHUP or signal.getsignal(number) != signal.SIG_IGN:  # `nohup` ignores SIGHUP
+            loop.add_signal_handler(number, serving.cancel)
+    with contextlib.suppress(asyncio.CancelledError):
+        await serving
+    return 0
+
+
+async def _started_and_kept(cluster: LocalCluster) -> None:
+    await cluster.start()
+    try:
+        print(f"listening on {','.join(broker.address for broker in cluster.brokers)}", flush=True)
+        await cluster.keep()
+    finally:
+        await cluster.stop()
 
 
 @app.command()

@@ -95,7 +95,7 @@ class ZooKeeperServer:
                 stdout=stderr,
                 stderr=stderr,
                 start_new_session=True,  # Ctrl-C is for us alone
-                preexec_fn=_die_with_parent if sys.platform == "linux" else None,
+                preexec_fn=die_with_parent if sys.platform == "linux" else None,
             )
 
     def _write_files(self) -> None:
@@ -159,7 +159,7 @@ class ZooKeeperServer:
                     return
 
 
-def _die_with_parent() -> None:
+def die_with_parent() -> None:
     """Runs in the child before Java does: the kernel kills it when our process has died without stopping it."""
     import ctypes
 

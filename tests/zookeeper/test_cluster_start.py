@@ -1,0 +1,100 @@
+"""`moldau cluster start`: three brokers and their ZooKeeper by one command, and one Ctrl-C for all of them."""
+
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from harness.brokers import SOURCE, first_line
+from harness.patience import stretched, wait_until
+from moldau import Admin, Consumer, Producer
+from moldau.cli import main
+from moldau.errors import MoldauError
+from tests.zookeeper.test_start import is_gone
+
+
+@contextlib.contextmanager
+def started(folder: Path) -> Iterator[tuple[subprocess.Popen[str], list[str]]]:
+    """The command's process, and the addresses that it printed."""
+    command = [sys.executable, "-m", "moldau", "cluster", "start", "--port", "0", "--data-dir", str(folder / "data")]
+    command += ["--set", "offsets.topic.num.partitions=3"]
+    with (folder / "command.log").open("wb") as log:
+        process = subprocess.Popen(
+            command, stdout=subprocess.PIPE, stderr=log, text=True, env={**os.environ, "PYTHONPATH": str(SOURCE)}
+        )
+    with process:
+        try:
+            line = first_line(process).strip()
+            assert line.startswith("listening on "), (folder / "command.log").read_text()
+            yield process, line.removeprefix("listening on ").split(",")
+        finally:
+            process.send_signal(signal.SIGINT)
+            assert process.wait(stretched(60)) == 0
+
+
+def processes(folder: Path) -> dict[str, int]:
+    """The processes that have a path below the folder in their command line, by that path."""
+    found: dict[str, int] = {}
+    for entry in Path("/proc").iterdir():
+        with contextlib.suppress(OSError):
+            for word in (entry / "cmdline").read_bytes().decode(errors="replace").split("\0"):
+                if entry.name.isdigit() and word.startswith(f"{folder}/"):
+                    found[word] = int(entry.name)
+    return found
+
+
+def test_three_brokers_serve_one_that_is_killed_is_started_again_and_one_ctrl_c_stops_all(tmp_path: Path) -> None:
+    with started(tmp_path) as (_, addresses):
+        assert len(addresses) == 3
+        with Admin(",".join(addresses)) as admin:
+            assert [str(one) for one in admin.describe_cluster().brokers.values()] == addresses
+            admin.create_topic("t", partitions=6)
+            assert {part.leader for part in admin.describe_topics(["t"])["t"].partitions.values()} == {1, 2, 3}
+        with Producer(addresses[1]) as producer:
+            for number in range(60):
+                producer.send("t", b"%d" % number)
+        children = processes(tmp_path / "data")
+        killed = children[str(tmp_path / "data" / "broker-2")]
+        os.kill(killed, signal.SIGKILL)
+        assert wait_until(
+            lambda: processes(tmp_path / "data").get(str(tmp_path / "data" / "broker-2"), killed) != killed
+        )
+        assert wait_until(lambda: leaders(addresses[0]) == {1, 2, 3}), "it leads again"
+        values: list[bytes | None] = []
+        with Consumer(addresses[2], group_id="g", auto_offset_reset="earliest") as consumer:
+            consumer.subscribe(["t"])
+            assert wait_until(
+                lambda: values.extend(one.value for one in consumer.poll(500)) or len(values) == 60  # type: ignore[func-returns-value]
+            )
+        assert "broker 2 has ended with code -9. It is started again" in (tmp_path / "command.log").read_text()
+        children = processes(tmp_path / "data")
+    assert all(is_gone(process) for process in children.values())
+
+
+def test_what_keeps_it_from_starting_is_one_sentence_and_nothing_is_left(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    def said(*arguments: str) -> str:
+        capfd.readouterr()
+        assert main.run(["cluster", "start", "--data-dir", str(tmp_path / "data"), *arguments]) == 1
+        out, err = capfd.readouterr()
+        assert out == ""
+        return err.splitlines()[-1]
+
+    assert "broker 1 did not start: error: unknown setting 'no.such'" in said(
+        "--brokers", "1", "--port", "0", "--set", "no.such=1"
+    )
+    assert not processes(tmp_path / "data")
+
+
+def leaders(address: str) -> set[int]:
+    try:
+        with Admin(address) as admin:
+            return {part.leader for part in admin.describe_topics(["t"])["t"].partitions.values()}
+    except MoldauError:
+        return set()
