@@ -5,7 +5,8 @@
     with Broker(num_partitions=4) as broker:
         producer = SomeClient(bootstrap_servers=broker.bootstrap_servers)
 
-`broker.fault(...)` makes requests fail, and `broker.clock` moves the broker's time. pytest finds
+`broker.fault(...)` makes requests fail, and `broker.clock` moves the broker's time. `Cluster(brokers=3)` is several
+brokers with one controller. pytest finds
 the fixtures `moldau_broker` and `moldau_topic` by itself (testing/plugin.py); `MoldauTestCase` is for unittest. The
 names below are imported when they are first used: pytest loads this package at every start.
 """
@@ -17,11 +18,19 @@ if TYPE_CHECKING:
     from moldau.testing.broker import Broker, BrokerFailed
     from moldau.testing.cases import MoldauTestCase
     from moldau.testing.clock import Clock
+    from moldau.testing.cluster import Cluster
     from moldau.testing.faults import Fault
 
-__all__ = ["Broker", "BrokerFailed", "Clock", "Fault", "MoldauTestCase"]
+__all__ = ["Broker", "BrokerFailed", "Clock", "Cluster", "Fault", "MoldauTestCase"]
 
-_HOMES = {"Broker": "broker", "BrokerFailed": "broker", "Clock": "clock", "Fault": "faults", "MoldauTestCase": "cases"}
+_HOMES = {
+    "Broker": "broker",
+    "BrokerFailed": "broker",
+    "Clock": "clock",
+    "Cluster": "cluster",
+    "Fault": "faults",
+    "MoldauTestCase": "cases",
+}
 
 
 def __getattr__(name: str) -> Any:

@@ -15,7 +15,7 @@ from pathlib import Path
 from types import TracebackType
 
 from moldau.cluster.controller import NewTopic
-from moldau.config import SETTINGS, broker_config
+from moldau.config import SETTINGS, BrokerConfig, broker_config
 from moldau.errors import MoldauError
 from moldau.testing.clock import Clock
 from moldau.testing.faults import Fault, FaultyGate, what
@@ -55,10 +55,7 @@ class Broker:
         data_dir: str | os.PathLike[str] | None = None,
         **named: object,
     ):
-        given = {
-            **(settings or {}),
-            **{_NAMES.get(name, name.replace("_", ".")): value for name, value in named.items()},
-        }
+        given = {**(settings or {}), **named_settings(named)}
         self.settings = {**DEFAULTS, **{name: _as_text(value) for name, value in given.items()}}
         """All settings that differ from Kafka's defaults, by Kafka's names."""
         broker_config(self.settings)
@@ -107,7 +104,7 @@ class Broker:
             self._data_dir = Path(tempfile.mkdtemp(prefix="moldau-testing-"))
         listener = {"listeners": f"PLAINTEXT://{HOST}:{self._hold_port()}"}
         config, _ = broker_config({**listener, "log.dirs": str(self._data_dir), "node.id": "1", **self.settings})
-        life = Life(config, self.clock, self._gate, self._is_temporary)
+        life = self._life_with(config)
         try:
             life.start()
         except BaseException:
@@ -116,6 +113,9 @@ class Broker:
             raise
         self._life, self.port = life, life.port
         return self
+
+    def _life_with(self, config: BrokerConfig) -> Life:
+        return Life(config, self.clock, self._gate, self._is_temporary)
 
     def stop(self) -> None:
         """End the broker, and remove its temporary folder. Nothing happens if it has ended. Raises `BrokerFailed` if
@@ -223,6 +223,11 @@ class Broker:
         if self._life is None:
             raise MoldauError("this broker does not run: use it in `with`, or call start()")
         return self._life
+
+
+def named_settings(named: Mapping[str, object]) -> dict[str, object]:
+    """Settings by their names in Python, under Kafka's names."""
+    return {_NAMES.get(name, name.replace("_", ".")): value for name, value in named.items()}
 
 
 def _as_text(value: object) -> str:

@@ -14,6 +14,9 @@ from typing import Any
 
 from moldau.broker import Broker
 from moldau.cluster.controller import NewTopic, Refusal
+from moldau.cluster.image import Image
+from moldau.cluster.joined import JoinedCluster
+from moldau.cluster.membership import SharedStore
 from moldau.config import BrokerConfig
 from moldau.errors import KafkaError
 from moldau.runtime import RealDisk, Runtime
@@ -25,15 +28,24 @@ _moldau = logging.getLogger("moldau")
 
 
 class Life:
-    """`start` returns when the broker listens. `stop` and `kill` may be called from any other thread."""
+    """`start` returns when the broker listens. `stop` and `kill` may be called from any other thread. With `shared` the
+    broker is one of several."""
 
-    def __init__(self, config: BrokerConfig, clock: Clock, gate: FaultyGate, is_temporary: bool):
+    def __init__(
+        self,
+        config: BrokerConfig,
+        clock: Clock,
+        gate: FaultyGate,
+        is_temporary: bool,
+        shared: SharedStore | None = None,
+    ):
         self.port = 0
         self.failures: list[BaseException] = []
         self._config = config
         self._clock = clock
         self._gate = gate
         self._is_temporary = is_temporary
+        self._shared = shared
         self._started: concurrent.futures.Future[int] = concurrent.futures.Future()
         self._thread = threading.Thread(target=self._run, name="moldau-testing-broker", daemon=True)
         self._loop: ShiftedLoop
@@ -60,6 +72,18 @@ class Life:
 
     def kill(self) -> None:
         self._end(is_killed=True)
+
+    @property
+    def controls(self) -> bool:
+        """Whether this broker is the controller of its cluster now."""
+        return self._broker.controls
+
+    def until(self, holds: Callable[[Image], bool], seconds: float) -> None:
+        """Wait until a broker of several shows an image for which this holds. Raises `TimeoutError`."""
+        cluster = self._broker.cluster
+        assert isinstance(cluster, JoinedCluster)
+        waiting = asyncio.wait_for(cluster.following.until(holds), seconds)
+        asyncio.run_coroutine_threadsafe(waiting, self._loop).result()
 
     def create_topic(self, topic: NewTopic) -> None:
         """Raises `KafkaError`."""
@@ -111,7 +135,7 @@ class Life:
     async def _live(self) -> None:
         disk = UnflushedDisk() if self._is_temporary else RealDisk()
         runtime = Runtime(self._clock, disk, is_durable=not self._is_temporary)
-        broker = self._broker = Broker(self._config, runtime, gate=self._gate)
+        broker = self._broker = Broker(self._config, runtime, gate=self._gate, shared=self._shared)
         self._over = asyncio.Event()
         await broker.start()
         topics = broker.cluster.metadata

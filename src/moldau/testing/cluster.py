@@ -1,0 +1,187 @@
+"""`Cluster`: several brokers of one cluster in the process of a test, each a `Broker` with a thread of its own.
+
+Their metadata are in one embedded store, in which each broker has a session. A killed broker's session ends at once, so
+another broker is elected as controller within milliseconds.
+"""
+
+import asyncio
+import shutil
+import tempfile
+import time
+from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from types import TracebackType
+
+from moldau.cluster.embedded import EmbeddedStore
+from moldau.cluster.embedded_session import EmbeddedSession
+from moldau.cluster.membership import SharedStore
+from moldau.cluster.store import SessionOver
+from moldau.config import BrokerConfig
+from moldau.errors import ErrorCode, KafkaError, MoldauError
+from moldau.runtime import Runtime
+from moldau.testing.broker import Broker, named_settings
+from moldau.testing.running import Life
+
+WAIT_S = 30.0
+"""The most for the brokers to know each other, and for a controller to be there."""
+SESSION_S = 5.0
+LOOK_S = 0.005
+
+
+class Cluster:
+    """Brokers with the ids 1, 2, ... on 127.0.0.1, on free ports. Use it in `with`, or call `start` and `stop`.
+
+    `settings` and keywords are those of `Broker`, for all of them; `data_dir` has a folder for each broker. A topic's
+    partitions are spread over the brokers, with one replica each: what a killed broker leads is away until it is
+    started again. Raises `ConfigError` for unknown names and invalid values.
+    """
+
+    def __init__(
+        self,
+        brokers: int = 3,
+        settings: Mapping[str, object] | None = None,
+        *,
+        data_dir: Path | None = None,
+        **named: object,
+    ):
+        if brokers < 1:
+            raise ValueError("a cluster has at least one broker")
+        self._data_dir = data_dir
+        self._folder: Path | None = None
+        self._sessions = _Sessions()
+        folders = [None if data_dir is None else data_dir / f"broker-{number + 1}" for number in range(brokers)]
+        self.brokers = tuple(
+            _Member(self._sessions, {**(settings or {}), **named_settings(named), "node.id": number}, folder)
+            for number, folder in enumerate(folders, 1)
+        )
+        """The brokers by id; `kill`, `start`, `restart`, faults and clocks are those of `Broker`."""
+
+    def __repr__(self) -> str:
+        running = sum(broker.running for broker in self.brokers)
+        return f"<moldau.testing.Cluster of {len(self.brokers)} brokers, {running} running>"
+
+    @property
+    def address(self) -> str:
+        """`127.0.0.1:PORT,127.0.0.1:PORT,...` of all brokers."""
+        return ",".join(broker.address for broker in self.brokers)
+
+    bootstrap_servers = address
+    """The same, under the name that clients have for it."""
+
+    @property
+    def controller(self) -> Broker:
+        """The broker that is the controller now; waits until there is one. Raises `TimeoutError`."""
+        end_s = time.monotonic() + WAIT_S
+        while True:
+            for broker in self.brokers:
+                if broker.controls:
+                    return broker
+            if time.monotonic() > end_s:
+                raise TimeoutError("no broker has become the controller")
+            time.sleep(LOOK_S)
+
+    def start(self) -> "Cluster":
+        """Returns itself when all brokers listen and know each other. Raises what `Broker.start` raises."""
+        if self._sessions.store is not None:
+            raise MoldauError("this cluster runs already")
+        self._folder = self._data_dir or Path(tempfile.mkdtemp(prefix="moldau-testing-"))
+        (self._folder / "metadata").mkdir(parents=True, exist_ok=True)
+        self._sessions.store = EmbeddedStore(self._folder / "metadata", is_durable=self._data_dir is not None)
+        try:
+            with ThreadPoolExecutor(len(self.brokers)) as starting:
+                list(starting.map(lambda broker: broker.start(), self.brokers))
+            for broker in self.brokers:
+                broker.until_known(len(self.brokers))
+        except BaseException:
+            self.stop()
+            raise
+        return self
+
+    def stop(self) -> None:
+        """End all brokers, and remove what is temporary. Raises `BrokerFailed`."""
+        store, self._sessions.store = self._sessions.store, None
+        try:
+            for broker in self.brokers:
+                broker.stop()
+        finally:
+            if store is not None:
+                store.close()
+            if self._data_dir is None and self._folder is not None:
+                shutil.rmtree(self._folder, ignore_errors=True)
+                self._folder = None
+
+    def __enter__(self) -> "Cluster":
+        return self.start()
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.stop()
+
+    async def __aenter__(self) -> "Cluster":
+        return await asyncio.to_thread(self.start)
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await asyncio.to_thread(self.stop)
+
+    def create_topic(self, name: str, partitions: int = -1, **configs: object) -> str:
+        """As `Broker.create_topic`; all brokers know the topic then. Raises `KafkaError`."""
+        end_s = time.monotonic() + WAIT_S
+        while True:
+            try:
+                return self.controller.create_topic(name, partitions, **configs)
+            except KafkaError as error:
+                if error.code is not ErrorCode.NOT_CONTROLLER or time.monotonic() > end_s:
+                    raise
+            time.sleep(LOOK_S)
+
+
+class _Sessions:
+    """The sessions of the brokers in the store, which is None while the cluster does not run."""
+
+    def __init__(self) -> None:
+        self.store: EmbeddedStore | None = None
+
+    def opened(self) -> EmbeddedSession:
+        if self.store is None:
+            raise SessionOver("the cluster is stopped")
+        return EmbeddedSession(self.store, Runtime())
+
+    def end(self, session_id: int) -> None:
+        if self.store is not None:
+            self.store.end_session(session_id)
+
+
+class _Member(Broker):
+    """One broker of the cluster."""
+
+    def __init__(self, sessions: _Sessions, settings: Mapping[str, object], data_dir: Path | None):
+        super().__init__(settings, data_dir=data_dir)
+        self._sessions = sessions
+        self._session_id = 0
+
+    @property
+    def controls(self) -> bool:
+        """Whether it is the controller now."""
+        return self._life is not None and self._life.running and self._life.controls
+
+    def until_known(self, brokers: int) -> None:
+        """Wait until this broker knows so many, itself among them."""
+        self._running().until(lambda image: len(image.brokers) == brokers, WAIT_S)
+
+    def _life_with(self, config: BrokerConfig) -> Life:
+        async def opened() -> EmbeddedSession:
+            session = self._sessions.opened()
+            self._session_id = session.session_id
+            return session
+
+        return Life(config, self.clock, self._gate, self._is_temporary, SharedStore(opened, SESSION_S))
+
+    def _end(self, is_killed: bool) -> None:
+        try:
+            super()._end(is_killed)
+        finally:
+            self._sessions.end(self._session_id)
