@@ -309,6 +309,12 @@ class Broker:
         """A clean stop: no more requests, groups down, metadata closed, logs flushed and closed, the marker written."""
         await self._undo.aclose()
 
+    def abort(self) -> None:
+        """Close the listeners and break all connections at once, as the end of the process would."""
+        self.server.abort()
+        if self._joined is not None:
+            self._joined.disconnect()
+
     def abandon(self) -> None:
         """Release files and locks after the loop has ended without `stop`: as a killed process, it writes nothing."""
         if self._embedded is not None:

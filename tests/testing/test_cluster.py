@@ -30,7 +30,7 @@ def test_topics_are_spread_and_any_broker_is_asked() -> None:
         for broker in cluster.brokers:
             with Admin(broker.address) as admin:
                 topic = admin.describe_topics(["levels"])["levels"]
-                assert {partition.leader for partition in topic.partitions} == {1, 2, 3}
+                assert {partition.leader for partition in topic.partitions.values()} == {1, 2, 3}
             with Producer(broker.address) as producer:
                 for number in range(20):
                     producer.send("levels", b"%d of %s" % (number, broker.address.encode()))
@@ -53,7 +53,7 @@ def test_the_controller_is_killed_and_comes_back() -> None:
         cluster.create_topic("after", partitions=2)
         with Admin(cluster.controller.address) as admin:
             topic = admin.describe_topics(["before"])["before"]
-            assert [partition.leader for partition in topic.partitions].count(-1) == 1
+            assert [partition.leader for partition in topic.partitions.values()].count(-1) == 1
         first.start()
         wait_until(lambda: len(leaders(cluster.address, "before")) == 3)
         assert read(cluster.address, "before", 3, 3) == [b"0", b"1", b"2"]
@@ -62,7 +62,7 @@ def test_the_controller_is_killed_and_comes_back() -> None:
 def leaders(address: str, topic: str) -> set[int]:
     with Admin(address) as admin:
         found = admin.describe_topics([topic])[topic]
-        return {partition.leader for partition in found.partitions} - {-1}
+        return {partition.leader for partition in found.partitions.values()} - {-1}
 
 
 def test_a_folder_is_kept_over_two_lives(tmp_path: Path) -> None:

@@ -74,7 +74,8 @@ class ClusterView:
         return [frozenset(rack for rack in some if rack) for some in racks]
 
     def leader(self, tp: TopicPartition) -> int | ErrorCode:
-        """The id of the broker that leads the partition, or the error if it has no leader."""
+        """The id of the broker that leads the partition, or the error if it has no leader. Codes are integers, too:
+        compare them by `is`, since a broker may have the id 3."""
         topic = self.topics.get(tp.topic)
         if topic is None:
             return self.missing.get(tp.topic, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)

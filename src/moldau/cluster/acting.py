@@ -118,6 +118,7 @@ class Acting:
         self.configs = ConfigChanges(self.metadata, self.queue)
         self._old_tools = OldTools(self.metadata, self.queue, runtime)
         self.metadata.subscribe(self._publish)
+        self._is_leaving = False
         self._broker_id = config.node_id
         self._silence_s = config.replica_lag_time_max_ms / 1000
         self._runtime = runtime
@@ -164,7 +165,7 @@ class Acting:
         is_ours = node is not None and node.owner == store.session_id
         if self.stream is not None and not is_ours:
             self._resign("its node in the store is gone")
-        if self.stream is None and (node is None or is_ours):
+        if self.stream is None and not self._is_leaving and (node is None or is_ours):
             await self._stand(store)
         if self.stream is not None:
             await self._take_brokers(store)
@@ -206,6 +207,11 @@ class Acting:
         self.queue.stream = ChangeStream(epoch, self.metadata.image)
         logger.info("this broker is the controller now, in epoch %d", epoch)
         self._old_tools.look()
+
+    def leave(self) -> None:
+        """Be the controller no more, and answer all who wait: this broker stops."""
+        self._is_leaving = True
+        self._resign("it stops")
 
     def _resign(self, why: str) -> None:
         if self.stream is None:

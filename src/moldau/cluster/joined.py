@@ -76,11 +76,11 @@ class JoinedCluster(Cluster):
             await self.membership.close()
             raise
         identity = Identity(image.cluster_id, config.node_id, lambda: self.membership.epoch)
-        following_link, self.forwarding_link = [
+        self._following_link, self.forwarding_link = [
             ControllerLink(self._locator, identity, config.inter_broker_listener, self._runtime) for _ in range(2)
         ]
         self.links = BrokerLinks(lambda: self.metadata.image, identity, config.inter_broker_listener)
-        self.following = Following(self.metadata, following_link, lambda: self.acting.stream, self._runtime)
+        self.following = Following(self.metadata, self._following_link, lambda: self.acting.stream, self._runtime)
         self.topics = MemberTopics(self.acting, self.following, self.forwarding_link, self.metadata, self._runtime)
 
     async def follow(self) -> None:
@@ -95,13 +95,18 @@ class JoinedCluster(Cluster):
         await self.following.until(is_shown)
 
     async def unfollow(self) -> None:
-        """Take over no more changes."""
+        """Take over no more changes, and answer no other broker's questions for them."""
+        self.acting.leave()
         await self.following.stop()
 
     async def close(self) -> None:
-        self.links.close()
-        self.forwarding_link.close()
+        self.disconnect()
         await self.membership.close()
+
+    def disconnect(self) -> None:
+        """Close the connections to other brokers."""
+        for links in (self.links, self.forwarding_link, self._following_link):
+            links.close()
 
     async def _served(self, store: MetadataStore) -> None:
         await asyncio.gather(self.acting.serve(store), self._locator.serve(store))

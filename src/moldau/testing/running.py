@@ -155,7 +155,7 @@ class Life:
     def _break_off(self) -> None:
         """Close the listeners and break the connections; the tasks are cancelled when the loop closes."""
         self._is_broken_off = True
-        self._broker.server.abort()
+        self._broker.abort()
 
 
 class _Failures(logging.Handler):

@@ -7,6 +7,7 @@ import pytest
 
 from harness.brokers import Broker
 from harness.patience import Deadline, stretched
+from moldau import testing
 from moldau.client.administration.admin import Admin
 from moldau.client.consuming.consumer import AsyncConsumer, Consumer
 from moldau.client.consuming.record import Record
@@ -256,3 +257,12 @@ def test_a_wake_up_between_looking_and_waiting_ends_the_wait(bootstrap: str, top
     with Admin(bootstrap) as admin:
         admin.create_topic(topic, partitions=1)
     assert asyncio.run(scenario())
+
+
+def test_a_broker_whose_id_is_also_an_error_code_is_read(topic: str) -> None:
+    with testing.Broker(node_id=int(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)) as three:
+        fill(three.address, topic, 5)
+        with Consumer(three.address, auto_offset_reset="earliest") as consumer:
+            consumer.assign([TopicPartition(topic, 0)])
+            assert numbers(read(consumer, 5)) == [0, 1, 2, 3, 4]
+            assert len(consumer.log(topic, 0)[1:4]) == 3

@@ -115,7 +115,7 @@ class AsyncPartitionLog:
     async def _offset(self, which: int) -> int:
         tp = self.topic_partition
         await self._router.retrying(lambda: self._router.refresh([tp.topic]))
-        if self._router.view.leader(tp) == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
+        if self._router.view.leader(tp) is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
             raise no_such_partition(tp, self._router.view)
         return (await offsets_at(self._router, {tp: which}, committed=self._settings.committed))[tp]
 

@@ -246,7 +246,7 @@ class Poller:
                 if state.unknown_since_s is None:
                     state.unknown_since_s = now_s
                 lasts = now_s - state.unknown_since_s >= UNKNOWN_S_MAX
-                if why == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION and self.by_hand and lasts:
+                if why is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION and self.by_hand and lasts:
                     failure = no_such_partition(tp, self._router.view)
                 if not failure.retriable:
                     break

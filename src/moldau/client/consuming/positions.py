@@ -79,7 +79,7 @@ class Positions:
                 why = view.leader(tp)
                 if isinstance(why, ErrorCode) and not why.retriable:
                     raise KafkaError(why, f"{tp} cannot be read: {why.sentence}")
-            wanted = [tp for tp in wanted if view.leader(tp) == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION]
+            wanted = [tp for tp in wanted if view.leader(tp) is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION]
             if wanted and loop.time() >= deadline_s:
                 raise no_such_partition(wanted[0], view)
             if wanted:
