@@ -210,7 +210,7 @@ def test_what_was_not_wholly_loaded_is_never_marked_clean(tmp_path: Path, monkey
 
 USERS_OWN = """
 broker.id=1
-zookeeper.session.timeout.ms=18000
+zookeeper.sync.time.ms=2000
 process.roles=broker,controller
 controller.quorum.voters=1@localhost:9093
 controller.listener.names=CONTROLLER
@@ -245,8 +245,8 @@ def test_a_server_properties_of_kafkas_starts_with_one_warning_about_settings_no
         process.terminate()
         _, said = process.communicate(timeout=stretched())
     assert process.returncode == 0
-    assert sum("zookeeper.session" in line for line in said.splitlines()) == 1
-    assert sum("num.io.threads" in line and "zookeeper.session" in line for line in said.splitlines()) == 1
+    assert sum("zookeeper.sync" in line for line in said.splitlines()) == 1
+    assert sum("num.io.threads" in line and "zookeeper.sync" in line for line in said.splitlines()) == 1
 
 
 def test_a_flood_of_connections_leaves_the_log_its_descriptors(tmp_path: Path):
