@@ -11,7 +11,7 @@ import resource
 import signal
 import sys
 from collections.abc import Mapping
-from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from moldau.broker import Broker
@@ -80,14 +80,15 @@ def _shared(config: BrokerConfig, runtime: Runtime) -> "SharedStore | None":
     if not config.zookeeper_connect:
         return None
     try:
-        from moldau.cluster.zookeeper import ZooKeeperSession
+        from moldau.cluster.zookeeper_sessions import ZooKeeperSessions
     except ImportError:
         raise ConfigError("zookeeper.connect needs kazoo: install it with `pip install 'moldau[cluster]'`") from None
     from moldau.cluster.membership import SharedStore
     from moldau.cluster.zookeeper_access import access_of
 
     access = access_of(config, os.environ)
-    return SharedStore(partial(ZooKeeperSession.open, access, runtime), access.timeout_s)
+    sessions = ZooKeeperSessions(access, Path(config.data_folders[0]).absolute(), runtime)
+    return SharedStore(sessions.open, access.timeout_s)
 
 
 def _addresses(broker: Broker) -> str:

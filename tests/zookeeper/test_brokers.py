@@ -31,7 +31,7 @@ def cluster(folder: Path, zookeeper: ZooKeeper) -> Iterator[dict[int, Broker]]:
                 one.kill()
 
 
-def broker(folder: Path, connect: str, number: int, name: str = "") -> Broker:
+def broker(folder: Path, connect: str, number: int, name: str = "", timeout_ms: int = TIMEOUT_MS) -> Broker:
     own = folder / (name or str(number))
     own.mkdir()
     return Broker(
@@ -39,7 +39,7 @@ def broker(folder: Path, connect: str, number: int, name: str = "") -> Broker:
         {
             "broker.id": str(number),
             "zookeeper.connect": connect,
-            "zookeeper.session.timeout.ms": str(TIMEOUT_MS),
+            "zookeeper.session.timeout.ms": str(timeout_ms),
             "offsets.topic.num.partitions": "6",
         },
     )
@@ -108,3 +108,18 @@ def test_a_zookeeper_that_does_not_answer_ends_the_start_with_a_sentence(tmp_pat
     alone = Broker(tmp_path, {"zookeeper.connect": "localhost:1", "zookeeper.connection.timeout.ms": "500"})
     with pytest.raises(NotReady, match=r"ZooKeeper at localhost:1 did not answer within 0\.5 s"):
         alone.start()
+
+
+def test_a_broker_that_was_killed_ends_its_old_session_and_need_not_wait(tmp_path: Path, single: ZooKeeper) -> None:
+    one = broker(tmp_path, f"{single.connect}/cluster-{next(_numbers)}", 1, timeout_ms=40_000)
+    one.start()
+    kept = one.data / "zookeeper-session"
+    assert kept.stat().st_mode & 0o777 == 0o600
+    one.kill()
+    one.start()
+    assert "waiting for its end" not in one.log()
+    one.stop()
+    for text in ('{"session": 7, "password": "00"}', "not JSON", kept.read_text()):
+        kept.write_text(text)
+        one.start()
+        one.stop()

@@ -17,7 +17,7 @@ import ssl
 import time
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 from kazoo.client import KazooClient, KazooState
 from kazoo.exceptions import (
@@ -148,12 +148,19 @@ def _problem(error: OSError) -> str:
     return error.strerror or str(error)
 
 
+class Credentials(NamedTuple):
+    """What a client needs to go on with a session, or to end it."""
+
+    session_id: int
+    password: bytes
+
+
 class ZooKeeperSession:
     """See `MetadataStore`. Made by `open`."""
 
     is_bounded = True
 
-    def __init__(self, access: ZooKeeperAccess, runtime: Runtime):
+    def __init__(self, access: ZooKeeperAccess, runtime: Runtime, earlier: Credentials | None = None):
         self.session_id = 0
         self._hosts, self._root = split_connect(access.connect)
         self._access = access
@@ -165,7 +172,7 @@ class ZooKeeperSession:
             max_tries=-1, delay=RECONNECT_S, max_delay=RECONNECT_S_MAX, sleep_func=self._handler.sleep_func
         )
         self._client = KazooClient(
-            self._hosts, self._timeout_s, handler=self._handler, connection_retry=retry, logger=_kazoo_logger
+            self._hosts, self._timeout_s, earlier, self._handler, connection_retry=retry, logger=_kazoo_logger
         )
         self._refusal = ""
         """Why ZooKeeper does not accept our user."""
@@ -205,6 +212,22 @@ class ZooKeeperSession:
         session._heard_s = elapsed_s()
         session._beating = asyncio.ensure_future(session._beat())
         return session
+
+    @classmethod
+    async def end(cls, access: ZooKeeperAccess, earlier: Credentials, runtime: Runtime) -> None:
+        """End a session whose process has died; it may be over already. One that cannot be reached ends by itself."""
+        session = cls(access, runtime, earlier)
+        with contextlib.suppress(SessionOver, TimeoutError):
+            try:
+                session._client.start_async()
+                async with asyncio.timeout(access.timeout_s):
+                    await session._connected()
+            finally:
+                await session.close()
+
+    @property
+    def credentials(self) -> Credentials:
+        return Credentials(*self._client.client_id)
 
     async def _make_root(self) -> None:
         """Create the nodes of the chroot, if it does not exist. This is also the first question: its answer shows that
