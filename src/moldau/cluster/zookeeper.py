@@ -17,7 +17,7 @@ import ssl
 import time
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 from kazoo.client import KazooClient, KazooState
 from kazoo.exceptions import (
@@ -62,7 +62,7 @@ from moldau.cluster.store import (
     checked,
     parent_of,
 )
-from moldau.cluster.zookeeper_access import Access, ZooKeeperAccess
+from moldau.cluster.zookeeper_access import Access, Credentials, ZooKeeperAccess
 from moldau.cluster.zookeeper_login import log_in
 from moldau.errors import ConfigError, StorageError
 from moldau.runtime import Runtime
@@ -146,13 +146,6 @@ def _problem(error: OSError) -> str:
     if isinstance(error, ssl.SSLError) and error.reason:
         return error.reason.lower().replace("_", " ")
     return error.strerror or str(error)
-
-
-class Credentials(NamedTuple):
-    """What a client needs to go on with a session, or to end it."""
-
-    session_id: int
-    password: bytes
 
 
 class ZooKeeperSession:

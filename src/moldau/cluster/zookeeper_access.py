@@ -36,6 +36,13 @@ class Access(enum.Enum):
     PRIVATE = "its creator may do everything, and nobody else anything"
 
 
+class Credentials(NamedTuple):
+    """What a client needs to go on with a session, or to end it."""
+
+    session_id: int
+    password: bytes
+
+
 class ZooKeeperAccess(NamedTuple):
     """The arguments of a session. `connect` has the servers and the chroot."""
 

@@ -7,8 +7,8 @@ import logging
 import os
 from pathlib import Path
 
-from moldau.cluster.zookeeper import Credentials, ZooKeeperSession
-from moldau.cluster.zookeeper_access import ZooKeeperAccess
+from moldau.cluster.zookeeper import ZooKeeperSession
+from moldau.cluster.zookeeper_access import Credentials, ZooKeeperAccess
 from moldau.runtime import Runtime
 
 FILE_NAME = "zookeeper-session"
