@@ -9,9 +9,9 @@ from pathlib import Path
 
 from moldau.cluster.zookeeper import ZooKeeperSession
 from moldau.cluster.zookeeper_access import Credentials, ZooKeeperAccess
+from moldau.log.identity import SESSION
 from moldau.runtime import Runtime
 
-FILE_NAME = "zookeeper-session"
 _MODE = 0o600
 
 logger = logging.getLogger(__name__)
@@ -22,7 +22,7 @@ class ZooKeeperSessions:
 
     def __init__(self, access: ZooKeeperAccess, folder: Path, runtime: Runtime):
         self._access = access
-        self._path = folder / FILE_NAME
+        self._path = folder / SESSION
         self._runtime = runtime
 
     async def open(self) -> ZooKeeperSession:

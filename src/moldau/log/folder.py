@@ -34,7 +34,7 @@ from moldau.log.deletion import Doomed
 from moldau.log.failures import no_descriptor
 from moldau.log.files import OPEN_FILES_MAX, OpenFiles
 from moldau.log.folder_checkpoints import FolderCheckpoints
-from moldau.log.identity import CLEAN_MARKER, META_PROPERTIES, NO_BROKER_EPOCH
+from moldau.log.identity import CLEAN_MARKER, META_PROPERTIES, NO_BROKER_EPOCH, SESSION
 from moldau.log.log import Log
 from moldau.log.opening import LeftState, open_log
 from moldau.log.progress import Progress
@@ -52,6 +52,7 @@ _OWN_FILES: Final = frozenset(
         LOCK,
         CLEAN_MARKER,
         META_PROPERTIES,
+        SESSION,
         checkpoints.RECOVERY_POINTS,
         checkpoints.LOG_STARTS,
         checkpoints.HIGH_WATERMARKS,

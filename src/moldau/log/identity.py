@@ -11,6 +11,7 @@ All are small files of text that anybody may have edited, and are taken for no m
 import json
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Final
 
 from moldau.errors import StorageError
 from moldau.log import checkpoints
@@ -19,6 +20,8 @@ from moldau.names import TopicPartition
 from moldau.runtime import Disk
 
 CLEAN_MARKER, META_PROPERTIES = ".kafka_cleanshutdown", "meta.properties"
+SESSION: Final = "zookeeper-session"
+"""The broker's session in ZooKeeper, for the next process that holds the folder."""
 NO_BROKER_EPOCH = -1
 
 
