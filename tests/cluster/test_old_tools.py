@@ -156,9 +156,9 @@ def test_what_no_topic_can_have_is_made_as_it_was(caplog: pytest.LogCaptureFixtu
     assert len([record for record in caplog.records if record.levelno == logging.ERROR]) == 5
 
 
-@pytest.mark.parametrize("left", [2, 3, 4, 5, 6])
+@pytest.mark.parametrize("left", [3, 4, 5, 6, 7])
 def test_a_topic_that_was_left_half_created_is_completed_by_the_next_controller(left: int) -> None:
-    """A controller that died has created that many of its nodes."""
+    """A controller that died has created that many of its nodes: the third is the topic's own."""
 
     async def scenario(members: Members) -> None:
         controller, tool = await two(members)
