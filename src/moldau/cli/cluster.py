@@ -1,10 +1,8 @@
 """`moldau cluster`: run a cluster of brokers on this machine, and show how a cluster is."""
 
 import asyncio
-import contextlib
 import json
 import logging
-import signal
 import sys
 import time
 from collections import Counter
@@ -15,6 +13,7 @@ from typing import Annotated, Any
 from moldau.cli.command_line import Group, Option
 from moldau.cli.options import BOOTSTRAP, BootstrapServer, Json
 from moldau.cli.output import note, print_json, print_table, time_text
+from moldau.cli.until_signal import until_signal
 from moldau.client.administration.admin import Admin, ClusterDescription
 from moldau.client.cluster_view import TopicView
 from moldau.errors import KafkaError
@@ -56,27 +55,7 @@ def start(
     """
     logging.basicConfig(stream=sys.stderr, level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s")
     zookeeper = Ensemble(find_java(), data_dir / "zookeeper", "localhost", 0, 1)
-    return asyncio.run(_serve(LocalCluster(zookeeper, data_dir, host, port, brokers, settings or ())))
-
-
-async def _serve(cluster: LocalCluster) -> int:
-    """Until a signal comes, also while the processes start."""
-    loop, serving = asyncio.get_running_loop(), asyncio.ensure_future(_started_and_kept(cluster))
-    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
-        if number != signal.SIGHUP or signal.getsignal(number) != signal.SIG_IGN:  # `nohup` ignores SIGHUP
-            loop.add_signal_handler(number, serving.cancel)
-    with contextlib.suppress(asyncio.CancelledError):
-        await serving
-    return 0
-
-
-async def _started_and_kept(cluster: LocalCluster) -> None:
-    await cluster.start()
-    try:
-        print(f"listening on {','.join(broker.address for broker in cluster.brokers)}", flush=True)
-        await cluster.keep()
-    finally:
-        await cluster.stop()
+    return asyncio.run(until_signal(LocalCluster(zookeeper, data_dir, host, port, brokers, settings or ())))
 
 
 @app.command()

@@ -1,9 +1,7 @@
 """`moldau zookeeper`: run Apache ZooKeeper, for clusters of several brokers, and show what is in it."""
 
 import asyncio
-import contextlib
 import logging
-import signal
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -11,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 from moldau.cli.command_line import Argument, Group, Option
 from moldau.cli.options import Json
 from moldau.cli.output import print_json
+from moldau.cli.until_signal import until_signal
 from moldau.errors import ConfigError, StorageError
 from moldau.zookeeper.ensemble import Ensemble
 from moldau.zookeeper.java import find_java
@@ -47,7 +46,7 @@ def start(
       moldau zookeeper start --ensemble 3 --port 2181 --data-dir /var/lib/zookeeper
     """
     logging.basicConfig(stream=sys.stderr, level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s")
-    return asyncio.run(_serve(Ensemble(find_java(classpath or None), data_dir, host, port, ensemble)))
+    return asyncio.run(until_signal(Ensemble(find_java(classpath or None), data_dir, host, port, ensemble)))
 
 
 @app.command()
@@ -99,23 +98,3 @@ async def _read(path: str, connect: str) -> tuple["Node", list[str]]:
         raise ConfigError(str(wrong)) from None
     finally:
         await session.close()
-
-
-async def _serve(ensemble: Ensemble) -> int:
-    """Until a signal comes, also while the servers start."""
-    loop, serving = asyncio.get_running_loop(), asyncio.ensure_future(_started_and_kept(ensemble))
-    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
-        if number != signal.SIGHUP or signal.getsignal(number) != signal.SIG_IGN:  # `nohup` ignores SIGHUP
-            loop.add_signal_handler(number, serving.cancel)
-    with contextlib.suppress(asyncio.CancelledError):
-        await serving
-    return 0
-
-
-async def _started_and_kept(ensemble: Ensemble) -> None:
-    await ensemble.start()
-    try:
-        print(f"listening on {','.join(str(server.place) for server in ensemble.servers)}", flush=True)
-        await ensemble.keep()
-    finally:
-        await ensemble.stop()

@@ -60,6 +60,11 @@ class Ensemble:
                 raise StorageError(sentence) from None
             self._stack = undo.pop_all()
 
+    @property
+    def addresses(self) -> list[str]:
+        """Of the servers, for clients."""
+        return [str(server.place) for server in self.servers]
+
     async def keep(self) -> None:
         """Start each server that ends again, until cancelled."""
         await asyncio.gather(*(self._keep(server) for server in self.servers))

@@ -10,14 +10,13 @@ A broker that ends is started again, at the port that it had.
 import asyncio
 import contextlib
 import logging
-import signal
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 
 from moldau.errors import StorageError
+from moldau.zookeeper.children import die_with_parent, stopped
 from moldau.zookeeper.ensemble import Ensemble
-from moldau.zookeeper.server import die_with_parent
 
 START_S = 60.0
 STOP_S = 20.0
@@ -84,16 +83,7 @@ class BrokerProcess:
 
     async def stop(self) -> None:
         """SIGTERM, and SIGKILL if that is not enough."""
-        process = self._process
-        if process is None or process.returncode is not None:
-            return
-        for number in (signal.SIGTERM, signal.SIGKILL):
-            with contextlib.suppress(ProcessLookupError):
-                process.send_signal(number)
-            with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(STOP_S):
-                    await process.wait()
-                    return
+        await stopped(self._process, STOP_S)
 
 
 class LocalCluster:
@@ -109,6 +99,11 @@ class LocalCluster:
         self._size = size
         self._settings = settings
         self._stack = contextlib.AsyncExitStack()
+
+    @property
+    def addresses(self) -> list[str]:
+        """Of the brokers."""
+        return [broker.address for broker in self.brokers]
 
     async def start(self) -> None:
         """Returns when all brokers serve. Raises `ConfigError`, `StorageError`, `OSError`; none is left then."""

@@ -9,13 +9,13 @@ server-1/data               its snapshots and its log of transactions, and `myid
 
 import asyncio
 import contextlib
-import signal
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 from moldau.errors import StorageError
+from moldau.zookeeper.children import die_with_parent, stopped
 from moldau.zookeeper.java import Java
 
 TICK_MS = 500
@@ -147,21 +147,4 @@ class ZooKeeperServer:
 
     async def stop(self) -> None:
         """SIGTERM, and SIGKILL if that is not enough."""
-        process = self._process
-        if process is None or process.returncode is not None:
-            return
-        for number in (signal.SIGTERM, signal.SIGKILL):
-            with contextlib.suppress(ProcessLookupError):
-                process.send_signal(number)
-            with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(STOP_S):
-                    await process.wait()
-                    return
-
-
-def die_with_parent() -> None:
-    """Runs in the child before Java does: the kernel kills it when our process has died without stopping it."""
-    import ctypes
-
-    pr_set_pdeathsig = 1
-    ctypes.CDLL(None).prctl(pr_set_pdeathsig, signal.SIGKILL)
+        await stopped(self._process, STOP_S)
