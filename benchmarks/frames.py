@@ -38,8 +38,8 @@ def fetch(topic: str, offset: int, max_bytes: int) -> bytes:
     return codec.write_request(FETCH, FETCH_VERSION, 1, CLIENT, request)
 
 
-def create(topic: str, partitions: int) -> bytes:
-    wanted = CreatableTopic(name=topic, num_partitions=partitions, replication_factor=1)
+def create(topic: str, partitions: int, replicas: int = 1) -> bytes:
+    wanted = CreatableTopic(name=topic, num_partitions=partitions, replication_factor=replicas)
     return codec.write_request(
         CREATE_TOPICS, CREATE_VERSION, 1, CLIENT, CreateTopicsRequest(topics=[wanted], timeout_ms=TIMEOUT_MS)
     )

@@ -61,12 +61,42 @@ def running(settings: Mapping[str, str], jvm: Sequence[str] = JVM) -> Iterator[B
 
 
 @contextlib.contextmanager
+def running_cluster(
+    settings: Mapping[str, str], jvm: Sequence[str] = JVM, nodes: int = 3, folder: str | None = None
+) -> Iterator[list[tuple[int, int]]]:
+    """That many Kafka nodes as one cluster, each broker and controller, their data in a temporary folder (below
+    `folder`); the port and the process id of each."""
+    raft = {number: free_port() for number in range(1, nodes + 1)}
+    voters = ",".join(f"{number}@127.0.0.1:{port}" for number, port in raft.items())
+    with contextlib.ExitStack() as stack:
+        data = tempfile.TemporaryDirectory(prefix="kafka-", dir=folder, ignore_cleanup_errors=True)
+        root = stack.enter_context(data)
+        homes = {number: Path(root, str(number)) for number in raft}
+        begun = []
+        for number, home in homes.items():
+            home.mkdir()
+            own = {**settings, "node.id": str(number), "controller.quorum.voters": voters}
+            begun.append(stack.enter_context(_launched(home, own, jvm, raft[number])))
+        for (broker, process), home in zip(begun, homes.values(), strict=True):
+            wait_until_ready(broker, process, home / "kafka.log")
+        yield [(broker.port, process.pid) for broker, process in begun]
+
+
+@contextlib.contextmanager
 def started(
     folder: Path, settings: Mapping[str, str], jvm: Sequence[str] = JVM
 ) -> Iterator[tuple[Broker, subprocess.Popen[bytes]]]:
     """A Kafka whose data is in `folder/data`, made if it is not there, and its process."""
-    jars = class_path()
-    port, controller = free_port(), free_port()
+    with _launched(folder, settings, jvm, free_port()) as (broker, process):
+        yield wait_until_ready(broker, process, folder / "kafka.log"), process
+
+
+@contextlib.contextmanager
+def _launched(
+    folder: Path, settings: Mapping[str, str], jvm: Sequence[str], controller: int
+) -> Iterator[tuple[Broker, subprocess.Popen[bytes]]]:
+    """A Kafka that may not be ready yet, with its controller on that port."""
+    jars, port = class_path(), free_port()
     properties = {
         "process.roles": "broker,controller",
         "controller.quorum.voters": f"{settings['node.id']}@127.0.0.1:{controller}",
@@ -87,7 +117,7 @@ def started(
             [*java, "kafka.Kafka", str(conf)], stdout=log, stderr=log, env={**os.environ, "KAFKA_OPTS": ""}
         )
         try:
-            yield wait_until_ready(Broker("Kafka", "127.0.0.1", port), process, folder / "kafka.log"), process
+            yield Broker("Kafka", "127.0.0.1", port), process
         finally:
             stop(process)
 

@@ -54,7 +54,7 @@ class Broker:
         self.data = folder / "data"
         self.address = ""
         self.addresses: list[str] = []
-        self._settings = {**SETTINGS, **(settings or {})}
+        self.settings = {**SETTINGS, **(settings or {})}
         self._program = program
         self._environment = {"PYTHONPATH": str(SOURCE), **(environment or {})}
         self._options = options
@@ -84,7 +84,7 @@ class Broker:
             port,
         ]
         command += ["--data-dir", str(self.data), *self._options]
-        for name, value in self._settings.items():
+        for name, value in self.settings.items():
             command += ["--set", f"{name}={value}"]
         with open(self.folder / "broker.log", "a") as log:
             self._process = subprocess.Popen(

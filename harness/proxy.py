@@ -108,13 +108,14 @@ class Proxy:
     def heal(self) -> None:
         """Pass everything on. Connections whose replies were lost break: they could not be understood any more."""
 
-        def heal() -> None:
-            if self._replies.loses:
+        async def heal() -> None:
+            while self._replies.loses and self._links:  # replies are lost until the last of them has ended
                 self._cut()
+                await asyncio.gather(*self._links, return_exceptions=True)
             self._requests.limit(None)
             self._replies.limit(None)
 
-        self._call(heal)
+        asyncio.run_coroutine_threadsafe(heal(), self._loop).result()
 
     def _call(self, change: Callable[[], object]) -> None:
         async def call() -> None:

@@ -170,3 +170,14 @@ def java_class(source: Path, class_path: str) -> str:
 def expanded(class_path: str) -> str:
     """Every jar by name, for a compiler that knows no wildcard."""
     return ":".join(str(jar) for jar in sorted(Path(class_path.removesuffix("/*")).glob("*.jar")))
+
+
+def go_program(folder: Path) -> Path:
+    """The program that Go makes of a module whose `go.mod` and `go.sum` pin what it needs."""
+    sources = sorted(folder.iterdir())
+
+    def make(made: Path) -> None:
+        run([program("go", "golang-go"), "build", "-mod=readonly", "-o", made / folder.name, "."], folder)
+
+    digest = hashlib.sha256(b"".join(source.read_bytes() for source in sources)).hexdigest()[:12]
+    return made_once(f"go-{folder.name}-{digest}", make) / folder.name

@@ -47,6 +47,15 @@ def test_opening_a_file_that_is_there_keeps_what_is_in_it(ground: Ground) -> Non
     assert content(ground.disk.open(path, create=True)) == b"content"
 
 
+def test_a_private_file_is_created_and_never_opened(ground: Ground) -> None:
+    path = ground.folder / "a"
+    file = ground.disk.create_private(path)
+    file.write(b"secret", 0)
+    with pytest.raises(FileExistsError):
+        ground.disk.create_private(path)
+    assert content(file) == content_at(ground, path) == b"secret"
+
+
 def test_what_was_handed_over_may_be_changed_afterwards(ground: Ground) -> None:
     file = ground.disk.open(filled(ground, "a", b""))
     buffer = bytearray(b"one")

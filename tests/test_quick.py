@@ -8,8 +8,8 @@ from tools.quick import TESTS
 
 ROOT = Path(__file__).parents[1]
 ALLOWED = (
-    "assignors", "cluster", "config", "coordinators", "handlers", "log", "net", "peers", "protocol", "records",
-    "replication", "requests",
+    "assignors", "cluster", "config", "coordinators", "handlers", "log", "metadata_store", "net", "peers",
+    "protocol", "records", "replication", "requests",
 )  # fmt: skip
 SLOW = (
     "harness.brokers",

@@ -77,6 +77,10 @@ SEEDS = (
     ("python", "-m", "tests.worlds", "4000", "50", "--groups", "--power-loss", "--jobs", "2"),
     ("python", "-m", "tests.worlds", "5000", "50", "--transactions", "--jobs", "2"),
     ("python", "-m", "tests.worlds", "6000", "50", "--transactions", "--power-loss", "--jobs", "2"),
+    ("python", "-m", "tests.worlds", "7000", "60", "--replicas", "--jobs", "2"),
+    ("python", "-m", "tests.worlds", "8000", "100", "--replicas", "--power-loss", "--jobs", "2"),
+    ("python", "-m", "tests.worlds", "9000", "20", "--replicated-groups", "--power-loss", "--jobs", "2"),
+    ("python", "-m", "tests.worlds", "9500", "20", "--replicated-transactions", "--power-loss", "--jobs", "2"),
 )
 CRASH_POINTS = (("python", "-m", "tests.crash_points", "--points", "20000", "--jobs", "2"),)
 
@@ -84,15 +88,17 @@ STAGES = (
     Stage("lint", 2, commands=LINT),
     Stage("unit", 10, commands=COMPILED, tests=("tests",), options=(*PARALLEL, *COVERAGE), long=True),
     Stage("interpreted", 2, tests=("tests/records",), options=PARALLEL, environment=AS_FILES, again=True),
-    Stage("clients", 12, tests=("tests/clients",), options=PARALLEL),
-    Stage("transactions", 6, tests=("tests/clients/transactions",), options=PARALLEL, long=True),
+    Stage("clients", 14, tests=("tests/clients",), options=PARALLEL),
+    Stage("transactions", 9, tests=("tests/clients/transactions",), options=PARALLEL, long=True),
     Stage("differential", 6, tests=("tests/differential",)),
     Stage("agreement", 4, tests=("tests/agreement",)),
     Stage("spark", 16, commands=DEMO, tests=("tests/demo", "tests/pipeline")),
     Stage("loads", 4, tests=("tests/pipeline/loading/test_kills.py",), long=True),
     Stage("crash points", 8, commands=CRASH_POINTS, tests=("tests/crash_points",), options=PARALLEL, long=True),
-    Stage("simulation", 5, commands=SEEDS, tests=("tests/simulation", "tests/worlds"), options=("-n", "2"), long=True),
+    Stage("simulation", 6, commands=SEEDS, tests=("tests/simulation", "tests/worlds"), options=("-n", "2"), long=True),
     Stage("zookeeper", 5, tests=("tests/zookeeper",)),
+    Stage("kills", 4, tests=("tests/zookeeper/test_kills.py",), long=True),
+    Stage("replicas", 6, tests=("tests/replicated",), long=True),
     Stage("end-to-end", 8, tests=("tests/end_to_end",), long=True),
 )
 

@@ -10,7 +10,7 @@ import asyncio
 import contextlib
 import logging
 import socket
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -18,12 +18,8 @@ from typing import TYPE_CHECKING
 from moldau.cluster.beginning import BrokerConflict
 from moldau.cluster.cluster import Cluster
 from moldau.cluster.copies import Copies
-from moldau.cluster.embedded import FILE_NAME as STORE_FILE
-from moldau.cluster.embedded import EmbeddedStore
-from moldau.cluster.embedded_session import EmbeddedSession
-from moldau.cluster.image import Endpoint, Image
 from moldau.cluster.opening import open_embedded
-from moldau.cluster.store import MetadataStore
+from moldau.cluster.state.image import Endpoint, Image
 from moldau.config import BrokerConfig
 from moldau.coordinators.assembly import Coordinators
 from moldau.descriptors import share_out
@@ -32,7 +28,11 @@ from moldau.handlers.table import BrokerParts, Handlers
 from moldau.log.compaction.cleaner import Candidate, Cleaner
 from moldau.log.folder import LogFolder
 from moldau.log.folders import LogFolders
-from moldau.names import OFFSETS_TOPIC, TRANSACTIONS_TOPIC, BrokerId
+from moldau.metadata_store.embedded import FILE_NAME as STORE_FILE
+from moldau.metadata_store.embedded import EmbeddedStore
+from moldau.metadata_store.embedded_session import EmbeddedSession
+from moldau.metadata_store.store import MetadataStore
+from moldau.names import OFFSETS_TOPIC, TRANSACTIONS_TOPIC, BrokerId, TopicPartition
 from moldau.net.limits import Limits
 from moldau.net.server import Server
 from moldau.net.watchdog import Watchdog
@@ -47,6 +47,7 @@ from moldau.turns import Turns
 if TYPE_CHECKING:
     from moldau.cluster.joined import JoinedCluster
     from moldau.cluster.membership import SharedStore
+    from moldau.replication.exchange import ReplicaExchange
 
 logger = logging.getLogger(__name__)
 
@@ -60,8 +61,9 @@ QUEUED_BYTES = 256 << 20
 class Broker:
     """`store` is a session in the store of the cluster's metadata; without one they are embedded in a data folder.
     `shared` is the store of a cluster that the broker joins as one of several. `descriptors` is how many files and
-    sockets may be open together, None if they need not be counted. `gate` is passed by every request. Belongs to the
-    loop it starts on."""
+    sockets may be open together, None if they need not be counted. `gate` is passed by every request. `accept_empty`
+    names lost partitions of one of several brokers that may start empty: TOPIC-N, TOPIC, or `all`. Belongs to the loop
+    it starts on."""
 
     def __init__(
         self,
@@ -71,6 +73,7 @@ class Broker:
         descriptors: int | None = None,
         gate: Gate | None = None,
         shared: "SharedStore | None" = None,
+        accept_empty: Collection[str] = (),
     ):
         self.config = config
         self.runtime = runtime
@@ -82,6 +85,7 @@ class Broker:
         self._store = store
         self._embedded: EmbeddedStore | None = None
         self._shared = shared
+        self._accept_empty = accept_empty
         self._joined: JoinedCluster | None = None
         self.cluster: Cluster
         self._gate = gate or Gate()
@@ -113,7 +117,9 @@ class Broker:
         config, runtime = self.config, self.runtime
         loop = asyncio.get_running_loop()
         paths = [Path(path).absolute() for path in config.data_folders]
-        folders = self.folders = LogFolders(paths, runtime, self._shares.open_files, self._shares.held)
+        folders = self.folders = LogFolders(
+            paths, runtime, self._shares.open_files, self._shares.held, of_several=self._shared is not None
+        )
         undo.push_async_callback(self._close_folders)
         folders.check_identity()
         if self._shared is None:
@@ -127,14 +133,15 @@ class Broker:
         if self._interrupted:
             folders.interrupt()
         try:
-            strays = await replicas.load(cluster.metadata.config.num_recovery_threads_per_data_dir)
+            threads = cluster.metadata.config.num_recovery_threads_per_data_dir
+            strays = await replicas.load(threads, self._accepts_empty if self._joined is not None else None)
         except StartInterrupted:
             self._cut_short = True
             raise
         for path in strays:
             if not Path(path).name.startswith(STORE_FILE):
-                line = "%s is not a partition of this cluster and is left alone. If it belongs to it, run `%s`"
-                logger.warning(line, path, folders.repair_command)
+                repair = f". If it belongs to it, run `{folders.repair_command}`" if folders.repair_command else ""
+                logger.warning("%s is not a partition of this cluster and is left alone%s", path, repair)
         self._loaded = True
 
         def lost(_: LogFolder) -> None:  # may be called from another thread
@@ -142,6 +149,9 @@ class Broker:
 
         folders.on_failure = lost
         undo.push_async_callback(self._left)
+
+    def _accepts_empty(self, tp: TopicPartition) -> bool:
+        return not {"all", tp.topic, str(tp)}.isdisjoint(self._accept_empty)
 
     async def _open_alone(self, undo: contextlib.AsyncExitStack) -> None:
         """Open the metadata of a cluster that has no other broker."""
@@ -177,13 +187,14 @@ class Broker:
             if self.runtime.disk.exists(folder.path / STORE_FILE):
                 raise StorageError(
                     f"{folder.path} belongs to a broker that was alone: its topics are in {STORE_FILE} and would be "
-                    "missing from the cluster. Give this broker an empty folder"
+                    "missing from the cluster. Give this broker an empty folder, or run `moldau cluster adopt "
+                    f"{folder.path} --zookeeper {self.config.zookeeper_connect}`, which begins a new cluster with it"
                 )
-        joined = self._joined = JoinedCluster(self.config, self.runtime, shared, self._replaced)
+        joined = self._joined = JoinedCluster(self.config, self.runtime, shared, self._replaced, self.folders)
         await joined.join(self.folders.cluster_id)
         self.cluster = joined
         undo.push_async_callback(joined.close)
-        self.folders.claim(joined.image.cluster_id, self.config.node_id)
+        self.folders.claim(joined.image.cluster_id, self.config.node_id, self.config.zookeeper_connect)
 
     async def _serve(self, undo: contextlib.AsyncExitStack) -> None:
         """Start what serves requests (coordinators, upkeep, cleaner, dispatch), then the listeners."""
@@ -202,6 +213,7 @@ class Broker:
         undo.push_async_callback(upkeep.stop)
         cleaner = self.cleaner = Cleaner(self._cleaning_candidates, lambda: cluster.metadata.config, runtime)
         undo.push_async_callback(cleaner.stop)
+        exchange = None if joined is None else self._exchange(joined, coordinators)
         turns = Turns(runtime)
         parts = BrokerParts(
             cluster,
@@ -212,6 +224,7 @@ class Broker:
             runtime,
             turns,
             lambda: coordinators.coordinator_anywhere,
+            None if exchange is None else exchange.consider,
         )
         dispatch = self._dispatch(parts)
         self.watchdog = Watchdog(request_name, runtime.stopwatch)
@@ -222,9 +235,30 @@ class Broker:
         if joined is not None:
             undo.push_async_callback(joined.unfollow)
             await joined.follow()
+        if exchange is not None:
+            exchange.start()
+            undo.push_async_callback(exchange.stop)
+            replicas.exchange_by(exchange)
         upkeep.start()
         cleaner.start()
         await self.server.serve()
+
+    def _exchange(self, joined: "JoinedCluster", coordinators: Coordinators) -> "ReplicaExchange":
+        """Fetches for the followers here, and proposals of the leaders here."""
+        from moldau.replication.exchange import ReplicaExchange  # a broker alone needs none of it
+        from moldau.replication.follower import follower_settings
+
+        me, image = BrokerId(self.config.node_id), joined.metadata
+        return ReplicaExchange(
+            joined.links.fetch,
+            joined.alter_isr,
+            lambda: (me, joined.membership.epoch),
+            lambda: {broker.id: broker.epoch for broker in image.image.brokers.values() if not broker.leaving},
+            joined.may_lead,
+            coordinators.lead_again,
+            follower_settings(self.config),
+            self.runtime,
+        )
 
     def _dispatch(self, parts: BrokerParts) -> Dispatch:
         if self._joined is None:
@@ -273,6 +307,8 @@ class Broker:
     async def _follow(self, image: Image, names: Sequence[str]) -> None:
         """Apply a change of the metadata to the partitions first: the coordinators read their state from them."""
         await self.replicas.follow(image, names)
+        if self._joined is not None:
+            self._joined.directories.note(image, names)
         await self.coordinators.follow(image, names)
 
     def _limit(self, _: Image, __: Sequence[str]) -> None:
@@ -286,7 +322,7 @@ class Broker:
         loading was interrupted, the loaded logs are closed, and the others stay as the last stop left them."""
         if self._loaded or self._cut_short:
             watermarks = self.replicas.high_watermarks() if self._loaded else None
-            await self.folders.shut(watermarks)
+            await self.folders.shut(watermarks, self._joined.membership.epoch if self._joined else -1)
         else:
             await self.runtime.run(lambda: self.folders.close(clean=False))
 
@@ -306,7 +342,10 @@ class Broker:
         return self.folders.folders[0]
 
     async def stop(self) -> None:
-        """A clean stop: no more requests, groups down, metadata closed, logs flushed and closed, the marker written."""
+        """A clean stop: leaderships handed over, no more requests, groups down, metadata closed, logs flushed and
+        closed, the marker written."""
+        if self._joined is not None and not self.failed.is_set():
+            await self._joined.hand_over()
         await self._undo.aclose()
 
     def abort(self) -> None:

@@ -2,6 +2,7 @@
 
 import base64
 import uuid
+from collections.abc import Iterable
 from typing import NamedTuple, NewType
 
 BrokerId = NewType("BrokerId", int)
@@ -18,6 +19,14 @@ class TopicPartition(NamedTuple):
     def __str__(self) -> str:
         """`topic-partition`: the name of its folder on disk, and its name in every log line."""
         return f"{self.topic}-{self.partition}"
+
+
+def by_topic(partitions: Iterable[TopicPartition]) -> dict[str, list[int]]:
+    """The numbers of the partitions by topic, in the given order."""
+    numbers: dict[str, list[int]] = {}
+    for topic, partition in partitions:
+        numbers.setdefault(topic, []).append(partition)
+    return numbers
 
 
 class OffsetAndMetadata(NamedTuple):

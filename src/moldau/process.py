@@ -10,7 +10,8 @@ import os
 import resource
 import signal
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -30,9 +31,9 @@ SWITCH_INTERVAL_S = 0.0005
 default is 5 ms."""
 
 
-def run(properties: Mapping[str, str], levels: Mapping[str, str] = {}) -> int:
-    """`moldau server start` with these settings; `levels` are log levels by logger. Returns the exit code; an error is
-    one sentence on standard error."""
+def run(properties: Mapping[str, str], levels: Mapping[str, str] = {}, accept_empty: Sequence[str] = ()) -> int:
+    """`moldau server start` with these settings; `levels` are log levels by logger; `accept_empty` is as in `Broker`.
+    Returns the exit code; an error is one sentence on standard error."""
     logging.basicConfig(stream=sys.stderr, level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s")
     for name, level in levels.items():
         logging.getLogger(name).setLevel(level)
@@ -43,8 +44,8 @@ def run(properties: Mapping[str, str], levels: Mapping[str, str] = {}) -> int:
         try:
             import uvloop
         except ImportError:
-            return asyncio.run(serve(config))
-        return uvloop.run(serve(config))
+            return asyncio.run(serve(config, accept_empty))
+        return uvloop.run(serve(config, accept_empty))
     except (ConfigError, StorageError, KafkaError, MoldauError) as error:
         print(f"error: {error}", file=sys.stderr)
     except OSError as error:
@@ -52,15 +53,19 @@ def run(properties: Mapping[str, str], levels: Mapping[str, str] = {}) -> int:
     return 1
 
 
-async def serve(config: BrokerConfig) -> int:
+async def serve(config: BrokerConfig, accept_empty: Sequence[str] = ()) -> int:
     """Run a broker until SIGTERM, Ctrl-C, a terminal that hangs up or the loss of its disk. Returns the exit code."""
+    if accept_empty and not config.zookeeper_connect:
+        raise ConfigError("--accept-empty is for one of several brokers; for one alone, `moldau log repair` has it")
     loop = asyncio.get_running_loop()
     asked_to_stop = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         if number != signal.SIGHUP or signal.getsignal(number) != signal.SIG_IGN:  # `nohup` ignores SIGHUP
             loop.add_signal_handler(number, asked_to_stop.set)
     runtime = Runtime()
-    broker = Broker(config, runtime, descriptors=_descriptors(), shared=_shared(config, runtime))
+    broker = Broker(
+        config, runtime, descriptors=_descriptors(), shared=_shared(config, runtime), accept_empty=accept_empty
+    )
     if not await _start(broker, asked_to_stop):
         return 0
     sys.setswitchinterval(SWITCH_INTERVAL_S)
@@ -76,19 +81,24 @@ async def serve(config: BrokerConfig) -> int:
 
 
 def _shared(config: BrokerConfig, runtime: Runtime) -> "SharedStore | None":
-    """The ZooKeeper of the cluster that the broker joins; None if it is to be alone. Raises `ConfigError`."""
+    """The store of the cluster that the broker joins; None if it is to be alone. Raises `ConfigError`."""
     if not config.zookeeper_connect:
         return None
+    from moldau.cluster.membership import SharedStore
+    from moldau.metadata_store.shared_file_session import SharedFileSession, shared_file
+
+    path, timeout_s = shared_file(config), config.zookeeper_session_timeout_ms / 1000
+    if path is not None:
+        return SharedStore(partial(SharedFileSession.open, path, timeout_s, runtime), timeout_s)
     try:
         from moldau.cluster.zookeeper_sessions import ZooKeeperSessions
     except ImportError:
         raise ConfigError("zookeeper.connect needs kazoo: install it with `pip install 'moldau[cluster]'`") from None
-    from moldau.cluster.membership import SharedStore
-    from moldau.cluster.zookeeper_access import access_of
+    from moldau.metadata_store.zookeeper_access import access_of
 
     access = access_of(config, os.environ)
     sessions = ZooKeeperSessions(access, Path(config.data_folders[0]).absolute(), runtime)
-    return SharedStore(sessions.open, access.timeout_s)
+    return SharedStore(sessions.open, timeout_s)
 
 
 def _addresses(broker: Broker) -> str:

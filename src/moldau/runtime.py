@@ -86,6 +86,9 @@ class Disk(Protocol):
     """A file system below some folder."""
 
     def open(self, path: Path, *, create: bool = False, writable: bool = True) -> File: ...
+    def create_private(self, path: Path) -> File:
+        """Create a file that no other user can read. Raises `FileExistsError`."""
+
     def exists(self, path: Path) -> bool: ...
     def size(self, path: Path) -> int:
         """The size of a file in bytes. Raises `OSError` if it does not exist."""
@@ -119,6 +122,10 @@ class Disk(Protocol):
 
     def space(self, folder: Path) -> tuple[int, int]:
         """The size of the folder's volume and its usable free space, in bytes."""
+
+    def boot_id(self) -> str:
+        """Another one after every start of the machine: what was written under the same one is there, flushed or not.
+        Empty if the system does not tell."""
 
 
 class Clock(Protocol):
@@ -159,7 +166,16 @@ class Muting(NamedTuple):
     ms: int
 
 
-Answer: TypeAlias = Reply | Muting | Awaitable[Reply | Muting]
+class Unanswered(NamedTuple):
+    """A request that has had its effect and whose reply has to wait: `pack` makes the reply when `response` is there.
+    The frames that `admits` lets pass may be handled meanwhile; their replies are bytes only."""
+
+    response: asyncio.Future[Any]
+    pack: Callable[[Any], Reply]
+    admits: Callable[[memoryview], bool]
+
+
+Answer: TypeAlias = Reply | Muting | Unanswered | Awaitable[Reply | Muting | Unanswered]
 
 
 Step: TypeAlias = Callable[[], Any] | None
@@ -305,10 +321,23 @@ class RealFileSystem:
         self.close()
 
 
+BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
+"""Where Linux keeps it."""
+
+
 class RealDisk:
+    def boot_id(self) -> str:
+        try:
+            return BOOT_ID.read_text().strip()
+        except OSError:
+            return ""
+
     def open(self, path: Path, *, create: bool = False, writable: bool = True) -> File:
         flags = (os.O_RDWR if writable else os.O_RDONLY) | (os.O_CREAT if create else 0) | os.O_CLOEXEC
         return RealFile(os.open(path, flags, 0o644))
+
+    def create_private(self, path: Path) -> File:
+        return RealFile(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
 
     def exists(self, path: Path) -> bool:
         return os.path.exists(path)

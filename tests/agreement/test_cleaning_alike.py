@@ -77,7 +77,7 @@ def cleaned_by_us(before: Path, topic: str, folder: Path, **settings: Any) -> Lo
     } | settings
     log = open_log(folder / f"{topic}-0", Runtime(), config=config(**settings, file_delete_delay_ms=0))
     assert compact(log, roll=False)
-    log.remove_due(2**62)
+    log._doomed.remove_due(2**62)
     return log
 
 

@@ -31,7 +31,7 @@ SICK = {
 
 
 def test_the_status_counts_what_each_broker_leads_and_names_what_is_not_well() -> None:
-    found = status_of(ClusterDescription("c", 2, BROKERS, {1: "r1", 2: None}), SICK)
+    found = status_of(ClusterDescription("c", 2, BROKERS, {1: "r1", 2: None}), SICK, {})
     assert found["brokers"] == [
         {"broker": 1, "address": "a:9092", "rack": "r1", "leads": 2, "replicas": 2},
         {"broker": 2, "address": "b:9093", "rack": None, "leads": 0, "replicas": 2},
@@ -44,7 +44,7 @@ def test_the_status_counts_what_each_broker_leads_and_names_what_is_not_well() -
 
 
 def test_people_see_it_as_tables(capsys) -> None:  # type: ignore[no-untyped-def]
-    _print(status_of(ClusterDescription("c", 2, BROKERS, {1: "r1", 2: None}), SICK), as_json=False)
+    _print(status_of(ClusterDescription("c", 2, BROKERS, {1: "r1", 2: None}), SICK, {}), as_json=False)
     assert capsys.readouterr().out.splitlines() == [
         "cluster c  2 brokers  controller 2",
         "BROKER  ADDRESS  RACK  LEADS  REPLICAS",

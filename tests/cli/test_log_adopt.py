@@ -10,9 +10,9 @@ from harness.brokers import Broker
 from harness.logs import names
 from moldau.cli import log_adopt
 from moldau.client.administration.admin import Admin
-from moldau.cluster import layout
-from moldau.cluster.embedded import EmbeddedStore
-from moldau.cluster.reading import read_image
+from moldau.cluster.state import layout
+from moldau.cluster.state.reading import read_image
+from moldau.metadata_store.embedded import EmbeddedStore
 from moldau.runtime import RealDisk
 from tests.cli.conftest import Moldau
 from tests.files.inspection.filled import IDS, RECORDS, fill

@@ -13,6 +13,7 @@ from pathlib import Path
 from harness import apache_kafka
 from harness.apache_kafka import FOR_KAFKA
 from harness.brokers import Broker
+from harness.replicated_brokers import ReplicatedBrokers
 
 KAFKA = "kafka"
 ALWAYS = {
@@ -44,15 +45,25 @@ class KafkaBroker:
         self._stack.close()
 
 
-def of_its_own(folder: Path, settings: Mapping[str, str]) -> Broker | KafkaBroker:
-    """A broker for one test to kill: ours, or Kafka where that is asked for."""
+BrokerOfATest = Broker | KafkaBroker | ReplicatedBrokers
+SIZES = (1,) if os.environ.get("MOLDAU_TEST_BROKER") == KAFKA else (1, 3)
+"""A test runs with one broker, and unchanged with three of which one after the other is killed."""
+
+
+def of_its_own(folder: Path, settings: Mapping[str, str], brokers: int = 1) -> BrokerOfATest:
+    """A broker for one test to kill: ours, or Kafka where that is asked for. Three `brokers` are a
+    cluster of ours."""
+    if brokers == 3:
+        return ReplicatedBrokers(folder, settings)
     if os.environ.get("MOLDAU_TEST_BROKER") == KAFKA:
         return KafkaBroker(folder, settings)
     return Broker(folder, dict(settings))
 
 
-def kill_and_start(broker: Broker | KafkaBroker) -> None:
-    """SIGKILL, and up again on the same port and data."""
+def kill_and_start(broker: BrokerOfATest) -> None:
+    """SIGKILL, and up again on the same port and data; of a cluster, to its next broker."""
     if isinstance(broker, Broker):
         broker.kill()
         broker.start()
+    elif isinstance(broker, ReplicatedBrokers):
+        broker.kill_and_start()

@@ -3,7 +3,7 @@ protocols: they come, leave and are killed, while records are written all the ti
 
 The judge of `tests.churn` reads the broker's trace: no partition has two owners or is left without one, nobody joins in
 a storm, every record is processed, static members keep their places. Of Apache Kafka (`MOLDAU_TEST_BROKER`) only what
-members processed is judged.
+members processed is judged, and so it is of three brokers of which one after the other is killed.
 """
 
 import os
@@ -13,8 +13,9 @@ from pathlib import Path
 
 import pytest
 
+from harness.replicated_brokers import ReplicatedBrokers
 from tests.churn.plan import Script
-from tests.churn.running import churn
+from tests.churn.running import SETTINGS, churn
 from tests.churn.scripts import MIXED, migrating_with_ours, newer_with_ours, static_with_ours, with_ours
 
 pytestmark = pytest.mark.foreign
@@ -38,3 +39,18 @@ def test_members_of_ours_share_a_group_with_those_of_other_clients(tmp_path: Pat
     told = "\n".join(report.lines())
     print(told)
     assert not report.violations, told
+
+
+@pytest.mark.restarts
+@pytest.mark.parametrize("name", ["cooperative-sticky", "consumer"])
+def test_they_do_on_three_brokers_while_one_after_the_other_is_killed(tmp_path: Path, name: str) -> None:
+    cluster = ReplicatedBrokers(tmp_path, SETTINGS)
+    try:
+        cluster.start()
+        with cluster.being_killed():
+            report = churn(SEED, CHANGES, tmp_path, cluster.address, rows=lambda changes: [[SCRIPTS[name](changes)]])
+        assert cluster.kills
+        assert not report.violations, "\n".join(report.lines())
+        cluster.stop()
+    finally:
+        cluster.kill()

@@ -10,14 +10,14 @@ from moldau.cluster.cluster import Cluster
 from moldau.cluster.controller_link import ControllerLink
 from moldau.cluster.controller_locator import ControllerLocator
 from moldau.cluster.following import Following
-from moldau.cluster.image import Endpoint, Image
-from moldau.cluster.metadata_cache import MetadataCache
-from moldau.cluster.store import MetadataStore
+from moldau.cluster.state.image import Endpoint, Image
+from moldau.cluster.state.metadata_cache import MetadataCache
 from moldau.config import broker_config
 from moldau.handlers.api_versions import api_versions
 from moldau.handlers.between_brokers import PeerParts, handlers_between_brokers
 from moldau.handlers.forwarding import FORWARDED, ControllersHandlers, Forwarding
 from moldau.handlers.table import BrokerParts
+from moldau.metadata_store.store import MetadataStore
 from moldau.net.limits import Limits
 from moldau.net.server import Server
 from moldau.peers.address import Address
@@ -44,7 +44,6 @@ class ConnectedBroker(Member):
         super().__init__(store, broker_id)
         self.host = f"host{broker_id}"
         self.world = world
-        self.taken_blocks: list[int] = []
         self.membership._serve = self._serve
 
     async def start(self) -> "ConnectedBroker":
@@ -67,11 +66,19 @@ class ConnectedBroker(Member):
         self.forwarding = Forwarding(ControllerLink(self.locator, identity, LISTENER, runtime), turns)
         none: Any = None
         as_controller = BrokerParts(cast(Cluster, self.acting), none, none, none, none, runtime, turns, none)
-        controllers = ControllersHandlers(as_controller, lambda: self.is_controller, self.forwarding, turns)
+        controllers = ControllersHandlers(
+            as_controller, lambda: self.is_controller, self.forwarding, turns, self.metadata
+        )
         handlers: dict[int, Handler] = {API_VERSIONS.key: api_versions}
         handlers |= {key: cast(Handler, controllers(api)) for key, api in FORWARDED.items()}
         peers = PeerParts(
-            self.metadata, lambda: self.acting.stream, self._take_block, lambda one: dispatch.requests_of(one), runtime
+            self.metadata,
+            lambda: self.acting.stream,
+            self.acting.assign_directories,
+            self.acting.isr.alter,
+            lambda wanted: {},
+            lambda one: dispatch.requests_of(one),
+            runtime,
         )
         dispatch = Dispatch(handlers, Gate(), turns, handlers_between_brokers(peers))
         self.server = Server(dispatch.connected, Limits())
@@ -83,11 +90,6 @@ class ConnectedBroker(Member):
 
     async def _serve(self, store: MetadataStore) -> None:
         await asyncio.gather(self.acting.serve(store), self.locator.serve(store))
-
-    async def _take_block(self, broker_id: int) -> range:
-        self.acting.queue.check_controller()
-        self.taken_blocks.append(broker_id)
-        return range(1000, 2000)
 
     def kill(self) -> None:
         """SIGKILL, between two steps of the loop."""

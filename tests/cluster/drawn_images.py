@@ -6,7 +6,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from moldau.cluster.image import BrokerImage, Endpoint, Image, PartitionImage, TopicImage
+from moldau.cluster.state.image import BrokerImage, Endpoint, Image, PartitionImage, TopicImage
 
 NAMES = [f"topic-{number}" for number in range(5)]
 NUMBERS = st.integers(0, 3)
@@ -30,6 +30,7 @@ BROKERS = every_field(
     rack=st.none() | TEXTS,
     directories=st.lists(TEXTS, max_size=2).map(tuple),
     epoch=st.integers(-1, 2**63 - 1),
+    leaving=st.booleans(),
 )
 PARTITIONS = every_field(
     PartitionImage,
@@ -39,6 +40,9 @@ PARTITIONS = every_field(
     isr=REPLICAS,
     directories=st.lists(TEXTS, max_size=3).map(tuple),
     made=st.booleans(),
+    partition_epoch=st.integers(0, 2**31 - 1),
+    elr=REPLICAS,
+    last_elr=REPLICAS,
 )
 TOPICS = every_field(
     TopicImage,

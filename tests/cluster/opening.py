@@ -4,10 +4,10 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from moldau.cluster.cluster import Cluster
-from moldau.cluster.embedded import EmbeddedStore
-from moldau.cluster.embedded_session import EmbeddedSession
-from moldau.cluster.image import Endpoint
+from moldau.cluster.state.image import Endpoint
 from moldau.config import broker_config
+from moldau.metadata_store.embedded import EmbeddedStore
+from moldau.metadata_store.embedded_session import EmbeddedSession
 from moldau.runtime import Runtime
 
 HERE = Endpoint("PLAINTEXT", "PLAINTEXT", "localhost", 9092)

@@ -2,12 +2,14 @@
 for controller."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 
-from moldau.cluster.acting import Acting
 from moldau.cluster.beginning import BrokerConflict
-from moldau.cluster.image import Endpoint, Image
+from moldau.cluster.controlling.acting import Acting
+from moldau.cluster.controlling.log_ends import WantedLog
 from moldau.cluster.membership import Membership, SharedStore
+from moldau.cluster.state.eligibility import LogEnd
+from moldau.cluster.state.image import Endpoint, Image
 from moldau.config import broker_config
 from moldau.runtime import Runtime
 from moldau.simulation.world import World
@@ -24,7 +26,9 @@ class Member:
     def __init__(self, store: ModelZooKeeper, broker_id: int):
         config, _ = broker_config({**SETTINGS, "node.id": str(broker_id)})
         self.broker_id = broker_id
-        self.acting = Acting(config, Runtime())
+        self.acting = Acting(config, Runtime(), self._log_ends)
+        self.logs: dict[int, LogEnd] = {}
+        """How far the logs of brokers go, as they answer to this one."""
         self.session: ModelSession
         self.given_up: list[BrokerConflict] = []
         self._store = store
@@ -41,13 +45,19 @@ class Member:
         self.session = ModelSession(self._store, TIMEOUT_S)
         return self.session
 
-    async def join(self) -> "Member":
+    async def join(self, kept_since: int = -1) -> "Member":
         await self.membership.join(None)
-        await self.register()
+        await self.register(kept_since)
         return self
 
-    async def register(self) -> None:
-        await self.membership.register([Endpoint("PLAINTEXT", "PLAINTEXT", f"host{self.broker_id}", 9092)])
+    async def register(self, kept_since: int = -1) -> None:
+        """Its only log folder has lost nothing since that registration; -1: it may have."""
+        here = Endpoint("PLAINTEXT", "PLAINTEXT", f"host{self.broker_id}", 9092)
+        folder = f"folder-{self.broker_id}"
+        await self.membership.register([here], [folder], {folder: kept_since})
+
+    async def _log_ends(self, broker_id: int, epoch: int, wanted: Sequence[WantedLog]) -> dict[WantedLog, LogEnd]:
+        return dict.fromkeys(wanted, self.logs[broker_id]) if broker_id in self.logs else {}
 
     def die(self) -> None:
         """SIGKILL: its session ends after the time-out."""
@@ -76,8 +86,8 @@ class Members(dict[int, Member]):
         """A broker that has not joined."""
         return Member(self.store, broker_id)
 
-    async def join(self, broker_id: int) -> Member:
-        member = await self.made(broker_id).join()
+    async def join(self, broker_id: int, kept_since: int = -1) -> Member:
+        member = await self.made(broker_id).join(kept_since)
         self[broker_id] = member
         return member
 

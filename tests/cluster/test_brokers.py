@@ -4,6 +4,7 @@ request, and topics, groups and transactions work wherever they are led."""
 import asyncio
 import contextlib
 import itertools
+import json
 import time
 from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -16,11 +17,12 @@ from harness.patience import within
 from moldau import aio
 from moldau.broker import Broker
 from moldau.cluster.beginning import BrokerConflict
-from moldau.cluster.embedded import EmbeddedStore
-from moldau.cluster.embedded_session import EmbeddedSession
 from moldau.cluster.membership import SharedStore
 from moldau.config import broker_config
 from moldau.errors import KafkaError, StorageError
+from moldau.metadata_store.embedded import EmbeddedStore
+from moldau.metadata_store.embedded_session import EmbeddedSession
+from moldau.metadata_store.store import node_at
 from moldau.names import TopicPartition
 from moldau.runtime import Runtime
 
@@ -216,6 +218,38 @@ def test_a_broker_that_is_back_has_its_records(tmp_path: Path) -> None:
     play(tmp_path, scenario)
 
 
+def kept_by(brokers: Three, broker_id: int) -> list[int]:
+    """The registrations since which a broker has told that its log folder has lost nothing."""
+    node = brokers.store.read(node_at(f"/brokers/ids/{broker_id}"))
+    assert node is not None
+    [epochs] = json.loads(node.data).get("kept", {"": []}).values()
+    return list(epochs)
+
+
+def noted(brokers: Three, broker_id: int) -> int:
+    node = brokers.store.read(node_at(f"/moldau/brokers/{broker_id}"))
+    assert node is not None
+    return int(json.loads(node.data)["epoch"])
+
+
+def test_a_broker_shows_at_its_start_that_it_has_lost_nothing(tmp_path: Path) -> None:
+    async def scenario(brokers: Three) -> None:
+        assert kept_by(brokers, 2) == [], "its folder was new"
+        before = noted(brokers, 2)
+        await brokers.stop(2)
+        await brokers.start(2)
+        assert kept_by(brokers, 2) == [before]
+        before = noted(brokers, 2)
+        killed = brokers.pop(2)
+        await killed.cluster.close()  # its session ends, and its process with it: no log is closed
+        killed.abort()
+        killed.abandon()
+        await brokers.start(2)
+        assert kept_by(brokers, 2) == [before]
+
+    play(tmp_path, scenario)
+
+
 def test_settings_of_topics_are_changed_at_any_broker(tmp_path: Path) -> None:
     async def scenario(brokers: Three) -> None:
         for number, bootstrap in enumerate(brokers.bootstraps):
@@ -228,12 +262,12 @@ def test_settings_of_topics_are_changed_at_any_broker(tmp_path: Path) -> None:
     play(tmp_path, scenario)
 
 
-def test_a_replicated_topic_is_refused_with_a_sentence(tmp_path: Path) -> None:
+def test_more_replicas_than_brokers_are_refused_with_a_sentence(tmp_path: Path) -> None:
     async def scenario(brokers: Three) -> None:
         for bootstrap in brokers.bootstraps:
             async with aio.Admin(bootstrap) as admin:
-                with pytest.raises(KafkaError, match="does not replicate topics yet"):
-                    await admin.create_topic("t", partitions=3, replication_factor=3)
+                with pytest.raises(KafkaError, match="4 is above the number of running brokers, 3"):
+                    await admin.create_topic("t", partitions=3, replication_factor=4)
 
     play(tmp_path, scenario)
 

@@ -9,13 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from moldau.cluster.alterations import Alteration, OpType
-from moldau.cluster.controller import MorePartitions, NewTopic, Refusal
-from moldau.cluster.embedded import EmbeddedStore
-from moldau.cluster.image import BrokerImage, Endpoint, Image, TopicImage
-from moldau.cluster.reading import read_image
-from moldau.cluster.store import Create, Delete, Set
+from moldau.cluster.controlling.alterations import Alteration, OpType
+from moldau.cluster.controlling.controller import MorePartitions, NewTopic, Refusal
+from moldau.cluster.state.image import BrokerImage, Endpoint, Image, TopicImage
+from moldau.cluster.state.reading import read_image
 from moldau.errors import StorageError
+from moldau.metadata_store.embedded import EmbeddedStore
+from moldau.metadata_store.store import Create, Delete, Set
 from moldau.names import TopicPartition, long_id, short_id
 from tests.cluster.opening import open_cluster
 

@@ -2,17 +2,21 @@
 
 import asyncio
 import logging
+import uuid
 from collections.abc import Sequence
 from dataclasses import replace
 
 import pytest
 
-from moldau.cluster.controller import NewTopic
-from moldau.cluster.image import Image
-from moldau.errors import KafkaError
+from moldau.cluster.controlling.assigned_directories import InDirectory
+from moldau.cluster.controlling.controller import NewTopic
+from moldau.cluster.directory_messages import outcomes, to_request
+from moldau.cluster.state.image import Image, TopicImage
+from moldau.errors import ErrorCode, KafkaError
+from moldau.names import short_id
 from moldau.peers.address import Address
 from moldau.peers.introduction import Identity, link_to_broker
-from moldau.protocol.apis import FOLLOW_CLUSTER, METADATA
+from moldau.protocol.apis import ASSIGN_REPLICAS_TO_DIRS, FOLLOW_CLUSTER, METADATA
 from moldau.protocol.messages.follow_cluster import FollowClusterRequest
 from tests.cluster.connected import PORT, Brokers, played
 
@@ -196,6 +200,32 @@ def test_a_client_that_asks_as_brokers_do_is_cut_off() -> None:
     played(scenario)
 
 
+def test_a_broker_reports_its_log_folders_to_the_controller_and_to_nobody_else() -> None:
+    async def scenario(brokers: Brokers) -> None:
+        await brokers.start(1, 2)
+        await brokers.until(lambda image: len(image.brokers) == 2)
+        controller, [other] = brokers.controller, brokers.others
+        [(_, topic)] = await controller.acting.topics.create([NewTopic("t", 2)])
+        assert isinstance(topic, TopicImage)
+        found = [InDirectory(topic.id, number, short_id(uuid.UUID(int=9))) for number in (0, 1, 2)]
+        link = await link_to_broker(Address(other.host, PORT), other.broker_id, identity(brokers), 5000)
+        answer = await link.call(ASSIGN_REPLICAS_TO_DIRS, to_request(7, 1, found))
+        assert answer.error_code == ErrorCode.NOT_CONTROLLER
+        own = identity(brokers, broker_id=other.broker_id)
+        link = await link_to_broker(Address(controller.host, PORT), controller.broker_id, own, 5000)
+        for broker_id, refusal in ((7, ErrorCode.INVALID_REQUEST), (other.broker_id, ErrorCode.STALE_BROKER_EPOCH)):
+            answer = await link.call(ASSIGN_REPLICAS_TO_DIRS, to_request(broker_id, 0, found))
+            assert (answer.error_code, answer.directories) == (refusal, [])
+        answer = await link.call(ASSIGN_REPLICAS_TO_DIRS, to_request(other.broker_id, other.membership.epoch, found))
+        [theirs] = [number for number, part in enumerate(topic.partitions) if part.leader == other.broker_id]
+        refused = ErrorCode.NOT_LEADER_OR_FOLLOWER
+        expected_codes = [0 if number == theirs else refused for number in (0, 1)]
+        assert outcomes(answer, found) == [*expected_codes, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION]
+        await brokers.until(lambda image: image.topics["t"].partitions[theirs].directories == (found[0].directory,))
+
+    played(scenario)
+
+
 def test_a_broker_may_not_follow_in_the_name_of_another() -> None:
     async def scenario(brokers: Brokers) -> None:
         await brokers.start(1)
@@ -203,5 +233,36 @@ def test_a_broker_may_not_follow_in_the_name_of_another() -> None:
         answer = await link.call(FOLLOW_CLUSTER, FollowClusterRequest(broker_id=1))
         assert answer.error_code
         assert (await link.call(FOLLOW_CLUSTER, FollowClusterRequest(broker_id=7))).whole is not None
+
+    played(scenario)
+
+
+@pytest.mark.parametrize("is_controller", [True, False])
+def test_a_broker_hands_over_what_it_leads_before_it_leaves(is_controller: bool) -> None:
+    async def scenario(brokers: Brokers) -> None:
+        await brokers.start(1, 2, 3)
+        topics = [NewTopic(name, 1, 3, configs=[("min.insync.replicas", "2")]) for name in "abc"]
+        await brokers.controller.acting.topics.create(topics)
+        leaving = brokers.controller if is_controller else brokers.others[0]
+        began_s = asyncio.get_running_loop().time()
+        assert await leaving.following.leave(15)
+        assert asyncio.get_running_loop().time() - began_s < 1, "no question waited for its end"
+        for broker in brokers.values():
+            parts = [topic.partitions[0] for topic in broker.metadata.image.topics.values()]
+            assert all(part.leader != leaving.broker_id and leaving.broker_id not in part.isr for part in parts)
+            assert all(len(part.isr) == 2 for part in parts)
+
+    played(scenario)
+
+
+def test_a_broker_waits_for_leave_no_longer_than_it_may() -> None:
+    async def scenario(brokers: Brokers) -> None:
+        await brokers.start(1, 2)
+        brokers.controller.kill()
+        del brokers[1]
+        brokers[2].acting._is_leaving = True  # there is no controller
+        began_s = asyncio.get_running_loop().time()
+        assert not await brokers[2].following.leave(15)
+        assert asyncio.get_running_loop().time() - began_s == pytest.approx(15)
 
     played(scenario)

@@ -5,9 +5,11 @@ import json
 
 import pytest
 
-from moldau.cluster import layout
 from moldau.cluster.beginning import BrokerConflict
-from moldau.cluster.image import BrokerImage, Endpoint
+from moldau.cluster.state import layout
+from moldau.cluster.state.image import BrokerImage, Endpoint
+from moldau.cluster.state.reading import registration_of
+from moldau.metadata_store.store import Node, result_of
 from moldau.simulation.zookeeper_session import ModelSession
 from tests.cluster.several import TIMEOUT_S, Members, play
 
@@ -30,13 +32,23 @@ def test_a_second_broker_with_the_same_id_is_refused_with_the_address_of_the_fir
         node = members.store.nodes["/brokers/ids/1"]
         del members[1]
         began = asyncio.get_running_loop().time()
-        with pytest.raises(BrokerConflict, match="the id 1 is running at PLAINTEXT://host1:9092"):
+        running = r"the id 1 is running at PLAINTEXT://host1:9092 \(registered at \d{4}-\d\d-\d\d \d\d:"
+        with pytest.raises(BrokerConflict, match=running):
             await members.join(1)
         assert asyncio.get_running_loop().time() - began >= TIMEOUT_S, "it might have been killed"
         assert members.store.nodes["/brokers/ids/1"] is node
         await first.membership.close()
 
     play(scenario)
+
+
+@pytest.mark.parametrize("timestamp", ["10" * 40, "-1" + "0" * 15, "soon", None, []])
+def test_a_registration_without_a_time_is_named_without_it(timestamp: object) -> None:
+    document = {"version": 5, "endpoints": ["PLAINTEXT://host1:9092"], "timestamp": timestamp}
+    node = Node(json.dumps(document).encode(), 0)
+    registered = result_of(registration_of(1), lambda _: [node])
+    assert registered is not None
+    assert (str(registered.broker.endpoints[0]), registered.since) == ("PLAINTEXT://host1:9092", "")
 
 
 def test_a_broker_that_was_killed_is_replaced_when_its_session_ends() -> None:
@@ -117,5 +129,20 @@ def test_a_broker_that_lost_a_log_folder_registers_the_others() -> None:
         assert image.brokers[1].directories == ("left",)
         await member.membership.serve_only(["right"])
         await members.shown(lambda image: image.brokers[1].directories == ("right",))
+
+    play(scenario)
+
+
+def test_a_broker_says_which_log_folders_are_left_although_an_answer_was_lost() -> None:
+    async def scenario(members: Members) -> None:
+        await members.join(1)
+        member = await members.join(2)
+        await members.shown(lambda image: list(image.brokers) == [1, 2])
+        members.store.lose_next_answer(member.session.link)
+        await member.membership.serve_only(["left"])
+        image = await members.shown(lambda image: image.brokers[2].directories == ("left",))
+        await member.membership.serve_only(["right"])
+        image = await members.shown(lambda image: image.brokers[2].directories == ("right",))
+        assert image.brokers[2].epoch == member.membership.epoch
 
     play(scenario)

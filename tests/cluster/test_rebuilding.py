@@ -6,12 +6,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from moldau.cluster import layout
-from moldau.cluster.embedded import EmbeddedStore
-from moldau.cluster.image import Image, PartitionImage, TopicImage
-from moldau.cluster.reading import last_producer_id, read_image
 from moldau.cluster.rebuilding import PRODUCER_IDS_SKIPPED, Known, Rebuilt, rebuild, unknown_to
+from moldau.cluster.state import layout
+from moldau.cluster.state.image import Image, PartitionImage, TopicImage
+from moldau.cluster.state.reading import last_producer_id, read_image
 from moldau.log.traces import Trace
+from moldau.metadata_store.embedded import EmbeddedStore
 from moldau.names import TopicPartition
 
 A, B, NEW = uuid.UUID(int=1), uuid.UUID(int=2), uuid.UUID(int=99)

@@ -5,11 +5,11 @@ from collections.abc import Mapping
 
 import pytest
 
-from moldau.cluster import layout
-from moldau.cluster.embedded import EmbeddedStore
-from moldau.cluster.image import BrokerImage, Endpoint
-from moldau.cluster.reading import MalformedMetadata, read_image
-from moldau.cluster.store import Create
+from moldau.cluster.state import layout
+from moldau.cluster.state.image import BrokerImage, Endpoint
+from moldau.cluster.state.reading import MalformedMetadata, read_image
+from moldau.metadata_store.embedded import EmbeddedStore
+from moldau.metadata_store.store import Create
 
 INSIDE = Endpoint("INSIDE", "SASL_SSL", "10.0.0.1", 9093)
 OUTSIDE = Endpoint("OUTSIDE", "PLAINTEXT", "::1", 9092)

@@ -38,8 +38,8 @@ class LoopClock:
 
 
 class FakeLog:
-    """`batches` is what is committed. While `gate` is closed, appends wait; the next ones raise `refusals`. Of
-    producers it knows what a log does."""
+    """`batches` is what is committed, while `committed` is set. While `gate` is closed, appends wait; the next ones
+    raise `refusals`. Of producers it knows what a log does."""
 
     name = "__of_tests"
 
@@ -52,6 +52,8 @@ class FakeLog:
         self.sizes_max = 0
         self.reading = asyncio.Event()
         self.reading.set()
+        self.committed = asyncio.Event()
+        self.committed.set()
         self.loads = 0
 
     async def read_all(self, partition: int) -> AsyncIterator[bytes]:
@@ -59,6 +61,12 @@ class FakeLog:
         await self.reading.wait()
         for batch in self.batches.get(partition, []):
             yield batch
+
+    def may_answer(self, partition: int) -> bool:
+        return True
+
+    async def until_committed(self, partition: int) -> None:
+        await self.committed.wait()
 
     def begin(self, partition: int, producer_id: int, epoch: int) -> VerificationGuard | None:
         producers = self.producers.setdefault(partition, Producers())
@@ -107,7 +115,7 @@ async def leading(log: FakeLog, *groups: str, **settings: int) -> GroupCoordinat
     """A coordinator that has loaded the partitions of these groups."""
     groups_here = coordinator(log, **settings)
     for group in groups or ("g",):
-        groups_here.lead(groups_here.partition_of(group))
+        groups_here.lead(groups_here.partition_of(group), 0)
         await groups_here.loaded(group)
     return groups_here
 

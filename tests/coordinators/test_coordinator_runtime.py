@@ -85,7 +85,7 @@ def test_a_partition_answers_once_it_is_loaded() -> None:
         with pytest.raises(KafkaError, match="NOT_COORDINATOR"):
             groups.offsets("g")
         log.reading.clear()
-        groups.lead(groups.partition_of("g"))
+        groups.lead(groups.partition_of("g"), 0)
         await asyncio.sleep(1)
         assert (await answered(groups.join(join()))).error is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
         assert groups.heartbeat("g", 1, "m", None) is ErrorCode.NONE, "nobody is thrown out while we do not know"
@@ -220,7 +220,7 @@ def test_a_partition_that_cannot_be_loaded_is_named_once_and_loaded_when_it_is_m
         partition = groups.partition_of("simple")
         groups.resign(partition)
         log.damage = damage
-        groups.lead(partition)
+        groups.lead(partition, 0)
         await asyncio.sleep(5)
         assert log.loads > 5
         with pytest.raises(KafkaError, match="LOAD_IN_PROGRESS"):
@@ -272,12 +272,12 @@ def test_everybody_who_waits_is_told_when_the_partition_goes_elsewhere() -> None
 def test_a_coordinator_answers_for_the_partitions_it_is_told_and_no_others() -> None:
     async def play() -> None:
         groups = await leading(FakeLog(), "g", "simple")
-        groups.lead_only([groups.partition_of("simple"), groups.partition_of("conn")])
+        groups.lead_only({groups.partition_of("simple"): 0, groups.partition_of("conn"): 0})
         await groups.loaded("conn")
         assert groups.offsets("simple") == groups.offsets("conn") == {}
         with pytest.raises(KafkaError, match="NOT_COORDINATOR"):
             groups.offsets("g")
-        groups.lead_only([])
+        groups.lead_only({})
         assert list(groups.listed()) == []
         await groups.stop()
 
@@ -408,7 +408,7 @@ def test_a_log_that_cannot_be_read_is_read_again() -> None:
         whole = broken[0]
         broken[0] = whole[:-1] + b"\x07"
         groups = coordinator(log)
-        groups.lead(groups.partition_of("simple"))
+        groups.lead(groups.partition_of("simple"), 0)
         await asyncio.sleep(3)
         assert log.loads > 2
         broken[0] = whole

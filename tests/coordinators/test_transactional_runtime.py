@@ -214,7 +214,7 @@ def test_partitions_that_are_not_ours_are_so_for_markers_as_for_any_other() -> N
         assert await end(groups) is ErrorCode.NOT_LEADER_OR_FOLLOWER
         assert await write(groups, offsets(1)) is ErrorCode.NOT_COORDINATOR
         log.reading.clear()
-        groups.lead(groups.partition_of(GROUP))
+        groups.lead(groups.partition_of(GROUP), 0)
         await asyncio.sleep(1)
         assert await end(groups) is ErrorCode.NOT_LEADER_OR_FOLLOWER
         assert await write(groups, offsets(1)) is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS

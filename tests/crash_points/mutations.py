@@ -37,6 +37,7 @@ FAVOURS: dict[str, dict[str, float]] = {
     "compaction forgets the last batch of a producer": {"compact": 4, "roll": 2},
     "a failed fsync counts as done": {"flush": 4},
     "logs count as closed before their file system is flushed": {"restart": 6},
+    "the clean marker is left before the logs are flushed": {"restart": 8, "flush": 0, "checkpoint": 0, "compact": 0},
     "a failed fsync is tried again": {"flush": 4},
     "the recovery point stays when a log is truncated": {"follow": 2, "truncate": 3, "flush": 3},
     "a lower recovery point is not written down": {"follow": 2, "truncate": 3, "flush": 3, "checkpoint": 3},

@@ -10,8 +10,8 @@ import pytest
 from harness.brokers import Broker, NotReady
 from moldau.client.administration.admin import Admin
 from moldau.client.producing.producer import Producer
-from moldau.cluster.embedded import EmbeddedStore
-from moldau.cluster.store import Set
+from moldau.metadata_store.embedded import EmbeddedStore
+from moldau.metadata_store.store import Set
 
 TOPICS = {"t": 3, "u": 1}
 STORE = "metadata.sqlite"

@@ -11,11 +11,11 @@ import pytest
 
 from harness.brokers import Broker
 from moldau.client.administration.admin import Admin
-from moldau.cluster.embedded import EmbeddedStore
-from moldau.cluster.layout import topic_deleted
-from moldau.cluster.reading import read_image
+from moldau.cluster.state.layout import topic_deleted
+from moldau.cluster.state.reading import read_image
 from moldau.errors import KafkaError
 from moldau.log import checkpoints
+from moldau.metadata_store.embedded import EmbeddedStore
 from moldau.runtime import RealDisk
 from tests.end_to_end.damage import (
     META_DAMAGE,

@@ -5,11 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from moldau.cluster import layout
-from moldau.cluster.embedded import EmbeddedStore
-from moldau.cluster.image import Image
-from moldau.cluster.reading import read_image
+from moldau.cluster.state import layout
+from moldau.cluster.state.image import Image
+from moldau.cluster.state.reading import read_image
 from moldau.files import registration
+from moldau.metadata_store.embedded import EmbeddedStore
 
 ONE, OTHER = uuid.UUID(int=1), uuid.UUID(int=2)
 

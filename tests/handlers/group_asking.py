@@ -4,8 +4,8 @@ import uuid
 from collections.abc import Callable, Coroutine
 from typing import Any, cast
 
-from moldau.cluster.image import BrokerImage, Endpoint, Image, PartitionImage, TopicImage
-from moldau.cluster.metadata_cache import MetadataCache
+from moldau.cluster.state.image import BrokerImage, Endpoint, Image, PartitionImage, TopicImage
+from moldau.cluster.state.metadata_cache import MetadataCache
 from moldau.coordinators.groups.coordinator import GroupCoordinator
 from moldau.errors import ErrorCode, KafkaError
 from moldau.handlers.delete_groups import DeleteGroups
@@ -78,7 +78,7 @@ class Group:
 
     async def load(self, *groups: str) -> None:
         for group in groups:
-            self.coordinator.lead(self.coordinator.partition_of(group))
+            self.coordinator.lead(self.coordinator.partition_of(group), 0)
             await self.coordinator.loaded(group)
 
     async def ask(self, api: apis.Api, version: int, request: Any, listener: str = LISTENER) -> Any:

@@ -10,7 +10,7 @@ from typing import Any
 
 from harness.patience import stretched
 from moldau.broker import Broker
-from moldau.cluster.controller import NewTopic
+from moldau.cluster.controlling.controller import NewTopic
 from moldau.config import broker_config
 from moldau.protocol import apis, codec
 from moldau.protocol.messages.init_producer_id import InitProducerIdRequest

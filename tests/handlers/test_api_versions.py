@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from moldau.cluster.embedded import EmbeddedStore
 from moldau.errors import ErrorCode, StorageError
 from moldau.handlers.api_versions import api_versions
 from moldau.handlers.table import TABLE
+from moldau.metadata_store.embedded import EmbeddedStore
 from moldau.protocol.apis import API_VERSIONS, APIS, INIT_PRODUCER_ID
 from moldau.protocol.messages.api_versions import ApiVersionsRequest
 from moldau.protocol.messages.init_producer_id import InitProducerIdRequest

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from moldau.cluster.alterations import Alteration, OpType
+from moldau.cluster.controlling.alterations import Alteration, OpType
 from moldau.errors import ErrorCode
 from moldau.handlers import broker_loggers
 

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from moldau.cluster.alterations import Replacement
 from moldau.cluster.cluster import Cluster
-from moldau.cluster.controller import NewTopic
+from moldau.cluster.controlling.alterations import Replacement
+from moldau.cluster.controlling.controller import NewTopic
 from moldau.config import GROUP_SETTINGS, SETTINGS, TOPIC_SETTINGS
 from moldau.errors import ErrorCode
 from moldau.handlers.repetitions import NAMED_MAX

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from moldau.cluster.image import Image
+from moldau.cluster.state.image import Image
 from moldau.config import GroupConfig
 from moldau.coordinators.consumer.messages import ConsumerGroupSettings
 from moldau.coordinators.groups.coordinator import GroupCoordinator
@@ -42,7 +42,7 @@ def answers(*asked: tuple[apis.Api, int, Any], settings: ConsumerGroupSettings |
         groups = GroupCoordinator(own, FakeLog(), Runtime(clock=LoopClock()), PARTITIONS)
         heartbeat, description = ConsumerGroupHeartbeat(groups), ConsumerGroupDescribe(groups, lambda: image)
         said = []
-        groups.lead(groups.partition_of("g"))
+        groups.lead(groups.partition_of("g"), 0)
         await groups.loaded("g")
         for api, version, request in asked:
             handler: Any = heartbeat if api is apis.CONSUMER_GROUP_HEARTBEAT else description

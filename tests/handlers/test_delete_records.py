@@ -5,10 +5,12 @@ from pathlib import Path
 import pytest
 
 from moldau.errors import ErrorCode
-from moldau.names import OFFSETS_TOPIC
+from moldau.names import OFFSETS_TOPIC, LeaderEpoch
 from moldau.protocol.apis import DELETE_RECORDS, FETCH, PRODUCE
 from moldau.protocol.messages.delete_records import DeleteRecordsPartition, DeleteRecordsRequest, DeleteRecordsTopic
 from moldau.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
+from moldau.replication.leadership import PartitionRoles
+from tests.handlers.in_sync import FOLLOWER
 from tests.handlers.living import Living, Wire, batch, produce, run
 
 
@@ -76,3 +78,14 @@ def test_what_was_deleted_stays_deleted_after_a_restart(tmp_path: Path):
         assert alive.replica("a").log.log_start_offset == 2
 
     run(look, tmp_path)
+
+
+def test_a_follower_has_no_records_deleted_by_a_client(tmp_path: Path):
+    async def scenario(alive: Living) -> None:
+        wire = await filled(alive)
+        replica = alive.replica("a")
+        replica.take_roles(PartitionRoles(FOLLOWER, LeaderEpoch(9), (FOLLOWER,), (FOLLOWER,)), 0)
+        assert await delete(wire, 2) == (ErrorCode.NOT_LEADER_OR_FOLLOWER, -1)
+        assert replica.log.log_start_offset == 0
+
+    run(scenario, tmp_path)

@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 from harness.patience import stretched
-from moldau.cluster import change_queue
-from moldau.cluster.embedded import FILE_NAME
+from moldau.cluster.controlling import change_queue
 from moldau.errors import ErrorCode
 from moldau.log import failures
+from moldau.metadata_store.embedded import FILE_NAME
 from moldau.protocol.apis import CREATE_TOPICS, FETCH, FIND_COORDINATOR, INIT_PRODUCER_ID, LIST_OFFSETS, PRODUCE
 from moldau.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from moldau.protocol.messages.find_coordinator import FindCoordinatorRequest

@@ -7,11 +7,15 @@ from typing import Any
 
 import pytest
 
+from harness.logs import append
 from moldau.errors import ErrorCode
+from moldau.names import LeaderEpoch
 from moldau.protocol.apis import FETCH, METADATA, PRODUCE
-from moldau.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
+from moldau.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic, ReplicaState
 from moldau.protocol.messages.metadata import MetadataRequest
 from moldau.records.rows import iterate
+from moldau.replication.leadership import PartitionRoles
+from tests.handlers.in_sync import FOLLOWER
 from tests.handlers.living import Living, batch, outcomes, produce, run
 
 NAMED = range(4, 13)
@@ -318,5 +322,32 @@ def test_a_session_waits_for_what_it_was_told_of_before(tmp_path: Path):
         await fill(alive, "a", batch(b"x"))
         _, response = await wire.receive(FETCH, 13)
         assert [values(part) for part in parts_of(response)] == [[b"x"]]
+
+    run(scenario, tmp_path)
+
+
+@pytest.mark.parametrize("version", [12, 17])
+def test_a_follower_answers_only_those_who_compare_replicas_up_to_its_high_watermark(version: int, tmp_path: Path):
+    async def scenario(alive: Living) -> None:
+        topic_id = await alive.make("a")
+        await fill(alive, "a", batch(b"x"))
+        replica = alive.replica("a")
+        replica.take_roles(PartitionRoles(FOLLOWER, LeaderEpoch(9), (FOLLOWER,), (FOLLOWER,)), 0)
+        append(replica.log, 1)
+        wire = await alive.dial()
+
+        async def ask(replica_id: int, **fields: Any) -> Any:
+            known = (
+                {"replica_id": replica_id} if version < 15 else {"replica_state": ReplicaState(replica_id=replica_id)}
+            )
+            topic: str | bytes = "a" if version < 13 else topic_id
+            (part,) = parts_of(await wire.ask(FETCH, version, fetch((topic, at(0, **fields)), **known)))
+            return part
+
+        found = await ask(-2)
+        assert (values(found), found.high_watermark) == ([b"x"], 1)
+        assert (await ask(-2, current_leader_epoch=8)).error_code == ErrorCode.FENCED_LEADER_EPOCH
+        assert (await ask(-2, current_leader_epoch=10)).error_code == ErrorCode.UNKNOWN_LEADER_EPOCH
+        assert (await ask(-1)).error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
 
     run(scenario, tmp_path)

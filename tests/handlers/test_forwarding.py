@@ -2,11 +2,12 @@
 
 import asyncio
 import logging
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from moldau.cluster.controller import NewTopic
+from moldau.cluster.controlling.controller import NewTopic
 from moldau.errors import ErrorCode, KafkaError
 from moldau.handlers.envelope import envelope
 from moldau.net.server import Peer
@@ -294,6 +295,35 @@ def test_settings_of_any_broker_can_be_altered_at_any_broker() -> None:
             for broker in brokers.values():
                 assert broker.metadata.image.broker_overrides["2"] == {"log.cleaner.threads": str(sent_to)}
                 assert broker.metadata.config.log_cleaner_threads == sent_to
+
+    played(scenario)
+
+
+def test_a_broker_refuses_a_change_that_contradicts_its_own_file_and_the_controller_does_the_rest() -> None:
+    async def scenario(brokers: Brokers) -> None:
+        await brokers.start(1, 2)
+        [other] = brokers.others
+        other.metadata._static = replace(other.metadata._static, log_cleaner_dedupe_buffer_size=3 << 20)
+        own, controller, threads = str(other.broker_id), str(brokers.controller.broker_id), "log.cleaner.threads"
+        names = (own, "", controller)
+        altered = [alteration(4, name, threads, "4") for name in names]
+        replaced = [
+            ReplacedResource(resource_type=4, resource_name=name, configs=[ReplacedConfig(name=threads, value="4")])
+            for name in names
+        ]
+        for api, request in (
+            (INCREMENTAL_ALTER_CONFIGS, IncrementalAlterConfigsRequest(resources=altered)),
+            (ALTER_CONFIGS, AlterConfigsRequest(resources=replaced)),
+        ):
+            answer = await ask(brokers, other, api, request)
+            assert {one.resource_name: one.error_code for one in answer.responses} == {
+                own: ErrorCode.INVALID_REQUEST, "": ErrorCode.INVALID_REQUEST, controller: 0
+            }  # fmt: skip
+            assert "must be more than 1048576 for each of log.cleaner.threads" in answer.responses[0].error_message
+        request = IncrementalAlterConfigsRequest(resources=[alteration(4, own, threads, "2")])
+        answer = await ask(brokers, other, INCREMENTAL_ALTER_CONFIGS, request)
+        assert [one.error_code for one in answer.responses] == [0]
+        assert other.metadata.config.log_cleaner_threads == 2
 
     played(scenario)
 

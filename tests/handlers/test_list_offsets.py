@@ -6,9 +6,12 @@ from typing import Any
 import pytest
 
 from moldau.errors import ErrorCode
+from moldau.names import LeaderEpoch, Offset
 from moldau.protocol.apis import LIST_OFFSETS, PRODUCE
 from moldau.protocol.messages.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
 from moldau.records.batch import Row, encode_batch
+from moldau.replication.leadership import PartitionRoles
+from tests.handlers.in_sync import FOLLOWER, reached
 from tests.handlers.living import NOW_MS, Living, Wire, produce, run
 
 LATEST, EARLIEST, MAX_TIMESTAMP, EARLIEST_LOCAL, LATEST_TIERED, PENDING_UPLOAD = -1, -2, -3, -4, -5, -6
@@ -87,5 +90,23 @@ def test_what_is_refused(tmp_path: Path):
         assert part.error_code == ErrorCode.UNKNOWN_LEADER_EPOCH
         twice = await ask(wire, 9, at(LATEST), at(EARLIEST), at(LATEST, 1))
         assert [(part.partition_index, part.error_code) for part in twice] == [(0, ErrorCode.INVALID_REQUEST), (1, 0)]
+
+    run(scenario, tmp_path)
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_a_new_leader_tells_no_end_before_it_knows_how_far_the_log_is_committed(version: int, tmp_path: Path):
+    async def scenario(alive: Living) -> None:
+        wire, replica = await filled(alive), alive.replica("a")
+        me = replica.leadership.local
+        replica.high_watermark = Offset(2)  # the leader before it had committed all four, and had not told it
+        replica.take_roles(PartitionRoles(me, LeaderEpoch(5), (me, FOLLOWER), (me, FOLLOWER), 5), 0)
+        unknown = ErrorCode.OFFSET_NOT_AVAILABLE if version >= 5 else ErrorCode.LEADER_NOT_AVAILABLE
+        for timestamp, error in ((LATEST, unknown), (NOW_MS + 41, unknown), (EARLIEST, 0), (NOW_MS, 0)):
+            (part,) = await ask(wire, version, at(timestamp))
+            assert part.error_code == error
+        reached(replica, 4)
+        (part,) = await ask(wire, version, at(LATEST))
+        assert (part.error_code, part.offset) == (0, 4)
 
     run(scenario, tmp_path)

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from moldau.cluster.cluster import Cluster
-from moldau.cluster.controller import MorePartitions, NewTopic
-from moldau.cluster.image import Endpoint
+from moldau.cluster.controlling.controller import MorePartitions, NewTopic
+from moldau.cluster.state.image import Endpoint
 from moldau.errors import ErrorCode
 from moldau.names import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
 from moldau.protocol.apis import DESCRIBE_CLUSTER, METADATA

@@ -18,7 +18,7 @@ from moldau.protocol.messages.offset_for_leader_epoch import (
     OffsetForLeaderPartition,
     OffsetForLeaderTopic,
 )
-from moldau.replication.leadership import Leadership
+from moldau.replication.leadership import Leadership, PartitionRoles
 from moldau.replication.replica import Replica
 from moldau.replication.replicas import Replicas
 from moldau.runtime import Runtime
@@ -49,7 +49,7 @@ def replica(tmp_path: Path) -> Iterator[Replica]:
     for epoch, records in ((0, 10), (2, 5), (3, 3)):
         append(log, records, leader_epoch=epoch)
     made = Replica(TP, uuid.UUID(int=77), log, config(), Leadership(ME), Offset(0), Runtime())
-    made.lead(ME, LeaderEpoch(LEADER_EPOCH), (ME,))
+    made.take_roles(PartitionRoles(ME, LeaderEpoch(LEADER_EPOCH), (ME,), (ME,)), 0)
     yield made
     log.close()
 

@@ -14,6 +14,7 @@ from moldau.names import TopicPartition
 from moldau.protocol.apis import FETCH, LIST_OFFSETS
 from moldau.protocol.messages.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
 from moldau.records.batch import TRANSACTIONAL_BIT, Marker
+from moldau.replication.own_appends import append_marker
 from tests.handlers.living import NOW_MS, Living, Wire, batch, run
 from tests.handlers.test_fetch import LONG_MS, at, fetch, parts_of, values
 from tests.replication.producing import planned
@@ -47,7 +48,7 @@ class Writer:
 
     async def end(self, marker: Marker) -> None:
         self.epoch, self.sequence = self.epoch + 1, 0
-        assert not (await self.replica.append_marker(self.producer_id, self.epoch, marker, 2, NOW_MS)).error
+        assert not (await append_marker(self.replica, self.producer_id, self.epoch, marker, 2, NOW_MS)).error
 
 
 def told(part: Any) -> list[tuple[int, int]] | None:
@@ -173,7 +174,7 @@ def test_transactions_outlast_a_restart(tmp_path: Path) -> None:
         assert (await latest(wire, COMMITTED), await latest(wire, UNCOMMITTED)) == (2, 3)
         (part,) = parts_of(await wire.ask(FETCH, 12, fetch(("a", at(0)), isolation_level=COMMITTED)))
         assert (values(part), told(part)) == ([b"x"], [(1, 0)])
-        await alive.replica("a").append_marker(2, 1, COMMIT, 2, NOW_MS)
+        await append_marker(alive.replica("a"), 2, 1, COMMIT, 2, NOW_MS)
         assert await latest(wire, COMMITTED) == 4
 
     run(filled, tmp_path)

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from moldau.cluster.cluster import Cluster
-from moldau.cluster.embedded import EmbeddedStore
 from moldau.config import TOPIC_SETTINGS
 from moldau.errors import ErrorCode, StorageError
+from moldau.metadata_store.embedded import EmbeddedStore
 from moldau.protocol.apis import CREATE_PARTITIONS, CREATE_TOPICS, DELETE_TOPICS
 from moldau.protocol.messages.create_partitions import (
     CreatePartitionsAssignment,

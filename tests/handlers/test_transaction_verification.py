@@ -15,6 +15,7 @@ from moldau.names import TopicPartition
 from moldau.protocol.apis import PRODUCE
 from moldau.records.batch import TRANSACTIONAL_BIT, Marker
 from moldau.records.compression import GZIP
+from moldau.replication.own_appends import append_marker
 from tests.handlers.living import NOW_MS, Living, Wire, batch, outcomes, produce, run
 from tests.replication.producing import planned
 
@@ -73,7 +74,7 @@ async def ask(wire: Wire, version: int, *parts: tuple[int, bytes]) -> list[int]:
 
 async def end(alive: Living, epoch: int, version: int = 2) -> None:
     replica = alive.replica("a")
-    assert not (await replica.append_marker(7, epoch, Marker(True, 0), version, NOW_MS)).error
+    assert not (await append_marker(replica, 7, epoch, Marker(True, 0), version, NOW_MS)).error
 
 
 @pytest.mark.parametrize("version", [9, 12])

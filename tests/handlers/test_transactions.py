@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from moldau.cluster.alterations import Alteration, OpType
+from moldau.cluster.controlling.alterations import Alteration, OpType
 from moldau.errors import ErrorCode
 from moldau.names import TRANSACTIONS_TOPIC
 from moldau.protocol.apis import ADD_PARTITIONS_TO_TXN, FIND_COORDINATOR, INIT_PRODUCER_ID, PRODUCE
@@ -13,6 +13,7 @@ from moldau.protocol.messages.add_partitions_to_txn import AddPartitionsToTxnReq
 from moldau.protocol.messages.find_coordinator import FindCoordinatorRequest
 from moldau.protocol.messages.init_producer_id import InitProducerIdRequest
 from moldau.records.batch import Marker
+from moldau.replication.own_appends import append_marker
 from tests.handlers.living import NOW_MS, Living, batch, outcomes, produce
 from tests.handlers.transacting import FEW, PAUSE_S, Transactor, committed, run, transactor
 
@@ -126,7 +127,7 @@ def test_without_verification_the_log_takes_what_its_producer_says(tmp_path: Pat
         one = await transactor(alive, "t")
         verification = Alteration("transaction.partition.verification.enable", OpType.SET, "true")
         assert await one.write("a", 0, b"x") is NONE
-        await alive.replica("a").append_marker(one.producer_id, one.epoch, Marker(False, 0), 0, NOW_MS)
+        await append_marker(alive.replica("a"), one.producer_id, one.epoch, Marker(False, 0), 0, NOW_MS)
         assert await alive.broker.cluster.configs.alter_broker("1", [verification]) is None
         assert await one.write("a", 0, b"y") is ErrorCode.TRANSACTION_ABORTABLE
 

@@ -268,7 +268,7 @@ class LogBehaviour:
             stand.append(10, leader_epoch=epoch)
         for again in (stand.kill, stand.restart):
             again()
-            assert [stand.log.epoch_at(at) for at in (0, 9, 10, 29, 30, 39)] == [0, 0, 3, 3, 7, 7]
+            assert [stand.log.epochs.epoch_at(at) for at in (0, 9, 10, 29, 30, 39)] == [0, 0, 3, 3, 7, 7]
 
     def test_lost_indexes_are_built_anew(self, stand: Stand) -> None:
         stand.fill(60)

@@ -217,6 +217,22 @@ def test_a_folder_of_another_cluster_is_refused(paths: list[Path]) -> None:
         begun(paths)
 
 
+def test_one_of_several_brokers_is_told_nothing_of_a_command_that_refuses_its_folders(paths: list[Path]) -> None:
+    LogFolders(paths[:1], Runtime()).close()
+    for of_several, said in ((False, "is wrong, run `moldau log repair"), (True, "is wrong, correct it")):
+        folders = LogFolders(paths[:1], Runtime(), of_several=of_several)
+        folders.folders[0].meta["cluster.id"] = "other"
+        with pytest.raises(StorageError, match=said):
+            folders.claim("cluster", 1)
+        folders.close()
+    (paths[0] / "t-0").mkdir()
+    (paths[0] / "meta.properties").write_text("version=1\nnode.id=1\n")
+    folders = LogFolders(paths[:1], Runtime(), of_several=True)
+    with pytest.raises(StorageError, match=r"lacks cluster\.id, but the folder was used before: restore the file$"):
+        folders.check_identity()
+    folders.close()
+
+
 def test_a_folder_of_an_older_kafka_gets_an_id(tmp_path: Path) -> None:
     (tmp_path / "meta.properties").write_text("version=0\nbroker.id=1\ncluster.id=cluster\n")
     folders = begun([tmp_path])

@@ -32,8 +32,8 @@ def headers(log: Log, piece: FileSlice | None) -> list[tuple[int, int]]:
 
 def test_offsets_are_given_out_in_order_and_written_into_the_batches(tmp_path: Path) -> None:
     log = open_log(tmp_path / "p")
-    assert append(log, 3) == (0, 2, -1, 0, ErrorCode.NONE, False)
-    assert append(log, 2, leader_epoch=4) == (3, 4, -1, 0, ErrorCode.NONE, False)
+    assert append(log, 3) == (0, 2, -1, 0, ErrorCode.NONE, False, 0)
+    assert append(log, 2, leader_epoch=4) == (3, 4, -1, 0, ErrorCode.NONE, False, 4)
     data = log.read_batches(0, 1 << 20)
     found = [header for _, header in batches(data)]
     assert [(header.base_offset, header.last_offset, header.partition_leader_epoch) for header in found] == [
@@ -41,7 +41,7 @@ def test_offsets_are_given_out_in_order_and_written_into_the_batches(tmp_path: P
         (3, 4, 4),
     ]
     assert all(crc_holds(data, at) for at, _ in batches(data))
-    assert (log.epoch_at(2), log.epoch_at(3), log.log_end_offset) == (0, 4, 5)
+    assert (log.epochs.epoch_at(2), log.epochs.epoch_at(3), log.log_end_offset) == (0, 4, 5)
 
 
 def test_a_read_begins_with_the_batch_that_holds_the_offset(tmp_path: Path) -> None:
@@ -226,7 +226,7 @@ def test_a_slice_of_a_deleted_segment_can_still_be_sent(tmp_path: Path) -> None:
     before = piece.file.read(piece.length, piece.offset)
     assert log.retain(NOW_MS, 120)
     assert names(tmp_path / "p", ".deleted")
-    log.remove_due(NOW_MS)
+    log._doomed.remove_due(NOW_MS)
     assert not names(tmp_path / "p", ".deleted")
     assert piece.file.read(piece.length, piece.offset) == before
 

@@ -131,3 +131,25 @@ def test_a_reader_that_is_slow_keeps_its_file(tmp_path: Path) -> None:
     assert piece.file.read(piece.length, piece.offset) == before, "its segment was removed, and its file is open"
     with pytest.raises(KafkaError):
         log.read(12, 10_000, 20)
+
+
+@pytest.mark.parametrize("offset", [100, 20, 0])
+def test_a_log_begins_anew_where_the_leaders_begins_and_remembers_nothing(tmp_path: Path, offset: int) -> None:
+    log = filled(tmp_path)
+    append(log, 1, producer_id=7, producer_epoch=0, base_sequence=5)
+    log.flush()
+    log.begin_at(offset, NOW_MS)
+    assert (log.log_start_offset, log.log_end_offset, log.size) == (offset, offset, 0)
+    assert (log.epochs.latest, len(log.producers)) == (-1, 0)
+    assert append(log, 2, leader_epoch=11).base_offset == offset
+    log.close()
+    again = open_log(tmp_path / "p", config=SMALL)
+    assert [record.offset for record in read_all(again)] == [offset, offset + 1]
+
+
+def test_a_log_that_begins_anew_survives_a_crash(tmp_path: Path) -> None:
+    log = filled(tmp_path)
+    log.begin_at(100, NOW_MS)
+    append(log, 2, leader_epoch=11)
+    again = open_log(tmp_path / "p", config=SMALL, clean=False)
+    assert [record.offset for record in read_all(again)] == [100, 101]

@@ -228,3 +228,29 @@ def test_nobody_at_the_address_is_one_sentence_that_names_it() -> None:
             await dial("127.0.0.1", 1)
 
     asyncio.run(run())
+
+
+@pytest.mark.parametrize("turns", range(4))
+def test_a_cancellation_is_not_lost_when_the_connection_is_made_in_the_same_turn(
+    turns: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def scenario() -> None:
+        loop = asyncio.get_running_loop()
+        made = loop.create_future()
+
+        async def connect(make: Callable[[], ClientConnection], host: str, port: int) -> tuple[None, ClientConnection]:
+            await made
+            return None, make()
+
+        monkeypatch.setattr(loop, "create_connection", connect)
+        dialling = asyncio.ensure_future(dial("127.0.0.1", 1))
+        for _ in range(3):
+            await asyncio.sleep(0)
+        made.set_result(None)
+        for _ in range(turns):
+            await asyncio.sleep(0)
+        was_cancelled = dialling.cancel()
+        await asyncio.wait([dialling])
+        assert dialling.cancelled() == was_cancelled
+
+    asyncio.run(scenario())

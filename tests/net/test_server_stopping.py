@@ -1,6 +1,7 @@
 """How a server takes and leaves its addresses and connections: a stop answers what is in flight and never half."""
 
 import asyncio
+import contextlib
 import errno
 import logging
 import os
@@ -226,5 +227,20 @@ def test_a_connection_that_was_being_accepted_when_the_server_aborted_is_closed(
             await loop.connect_accepted_socket(lambda: server_module.Connection(server, loop), ours)
             assert await loop.sock_recv(theirs, 1) == b""
         assert not server.connections
+
+    run(scenario())
+
+
+def test_a_connection_that_is_being_accepted_while_the_server_stops_is_closed() -> None:
+    async def scenario() -> None:
+        server, port = await serving(lambda frame: [bytes(frame)])
+        loop = asyncio.get_running_loop()
+        with socket.create_connection(("127.0.0.1", port)) as client:
+            client.setblocking(False)
+            loop.call_later(0, server.abort)  # timers come after what was received in the same turn
+            with contextlib.suppress(ConnectionResetError):
+                assert await loop.sock_recv(client, 1) == b""
+        with pytest.raises(ConnectionRefusedError):
+            socket.create_connection(("127.0.0.1", port))
 
     run(scenario())

@@ -15,9 +15,9 @@ from kio.serial import entity_reader, entity_writer
 
 from moldau.errors import ProtocolViolation
 from moldau.protocol.apis import (
-    ALLOCATE_PRODUCER_IDS,
     API_VERSIONS,
     APIS,
+    ASSIGN_REPLICAS_TO_DIRS,
     ENVELOPE,
     HEARTBEAT,
     OFFSET_DELETE,
@@ -38,7 +38,7 @@ from moldau.protocol.primitives import Detached
 
 EVERY_VERSION = [
     pytest.param(api, version, id=f"{api.name}-v{version}")
-    for api in (*APIS.values(), ENVELOPE, ALLOCATE_PRODUCER_IDS)
+    for api in (*APIS.values(), ENVELOPE, ASSIGN_REPLICAS_TO_DIRS)
     for version in range(max(api.low, api.lowest), api.high + 1)
 ]
 every_version = pytest.mark.parametrize(("api", "version"), EVERY_VERSION)

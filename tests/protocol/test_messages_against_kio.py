@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from kio.index import load_request_schema, load_response_schema
 
 from moldau.protocol import schema
-from moldau.protocol.apis import ALLOCATE_PRODUCER_IDS, APIS, ENVELOPE, Api
+from moldau.protocol.apis import ALTER_PARTITION, APIS, ASSIGN_REPLICAS_TO_DIRS, ENVELOPE, Api
 from moldau.protocol.primitives import ZERO_UUID
 from tests.protocol import drawn
 from tests.protocol.kio_reference import (
@@ -26,7 +26,7 @@ from tests.protocol.kio_reference import (
 
 MESSAGES = [
     pytest.param(api, version, side, id=f"{api.name}{side}-v{version}")
-    for api in (*APIS.values(), ENVELOPE, ALLOCATE_PRODUCER_IDS)
+    for api in (*APIS.values(), ALTER_PARTITION, ENVELOPE, ASSIGN_REPLICAS_TO_DIRS)
     for version in range(max(api.low, api.lowest), api.high + 1)
     for side in ("Request", "Response")
 ]

@@ -43,7 +43,7 @@ def test_nobody_sees_a_record_that_a_power_loss_could_take_back(tmp_path: Path, 
 def test_what_coordinators_write_is_flushed_as_well(tmp_path: Path):
     async def scenario(alive: Living) -> None:
         await alive.broker.cluster.topics.ensure_offsets_topic()
-        topic = InternalTopic(OFFSETS_TOPIC, alive.broker.replicas, 1000, Runtime())
+        topic = InternalTopic(OFFSETS_TOPIC, alive.broker.replicas, 1000, 5000, Runtime())
         await topic.append(0, keyed(), NOW_MS)
         replica = alive.replica(OFFSETS_TOPIC)
         assert replica.log.recovery_point == replica.high_watermark == 1
@@ -62,7 +62,7 @@ def test_a_flush_that_fails_is_no_success_and_is_not_tried_again(tmp_path: Path,
             raise OSError(errno.EIO, "Input/output error")
 
         monkeypatch.setattr(RealFile, "flush", failing)
-        topic = InternalTopic(OFFSETS_TOPIC, alive.broker.replicas, 1000, Runtime())
+        topic = InternalTopic(OFFSETS_TOPIC, alive.broker.replicas, 1000, 5000, Runtime())
         with pytest.raises(KafkaError) as raised:
             await topic.append(0, keyed(), NOW_MS)
         assert raised.value.code is ErrorCode.KAFKA_STORAGE_ERROR

@@ -6,19 +6,29 @@ from pathlib import Path
 
 import pytest
 
-from moldau.cluster.alterations import Alteration, OpType
+from moldau.cluster.controlling.alterations import Alteration, OpType
 from moldau.errors import ErrorCode, KafkaError
-from moldau.names import OFFSETS_TOPIC
+from moldau.names import OFFSETS_TOPIC, LeaderEpoch
 from moldau.records.batch import TRANSACTIONAL_BIT, Marker, Row, batches, encode_batch
 from moldau.replication.internal_topic import InternalTopic
+from moldau.replication.leadership import PartitionRoles
+from moldau.replication.replica import Replica
+from tests.handlers.in_sync import FOLLOWER, in_sync, reached
 from tests.handlers.living import NOW_MS, Living, run
 
 FEW = {"offsets_topic_num_partitions": 2}
 ABORTED, COMMITTED = Marker(False, 3), Marker(True, 3)
 
 
-def topic(alive: Living) -> InternalTopic:
-    return InternalTopic(OFFSETS_TOPIC, alive.broker.replicas, 1 << 20, alive.broker.runtime)
+def topic(alive: Living, commit_timeout_ms: int = 30_000) -> InternalTopic:
+    return InternalTopic(OFFSETS_TOPIC, alive.broker.replicas, 1 << 20, commit_timeout_ms, alive.broker.runtime)
+
+
+def begin_epoch(replica: Replica) -> None:
+    """This broker leads the partition and its follower once more."""
+    mine = replica.leadership
+    epoch, both = LeaderEpoch(mine.leader_epoch + 1), (mine.local, FOLLOWER)
+    replica.take_roles(PartitionRoles(mine.local, epoch, both, both, mine.partition_epoch + 1), 0)
 
 
 def records(*values: bytes, producer_id: int = -1, epoch: int = -1) -> bytearray:
@@ -136,16 +146,99 @@ def test_fewer_replicas_than_the_topic_asks_for_take_nothing(tmp_path: Path) -> 
         raised = Alteration("min.insync.replicas", OpType.SET, "2")
         assert await cluster.configs.alter_topic(OFFSETS_TOPIC, [raised]) is None
         replica = alive.replica(OFFSETS_TOPIC)
-        leadership = replica.leadership
-        replica.lead(leadership.leader, leadership.leader_epoch, leadership.isr, replica_count=2)
+        in_sync(replica, 1)
         for asked in (
             internal.append(0, records(b"x"), NOW_MS),
             internal.append_in_transaction(0, records(b"x", producer_id=7, epoch=0), shown, NOW_MS),
+            internal.append_marker(0, 7, 0, COMMITTED, 0),
         ):
             with pytest.raises(KafkaError, match="NOT_ENOUGH_REPLICAS"):
                 await asked
         assert await cluster.configs.alter_topic(OFFSETS_TOPIC, [raised._replace(value="1")]) is None
         await internal.append(0, records(b"x"), NOW_MS)
         assert alive.replica(OFFSETS_TOPIC).high_watermark == 1
+
+    run(scenario, tmp_path, **FEW)
+
+
+def test_what_is_appended_is_acknowledged_when_the_followers_have_it(tmp_path: Path) -> None:
+    async def scenario(alive: Living) -> None:
+        await alive.broker.cluster.topics.ensure_offsets_topic()
+        internal, replica = topic(alive), alive.replica(OFFSETS_TOPIC)
+        begin_epoch(replica)
+        shown = internal.begin(0, 7, 0)
+        for end, asked in enumerate(
+            (
+                internal.append(0, records(b"x"), NOW_MS),
+                internal.append_in_transaction(0, records(b"x", producer_id=7, epoch=0), shown, NOW_MS),
+                internal.append_marker(0, 7, 1, COMMITTED, 2),
+            ),
+            1,
+        ):
+            appending = asyncio.ensure_future(asked)
+            while replica.log.log_end_offset < end:
+                await asyncio.sleep(0)
+            reached(replica, end - 1)
+            for _ in range(5):
+                await asyncio.sleep(0)
+            assert not appending.done()
+            reached(replica, end)
+            await appending
+            assert replica.high_watermark == end
+
+    run(scenario, tmp_path, **FEW)
+
+
+def test_what_is_not_committed_in_time_or_in_its_leader_epoch_is_no_success(tmp_path: Path) -> None:
+    async def scenario(alive: Living) -> None:
+        await alive.broker.cluster.topics.ensure_offsets_topic()
+        replica = alive.replica(OFFSETS_TOPIC)
+        begin_epoch(replica)
+        with pytest.raises(KafkaError, match="in time"):
+            await topic(alive, 20).append(0, records(b"x"), NOW_MS)
+        appending = asyncio.ensure_future(topic(alive).append_marker(0, 7, 0, COMMITTED, 2))
+        while replica.log.log_end_offset < 2:
+            await asyncio.sleep(0)
+        begin_epoch(replica)
+        with pytest.raises(KafkaError, match="NOT_LEADER"):
+            await appending
+
+    run(scenario, tmp_path, **FEW)
+
+
+def test_what_was_read_in_another_leader_epoch_allows_no_append(tmp_path: Path) -> None:
+    async def scenario(alive: Living) -> None:
+        await alive.broker.cluster.topics.ensure_offsets_topic()
+        internal, replica = topic(alive), alive.replica(OFFSETS_TOPIC)
+        await internal.append(0, records(b"x"), NOW_MS)
+        assert await read(internal.read_all(0)) == [(-1, False, 1)]
+        begin_epoch(replica)
+        with pytest.raises(KafkaError, match="NOT_LEADER"):
+            internal.begin(0, 7, 0)
+        for asked in (internal.append(0, records(b"x"), NOW_MS), internal.until_committed(0)):
+            with pytest.raises(KafkaError, match="NOT_LEADER"):
+                await asked
+        assert replica.log.log_end_offset == 1
+        assert await read(internal.read_all(0)) == [(-1, False, 1)]
+        reached(replica, 1)
+        await internal.until_committed(0)
+
+    run(scenario, tmp_path, **FEW)
+
+
+def test_what_was_read_counts_when_the_high_watermark_is_there(tmp_path: Path) -> None:
+    async def scenario(alive: Living) -> None:
+        await alive.broker.cluster.topics.ensure_offsets_topic()
+        internal, replica = topic(alive, 20), alive.replica(OFFSETS_TOPIC)
+        begin_epoch(replica)
+        with pytest.raises(KafkaError, match="in time"):
+            await internal.append(0, records(b"x"), NOW_MS)
+        begin_epoch(replica)
+        assert await read(internal.read_all(0)) == [(-1, False, 1)]
+        waiting = asyncio.ensure_future(internal.until_committed(0))
+        await asyncio.sleep(0.1)
+        assert not waiting.done() and replica.high_watermark == 0
+        reached(replica, 1)
+        await waiting
 
     run(scenario, tmp_path, **FEW)

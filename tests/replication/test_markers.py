@@ -1,13 +1,18 @@
 """Markers reach the partitions that this broker leads, and what cannot be written says why."""
 
+import asyncio
 from collections.abc import Awaitable
 from pathlib import Path
+
+import pytest
 
 from moldau.errors import ErrorCode
 from moldau.names import OFFSETS_TOPIC, TopicPartition, TransactionMarkers
 from moldau.records.batch import TRANSACTIONAL_BIT
+from moldau.replication import markers as marker_writing
 from moldau.replication.markers import MarkerWriter
 from moldau.replication.replica import Replica
+from tests.handlers.in_sync import in_sync, reached
 from tests.handlers.living import NOW_MS, Living, batch, run
 from tests.replication.producing import produce
 
@@ -94,5 +99,27 @@ def test_a_log_that_fails_is_an_answer(tmp_path: Path) -> None:
         begin(replica)
         replica.log.serving.offline = True
         assert await write(markers(tp)) == {tp: ErrorCode.KAFKA_STORAGE_ERROR}
+
+    run(scenario, tmp_path)
+
+
+def test_a_marker_counts_when_the_followers_have_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def scenario(alive: Living) -> None:
+        await alive.make("a", 2)
+        (alone, both), (write, _) = (TopicPartition("a", 0), TopicPartition("a", 1)), writer(alive)
+        replica = alive.replica("a", 1)
+        in_sync(replica, 1, 2)
+        writing = asyncio.ensure_future(write(markers(both, alone)))
+        while not replica.log.log_end_offset:
+            await asyncio.sleep(0)
+        reached(replica, 0)
+        for _ in range(5):
+            await asyncio.sleep(0)
+        assert not writing.done()
+        assert alive.replica("a", 0).high_watermark == 1, "no partition waits for another one"
+        reached(replica, 1)
+        assert await writing == {both: NONE, alone: NONE}
+        monkeypatch.setattr(marker_writing, "COMMIT_WAIT_S", 0.02)
+        assert await write(markers(both, alone)) == {both: ErrorCode.REQUEST_TIMED_OUT, alone: NONE}
 
     run(scenario, tmp_path)

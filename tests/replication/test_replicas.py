@@ -1,16 +1,19 @@
 """What a broker hosts follows the cluster's image: topics made, grown, changed and deleted, over restarts too."""
 
 import asyncio
+import threading
+import uuid
 from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
+from typing import Any
 
-from moldau.cluster.alterations import Alteration
 from moldau.cluster.cluster import Cluster
-from moldau.cluster.controller import MorePartitions, NewTopic
-from moldau.cluster.image import Image
+from moldau.cluster.controlling.alterations import Alteration
+from moldau.cluster.controlling.controller import MorePartitions, NewTopic
+from moldau.cluster.state.image import Image, PartitionImage, TopicImage
 from moldau.errors import ErrorCode
 from moldau.log.folders import LogFolders
-from moldau.names import BrokerId
+from moldau.names import BrokerId, TopicPartition
 from moldau.records.batch import Row, encode_batch
 from moldau.replication.replicas import Replicas
 from moldau.replication.upkeep import Upkeep
@@ -94,6 +97,35 @@ def test_a_partition_whose_log_is_still_being_made_is_not_led_yet_and_no_folder_
     in_broker(tmp_path, scenario)
 
 
+def test_a_cancelled_change_ends_only_when_its_thread_no_longer_touches_the_folders(tmp_path: Path):
+    """A broker of several that is stopped while it makes partitions closes its folders next."""
+
+    async def scenario(cluster: Cluster, replicas: Replicas, logs: LogFolders) -> None:
+        goes_on = threading.Event()
+        create = logs.folders[0].create
+
+        def slowly(*arguments: Any) -> Any:
+            goes_on.wait()
+            return create(*arguments)
+
+        logs.folders[0].create = slowly  # type: ignore[method-assign]
+        topic = TopicImage("a", uuid.uuid4(), (PartitionImage(1, 0, (1,), (1,)),), {})
+        cluster.metadata.image = cluster.image.with_topics({"a": topic})
+        following = asyncio.ensure_future(replicas.follow(cluster.image, ["a"]))
+        while not replicas._following.locked():
+            await asyncio.sleep(0)
+        following.cancel()
+        for _ in range(10):
+            await asyncio.sleep(0)
+        is_over = following.done()
+        goes_on.set()
+        await asyncio.wait([following])
+        assert not is_over and following.cancelled()
+        assert list(logs.folders[0].logs) == [TopicPartition("a", 0)]
+
+    in_broker(tmp_path, scenario)
+
+
 def test_a_deleted_topic_is_gone_its_readers_are_woken_and_its_name_is_free(tmp_path: Path):
     async def scenario(cluster: Cluster, replicas: Replicas, logs: LogFolders) -> None:
         await cluster.topics.create([NewTopic("a", 1, 1)])
@@ -108,6 +140,32 @@ def test_a_deleted_topic_is_gone_its_readers_are_woken_and_its_name_is_free(tmp_
         assert second is not None
         assert second.high_watermark == 0
         assert second.topic_id != first.topic_id
+
+    in_broker(tmp_path, scenario)
+
+
+def test_the_log_of_a_topic_that_is_missing_stays_and_is_served_again(tmp_path: Path):
+    """The topic was not deleted: nobody can read its metadata now."""
+
+    async def scenario(cluster: Cluster, replicas: Replicas, logs: LogFolders) -> None:
+        await cluster.topics.create([NewTopic("a", 1, 1)])
+        first = replicas.find("a", None, 0)
+        assert first is not None
+        produce(first, batch(b"old"), NOW_MS)
+        image = cluster.image
+        await cluster.metadata.show(image.with_topics({"a": None}), ["a"])
+        assert replicas.find("a", None, 0) is None
+        assert (tmp_path / "a-0").exists()
+        await cluster.metadata.show(image, ["a"])
+        again = replicas.find("a", None, 0)
+        assert again is not None
+        assert (again.high_watermark, again.log.log_end_offset) == (1, 1)
+        another = image.topics["a"]._replace(id=uuid.uuid4())
+        await cluster.metadata.show(image.with_topics({"a": None}), ["a"])
+        await cluster.metadata.show(image.with_topics({"a": another}), ["a"])
+        empty = replicas.find("a", None, 0)
+        assert empty is not None
+        assert (empty.topic_id, empty.log.log_end_offset) == (another.id, 0)
 
     in_broker(tmp_path, scenario)
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from harness.patience import stretched, within
-from moldau.cluster.alterations import Alteration, OpType
+from moldau.cluster.controlling.alterations import Alteration, OpType
 from moldau.log.log import Log
 from moldau.log.segment import Segment
 from moldau.protocol.apis import PRODUCE
@@ -156,9 +156,9 @@ def test_how_many_threads_load_is_changed_for_the_next_start(tmp_path: Path, mon
     asked: list[int] = []
     load = Replicas.load
 
-    async def noted(self: Replicas, threads: int = 1) -> list[str]:
+    async def noted(self: Replicas, threads: int = 1, *others: Any) -> list[str]:
         asked.append(threads)
-        return await load(self, threads)
+        return await load(self, threads, *others)
 
     monkeypatch.setattr(Replicas, "load", noted)
     run(lambda alive: alter_broker(alive, "num.recovery.threads.per.data.dir", "5"), tmp_path)

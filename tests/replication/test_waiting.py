@@ -19,7 +19,11 @@ def until_committed(here: Waiters, wait_s: float = 60, offset: int = 5) -> Wait:
     return Wait.until_committed([(here, offset)], wait_s, asyncio.get_running_loop())
 
 
-PARK = pytest.mark.parametrize("park", [for_bytes, until_committed])
+def until_deleted(here: Waiters, wait_s: float = 60) -> Wait:
+    return Wait.until_deleted(wait_s, [here], asyncio.get_running_loop())
+
+
+PARK = pytest.mark.parametrize("park", [for_bytes, until_committed, until_deleted])
 Park = Callable[..., Wait]
 
 

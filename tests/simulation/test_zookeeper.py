@@ -6,12 +6,12 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
-from moldau.cluster.store import Create, Node, OutcomeUnknown, SessionOver, Set, children_of, node_at
 from moldau.errors import StorageError
+from moldau.metadata_store.store import Create, Node, OutcomeUnknown, SessionOver, Set, children_of, node_at
 from moldau.simulation.world import World
 from moldau.simulation.zookeeper import TICK_S, Manners, ModelZooKeeper
 from moldau.simulation.zookeeper_session import ModelSession
-from tests.cluster.store_kit import count_up, eventually, plain_node_at
+from tests.metadata_store.store_kit import count_up, eventually, plain_node_at
 
 TIMEOUT_S = 6.0
 Scenario = Callable[[World], Awaitable[None]]

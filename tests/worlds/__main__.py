@@ -1,7 +1,9 @@
 """`python -m tests.worlds SEED [COUNT]`: live through the worlds of these seeds and print the digest of each; the exit
 code is 1 if one failed.
 
-A world has a producer and a reader; with `--groups` it has consumer groups, with `--transactions` transactions.
+A world has a producer and a reader; with `--groups` it has consumer groups, with `--transactions` transactions, with
+`--replicas` three brokers, with `--replicated-groups` or
+`--replicated-transactions` both.
 `--minutes` goes on from SEED for that time.
 """
 
@@ -25,6 +27,9 @@ def main() -> int:
     parser.add_argument("--power-loss", action="store_true", help="the machine dies with the broker")
     parser.add_argument("--groups", dest="kind", action="store_const", const="groups", default="")
     parser.add_argument("--transactions", dest="kind", action="store_const", const="transactions")
+    parser.add_argument("--replicas", dest="kind", action="store_const", const="replicas")
+    for both in ("replicated-groups", "replicated-transactions"):
+        parser.add_argument(f"--{both}", dest="kind", action="store_const", const=both)
     parser.add_argument("--minutes", type=float, help="seed after seed for this time")
     parser.add_argument("--jobs", type=int, default=1, help="processes that share the seeds")
     asked = parser.parse_args()

@@ -59,12 +59,12 @@ class Recorder:
 async def applied_first(commit: Do, self: Any, replica: Any, outcomes: Any) -> None:
     for record in [record for outcome in outcomes for record in outcome.records]:
         self._answer(replica.machine.apply(record, self.now()))
-    await commit(self, LedPartition(replica.partition, Recorder()), outcomes)
+    await commit(self, LedPartition(replica.partition, replica.leader_epoch, Recorder()), outcomes)
 
 
 async def applied_backwards(commit: Do, self: Any, replica: Any, outcomes: Any) -> None:
     recorder = Recorder()
-    await commit(self, LedPartition(replica.partition, recorder), outcomes)
+    await commit(self, LedPartition(replica.partition, replica.leader_epoch, recorder), outcomes)
     for record, now in reversed(recorder.applied):
         self._answer(replica.machine.apply(record, now))
 

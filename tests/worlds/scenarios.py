@@ -11,7 +11,10 @@ from moldau.errors import MoldauError
 from moldau.simulation.faults import PowerLoss
 from moldau.simulation.network import Weather
 from moldau.simulation.world import World
+from tests.worlds.groups.replicated import live_replicated_groups
 from tests.worlds.groups.story import live_groups
+from tests.worlds.replicated import HARMS, POWER_LOSSES, live_replicated
+from tests.worlds.transactions.replicated import ReplicatedTransactionStory
 from tests.worlds.transactions.story import TransactionStory
 from tests.worlds.workload import Broken, History, consume, produce
 
@@ -136,6 +139,23 @@ def run_transactions(seed: int, *, power_loss: bool = False) -> World:
     return _told(World(seed), lambda world: TransactionStory(world, power_loss).tell())
 
 
+def run_replicas(seed: int, *, power_loss: bool = False) -> World:
+    """One world of three brokers with replicas; the seed says what happens to them. Raises `Broken` if an invariant
+    does not hold."""
+    harms = list((POWER_LOSSES if power_loss else HARMS).values())
+    return _told(World(seed), lambda world: live_replicated(world, harms[seed % len(harms)]))
+
+
+def run_replicated_groups(seed: int, *, power_loss: bool = False) -> World:
+    """One world of groups on three brokers of that seed. Raises `Broken` if an invariant does not hold."""
+    return _told(World(seed), lambda world: live_replicated_groups(world, power_loss))
+
+
+def run_replicated_transactions(seed: int, *, power_loss: bool = False) -> World:
+    """One world of transactions on three brokers of that seed. Raises `Broken` if an invariant does not hold."""
+    return _told(World(seed), lambda world: ReplicatedTransactionStory(world, power_loss).tell())
+
+
 def _told(world: World, story: Callable[[World], Coroutine[Any, Any, None]]) -> World:
     world.network.weather = world.random.choice((Weather(5), Weather(30, 0.02), Weather(200, 0.05)))
     world.loop.set_exception_handler(lambda loop, context: None)
@@ -160,7 +180,14 @@ class Lived(NamedTuple):
     failure: str | None
 
 
-KINDS = {"": run_seed, "groups": run_groups, "transactions": run_transactions}
+KINDS = {
+    "": run_seed,
+    "groups": run_groups,
+    "transactions": run_transactions,
+    "replicas": run_replicas,
+    "replicated-groups": run_replicated_groups,
+    "replicated-transactions": run_replicated_transactions,
+}
 
 
 def live(seed: int, kind: str, power_loss: bool) -> Lived:

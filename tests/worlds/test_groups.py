@@ -164,7 +164,7 @@ async def _begin(world: World) -> tuple[Replica, InternalTopic]:
             await admin.create_topic("t", partitions=1)
     replica = broker.replicas.find("t", None, 0)
     assert replica is not None
-    return replica, InternalTopic("t", broker.replicas, 1 << 20, broker.runtime)
+    return replica, InternalTopic("t", broker.replicas, 1 << 20, 5000, broker.runtime)
 
 
 def _batch(world: World) -> bytearray:

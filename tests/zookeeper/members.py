@@ -5,12 +5,12 @@ import contextlib
 from collections.abc import AsyncIterator, Callable
 
 from harness.patience import stretched
-from moldau.cluster.acting import Acting
-from moldau.cluster.image import Endpoint, Image
+from moldau.cluster.controlling.acting import Acting
 from moldau.cluster.membership import Membership, SharedStore
-from moldau.cluster.zookeeper import ZooKeeperSession
-from moldau.cluster.zookeeper_access import ZooKeeperAccess
+from moldau.cluster.state.image import Endpoint, Image
 from moldau.config import broker_config
+from moldau.metadata_store.zookeeper import ZooKeeperSession
+from moldau.metadata_store.zookeeper_access import ZooKeeperAccess
 from moldau.runtime import Runtime
 
 

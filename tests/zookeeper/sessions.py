@@ -5,8 +5,8 @@ import itertools
 from collections.abc import Awaitable, Callable
 
 from harness.patience import stretched, within
-from moldau.cluster.zookeeper import ZooKeeperSession
-from moldau.cluster.zookeeper_access import ZooKeeperAccess
+from moldau.metadata_store.zookeeper import ZooKeeperSession
+from moldau.metadata_store.zookeeper_access import ZooKeeperAccess
 from moldau.runtime import Runtime
 
 TIMEOUT_S = 20.0

@@ -7,14 +7,14 @@ from dataclasses import replace
 import pytest
 
 from harness.zookeeper import ZooKeeper
-from moldau.cluster.alterations import Alteration, OpType
 from moldau.cluster.beginning import BrokerConflict
 from moldau.cluster.cluster import Cluster
-from moldau.cluster.controller import MorePartitions, NewTopic
-from moldau.cluster.image import Image
-from moldau.cluster.reading import read_image
-from moldau.cluster.store import MetadataStore, children_of, node_at
+from moldau.cluster.controlling.alterations import Alteration, OpType
+from moldau.cluster.controlling.controller import MorePartitions, NewTopic
+from moldau.cluster.state.image import Image
+from moldau.cluster.state.reading import read_image
 from moldau.config import broker_config
+from moldau.metadata_store.store import MetadataStore, children_of, node_at
 from moldau.runtime import Runtime
 from tests.cluster.opening import HERE, SETTINGS
 from tests.zookeeper.sessions import OpenSession, play

@@ -1,51 +1,16 @@
 """`moldau cluster start`: three brokers and their ZooKeeper by one command, and one Ctrl-C for all of them."""
 
-import contextlib
 import os
 import signal
-import subprocess
-import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from harness.brokers import SOURCE, first_line
-from harness.patience import stretched, wait_until
+from harness.local_cluster import is_gone, processes, started
+from harness.patience import wait_until
 from moldau import Admin, Consumer, Producer
 from moldau.cli import main
 from moldau.errors import MoldauError
-from tests.zookeeper.test_start import is_gone
-
-
-@contextlib.contextmanager
-def started(folder: Path) -> Iterator[tuple[subprocess.Popen[str], list[str]]]:
-    """The command's process, and the addresses that it printed."""
-    command = [sys.executable, "-m", "moldau", "cluster", "start", "--port", "0", "--data-dir", str(folder / "data")]
-    command += ["--set", "offsets.topic.num.partitions=3"]
-    with (folder / "command.log").open("wb") as log:
-        process = subprocess.Popen(
-            command, stdout=subprocess.PIPE, stderr=log, text=True, env={**os.environ, "PYTHONPATH": str(SOURCE)}
-        )
-    with process:
-        try:
-            line = first_line(process).strip()
-            assert line.startswith("listening on "), (folder / "command.log").read_text()
-            yield process, line.removeprefix("listening on ").split(",")
-        finally:
-            process.send_signal(signal.SIGINT)
-            assert process.wait(stretched(60)) == 0
-
-
-def processes(folder: Path) -> dict[str, int]:
-    """The processes that have a path below the folder in their command line, by that path."""
-    found: dict[str, int] = {}
-    for entry in Path("/proc").iterdir():
-        with contextlib.suppress(OSError):
-            for word in (entry / "cmdline").read_bytes().decode(errors="replace").split("\0"):
-                if entry.name.isdigit() and word.startswith(f"{folder}/"):
-                    found[word] = int(entry.name)
-    return found
 
 
 def test_three_brokers_serve_one_that_is_killed_is_started_again_and_one_ctrl_c_stops_all(tmp_path: Path) -> None:
@@ -74,6 +39,19 @@ def test_three_brokers_serve_one_that_is_killed_is_started_again_and_one_ctrl_c_
         assert "broker 2 has ended with code -9. It is started again" in (tmp_path / "command.log").read_text()
         children = processes(tmp_path / "data")
     assert all(is_gone(process) for process in children.values())
+
+
+def test_the_session_of_a_broker_that_has_died_is_ended_before_it_is_started_again(tmp_path: Path) -> None:
+    with started(tmp_path, "--set", "zookeeper.session.timeout.ms=120000") as (_, addresses):
+        with Admin(",".join(addresses)) as admin:
+            killed = admin.describe_cluster().controller_id
+        folder = tmp_path / "data" / f"broker-{killed}"
+        (folder / "meta.properties").write_text(f"version=1\ncluster.id=another\nnode.id={killed}\n")  # it stays away
+        os.kill(processes(tmp_path / "data")[str(folder)], signal.SIGKILL)
+        with Admin(addresses[killed % 3]) as admin:
+            assert wait_until(lambda: admin.describe_cluster().controller_id not in (-1, killed), 10)
+            assert killed not in admin.describe_cluster().brokers
+        assert wait_until(lambda: "another" in (tmp_path / "command.log").read_text())
 
 
 def test_what_keeps_it_from_starting_is_one_sentence_and_nothing_is_left(

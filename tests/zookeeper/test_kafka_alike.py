@@ -13,14 +13,14 @@ from harness import apache_kafka
 from harness.listening import Broker
 from harness.patience import stretched, wait_until, within
 from harness.zookeeper import ZooKeeper
-from moldau.cluster import layout
-from moldau.cluster.alterations import Alteration, OpType
 from moldau.cluster.cluster import Cluster
-from moldau.cluster.controller import MorePartitions, NewTopic
-from moldau.cluster.image import Endpoint
-from moldau.cluster.zookeeper import ZooKeeperSession
-from moldau.cluster.zookeeper_access import ZooKeeperAccess
+from moldau.cluster.controlling.alterations import Alteration, OpType
+from moldau.cluster.controlling.controller import MorePartitions, NewTopic
+from moldau.cluster.state import layout
+from moldau.cluster.state.image import Endpoint
 from moldau.config import broker_config
+from moldau.metadata_store.zookeeper import ZooKeeperSession
+from moldau.metadata_store.zookeeper_access import ZooKeeperAccess
 from moldau.runtime import Runtime
 
 SECONDS_MAX = 450

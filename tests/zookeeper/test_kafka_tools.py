@@ -12,8 +12,8 @@ import pytest
 from harness import apache_kafka
 from harness.patience import within
 from harness.zookeeper import ZooKeeper
-from moldau.cluster.controller import NewTopic
-from moldau.cluster.image import TopicImage
+from moldau.cluster.controlling.controller import NewTopic
+from moldau.cluster.state.image import TopicImage
 from moldau.names import short_id
 from tests.zookeeper.members import Members, members
 

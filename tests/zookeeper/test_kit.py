@@ -7,8 +7,8 @@ import signal
 import pytest
 
 from harness.zookeeper import ZooKeeper, mode
-from moldau.cluster.store import Create, node_at
-from tests.cluster.store_kit import Play, StoreKit, count_up
+from moldau.metadata_store.store import Create, node_at
+from tests.metadata_store.store_kit import Play, StoreKit, count_up
 from tests.zookeeper.sessions import OpenSession, play
 
 

@@ -16,14 +16,15 @@ from harness.certificates import PASSWORD, Authority
 from harness.patience import stretched, within
 from harness.proxy import Proxy
 from harness.secure_zookeeper import USER, SecureZooKeeper
-from moldau.cluster import layout
 from moldau.cluster.cluster import Cluster
-from moldau.cluster.controller import NewTopic
-from moldau.cluster.store import Create, Set, node_at, nodes_at
-from moldau.cluster.zookeeper import ZooKeeperSession, _OneSession
-from moldau.cluster.zookeeper_access import access_of
+from moldau.cluster.controlling.controller import NewTopic
+from moldau.cluster.state import layout
 from moldau.config import broker_config
 from moldau.errors import StorageError
+from moldau.metadata_store.one_session import OneSession
+from moldau.metadata_store.store import Create, Set, node_at, nodes_at
+from moldau.metadata_store.zookeeper import ZooKeeperSession
+from moldau.metadata_store.zookeeper_access import access_of
 from moldau.runtime import Runtime
 from tests.cluster.opening import HERE, SETTINGS
 
@@ -92,7 +93,7 @@ def test_an_answer_that_came_in_one_record_of_tls_with_another_is_not_waited_for
 
         serving = threading.Thread(target=serve)
         serving.start()
-        handler = _OneSession(ours)
+        handler = OneSession(ours)
         with handler.create_connection(listener.getsockname(), hostname="localhost", timeout=stretched()) as sock:
             assert sock.recv(1) == b"a"
             assert handler.select([sock], [], [], stretched())[0] == [sock]

@@ -11,9 +11,9 @@ from harness.listening import free_port
 from harness.patience import stretched
 from harness.zookeeper import ZooKeeper
 from moldau.cli import main
-from moldau.cluster.store import Create
-from moldau.cluster.zookeeper import ZooKeeperSession
-from moldau.cluster.zookeeper_access import ZooKeeperAccess
+from moldau.metadata_store.store import Create
+from moldau.metadata_store.zookeeper import ZooKeeperSession
+from moldau.metadata_store.zookeeper_access import ZooKeeperAccess
 from moldau.runtime import Runtime
 
 
@@ -51,10 +51,10 @@ def test_what_cannot_be_shown_is_one_sentence(
         assert err.count("\n") == 1, err
         return err
 
-    assert f"ZooKeeper at {single.connect} has no node /missing" in said("/missing", single.connect)
+    assert f"{single.connect} has no node /missing" in said("/missing", single.connect)
     assert "'missing' is not the path of a node" in said("missing", single.connect)
     assert "is not of the form HOST:PORT" in said("/", "localhost:x")
     monkeypatch.setattr("moldau.cli.zookeeper.CONNECT_S", 0.5)
     assert "did not answer within 0.5 s" in said("/", f"localhost:{free_port()}")
-    monkeypatch.setitem(sys.modules, "moldau.cluster.zookeeper", None)
+    monkeypatch.setitem(sys.modules, "moldau.metadata_store.zookeeper", None)
     assert "pip install 'moldau[cluster]'" in said("/", single.connect)

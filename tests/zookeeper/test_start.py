@@ -8,19 +8,12 @@ from pathlib import Path
 import pytest
 
 from harness.listening import free_port
+from harness.local_cluster import is_gone
 from harness.patience import wait_until
 from harness.zookeeper import ZooKeeper, mode
 from moldau.cli import main
 from moldau.errors import ConfigError
 from moldau.zookeeper.java import find_java
-
-
-def is_gone(pid: int) -> bool:
-    """Whether the process has ended, whoever is to wait for it."""
-    try:
-        return "\nState:\tZ" in Path(f"/proc/{pid}/status").read_text()
-    except OSError:
-        return True
 
 
 def test_one_server_says_where_it_listens_and_stops_when_told(tmp_path: Path) -> None:

@@ -33,7 +33,7 @@ PLACES = {
     "transactions": Place(
         "moldau.cli.transactions", "app", "Transactions: list, describe, describe-producers, find-hanging, abort."
     ),
-    "cluster": Place("moldau.cli.cluster", "app", "A cluster of brokers: start, status."),
+    "cluster": Place("moldau.cli.cluster", "app", "A cluster of brokers: start, status, adopt."),
     "zookeeper": Place("moldau.cli.zookeeper", "app", "ZooKeeper, from the jars of PySpark: start."),
     "log": Place("moldau.cli.log", "app", "The files of a stopped broker: dump, verify, repair, adopt, import."),
     "pipeline": Place(

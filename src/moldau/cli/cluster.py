@@ -1,6 +1,7 @@
 """`moldau cluster`: run a cluster of brokers on this machine, and show how a cluster is."""
 
 import asyncio
+import contextlib
 import json
 import logging
 import sys
@@ -10,22 +11,25 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
+from moldau.cli.cluster_adopt import adopt
 from moldau.cli.command_line import Group, Option
 from moldau.cli.options import BOOTSTRAP, BootstrapServer, Json
 from moldau.cli.output import note, print_json, print_table, time_text
+from moldau.cli.replication_factors import below_their_setting
 from moldau.cli.until_signal import until_signal
 from moldau.client.administration.admin import Admin, ClusterDescription
 from moldau.client.cluster_view import TopicView
 from moldau.errors import KafkaError
-from moldau.names import TopicPartition, counted
+from moldau.names import INTERNAL_TOPICS, TopicPartition, counted
 from moldau.zookeeper.ensemble import Ensemble
 from moldau.zookeeper.java import find_java
-from moldau.zookeeper.local_cluster import LocalCluster
+from moldau.zookeeper.local_cluster import ZOOKEEPER_FOLDER, LocalCluster
 
 PAUSE_S = 1.0
 BROKERS_MAX = 9
 
 app = Group("cluster")
+app.command()(adopt)
 
 
 @app.command()
@@ -39,10 +43,11 @@ def start(
     settings: Annotated[
         list[str] | None, Option("--set", metavar="NAME=VALUE", help="A setting of all brokers; repeatable.")
     ] = None,
+    embedded: Annotated[bool, Option("--embedded", help="Use a file in DIR instead of ZooKeeper.")] = False,
 ) -> int:
     """
     Run a cluster on this machine until it is told to stop: ZooKeeper and several brokers, each a process of its own. It
-    needs Java, the jars that come with PySpark, and the extra `cluster`.
+    needs Java, the jars that come with PySpark, and the extra `cluster`; with --embedded, none of them.
 
     When all brokers serve it prints `listening on HOST:PORT,HOST:PORT,...`. A process that ends is started again; the
     logs are in DIR. SIGTERM and Ctrl-C stop them all.
@@ -51,10 +56,12 @@ def start(
 
       moldau cluster start
 
+      moldau cluster start --embedded
+
       moldau cluster start --brokers 5 --data-dir /var/lib/moldau --set num.partitions=5
     """
     logging.basicConfig(stream=sys.stderr, level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s")
-    zookeeper = Ensemble(find_java(), data_dir / "zookeeper", "localhost", 0, 1)
+    zookeeper = None if embedded else Ensemble(find_java(), data_dir / ZOOKEEPER_FOLDER, "localhost", 0, 1)
     return asyncio.run(until_signal(LocalCluster(zookeeper, data_dir, host, port, brokers, settings or ())))
 
 
@@ -90,7 +97,13 @@ def status(
 
 
 def _look(admin: Admin) -> dict[str, Any]:
-    return status_of(admin.describe_cluster(), admin.list_topics(internal=True))
+    cluster, topics = admin.describe_cluster(), admin.list_topics(internal=True)
+    settings: dict[str, str | None] = {}
+    if len(cluster.brokers) > 1 and INTERNAL_TOPICS & topics.keys():
+        with contextlib.suppress(KafkaError):  # that broker may have died just now
+            entries = admin.configs.describe("broker", str(min(cluster.brokers)))
+            settings = {entry.name: entry.value for entry in entries}
+    return status_of(cluster, topics, settings)
 
 
 def _look_again(admin: Admin) -> dict[str, Any] | None:
@@ -102,8 +115,10 @@ def _look_again(admin: Admin) -> dict[str, Any] | None:
         return None
 
 
-def status_of(cluster: ClusterDescription, topics: Mapping[str, TopicView]) -> dict[str, Any]:
-    """What `--json` prints."""
+def status_of(
+    cluster: ClusterDescription, topics: Mapping[str, TopicView], settings: Mapping[str, str | None]
+) -> dict[str, Any]:
+    """What `--json` prints. `settings` are those of a broker, empty if internal topics need none."""
     parts = {TopicPartition(name, n): part for name, topic in topics.items() for n, part in topic.partitions.items()}
     leads = Counter(part.leader for part in parts.values())
     has = Counter(broker for part in parts.values() for broker in part.replicas)
@@ -137,6 +152,7 @@ def status_of(cluster: ClusterDescription, topics: Mapping[str, TopicView]) -> d
         "without_leader": sum(part.leader < 0 for part in parts.values()),
         "under_replicated": sum(len(part.isr) < len(part.replicas) for part in parts.values()),
         "unhealthy": unhealthy,
+        "too_few_replicas": below_their_setting(topics, settings, len(cluster.brokers)),
     }
 
 
@@ -170,3 +186,6 @@ def _print(found: dict[str, Any], as_json: bool) -> None:
             for one in found["unhealthy"]
         ]
         print_table(["PARTITION", "LEADER", "EPOCH", "REPLICAS", "IN SYNC"], bad)
+    for one in found["too_few_replicas"]:
+        has, wanted = counted(one["replication_factor"], "replica"), one["wanted"]
+        print(f"{one['topic']} has {has}, and should have {wanted}: {one['command']}", flush=True)

@@ -21,7 +21,6 @@ from moldau.cli.log_lines import (
 from moldau.cli.log_repair import repair
 from moldau.cli.options import Json
 from moldau.cli.output import note
-from moldau.cluster.embedded import FILE_NAME as STORE_FILE
 from moldau.errors import ConfigError
 from moldau.files.inspection.decoding import DECODERS, OF_TOPIC
 from moldau.files.inspection.documents import documents
@@ -29,6 +28,7 @@ from moldau.files.inspection.findings import Seen
 from moldau.files.inspection.log_folders import holds_log
 from moldau.files.inspection.log_folders import verify as verify_folder
 from moldau.log.identity import META_PROPERTIES
+from moldau.metadata_store.embedded import FILE_NAME as STORE_FILE
 from moldau.names import counted
 from moldau.runtime import RealDisk
 

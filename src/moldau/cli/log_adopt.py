@@ -16,10 +16,8 @@ from moldau.cli.log_files import FilesOnly
 from moldau.cli.log_settings import lines_of, read_kafkas, settings_of
 from moldau.cli.options import Json
 from moldau.cli.output import note, print_json
-from moldau.cluster.embedded import FILE_NAME as STORE_FILE
-from moldau.cluster.embedded import EmbeddedStore
-from moldau.cluster.image import Image
-from moldau.cluster.reading import read_image
+from moldau.cluster.state.image import Image
+from moldau.cluster.state.reading import read_image
 from moldau.config import BrokerConfig, broker_config, topic_config
 from moldau.errors import ConfigError, StorageError
 from moldau.files import registration
@@ -27,6 +25,8 @@ from moldau.files.adoption import Intake, bytes_of
 from moldau.files.foreign import ForeignTopic, Survey, refusal, survey
 from moldau.files.kafka_leftovers import Leftover
 from moldau.log.folder import LOCK
+from moldau.metadata_store.embedded import FILE_NAME as STORE_FILE
+from moldau.metadata_store.embedded import EmbeddedStore
 from moldau.names import INTERNAL_TOPICS, short_id
 from moldau.runtime import Disk, Runtime, is_locked
 

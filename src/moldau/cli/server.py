@@ -53,6 +53,13 @@ def parser() -> argparse.ArgumentParser:
         metavar="NAME=LEVEL",
         help="the log level of one part, from debug to error; moldau.groups=debug logs every answer about a group",
     )
+    found.add_argument(
+        "--accept-empty",
+        action="append",
+        default=[],
+        metavar="TOPIC-N",
+        help="a lost partition (or a topic, or `all`) that starts empty; for one of several brokers",
+    )
     return found
 
 
@@ -126,4 +133,4 @@ def start(arguments: Sequence[str]) -> int:
     properties, levels = _properties(given), levels_of(given.log_level)
     from moldau.process import run
 
-    return run(properties, levels)
+    return run(properties, levels, given.accept_empty)

@@ -5,8 +5,10 @@ from typing import Annotated, Any
 from moldau.cli.command_line import Argument, Group, Option, UsageError
 from moldau.cli.options import BOOTSTRAP, BootstrapServer, ChangedConfig, DeletedConfig, Json, changes, pairs
 from moldau.cli.output import note, print_json, print_table
+from moldau.cli.replication_factors import with_more_replicas
 from moldau.client.administration.admin import Admin
 from moldau.errors import ErrorCode, KafkaError
+from moldau.names import TopicPartition, counted
 
 app = Group("topics")
 
@@ -90,7 +92,8 @@ def create(
 @app.command()
 def describe(topics: Topics, bootstrap_server: BootstrapServer = BOOTSTRAP, as_json: Json = False) -> None:
     """
-    Describe topics: partitions, leaders, replicas, offsets, and the settings that differ from the defaults.
+    Describe topics: partitions, leaders, replicas, offsets, and the settings that differ from the defaults. A partition
+    without a leader has none, and no offsets.
 
     Examples:
 
@@ -112,16 +115,17 @@ def describe(topics: Topics, bootstrap_server: BootstrapServer = BOOTSTRAP, as_j
 
 def _description(admin: Admin, name: str) -> dict[str, Any]:
     topic = admin.describe_topics([name])[name]
-    watermarks = {tp.partition: ends for tp, ends in admin.watermarks(name).items()}
+    led = [TopicPartition(name, number) for number, part in topic.partitions.items() if part.leader >= 0]
+    first, end = (admin.offsets(dict.fromkeys(led, position)) for position in ("earliest", "latest"))
     configs = {c.name: c.value for c in admin.topic_configs(name) if not c.is_default}
     partitions = [
         {
             "partition": number,
-            "leader": p.leader,
+            "leader": p.leader if p.leader >= 0 else None,
             "replicas": list(p.replicas),
             "isr": list(p.isr),
-            "first_offset": watermarks[number][0],
-            "end_offset": watermarks[number][1],
+            "first_offset": first.get(TopicPartition(name, number)),
+            "end_offset": end.get(TopicPartition(name, number)),
         }
         for number, p in topic.partitions.items()
     ]
@@ -136,24 +140,33 @@ def alter(
         int | None,
         Option("--partitions", "-p", min=1, help="The new number of partitions, larger than the old one."),
     ] = None,
+    replication_factor: Annotated[
+        int | None,
+        Option("--replication-factor", min=1, help="The new number of replicas, larger than the old one."),
+    ] = None,
     config: ChangedConfig = None,
     delete_config: DeletedConfig = None,
     as_json: Json = False,
 ) -> None:
     """
-    Change settings of topics, or give them more partitions.
+    Change settings of topics, or give them more partitions or replicas. New replicas are in sync when they have caught
+    up, which `moldau cluster status` shows.
 
     Examples:
 
       moldau topics alter events --partitions 8
 
+      moldau topics alter events --replication-factor 3
+
       moldau topics alter events accounts --config retention.ms=86400000 --delete-config segment.ms
     """
     wanted = changes(config, delete_config)
-    if partitions is None and not wanted:
-        raise UsageError("give --partitions, --config NAME=VALUE or --delete-config NAME")
+    if partitions is None and replication_factor is None and not wanted:
+        raise UsageError("give --partitions, --replication-factor, --config NAME=VALUE or --delete-config NAME")
     with Admin(bootstrap_server) as admin:
         for topic in topics:
+            if replication_factor is not None:
+                _replicate(admin, topic, replication_factor)
             if wanted:
                 admin.alter_topic_configs(topic, wanted)
             if partitions is not None:
@@ -163,6 +176,19 @@ def alter(
     else:
         for topic in topics:
             print(f"altered topic {topic}")
+
+
+def _replicate(admin: Admin, topic: str, factor: int) -> None:
+    """Raises `KafkaError` for the first partition that is refused, `ConfigError`."""
+    view = admin.describe_topics([topic])[topic]
+    plan = with_more_replicas(view, factor, admin.describe_cluster().racks)
+    if not plan:
+        note(f"topic {topic} has {counted(factor, 'replica')} already")
+        return
+    moves = {TopicPartition(topic, number): replicas for number, replicas in plan.items()}
+    for refused in admin.alter_reassignments(moves).values():
+        if refused is not None:
+            raise refused
 
 
 @app.command()

@@ -15,7 +15,7 @@ from moldau.zookeeper.ensemble import Ensemble
 from moldau.zookeeper.java import find_java
 
 if TYPE_CHECKING:
-    from moldau.cluster.store import Node
+    from moldau.metadata_store.store import MetadataStore, Node
 
 SIZE_MAX = 9
 CONNECT_S = 10.0
@@ -53,12 +53,14 @@ def start(
 def show(
     path: Annotated[str, Argument("PATH", help="The path of a node, such as /brokers/ids.")],
     connect: Annotated[
-        str, Option(metavar="HOST:PORT,...", help="The servers, and a path below which everything is.")
+        str, Option(metavar="HOST:PORT,...", help="The servers, and a path below which everything is; or file:PATH.")
     ] = "localhost:2181",
     as_json: Json = False,
 ) -> None:
     """
     Show one node of ZooKeeper: its data, its version and its children. Needs the extra `cluster`.
+
+    As the setting `zookeeper.connect`, --connect may also name a file that several brokers share.
 
     Examples:
 
@@ -80,21 +82,32 @@ def show(
 
 
 async def _read(path: str, connect: str) -> tuple["Node", list[str]]:
-    try:
-        from moldau.cluster.zookeeper import ZooKeeperSession
-        from moldau.cluster.zookeeper_access import ZooKeeperAccess
-    except ImportError:
-        raise ConfigError("this needs kazoo: install it with `pip install 'moldau[cluster]'`") from None
-    from moldau.cluster.store import children_of, node_at
-    from moldau.runtime import Runtime
+    from moldau.metadata_store.store import children_of, node_at
 
-    session = await ZooKeeperSession.open(ZooKeeperAccess(connect, CONNECT_S), Runtime())
+    session = await _opened(connect)
     try:
         node = await session.read(node_at(path))
         if node is None:
-            raise StorageError(f"ZooKeeper at {connect} has no node {path}")
+            raise StorageError(f"{connect} has no node {path}")
         return node, await session.read(children_of(path))
     except ValueError as wrong:
         raise ConfigError(str(wrong)) from None
     finally:
         await session.close()
+
+
+async def _opened(connect: str) -> "MetadataStore":
+    from moldau.metadata_store.shared_file_session import SharedFileSession, file_of
+    from moldau.runtime import Runtime
+
+    file = file_of(connect)
+    if file is not None:
+        if not file.exists():
+            raise StorageError(f"{file} does not exist")
+        return await SharedFileSession.open(file, CONNECT_S, Runtime())
+    try:
+        from moldau.metadata_store.zookeeper import ZooKeeperSession
+        from moldau.metadata_store.zookeeper_access import ZooKeeperAccess
+    except ImportError:
+        raise ConfigError("this needs kazoo: install it with `pip install 'moldau[cluster]'`") from None
+    return await ZooKeeperSession.open(ZooKeeperAccess(connect, CONNECT_S), Runtime())

@@ -9,12 +9,12 @@ of several brokers come later; until then every broker must be the controller of
 from collections.abc import Mapping
 from functools import partial
 
-from moldau.cluster import elections, layout
-from moldau.cluster.image import NO_LEADER, Image
-from moldau.cluster.image_after import image_after, nodes_after
-from moldau.cluster.reading import controller_epoch, read_image
-from moldau.cluster.store import Check, MetadataStore, Operation, StoreConflict, node_at
+from moldau.cluster.state import elections, layout
+from moldau.cluster.state.image import NO_LEADER, Image
+from moldau.cluster.state.image_after import image_after, nodes_after
+from moldau.cluster.state.reading import controller_epoch, read_image, registration_of
 from moldau.errors import MoldauError
+from moldau.metadata_store.store import Check, MetadataStore, Operation, Reading, StoreConflict, node_at
 from moldau.names import short_id
 from moldau.runtime import Runtime
 
@@ -39,7 +39,9 @@ async def begin(
     for attempt in range(ATTEMPTS_MAX):
         image = await store.read(read_image())
         if image is not None:
-            _check_alone(image, broker_id)
+            if broker_id in (image.controller_id, *image.brokers):
+                raise await store.read(id_in_use(broker_id))
+            _check_no_other(image, broker_id)
         node = await store.read(node_at(layout.CONTROLLER_EPOCH))
         epoch, version = controller_epoch(node) + 1, None if node is None else node.version
         fence = Check(layout.CONTROLLER_EPOCH, 0 if version is None else version + 1)
@@ -74,20 +76,21 @@ def _led_again(
     return [step for topic in topics for step in layout.topic_changed(image.topics[topic.name], topic, epoch)]
 
 
-def id_in_use(image: Image, broker_id: int) -> str:
-    """The sentence about a running broker with this id."""
-    other = image.brokers.get(broker_id)
-    where = f" at {other.endpoints[0]}" if other else ""
-    return (
+def id_in_use(broker_id: int) -> Reading[BrokerConflict]:
+    """The error that another broker with this id is running. Raises `StorageError`."""
+    registered = yield from registration_of(broker_id)
+    where = ""
+    if registered is not None:
+        since = f" (registered at {registered.since})" if registered.since else ""
+        where = f" at {registered.broker.endpoints[0]}{since}"
+    return BrokerConflict(
         f"another broker with the id {broker_id} is running{where}: give this one another id (node.id), or stop the "
         "other one. If it was killed, its registration ends with its session"
     )
 
 
-def _check_alone(image: Image, broker_id: int) -> None:
+def _check_no_other(image: Image, broker_id: int) -> None:
     other = image.controller_id
-    if other == broker_id or broker_id in image.brokers:
-        raise BrokerConflict(id_in_use(image, broker_id))
     if other != NO_LEADER:
         where = f" ({image.brokers[other].endpoints[0]})" if other in image.brokers else ""
         raise BrokerConflict(

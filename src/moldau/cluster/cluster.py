@@ -9,24 +9,28 @@ registration  this broker's node                                            (Reg
 producer_ids  in blocks                                                     (ProducerIds)
 """
 
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Collection, Mapping
 
 from moldau.cluster.beginning import begin
-from moldau.cluster.change_queue import ChangeQueue
-from moldau.cluster.config_changes import ConfigChanges
-from moldau.cluster.directory_placement import ChooseFolders, DirectoryPlacement, FolderInTheWay, FolderOf
-from moldau.cluster.image import Image
-from moldau.cluster.metadata_cache import MetadataCache
+from moldau.cluster.controlling.change_queue import ChangeQueue
+from moldau.cluster.controlling.config_changes import ConfigChanges
+from moldau.cluster.controlling.directory_placement import ChooseFolders, DirectoryPlacement, FolderInTheWay, FolderOf
+from moldau.cluster.controlling.topic_changes import TopicChanges
 from moldau.cluster.producer_ids import ProducerIds
 from moldau.cluster.registration import Registration
-from moldau.cluster.store import Check, MetadataStore
-from moldau.cluster.topic_changes import TopicChanges
+from moldau.cluster.state.image import Image
+from moldau.cluster.state.metadata_cache import MetadataCache
 from moldau.config import BrokerConfig
+from moldau.metadata_store.store import Check, MetadataStore
+from moldau.names import TopicPartition
 from moldau.runtime import Runtime
 
 
 class Cluster:
     """Made by `Cluster.open`; used from one event loop."""
+
+    elect: Callable[..., Awaitable[Collection[TopicPartition]]] | None = None
+    """Lets other replicas lead (see `Acting.elect`); None for a broker alone, whose partitions have no others."""
 
     def __init__(
         self,
@@ -43,7 +47,7 @@ class Cluster:
         self.queue = ChangeQueue(self.metadata, runtime)
         self.queue.begin(store, fence)
         self.directories = DirectoryPlacement(self.metadata, self.queue, place, made_in, in_the_way)
-        self.topics = TopicChanges(self.metadata, self.queue, self.directories, runtime)
+        self.topics = TopicChanges(self.metadata, self.queue, self.directories, runtime, is_alone=True)
         self.configs = ConfigChanges(self.metadata, self.queue)
         self.registration = Registration(self.metadata, self.queue, runtime)
         self.producer_ids = ProducerIds(config.node_id, store, self.queue)

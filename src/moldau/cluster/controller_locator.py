@@ -4,15 +4,16 @@ import asyncio
 import contextlib
 import logging
 
-from moldau.cluster import layout
-from moldau.cluster.image import BrokerImage
-from moldau.cluster.reading import read_controller_broker
-from moldau.cluster.store import MetadataStore, SessionOver
+from moldau.cluster.state import layout
+from moldau.cluster.state.image import BrokerImage
+from moldau.cluster.state.reading import read_controller_broker
 from moldau.errors import StorageError
+from moldau.metadata_store.store import MetadataStore, SessionOver
 from moldau.notices import Notices
 
 LOOK_S = 0.2
-"""While there is no controller, the store is read again after so long: a broker's own changes fire no watch of it."""
+"""The pause between two reads of the store while no controller is known. The watch is not enough: it does not fire for
+changes of this broker's own session."""
 
 notices = Notices(logging.getLogger(__name__))
 

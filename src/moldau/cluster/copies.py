@@ -17,15 +17,15 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from moldau.cluster.embedded import FILE_NAME, EmbeddedStore
-from moldau.cluster.image import Image
-from moldau.cluster.reading import last_producer_id, read_image
-from moldau.cluster.store import Operation
+from moldau.cluster.state.image import Image
+from moldau.cluster.state.reading import last_producer_id, read_image
 from moldau.errors import StorageError
 from moldau.log import checkpoints
 from moldau.log.checkpoints import CorruptCheckpoint
 from moldau.log.folder import LogFolder
 from moldau.log.folders import LogFolders
+from moldau.metadata_store.embedded import FILE_NAME, EmbeddedStore
+from moldau.metadata_store.store import Operation
 from moldau.notices import Notices
 from moldau.runtime import Disk, Runtime
 

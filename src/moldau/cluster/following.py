@@ -4,6 +4,8 @@ gets; the controller asks its own stream, without a socket.
 The next question says which position this broker acts by. If showing a change takes long (folders of many partitions),
 the questions go on meanwhile, so that the controller does not take this broker for gone. An answer of a controller that
 was replaced is dropped; after a change of controller everything comes anew, and what is equal stays the same object.
+
+Before this broker stops, its questions say so (`leave`): the controller moves its leaderships, and answers when it may.
 """
 
 import asyncio
@@ -12,14 +14,15 @@ from collections.abc import Callable
 from functools import partial
 from typing import NamedTuple
 
-from moldau.cluster.change_messages import from_message
-from moldau.cluster.change_stream import NOTHING, POLL_S, ChangeStream, Followed
 from moldau.cluster.controller_link import ControllerLink
-from moldau.cluster.image import Image
-from moldau.cluster.image_changes import applied, replaced
-from moldau.cluster.metadata_cache import MetadataCache
+from moldau.cluster.controlling.change_stream import NOTHING, POLL_S, ChangeStream, Followed
+from moldau.cluster.state.change_messages import from_message
+from moldau.cluster.state.image import Image
+from moldau.cluster.state.image_changes import applied, replaced
+from moldau.cluster.state.metadata_cache import MetadataCache
 from moldau.error_codes import error_of
 from moldau.errors import ErrorCode, KafkaError
+from moldau.metadata_store.elapsed import elapsed_s
 from moldau.notices import Notices
 from moldau.protocol.apis import FOLLOW_CLUSTER
 from moldau.protocol.messages.follow_cluster import FollowClusterRequest, FollowClusterResponse
@@ -33,8 +36,6 @@ ANSWER_S = 5.0
 """An answer that is later than its question may wait means that the connection is dead."""
 RETRY_S = 0.1
 SHOW_AGAIN_S = 1.0
-AT_ONCE = 1000
-"""Changes of more entries are applied in the executor."""
 
 logger = logging.getLogger(__name__)
 notices = Notices(logger)
@@ -47,11 +48,13 @@ class Taken(NamedTuple):
     position: int
     image: Image
     names: list[str]
+    may_leave: bool
 
 
 class Following:
     """`metadata` is shown every change. `stream` returns this broker's own stream while it is the controller, else
-    None. Belongs to the loop it is used on."""
+    None. `answered` is told when each question was asked that the controller has answered, by `elapsed_s`. Belongs to
+    the loop it is used on."""
 
     def __init__(
         self,
@@ -59,8 +62,10 @@ class Following:
         link: ControllerLink,
         stream: Callable[[], ChangeStream | None],
         runtime: Runtime,
+        answered: Callable[[float], None] = lambda _: None,
     ):
         self._metadata = metadata
+        self._answered = answered
         self._link = link
         self._stream = stream
         self._runtime = runtime
@@ -76,6 +81,8 @@ class Following:
         """The topics that may be different from what is shown."""
         self._showing: asyncio.Task[None] | None = None
         self._shown = asyncio.Event()
+        self._is_leaving = False
+        self._may_leave = asyncio.Event()
         self._running: asyncio.Task[None] | None = None
 
     def start(self) -> None:
@@ -88,6 +95,21 @@ class Following:
         await asyncio.gather(*tasks, return_exceptions=True)
         self._link.close()
 
+    async def leave(self, limit_s: float) -> bool:
+        """Hand over what this broker leads, because it is about to stop. Returns True when it is in no ISR, and this
+        and the other brokers act by that; False after the limit."""
+        self._is_leaving = True
+        if self._running is not None:  # its question waits for a change
+            self._running.cancel()
+            await asyncio.gather(self._running, return_exceptions=True)
+        self.start()
+        try:
+            async with asyncio.timeout(limit_s):
+                await self._may_leave.wait()
+        except TimeoutError:
+            return False
+        return True
+
     async def until(self, holds: Callable[[Image], bool]) -> None:
         """Wait until an image is shown for which this holds, and everything acts by it."""
         while not holds(self._metadata.image) or self._showing is not None:
@@ -95,6 +117,7 @@ class Following:
 
     async def _follow(self) -> None:
         while True:
+            asked_s = elapsed_s()
             try:
                 taken = await self._asked()
             except KafkaError as error:
@@ -107,20 +130,29 @@ class Following:
                 self._position = NOTHING
                 await asyncio.sleep(SHOW_AGAIN_S)
                 continue
+            if taken.controller_epoch >= self._epoch:
+                self._answered(asked_s)
             self._take(taken)
             if self._showing is not None:
                 await asyncio.wait([self._showing], timeout=SHOW_S)
+            if taken.may_leave and self._showing is None and taken.controller_epoch == self._epoch:
+                self._may_leave.set()
 
     async def _asked(self) -> Taken:
         stream, epoch = self._stream(), self._link.identity.epoch()
         wait_s = POLL_S if self._showing is None else MEANWHILE_S
         if stream is not None:
             followed = await stream.follow(
-                self._metadata.broker_id, epoch, self._epoch, self._position, self._applied, wait_s
+                self._metadata.broker_id,
+                epoch,
+                self._epoch,
+                self._position,
+                self._applied,
+                wait_s,
+                leaving=self._is_leaving,
             )
-            if sum(change.entries for change in followed.changes) <= AT_ONCE:
-                return _taken(self._image, followed)
-            return await self._runtime.run(partial(_taken, self._image, followed))
+            take = partial(_taken, self._image, followed)
+            return await self._runtime.run(take) if followed.is_large else take()
         request = FollowClusterRequest(
             broker_id=self._metadata.broker_id,
             broker_epoch=epoch,
@@ -128,6 +160,7 @@ class Following:
             position=self._position,
             applied=self._applied,
             max_wait_ms=round(wait_s * 1000),
+            leaving=self._is_leaving,
         )
         timeout_ms = round((wait_s + ANSWER_S) * 1000)
         image = self._image
@@ -171,7 +204,7 @@ def _read(reply: FollowClusterResponse) -> Followed:
         raise KafkaError(error_of(reply.error_code))
     messages = reply.changes if reply.whole is None else [reply.whole]
     changes = tuple(from_message(message) for message in messages)
-    return Followed(reply.controller_epoch, reply.position, changes, reply.whole is not None)
+    return Followed(reply.controller_epoch, reply.position, changes, reply.whole is not None, reply.may_leave)
 
 
 def _taken(image: Image, followed: Followed) -> Taken:
@@ -179,4 +212,4 @@ def _taken(image: Image, followed: Followed) -> Taken:
     for change in followed.changes:
         image, changed = replaced(image, change) if followed.is_whole else applied(image, change)
         names.update(dict.fromkeys(changed))
-    return Taken(followed.controller_epoch, followed.position, image, list(names))
+    return Taken(followed.controller_epoch, followed.position, image, list(names), followed.may_leave)

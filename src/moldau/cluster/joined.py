@@ -4,49 +4,67 @@ controller, and what it changes goes there.
     membership   its session in the shared store, and its registration
     acting       its standing for controller, and its work as one
     following    the stream of changes, from the controller to `metadata`
+    directories  the log folders of its partitions, reported to the controller
     links        to the controller, and to the other brokers
 """
 
 import asyncio
 import contextlib
+import logging
 import uuid
 from collections.abc import Callable, Sequence
+from functools import partial
 
-from moldau.cluster import layout
-from moldau.cluster.acting import Acting
 from moldau.cluster.beginning import BrokerConflict
 from moldau.cluster.broker_links import BrokerLinks
 from moldau.cluster.cluster import Cluster
-from moldau.cluster.controller import NewTopic, Refusal
 from moldau.cluster.controller_link import ControllerLink
 from moldau.cluster.controller_locator import ControllerLocator
+from moldau.cluster.controlling.acting import Acting
+from moldau.cluster.controlling.assigned_directories import InDirectory
+from moldau.cluster.controlling.controller import NewTopic, Refusal
+from moldau.cluster.controlling.log_ends import WantedLog, ends_in, log_ends, request_for
+from moldau.cluster.controlling.topic_changes import TopicChanges, lack_of_brokers
+from moldau.cluster.directory_messages import outcomes, to_request
+from moldau.cluster.directory_reports import DirectoryReports
 from moldau.cluster.following import Following
-from moldau.cluster.image import Endpoint, Image, TopicImage
+from moldau.cluster.lease_keeping import LeaseKeeping
 from moldau.cluster.membership import Membership, SharedStore
-from moldau.cluster.metadata_cache import MetadataCache
-from moldau.cluster.producer_ids import ProducerIds
-from moldau.cluster.reading import block_end
+from moldau.cluster.producer_ids import MemberProducerIds
 from moldau.cluster.registration import Registration
-from moldau.cluster.store import MetadataStore, OutcomeUnknown, StoreConflict, node_at
-from moldau.cluster.topic_changes import TopicChanges
+from moldau.cluster.state.eligibility import LogEnd
+from moldau.cluster.state.image import NO_LEADER, Endpoint, Image, TopicImage
+from moldau.cluster.state.isr_changes import ProposedIsr, codes_of, request_of
+from moldau.cluster.state.lease import NOT_REGISTERED, Lease
+from moldau.cluster.state.metadata_cache import MetadataCache
 from moldau.config import BrokerConfig
 from moldau.error_codes import error_of
 from moldau.errors import ErrorCode, KafkaError
+from moldau.log.folders import LogFolders
+from moldau.metadata_store.elapsed import elapsed_s
+from moldau.metadata_store.store import MetadataStore
+from moldau.names import counted
 from moldau.peers.introduction import Identity
-from moldau.protocol.apis import CREATE_TOPICS
+from moldau.protocol.apis import ALTER_PARTITION, ASSIGN_REPLICAS_TO_DIRS, CREATE_TOPICS, GET_REPLICA_LOG_INFO
 from moldau.protocol.messages.create_topics import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
 from moldau.runtime import Runtime
 
-CREATE_MS = 30_000
+ALTER_MS = REPORT_MS = 30_000
+CREATE_MS = 10_000
+"""The longest wait for a topic that a broker needs itself: the client that asked for it must not lose patience."""
+ENDS_MS = 5_000
 SHOWN_S = 5.0
 """How long a broker waits for a topic that the controller has made for it."""
 RETRY_S = 0.1
+
+logger = logging.getLogger(__name__)
 
 
 class JoinedCluster(Cluster):
     """Made by `join`; used from one event loop."""
 
-    producer_ids: "MemberProducerIds"
+    producer_ids: MemberProducerIds
+    directories: DirectoryReports
 
     def __init__(
         self,
@@ -54,33 +72,42 @@ class JoinedCluster(Cluster):
         runtime: Runtime,
         shared: SharedStore,
         in_trouble: Callable[[BrokerConflict], None],
+        folders: LogFolders,
     ):
         self._config = config
         self._runtime = runtime
-        self.acting = Acting(config, runtime)
+        self.acting = Acting(config, runtime, self._log_ends_of)
         self._locator = ControllerLocator()
+        self._folders = folders
+        self._served_in = -1
+        """The registration that the log folders say they are served in."""
         self.membership = Membership(config.node_id, config.broker_rack, shared, runtime, self._served, in_trouble)
         self.queue = self.acting.queue
         self.configs = self.acting.configs
-        self.directories = self.acting.directories
-        self.registration = MemberRegistration(self.membership)
+        self.directories = DirectoryReports(config.node_id, lambda: self.image, folders.directory_of, self._report)
+        self.registration = MemberRegistration(self.membership, self.acting, folders)
         self.producer_ids = MemberProducerIds(config.node_id, lambda: self.membership.store)
+        self._lease = Lease(shared.timeout_s, config.replica_lag_time_max_ms / 1000)
+        self._lease_keeping = LeaseKeeping(self._lease, shared.timeout_s, lambda: self.membership.epoch)
 
     async def join(self, cluster_id: str | None) -> None:
         """Open the session and read the metadata. Raises `ConfigError`, `StorageError`."""
         config = self._config
         image = await self.membership.join(cluster_id)
-        try:
-            self.metadata = MetadataCache(config, image)
-        except BaseException:
-            await self.membership.close()
-            raise
+        self.metadata = MetadataCache(config, image, others_write=True)
+        self.metadata.subscribe(self._note_registration)
         identity = Identity(image.cluster_id, config.node_id, lambda: self.membership.epoch)
         self._following_link, self.forwarding_link = [
             ControllerLink(self._locator, identity, config.inter_broker_listener, self._runtime) for _ in range(2)
         ]
         self.links = BrokerLinks(lambda: self.metadata.image, identity, config.inter_broker_listener)
-        self.following = Following(self.metadata, self._following_link, lambda: self.acting.stream, self._runtime)
+        self.following = Following(
+            self.metadata,
+            self._following_link,
+            lambda: self.acting.stream,
+            self._runtime,
+            self._lease.controller_answered,
+        )
         self.topics = MemberTopics(self.acting, self.following, self.forwarding_link, self.metadata, self._runtime)
 
     async def follow(self) -> None:
@@ -93,9 +120,41 @@ class JoinedCluster(Cluster):
             return broker is not None and broker.epoch == self.membership.epoch
 
         await self.following.until(is_shown)
+        self.directories.start()
+        self.producer_ids.take_ahead()
+
+    async def _note_registration(self, image: Image, _: Sequence[str]) -> None:
+        """Once the controller has dealt with this broker's registration, its log folders say so: after a kill they show
+        by it that nothing was lost since."""
+        broker = image.brokers.get(self._config.node_id)
+        if broker is not None and broker.epoch == self.membership.epoch != self._served_in:
+            self._served_in = broker.epoch
+            await self._runtime.run(partial(self._folders.note_running, broker.epoch))
+
+    async def hand_over(self) -> None:
+        """The first step of a stop: let other replicas lead what this broker leads, and leave every ISR."""
+        config, me = self._config, self._config.node_id
+        if not config.controlled_shutdown_enable:
+            return
+        limit_s = config.controlled_shutdown_max_retries * config.controlled_shutdown_retry_backoff_ms / 1000
+        handed_over = await self.following.leave(limit_s)
+        parts = [part for topic in self.image.topics.values() for part in topic.partitions if me in part.replicas]
+        if not handed_over:
+            led = counted(sum(part.leader == me for part in parts), "partition")
+            logger.warning(
+                "this broker stops without leave of a controller, which it awaited for %g s; it leads %s", limit_s, led
+            )
+        elif left := sum(part.leader == NO_LEADER for part in parts):
+            has = "has" if left == 1 else "have"
+            logger.info(
+                "%s %s no leader while this broker is away: no other replica is in sync",
+                counted(left, "partition"),
+                has,
+            )
 
     async def unfollow(self) -> None:
         """Take over no more changes, and answer no other broker's questions for them."""
+        await self.directories.stop()
         self.acting.leave()
         await self.following.stop()
 
@@ -103,26 +162,68 @@ class JoinedCluster(Cluster):
         self.disconnect()
         await self.membership.close()
 
+    async def alter_isr(self, proposals: Sequence[ProposedIsr]) -> list[ErrorCode]:
+        """Propose ISRs of partitions that this broker leads to the controller; NONE for those that it has accepted.
+        Their new state is not in the answer: it comes with the image. Raises `KafkaError` or `StorageError`; then
+        nobody knows which of them are accepted, unless it is STALE_BROKER_EPOCH."""
+        me, epoch = self._config.node_id, self.membership.epoch
+        if self.acting.stream is None:
+            return await self.forwarding_link.call(
+                ALTER_PARTITION, request_of(me, epoch, proposals), ALTER_MS, lambda reply: codes_of(proposals, reply)
+            )
+        results = await self.acting.isr.alter(me, epoch, proposals)
+        return [one if isinstance(one, ErrorCode) else ErrorCode.NONE for one in results]
+
+    def log_ends(self, wanted: Sequence[WantedLog]) -> dict[WantedLog, LogEnd]:
+        """How far these logs go here."""
+        return log_ends(self._folders, self.image, wanted)
+
+    async def _log_ends_of(
+        self, broker_id: int, broker_epoch: int, wanted: Sequence[WantedLog]
+    ) -> dict[WantedLog, LogEnd]:
+        if broker_id == self._config.node_id:
+            return self.log_ends(wanted)
+        request = request_for(broker_id, wanted)
+        return ends_in(await self.links.call(broker_id, GET_REPLICA_LOG_INFO, request, ENDS_MS), broker_epoch)
+
     def disconnect(self) -> None:
         """Close the connections to other brokers."""
         for links in (self.links, self.forwarding_link, self._following_link):
             links.close()
 
+    def may_lead(self, followers_silent_s: float) -> bool:
+        """Whether this broker may lead a partition with several replicas: see `Lease.may_lead`."""
+        broker = self.metadata.image.brokers.get(self._config.node_id)
+        shown = NOT_REGISTERED if broker is None else broker.epoch
+        return self._lease.may_lead(shown, elapsed_s(), followers_silent_s)
+
+    async def _report(self, found: Sequence[InDirectory]) -> list[ErrorCode]:
+        epoch = self.membership.epoch
+        if self.acting.stream is not None:
+            return await self.acting.assign_directories(self._config.node_id, epoch, found)
+        request = to_request(self._config.node_id, epoch, found)
+        return await self.forwarding_link.call(
+            ASSIGN_REPLICAS_TO_DIRS, request, REPORT_MS, lambda answer: outcomes(answer, found)
+        )
+
     async def _served(self, store: MetadataStore) -> None:
-        await asyncio.gather(self.acting.serve(store), self._locator.serve(store))
+        await asyncio.gather(self.acting.serve(store), self._locator.serve(store), self._lease_keeping.serve(store))
 
 
 class MemberRegistration(Registration):
     """This broker's node, in whichever session it has."""
 
-    def __init__(self, membership: Membership):
+    def __init__(self, membership: Membership, acting: Acting, folders: LogFolders):
         self._membership = membership
+        self._acting = acting
+        self._folders = folders
 
     async def register(self, endpoints: Sequence[Endpoint], directories: Sequence[str] = ()) -> None:
-        await self._membership.register(endpoints, directories)
+        await self._membership.register(endpoints, directories, self._folders.kept_since)
 
     async def serve_only(self, directories: Sequence[str]) -> None:
         await self._membership.serve_only(directories)
+        self._acting.look_at_brokers()  # its own session does not hear what it has written itself
 
 
 class MemberTopics(TopicChanges):
@@ -161,7 +262,10 @@ class MemberTopics(TopicChanges):
 
     async def ensure(self, name: str) -> TopicImage | Refusal:
         topic = self._shown.image.topics.get(name)
-        return topic if topic is not None else (await self.create_needed([self.automatic(name)]))[0][1]
+        if topic is not None:
+            return topic
+        wish = self.automatic(name)
+        return lack_of_brokers(self._shown.image, wish) or (await self.create_needed([wish]))[0][1]
 
     async def forget_deleted(self, topic_ids: Sequence[uuid.UUID]) -> None:
         """The controller forgets them, when no broker has them any more."""
@@ -198,31 +302,3 @@ class MemberTopics(TopicChanges):
                 await self._following.until(lambda image: name in image.topics)
         topic = self._shown.image.topics.get(name)
         return topic or Refusal(ErrorCode.LEADER_NOT_AVAILABLE, f"topic {name} is not known to this broker yet")
-
-
-class MemberProducerIds(ProducerIds):
-    """Producer ids from blocks that all brokers of the cluster take from the shared store."""
-
-    def __init__(self, broker_id: int, store: Callable[[], MetadataStore]):
-        self._broker_id = broker_id
-        self._block = range(0)
-        self._shared = store
-        self._taking = asyncio.Lock()
-
-    async def _first_of_next_block(self) -> int:
-        async with self._taking:
-            if not self._block:
-                self._block = await self.take_for(self._broker_id)
-            return self._first()
-
-    async def take_for(self, broker_id: int) -> range:
-        """The next block, for that broker. A block whose answer was lost is never used."""
-        while True:
-            store = self._shared()
-            node = await store.read(node_at(layout.PRODUCER_ID_BLOCK))
-            start = block_end(node) + 1
-            end = start + layout.PRODUCER_IDS_PER_BLOCK - 1
-            version = None if node is None else node.version
-            with contextlib.suppress(StoreConflict, OutcomeUnknown):
-                await store.multi([layout.producer_ids(broker_id, start, end, version)])
-                return range(start, end + 1)

@@ -8,21 +8,34 @@ the broker opens another, and registers in it anew.
 import asyncio
 import contextlib
 import logging
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import count
 
-from moldau.cluster import layout
 from moldau.cluster.beginning import BrokerConflict, id_in_use, new_cluster_id
-from moldau.cluster.image import BrokerImage, Endpoint, Image
-from moldau.cluster.reading import read_brokers, read_image
-from moldau.cluster.store import Create, MetadataStore, NodeExists, OutcomeUnknown, Set, StoreConflict, node_at
+from moldau.cluster.state import layout
+from moldau.cluster.state.image import BrokerImage, Endpoint, Image
+from moldau.cluster.state.reading import read_image
 from moldau.errors import StorageError
+from moldau.metadata_store.store import (
+    Create,
+    MetadataStore,
+    NodeExists,
+    OutcomeUnknown,
+    SessionOver,
+    Set,
+    StoreConflict,
+    node_at,
+)
 from moldau.notices import Notices
 from moldau.runtime import Runtime
 
 RETRY_S = 0.5
+CONFLICTS_MAX = 20
+"""A store without a cluster in which none can be begun has something else after so many attempts."""
 LOOK_S = 0.25
 """How often a node of an earlier session is looked at until it is gone."""
+KEPT_MAX = 10
 TICK_S = 2.0
 """ZooKeeper ends sessions in steps of its `tickTime`."""
 
@@ -60,6 +73,9 @@ class Membership:
         self._store: MetadataStore | None = None
         self._endpoints: tuple[Endpoint, ...] = ()
         self._directories: tuple[str, ...] = ()
+        self._kept: dict[str, list[int]] = {}
+        """The broker epochs since which each log folder has lost nothing: this process has not ended since its first
+        registration, and a controller may have missed some."""
         self._version = 0
         self._going_on: asyncio.Task[None] | None = None
         self.epoch = -1
@@ -72,36 +88,67 @@ class Membership:
         return self._store
 
     async def join(self, cluster_id: str | None) -> Image:
-        """Open the first session, begin a cluster if the store has none, and read its metadata. Raises
-        `StorageError`."""
+        """Open the first session, begin a cluster if the store has none, and read its metadata, without the topics
+        that cannot be read: the controller names them. Raises `StorageError`."""
         self._store = store = await self._shared.open()
         try:
-            while True:
-                image = await store.read(read_image())
+            refused = ""
+            for conflicts in count():
+                image = await store.read(read_image({}))
                 if image is not None:
                     return image
+                if await store.read(node_at(layout.ADOPTION)) is not None:
+                    raise StorageError(
+                        "a broker that was alone is being made the first of this cluster: when that was cut off, run "
+                        "`moldau cluster adopt` again"
+                    )
+                if conflicts == CONFLICTS_MAX:
+                    raise StorageError(
+                        f"ZooKeeper has {refused} but no {layout.CLUSTER_ID}: name an empty chroot in zookeeper.connect"
+                    )
                 try:
                     await store.multi(layout.new_cluster(cluster_id or new_cluster_id(self._runtime)))
-                except (StoreConflict, OutcomeUnknown):  # another broker was faster, or nobody knows
+                except StoreConflict as conflict:  # another broker was faster
+                    refused = conflict.path
+                except OutcomeUnknown:
                     continue
+            raise AssertionError("unreachable")
         except BaseException:
             await store.close()
             raise
 
-    async def register(self, endpoints: Sequence[Endpoint], directories: Sequence[str] = ()) -> None:
+    async def register(
+        self,
+        endpoints: Sequence[Endpoint],
+        directories: Sequence[str] = (),
+        kept_since: Mapping[str, int] | None = None,
+    ) -> None:
         """Register this broker as up: its listeners (at least one), and the ids of the log folders it serves; from now
-        on it is a member until `close`. Raises `BrokerConflict` if another broker with its id stays up, `StorageError`.
-        """
+        on it is a member until `close`. `kept_since` has the broker epoch since which a folder has lost nothing, -1 if
+        that cannot be shown. Raises `BrokerConflict` if another broker with its id stays up, `StorageError`."""
         self._endpoints, self._directories = tuple(endpoints), tuple(directories)
+        self._kept = {one: [epoch] for one, epoch in (kept_since or {}).items() if epoch >= 0}
         await self._register()
         self._going_on = asyncio.ensure_future(self._go_on())
 
     async def serve_only(self, directories: Sequence[str]) -> None:
-        """This broker serves only these log folders from now on. Raises `StorageError`, `StoreConflict`."""
+        """This broker serves only these log folders from now on. If its session is over, the next registration says
+        so. Raises `StorageError`."""
         self._directories = tuple(directories)
-        if self.epoch >= 0:
-            await self.store.multi([self._node(self._version)])
-            self._version += 1
+        while self.epoch >= 0:
+            store, node = self.store, self._node(self._version)
+            try:
+                await store.multi([node])
+                self._version += 1
+                return
+            except SessionOver:
+                return
+            except (StoreConflict, OutcomeUnknown):  # another registration, or nobody knows whether it was written
+                with contextlib.suppress(SessionOver):
+                    found = await store.read(node_at(node.path))
+                    if found is None or found.owner != store.session_id:
+                        return
+                    self._version = found.version
 
     async def close(self) -> None:
         """End the session: the node goes."""
@@ -112,7 +159,8 @@ class Membership:
 
     def _node(self, version: int | None) -> Create | Set:
         me = BrokerImage(self._broker_id, self._endpoints, self._rack, self._directories)
-        return layout.broker(me, self._runtime.clock.now_ms(), version)
+        kept = {one: self._kept[one][-KEPT_MAX:] for one in self._directories if one in self._kept}
+        return layout.broker(me, self._runtime.clock.now_ms(), version, kept)
 
     async def _register(self) -> None:
         store, loop, waited_from = self.store, asyncio.get_running_loop(), None
@@ -123,6 +171,8 @@ class Membership:
             found = await store.read(node_at(node.path))
             if found is not None and found.owner == store.session_id:
                 self._version, self.epoch = found.version, found.czxid
+                for directory in self._directories:
+                    self._kept.setdefault(directory, []).append(self.epoch)
                 return
             if found is None:
                 continue
@@ -130,8 +180,7 @@ class Membership:
                 waited_from = loop.time()
                 logger.info("broker %d is registered by another session: waiting for its end", self._broker_id)
             if loop.time() > waited_from + self._shared.timeout_s + TICK_S:
-                brokers = await store.read(read_brokers())
-                raise BrokerConflict(id_in_use(Image("", brokers=brokers), self._broker_id))
+                raise await store.read(id_in_use(self._broker_id))
             await asyncio.sleep(LOOK_S)
 
     async def _go_on(self) -> None:

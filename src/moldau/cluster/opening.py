@@ -11,12 +11,13 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from moldau.cluster.copies import COPY, SPARE, Copy, newest_copy, put_in_place
-from moldau.cluster.embedded import FILE_NAME, EmbeddedStore
-from moldau.cluster.embedded_format import DamagedMetadata
-from moldau.cluster.reading import MalformedMetadata, read_image
+from moldau.cluster.state.reading import MalformedMetadata, read_image
 from moldau.errors import StorageError
 from moldau.log.folders import LogFolders
+from moldau.log.identity import cluster_store
 from moldau.log.traces import traces
+from moldau.metadata_store.embedded import FILE_NAME, EmbeddedStore
+from moldau.metadata_store.embedded_format import DamagedMetadata
 from moldau.runtime import Disk, Runtime
 
 SHOWN = 5
@@ -28,6 +29,8 @@ def open_embedded(folders: LogFolders, node_id: int, runtime: Runtime) -> Embedd
     """The metadata in the log folder that has it, which is needed as long as the broker runs; new metadata, in the
     first folder, if nothing was ever kept in any. Blocks. Raises `StorageError`, `OSError`."""
     disk = runtime.disk
+    for folder in folders.folders:
+        refuse_member(disk, folder.path)
     home, exists = _home(folders, disk)
     folders.needed = home
     wrong = f"{home / FILE_NAME} is missing"
@@ -48,6 +51,16 @@ def open_embedded(folders: LogFolders, node_id: int, runtime: Runtime) -> Embedd
         raise StorageError(f"{wrong}, and no copy of it can be used: {_remedy(folders)}")
     _fall_back(copy, wrong, folders, node_id, runtime)
     return EmbeddedStore(home, runtime.is_durable)
+
+
+def refuse_member(disk: Disk, folder: Path) -> None:
+    """Raise `StorageError` if this log folder belongs to a broker of several, or is being adopted as one."""
+    connect = cluster_store(disk, folder)
+    if connect is not None:
+        raise StorageError(
+            f"{folder} belongs to a broker of the cluster that has its metadata in {connect}: start it with "
+            f"--set zookeeper.connect={connect}; if `moldau cluster adopt` was cut off, run it again first"
+        )
 
 
 def _home(folders: LogFolders, disk: Disk) -> tuple[Path, bool]:

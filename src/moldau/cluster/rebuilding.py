@@ -12,10 +12,11 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-from moldau.cluster import controller, layout
-from moldau.cluster.image import Image, PartitionImage, TopicImage
-from moldau.cluster.store import Operation
+from moldau.cluster.controlling import controller
+from moldau.cluster.state import layout
+from moldau.cluster.state.image import Image, PartitionImage, TopicImage
 from moldau.log.traces import Trace
+from moldau.metadata_store.store import Operation
 from moldau.names import INTERNAL_TOPICS, OFFSETS_TOPIC, TopicPartition, short_id
 
 PRODUCER_IDS_SKIPPED: Final = 10_000_000
@@ -54,11 +55,7 @@ class Rebuilt:
 
     def operations(self, node_id: int) -> list[Operation]:
         """The operations that write all of it into an empty store."""
-        operations = layout.whole(self.image)
-        if self.producer_id >= 0:
-            start = self.producer_id - layout.PRODUCER_IDS_PER_BLOCK + 1
-            operations.append(layout.producer_ids(node_id, start, self.producer_id, None))
-        return operations
+        return [*layout.whole(self.image), *layout.last_producer_ids(node_id, self.producer_id)]
 
 
 def rebuild(traces: Sequence[Trace], known: Known) -> Rebuilt:

@@ -6,12 +6,12 @@ fails.
 
 from collections.abc import Sequence
 
-from moldau.cluster import elections, layout
-from moldau.cluster.beginning import BrokerConflict, id_in_use
-from moldau.cluster.change_queue import ChangeQueue, in_turn
-from moldau.cluster.image import BrokerImage, Endpoint
-from moldau.cluster.metadata_cache import MetadataCache
-from moldau.cluster.store import NodeExists, Operation
+from moldau.cluster.beginning import id_in_use
+from moldau.cluster.controlling.change_queue import ChangeQueue, in_turn
+from moldau.cluster.state import elections, layout
+from moldau.cluster.state.image import BrokerImage, Endpoint
+from moldau.cluster.state.metadata_cache import MetadataCache
+from moldau.metadata_store.store import NodeExists, Operation
 from moldau.runtime import Runtime
 
 
@@ -48,7 +48,7 @@ class Registration:
         except NodeExists as exists:
             if exists.path != node.path:
                 raise
-            raise BrokerConflict(id_in_use(metadata.image, metadata.broker_id)) from None
+            raise await self.queue.read(id_in_use(metadata.broker_id)) from None
         self._version = 0 if self._version is None else self._version + 1
 
     def _resigned(self, directories: Sequence[str]) -> list[Operation]:

@@ -60,8 +60,8 @@ class BrokerConfig:
     log_dirs: tuple[str, ...] | None = LIST(None, "The log folders, each on its own disk; a new partition goes to the folder with the fewest partitions. The metadata is in the first.", **_FIXED)
     num_recovery_threads_per_data_dir: int = INT(2, "The number of partitions of one log folder that are loaded, or recovered after a crash, at the same time.", low=1)
 
-    zookeeper_connect: str | None = STRING(None, "The servers of the ZooKeeper that has the cluster's metadata, as HOST:PORT,HOST:PORT/PATH; the metadata is below the path.", **_FIXED)
-    zookeeper_session_timeout_ms: int = INT(18000, "A broker that ZooKeeper does not hear for this long is taken for dead.", low=1, **_FIXED)
+    zookeeper_connect: str | None = STRING(None, "The servers of the ZooKeeper that has the cluster's metadata, as HOST:PORT,HOST:PORT/PATH; the metadata is below the path. Or file:PATH, a file on a disk of this machine for a cluster of brokers that all run here.", **_FIXED)
+    zookeeper_session_timeout_ms: int = INT(18000, "A broker that ZooKeeper (or, with a file, another broker) does not hear for this long is taken for dead.", low=1, **_FIXED)
     zookeeper_connection_timeout_ms: int | None = INT(None, "The longest time to wait for ZooKeeper at the start; zookeeper.session.timeout.ms if not set.", low=1, **_FIXED)
     zookeeper_max_in_flight_requests: int = INT(10, "The maximum number of questions to ZooKeeper that are not answered yet. Where it is not set, 1000 is used.", low=1, **_FIXED)
     zookeeper_set_acl: bool = BOOLEAN(False, "Whether only this broker's user in ZooKeeper may change the nodes that it creates, and read the sensitive ones among them.", **_FIXED)
@@ -118,7 +118,19 @@ class BrokerConfig:
     log_flush_scheduler_interval_ms: int = LONG(LONG_MAX, "The interval between checks for records to flush to the disk.", **_FIXED)
     log_flush_offset_checkpoint_interval_ms: int = INT(60000, "The interval at which recovery points (the offsets up to which logs are flushed) are saved.", low=0, **_FIXED)
     log_flush_start_offset_checkpoint_interval_ms: int = INT(60000, "The interval at which log start offsets are saved.", low=0, **_FIXED)
-    replica_lag_time_max_ms: int = LONG(30000, "A broker of a cluster that asks the controller nothing for this long loses its leaderships.", **_FIXED)
+    replica_lag_time_max_ms: int = LONG(30000, "A replica that has not caught up with its leader for this long leaves the in-sync replicas; a broker that asks the controller nothing for as long loses its leaderships.", **_FIXED)
+    controlled_shutdown_enable: bool = BOOLEAN(True, "Whether one of several brokers hands over what it leads before it stops.", **_FIXED)
+    controlled_shutdown_max_retries: int = INT(3, "A stopping broker waits for at most this number of controlled.shutdown.retry.backoff.ms until other replicas lead what it leads.", **_FIXED)
+    controlled_shutdown_retry_backoff_ms: int = LONG(5000, "See controlled.shutdown.max.retries.", **_FIXED)
+    replica_fetch_max_bytes: int = INT(1048576, "The most bytes of one partition that a follower asks its leader for at a time; a larger batch is sent whole.", low=0, **_FIXED)
+    replica_fetch_response_max_bytes: int = INT(10485760, "The most bytes of all partitions together that a follower asks a leader for at a time; a larger batch is sent whole.", low=0, **_FIXED)
+    replica_fetch_min_bytes: int = INT(1, "The number of bytes that a leader waits for before it answers a follower, at most for replica.fetch.wait.max.ms.", **_FIXED)
+    replica_fetch_wait_max_ms: int = INT(500, "The longest time that a follower's request waits at its leader if there is nothing to fetch; at most replica.lag.time.max.ms.", low=0, **_FIXED)
+    replica_fetch_backoff_ms: int = INT(1000, "The pause of a follower after an error of its leader, or of a partition.", low=0, **_FIXED)
+    replica_socket_timeout_ms: int = INT(30000, "The longest time that a follower waits for an answer before it dials its leader anew; not more than 10 s above replica.fetch.wait.max.ms are used.", low=1, **_FIXED)
+    auto_leader_rebalance_enable: bool = BOOLEAN(True, "Whether the controller lets preferred replicas lead again by itself.", **_FIXED)
+    leader_imbalance_check_interval_seconds: int = LONG(300, "The interval at which the controller looks for brokers that do not lead what they are preferred for.", low=1, **_FIXED)
+    leader_imbalance_per_broker_percentage: int = INT(10, "A broker that does not lead more than this percentage of the partitions that it is preferred for leads them again.", low=0, **_FIXED)
     replica_high_watermark_checkpoint_interval_ms: int = LONG(5000, "The interval at which high watermarks are saved.", **_FIXED)
     log_preallocate: bool = BOOLEAN(False, "Whether the space of a new segment is allocated at once.")
     log_message_timestamp_type: str = STRING("CreateTime", "Whether a record's timestamp is the producer's or the time of the append.", choices=TIMESTAMP_TYPES)
@@ -163,11 +175,12 @@ class BrokerConfig:
     group_consumer_migration_policy: str = STRING("bidirectional", "Whether a classic group with members becomes a consumer group when a member of the consumer protocol joins (upgrade), and a classic group again when the last of these leaves (downgrade).", choices=("bidirectional", "upgrade", "downgrade", "disabled"), **_FIXED)
     group_consumer_assignors: tuple[str, ...] = LIST(("uniform", "range"), "The assignors of consumer groups; the first is used unless members ask for another.", choices=("uniform", "range"), **_FIXED)
     offset_metadata_max_bytes: int = INT(4096, "The maximum size of the metadata committed with an offset.", **_FIXED)
+    offsets_commit_timeout_ms: int = INT(5000, "The longest time that a commit of offsets, or another change of a group, waits until all in-sync replicas have it.", low=1, **_FIXED)
     offsets_load_buffer_size: int = INT(5242880, "The bytes of the offsets topic that are read at once when groups are loaded.", low=1, **_FIXED)
     offsets_retention_minutes: int = INT(10080, "The committed offsets of a group that is empty for this long are deleted.", low=1, **_FIXED)
     offsets_retention_check_interval_ms: int = LONG(600000, "The interval between checks for offsets to delete.", low=1, **_FIXED)
     offsets_topic_num_partitions: int = INT(50, "The number of partitions of the offsets topic when it is created.", low=1, **_FIXED)
-    offsets_topic_replication_factor: int = SHORT(3, "The replication factor of the offsets topic when it is created, at most the number of brokers.", low=1, **_FIXED)
+    offsets_topic_replication_factor: int = SHORT(3, "The replication factor of the offsets topic, which is not created before as many brokers run. A broker alone makes one replica.", low=1, **_FIXED)
     offsets_topic_segment_bytes: int = INT(104857600, "The segment.bytes of the offsets topic.", low=1, **_FIXED)
 
     transaction_max_timeout_ms: int = INT(900000, "The longest transaction timeout that a producer may request.", low=1, **_FIXED)
@@ -180,7 +193,7 @@ class BrokerConfig:
     transaction_state_log_load_buffer_size: int = INT(5242880, "The bytes of the transaction topic that are read at once when it is loaded.", low=1, **_FIXED)
     transaction_state_log_min_isr: int = INT(2, "The min.insync.replicas of the transaction topic, at most its number of replicas.", low=1, **_FIXED)
     transaction_state_log_num_partitions: int = INT(50, "The number of partitions of the transaction topic when it is created.", low=1, **_FIXED)
-    transaction_state_log_replication_factor: int = SHORT(3, "The replication factor of the transaction topic when it is created, at most the number of brokers.", low=1, **_FIXED)
+    transaction_state_log_replication_factor: int = SHORT(3, "The replication factor of the transaction topic, which is not created before as many brokers run. A broker alone makes one replica.", low=1, **_FIXED)
     transaction_state_log_segment_bytes: int = INT(104857600, "The segment.bytes of the transaction topic.", low=1, **_FIXED)
 
     given: frozenset[str] = _NUMBER
@@ -265,6 +278,10 @@ def _check(config: BrokerConfig) -> None:
         raise ConfigError(
             f"queued.max.request.bytes is {config.queued_max_request_bytes}, but must be at least "
             f"socket.request.max.bytes, {config.socket_request_max_bytes}"
+        )
+    if config.replica_fetch_wait_max_ms > min(config.replica_lag_time_max_ms, config.replica_socket_timeout_ms):
+        raise ConfigError(
+            "replica.fetch.wait.max.ms must not be above replica.lag.time.max.ms or replica.socket.timeout.ms"
         )
     if config.group_min_session_timeout_ms > config.group_max_session_timeout_ms:
         raise ConfigError("group.min.session.timeout.ms must not be above group.max.session.timeout.ms")

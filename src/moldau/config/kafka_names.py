@@ -25,7 +25,7 @@ NAMES: frozenset[str] = frozenset(
     alter.config.policy.class.name alter.log.dirs.replication.quota.window.num
     alter.log.dirs.replication.quota.window.size.seconds
     authorizer.class.name
-    auto.include.jmx.reporter auto.leader.rebalance.enable
+    auto.include.jmx.reporter
     background.threads
     broker.heartbeat.interval.ms broker.id.generation.enable broker.session.timeout.ms
     client.quota.callback.class
@@ -33,7 +33,6 @@ NAMES: frozenset[str] = frozenset(
     connection.failed.authentication.delay.ms
     connections.max.reauth.ms
     control.plane.listener.name
-    controlled.shutdown.enable controlled.shutdown.max.retries controlled.shutdown.retry.backoff.ms
     controller.performance.always.log.threshold.ms controller.performance.sample.period.ms
     controller.quorum.append.linger.ms controller.quorum.auto.join.enable controller.quorum.bootstrap.servers
     controller.quorum.election.backoff.max.ms controller.quorum.election.timeout.ms controller.quorum.fetch.max.bytes
@@ -69,7 +68,6 @@ NAMES: frozenset[str] = frozenset(
     initial.broker.registration.timeout.ms
     inter.broker.protocol.version
     kafka.metrics.polling.interval.secs kafka.metrics.reporters
-    leader.imbalance.check.interval.seconds leader.imbalance.per.broker.percentage
     log.dir.failure.timeout.ms
     log.message.downconversion.enable log.message.format.version
     log.message.timestamp.difference.max.ms
@@ -81,7 +79,7 @@ NAMES: frozenset[str] = frozenset(
     metrics.num.samples metrics.recording.level metrics.sample.window.ms
     num.io.threads num.network.threads num.replica.alter.log.dirs.threads
     num.replica.fetchers
-    offsets.commit.required.acks offsets.commit.timeout.ms offsets.topic.commit.required.acks
+    offsets.commit.required.acks offsets.topic.commit.required.acks
     offsets.topic.compression.codec
     password.encoder.cipher.algorithm password.encoder.iterations password.encoder.key.length
     password.encoder.keyfactory.algorithm password.encoder.old.secret password.encoder.secret
@@ -103,9 +101,7 @@ NAMES: frozenset[str] = frozenset(
     remote.log.metadata.manager.listener.name remote.log.reader.max.pending.tasks remote.log.reader.threads
     remote.log.storage.manager.class.name remote.log.storage.manager.class.path remote.log.storage.manager.impl.prefix
     remote.log.storage.system.enable
-    replica.fetch.backoff.ms replica.fetch.max.bytes replica.fetch.min.bytes replica.fetch.response.max.bytes
-    replica.fetch.wait.max.ms replica.selector.class replica.socket.receive.buffer.bytes
-    replica.socket.timeout.ms
+    replica.selector.class replica.socket.receive.buffer.bytes
     replication.quota.window.num replication.quota.window.size.seconds
     request.timeout.ms
     reserved.broker.max.id
@@ -166,6 +162,7 @@ REFUSED = {
 
 _NOTHING_IS_COPIED = "Kept for the tools that set it: no replica is copied or moved here, so nothing is throttled."
 _ONE_LOOP = "Kept for the tools that set it: one loop serves all connections here, whatever the number."
+_ONE_FETCHER = "Kept for the tools that set it: one fetcher for each leader here, whatever the number."
 KEPT = {
     setting.name: setting
     for setting in (
@@ -174,7 +171,7 @@ KEPT = {
         Setting("leader.replication.throttled.rate", SettingType.LONG, None, _NOTHING_IS_COPIED, low=0),
         Setting("num.io.threads", SettingType.INT, None, _ONE_LOOP, low=1),
         Setting("num.network.threads", SettingType.INT, None, _ONE_LOOP, low=1),
-        Setting("num.replica.fetchers", SettingType.INT, None, _NOTHING_IS_COPIED, low=1),
+        Setting("num.replica.fetchers", SettingType.INT, None, _ONE_FETCHER, low=1),
         Setting("replica.alter.log.dirs.io.max.bytes.per.second", SettingType.LONG, None, _NOTHING_IS_COPIED, low=0),
     )
 }

@@ -11,9 +11,9 @@ from collections.abc import Awaitable, Sequence
 from functools import cached_property, partial
 from typing import TYPE_CHECKING
 
-from moldau.cluster.image import Image
-from moldau.cluster.metadata_cache import MetadataCache
 from moldau.cluster.producer_ids import ProducerIds
+from moldau.cluster.state.image import Image, TopicImage
+from moldau.cluster.state.metadata_cache import MetadataCache
 from moldau.config import BrokerConfig
 from moldau.errors import ErrorCode
 from moldau.names import OFFSETS_TOPIC, TRANSACTIONS_TOPIC, TransactionMarkers
@@ -29,6 +29,8 @@ if TYPE_CHECKING:
     from moldau.replication.markers import MarkerWriter
 
 MINUTE_MS = 60_000
+TRANSACTION_COMMIT_TIMEOUT_MS = 30_000
+"""How long a record of a transaction waits until it is committed: the default of Kafka's `request.timeout.ms`."""
 MODULES = {
     OFFSETS_TOPIC: ("moldau.coordinators.groups.coordinator", "moldau.coordinators.groups.settings"),
     TRANSACTIONS_TOPIC: ("moldau.coordinators.transactions.coordinator", "moldau.replication.markers"),
@@ -54,14 +56,23 @@ class Coordinators:
         self._replicas = replicas
         self._runtime = runtime
         self._links = links
+        self._followed = metadata.image
 
     async def follow(self, image: Image, names: Sequence[str]) -> None:
         """These topics changed: lead the partitions of internal topics that this broker leads now, and no others."""
         for topic, modules in MODULES.items():
             if topic in names and topic in image.topics and modules[0] not in sys.modules:
                 await self._runtime.run(partial(_import, modules))
+        self._followed = image
         self._lead_groups(image, names)
         self._lead_transactions(image, names)
+
+    def lead_again(self) -> None:
+        """Replicas here were cut off from the cluster, or are so no more. A coordinator that may have been replaced
+        resigns: it could tell of offsets and members that are outdated, and would miss the heartbeats of those that
+        have gone to another one. It loads its partition again when it is sure to lead it."""
+        self._lead_groups(self._followed, [OFFSETS_TOPIC])
+        self._lead_transactions(self._followed, [TRANSACTIONS_TOPIC])
 
     async def stop(self) -> None:
         if self._has_transactions:
@@ -77,21 +88,30 @@ class Coordinators:
     def _lead_groups(self, image: Image, names: Sequence[str]) -> None:
         topic = image.topics.get(OFFSETS_TOPIC)
         if OFFSETS_TOPIC in names and (topic is not None or self._has_groups):
-            leaders = [partition.leader for partition in topic.partitions] if topic else []
             self.groups.partitions = self._offsets_partitions()
-            self.groups.lead_only(number for number, leader in enumerate(leaders) if leader == self._config.node_id)
+            self.groups.lead_only(self._led_epochs(topic))
 
     def _lead_transactions(self, image: Image, names: Sequence[str]) -> None:
         topic = image.topics.get(TRANSACTIONS_TOPIC)
         if TRANSACTIONS_TOPIC in names and (topic is not None or self._has_transactions):
-            partitions = topic.partitions if topic else ()
-            node_id = self._config.node_id
             self.transactions.partitions = self._transaction_partitions()
-            self.transactions.lead_only(
-                {number: part.leader_epoch for number, part in enumerate(partitions) if part.leader == node_id}
-            )
+            self.transactions.lead_only(self._led_epochs(topic))
         if self._has_transactions:
             self.transactions.partitions_changed()
+
+    def _led_epochs(self, topic: TopicImage | None) -> dict[int, int]:
+        """The partitions of the topic that this broker leads and is not cut off in, and in which leader epoch."""
+        if topic is None:
+            return {}
+        return {
+            number: part.leader_epoch
+            for number, part in enumerate(topic.partitions)
+            if part.leader == self._config.node_id and not self._is_cut_off(topic.name, number)
+        }
+
+    def _is_cut_off(self, topic: str, number: int) -> bool:
+        replica = self._replicas.hosted.get((topic, number))
+        return replica is not None and replica.is_cut_off
 
     @cached_property
     def groups(self) -> "GroupCoordinator":
@@ -124,7 +144,8 @@ class Coordinators:
                 retention_check_interval_ms=config.offsets_retention_check_interval_ms,
             ),
         )
-        topic = InternalTopic(OFFSETS_TOPIC, self._replicas, config.offsets_load_buffer_size, self._runtime)
+        read_bytes, commit_timeout_ms = config.offsets_load_buffer_size, config.offsets_commit_timeout_ms
+        topic = InternalTopic(OFFSETS_TOPIC, self._replicas, read_bytes, commit_timeout_ms, self._runtime)
         return GroupCoordinator(
             settings, topic, self._runtime, self._offsets_partitions(), lambda: self._metadata.image
         )
@@ -142,9 +163,8 @@ class Coordinators:
             abort_timed_out_interval_ms=config.transaction_abort_timed_out_transaction_cleanup_interval_ms,
             remove_expired_interval_ms=config.transaction_remove_expired_transaction_cleanup_interval_ms,
         )
-        topic = InternalTopic(
-            TRANSACTIONS_TOPIC, self._replicas, config.transaction_state_log_load_buffer_size, runtime
-        )
+        read_bytes = config.transaction_state_log_load_buffer_size
+        topic = InternalTopic(TRANSACTIONS_TOPIC, self._replicas, read_bytes, TRANSACTION_COMMIT_TIMEOUT_MS, runtime)
         return TransactionCoordinator(
             settings,
             topic,

@@ -66,6 +66,12 @@ class InternalLog(Protocol):
     def read_all(self, partition: int) -> AsyncIterator[Buffer]:
         """Whole batches from the start of the log to its end, in chunks."""
 
+    def may_answer(self, partition: int) -> bool:
+        """Whether no other broker can coordinate the partition by now: what is known here is up to date."""
+
+    async def until_committed(self, partition: int) -> None:
+        """Wait until all that the partition holds is committed. Raises `KafkaError`."""
+
     async def append(self, partition: int, batch: bytearray, now_ms: int) -> None:
         """Append one batch; returns once it is committed. Raises `KafkaError`."""
 
@@ -109,11 +115,12 @@ def error_for_client(error: ErrorCode) -> ErrorCode:
 
 
 class LedPartition(Generic[M]):
-    """One partition that this broker leads. `queue` and `appending` hold the decisions whose records are not committed
-    yet, in order. Deadlines wait until `grace_until_ms` after a stall."""
+    """One partition that this broker leads, in that leader epoch. `queue` and `appending` hold the decisions whose
+    records are not committed yet, in order. Deadlines wait until `grace_until_ms` after a stall."""
 
-    def __init__(self, partition: int, machine: M):
+    def __init__(self, partition: int, leader_epoch: int, machine: M):
         self.partition = partition
+        self.leader_epoch = leader_epoch
         self.machine = machine
         self.loaded = False
         self.queue: list[Decision] = []
@@ -139,10 +146,13 @@ class CoordinatorRuntime(Generic[M]):
 
     # -- which partitions
 
-    def lead(self, partition: int) -> None:
-        """This broker leads the partition from now on: load it. Requests get COORDINATOR_LOAD_IN_PROGRESS meanwhile."""
-        if partition not in self._led:
-            self._load(partition)
+    def lead(self, partition: int, leader_epoch: int) -> None:
+        """This broker leads the partition in that leader epoch: load it, unless it was loaded in the same epoch.
+        Requests get COORDINATOR_LOAD_IN_PROGRESS meanwhile."""
+        led = self._led.get(partition)
+        if led is None or led.leader_epoch != leader_epoch:
+            self.resign(partition)
+            self._load(partition, leader_epoch)
 
     def resign(self, partition: int, error: ErrorCode = ErrorCode.NOT_COORDINATOR) -> None:
         """This broker no longer leads the partition: all waiting requests get the error."""
@@ -232,6 +242,8 @@ class CoordinatorRuntime(Generic[M]):
         led = self._find(partition)
         if not led.loaded:
             raise KafkaError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
+        if not self._log.may_answer(partition):
+            raise KafkaError(ErrorCode.NOT_COORDINATOR)
         return led
 
     # -- executing decisions
@@ -359,8 +371,8 @@ class CoordinatorRuntime(Generic[M]):
 
     # -- loading
 
-    def _load(self, partition: int) -> None:
-        led = self._led[partition] = LedPartition(partition, self._machine(partition))
+    def _load(self, partition: int, leader_epoch: int) -> None:
+        led = self._led[partition] = LedPartition(partition, leader_epoch, self._machine(partition))
         led.task = asyncio.get_running_loop().create_task(self._replay(led))
 
     def _complain(self, partition: int, what: str, error: Exception, remedy: str) -> None:
@@ -374,12 +386,13 @@ class CoordinatorRuntime(Generic[M]):
         log.warning("%s-%d is loaded again after a failed append: %s", self._log.name, led.partition, error)
         if self._led.get(led.partition) is led:
             self.resign(led.partition, error_for_client(error.code))
-            self._load(led.partition)
+            self._load(led.partition, led.leader_epoch)
 
     async def _replay(self, led: LedPartition[M]) -> None:
-        """Apply the whole log, and yield to the loop in between.
+        """Apply the whole log, and wait until all of it is committed: only then is it what any later leader has.
 
-        Partitions that load at the same time take turns chunk by chunk, so that one chunk at most is in memory.
+        Partitions that load at the same time take turns chunk by chunk, so that one chunk at most is in memory, and
+        yield to the loop in between.
         """
         try:
             chunks = aiter(self._log.read_all(led.partition))
@@ -387,14 +400,16 @@ class CoordinatorRuntime(Generic[M]):
             while more:
                 async with self._loading:
                     more = await self._replay_chunk(led, chunks)
+            await self._log.until_committed(led.partition)
         except Exception as error:
             if not isinstance(error, KafkaError):
                 log.debug("%s-%d cannot be read", self._log.name, led.partition, exc_info=error)
-            remedy = "Loading is retried; `moldau log verify` checks its files"
-            self._complain(led.partition, "cannot be loaded", error, remedy)
+            if not (isinstance(error, KafkaError) and error.code is ErrorCode.NOT_LEADER_OR_FOLLOWER):
+                remedy = "Loading is retried; `moldau log verify` checks its files"
+                self._complain(led.partition, "cannot be loaded", error, remedy)
             await asyncio.sleep(RETRY_LOAD_S)
             if self._led.get(led.partition) is led:
-                self._load(led.partition)
+                self._load(led.partition, led.leader_epoch)
             return
         out = await self._start(led.machine)
         led.task = None

@@ -8,13 +8,14 @@ records: a new producer must never be mistaken for an old one.
 import uuid
 from collections.abc import Mapping, Sequence
 
-from moldau.cluster import controller, layout
-from moldau.cluster.controller import Refusal
-from moldau.cluster.embedded import EmbeddedStore
-from moldau.cluster.image import Image, PartitionImage, TopicImage
-from moldau.cluster.reading import block_end, controller_epoch, read_image
-from moldau.cluster.store import Operation
+from moldau.cluster.controlling import controller
+from moldau.cluster.controlling.controller import Refusal
+from moldau.cluster.state import layout
+from moldau.cluster.state.image import Image, PartitionImage, TopicImage
+from moldau.cluster.state.reading import block_end, controller_epoch, read_image
 from moldau.errors import ErrorCode
+from moldau.metadata_store.embedded import EmbeddedStore
+from moldau.metadata_store.store import Operation
 
 
 def open_cluster(store: EmbeddedStore, cluster_id: str) -> Image:

@@ -20,18 +20,19 @@ from types import TracebackType
 from typing import Final, NamedTuple
 
 from moldau.cluster.copies import COPY, SPARE, newest_copy, put_in_place
-from moldau.cluster.embedded import FILE_NAME, EmbeddedStore
-from moldau.cluster.image import Image
-from moldau.cluster.reading import last_producer_id, read_image
+from moldau.cluster.opening import refuse_member
 from moldau.cluster.rebuilding import Known, rebuild
+from moldau.cluster.state.image import Image
+from moldau.cluster.state.reading import last_producer_id, read_image
 from moldau.errors import StorageError
+from moldau.files.held import HeldFolders
 from moldau.files.kafka_settings import FOLDER as KAFKAS_METADATA
 from moldau.log import checkpoints, identity
-from moldau.log.folder import LOCK
 from moldau.log.identity import META_PROPERTIES
 from moldau.log.traces import Trace, traces
+from moldau.metadata_store.embedded import FILE_NAME, EmbeddedStore
 from moldau.names import TopicPartition, short_id
-from moldau.runtime import Disk, Runtime, is_locked
+from moldau.runtime import Disk, Runtime
 
 DEFAULT_NODE_ID: Final = 1
 Meta = Mapping[str, str]
@@ -63,30 +64,24 @@ class Repair:
     """A repair of some log folders, which stay locked meanwhile."""
 
     def __init__(self, folders: Sequence[Path], runtime: Runtime):
-        """Lock the folders. Raises `StorageError` if a broker is using one of them, and `OSError`."""
-        self._folders = list(dict.fromkeys(folder.absolute() for folder in folders))
+        """Lock the folders. Raises `StorageError` if a broker is using one of them, or they are of one of several
+        brokers; and `OSError`."""
         self._runtime = runtime
         self._disk: Disk = runtime.disk
-        self._locks: list[Callable[[], None]] = []
+        self._held = HeldFolders(folders, runtime.disk)
+        self._folders = self._held.paths
         try:
             for folder in self._folders:
-                self._disk.list(folder)
-                if is_locked(folder / LOCK):
-                    raise StorageError(f"a broker is using {folder}: stop it first")
-                self._locks.append(self._disk.lock(folder / LOCK))
+                refuse_member(self._disk, folder)
         except BaseException:
-            self._release()
+            self._held.release()
             raise
 
     def __enter__(self) -> "Repair":
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
-        self._release()
-
-    def _release(self) -> None:
-        for release in self._locks:
-            release()
+        self._held.release()
 
     def plan(self, accepted: Callable[[TopicPartition], bool], node_id: int | None = None) -> RepairPlan:
         """The changes to make. `accepted` decides which lost partitions may start empty; `node_id` is used if no file

@@ -9,7 +9,7 @@ and 1 get INVALID_PRODUCER_EPOCH for PRODUCER_FENCED.
 from collections.abc import Awaitable, Callable, Mapping
 from inspect import isawaitable
 
-from moldau.cluster.image import Image
+from moldau.cluster.state.image import Image
 from moldau.coordinators.transactions.coordinator import TransactionCoordinator
 from moldau.coordinators.transactions.messages import AddPartitions
 from moldau.errors import ErrorCode

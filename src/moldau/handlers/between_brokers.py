@@ -1,14 +1,16 @@
 """The handlers of the APIs between brokers; a broker alone has none of them."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from typing import NamedTuple
 
-from moldau.cluster.change_stream import ChangeStream
-from moldau.cluster.metadata_cache import MetadataCache
-from moldau.handlers.allocate_producer_ids import AllocateProducerIds
+from moldau.cluster.controlling.change_stream import ChangeStream
+from moldau.cluster.state.metadata_cache import MetadataCache
+from moldau.handlers.alter_partition import Alter, AlterPartition
+from moldau.handlers.assign_replicas_to_dirs import Assign, AssignReplicasToDirs
 from moldau.handlers.envelope import Envelope
 from moldau.handlers.follow_cluster import FollowCluster
 from moldau.handlers.forwarding import FORWARDED
+from moldau.handlers.get_replica_log_info import EndsHere, GetReplicaLogInfo
 from moldau.handlers.introduce import Introduce
 from moldau.net.server import Handle
 from moldau.protocol import apis
@@ -21,13 +23,16 @@ class PeerParts(NamedTuple):
     """The parts of a broker that other brokers of its cluster work with.
 
     `metadata` is what the broker serves by. While it is the controller, `stream` returns its stream of changes (else
-    None), and `take_producer_ids` takes a block of producer ids for the broker of that id. `requests_of` returns what
-    answers the frames of a session.
+    None), `assign_directories` records the log folders of a broker's partitions, and `alter_isr` judges what leaders
+    propose. `log_ends` looks up how far logs of this broker go, `requests_of` returns what answers the frames of a
+    session.
     """
 
     metadata: MetadataCache
     stream: Callable[[], ChangeStream | None]
-    take_producer_ids: Callable[[int], Awaitable[range]]
+    assign_directories: Assign
+    alter_isr: Alter
+    log_ends: EndsHere
     requests_of: Callable[[Session], Handle]
     runtime: Runtime
 
@@ -37,6 +42,8 @@ def handlers_between_brokers(parts: PeerParts) -> dict[int, Handler]:
     return {
         apis.INTRODUCE.key: Introduce(parts.metadata),
         apis.FOLLOW_CLUSTER.key: FollowCluster(parts.stream, parts.runtime),
+        apis.ALTER_PARTITION.key: AlterPartition(parts.alter_isr),
+        apis.GET_REPLICA_LOG_INFO.key: GetReplicaLogInfo(parts.metadata, parts.log_ends),
         apis.ENVELOPE.key: Envelope(parts.requests_of, FORWARDED),
-        apis.ALLOCATE_PRODUCER_IDS.key: AllocateProducerIds(parts.take_producer_ids),
+        apis.ASSIGN_REPLICAS_TO_DIRS.key: AssignReplicasToDirs(parts.assign_directories),
     }

@@ -7,8 +7,8 @@ lasts until the process ends. Python has no TRACE level; a level below DEBUG rep
 import logging
 from collections.abc import Sequence
 
-from moldau.cluster.alterations import Alteration, OpType
-from moldau.cluster.controller import Refusal
+from moldau.cluster.controlling.alterations import Alteration, OpType
+from moldau.cluster.controlling.controller import Refusal
 from moldau.errors import ErrorCode
 
 ROOT = "root"

@@ -4,7 +4,7 @@ A filter is checked as in Kafka and matches nothing. Removing a quota succeeds, 
 refused as INVALID_REQUEST, because the broker would not enforce it (KIP-546).
 """
 
-from moldau.cluster.controller import Refusal
+from moldau.cluster.controlling.controller import Refusal
 from moldau.errors import ErrorCode
 from moldau.protocol.messages.alter_client_quotas import (
     AlterClientQuotasRequest,

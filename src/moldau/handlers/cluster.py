@@ -6,8 +6,8 @@ mismatch, and any other type is unsupported (KIP-919). No broker is ever fenced 
 image.
 """
 
-from moldau.cluster.image import NO_LEADER
-from moldau.cluster.metadata_cache import MetadataCache
+from moldau.cluster.state.image import NO_LEADER
+from moldau.cluster.state.metadata_cache import MetadataCache
 from moldau.errors import ErrorCode
 from moldau.handlers.metadata import CLUSTER_OPERATIONS
 from moldau.protocol.messages.describe_cluster import (

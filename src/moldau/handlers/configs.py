@@ -1,25 +1,25 @@
 """DescribeConfigs (key 32, versions 1 to 4), AlterConfigs (33, 0 to 2), IncrementalAlterConfigs (44, 0 to 1) and
 ListConfigResources (74, 0 to 1): the settings of topics, of this broker and its loggers, and of groups.
 
-A broker is named by its number, and all of them by the empty name; a group by its id, whether it exists or not. The
-settings of any broker that is up can be altered, those of this one described. A null
-or empty list of keys means all of them. Each resource of an alteration is independent: a refused one does not affect
-the others. AlterConfigs sets the named settings and resets all others to their defaults; older clients have no other
+A broker is named by its number, and all of them by the empty name; a group by its id, whether it exists or not. Any
+broker alters the settings of any broker that is up; each describes its own, as in Kafka. A null or empty list of keys
+means all of them. Each resource of an alteration is independent: a refused one does not affect the others.
+AlterConfigs sets the named settings and resets all others to their defaults; older clients have no other
 request. Client metrics (KIP-714) are refused as INVALID_REQUEST: this broker does not collect them, and version 0 of
 ListConfigResources, which lists nothing else, is answered with nothing.
 """
 
 import enum
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterable, Mapping
 from typing import Any
 
-from moldau.cluster.alterations import Alteration, ConfigChange, Replacement
-from moldau.cluster.config_changes import ConfigChanges
-from moldau.cluster.controller import Refusal, name_refusal
-from moldau.cluster.descriptions import ConfigSource, DescribedConfig
-from moldau.cluster.layout import DEFAULT_BROKER
-from moldau.cluster.metadata_cache import MetadataCache
+from moldau.cluster.controlling.alterations import Alteration, ConfigChange, Replacement
+from moldau.cluster.controlling.config_changes import ConfigChanges
+from moldau.cluster.controlling.controller import Refusal, name_refusal
+from moldau.cluster.state.descriptions import ConfigSource, DescribedConfig
+from moldau.cluster.state.layout import DEFAULT_BROKER
+from moldau.cluster.state.metadata_cache import MetadataCache
 from moldau.errors import ErrorCode, KafkaError, StorageError
 from moldau.handlers import broker_loggers
 from moldau.handlers.repetitions import TOO_OFTEN, Repetitions
@@ -115,17 +115,17 @@ class Configs:
         self, request: incremental_alter_configs.IncrementalAlterConfigsRequest, call: Call
     ) -> incremental_alter_configs.IncrementalAlterConfigsResponse:
         made = incremental_alter_configs.AlterConfigsResourceResponse
-        responses = [made(**fields) async for fields in self._each(request, _alterations)]
+        responses = [made(**fields) async for fields in self._each(request)]
         return incremental_alter_configs.IncrementalAlterConfigsResponse(responses=responses)
 
     async def replace(
         self, request: alter_configs.AlterConfigsRequest, call: Call
     ) -> alter_configs.AlterConfigsResponse:
         made = alter_configs.AlterConfigsResourceResponse
-        responses = [made(**fields) async for fields in self._each(request, _replacement)]
+        responses = [made(**fields) async for fields in self._each(request)]
         return alter_configs.AlterConfigsResponse(responses=responses)
 
-    async def _each(self, request: Any, change_of: Callable[[Any], ConfigChange]) -> AsyncIterator[dict[str, Any]]:
+    async def _each(self, request: Any) -> AsyncIterator[dict[str, Any]]:
         """Alter one resource after the other; the fields of the answer for each."""
         counts: Counter[tuple[int, str]] = Counter()
         async for one in in_turns(request.resources):
@@ -155,8 +155,8 @@ class Configs:
                 return Refusal(ErrorCode.INVALID_REQUEST, "there are no settings of all topics")
             return await self._changes.alter_topic(name, change, validate_only=validate_only)
         if kind == Resource.BROKER:
-            if name not in map(str, self._metadata.image.brokers) and (refusal := self._broker_refusal(name)):
-                return refusal
+            if name and name not in map(str, self._metadata.image.brokers):
+                return Refusal(ErrorCode.INVALID_REQUEST, f"no broker {name[:20]} is up in this cluster")
             return await self._changes.alter_broker(name or DEFAULT_BROKER, change, validate_only=validate_only)
         if kind == Resource.GROUP:
             return _group_refusal(name) or await self._changes.alter_group(name, change, validate_only=validate_only)
@@ -187,12 +187,13 @@ class Configs:
         )
 
 
-def _alterations(resource: incremental_alter_configs.AlterConfigsResource) -> Sequence[Alteration]:
+def change_of(
+    resource: incremental_alter_configs.AlterConfigsResource | alter_configs.AlterConfigsResource,
+) -> ConfigChange:
+    """The changes of one resource that a request asks for."""
+    if isinstance(resource, alter_configs.AlterConfigsResource):
+        return Replacement([(one.name, one.value) for one in resource.configs])
     return [Alteration(one.name, one.config_operation, one.value) for one in resource.configs]
-
-
-def _replacement(resource: alter_configs.AlterConfigsResource) -> Replacement:
-    return Replacement([(one.name, one.value) for one in resource.configs])
 
 
 def _group_refusal(name: str) -> Refusal | None:

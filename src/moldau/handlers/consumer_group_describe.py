@@ -5,7 +5,7 @@ Partitions of deleted topics are left out. Version 1 says which protocol each me
 
 from collections.abc import Callable
 
-from moldau.cluster.image import Image
+from moldau.cluster.state.image import Image
 from moldau.coordinators.consumer.messages import (
     Assigned,
     DescribedConsumerMember,

@@ -2,8 +2,17 @@
 
 Offset -1 means the high watermark. An offset above the high watermark is out of range. A topic that is only compacted
 refuses (POLICY_VIOLATION), because its older records are part of its state. Internal topics are refused.
+
+A partition is answered when its low watermark, the least log start of the replicas whose brokers are up, is at the
+offset: REQUEST_TIMED_OUT after `timeout_ms`, with the low watermark so far (KIP-107). Readers do not see the records
+any more all the same.
 """
 
+import asyncio
+from collections.abc import Callable, Mapping
+from typing import NamedTuple
+
+from moldau.cluster.state.image import Image
 from moldau.errors import ErrorCode, KafkaError
 from moldau.protocol.messages.delete_records import (
     DeleteRecordsPartition,
@@ -12,48 +21,106 @@ from moldau.protocol.messages.delete_records import (
     DeleteRecordsResponse,
     DeleteRecordsTopicResult,
 )
+from moldau.replication.replica import Replica
 from moldau.replication.replicas import Replicas
+from moldau.replication.waiting import Wait
 from moldau.requests.session import Call
-from moldau.turns import Steps
+from moldau.turns import Steps, Turns
 
 EVERYTHING = -1
+UNKNOWN = -1
+
+
+class AwaitedDeletion(NamedTuple):
+    """A partition whose leader's log begins at `offset` or behind it, while another replica's may still have records
+    below."""
+
+    topic: str
+    offset: int
+    result: DeleteRecordsPartitionResult
 
 
 class DeleteRecords:
-    def __init__(self, replicas: Replicas):
-        self._replicas = replicas
+    """`image` tells which brokers are up."""
 
-    def __call__(self, request: DeleteRecordsRequest, call: Call) -> Steps[DeleteRecordsResponse]:
+    def __init__(self, replicas: Replicas, image: Callable[[], Image], turns: Turns):
+        self._replicas = replicas
+        self._image = image
+        self._turns = turns
+
+    async def __call__(self, request: DeleteRecordsRequest, call: Call) -> DeleteRecordsResponse:
+        response, waiting = await self._turns.run(self._delete(request))
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + request.timeout_ms / 1000
+        while waiting and loop.time() < deadline:
+            led = [self._replicas.find(one.topic, None, one.result.partition_index) for one in waiting]
+            places = [replica.waiters for replica in led if replica is not None]
+            await Wait.until_deleted(deadline - loop.time(), places, loop).done
+            waiting = await self._turns.run(self._left(waiting))
+        return response
+
+    def _delete(self, request: DeleteRecordsRequest) -> Steps[tuple[DeleteRecordsResponse, list[AwaitedDeletion]]]:
         asked: dict[str, dict[int, DeleteRecordsPartition]] = {}
         for topic in request.topics:  # if a request names a partition twice, the last offset counts
             asked.setdefault(topic.name, {}).update((part.partition_index, part) for part in topic.partitions)
             yield
         response = DeleteRecordsResponse()
+        waiting: list[AwaitedDeletion] = []
+        alive = self._alive()
         for name, parts in asked.items():
-            result = DeleteRecordsTopicResult(name=name)
+            topic_result = DeleteRecordsTopicResult(name=name)
             for part in parts.values():
-                result.partitions.append(self._one(name, part))
+                result = DeleteRecordsPartitionResult(partition_index=part.partition_index, low_watermark=UNKNOWN)
+                topic_result.partitions.append(result)
+                try:
+                    replica = self._led(name, part.partition_index)
+                    offset = replica.high_watermark if part.offset == EVERYTHING else part.offset
+                    replica.delete_records_before(offset)
+                except KafkaError as error:
+                    result.error_code = error.code
+                else:
+                    one = AwaitedDeletion(name, offset, result)
+                    if not self._is_settled(one, alive):
+                        waiting.append(one)
                 yield
-            response.topics.append(result)
+            response.topics.append(topic_result)
             yield
-        return response
+        return response, waiting
 
-    def _one(self, topic: str, part: DeleteRecordsPartition) -> DeleteRecordsPartitionResult:
+    def _left(self, waiting: list[AwaitedDeletion]) -> Steps[list[AwaitedDeletion]]:
+        """Those that must wait on."""
+        alive = self._alive()
+        left: list[AwaitedDeletion] = []
+        for one in waiting:
+            if not self._is_settled(one, alive):
+                left.append(one)
+            yield
+        return left
+
+    def _is_settled(self, one: AwaitedDeletion, alive: Mapping[int, int]) -> bool:
+        """Note what the partition's result is by now; whether it is final: no replica has a record below the offset, or
+        there is an error."""
+        result = one.result
         try:
-            low_watermark = self._delete(topic, part)
+            low_watermark = self._led(one.topic, result.partition_index).low_watermark(alive)
         except KafkaError as error:
-            return DeleteRecordsPartitionResult(
-                partition_index=part.partition_index, low_watermark=-1, error_code=error.code
-            )
-        return DeleteRecordsPartitionResult(partition_index=part.partition_index, low_watermark=low_watermark)
+            result.error_code, result.low_watermark = error.code, UNKNOWN
+            return True
+        is_reached = low_watermark >= one.offset
+        result.error_code = ErrorCode.NONE if is_reached else ErrorCode.REQUEST_TIMED_OUT
+        result.low_watermark = low_watermark
+        return is_reached
 
-    def _delete(self, topic: str, part: DeleteRecordsPartition) -> int:
-        replica = self._replicas.find(topic, None, part.partition_index)
+    def _led(self, topic: str, index: int) -> Replica:
+        """Raises `KafkaError`."""
+        replica = self._replicas.find(topic, None, index)
         if replica is None:
-            raise KafkaError(self._replicas.absence(topic, None, part.partition_index))
+            raise KafkaError(self._replicas.absence(topic, None, index))
         if replica.internal:
             raise KafkaError(ErrorCode.INVALID_TOPIC_EXCEPTION)
         if not replica.config.deletes:
             raise KafkaError(ErrorCode.POLICY_VIOLATION)
-        offset = replica.high_watermark if part.offset == EVERYTHING else part.offset
-        return replica.delete_records_before(offset)
+        return replica
+
+    def _alive(self) -> dict[int, int]:
+        return {broker.id: broker.epoch for broker in self._image().brokers.values()}

@@ -5,8 +5,8 @@ A partition that is named twice is answered once: a small request must not cause
 
 from collections.abc import Callable
 
-from moldau.cluster.controller import name_refusal
-from moldau.cluster.image import Image
+from moldau.cluster.controlling.controller import name_refusal
+from moldau.cluster.state.image import Image
 from moldau.errors import ErrorCode
 from moldau.protocol.messages.describe_producers import (
     DescribeProducersRequest,

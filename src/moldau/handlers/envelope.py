@@ -16,7 +16,7 @@ from moldau.protocol.messages.envelope import DefaultPrincipalData, EnvelopeRequ
 from moldau.protocol.primitives import read_int16, write_int16
 from moldau.protocol.schema import read, write
 from moldau.requests.session import ANONYMOUS, Call, Session
-from moldau.runtime import Muting, Reply
+from moldau.runtime import Muting, Reply, Unanswered
 
 _PRINCIPAL_VERSION = 0
 _SIZE_BYTES = 4
@@ -49,6 +49,7 @@ class Envelope:
             if error.code is not ErrorCode.NOT_CONTROLLER:
                 raise
             return EnvelopeResponse(error_code=ErrorCode.NOT_CONTROLLER)
+        assert not isinstance(reply, Unanswered), "no Produce is forwarded"
         return EnvelopeResponse(response_data=_joined(reply.reply if isinstance(reply, Muting) else reply))
 
 

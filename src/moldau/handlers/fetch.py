@@ -5,7 +5,8 @@ partition that has one, which goes out whole (KIP-74); fewer than `min_bytes` wa
 partition has an error. In a session (`fetch_sessions`) a request names what changed, and so does its answer. From
 version 13 on a topic is named by its id. Slices end where the watermark stands, or the last stable offset for readers
 of committed records, who are also told which transactions were aborted: an empty list rather than null if none were. A
-batch that contains the offset asked for is sent from its start.
+batch that contains the offset asked for is sent from its start. Followers answer only a reader that compares replicas
+(replica id -2, as `kafka-replica-verification` says), up to where they know the high watermark.
 
 Not Kafka's: until a reply has left it holds a file open for each partition with records, and the process has only so
 many descriptors. A reply that may hold no more ends there, as at the byte limit: the partitions behind it have no
@@ -13,12 +14,20 @@ records this time. Clients rotate the partitions they ask for, and so do session
 """
 
 import asyncio
-from collections.abc import Awaitable, Sequence
-from typing import TypeAlias
+from collections.abc import Awaitable, Callable, Sequence
+from typing import TYPE_CHECKING, TypeAlias
 
 from moldau.errors import ErrorCode, KafkaError
 from moldau.handlers.fetch_sessions import FINAL_EPOCH, INITIAL_EPOCH, NO_SESSION, FetchSession, FetchSessions
-from moldau.protocol.hot_fetch import CONSUMER, Fetch, FetchPartition, FetchReply, FetchResult, FetchTopic
+from moldau.protocol.hot_fetch import (
+    COMPARES_REPLICAS,
+    CONSUMER,
+    Fetch,
+    FetchPartition,
+    FetchReply,
+    FetchResult,
+    FetchTopic,
+)
 from moldau.protocol.hot_topics import WIDE
 from moldau.replication.replica import Replica
 from moldau.replication.replicas import Replicas
@@ -26,6 +35,9 @@ from moldau.replication.waiting import Wait
 from moldau.requests.session import Call
 from moldau.runtime import Runtime
 from moldau.turns import Steps, Turns, turn
+
+if TYPE_CHECKING:
+    from moldau.protocol.messages.fetch import FetchResponse
 
 NAMES_UNTIL = 12
 SESSION_ID_MAX = 2**31 - 1
@@ -35,6 +47,7 @@ READ_COMMITTED = 1
 _NONE = ErrorCode.NONE
 
 
+Answer: TypeAlias = "FetchReply | FetchResponse"
 Asked: TypeAlias = tuple[bool, Fetch, FetchSession | None, Sequence[FetchTopic]]
 """Whether a request names topics by id, the request, its session if it goes on with one, and all topics it is about."""
 Read: TypeAlias = tuple[list[FetchResult], int, list[Replica]]
@@ -68,10 +81,11 @@ class Reading:
         try:
             if replica is None:
                 raise KafkaError(replicas.absence(name, topic_id, index))
-            if self._replica_id > CONSUMER:  # no other broker could follow this one
+            if self._replica_id > CONSUMER:  # a client that says it is a broker, and has not introduced itself
                 raise KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
             limit = max(min(bytes_max, self._bytes_left), 0)
-            read = replica.read(offset, limit, self._committed, self._is_first, leader_epoch)
+            anywhere = self._replica_id == COMPARES_REPLICAS
+            read = replica.read(offset, limit, self._committed, self._is_first, leader_epoch, anywhere)
         except KafkaError as error:
             self._results.append(_error(part, error.code, error.code in NOT_THERE))
             self._missing = 0
@@ -101,15 +115,28 @@ class Reading:
 
 
 class FetchHandler:
-    def __init__(self, replicas: Replicas, bytes_max: int, sessions_max: int, runtime: Runtime, turns: Turns):
+    """`followers` answers the brokers that follow this one; a broker alone has none."""
+
+    def __init__(
+        self,
+        replicas: Replicas,
+        bytes_max: int,
+        sessions_max: int,
+        runtime: Runtime,
+        turns: Turns,
+        followers: Callable[[Fetch, Call], Awaitable[Answer]] | None = None,
+    ):
+        self._followers = followers
         self._replicas = replicas
         self._turns = turns
         self._bytes_max = bytes_max
         self._now_ms = runtime.clock.now_ms
         self._sessions = FetchSessions(sessions_max, lambda: 1 + runtime.random.below(SESSION_ID_MAX))
 
-    def __call__(self, request: Fetch, call: Call) -> FetchReply | Awaitable[FetchReply]:
+    def __call__(self, request: Fetch, call: Call) -> "Answer | Awaitable[Answer]":
         by_id = call.version > NAMES_UNTIL
+        if request.follower is not None and self._followers is not None and call.session.introduction is not None:
+            return self._followers(request, call)
         if request.is_wide:
             return self._wide(request, by_id)
         session: FetchSession | None = None

@@ -1,15 +1,17 @@
 """FindCoordinator (key 10), all versions: the broker that coordinates a group or a transactional id.
 
 The address is that of the listener that the request came in on; if the coordinator's broker has no such listener, the
-coordinator is not available, as in Kafka. The first request creates the coordinator's internal topic. Versions before 4
-name one key. Key types: 0 a group, 1 a transactional id, 2 a share group, which is not supported (INVALID_REQUEST).
+coordinator is not available, as in Kafka. The first request creates the coordinator's internal topic; while that is
+impossible, for instance because a cluster has too few brokers for its replication factor, the coordinator is not
+available, and the answer and the log say why. Versions before 4 name one key. Key types: 0 a group, 1 a transactional
+id, 2 a share group, which is not supported (INVALID_REQUEST).
 """
 
 import logging
 from collections.abc import Awaitable, Callable, Mapping
 from typing import NamedTuple
 
-from moldau.cluster.image import Image
+from moldau.cluster.state.image import Image
 from moldau.errors import ErrorCode, KafkaError, StorageError
 from moldau.names import TopicPartition
 from moldau.notices import Notices
@@ -50,24 +52,23 @@ class FindCoordinator:
     async def _make_and_find(
         self, request: FindCoordinatorRequest, call: Call, coordinator_type: CoordinatorType
     ) -> Steps[FindCoordinatorResponse]:
+        why = ""
         try:
             await coordinator_type.make()
         except (StorageError, KafkaError) as error:  # the topic is not in the image, so the answer says to try again
-            notices.error(
-                coordinator_type.topic,
-                "the topic %s cannot be created: %s. Clients cannot find their coordinator until it can",
-                coordinator_type.topic, error,
-            )  # fmt: skip
-        return self._find(request, call, coordinator_type)
+            why = f"the topic {coordinator_type.topic} cannot be created yet: {error}"
+            notices.error(coordinator_type.topic, "%s. Until it exists, clients cannot find their coordinator", why)
+        return self._find(request, call, coordinator_type, why)
 
     def _find(
-        self, request: FindCoordinatorRequest, call: Call, coordinator_type: CoordinatorType | None
+        self, request: FindCoordinatorRequest, call: Call, coordinator_type: CoordinatorType | None, why: str = ""
     ) -> Steps[FindCoordinatorResponse]:
+        """`why`: the reason why the topic could not be created, if it could not."""
         coordinators = []
         sentence = f"This broker has no coordinator of type {request.key_type}."
         for key in request.coordinator_keys:
             if coordinator_type is not None:
-                coordinators.append(self._leader(key, coordinator_type, call.session.listener))
+                coordinators.append(self._leader(key, coordinator_type, call.session.listener, why))
             else:
                 coordinators.append(_none(key, ErrorCode.INVALID_REQUEST, sentence))
             yield
@@ -77,13 +78,14 @@ class FindCoordinator:
         downgrade_find_coordinator(response, call.version)
         return response
 
-    def _leader(self, key: str, coordinator_type: CoordinatorType, listener: str) -> Coordinator:
+    def _leader(self, key: str, coordinator_type: CoordinatorType, listener: str, why: str) -> Coordinator:
         image = self._image()
         tp = TopicPartition(coordinator_type.topic, coordinator_type.partition_of(key))
         partition = image.partition(tp)
         leader = None if partition is None else image.brokers.get(partition.leader)
         if leader is None:
-            return _none(key, ErrorCode.COORDINATOR_NOT_AVAILABLE, f"The partition {tp} has no leader yet.")
+            sentence = why or f"the partition {tp} has no leader yet"
+            return _none(key, ErrorCode.COORDINATOR_NOT_AVAILABLE, f"{sentence[0].upper()}{sentence[1:]}.")
         endpoint = leader.endpoint(listener)
         if endpoint is None:
             sentence = f"The broker {leader.id}, which leads {tp}, has no listener {listener}."

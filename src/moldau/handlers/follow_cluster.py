@@ -6,15 +6,12 @@ STALE_BROKER_EPOCH if the one that asks has registered again since.
 
 from collections.abc import Callable
 
-from moldau.cluster.change_messages import to_message
-from moldau.cluster.change_stream import POLL_S, ChangeStream, Followed
+from moldau.cluster.controlling.change_stream import POLL_S, ChangeStream, Followed
+from moldau.cluster.state.change_messages import to_message
 from moldau.errors import ErrorCode, KafkaError
 from moldau.protocol.messages.follow_cluster import FollowClusterRequest, FollowClusterResponse
 from moldau.requests.session import Call
 from moldau.runtime import Runtime
-
-AT_ONCE = 1000
-"""A change of more entries becomes a message in the executor."""
 
 
 class FollowCluster:
@@ -36,12 +33,11 @@ class FollowCluster:
                 request.position,
                 request.applied,
                 min(max(request.max_wait_ms, 0) / 1000, POLL_S),
+                leaving=request.leaving,
             )
         except KafkaError as refused:
             return FollowClusterResponse(error_code=refused.code)
-        if sum(change.entries for change in followed.changes) <= AT_ONCE:
-            return _response(followed)
-        return await self._runtime.run(lambda: _response(followed))
+        return await self._runtime.run(lambda: _response(followed)) if followed.is_large else _response(followed)
 
 
 def _response(followed: Followed) -> FollowClusterResponse:
@@ -49,6 +45,7 @@ def _response(followed: Followed) -> FollowClusterResponse:
     return FollowClusterResponse(
         controller_epoch=followed.controller_epoch,
         position=followed.position,
+        may_leave=followed.may_leave,
         whole=messages[0] if followed.is_whole else None,
         changes=[] if followed.is_whole else messages,
     )

@@ -6,17 +6,21 @@ leaves unknown whether the request was carried out, and so the second answer may
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any
 
 from moldau.cluster.controller_link import ControllerLink
+from moldau.cluster.controlling.config_changes import broker_overrides
+from moldau.cluster.controlling.controller import Refusal
+from moldau.cluster.state.layout import DEFAULT_BROKER
+from moldau.cluster.state.metadata_cache import MetadataCache
 from moldau.errors import ErrorCode, KafkaError
-from moldau.handlers.configs import Resource
+from moldau.handlers.configs import Resource, change_of
 from moldau.handlers.envelope import envelope
 from moldau.handlers.table import TABLE, BrokerParts
 from moldau.protocol import apis, codec
+from moldau.protocol.messages import alter_configs, incremental_alter_configs
 from moldau.protocol.messages.envelope import EnvelopeResponse
-from moldau.protocol.messages.incremental_alter_configs import IncrementalAlterConfigsRequest
 from moldau.protocol.schema import is_wide
 from moldau.requests.gate import Handler
 from moldau.requests.refusals import refused
@@ -40,7 +44,12 @@ FORWARDED = {
 TIMEOUT_MS = 30_000
 """For requests without a time-out of their own, as Kafka's `controller.socket.timeout.ms`."""
 RETRY_S = 0.1
-RETRIED = (ErrorCode.NOT_CONTROLLER, ErrorCode.NETWORK_EXCEPTION, ErrorCode.STALE_BROKER_EPOCH)
+RETRIED = (
+    ErrorCode.NOT_CONTROLLER,
+    ErrorCode.NETWORK_EXCEPTION,
+    ErrorCode.REQUEST_TIMED_OUT,
+    ErrorCode.STALE_BROKER_EPOCH,
+)
 
 
 class Forwarding:
@@ -125,39 +134,86 @@ class ControllersWork:
 
 
 class AlterationsWork(ControllersWork):
-    """IncrementalAlterConfigs: the levels of this broker's own loggers are changed here, everything else by the
-    controller."""
+    """IncrementalAlterConfigs and AlterConfigs: the levels of this broker's own loggers are changed here, everything
+    else by the controller. A change that this broker could not run with is refused here: only this broker knows its
+    file. `shown` is what it serves by."""
 
-    def __call__(self, request: IncrementalAlterConfigsRequest, call: Call) -> Any:
-        own = [one for one in request.resources if one.resource_type == Resource.BROKER_LOGGER]
-        if not own or self._is_controller():
+    def __init__(
+        self,
+        local: Handler,
+        is_controller: Callable[[], bool],
+        forwarding: Forwarding,
+        turns: Turns,
+        shown: MetadataCache,
+    ):
+        super().__init__(local, is_controller, forwarding, turns)
+        self._shown = shown
+
+    def __call__(self, request: Any, call: Call) -> Any:
+        if self._is_controller() or call.session.is_forwarded:
             return super().__call__(request, call)
-        return self._parted(request, call, own)
+        of_brokers = [
+            one for one in request.resources if one.resource_type in (Resource.BROKER, Resource.BROKER_LOGGER)
+        ]
+        levels = [one for one in of_brokers if one.resource_type == Resource.BROKER_LOGGER]
+        refused = self._refused([one for one in of_brokers if one.resource_type == Resource.BROKER])
+        return self._parted(request, call, levels, refused) if levels or refused else super().__call__(request, call)
 
-    async def _parted(self, request: Any, call: Call, own: Sequence[Any]) -> Any:
-        others = [one for one in request.resources if one.resource_type != Resource.BROKER_LOGGER]
-        response = await self._here(_only(request, own), call)
+    def _refused(self, resources: Sequence[Any]) -> dict[tuple[int, str], Refusal]:
+        """The changes of this broker, or of all, that it refuses. The controller refuses what is named twice."""
+        own = str(self._shown.broker_id)
+        refused = {}
+        for name, broker in ((own, own), ("", DEFAULT_BROKER)):
+            found = [one for one in resources if one.resource_name == name]
+            outcome = broker_overrides(self._shown, broker, change_of(found[0])) if len(found) == 1 else None
+            if isinstance(outcome, Refusal):
+                refused[int(Resource.BROKER), name] = outcome
+        return refused
+
+    async def _parted(
+        self, request: Any, call: Call, levels: Sequence[Any], refused: Mapping[tuple[int, str], Refusal]
+    ) -> Any:
+        response = await self._here(_only(request, levels), call)
+        named = {(one.resource_type, one.resource_name): one for one in response.responses}
+        for resource, (code, message) in refused.items():
+            named[resource] = _RESULTS[call.key](
+                error_code=code, error_message=message, resource_type=resource[0], resource_name=resource[1]
+            )
+        others = [one for one in request.resources if (one.resource_type, one.resource_name) not in named]
         if others:
             elsewhere = await self._elsewhere(_only(request, others), call)
             if isinstance(elsewhere, PackedReply):
                 elsewhere = codec.read_reply(FORWARDED[call.key], call.version, elsewhere.frame[4:])
-            named = {(one.resource_type, one.resource_name): one for one in elsewhere.responses}
-            named |= {(one.resource_type, one.resource_name): one for one in response.responses}
-            asked = dict.fromkeys((one.resource_type, one.resource_name) for one in request.resources)
-            response.responses = [named[resource] for resource in asked if resource in named]
+            named |= {(one.resource_type, one.resource_name): one for one in elsewhere.responses}
+        asked = dict.fromkeys((one.resource_type, one.resource_name) for one in request.resources)
+        response.responses = [named[resource] for resource in asked if resource in named]
         return response
 
 
-def _only(request: IncrementalAlterConfigsRequest, resources: Sequence[Any]) -> IncrementalAlterConfigsRequest:
-    return IncrementalAlterConfigsRequest(resources=list(resources), validate_only=request.validate_only)
+_RESULTS: Mapping[int, Callable[..., Any]] = {
+    apis.INCREMENTAL_ALTER_CONFIGS.key: incremental_alter_configs.AlterConfigsResourceResponse,
+    apis.ALTER_CONFIGS.key: alter_configs.AlterConfigsResourceResponse,
+}
+
+
+def _only(request: Any, resources: Sequence[Any]) -> Any:
+    return type(request)(resources=list(resources), validate_only=request.validate_only)
 
 
 class ControllersHandlers:
     """The handlers of the APIs that only the controller can answer. `parts` are those of this broker as the controller:
-    with the image that the controller decides on."""
+    with the image that the controller decides on. `shown` is what the broker serves by."""
 
-    def __init__(self, parts: BrokerParts, is_controller: Callable[[], bool], forwarding: Forwarding, turns: Turns):
+    def __init__(
+        self,
+        parts: BrokerParts,
+        is_controller: Callable[[], bool],
+        forwarding: Forwarding,
+        turns: Turns,
+        shown: MetadataCache,
+    ):
         self._parts = parts
+        self._shown = shown
         self._is_controller = is_controller
         self._forwarding = forwarding
         self._turns = turns
@@ -166,8 +222,10 @@ class ControllersHandlers:
         """See `Handlers`."""
         if api.key not in FORWARDED:
             return None
-        kind = AlterationsWork if api is apis.INCREMENTAL_ALTER_CONFIGS else ControllersWork
-        return kind(TABLE[api].make(self._parts), self._is_controller, self._forwarding, self._turns)
+        local = TABLE[api].make(self._parts)
+        if api.key not in _RESULTS:
+            return ControllersWork(local, self._is_controller, self._forwarding, self._turns)
+        return AlterationsWork(local, self._is_controller, self._forwarding, self._turns, self._shown)
 
 
 def _whole(answer: EnvelopeResponse) -> EnvelopeResponse:

@@ -6,7 +6,7 @@ another broker here, is refused, and the log says so: an address is advertised w
 
 import logging
 
-from moldau.cluster.metadata_cache import MetadataCache
+from moldau.cluster.state.metadata_cache import MetadataCache
 from moldau.errors import ErrorCode
 from moldau.notices import Notices
 from moldau.protocol.apis import BETWEEN_BROKERS

@@ -6,6 +6,9 @@ timestamp (version 7), -4 the first local offset (8) and -5 the last tiered one 
 record at or after it. Readers of committed records (version 2) see up to the last stable offset, others up to the high
 watermark.
 
+A new leader whose high watermark is below the start of its epoch does not know the end, nor a record that it does not
+find: OFFSET_NOT_AVAILABLE (LEADER_NOT_AVAILABLE before version 5), and clients ask again (KIP-207).
+
 A time is searched for in steps (see `log/times`), and a request is answered piece by piece (see `places`): other
 connections are served while it has much to look at.
 """
@@ -28,6 +31,7 @@ from moldau.requests.session import Call
 LATEST, EARLIEST, MAX_TIMESTAMP, EARLIEST_LOCAL, LATEST_TIERED, EARLIEST_PENDING_UPLOAD = -1, -2, -3, -4, -5, -6
 READ_COMMITTED = 1
 FIRST_VERSION = {MAX_TIMESTAMP: 7, EARLIEST_LOCAL: 8, LATEST_TIERED: 9, EARLIEST_PENDING_UPLOAD: 11}
+NOT_AVAILABLE_SINCE = 5
 TURN, PLACE, SEARCH = 1024, 1, 64
 """The cost that a turn may have, and the costs of an offset by name and of a search."""
 
@@ -82,7 +86,9 @@ class ListOffsets:
         try:
             timestamp, offset, epoch = yield from _look_up(replica, part.timestamp, committed)
         except KafkaError as error:  # a partition that was deleted or moved meanwhile has let go of its log
-            return _error(part, replica.leadership_error(part.current_leader_epoch) or error.code)
+            code = replica.leadership_error(part.current_leader_epoch) or error.code
+            is_unknown = code is ErrorCode.OFFSET_NOT_AVAILABLE and version < NOT_AVAILABLE_SINCE
+            return _error(part, ErrorCode.LEADER_NOT_AVAILABLE if is_unknown else code)
         code = replica.leadership_error(part.current_leader_epoch)
         if code:
             return _error(part, code)
@@ -100,6 +106,7 @@ def _turn() -> LookUps[int]:
 def _look_up(replica: Replica, timestamp: int, committed: bool) -> LookUps[tuple[int, int, int]]:
     """(timestamp, offset, leader epoch), each -1 if this reader may see no such record. Raises `KafkaError`."""
     if timestamp == LATEST:
+        _check_known(replica)
         end = replica.end(committed)
         return -1, end, replica.epoch_at(end)
     if timestamp in (EARLIEST, EARLIEST_LOCAL):
@@ -108,7 +115,15 @@ def _look_up(replica: Replica, timestamp: int, committed: bool) -> LookUps[tuple
     if timestamp in (LATEST_TIERED, EARLIEST_PENDING_UPLOAD):
         return -1, -1, -1
     at = yield from replica.look_up(None if timestamp == MAX_TIMESTAMP else timestamp, committed)
-    return (-1, -1, -1) if at is None else (*at, replica.epoch_of_batch(at.offset))
+    if at is None:
+        _check_known(replica)
+        return -1, -1, -1
+    return *at, replica.epoch_of_batch(at.offset)
+
+
+def _check_known(replica: Replica) -> None:
+    if replica.may_have_more:
+        raise KafkaError(ErrorCode.OFFSET_NOT_AVAILABLE)
 
 
 def _error(part: ListOffsetsPartition, code: ErrorCode) -> ListOffsetsPartitionResponse:

@@ -12,10 +12,10 @@ import uuid
 from collections.abc import Awaitable, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
-from moldau.cluster.controller import Refusal, name_refusal
-from moldau.cluster.image import NO_LEADER, BrokerImage, Image, PartitionImage, TopicImage
-from moldau.cluster.metadata_cache import MetadataCache
-from moldau.cluster.topic_changes import TopicChanges
+from moldau.cluster.controlling.controller import Refusal, name_refusal
+from moldau.cluster.controlling.topic_changes import TopicChanges
+from moldau.cluster.state.image import NO_LEADER, BrokerImage, Image, PartitionImage, TopicImage
+from moldau.cluster.state.metadata_cache import MetadataCache
 from moldau.errors import ErrorCode, KafkaError, StorageError
 from moldau.names import INTERNAL_TOPICS, TRANSACTIONS_TOPIC
 from moldau.protocol.messages.metadata import (

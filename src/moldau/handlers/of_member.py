@@ -15,21 +15,22 @@ from moldau.requests.gate import Gate
 def member_dispatch(parts: BrokerParts, cluster: JoinedCluster, gate: Gate) -> Dispatch:
     """`parts` are those that the broker serves by."""
     acting, turns = cluster.acting, parts.turns
-
-    async def take_producer_ids(broker_id: int) -> range:
-        acting.queue.check_controller()
-        return await cluster.producer_ids.take_for(broker_id)
-
     peers = PeerParts(
         cluster.metadata,
         lambda: acting.stream,
-        take_producer_ids,
+        acting.assign_directories,
+        acting.isr.alter,
+        cluster.log_ends,
         lambda session: dispatch.requests_of(session),
         parts.runtime,
     )
     as_controller = parts._replace(cluster=cast(Cluster, acting))
     controllers = ControllersHandlers(
-        as_controller, lambda: acting.stream is not None, Forwarding(cluster.forwarding_link, turns), turns
+        as_controller,
+        lambda: acting.stream is not None,
+        Forwarding(cluster.forwarding_link, turns),
+        turns,
+        cluster.metadata,
     )
     dispatch = Dispatch(Handlers(parts, controllers), gate, turns, handlers_between_brokers(peers))
     return dispatch

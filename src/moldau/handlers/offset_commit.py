@@ -9,7 +9,7 @@ import uuid
 from collections.abc import Awaitable
 from typing import TypeAlias
 
-from moldau.cluster.metadata_cache import MetadataCache
+from moldau.cluster.state.metadata_cache import MetadataCache
 from moldau.coordinators.groups.coordinator import GroupCoordinator
 from moldau.coordinators.offsets.messages import NewOffset, OffsetsToCommit
 from moldau.errors import ErrorCode

@@ -6,7 +6,7 @@ In answers, partitions that do not exist come first, as in Kafka.
 from collections.abc import Awaitable, Callable
 from typing import TypeAlias
 
-from moldau.cluster.image import Image
+from moldau.cluster.state.image import Image
 from moldau.coordinators.groups.coordinator import GroupCoordinator
 from moldau.errors import ErrorCode
 from moldau.handlers.responding import respond_when_ready

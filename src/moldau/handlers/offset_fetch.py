@@ -9,7 +9,7 @@ can ask for stable offsets: it gets UNSTABLE_OFFSET_COMMIT instead of an offset 
 from collections.abc import Callable
 from typing import TypeAlias
 
-from moldau.cluster.image import Image, TopicImage
+from moldau.cluster.state.image import Image, TopicImage
 from moldau.coordinators.groups.coordinator import GroupCoordinator
 from moldau.coordinators.offsets.committed import OffsetsOfGroup
 from moldau.errors import ErrorCode, KafkaError

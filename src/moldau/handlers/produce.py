@@ -11,16 +11,18 @@ appended, and whether it begins a transaction, whose coordinator is then asked (
 batches are appended in the request's order. The outcomes of the batches become the answer; with acks=all not before
 the high watermark of every partition has passed its batch, or `timeout_ms` is over.
 
-A request that needs only the loop is answered without awaiting. If one of its batches is heavy (D14), or a log wants
-its flush before the answer, the record sets are copied and the request goes on in a task, in the same order; its
-connection is muted meanwhile.
+A request that needs only the loop is answered, or `Pending`, without awaiting. While one is pending, the Produces
+behind it on its connection are appended (`acknowledging`). If one of its batches is heavy (D14), or a log wants its
+flush before the answer, the record sets are copied and the request goes on in a task, in the same order; its connection
+is muted until they are appended.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
-from typing import TYPE_CHECKING, Final, TypeAlias
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
 from moldau.errors import ErrorCode, ProtocolViolation
+from moldau.handlers.acknowledging import Acknowledgement, BatchBehind, PendingAnswer
 from moldau.handlers.transaction_verification import (
     ADDS_PARTITIONS,
     AppendStep,
@@ -28,15 +30,23 @@ from moldau.handlers.transaction_verification import (
     begins_transaction,
 )
 from moldau.protocol.apis import PRODUCE
-from moldau.protocol.hot_produce import Produce, ProduceResult, ProduceTopic, in_own_memory, produce_response
+from moldau.protocol.hot_produce import (
+    Produce,
+    ProduceResult,
+    ProduceTopic,
+    in_own_memory,
+    produce_response,
+    without_records,
+)
 from moldau.protocol.hot_topics import WIDE
 from moldau.replication.replica import PlannedAppend
 from moldau.replication.replicas import Replicas
 from moldau.replication.results import Appended, AppendOutcome, AppendRefusal, AppendTerms
-from moldau.replication.waiting import Wait, Waiters
+from moldau.replication.waiting import Wait
+from moldau.requests.gate import Pending
 from moldau.requests.session import Call
 from moldau.runtime import Runtime
-from moldau.turns import Steps, Turns, in_turns
+from moldau.turns import Steps, Turns
 
 if TYPE_CHECKING:
     from moldau.protocol.messages.produce import ProduceResponse
@@ -47,6 +57,7 @@ ZSTD_SINCE: Final = 7
 """KIP-110: an older client could not read it back."""
 DETAILS_SINCE: Final = 8
 """KIP-467: replies to older clients have error codes only."""
+_new: Final = tuple.__new__  # what a NamedTuple's constructor does, at a third of its cost
 APPENDS_IN_TURN: Final = 100
 """A request with more partitions is appended in several turns, once it goes on in a task."""
 
@@ -70,8 +81,18 @@ def _terms(transactional: bool) -> list[dict[int, AppendTerms]]:
 _TERMS: Final = _terms(transactional=False)
 _TRANSACTIONAL_TERMS: Final = _terms(transactional=True)
 
-Answer: TypeAlias = "list[ProduceResult] | ProduceResponse | None"
-"""The results of all partitions, in the request's order; a message if one has more to say; None for acks=0."""
+Answer: TypeAlias = "list[ProduceResult] | ProduceResponse | Pending | None"
+"""The results of all partitions, in the request's order; a message if one has more to say; None for acks=0; `Pending`
+until the in-sync replicas have all batches."""
+
+
+class Outcome(NamedTuple):
+    """What became of the batches of a request: their results, the refusals with a sentence by their place among them,
+    and those that the in-sync replicas do not have yet."""
+
+    results: list[ProduceResult]
+    details: Mapping[int, AppendRefusal] | None
+    behind: list[BatchBehind] | None
 
 
 class ProduceHandler:
@@ -83,18 +104,14 @@ class ProduceHandler:
 
     def __call__(self, request: Produce, call: Call) -> "Answer | Awaitable[Answer] | Steps[Awaitable[Answer]]":
         """Raises `ProtocolViolation` for a refused request with acks=0."""
-        transactional_id, acks, _, topics, is_wide = request
+        transactional_id, _, _, topics, is_wide = request
         version, now_ms = call.version, self._now_ms()
         if is_wide:
             return self._plan_wide(request, version, now_ms)
         plan = self._plan(request, version, topics, now_ms)
         outcomes: list[AppendOutcome] = []
-        if (
-            (transactional_id is None or not begins_transaction(plan))
-            and self._append(plan, outcomes, now_ms)
-            and (acks != ALL_IN_SYNC or not any(map(_is_behind, plan, outcomes)))
-        ):
-            return _settled(request, version, plan, outcomes)
+        if (transactional_id is None or not begins_transaction(plan)) and self._append(plan, outcomes, now_ms):
+            return _answered(request, version, plan, outcomes)
         own = in_own_memory(request)
         return self._complete(own, version, _over(plan, own), outcomes)
 
@@ -138,8 +155,8 @@ class ProduceHandler:
     async def _complete(
         self, request: Produce, version: int, plan: Sequence[AppendStep], outcomes: list[AppendOutcome]
     ) -> Answer:
-        """Go on where the loop alone could not: ask the transaction's coordinator, use the executor, wait for the
-        other replicas. `outcomes`: those of the first batches of the plan."""
+        """Go on where the loop alone could not: ask the transaction's coordinator, use the executor, work in turns.
+        `outcomes`: those of the first batches of the plan."""
         if request.transactional_id is not None and not outcomes and begins_transaction(plan):
             plan = await self._verifier.verified(request.transactional_id, version, plan)
         while (count := len(outcomes)) < len(plan):
@@ -151,12 +168,20 @@ class ProduceHandler:
                 self._append(plan[count:end], outcomes, self._now_ms())
             if not len(outcomes) % APPENDS_IN_TURN:
                 await asyncio.sleep(0)
-        if request.acks == ALL_IN_SYNC:
-            await _wait_until_acknowledged(plan, outcomes, request.timeout_ms)
         if len(plan) <= WIDE:
-            return _settled(request, version, plan, outcomes)
+            return _answered(request, version, plan, outcomes)
         async with self._turns:
-            return await self._turns.off_loop(lambda: _settled(request, version, plan, outcomes))
+            outcome = await self._turns.off_loop(lambda: _outcome(request, plan, outcomes))
+        if outcome.behind:
+            await self._acknowledged(outcome.behind, outcome.results, request.timeout_ms)
+        async with self._turns:
+            return await self._turns.off_loop(lambda: _answer(request, version, outcome))
+
+    async def _acknowledged(self, behind: list[BatchBehind], results: list[ProduceResult], timeout_ms: int) -> None:
+        """Wait for the batches of a wide request."""
+        acknowledgement = Acknowledgement(behind, results, timeout_ms)
+        while offsets := await self._turns.run(acknowledgement.look()):
+            await Wait.until_committed(offsets, acknowledgement.left_s, acknowledgement.loop).done
 
 
 def _over(plan: Sequence[AppendStep], request: Produce) -> list[AppendStep]:
@@ -168,54 +193,46 @@ def _over(plan: Sequence[AppendStep], request: Produce) -> list[AppendStep]:
     ]
 
 
-def _is_behind(step: AppendStep, outcome: AppendOutcome) -> bool:
-    """Whether a batch was appended that the in-sync replicas do not have yet."""
-    return (
-        isinstance(step, PlannedAppend)
-        and not outcome.error
-        and not isinstance(outcome, AppendRefusal)
-        and step.replica.high_watermark <= outcome.last_offset
-    )
-
-
-async def _wait_until_acknowledged(plan: Sequence[AppendStep], outcomes: list[AppendOutcome], timeout_ms: int) -> None:
-    """Wait until the in-sync replicas have all batches that were appended. An outcome gets an error if its batch is not
-    acknowledged: REQUEST_TIMED_OUT after `timeout_ms`, NOT_ENOUGH_REPLICAS_AFTER_APPEND if too few replicas are in sync
-    by then, NOT_LEADER_OR_FOLLOWER if the partition has another leader."""
-    behind = [at async for at in in_turns(range(len(plan))) if _is_behind(plan[at], outcomes[at])]
-    loop = asyncio.get_running_loop()
-    deadline = loop.time() + timeout_ms / 1000
-    while behind:
-        is_late = loop.time() >= deadline
-        waiting: list[int] = []
-        offsets: list[tuple[Waiters, int]] = []
-        async for at in in_turns(behind):
-            step, appended = plan[at], outcomes[at]
-            assert isinstance(step, PlannedAppend) and not isinstance(appended, AppendRefusal)
-            error = step.replica.acknowledged(appended.last_offset)
-            if error is None and not is_late:
-                waiting.append(at)
-                offsets.append((step.replica.waiters, appended.last_offset + 1))
-            else:
-                outcomes[at] = appended._replace(error=ErrorCode.REQUEST_TIMED_OUT if error is None else error)
-        behind = waiting
-        if behind:
-            await Wait.until_committed(offsets, deadline - loop.time(), loop).done
-
-
-def _settled(request: Produce, version: int, plan: Sequence[AppendStep], outcomes: Sequence[AppendOutcome]) -> Answer:
-    """The answer to a request, from what became of each of its batches. Raises `ProtocolViolation`."""
+def _outcome(request: Produce, plan: Sequence[AppendStep], outcomes: Sequence[AppendOutcome]) -> Outcome:
+    acks_all = request.acks == ALL_IN_SYNC
     results: list[ProduceResult] = []
     details: dict[int, AppendRefusal] | None = None
+    behind: list[BatchBehind] | None = None
     for step, outcome in zip(plan, outcomes):  # noqa: B905 - `strict` costs more than the tuple
         if isinstance(outcome, Appended):
-            base_offset, _, time_ms, start, error, _ = outcome
+            base_offset, last_offset, time_ms, start, error, _, _ = outcome
+            if (
+                acks_all
+                and not error
+                and isinstance(step, PlannedAppend)
+                and step.replica.high_watermark <= last_offset
+            ):
+                behind = behind or []
+                behind.append(BatchBehind(len(results), step.replica, outcome))
             results.append((step.partition, error, base_offset, time_ms, start))
         else:
             if outcome.message is not None:
                 details = details or {}
                 details[len(results)] = outcome
             results.append((outcome.partition, outcome.error, -1, -1, outcome.log_start_offset))
+    return _new(Outcome, (results, details, behind))
+
+
+def _answered(request: Produce, version: int, plan: Sequence[AppendStep], outcomes: Sequence[AppendOutcome]) -> Answer:
+    """The answer to a request whose batches were appended or refused; with acks=all not before the in-sync replicas
+    have them. Raises `ProtocolViolation`."""
+    outcome = _outcome(request, plan, outcomes)
+    results, details, behind = outcome
+    if behind:
+        own = without_records(request)
+        acknowledgement = Acknowledgement(behind, results, request.timeout_ms)
+        return Pending(own, PendingAnswer(acknowledgement, lambda: _answer(own, version, outcome)).response)
+    return results if request.acks and not details else _answer(request, version, outcome)
+
+
+def _answer(request: Produce, version: int, outcome: Outcome) -> Answer:
+    """Raises `ProtocolViolation`."""
+    results, details, _ = outcome
     if request.acks == 0:
         if any(error for _, error, *_ in results):
             raise ProtocolViolation("a Produce with acks=0 was refused, which only closing the connection can report")

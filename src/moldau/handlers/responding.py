@@ -4,7 +4,7 @@ from collections.abc import Awaitable, Callable
 from inspect import isawaitable
 from typing import TypeVar
 
-from moldau.cluster.controller import Refusal
+from moldau.cluster.controlling.controller import Refusal
 from moldau.errors import ErrorCode, KafkaError, StorageError
 
 A = TypeVar("A")

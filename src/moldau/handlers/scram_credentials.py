@@ -6,7 +6,7 @@ because it could not be used to log in (KIP-554).
 
 from collections import Counter
 
-from moldau.cluster.controller import Refusal
+from moldau.cluster.controlling.controller import Refusal
 from moldau.errors import ErrorCode
 from moldau.protocol.messages.alter_user_scram_credentials import (
     AlterUserScramCredentialsRequest,

@@ -9,8 +9,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from moldau.cluster.cluster import Cluster
-from moldau.cluster.image import Image
-from moldau.cluster.metadata_cache import MetadataCache
+from moldau.cluster.state.image import Image
+from moldau.cluster.state.metadata_cache import MetadataCache
 from moldau.config import BrokerConfig
 from moldau.errors import KafkaError
 from moldau.handlers.group_trace import traced
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from moldau.coordinators.transactions.coordinator import TransactionCoordinator
     from moldau.coordinators.transactions.messages import AddsPartitions
     from moldau.replication.markers import MarkerWriter
+    from moldau.replication.replica import Replica
 
 
 class BrokerParts(NamedTuple):
@@ -39,6 +40,8 @@ class BrokerParts(NamedTuple):
     runtime: Runtime
     turns: Turns
     coordinator_anywhere: "Callable[[], AddsPartitions]"
+    follower_asked: "Callable[[Replica], None] | None" = None
+    """Called with a replica when another broker has fetched from it as a follower; None if no other broker may."""
 
     @property
     def metadata(self) -> MetadataCache:
@@ -98,7 +101,13 @@ def _of_produce(parts: BrokerParts) -> tuple[Any, ...]:
 def _of_fetch(parts: BrokerParts) -> tuple[Any, ...]:
     config = parts.config()
     sessions_max = config.max_incremental_fetch_session_cache_slots
-    return parts.replicas, config.fetch_max_bytes, sessions_max, parts.runtime, parts.turns
+    followers = None
+    if parts.follower_asked is not None:
+        from moldau.handlers.follower_fetch import FollowerFetch
+
+        random = parts.runtime.random
+        followers = FollowerFetch(parts.replicas, parts.image, config.fetch_max_bytes, random, parts.follower_asked)
+    return parts.replicas, config.fetch_max_bytes, sessions_max, parts.runtime, parts.turns, followers
 
 
 def _of_list_offsets(parts: BrokerParts) -> tuple[Any, ...]:
@@ -108,8 +117,8 @@ def _of_list_offsets(parts: BrokerParts) -> tuple[Any, ...]:
 
 
 def _of_find_coordinator(parts: BrokerParts) -> tuple[Any, ...]:
-    from moldau.cluster.controller import Refusal
-    from moldau.cluster.image import TopicImage
+    from moldau.cluster.controlling.controller import Refusal
+    from moldau.cluster.state.image import TopicImage
     from moldau.handlers.find_coordinator import GROUP, TRANSACTION, CoordinatorType
 
     def made(ensure: Callable[[], Awaitable[TopicImage | Refusal]]) -> Callable[[], Awaitable[None]]:
@@ -144,6 +153,10 @@ def _groups_and_image(parts: BrokerParts) -> tuple[Any, ...]:
 
 def _topics(parts: BrokerParts) -> tuple[Any, ...]:
     return (parts.metadata, parts.cluster.topics)
+
+
+def _changes(parts: BrokerParts) -> tuple[Any, ...]:
+    return (parts.cluster.topics,)
 
 
 def _configs(parts: BrokerParts) -> tuple[Any, ...]:
@@ -183,7 +196,9 @@ TABLE: Mapping[apis.Api, HandlerRow] = {
     apis.API_VERSIONS: HandlerRow("moldau.handlers.api_versions:api_versions"),
     apis.CREATE_TOPICS: HandlerRow("moldau.handlers.topics:Topics.create", _topics),
     apis.DELETE_TOPICS: HandlerRow("moldau.handlers.topics:Topics.delete", _topics),
-    apis.DELETE_RECORDS: HandlerRow("moldau.handlers.delete_records:DeleteRecords", _replicas),
+    apis.DELETE_RECORDS: HandlerRow(
+        "moldau.handlers.delete_records:DeleteRecords", lambda p: (p.replicas, p.image, p.turns)
+    ),
     apis.INIT_PRODUCER_ID: HandlerRow(
         "moldau.handlers.init_producer_id:InitProducerId", lambda p: (p.cluster.producer_ids, p.transactions)
     ),
@@ -211,12 +226,10 @@ TABLE: Mapping[apis.Api, HandlerRow] = {
     apis.DESCRIBE_LOG_DIRS: HandlerRow("moldau.handlers.describe_log_dirs:DescribeLogDirs", _replicas),
     apis.CREATE_PARTITIONS: HandlerRow("moldau.handlers.topics:Topics.create_partitions", _topics),
     apis.DELETE_GROUPS: HandlerRow("moldau.handlers.delete_groups:DeleteGroups", _groups),
-    apis.ELECT_LEADERS: HandlerRow("moldau.handlers.elections:ElectLeaders", _image),
+    apis.ELECT_LEADERS: HandlerRow("moldau.handlers.elections:ElectLeaders", lambda p: (p.image, p.cluster.elect)),
     apis.INCREMENTAL_ALTER_CONFIGS: HandlerRow("moldau.handlers.configs:Configs.alter", _configs),
-    apis.ALTER_PARTITION_REASSIGNMENTS: HandlerRow("moldau.handlers.reassignments:Reassignments.alter", _image),
-    apis.LIST_PARTITION_REASSIGNMENTS: HandlerRow(
-        "moldau.handlers.reassignments:Reassignments.list_reassignments", _image
-    ),
+    apis.ALTER_PARTITION_REASSIGNMENTS: HandlerRow("moldau.handlers.reassignments:AlterReassignments", _changes),
+    apis.LIST_PARTITION_REASSIGNMENTS: HandlerRow("moldau.handlers.reassignments:list_reassignments"),
     apis.OFFSET_DELETE: HandlerRow("moldau.handlers.offset_delete:OffsetDelete", _groups_and_image),
     apis.DESCRIBE_CLIENT_QUOTAS: HandlerRow("moldau.handlers.client_quotas:describe"),
     apis.ALTER_CLIENT_QUOTAS: HandlerRow("moldau.handlers.client_quotas:alter"),

@@ -5,9 +5,9 @@ has to be among those named, and ends after `response_partition_limit` partition
 partition whose leader is down, or has no listener of the request's, has leader -1 and no error, as in Kafka.
 """
 
-from moldau.cluster.controller import name_refusal
-from moldau.cluster.image import TopicImage
-from moldau.cluster.metadata_cache import MetadataCache
+from moldau.cluster.controlling.controller import name_refusal
+from moldau.cluster.state.image import TopicImage
+from moldau.cluster.state.metadata_cache import MetadataCache
 from moldau.errors import ErrorCode
 from moldau.handlers.metadata import TOPIC_OPERATIONS, described_partition
 from moldau.names import INTERNAL_TOPICS
@@ -69,8 +69,8 @@ class DescribeTopicPartitions:
                     leader_epoch=found.leader_epoch,
                     replica_nodes=found.replica_nodes,
                     isr_nodes=found.isr_nodes,
-                    eligible_leader_replicas=[],
-                    last_known_elr=[],
+                    eligible_leader_replicas=list(topic.partitions[number].elr),
+                    last_known_elr=list(topic.partitions[number].last_elr),
                     offline_replicas=found.offline_replicas,
                 )
             )

@@ -9,10 +9,10 @@ version 6 on DeleteTopics names topics by id (KIP-516); names of older versions 
 import uuid
 from collections.abc import Sequence
 
-from moldau.cluster.controller import MorePartitions, NewTopic, Refusal
-from moldau.cluster.image import TopicImage
-from moldau.cluster.metadata_cache import MetadataCache
-from moldau.cluster.topic_changes import TopicChanges
+from moldau.cluster.controlling.controller import MorePartitions, NewTopic, Refusal
+from moldau.cluster.controlling.topic_changes import TopicChanges
+from moldau.cluster.state.image import TopicImage
+from moldau.cluster.state.metadata_cache import MetadataCache
 from moldau.errors import ErrorCode, KafkaError, StorageError
 from moldau.handlers.responding import not_made
 from moldau.protocol.messages.create_partitions import (

@@ -10,7 +10,7 @@ partitions that do not exist come first.
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING
 
-from moldau.cluster.image import Image
+from moldau.cluster.state.image import Image
 from moldau.config import BrokerConfig
 from moldau.coordinators.groups.coordinator import GroupCoordinator
 from moldau.coordinators.offsets.messages import NewOffset, TransactionalOffsetCommit

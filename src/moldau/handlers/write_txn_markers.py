@@ -7,7 +7,7 @@ id or epoch is UNKNOWN_SERVER_ERROR, as in Kafka; the markers of one producer ar
 
 from collections.abc import Awaitable, Callable, Mapping
 
-from moldau.cluster.image import Image
+from moldau.cluster.state.image import Image
 from moldau.errors import ErrorCode
 from moldau.names import TopicPartition, TransactionMarkers
 from moldau.protocol.messages.write_txn_markers import (

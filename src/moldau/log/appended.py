@@ -19,10 +19,13 @@ class Appended(NamedTuple):
     log_start_offset: int
     error: ErrorCode
     duplicate: bool
+    leader_epoch: int
+    """In which the batch was taken; -1 if it was not."""
 
 
-def not_appended(found: BatchMetadata | ErrorCode, log_start: int) -> Appended:
+def not_appended(found: BatchMetadata | ErrorCode, log_start: int, leader_epoch: int = -1) -> Appended:
     """The result for a batch that is not appended: the offsets of the batch that it duplicates, or an error."""
     if isinstance(found, ErrorCode):
-        return Appended(-1, -1, -1, log_start, found, False)
-    return Appended(found.base_offset, found.last_offset, found.timestamp, log_start, ErrorCode.NONE, True)
+        return Appended(-1, -1, -1, log_start, found, False, -1)
+    base, last, timestamp = found.base_offset, found.last_offset, found.timestamp
+    return Appended(base, last, timestamp, log_start, ErrorCode.NONE, True, leader_epoch)

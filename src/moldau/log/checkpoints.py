@@ -51,6 +51,17 @@ def replace_file(disk: Disk, path: Path, data: bytes, flush: bool = True) -> Non
         disk.sync_folder(path.parent)
 
 
+def replace_private_file(disk: Disk, path: Path, data: bytes) -> None:
+    """As `replace_file`, not flushed; no other user can read the file."""
+    disk.remove(_staged(path))
+    file = disk.create_private(_staged(path))
+    try:
+        file.write(data, 0)
+    finally:
+        file.close()
+    place_file(disk, path)
+
+
 def stage_file(disk: Disk, path: Path, data: bytes, flush: bool) -> None:
     """Write the content beside the file, for `place_file`: not before it is flushed, or a power loss could leave the
     name without the bytes."""

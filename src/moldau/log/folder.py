@@ -6,6 +6,7 @@
     recovery-point-offset-checkpoint     the recovery point of each log: all records below it were flushed
     log-start-offset-checkpoint          the start of each log that starts after its first segment's base offset
     replication-offset-checkpoint        the high watermarks
+    running-broker                       in a cluster: the broker's registration that it is served in, and the boot
     closed-offset-checkpoint             the ends of the logs that an interrupted stop had closed; not a file of Kafka's
     <topic>-<partition>/                 a partition
     <topic>-<partition>.<id>-delete/     a deleted partition, removed later
@@ -34,7 +35,7 @@ from moldau.log.deletion import Doomed
 from moldau.log.failures import no_descriptor
 from moldau.log.files import OPEN_FILES_MAX, OpenFiles
 from moldau.log.folder_checkpoints import FolderCheckpoints
-from moldau.log.identity import CLEAN_MARKER, META_PROPERTIES, NO_BROKER_EPOCH, SESSION
+from moldau.log.identity import CLEAN_MARKER, CLUSTER_STORE, META_PROPERTIES, NO_BROKER_EPOCH, RUNNING, SESSION
 from moldau.log.log import Log
 from moldau.log.opening import LeftState, open_log
 from moldau.log.progress import Progress
@@ -52,7 +53,9 @@ _OWN_FILES: Final = frozenset(
         LOCK,
         CLEAN_MARKER,
         META_PROPERTIES,
+        RUNNING,
         SESSION,
+        CLUSTER_STORE,
         checkpoints.RECOVERY_POINTS,
         checkpoints.LOG_STARTS,
         checkpoints.HIGH_WATERMARKS,
@@ -101,7 +104,7 @@ class LogFolder:
         Raises `StorageError` if another process uses the folder, `OSError`.
         """
         self.path = path
-        self.repair_command = f"moldau log repair {path}"
+        self.repair_command: str | None = f"moldau log repair {path}"
         self.runtime = runtime
         self.logs: dict[TopicPartition, Log] = {}
         self.failed: OSError | None = None
@@ -120,6 +123,7 @@ class LogFolder:
             self.meta = identity.read_meta(self._disk, path)
             self.directory_id = self.meta.get("directory.id") or short_id(runtime.random.uuid())
             self.clean, self.broker_epoch = identity.take_marker(self._disk, path)
+            self._shown_epoch = self.broker_epoch if self.clean else identity.running_epoch(self._disk, path)
             self._offsets = FolderCheckpoints(self._disk, path, self.logs)
         except BaseException:
             self._file_system.close()
@@ -131,6 +135,24 @@ class LogFolder:
     def high_watermarks(self) -> dict[TopicPartition, int]:
         """The high watermarks in the checkpoint, as read at the start or last written."""
         return self._offsets.high_watermarks
+
+    @property
+    def kept_since(self) -> int:
+        """The registration (broker epoch) since which this folder has lost nothing; -1 if that cannot be shown, or if
+        recovery found less than was committed. Known when the logs are loaded."""
+        committed = self.high_watermarks
+        is_cut = any(log.log_end_offset < committed.get(tp, 0) for tp, log in self.logs.items())
+        return NO_BROKER_EPOCH if is_cut else self._shown_epoch
+
+    def note_running(self, broker_epoch: int) -> None:
+        """From now on it is served in this registration of the broker. Blocks. Raises `KafkaError` if it fails and goes
+        offline."""
+        self._guarded(lambda: identity.note_running(self._disk, self.path, broker_epoch))
+
+    def forget_kept(self) -> None:
+        """The folder has lost records, whatever else it shows. Blocks. Raises `OSError`."""
+        self._shown_epoch = NO_BROKER_EPOCH
+        identity.forget_running(self._disk, self.path)
 
     def _make(self, path: Path) -> None:
         """Create the folder and flush its name: without the name, files flushed in it would be lost in a crash."""
@@ -146,10 +168,11 @@ class LogFolder:
         names = filter(partition_of, self._disk.list(self.path))
         return bool(self._offsets.recovery_points) or any(is_folder(self._disk, self.path / name) for name in names)
 
-    def claim(self, cluster_id: str, node_id: int) -> None:
-        """Record that the folder belongs to this node of this cluster. Raises `StorageError` if it belongs to
-        another."""
-        remedy = f"give this one another folder, or, if {META_PROPERTIES} is wrong, run `{self.repair_command}`"
+    def claim(self, cluster_id: str, node_id: int, store: str | None = None) -> None:
+        """Record that the folder belongs to this node of this cluster. `store` is the `zookeeper.connect` of a cluster
+        of several. Raises `StorageError` if the folder belongs to another node."""
+        correct = f"run `{self.repair_command}`" if self.repair_command else "correct it"
+        remedy = f"give this one another folder, or, if {META_PROPERTIES} is wrong, {correct}"
         theirs, node = self.meta.get("cluster.id"), self.meta.get("node.id", self.meta.get("broker.id"))
         if theirs is not None and theirs != cluster_id:
             raise StorageError(f"{self.path} belongs to the cluster {theirs}, not to {cluster_id}: {remedy}")
@@ -164,6 +187,8 @@ class LogFolder:
                 "directory.id": self.directory_id,
             }
             identity.write_meta(self._disk, self.path, self.meta)
+        if store is not None:
+            identity.note_cluster_store(self._disk, self.path, store)
 
     def load(
         self,
@@ -407,7 +432,8 @@ class LogFolder:
                     log.close()
                 self._offsets.write(high_watermarks if high_watermarks is not None else self.high_watermarks)
                 if self.clean or not self._offsets.unloaded:
-                    identity.leave_marker(self._disk, self.path, broker_epoch)
+                    epoch = self.kept_since if broker_epoch == NO_BROKER_EPOCH else broker_epoch
+                    identity.leave_marker(self._disk, self.path, epoch)
                     self._disk.remove(self.path / checkpoints.CLOSED_ENDS)
                 else:
                     self._note_closed({tp: int(log.log_end_offset) for tp, log in self.logs.items()})

@@ -54,7 +54,8 @@ class FolderUse(NamedTuple):
 
 class LogFolders:
     """`folders` are those that could be opened, in the order of `log.dirs`; some may have `failed` since. `unusable`
-    has the error of each of the others. `on_failure` is called with every folder that fails later."""
+    has the error of each of the others. `on_failure` is called with every folder that fails later. `of_several`: they
+    belong to one of several brokers."""
 
     def __init__(
         self,
@@ -62,15 +63,19 @@ class LogFolders:
         runtime: Runtime,
         open_files_max: int = OPEN_FILES_MAX,
         held_max: int = HELD_MAX,
+        of_several: bool = False,
     ):
         """Raises `StorageError` if another process uses one of them, `OSError` if none can be opened."""
         self.folders: list[LogFolder] = []
         self.unusable: dict[Path, OSError] = {}
         self._strays: dict[str, Path] = {}
+        self.begun_empty: set[TopicPartition] = set()
+        """The lost partitions that may start empty, in whichever folder."""
         self.needed: Path | None = None
         self.on_failure: Callable[[LogFolder], None] | None = None
         self._runtime = runtime
         self._paths = list(paths)
+        self._of_several = of_several
         self._interrupted = False
         self.files = OpenFiles(runtime.disk, open_files_max, held_max)
         try:
@@ -111,11 +116,17 @@ class LogFolders:
             self.on_failure(folder)
 
     @property
-    def repair_command(self) -> str:
-        """The command that repairs these folders."""
+    def repair_command(self) -> str | None:
+        """The command that repairs these folders; None for one of several brokers, whose folders it refuses."""
+        if self._of_several:
+            return None
         import shlex  # not needed at start-up, which it would slow down
 
         return " ".join(["moldau log repair", *(shlex.quote(str(path)) for path in self._paths)])
+
+    def _or_repair(self, effect: str) -> str:
+        """The end of a sentence that says how to go on."""
+        return f", or run `{self.repair_command}`, which {effect}" if self.repair_command else ""
 
     @property
     def were_used(self) -> bool:
@@ -144,6 +155,17 @@ class LogFolders:
         return {folder.directory_id: folder.clean for folder in self.serving}
 
     @property
+    def kept_since(self) -> dict[str, int]:
+        """The directory ids of the online folders, and the registration (broker epoch) since which each has lost
+        nothing, -1 if that cannot be shown. Known when the logs are loaded."""
+        return {folder.directory_id: folder.kept_since for folder in self.serving}
+
+    def note_running(self, broker_epoch: int) -> None:
+        """From now on the folders are served in this registration of the broker. Blocks."""
+        for folder in self.serving:
+            _quietly(partial(folder.note_running, broker_epoch))
+
+    @property
     def cluster_id(self) -> str | None:
         """The cluster that the folders belong to; None if they are new."""
         found = [folder.meta["cluster.id"] for folder in self.folders if "cluster.id" in folder.meta]
@@ -164,15 +186,15 @@ class LogFolders:
             if missing and folder.was_used:
                 raise StorageError(
                     f"{folder.path / META_PROPERTIES} lacks {' and '.join(missing)}, but the folder was used before: "
-                    f"restore the file, or run `{self.repair_command}`, which writes it again"
+                    f"restore the file{self._or_repair('writes it again')}"
                 )
 
-    def claim(self, cluster_id: str, node_id: int) -> None:
-        """Record that the folders belong to this node of this cluster. Raises `StorageError` if one belongs to
-        another."""
+    def claim(self, cluster_id: str, node_id: int, store: str | None = None) -> None:
+        """Record that the folders belong to this node of this cluster. `store` is the `zookeeper.connect` of a cluster
+        of several. Raises `StorageError` if one belongs to another."""
         for folder in self.serving:
             try:
-                folder.claim(cluster_id, node_id)
+                folder.claim(cluster_id, node_id, store)
             except OSError as error:
                 _failed_at_start(folder, error)
         self._check_left()
@@ -189,10 +211,12 @@ class LogFolders:
         deleted: Mapping[uuid.UUID, str] | None = None,
         threads: int = 1,
         made: Mapping[TopicPartition, str] | None = None,
+        accepted: Callable[[TopicPartition], bool] | None = None,
     ) -> list[str]:
         """Open the partitions of all known topics (name -> id), with `threads` threads in each folder; returns the
         unknown paths. A folder that cannot be read goes offline. `made` are the partitions that must exist in some
-        folder, and the directory id of the one they were in.
+        folder, and the directory id of the one they were in; `accepted` decides which of them may start empty if they
+        are lost, None if a repair decides that.
 
         Raises `StorageError` for a partition that is in two folders, or lost; `OSError` if no folder is left,
         `StartInterrupted`.
@@ -209,7 +233,8 @@ class LogFolders:
 
         await asyncio.gather(*[self._runtime.run(partial(sift, folder)) for folder in self.serving])
         _refuse_doubles(found)
-        self._refuse_losses(found, made or {}, known, strays)
+        for folder in self._refuse_losses(found, made or {}, known, strays, accepted):
+            await self._runtime.run(folder.forget_kept)
         loading = [
             self._load(folder, partitions, known, config_of, threads)
             for folder, partitions in found.items()
@@ -234,33 +259,46 @@ class LogFolders:
         made: Mapping[TopicPartition, str],
         known: Mapping[str, uuid.UUID],
         strays: Collection[str],
-    ) -> None:
-        """Raise `StorageError` if an existing partition has no folder, unless its log folder is offline. The partition
-        is lost; creating it empty would silently drop acknowledged records."""
+        accepted: Callable[[TopicPartition], bool] | None,
+    ) -> set[LogFolder]:
+        """Raise `StorageError` if an existing partition has no folder, unless its log folder is offline, or its loss is
+        accepted: returns the log folders that have such a loss. The partition is lost; creating it empty would silently
+        drop acknowledged records."""
         there = {tp for partitions in found.values() for tp in partitions}
         homes = {folder.directory_id: folder for folder in self.serving}
         lost = []
+        losing = set()
         for tp, directory in made.items():
             folder = homes.get(directory) or (self.serving[0] if directory == UNASSIGNED and self.whole else None)
-            if tp not in there and folder is not None:
-                path = folder.path / str(tp)
-                if str(path) in strays:
-                    raise StorageError(self._of_another_topic(path, known[tp.topic]))
-                lost.append(path)
+            if tp in there:
+                continue
+            if folder is not None and str(folder.path / str(tp)) in strays:
+                raise StorageError(self._of_another_topic(folder.path / str(tp), known[tp.topic]))
+            if (folder is not None or self.whole) and accepted is not None and accepted(tp):
+                logger.warning("%s has lost its folder and starts empty, as --accept-empty says", tp)
+                self.begun_empty.add(tp)
+                losing |= {folder} if folder is not None else set()
+            elif folder is not None:
+                lost.append(folder.path / str(tp))
         if lost:
             shown = ", ".join(map(str, sorted(lost)[:LOST_SHOWN])) + (" ..." if len(lost) > LOST_SHOWN else "")
+            remedy = self._or_repair("can start lost partitions empty")
+            if accepted is not None:
+                remedy = ", or start once with --accept-empty TOPIC-N (or `all`), and what is lost starts empty"
             raise StorageError(
                 f"{counted(len(lost), 'partition')} {'has' if len(lost) == 1 else 'have'} no folder ({shown}): restore "
-                f"what is missing, or run `{self.repair_command}`, which can start lost partitions empty"
+                f"what is missing{remedy}"
             )
+        return losing
 
     def _of_another_topic(self, path: Path, expected: uuid.UUID) -> str:
         found = checkpoints.read_topic_id(self._runtime.disk, path)
         assert found is not None, "a partition without a topic id is taken by its name"
+        repair = self._or_repair("writes the metadata's id into it")
         return (
             f"{path / checkpoints.PARTITION_METADATA} names the topic id {short_id(found)}, but the "
-            f"metadata has {short_id(expected)} for {path.name}: replace this folder if it belongs to "
-            f"another topic; otherwise run `{self.repair_command}`, which writes the metadata's id into it"
+            f"metadata has {short_id(expected)} for {path.name}: replace the folder if it belongs to another topic, "
+            f"and the file if not{repair}"
         )
 
     async def _load(
@@ -320,13 +358,14 @@ class LogFolders:
         folder = self.folder_of(tp)
         return folder.logs[tp] if folder is not None else None
 
-    def home(self, directory_id: str) -> LogFolder | None:
+    def home(self, directory_id: str, *, is_new: bool = False) -> LogFolder | None:
         """The folder for a partition assigned to `directory_id`; for an unassigned partition, the folder with the
-        fewest partitions. None if the assigned folder is, or may be, offline or missing."""
+        fewest partitions. None if the assigned folder is, or may be, offline or missing: an unassigned partition may be
+        in such a folder unless it `is_new`."""
         serving = self.serving
         if directory_id != UNASSIGNED:
             return next((folder for folder in serving if folder.directory_id == directory_id), None)
-        return min(serving, key=lambda folder: len(folder.logs)) if serving and self.whole else None
+        return min(serving, key=lambda folder: len(folder.logs)) if serving and (is_new or self.whole) else None
 
     def place(self, count: int) -> list[str]:
         """The directory ids for this many new partitions: each goes to the folder that has the fewest partitions by
@@ -372,16 +411,19 @@ class LogFolders:
             own = {tp: offset for tp, offset in high_watermarks.items() if tp in folder.logs}
             _quietly(partial(folder.checkpoint_high_watermarks, own))
 
-    async def shut(self, high_watermarks: Mapping[TopicPartition, int] | None) -> None:
+    async def shut(
+        self, high_watermarks: Mapping[TopicPartition, int] | None, broker_epoch: int = NO_BROKER_EPOCH
+    ) -> None:
         """Close all folders cleanly, in several threads each, and log the progress of a slow stop. Without
-        `high_watermarks` (after an interrupted start) the last checkpoint is kept."""
+        `high_watermarks` (after an interrupted start) the last checkpoint is kept. `broker_epoch` is the registration
+        in which they were served."""
         closings = [folder.closing() for folder in self.serving]
         ticker = asyncio.ensure_future(_tell_how_far(closings))
         try:
             await asyncio.gather(*[self._runtime.run(one.work) for one in closings for _ in range(THREADS)])
         finally:
             ticker.cancel()
-        await self._runtime.run(partial(self.close, True, high_watermarks))
+        await self._runtime.run(partial(self.close, True, high_watermarks, broker_epoch))
 
     def close(
         self,

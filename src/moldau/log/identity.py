@@ -3,6 +3,8 @@
     meta.properties          version=1, cluster.id, node.id (broker.id before KRaft), directory.id (KIP-858); lines that
                              are somebody else's are kept
     .kafka_cleanshutdown     {"version": 0, "brokerEpoch": -1}; that it is there counts, whatever is in it
+    running-broker           {"version": 1, "brokerEpoch": 17, "bootId": ...} in a cluster: the registration that the
+                             folder was served in last, and the machine's boot then
     closed-offset-checkpoint which logs the last stop had closed when it was cut off, and where they end
 
 All are small files of text that anybody may have edited, and are taken for no more than that.
@@ -20,8 +22,11 @@ from moldau.names import TopicPartition
 from moldau.runtime import Disk
 
 CLEAN_MARKER, META_PROPERTIES = ".kafka_cleanshutdown", "meta.properties"
+RUNNING: Final = "running-broker"
 SESSION: Final = "zookeeper-session"
 """The broker's session in ZooKeeper, for the next process that holds the folder."""
+CLUSTER_STORE: Final = "cluster-store"
+"""The `zookeeper.connect` of the cluster of several that the folder's broker belongs to, or is being adopted by."""
 NO_BROKER_EPOCH = -1
 
 
@@ -41,6 +46,22 @@ def missing_in(meta: Mapping[str, str]) -> list[str]:
     """The missing names that identify a used folder's owner. A folder without a directory.id is given a new one."""
     node = {"node.id", "broker.id"}
     return [*([] if meta.get("cluster.id") else ["cluster.id"]), *([] if node & meta.keys() else ["node.id"])]
+
+
+def cluster_store(disk: Disk, folder: Path) -> str | None:
+    """The `zookeeper.connect` of the cluster that the folder's broker is one of; None if the broker is, or may be,
+    alone. Raises `OSError`."""
+    try:
+        data = checkpoints.read_whole(disk, folder / CLUSTER_STORE)
+    except CorruptCheckpoint:
+        return "?"
+    return None if data is None else data.decode("utf-8", "replace").strip() or "?"
+
+
+def note_cluster_store(disk: Disk, folder: Path, connect: str) -> None:
+    """The folder's broker is one of several from now on. Raises `OSError`."""
+    if cluster_store(disk, folder) != connect:
+        checkpoints.replace_file(disk, folder / CLUSTER_STORE, f"{connect}\n".encode())
 
 
 def write_meta(disk: Disk, folder: Path, meta: Mapping[str, str]) -> None:
@@ -80,3 +101,28 @@ def take_closed_ends(disk: Disk, folder: Path) -> dict[TopicPartition, int]:
 def leave_marker(disk: Disk, folder: Path, broker_epoch: int) -> None:
     marker = json.dumps({"version": 0, "brokerEpoch": broker_epoch}, separators=(",", ":"))
     checkpoints.replace_file(disk, folder / CLEAN_MARKER, marker.encode())
+
+
+def note_running(disk: Disk, folder: Path, broker_epoch: int) -> None:
+    """From now on the folder is served in this registration of the broker. Flushes. Raises `OSError`."""
+    running = json.dumps({"version": 1, "brokerEpoch": broker_epoch, "bootId": disk.boot_id()}, separators=(",", ":"))
+    checkpoints.replace_file(disk, folder / RUNNING, running.encode())
+
+
+def forget_running(disk: Disk, folder: Path) -> None:
+    """The folder may have lost records. Raises `OSError`."""
+    if disk.exists(folder / RUNNING):
+        disk.remove(folder / RUNNING)
+        disk.sync_folder(folder)
+
+
+def running_epoch(disk: Disk, folder: Path) -> int:
+    """The broker epoch that the folder was served in last, if the machine has not been started since; else -1: a
+    process that ended in any way has lost nothing then. Raises `OSError`."""
+    boot_id = disk.boot_id()
+    try:
+        found = json.loads(checkpoints.read_whole(disk, folder / RUNNING) or b"")
+        epoch = found["brokerEpoch"] if boot_id and found["bootId"] == boot_id else NO_BROKER_EPOCH
+    except (CorruptCheckpoint, ValueError, KeyError, TypeError, RecursionError):
+        return NO_BROKER_EPOCH
+    return epoch if isinstance(epoch, int) else NO_BROKER_EPOCH

@@ -26,11 +26,12 @@ from moldau.log.committed import CommittedReading
 from moldau.log.file_names import SNAPSHOT_SUFFIX, file_name
 from moldau.log.flushing import Flushing
 from moldau.log.producers import rebuilding, snapshots
+from moldau.log.producers.producers import Producers
 from moldau.log.recovery import LoadedLog
 from moldau.log.segment import RELATIVE_MAX, Segment
 from moldau.log.services import LogServices
 from moldau.log.serving import Serving
-from moldau.names import LeaderEpoch, Offset, TopicPartition, counted
+from moldau.names import Offset, TopicPartition, counted
 from moldau.records.batch import BatchHeader, Marker, encode_marker, read_header
 from moldau.records.validation import LOG_APPEND_TIME, Checked, assign_offsets
 from moldau.runtime import Buffer, FileSlice
@@ -120,9 +121,6 @@ class Log:
         """Records behind the recovery point, for `flush.messages`."""
         return self.log_end_offset - self.recovery_point
 
-    def epoch_at(self, offset: int) -> LeaderEpoch:
-        return self.epochs.epoch_at(offset)
-
     def append(self, data: memoryview, checked: Checked, leader_epoch: int, now_ms: int) -> Appended:
         """Append one checked batch, whose offsets are written into `data`. Errors of the producer's state are answered
         in the result; raises `KafkaError` (KAFKA_STORAGE_ERROR)."""
@@ -133,7 +131,7 @@ class Log:
         if is_idempotent:
             found = self.producers.check(header)
             if found is not None:
-                return not_appended(found, self.log_start_offset)
+                return not_appended(found, self.log_start_offset, leader_epoch)
         base = self.log_end_offset
         if rewritten is not None:
             data = memoryview(rewritten)
@@ -158,7 +156,7 @@ class Log:
         self.log_end_offset = last + 1  # type: ignore[assignment]  # an Offset, without the call
         if is_idempotent:
             self.producers.appended(header, base, max_timestamp)
-        stood = (base, last, -1 if stamp_ms is None else stamp_ms, self.log_start_offset, _NONE, False)
+        stood = (base, last, -1 if stamp_ms is None else stamp_ms, self.log_start_offset, _NONE, False, leader_epoch)
         return tuple.__new__(Appended, stood)
 
     def append_marker(
@@ -222,14 +220,8 @@ class Log:
             segment.aborted.prepare()
         segment.append_run(data, headers)
         try:
-            for header, marker in zip(headers, markers, strict=True):
-                if header.partition_leader_epoch != self.epochs.latest:
-                    self.epochs.assign(header.partition_leader_epoch, header.base_offset)
-                if header.producer_id >= 0:
-                    aborted = self.producers.replay(header, marker)
-                    if aborted is not None:
-                        segment.aborted.append(aborted)
-                        self.committed.has_aborted = self._flushing.unsynced_names = True
+            if replicated.note(headers, markers, self.epochs, self.producers, segment.aborted):
+                self.committed.has_aborted = self._flushing.unsynced_names = True
         except OSError as error:  # the producers know batches that are not in the log
             raise self.serving.take_offline(error) from error
         self.log_end_offset = Offset(headers[-1].next_offset)
@@ -243,7 +235,6 @@ class Log:
         cleaner away from this log, and appends and reads nothing meanwhile. Blocks. Raises `KafkaError`:
         OFFSET_OUT_OF_RANGE below the log's start, KAFKA_STORAGE_ERROR.
         """
-        assert not self.cleaning, "a log is never truncated while it is cleaned"
         self.serving.check()
         if offset < self.log_start_offset:
             raise KafkaError(ErrorCode.OFFSET_OUT_OF_RANGE)
@@ -252,11 +243,24 @@ class Log:
             if offset < end:
                 self._cut(truncation.place_of(self.segments, offset), now_ms)
             self.epochs.truncate_from_end(min(offset, self.log_end_offset))
-        if self.log_end_offset < end:
-            unclean = f", below its high watermark {high_watermark}" if self.log_end_offset < high_watermark else ""
-            report = logger.warning if unclean else logger.info
-            report("%s is truncated from offset %d to %d%s", self.tp, end, self.log_end_offset, unclean)
+        truncation.report(self.tp, end, self.log_end_offset, high_watermark)
         return self.log_end_offset
+
+    def begin_at(self, offset: int, now_ms: int) -> None:
+        """Remove everything, and begin anew at `offset`: the leader has nothing before it. Otherwise as
+        `truncate_to`."""
+        self.serving.check()
+        with self._flushing.lock, self.serving.guard():
+            logger.info("%s begins anew at offset %d; it ended at %d", self.tp, offset, self.log_end_offset)
+            self._cut(truncation.CutPlace(0, 0, Offset(self.segments[0].base_offset)), now_ms)
+            truncation.remove_snapshots(self.folder, -1, self.files.disk)
+            self.epochs.truncate_from_end(0)
+            self.producers, self._snapshot_offset = Producers(), -1
+            emptied, self.segments = self.segments[0], ()
+            self.log_start_offset = self.log_end_offset = Offset(offset)
+            self.roll(now_ms)
+            if emptied.base_offset != offset:
+                self.remove_later(truncation.remove_segments([emptied], self.files.disk), now_ms)
 
     def _cut(self, place: truncation.CutPlace, now_ms: int) -> None:
         """The steps that `truncation` lists. Raises `OSError`."""
@@ -438,10 +442,6 @@ class Log:
         """These files are no longer part of the log."""
         for path in paths:
             self._doomed.add(path, now_ms + self._config.file_delete_delay_ms)
-
-    def remove_due(self, now_ms: int) -> int:
-        """Remove the files of deleted segments whose time has come; a log in a folder leaves that to it."""
-        return self._doomed.remove_due(now_ms)
 
     def flush_overdue(self, now_ms: int) -> bool:
         """Whether a flush is due by `flush.ms`."""

@@ -14,6 +14,9 @@ from typing import NoReturn
 
 from moldau.checksums import crc32c
 from moldau.errors import ErrorCode, KafkaError
+from moldau.log.epochs import Epochs
+from moldau.log.producers.producers import Producers
+from moldau.log.transaction_index import TransactionIndex
 from moldau.records.batch import (
     ATTRIBUTES_AT,
     HEADER_SIZE,
@@ -63,6 +66,27 @@ def markers_in(data: memoryview, headers: Sequence[BatchHeader]) -> list[Marker 
         markers.append(read_marker(batch) if header.is_control else None)
         position += header.size
     return markers
+
+
+def note(
+    headers: Sequence[BatchHeader],
+    markers: Sequence[Marker | None],
+    epochs: Epochs,
+    producers: Producers,
+    index: TransactionIndex,
+) -> bool:
+    """Note what these appended batches say of leader epochs, producers and aborted transactions; whether a transaction
+    was aborted. Raises `OSError`."""
+    has_aborted = False
+    for header, marker in zip(headers, markers, strict=True):
+        if header.partition_leader_epoch != epochs.latest:
+            epochs.assign(header.partition_leader_epoch, header.base_offset)
+        if header.producer_id >= 0:
+            aborted = producers.replay(header, marker)
+            if aborted is not None:
+                index.append(aborted)
+                has_aborted = True
+    return has_aborted
 
 
 def _refuse(sentence: str) -> NoReturn:

@@ -15,6 +15,7 @@ Step 1 needs the log's folder; steps 2 to 4 are here; step 5 is the log's own. E
 `OSError`.
 """
 
+import logging
 from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
@@ -22,8 +23,10 @@ from typing import NamedTuple
 from moldau.log import lookup
 from moldau.log.file_names import SNAPSHOT_SUFFIX, base_of, is_segment_name
 from moldau.log.segment import Segment
-from moldau.names import Offset
+from moldau.names import Offset, TopicPartition
 from moldau.runtime import Disk
+
+logger = logging.getLogger(__name__)
 
 
 class CutPlace(NamedTuple):
@@ -63,3 +66,11 @@ def remove_snapshots(folder: Path, end: int, disk: Disk) -> None:
         if name.endswith(SNAPSHOT_SUFFIX) and is_segment_name(name) and base_of(name) > end:
             disk.remove(folder / name)
     disk.sync_folder(folder)
+
+
+def report(tp: TopicPartition, before: int, end: int, high_watermark: int) -> None:
+    """Log that the end fell; a warning if committed records are lost, which only an unclean election does."""
+    if end < before:
+        unclean = f", below its high watermark {high_watermark}" if end < high_watermark else ""
+        log = logger.warning if unclean else logger.info
+        log("%s is truncated from offset %d to %d%s", tp, before, end, unclean)

@@ -230,8 +230,8 @@ async def dial(
     name = f"{host}:{port}"
     loop = asyncio.get_running_loop()
     try:
-        dialling = loop.create_connection(lambda: ClientConnection(name, max_reply_bytes), host, port)
-        _, connection = await asyncio.wait_for(dialling, timeout_ms / 1000)
+        async with asyncio.timeout(timeout_ms / 1000):  # wait_for of Python 3.11 may lose a cancellation
+            _, connection = await loop.create_connection(lambda: ClientConnection(name, max_reply_bytes), host, port)
     except TimeoutError:
         raise KafkaError(ErrorCode.NETWORK_EXCEPTION, f"cannot connect to {name} within {timeout_ms} ms") from None
     except OSError as refused:

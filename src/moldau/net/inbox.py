@@ -22,7 +22,8 @@ MAPPED_BYTES = 4 << 20
 class Inbox:
     """The received bytes of one connection that are not served yet.
 
-    The order of calls: `buffer`, `frames` as far as the caller wants, and if it is `unparked` then, `park`.
+    The order of calls: `buffer`, `frames` as far as the caller wants (and `put_back` of the last), and if it is
+    `unparked` then, `park`.
     """
 
     def __init__(self, size_max: int, pool: Pool, owner: Owner):
@@ -112,6 +113,13 @@ class Inbox:
                 return
             self._at = at
             yield window[start:at]
+
+    def put_back(self, shared: memoryview, frame: memoryview) -> None:
+        """The frame that was taken last is not handled yet: it is the next one again."""
+        if self.unparked:
+            self._at -= 4 + len(frame)
+        else:
+            self.arrived(shared, 4 + len(frame))
 
     def park(self) -> None:
         """Keep what was not handed out; the shared buffer is free for others after this."""

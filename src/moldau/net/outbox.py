@@ -14,9 +14,10 @@ import os
 import socket
 from collections import deque
 from collections.abc import Callable, Sequence
-from typing import Protocol, TypeAlias, cast
+from typing import Any, Protocol, TypeAlias, cast
 
 from moldau.net.busy_polling import BusyPolling
+from moldau.net.limits import Limits
 from moldau.runtime import FileSlice
 
 Piece: TypeAlias = bytes | bytearray | memoryview | FileSlice
@@ -78,6 +79,29 @@ class Outbox(Protocol):
 
     def close(self) -> None:
         """Drop what is queued."""
+
+
+def outbox_of(
+    transport: asyncio.Transport,
+    loop: asyncio.AbstractEventLoop,
+    limits: Limits,
+    on_room: Callable[[], None],
+    on_lost: Callable[[str], None],
+    busy_polling: BusyPolling | None,
+) -> Outbox:
+    """The outbox of an accepted connection, whose socket gets the sizes that `limits` ask for. Raises `OSError`."""
+    sock: Any = transport.get_extra_info("socket")
+    if sock is None or transport.get_extra_info("sslcontext") is not None:
+        return TransportOutbox(transport, on_room, on_lost)
+    if sock.family in (socket.AF_INET, socket.AF_INET6):
+        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    for option, size in (
+        (socket.SO_SNDBUF, limits.socket_send_buffer_bytes),
+        (socket.SO_RCVBUF, limits.socket_receive_buffer_bytes),
+    ):
+        if size > 0:
+            sock.setsockopt(socket.SOL_SOCKET, option, size)
+    return SocketOutbox(sock.fileno(), loop, on_room, on_lost, busy_polling)
 
 
 class SocketOutbox:

@@ -6,7 +6,7 @@ link sends requests and reads replies; its owner decides which broker to connect
 
 import asyncio
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, Protocol
 
 from moldau.errors import ErrorCode, KafkaError, ProtocolViolation
 from moldau.net.connection import MAX_REPLY_BYTES, ClientConnection, dial, fresh
@@ -18,6 +18,17 @@ from moldau.protocol.primitives import Around
 from moldau.runtime import Buffer
 
 REQUEST_TIMEOUT_MS = 30_000
+
+
+class ByHand(Protocol):
+    """Writes the requests of one API, and reads its replies, where that is worth it; None for those left to the
+    tables."""
+
+    def write(self, version: int, correlation_id: int, client_id: str, request: Any) -> bytes | None:
+        """A whole request, with its size in front."""
+
+    def read_reply(self, version: int, frame: memoryview) -> Any:
+        """The message of a reply frame."""
 
 
 class Link:
@@ -60,10 +71,17 @@ class Link:
         request: Any,
         timeout_ms: int = REQUEST_TIMEOUT_MS,
         memory: Callable[[int], memoryview] = fresh,
+        by_hand: ByHand | None = None,
     ) -> Any:
         """Send a request and return its reply. Raises `KafkaError(NETWORK_EXCEPTION | REQUEST_TIMED_OUT |
         CORRUPT_MESSAGE)`."""
-        frame = await self.post(api, request, timeout_ms, memory)
+        if by_hand is None:
+            frame = await self.post(api, request, timeout_ms, memory)
+        else:
+            frame = await self._post_by_hand(api, request, timeout_ms, memory, by_hand)
+            reply = by_hand.read_reply(self.versions.of(api), frame)
+            if reply is not None:
+                return reply
         try:
             return read_reply(api, self.versions.of(api), frame)
         except ProtocolViolation as violation:
@@ -71,6 +89,15 @@ class Link:
             raise KafkaError(
                 ErrorCode.CORRUPT_MESSAGE, f"the broker's reply to {api.name} cannot be read: {violation}"
             ) from None
+
+    def _post_by_hand(
+        self, api: Api, request: Any, timeout_ms: int, memory: Callable[[int], memoryview], by_hand: ByHand
+    ) -> asyncio.Future[memoryview]:
+        number = self.connection.next_correlation_id()
+        packed = by_hand.write(self.versions.of(api), number, self._client_id, request)
+        if packed is None:
+            return self.post(api, request, timeout_ms, memory)
+        return self.connection.send(number, [packed], timeout_ms, memory)
 
 
 async def connect(

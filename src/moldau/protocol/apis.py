@@ -99,10 +99,15 @@ DESCRIBE_TOPIC_PARTITIONS = Api(75, "DescribeTopicPartitions", 0, 0, 0)
 
 APIS: dict[int, Api] = {api.key: api for api in list(globals().values()) if isinstance(api, Api)}
 
+ALTER_PARTITION = Api(56, "AlterPartition", 3, 3, 0, lowest=3)
 ENVELOPE = Api(58, "Envelope", 0, 0, 0)
-ALLOCATE_PRODUCER_IDS = Api(67, "AllocateProducerIds", 0, 0, 0)
+ASSIGN_REPLICAS_TO_DIRS = Api(73, "AssignReplicasToDirs", 0, 0, 0)
+GET_REPLICA_LOG_INFO = Api(93, "GetReplicaLogInfo", 0, 0, 0)
 INTRODUCE = Api(30_000, "Introduce", 0, 0, 0)
 FOLLOW_CLUSTER = Api(30_001, "FollowCluster", 0, 0, 0)
 
-BETWEEN_BROKERS: dict[int, Api] = {api.key: api for api in (ENVELOPE, ALLOCATE_PRODUCER_IDS, INTRODUCE, FOLLOW_CLUSTER)}
+BETWEEN_BROKERS: dict[int, Api] = {
+    api.key: api
+    for api in (ALTER_PARTITION, ENVELOPE, ASSIGN_REPLICAS_TO_DIRS, GET_REPLICA_LOG_INFO, INTRODUCE, FOLLOW_CLUSTER)
+}
 """Supported on connections between brokers of one cluster only, and never advertised to clients."""

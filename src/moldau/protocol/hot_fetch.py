@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 from moldau.errors import ProtocolViolation
 from moldau.protocol import codec
 from moldau.protocol.apis import FETCH
-from moldau.protocol.hot_topics import WIDE, append_topic, misfit, too_many
+from moldau.protocol.hot_topics import FOLLOWER, WIDE, append_topic, misfit, too_many
 from moldau.protocol.primitives import (
     ZERO_UUID,
     Detached,
@@ -33,6 +33,8 @@ if TYPE_CHECKING:
 FLEXIBLE_SINCE, NAMES_UNTIL, REPLICA_ID_UNTIL = 12, 12, 14
 CONSUMER = -1
 """The replica id of a client that is not a broker."""
+COMPARES_REPLICAS = -2
+"""The replica id of a client that reads from followers too, to compare them: Kafka calls it a debugging consumer."""
 REPLICA_STATE_TAG = 1
 _INT32 = struct.Struct(">i").unpack_from
 _PACK_INT32 = struct.Struct(">i").pack
@@ -50,6 +52,7 @@ nothing forgotten, no rack."""
 _BEFORE_NAME = struct.Struct(">iiiibiiih")  # replica_id, the limits, count of topics, length of the first name
 _ONE_BY_NAME = struct.Struct(">iiiq8xii")  # count of partitions, the first one, count of forgotten topics
 _NO_RACK = b"\0\0"
+_FOLLOWER_AT = slice(-17, -13)
 _READ_COUNT = length_reader(flexible=False, narrow=False), length_reader(flexible=True, narrow=False)
 _READ_TEXT = sized("string", False, False)[0], sized("string", True, False)[0]
 """Readers of counts and of strings, for plain and for flexible versions."""
@@ -89,6 +92,11 @@ def read_fetch(frame: memoryview, version: int, at: int, most: int = WIDE) -> Fe
     try:
         if (one := _read_one(frame, version, at)) is not None:
             return one
+        if version > REPLICA_ID_UNTIL and frame[_FOLLOWER_AT] == FOLLOWER:
+            from moldau.protocol import hot_follower  # a broker alone needs none of it
+
+            if (message := hot_follower.read_request(frame, version, at)) is not None:
+                return _of_follower(message)
         replica_id, begins_at = CONSUMER, at
         if version <= REPLICA_ID_UNTIL:
             (replica_id,) = _INT32(frame, at)
@@ -108,6 +116,28 @@ def read_fetch(frame: memoryview, version: int, at: int, most: int = WIDE) -> Fe
     session = () if version >= 7 else _NO_SESSION
     follower = None if replica_id == CONSUMER else codec.read_request(FETCH, version, frame, begins_at)
     return _new(Fetch, (replica_id, *fields, *session, topics, forgotten, False, follower))
+
+
+def _of_follower(message: "FetchRequest") -> Fetch:
+    topics: list[FetchTopic] = []
+    for topic in message.topics:
+        parts = [
+            (one.partition, one.current_leader_epoch, one.fetch_offset, one.partition_max_bytes)
+            for one in topic.partitions
+        ]
+        topics.append((None, topic.topic_id.bytes, parts))
+    return Fetch(
+        message.replica_state.replica_id,
+        message.max_wait_ms,
+        message.min_bytes,
+        message.max_bytes,
+        message.isolation_level,
+        message.session_id,
+        message.session_epoch,
+        topics,
+        [(None, one.topic_id.bytes, one.partitions) for one in message.forgotten_topics_data],
+        follower=message,
+    )
 
 
 def _read_one(frame: memoryview, version: int, at: int) -> Fetch | None:

@@ -28,8 +28,8 @@ _TWO_INT32 = struct.Struct(">ii").unpack_from
 _PACK_INT32 = struct.Struct(">i").pack
 _SIZE_AND_CORRELATION = struct.Struct(">ii")
 NAME_LENGTH_MAX = 249
-"""The longest topic name (see `cluster.controller`). Longer names are read too, and refused when the topic is looked
-up."""
+"""The longest topic name (see `cluster.controlling.controller`). Longer names are read too, and refused when the topic
+is looked up."""
 _new = tuple.__new__  # what a NamedTuple's constructor does, at a third of its cost
 
 
@@ -275,6 +275,14 @@ def in_own_memory(request: Produce) -> Produce:
         for name, topic_id, parts in request.topics
     ]
     return request._replace(topics=topics)
+
+
+def without_records(request: Produce) -> Produce:
+    """The same request without its record sets: what its reply is packed with."""
+    topics: list[ProduceTopic] = [
+        (name, topic_id, [(index, None) for index, _ in parts]) for name, topic_id, parts in request.topics
+    ]
+    return Produce(request.transactional_id, request.acks, request.timeout_ms, topics, request.is_wide)
 
 
 ReplyOfOne: TypeAlias = tuple[Callable[..., bytes], int, bytes, bytes]

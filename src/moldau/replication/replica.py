@@ -8,8 +8,9 @@ acks=all is answered once the batch is `acknowledged`. `read` is the one place t
 see.
 """
 
+import asyncio
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import partial
 from typing import Final, NamedTuple, TypeAlias
 
@@ -19,7 +20,7 @@ from moldau.log.appended import Appended
 from moldau.log.log import Log
 from moldau.log.producers import verification_guards
 from moldau.log.times import Search
-from moldau.names import INTERNAL_TOPICS, BrokerId, LeaderEpoch, Offset, TopicPartition, VerificationGuard
+from moldau.names import INTERNAL_TOPICS, BrokerId, Offset, TopicPartition, VerificationGuard
 from moldau.records.batch import (
     ATTRIBUTES_AT,
     CODEC_BITS,
@@ -27,20 +28,19 @@ from moldau.records.batch import (
     NO_SEQUENCE,
     TRANSACTIONAL_BIT,
     BatchHeader,
-    Marker,
     read_header,
 )
 from moldau.records.compression import ZSTD
 from moldau.records.validation import (
     INLINE_BYTES,
     Checked,
-    check_own,
     check_produce,
     is_told,
     needs_executor,
     reached_the_log,
 )
-from moldau.replication.leadership import Leadership
+from moldau.replication.in_sync import NEVER_MS
+from moldau.replication.leadership import IsrProposal, Leadership, PartitionRoles
 from moldau.replication.results import ActiveProducer, AppendRefusal, AppendTerms, ReadResult
 from moldau.replication.topic_rules import KEEPS_CODEC, rules_of
 from moldau.replication.waiting import Waiters
@@ -85,8 +85,8 @@ class Replica:
     """`high_watermark`: readers see the records below it. It never goes back while this broker leads."""
 
     __slots__ = (
-        "_flushes", "_may_leave_loop", "_recompresses", "_runtime", "_unready", "config", "high_watermark", "internal",
-        "leadership", "log", "rules", "topic_id", "tp", "waiters",
+        "_flushes", "_may_leave_loop", "_recompresses", "_runtime", "_serves", "_unready", "config", "cutting",
+        "high_watermark", "internal", "is_cut_off", "leadership", "log", "rules", "topic_id", "tp", "waiters",
     )  # fmt: skip
 
     def __init__(
@@ -106,6 +106,10 @@ class Replica:
         self.leadership = leadership
         self.high_watermark = high_watermark
         self.waiters = Waiters()
+        self.is_cut_off = False
+        """This replica leads by what it knows, but another one may have been elected (see `cut_off`)."""
+        self.cutting: asyncio.Task[None] | None = None
+        """The truncation of the log that is under way, on a follower; roles change after it."""
         self._runtime = runtime
         self.configure(config)
 
@@ -117,37 +121,104 @@ class Replica:
         self.log.config = config
         self._flushes = config.flush_messages < FLUSH_NEVER
         self._may_leave_loop = self._flushes or self._recompresses
+        self.leadership.require(config.min_insync_replicas)
         self._note_readiness()
+        if self.leadership.leads:
+            self._committed(self.leadership.committed(), None)
 
     def _note_readiness(self) -> None:
         """Note whether this replica takes batches now: it changes with the leadership and the settings only."""
         self._unready = _READY
-        if not self.leadership.leads:
+        self._serves = self.leadership.leads and not self.is_cut_off
+        if not self._serves:
             self._unready = _NOT_LED
-        elif self.leadership.has_too_few_in_sync(self.config.min_insync_replicas):
+        elif self.leadership.has_too_few_in_sync:
             self._unready = _TOO_FEW_IN_SYNC
 
-    def lead(
-        self, leader: BrokerId, leader_epoch: LeaderEpoch, isr: tuple[BrokerId, ...], replica_count: int = 1
-    ) -> None:
-        """Apply the leader, epoch, ISR and number of replicas that the cluster decided."""
+    def cut_off(self, is_cut_off: bool) -> bool:
+        """Refuse the reads and writes of clients, or serve them again: while this leader is cut off from the cluster,
+        another one may have been elected. Followers are served meanwhile. Returns whether that is news."""
+        if is_cut_off == self.is_cut_off:
+            return False
+        self.is_cut_off = is_cut_off
+        self._note_readiness()
+        self.waiters.wake()
+        return True
+
+    def followers_silent_ms(self, now_ms: int) -> int:
+        """For how long at most no in-sync follower has asked for records, in this leader epoch; very long before the
+        second request of one."""
+        isr, epoch = self.leadership.isr, self.leadership.leader_epoch
+        watches = (one for one in self.waiters.followers if one.broker in isr and one.leader_epoch == epoch)
+        return now_ms - max((one.asked_ms for one in watches), default=NEVER_MS)
+
+    def take_roles(self, roles: PartitionRoles, now_ms: int) -> None:
+        """Apply the leader, epochs and ISR that the cluster decided. `now_ms`: of a clock that never jumps."""
         leadership = self.leadership
-        if (leadership.leader, leadership.leader_epoch) != (leader, leader_epoch):
+        before = leadership.leader, leadership.leader_epoch
+        if not leadership.take(roles, self.log.log_end_offset, now_ms):
+            return
+        if (roles.leader, roles.leader_epoch) != before:
+            self.is_cut_off = False
             self.waiters.wake()
-        leadership.lead(leader, leader_epoch, isr, replica_count)
         self._note_readiness()
         if leadership.leads:
-            self._reached(self.log.log_end_offset)
+            self._committed(leadership.committed(), None)
 
-    def follower_reached(self, follower: BrokerId, log_end: Offset) -> None:
-        """The log of this follower now ends at `log_end`."""
+    def follower_asked(
+        self, follower: BrokerId, offset: Offset, broker_epoch: int, may_join: bool, now_ms: int
+    ) -> bool:
+        """A follower has all of this log below `offset`; see `Leadership.asked`. False if that must not count."""
+        counts = self.leadership.asked(follower, offset, broker_epoch, may_join, self.log.log_end_offset, now_ms)
+        if counts:
+            self._committed(self.leadership.committed(), None)
+        return counts
+
+    def follower_starts_at(self, follower: BrokerId, log_start: Offset) -> None:
+        """The log of a follower that asked begins at this offset."""
+        if self.leadership.starts_at(follower, log_start):
+            self.waiters.deleted()
+
+    def low_watermark(self, alive: Mapping[int, int]) -> Offset:
+        """See `Leadership.low_watermark`. Raises `KafkaError` (NOT_LEADER_OR_FOLLOWER, KAFKA_STORAGE_ERROR)."""
+        self._check_serves()
+        return self.leadership.low_watermark(self.log.log_start_offset, alive)
+
+    def _check_serves(self) -> None:
+        if not self._serves:
+            raise KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
+        self.log.serving.check()
+
+    def look(self, alive: Mapping[int, int], now_ms: int) -> None:
+        """Time has passed; see `Leadership.look`."""
         if self.leadership.leads:
-            self._committed(self.leadership.reached(follower, log_end), None)
+            self.leadership.look(alive, now_ms)
+            self._committed(self.leadership.committed(), None)
+            self.waiters.deleted()
+
+    def isr_refused(self, proposal: IsrProposal, now_ms: int) -> None:
+        """The controller has refused another ISR."""
+        if self.leadership.leads:
+            self.leadership.refused(proposal, now_ms)
+            self._committed(self.leadership.committed(), None)
+
+    def follow_watermark(self, leaders: Offset) -> None:
+        """The leader's high watermark is there: this follower knows that all below it is committed, as far as it has
+        it."""
+        self._committed(min(leaders, self.log.log_end_offset), None)
+
+    def truncated(self) -> None:
+        """The log has lost its end, or has begun anew: the high watermark is within it."""
+        self.high_watermark = max(min(self.high_watermark, self.log.log_end_offset), self.log.log_start_offset)
+        self.waiters.wake()
 
     def _reached(self, log_end: Offset, size: int | None = None) -> bool:
         """This replica's log now ends at `log_end`, `size` bytes further. True if the high watermark moved."""
         leadership = self.leadership
-        return self._committed(log_end if leadership.alone else leadership.reached(leadership.local, log_end), size)
+        if leadership.alone:
+            leadership.own_end = log_end
+            return self._committed(log_end, size)
+        return self._committed(leadership.reached(log_end), size)
 
     def _committed(self, offset: Offset, size: int | None) -> bool:
         """All below this offset is committed: move the high watermark, and wake the requests that waited for it or for
@@ -156,7 +227,7 @@ class Replica:
             return False
         self.high_watermark = offset
         waiters = self.waiters
-        if waiters.for_bytes or waiters.until_committed:
+        if waiters.for_bytes or waiters.until_committed or waiters.followers:
             waiters.moved(size, offset)
         return True
 
@@ -253,12 +324,12 @@ class Replica:
                 return self._refused(failed.code)
         return outcome
 
-    def acknowledged(self, last_offset: int) -> ErrorCode | None:
+    def acknowledged(self, appended: Appended) -> ErrorCode | None:
         """The answer to a batch that was appended with acks=all, once the in-sync replicas have its last offset; None
         as long as they have not."""
-        if not self.leadership.leads:
+        if not self.leadership.leads or self.leadership.leader_epoch != appended.leader_epoch:
             return ErrorCode.NOT_LEADER_OR_FOLLOWER
-        if self.high_watermark <= last_offset:
+        if self.high_watermark <= appended.last_offset:
             return None
         _, too_few_in_sync = self._unready
         return ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND if too_few_in_sync else ErrorCode.NONE
@@ -269,13 +340,13 @@ class Replica:
         return producer is not None and epoch < producer.epoch
 
     @property
-    def _is_flush_due(self) -> bool:
+    def is_flush_due(self) -> bool:
         return self._flushes and self.log.unflushed_records >= self.config.flush_messages
 
     async def flush_if_due(self, size: int) -> None:
         """After `size` bytes were appended: flush if `flush.messages` asks for it, and only then let readers see them.
         Raises `KafkaError(KAFKA_STORAGE_ERROR)`."""
-        if self._is_flush_due:
+        if self.is_flush_due:
             await self.flush(size)
 
     async def flush(self, size: int | None = None) -> None:
@@ -288,74 +359,50 @@ class Replica:
         """Append a checked batch, move the watermark, wake the requests that waited for either. Raises
         `KafkaError(KAFKA_STORAGE_ERROR)`."""
         appended = self.log.append(records, checked, self.leadership.leader_epoch, now_ms)
-        if not appended.error and not (self._flushes and self._is_flush_due):
-            self._reached(self.log.log_end_offset, checked.size)
+        if not appended.error:
+            if self.waiters.followers:
+                self.waiters.grew()
+            if not (self._flushes and self.is_flush_due):
+                self._reached(self.log.log_end_offset, checked.size)
         return appended
 
-    async def append_own(self, batch: bytearray, now_ms: int) -> None:
-        """Append a batch that a coordinator of this broker wrote, as producers with acks=all do; it is patched in
-        place. If `flush.messages` asks for a flush, returns after it.
-
-        Raises `KafkaError`: NOT_LEADER_OR_FOLLOWER, NOT_ENOUGH_REPLICAS, KAFKA_STORAGE_ERROR, or what is wrong with the
-        batch.
-        """
+    def takes_own(self) -> None:
+        """Raise `KafkaError` (NOT_LEADER_OR_FOLLOWER, NOT_ENOUGH_REPLICAS) if a coordinator's batch is refused, as one
+        with acks=all is."""
         _, unready = self._unready
         if unready is not None:
             raise KafkaError(unready)
-        await self._append_own(memoryview(batch), check_produce(memoryview(batch), self.rules, now_ms), now_ms)
 
-    async def append_own_in_transaction(self, batch: bytearray, guard: VerificationGuard | None, now_ms: int) -> None:
-        """As `append_own`, for a batch in a producer's transaction, without sequences. `guard`: the one with which the
-        transaction may begin here. Also raises INVALID_TXN_STATE, INVALID_PRODUCER_EPOCH."""
-        _, unready = self._unready
-        if unready is None:
-            header = read_header(batch)
-            unready = verification_guards.check(self.log.producers, header, guard, transaction_version=0)
-        if unready is not None:
-            raise KafkaError(unready)
-        await self._append_own(memoryview(batch), check_own(memoryview(batch), self.rules, now_ms), now_ms)
-
-    async def _append_own(self, records: memoryview, checked: Checked, now_ms: int) -> None:
-        if checked.error:
-            raise KafkaError(checked.error, checked.message)
-        appended = self.append(records, checked, now_ms)
-        if appended.error:
-            raise KafkaError(appended.error)
-        if self._flushes:
-            await self.flush_if_due(len(records))
-
-    async def append_marker(
-        self, producer_id: int, epoch: int, marker: Marker, transaction_version: int, now_ms: int
-    ) -> Appended:
-        """End a producer's transaction here, as its coordinator decided, and wake the readers that its open records
-        held back. If `flush.messages` asks for a flush, it comes first.
-
-        Raises `KafkaError(KAFKA_STORAGE_ERROR)`.
-        """
-        leadership, log = self.leadership, self.log
-        appended = log.append_marker(producer_id, epoch, marker, transaction_version, leadership.leader_epoch, now_ms)
-        if appended.error:
-            return appended
+    async def appended_marker(self) -> None:
+        """A marker was appended: flush it if `flush.messages` asks for that, and wake the readers that the open records
+        of its transaction held back, once it is committed. Raises `KafkaError(KAFKA_STORAGE_ERROR)`."""
+        log = self.log
+        self.waiters.grew()
         end = log.log_end_offset
-        if self._is_flush_due:
+        if self.is_flush_due:
             await self._runtime.run(log.flush)
             end = Offset(log.recovery_point)
-        if leadership.leads and self._reached(end):
+        if self.leadership.leads and self._reached(end):
             log.producers.settle(self.high_watermark)
             self.waiters.wake()
-        return appended
 
     def read(
-        self, offset: int, max_bytes: int, committed: bool, min_one: bool = True, leader_epoch: int = -1
+        self,
+        offset: int,
+        max_bytes: int,
+        committed: bool,
+        min_one: bool = True,
+        leader_epoch: int = -1,
+        anywhere: bool = False,
     ) -> ReadResult:
         """Records from the batch that holds `offset` up to the last one this reader may see, with the partition's
         offsets at the same moment. `max_bytes` and `min_one` are those of `Log.read`; `committed`: the isolation level
-        is read_committed; `leader_epoch`: the reader's, see `leadership_error`.
+        is read_committed; `leader_epoch`: the reader's, see `leadership_error`; `anywhere`: followers answer, too.
 
         Raises `KafkaError`: OFFSET_OUT_OF_RANGE, KAFKA_STORAGE_ERROR, CORRUPT_MESSAGE, errors of leadership.
         """
-        if leader_epoch >= 0 or not self.leadership.leads:
-            error = self.leadership_error(leader_epoch)
+        if leader_epoch >= 0 or not self._serves:
+            error = self._reader_error(leader_epoch, anywhere)
             if error is not None:
                 raise KafkaError(error)
         log, watermark = self.log, self.high_watermark
@@ -367,6 +414,17 @@ class Replica:
             if log.committed.has_aborted:
                 aborted = [(one.producer_id, one.first_offset) for one in log.committed.aborted_in(offset, records)]
         return _new(ReadResult, (watermark, stable, log.log_start_offset, aborted, records))
+
+    def _reader_error(self, leader_epoch: int, anywhere: bool) -> ErrorCode | None:
+        if self._serves or not anywhere:
+            return self.leadership_error(leader_epoch) if self._serves else ErrorCode.NOT_LEADER_OR_FOLLOWER
+        return self._epoch_error(leader_epoch)
+
+    @property
+    def may_have_more(self) -> bool:
+        """Whether this new leader does not know yet how far the log is committed: earlier leaders may have told readers
+        of offsets above its high watermark (KIP-207)."""
+        return self.high_watermark < self.leadership.epoch_start
 
     def end(self, committed: bool) -> Offset:
         """The first offset that this reader may not see yet. `committed`: the isolation level is read_committed."""
@@ -385,11 +443,15 @@ class Replica:
         return self.log.epoch_of_batch(offset)
 
     def delete_records_before(self, offset: int) -> Offset:
-        """Move the log's start forward to `offset`; returns where it is now. Raises `KafkaError`: OFFSET_OUT_OF_RANGE
-        above the high watermark, KAFKA_STORAGE_ERROR."""
+        """Move the start of the log that this broker leads forward to `offset`, and let its followers know at once;
+        returns where it is now. Raises `KafkaError`: OFFSET_OUT_OF_RANGE above the high watermark,
+        NOT_LEADER_OR_FOLLOWER, KAFKA_STORAGE_ERROR."""
+        self._check_serves()
         if not 0 <= offset <= self.high_watermark:
             raise KafkaError(ErrorCode.OFFSET_OUT_OF_RANGE)
-        return self.log.delete_records_before(offset)
+        start = self.log.delete_records_before(offset)
+        self.waiters.grew()
+        return start
 
     def active_producers(self) -> Iterator[ActiveProducer]:
         """The producers that the log remembers. The caller may give up the loop between two of them."""
@@ -406,8 +468,9 @@ class Replica:
     def leadership_error(self, current_leader_epoch: int) -> ErrorCode | None:
         """The error for a client that sent this leader epoch (-1: none), per KIP-320; None if this broker leads and the
         epoch is current or absent."""
-        if not self.leadership.leads:
-            return ErrorCode.NOT_LEADER_OR_FOLLOWER
+        return self._epoch_error(current_leader_epoch) if self.leadership.leads else ErrorCode.NOT_LEADER_OR_FOLLOWER
+
+    def _epoch_error(self, current_leader_epoch: int) -> ErrorCode | None:
         if current_leader_epoch < 0 or current_leader_epoch == self.leadership.leader_epoch:
             return None
         if current_leader_epoch < self.leadership.leader_epoch:
@@ -416,7 +479,7 @@ class Replica:
 
     def epoch_at(self, offset: int) -> int:
         """The leader epoch of the record at `offset`; at the end of the log, the current epoch."""
-        return self.log.epoch_at(offset) if offset < self.log.log_end_offset else self.leadership.leader_epoch
+        return self.log.epochs.epoch_at(offset) if offset < self.log.log_end_offset else self.leadership.leader_epoch
 
     def end_of_epoch(self, epoch: int) -> tuple[int, int]:
         """The largest epoch at or below `epoch` that this log knows, and where it ended; (-1, -1) for a future

@@ -1,7 +1,8 @@
 """All partitions this broker hosts, kept in step with the cluster's image.
 
 `follow` creates the logs of partitions assigned to this broker, passes on changed settings and leaderships, and removes
-the logs of deleted topics. It is awaited before a change is answered, so a topic that was created can be written to.
+the logs of deleted topics. The log of a topic that is only missing stays, and is served again when the topic is back.
+`follow` is awaited before a change is answered, so a topic that was created can be written to.
 Every request looks its partitions up in `hosted`, after the topic's name in `names` if it has only the id.
 
 A partition whose log folder is offline or missing has no replica here, and is not created anew elsewhere. `absence`
@@ -11,20 +12,20 @@ distinguishes it from a partition that is still being created and from one that 
 import asyncio
 import logging
 import uuid
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from functools import partial
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 from moldau.cluster.cluster import Cluster
-from moldau.cluster.image import Image, TopicImage
+from moldau.cluster.state.image import Image, PartitionImage, TopicImage
 from moldau.errors import ErrorCode, KafkaError, StorageError
 from moldau.log.files import OpenFiles
 from moldau.log.folder import LogFolder
-from moldau.log.folders import LogFolders
+from moldau.log.folders import UNASSIGNED, LogFolders
 from moldau.names import BrokerId, LeaderEpoch, Offset, TopicPartition, counted
 from moldau.notices import Notices
-from moldau.replication.leadership import Leadership
+from moldau.replication.leadership import Leadership, PartitionRoles
 from moldau.replication.replica import FLUSH_NEVER, Replica
 from moldau.replication.results import LogDirectory
 from moldau.runtime import Runtime
@@ -35,11 +36,25 @@ notices = Notices(logger)
 
 class MissingReplica(NamedTuple):
     """A partition assigned to this broker that has no replica yet; `directory` is the id of the log folder it belongs
-    to."""
+    to. One that `is_new` has never had a folder: it has come since this process began."""
 
     tp: TopicPartition
     topic_id: uuid.UUID
     directory: str
+    is_new: bool
+
+
+class Exchange(Protocol):
+    """Hears of every replica whose roles are new: see `exchange`."""
+
+    def changed(self, replica: Replica) -> None:
+        """It leads, follows another broker, or has no leader now."""
+
+    def left(self, replica: Replica) -> None:
+        """It is not hosted here any more."""
+
+    def leads(self, replica: Replica) -> bool:
+        """Whether no other broker can have been elected in this leader's place."""
 
 
 class Replicas:
@@ -55,8 +70,11 @@ class Replicas:
         self._runtime = runtime
         self.hosted: dict[tuple[str | None, int], Replica] = {}
         self.names: dict[bytes, str] = {}
-        self._sizes: dict[str, int] = {}
-        """How many partitions each topic had when its replicas were last followed."""
+        self._followed: dict[str, TopicImage] = {}
+        """Each topic as it was when its replicas were last followed."""
+        self.exchange: Exchange | None = None
+        """With other brokers; None for a broker alone."""
+        self._is_loaded = False
         self._following = asyncio.Lock()
         self._unmade: dict[str, None] = {}
 
@@ -75,7 +93,7 @@ class Replicas:
             return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION if topic_id is None else ErrorCode.UNKNOWN_TOPIC_ID
         if not 0 <= index < len(topic.partitions):
             return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-        was_tried = topic.id.bytes in self.names and index < self._sizes[topic.name]
+        was_tried = topic.id.bytes in self.names and self._was_ours(TopicPartition(topic.name, index))
         partition = topic.partitions[index]
         if not was_tried or self._local not in partition.replicas:
             return ErrorCode.NOT_LEADER_OR_FOLLOWER
@@ -118,9 +136,9 @@ class Replicas:
     def high_watermarks(self) -> dict[TopicPartition, int]:
         return {replica.tp: replica.high_watermark for replica in self}
 
-    async def load(self, threads: int = 1) -> list[str]:
+    async def load(self, threads: int = 1, accepted: Callable[[TopicPartition], bool] | None = None) -> list[str]:
         """Open the partitions that are both in the log folders and in the image, with `threads` threads a folder.
-        Returns the paths in the folders that belong to no known partition.
+        Returns the paths in the folders that belong to no known partition. `accepted` is as in `LogFolders.load`.
 
         Deletions that a crash interrupted are completed. Raises `StorageError`, `OSError`.
         """
@@ -130,9 +148,10 @@ class Replicas:
             tp: topic.partitions[tp.partition].directory_of(self._local)
             for topic in image.topics.values()
             for tp in self._ours(topic)
-            if topic.partitions[tp.partition].made
+            if self._cluster.directories.is_made(topic.partitions[tp.partition])
         }
-        strays = await self._folders.load(known, self._cluster.metadata.topic_config, image.deleted, threads, made)
+        topic_config = self._cluster.metadata.topic_config
+        strays = await self._folders.load(known, topic_config, image.deleted, threads, made, accepted)
         await self.forget_deleted()
         for topic in image.topics.values():
             if self._cluster.metadata.topic_config(topic.name).flush_messages < FLUSH_NEVER:
@@ -140,6 +159,7 @@ class Replicas:
         await self.follow(image, list(image.topics))
         moved = await self._remember()
         await self.follow(self._cluster.image, moved)
+        self._is_loaded = True
         return strays
 
     def _flush_recovered(self, topic: TopicImage) -> None:
@@ -193,23 +213,65 @@ class Replicas:
 
     async def _follow(self, image: Image, names: Sequence[str]) -> None:
         missing: list[MissingReplica] = []
-        gone: list[TopicPartition] = []
+        gone: dict[TopicPartition, None] = {}
+        await self._until_whole(names)
         for name in names:
             topic = image.topics.get(name)
-            if name in self._sizes and (topic is None or self.names.get(topic.id.bytes) != name):
-                gone += self._drop(name)
+            if name in self._followed and (topic is None or self.names.get(topic.id.bytes) != name):
+                gone |= {tp: None for tp in self._drop(name) if self._topic_of(tp) in image.deleted}
             if topic is not None:
+                gone |= {tp: None for tp in self._ours(topic) if self._topic_of(tp) not in (None, topic.id)}
                 missing += [
-                    MissingReplica(tp, topic.id, topic.partitions[tp.partition].directory_of(self._local))
+                    self._missing(tp, topic.id, topic.partitions[tp.partition])
                     for tp in self._ours(topic)
                     if tp in gone or self._folders.folder_of(tp) is None
                 ]
         if gone or missing:
-            await self._runtime.run(partial(self._change_folders, gone, missing))
+            changing = asyncio.ensure_future(self._runtime.run(partial(self._change_folders, list(gone), missing)))
+            try:
+                await asyncio.shield(changing)
+            except asyncio.CancelledError:
+                await changing  # its thread goes on: a broker that stops must not close the folders before it ends
+                raise
+            await self._until_whole(names)
         for name in names:
             topic = image.topics.get(name)
             if topic is not None:
                 self._host(topic)
+
+    def _missing(self, tp: TopicPartition, topic_id: uuid.UUID, partition: PartitionImage) -> MissingReplica:
+        if tp in self._folders.begun_empty:
+            return MissingReplica(tp, topic_id, UNASSIGNED, True)
+        was_tried = not self._is_loaded or self._was_ours(tp)
+        is_new = not (was_tried or self._cluster.directories.is_made(partition))
+        return MissingReplica(tp, topic_id, partition.directory_of(self._local), is_new)
+
+    def _was_ours(self, tp: TopicPartition) -> bool:
+        """Whether this broker had a replica of the partition when the topic was last followed."""
+        parts = self._partitions_followed(tp.topic)
+        return tp.partition < len(parts) and self._local in parts[tp.partition].replicas
+
+    def _partitions_followed(self, name: str) -> Sequence[PartitionImage]:
+        topic = self._followed.get(name)
+        return topic.partitions if topic is not None else ()
+
+    def _topic_of(self, tp: TopicPartition) -> uuid.UUID | None:
+        """The id of the topic whose log is in that partition's folder; None if there is no log."""
+        folder = self._folders.folder_of(tp)
+        return None if folder is None else folder.logs[tp].topic_id
+
+    async def _until_whole(self, names: Sequence[str]) -> None:
+        """Wait until no log of these topics is being truncated: roles do not change meanwhile."""
+        while self.exchange is not None:
+            cutting = [
+                replica.cutting
+                for name in names
+                for number in range(len(self._partitions_followed(name)))
+                if (replica := self.hosted.get((name, number))) is not None and replica.cutting is not None
+            ]
+            if not cutting:
+                return
+            await asyncio.wait(cutting)
 
     def _ours(self, topic: TopicImage) -> list[TopicPartition]:
         return [
@@ -222,10 +284,11 @@ class Replicas:
         """Stop serving a topic: wake the requests that wait for it; requests in progress find that it is gone."""
         for topic_id in [topic_id for topic_id, known in self.names.items() if known == name]:
             del self.names[topic_id]
-        places = [(name, number) for number in range(self._sizes.pop(name)) if (name, number) in self.hosted]
+        count = len(self._followed.pop(name).partitions)
+        places = [(name, number) for number in range(count) if (name, number) in self.hosted]
         found = [self.hosted.pop(place) for place in places]
         for replica in found:
-            replica.leave()
+            self._left(replica)
         return [replica.tp for replica in found]
 
     def _change_folders(self, gone: list[TopicPartition], missing: list[MissingReplica]) -> None:
@@ -233,10 +296,10 @@ class Replicas:
         self._folders.delete(gone, now_ms)
         away = 0
         folders: set[LogFolder] = set()
-        for tp, topic_id, directory in missing:
+        for tp, topic_id, directory, is_new in missing:
             if self._folders.folder_of(tp) is not None:
                 continue
-            folder = self._folders.home(directory)
+            folder = self._folders.home(directory, is_new=is_new)
             if folder is None:
                 away += 1
                 continue
@@ -257,8 +320,9 @@ class Replicas:
 
     def _host(self, topic: TopicImage) -> None:
         config = self._cluster.metadata.topic_config(topic.name)
+        now_ms = elapsed_ms()
         self.names[topic.id.bytes] = topic.name
-        self._sizes[topic.name] = len(topic.partitions)
+        self._followed[topic.name] = topic
         for number, partition in enumerate(topic.partitions):
             tp = TopicPartition(topic.name, number)
             replica = self.hosted.get(tp)
@@ -266,20 +330,47 @@ class Replicas:
             if folder is None:
                 if replica is not None:
                     del self.hosted[tp]
-                    replica.leave()
+                    self._left(replica)
                 continue
             log = folder.logs[tp]
             if replica is None:
                 committed = min(folder.high_watermarks.get(tp, 0), log.log_end_offset)
                 watermark = Offset(max(committed, log.log_start_offset))
-                leadership = Leadership(self._local)
+                leadership = Leadership(self._local, self._cluster.metadata.config.replica_lag_time_max_ms)
                 replica = Replica(tp, topic.id, log, config, leadership, watermark, self._runtime)
                 self.hosted[tp] = replica
             elif replica.config != config:
                 replica.configure(config)
-            isr = tuple(BrokerId(broker) for broker in partition.isr)
-            leader, epoch = BrokerId(partition.leader), LeaderEpoch(partition.leader_epoch)
-            replica.lead(leader, epoch, isr, len(partition.replicas))
+            replica.take_roles(roles_in(partition), now_ms)
+            if self.exchange is not None:
+                self.exchange.changed(replica)
+
+    def _left(self, replica: Replica) -> None:
+        replica.leave()
+        if self.exchange is not None:
+            self.exchange.left(replica)
+
+    def exchange_by(self, exchange: Exchange) -> None:
+        """Follow and lead replicas on other brokers from now on."""
+        self.exchange = exchange
+        for replica in self:
+            exchange.changed(replica)
+
+
+def roles_in(partition: PartitionImage) -> PartitionRoles:
+    return PartitionRoles(
+        BrokerId(partition.leader),
+        LeaderEpoch(partition.leader_epoch),
+        tuple(BrokerId(broker) for broker in partition.isr),
+        tuple(BrokerId(broker) for broker in partition.replicas),
+        partition.partition_epoch,
+        bool(partition.elr),
+    )
+
+
+def elapsed_ms() -> int:
+    """The time of the running loop: of a clock that never jumps."""
+    return int(asyncio.get_running_loop().time() * 1000)
 
 
 def _sync_names(folders: Iterable[LogFolder]) -> None:

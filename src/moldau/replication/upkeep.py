@@ -11,7 +11,7 @@ import logging
 from collections.abc import Awaitable, Callable, Sequence
 from typing import NamedTuple
 
-from moldau.cluster.metadata_cache import MetadataCache
+from moldau.cluster.state.metadata_cache import MetadataCache
 from moldau.config import BrokerConfig
 from moldau.errors import KafkaError
 from moldau.log.folders import LogFolders

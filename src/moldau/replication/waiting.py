@@ -1,4 +1,6 @@
-"""Requests that wait for a partition to move: fetches for more bytes, writes with acks=all for the high watermark.
+"""Requests that wait for a partition to move: fetches for more bytes, writes with acks=all for the high watermark,
+DeleteRecords for the log starts of its replicas.
+Followers are called as soon as something is appended, everybody else when it is committed.
 
 A `Wait` counts down what it misses: the bytes of a fetch, or the partitions of a write whose high watermark is still
 too low. It is done when nothing is missing, when its time is over, or when its partition changed in a way that the
@@ -10,14 +12,18 @@ import asyncio
 from bisect import bisect_left, insort
 from collections.abc import Iterable
 from operator import itemgetter
-from typing import Final
+from typing import Final, Protocol
+
+from moldau.names import BrokerId
 
 NO_OFFSET: Final = -1
+FOR_STARTS: Final = -2
 _OFFSET: Final = itemgetter(0)
 
 
 class Wait:
-    """One parked request. `done` is resolved with None, once. It is parked by `for_bytes` or `until_committed`."""
+    """One parked request. `done` is resolved with None, once. It is parked by `for_bytes`, `until_committed` or
+    `until_deleted`."""
 
     __slots__ = ("_missing", "_places", "_timer", "done")
 
@@ -51,6 +57,15 @@ class Wait:
             wait._places.append((waiters, offset))
         return wait
 
+    @classmethod
+    def until_deleted(cls, wait_s: float, places: Iterable["Waiters"], loop: asyncio.AbstractEventLoop) -> "Wait":
+        """Wait until a log start of one of these partitions' replicas may have moved."""
+        wait = cls(0, wait_s, loop)
+        for waiters in places:
+            waiters.until_deleted[wait] = None
+            wait._places.append((waiters, FOR_STARTS))
+        return wait
+
     def count_down(self, amount: int) -> None:
         """Subtract from what is missing: bytes of a fetch, or partitions of a write."""
         self._missing -= amount
@@ -68,17 +83,50 @@ class Wait:
             waiters.forget(self, offset)
 
 
-class Waiters:
-    """The requests parked at one partition: `for_bytes` in order of arrival, `until_committed` in order of offsets."""
+class Watch(Protocol):
+    """A follower's interest in one partition."""
 
-    __slots__ = ("for_bytes", "until_committed")
+    @property
+    def broker(self) -> BrokerId:
+        """The follower."""
+
+    @property
+    def leader_epoch(self) -> int:
+        """The leader epoch in which it asks for this partition."""
+
+    @property
+    def asked_ms(self) -> int:
+        """Its latest request, which need not name this partition again, was sent at this time or later, by the loop's
+        clock."""
+
+    def grew(self) -> None:
+        """There is something to fetch, or an error to hear of."""
+
+    def moved(self) -> None:
+        """The high watermark is another one; that can wait for the next answer."""
+
+
+class Waiters:
+    """The requests parked at one partition: `for_bytes` and `until_deleted` in order of arrival, `until_committed` in
+    order of offsets; and the followers that fetch from it."""
+
+    __slots__ = ("followers", "for_bytes", "until_committed", "until_deleted")
 
     def __init__(self) -> None:
         self.for_bytes: dict[Wait, None] = {}
         self.until_committed: list[tuple[int, Wait]] = []
+        self.until_deleted: dict[Wait, None] = {}
+        self.followers: dict[Watch, None] = {}
+
+    def grew(self) -> None:
+        """Something was appended."""
+        for watch in self.followers:
+            watch.grew()
 
     def moved(self, size: int | None, high_watermark: int) -> None:
         """The high watermark is at this offset now, and `size` more bytes can be read (None: an unknown number)."""
+        for watch in self.followers:
+            watch.moved()
         for wait in list(self.for_bytes):
             if size is None:
                 wait.finish()
@@ -93,16 +141,24 @@ class Waiters:
             for _, wait in committed:
                 wait.count_down(1)
 
+    def deleted(self) -> None:
+        """The log of a replica may begin at another offset, or other replicas count."""
+        for wait in list(self.until_deleted):
+            wait.finish()
+
     def wake(self) -> None:
         """Make all parked requests look again: what they wait for may never come (the partition was deleted, failed, or
         has another leader), or something else changed (a transaction ended)."""
+        self.grew()
         for wait in [*self.for_bytes, *(wait for _, wait in self.until_committed)]:
             wait.finish()
+        self.deleted()
 
     def forget(self, wait: Wait, offset: int) -> None:
-        """The request is not parked here any more. `offset`: what it waited for, `NO_OFFSET` if for bytes."""
-        if offset == NO_OFFSET:
-            self.for_bytes.pop(wait, None)
+        """The request is not parked here any more. `offset`: what it waited for, `NO_OFFSET` if for bytes, `FOR_STARTS`
+        if for log starts."""
+        if offset < 0:
+            (self.for_bytes if offset == NO_OFFSET else self.until_deleted).pop(wait, None)
             return
         parked = self.until_committed
         at = bisect_left(parked, offset, key=_OFFSET)

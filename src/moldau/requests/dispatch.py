@@ -11,8 +11,8 @@ runs in turns; so does a handler that needs more than one turn, however small it
 """
 
 import struct
-from collections.abc import Awaitable, Mapping
-from functools import partial
+from collections.abc import Awaitable, Callable, Mapping
+from functools import cache, partial
 from types import GeneratorType
 from typing import Any
 
@@ -23,14 +23,14 @@ from moldau.protocol.apis import API_VERSIONS, BETWEEN_BROKERS, INTRODUCE
 from moldau.protocol.hot_topics import Wide
 from moldau.protocol.primitives import skip_tagged_fields
 from moldau.protocol.schema import release
-from moldau.requests.gate import Gate, Handler, Throttled
+from moldau.requests.gate import Gate, Handler, Pending, Throttled
 from moldau.requests.routes import Route, new_route
 from moldau.requests.session import Call, Session
-from moldau.runtime import Answer, Muting, Reply
+from moldau.runtime import Answer, Muting, Reply, Unanswered
 from moldau.turns import Turns, turn
 
 _new = tuple.__new__  # what a NamedTuple's constructor does, at a third of its cost
-NO_RESPONSE: tuple[Any, ...] = (Throttled, GeneratorType, Awaitable)
+NO_RESPONSE: tuple[Any, ...] = (Throttled, Pending, GeneratorType, Awaitable)
 """The types of a handler's answers that are not a response yet."""
 
 
@@ -78,7 +78,7 @@ class Dispatch:
             self._routes_between_brokers[kind] = route
         return route
 
-    async def wide(self, route: Route, call: Call, frame: Any, at: int) -> Reply | Muting:
+    async def wide(self, route: Route, call: Call, frame: Any, at: int) -> Reply | Muting | Unanswered:
         """Read and answer a wide request. `frame` has been copied, and waits for its turn. Raises `ProtocolViolation`
         if the frames already waiting leave no room for it."""
         turns = self._turns
@@ -101,20 +101,37 @@ class Dispatch:
         """The reply to a throttled client: it carries the throttle time, and its connection is muted after it."""
         response, ms = throttled
         while isinstance(response, NO_RESPONSE):
+            if type(response) is Pending:
+                response = response.response
             response = await response if isinstance(response, Awaitable) else await self._turns.run(response)
         return Muting(route.pack(call.version, call.correlation_id, request, response, ms), ms)
 
-    async def later(self, route: Route, call: Call, request: Any, response: Any) -> Reply:
+    async def later(self, route: Route, call: Call, request: Any, response: Any) -> Reply | Unanswered:
         """The reply to an answer that must be awaited. That may take as long as a rebalance; the queue of wide work
         continues meanwhile."""
         if isinstance(response, Awaitable):
             response = turn(await response)
+            if type(response) is Pending:
+                return unanswered(route, call, response)
             if not (isinstance(response, NO_RESPONSE) or route.is_wide(response) or route.is_wide(request)):
                 return route.pack(call.version, call.correlation_id, request, response)
         async with self._turns:
             messages = [request, await self._turns.finish(response)]
             del request, response
             return await self._turns.off_loop(lambda: _packed_last(route, call, messages))
+
+
+def unanswered(route: Route, call: Call, pending: Pending) -> Unanswered:
+    """The answer to a request that has had its effect and whose response is still awaited."""
+    pack = partial(route.pack, call.version, call.correlation_id, pending.request)
+    return Unanswered(pending.response, pack, _same_api(call.key))
+
+
+@cache
+def _same_api(key: int) -> Callable[[memoryview], bool]:
+    """Whether a frame is a request of that API."""
+    begins = key.to_bytes(2, "big")
+    return lambda frame: frame[:2] == begins
 
 
 def _packed_last(route: Route, call: Call, messages: list[Any]) -> Reply:
@@ -177,6 +194,8 @@ class Requests:
         answer = self._gate(request, call, handler)
         if type(answer) is at_once:
             return pack(version, correlation_id, request, answer)
+        if type(answer) is Pending:
+            return unanswered(route, call, answer)
         if type(answer) is Throttled:
             return self._dispatch.throttled(route, call, request, answer)
         if type(answer) is GeneratorType:

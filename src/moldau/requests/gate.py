@@ -5,6 +5,7 @@ rule may refuse a request, throttle its client, or both. The reply to a throttle
 `throttle_time_ms` and is sent at once; then nothing is read from its connection for that time (KIP-219).
 """
 
+import asyncio
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, TypeAlias
 
@@ -13,7 +14,16 @@ from moldau.requests.refusals import refused
 from moldau.requests.session import Call
 
 Handler: TypeAlias = Callable[[Any, Call], Any]
-"""Takes the request's message and returns the response's, steps that end in it (`turns`), or an awaitable of those."""
+"""Takes the request's message and returns the response's, steps that end in it (`turns`), an awaitable of those, or
+`Pending`."""
+
+
+class Pending(NamedTuple):
+    """A handler's answer to a request that has had its effect: later requests of the same API may be handled before
+    `response` is there. `request` is what the reply is packed with, and holds no view of the frame."""
+
+    request: Any
+    response: asyncio.Future[Any]
 
 
 class Verdict(NamedTuple):

@@ -126,8 +126,9 @@ class SimulatedDisk:
     of the dead process fails.
     """
 
-    def __init__(self, root: Folder | None = None, faults: Faults | None = None) -> None:
+    def __init__(self, root: Folder | None = None, faults: Faults | None = None, boots: int = 1) -> None:
         self.faults = faults
+        self._boots = boots
         self.flushes_all = True
         self._root = Folder() if root is None else root
         self._locked: dict[str, None] = {}
@@ -136,16 +137,21 @@ class SimulatedDisk:
     def after_crash(self, seed: random.Random) -> "SimulatedDisk":
         """The disk after a power failure: unflushed data is lost, torn or reordered."""
         self._root.crash(seed, seed.choice(SHARES))
-        return self.after_kill()
+        disk = self.after_kill()
+        disk._boots += 1
+        return disk
 
     def after_kill(self) -> "SimulatedDisk":
         """The disk after a SIGKILL of the process: all written data stays, and all locks are free."""
         self._alive = False
-        return SimulatedDisk(self._root, self.faults)
+        return SimulatedDisk(self._root, self.faults, self._boots)
 
     def fork(self) -> "SimulatedDisk":
         """An independent copy of this disk, without its faults."""
         return SimulatedDisk(self._root.copy({}))
+
+    def boot_id(self) -> str:
+        return f"boot-{self._boots}"
 
     def check_alive(self) -> None:
         if not self._alive:
@@ -195,6 +201,11 @@ class SimulatedDisk:
             found = Inode()
             folder.change((path.name, found))
         return SimulatedFile(found, path, writable, self)
+
+    def create_private(self, path: Path) -> File:
+        if self.exists(path):
+            raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(path))
+        return self.open(path, create=True)
 
     def exists(self, path: Path) -> bool:
         return self.node(path) is not None

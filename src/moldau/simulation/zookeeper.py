@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from moldau.cluster.store import (
+from moldau.metadata_store.store import (
     ANY_VERSION,
     BadVersion,
     Create,
@@ -215,6 +215,11 @@ class ModelZooKeeper:
         self._commit(changes, link.server)
         link.seen = self._zxid
         return results
+
+    def sync(self, link: ServedSession) -> None:
+        """The server of the session applies all that the leader has."""
+        link.server.catch_up(self._zxid)
+        link.seen = self._zxid
 
     def _commit(self, changes: dict[str, Node | None], at_once: EnsembleMember) -> None:
         self._zxid += 1

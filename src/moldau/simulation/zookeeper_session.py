@@ -9,7 +9,7 @@ import asyncio
 import contextvars
 from collections.abc import Callable, Sequence
 
-from moldau.cluster.store import (
+from moldau.metadata_store.store import (
     AskNodes,
     Node,
     Operation,
@@ -98,6 +98,16 @@ class ModelSession:
             return self._zookeeper.write(operations, self.link)
         except StoreConflict as refusal:
             return refusal
+
+    async def sync(self) -> None:
+        while True:
+            await self._connected()
+            await self._delay()
+            if self._zookeeper.drops():
+                self._zookeeper.drop(self.link)
+            if self.link.is_up:
+                self._zookeeper.sync(self.link)
+                return
 
     async def watch(self, path: str, look: Callable[[], None]) -> None:
         await self._connected()

@@ -4,7 +4,6 @@ It is the broker that `moldau server start` runs, with the same settings, files 
 the test. Several brokers in one process do not share anything.
 """
 
-import asyncio
 import os
 import shutil
 import socket
@@ -12,12 +11,13 @@ import sys
 import tempfile
 from collections.abc import Mapping
 from pathlib import Path
-from types import TracebackType
+from typing import Self
 
-from moldau.cluster.controller import NewTopic
+from moldau.cluster.controlling.controller import NewTopic
 from moldau.config import SETTINGS, BrokerConfig, broker_config
 from moldau.errors import MoldauError
 from moldau.testing.clock import Clock
+from moldau.testing.contexts import StartedInWith
 from moldau.testing.faults import Fault, FaultyGate, what
 from moldau.testing.running import Life
 
@@ -38,7 +38,7 @@ class BrokerFailed(MoldauError):
     """The broker under test has failed by itself; the cause is the first error of its thread."""
 
 
-class Broker:
+class Broker(StartedInWith):
     """A broker on 127.0.0.1, on a free port. Use it in `with` or `async with`, or call `start` and `stop`.
 
     `settings` has Kafka's names (`{"num.partitions": 4}`), keywords have underscores (`num_partitions=4`); both may be
@@ -95,7 +95,7 @@ class Broker:
     def running(self) -> bool:
         return self._life is not None and self._life.running
 
-    def start(self) -> "Broker":
+    def start(self) -> Self:
         """Returns itself when the broker listens. After `kill` it starts on the same port, from the files that are
         there. Raises `StorageError`, `ConfigError`, `OSError`."""
         if self.running:
@@ -169,22 +169,6 @@ class Broker:
         if self._is_temporary and self._data_dir is not None:
             shutil.rmtree(self._data_dir, ignore_errors=True)
             self._data_dir = None
-
-    def __enter__(self) -> "Broker":
-        return self.start()
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.stop()
-
-    async def __aenter__(self) -> "Broker":
-        return await asyncio.to_thread(self.start)
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        await asyncio.to_thread(self.stop)
 
     def create_topic(self, name: str, partitions: int = -1, **configs: object) -> str:
         """Create a topic and return its name; without `partitions` it has `num.partitions`. `configs` are its settings,

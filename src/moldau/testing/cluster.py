@@ -4,23 +4,24 @@ Their metadata are in one embedded store, in which each broker has a session. A 
 another broker is elected as controller within milliseconds.
 """
 
-import asyncio
 import shutil
 import tempfile
 import time
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from types import TracebackType
+from typing import Self
 
-from moldau.cluster.embedded import EmbeddedStore
-from moldau.cluster.embedded_session import EmbeddedSession
 from moldau.cluster.membership import SharedStore
-from moldau.cluster.store import SessionOver
 from moldau.config import BrokerConfig
+from moldau.config.internal_topics import internal_topics_of
 from moldau.errors import ErrorCode, KafkaError, MoldauError
+from moldau.metadata_store.embedded import EmbeddedStore
+from moldau.metadata_store.embedded_session import EmbeddedSession
+from moldau.metadata_store.store import SessionOver
 from moldau.runtime import Runtime
 from moldau.testing.broker import Broker, named_settings
+from moldau.testing.contexts import StartedInWith
 from moldau.testing.running import Life
 
 WAIT_S = 30.0
@@ -29,12 +30,14 @@ SESSION_S = 5.0
 LOOK_S = 0.005
 
 
-class Cluster:
+class Cluster(StartedInWith):
     """Brokers with the ids 1, 2, ... on 127.0.0.1, on free ports. Use it in `with`, or call `start` and `stop`.
 
     `settings` and keywords are those of `Broker`, for all of them; `data_dir` has a folder for each broker. A topic's
-    partitions are spread over the brokers, with one replica each: what a killed broker leads is away until it is
-    started again. Raises `ConfigError` for unknown names and invalid values.
+    partitions are spread over the brokers, with `default_replication_factor` replicas each, which is 1: while a broker
+    is down, clients cannot read or write partitions that no other broker has. The topics of groups and transactions
+    have three replicas, or one on each broker if there are fewer. Raises `ConfigError` for unknown names and invalid
+    values.
     """
 
     def __init__(
@@ -51,9 +54,9 @@ class Cluster:
         self._folder: Path | None = None
         self._sessions = _Sessions()
         folders = [None if data_dir is None else data_dir / f"broker-{number + 1}" for number in range(brokers)]
+        given = {**internal_topics_of(brokers), **(settings or {}), **named_settings(named)}
         self.brokers = tuple(
-            _Member(self._sessions, {**(settings or {}), **named_settings(named), "node.id": number}, folder)
-            for number, folder in enumerate(folders, 1)
+            _Member(self._sessions, {**given, "node.id": number}, folder) for number, folder in enumerate(folders, 1)
         )
         """The brokers by id; `kill`, `start`, `restart`, faults and clocks are those of `Broker`."""
 
@@ -81,7 +84,7 @@ class Cluster:
                 raise TimeoutError("no broker has become the controller")
             time.sleep(LOOK_S)
 
-    def start(self) -> "Cluster":
+    def start(self) -> Self:
         """Returns itself when all brokers listen and know each other. Raises what `Broker.start` raises."""
         if self._sessions.store is not None:
             raise MoldauError("this cluster runs already")
@@ -110,22 +113,6 @@ class Cluster:
             if self._data_dir is None and self._folder is not None:
                 shutil.rmtree(self._folder, ignore_errors=True)
                 self._folder = None
-
-    def __enter__(self) -> "Cluster":
-        return self.start()
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.stop()
-
-    async def __aenter__(self) -> "Cluster":
-        return await asyncio.to_thread(self.start)
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        await asyncio.to_thread(self.stop)
 
     def create_topic(self, name: str, partitions: int = -1, **configs: object) -> str:
         """As `Broker.create_topic`; all brokers know the topic then. Raises `KafkaError`."""

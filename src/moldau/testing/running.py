@@ -13,10 +13,10 @@ from collections.abc import Callable
 from typing import Any
 
 from moldau.broker import Broker
-from moldau.cluster.controller import NewTopic, Refusal
-from moldau.cluster.image import Image
+from moldau.cluster.controlling.controller import NewTopic, Refusal
 from moldau.cluster.joined import JoinedCluster
 from moldau.cluster.membership import SharedStore
+from moldau.cluster.state.image import Image
 from moldau.config import BrokerConfig
 from moldau.errors import KafkaError
 from moldau.runtime import RealDisk, Runtime

@@ -1,30 +1,39 @@
-"""A cluster on this machine: one ZooKeeper and several brokers, each in a process of its own.
+"""A cluster on this machine: several brokers, each in a process of its own, and one ZooKeeper or a file they share.
 
 DIR/zookeeper       the folder of ZooKeeper (see `ensemble`)
+DIR/cluster.sqlite  instead of it, a file with the metadata
 DIR/broker-N        the log folder of broker N
 DIR/broker-N.log    what broker N says
 
-A broker that ends is started again, at the port that it had.
+A broker that ends is started again, at the port that it had. Before that its session in ZooKeeper is ended: the other
+brokers replace it at once, and not only when its session has timed out. In a file they do so without this.
 """
 
 import asyncio
 import contextlib
 import logging
 import sys
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
+from typing import TypeAlias
 
-from moldau.errors import StorageError
+from moldau.config.internal_topics import internal_topics_of
+from moldau.errors import ConfigError, StorageError
 from moldau.zookeeper.children import die_with_parent, stopped
 from moldau.zookeeper.ensemble import Ensemble
 
 START_S = 60.0
 STOP_S = 20.0
 SESSION_MS = 6000
-"""A broker that was killed is taken back when its old session is over, and all are on one machine here."""
+"""Shorter than a broker's default: all processes are on one machine. A broker that stops answering, without having
+ended, is replaced after this time."""
 AGAIN_S = 1.0
 """The pause before a broker that has ended is started again."""
+ZOOKEEPER_FOLDER, METADATA_FILE = "zookeeper", "cluster.sqlite"
 _LISTENING = "listening on "
+
+EndSession: TypeAlias = Callable[[Path, Mapping[str, str]], Awaitable[None]]
+"""Ends the session of a broker that has died, by its folder and settings."""
 
 logger = logging.getLogger(__name__)
 
@@ -32,7 +41,9 @@ logger = logging.getLogger(__name__)
 class BrokerProcess:
     """`port` 0 takes a free one at the first start. `settings` are those of `moldau server start --set`."""
 
-    def __init__(self, folder: Path, number: int, host: str, port: int, settings: Sequence[str]):
+    def __init__(
+        self, folder: Path, number: int, host: str, port: int, settings: Sequence[str], end_session: EndSession | None
+    ):
         self.address = ""
         self._folder = folder / f"broker-{number}"
         self._log = folder / f"broker-{number}.log"
@@ -40,6 +51,7 @@ class BrokerProcess:
         self._host = host
         self._port = port
         self._settings = (f"broker.id={number}", *settings)
+        self._end_session = end_session
         self._process: asyncio.subprocess.Process | None = None
 
     async def start(self) -> None:
@@ -75,6 +87,9 @@ class BrokerProcess:
             assert self._process is not None
             code = await self._process.wait()
             logger.error("broker %d has ended with code %d. It is started again", self._number, code)
+            properties = dict(setting.partition("=")[::2] for setting in self._settings)
+            if self._end_session is not None:
+                await self._end_session(self._folder, {**properties, "log.dirs": str(self._folder)})
             await asyncio.sleep(AGAIN_S)
             try:
                 await self.start()
@@ -88,9 +103,11 @@ class BrokerProcess:
 
 class LocalCluster:
     """`size` brokers with the ids from 1 on; the first listens at `port`, the others at the next ones, or all at free
-    ones for 0."""
+    ones for 0. Without an ensemble the brokers share a file."""
 
-    def __init__(self, ensemble: Ensemble, folder: Path, host: str, port: int, size: int, settings: Sequence[str]):
+    def __init__(
+        self, ensemble: Ensemble | None, folder: Path, host: str, port: int, size: int, settings: Sequence[str]
+    ):
         self.brokers: list[BrokerProcess] = []
         self._ensemble = ensemble
         self._folder = folder.absolute()
@@ -107,25 +124,55 @@ class LocalCluster:
 
     async def start(self) -> None:
         """Returns when all brokers serve. Raises `ConfigError`, `StorageError`, `OSError`; none is left then."""
+        end_session = None if self._ensemble is None else _ending_sessions()
         async with contextlib.AsyncExitStack() as undo:
-            await self._ensemble.start()
-            undo.push_async_callback(self._ensemble.stop)
-            connect = ",".join(str(server.place) for server in self._ensemble.servers)
-            settings = (f"zookeeper.connect={connect}", f"zookeeper.session.timeout.ms={SESSION_MS}", *self._settings)
+            connect = await self._open_store(undo)
+            settings = (
+                f"zookeeper.connect={connect}",
+                f"zookeeper.session.timeout.ms={SESSION_MS}",
+                *(f"{name}={value}" for name, value in internal_topics_of(self._size).items()),
+                *self._settings,
+            )
             self.brokers = [
-                BrokerProcess(self._folder, n + 1, self._host, self._port + n if self._port else 0, settings)
+                BrokerProcess(
+                    self._folder, n + 1, self._host, self._port + n if self._port else 0, settings, end_session
+                )
                 for n in range(self._size)
             ]
             undo.push_async_callback(self._stop_brokers)
             await asyncio.gather(*(broker.start() for broker in self.brokers))
             self._stack = undo.pop_all()
 
+    async def _open_store(self, undo: contextlib.AsyncExitStack) -> str:
+        """The brokers' `zookeeper.connect`, when it can be used."""
+        zookeeper, file = self._folder / ZOOKEEPER_FOLDER, self._folder / METADATA_FILE
+        if self._ensemble is None:
+            if zookeeper.exists():
+                raise ConfigError(f"{self._folder} has a cluster on ZooKeeper: start it without --embedded")
+            self._folder.mkdir(parents=True, exist_ok=True)
+            return f"file:{file}"
+        if file.exists():
+            raise ConfigError(f"{self._folder} has a cluster without ZooKeeper: start it with --embedded")
+        await self._ensemble.start()
+        undo.push_async_callback(self._ensemble.stop)
+        return ",".join(str(server.place) for server in self._ensemble.servers)
+
     async def keep(self) -> None:
         """Start each process that ends again, until cancelled."""
-        await asyncio.gather(self._ensemble.keep(), *(broker.keep() for broker in self.brokers))
+        stores = [] if self._ensemble is None else [self._ensemble.keep()]
+        await asyncio.gather(*stores, *(broker.keep() for broker in self.brokers))
 
     async def stop(self) -> None:
         await self._stack.aclose()
 
     async def _stop_brokers(self) -> None:
         await asyncio.gather(*(broker.stop() for broker in self.brokers))
+
+
+def _ending_sessions() -> EndSession:
+    """Raises `ConfigError` if kazoo is not installed."""
+    try:
+        from moldau.zookeeper.dead_brokers import end_session
+    except ImportError:
+        raise ConfigError("a cluster needs kazoo: install it with `pip install 'moldau[cluster]'`") from None
+    return end_session

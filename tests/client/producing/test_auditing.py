@@ -39,7 +39,9 @@ def events_of(bootstrap: str, audit_topic: str) -> list[MonitoringEvent]:
 
 
 def reported(bootstrap: str, audit_topic: str, topic: str) -> Digest:
-    return total(event.digest for event in events_of(bootstrap, audit_topic) if event.topic == topic)
+    """As an audit counts: an event that stands there twice, with the same instance and sequence, counts once."""
+    events = {(event.instance, event.sequence): event for event in events_of(bootstrap, audit_topic)}
+    return total(event.digest for event in events.values() if event.topic == topic)
 
 
 def assert_reported(bootstrap: str, audit_topic: str, topic: str, records: list[Record]) -> None:
@@ -146,7 +148,7 @@ def test_reports_wait_for_a_broker_that_is_away_and_count_once(
             producer.send(topic, b"%d" % number)
             producer.flush()
             if number % 5 == 4:
-                proxy.cut()
+                proxy.cut()  # `close` sends again what is not acknowledged yet, with the same sequence
     assert_reported(proxied.address, audit_topic, topic, [(None, b"%d" % number) for number in range(20)])
 
 

@@ -20,7 +20,6 @@ public class WordCount {
         settings.put("bootstrap.servers", arguments[0]);
         settings.put("state.dir", arguments[3]);
         settings.put("processing.guarantee", "exactly_once_v2");
-        settings.put("replication.factor", 1);
         settings.put("commit.interval.ms", 100);
         settings.put("statestore.cache.max.bytes", 0);  // every count is told, none is left out
         settings.put("num.stream.threads", 2);

@@ -7,7 +7,7 @@ const { ConfigResourceTypes, Kafka, CompressionTypes, logLevel } = createRequire
 class Driver {
   constructor (bootstrap) {
     const log = ({ level, log }) => console.error(level, JSON.stringify(log))
-    this.kafka = new Kafka({ brokers: [bootstrap], logLevel: logLevel.WARN, logCreator: () => log, retry: { initialRetryTime: 100, retries: 12 } })
+    this.kafka = new Kafka({ brokers: bootstrap.split(','), logLevel: logLevel.WARN, logCreator: () => log, retry: { initialRetryTime: 100, retries: 12 } })
     this.admin = this.kafka.admin()
     this.transactional = new Map()
     this.transactions = new Map()

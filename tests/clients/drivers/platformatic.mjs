@@ -8,7 +8,7 @@ const { Admin, ConfigResourceTypes, Consumer, Producer, stringDeserializers, str
 
 class Driver {
   constructor (bootstrap) {
-    this.options = { clientId: 'driver', bootstrapBrokers: [bootstrap], retries: 10, retryDelay: 200 }
+    this.options = { clientId: 'driver', bootstrapBrokers: bootstrap.split(','), retries: 10, retryDelay: 200 }
     this.admin = new Admin(this.options)
     this.transactional = new Map()
     this.transactions = new Map()

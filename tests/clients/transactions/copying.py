@@ -12,10 +12,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 
-from harness.brokers import Broker
 from harness.patience import Deadline
 from moldau.client.administration.admin import Admin
-from tests.clients.referee import KafkaBroker, kill_and_start, of_its_own
+from tests.clients.referee import BrokerOfATest, kill_and_start, of_its_own
 from tests.clients.transactions.judging import faults_of_a_copy
 from tests.clients.transactions.reading import Feeder, contents, size
 from tests.clients.transactions.workers import FENCED, HUNG, Worker, wait_for
@@ -66,7 +65,7 @@ def drawn(seed: int, kills: int, others: int) -> list[Stroke]:
     for number, kind in enumerate(kinds):
         fresh = kind == "kill" and chance.random() < 0.4
         after_s = chance.choice((0.0, chance.uniform(0, 0.03)))
-        strokes.append(Stroke(kind, chance.choice(STEPS), after_s, fresh, kind == "kill" and number % 5 == 2))
+        strokes.append(Stroke(kind, chance.choice(STEPS), after_s, fresh, kind == "kill" and number % 3 == 2))
     return strokes
 
 
@@ -81,7 +80,7 @@ class Place:
 
 @dataclass
 class Copiers:
-    broker: Broker | KafkaBroker
+    broker: BrokerOfATest
     command: Command
     folder: Path
     protocol: str
@@ -156,7 +155,7 @@ class Copiers:
 
 
 def copy_under_strokes(
-    broker: Broker | KafkaBroker, command: Command, folder: Path, strokes: Sequence[Stroke], protocol: str
+    broker: BrokerOfATest, command: Command, folder: Path, strokes: Sequence[Stroke], protocol: str
 ) -> list[str]:
     """What is wrong with the copy after all that; nothing, if it is exact."""
     with Admin(broker.address) as admin:
@@ -187,9 +186,9 @@ def copy_under_strokes(
     return faults
 
 
-def check_copy(command: Command, folder: Path, seed: int, kills: int, protocol: str) -> None:
+def check_copy(command: Command, folder: Path, seed: int, kills: int, protocol: str, brokers: int) -> None:
     """With a broker of its own, workers that are killed so often, and the fewer other strokes: the copy is exact."""
-    broker = of_its_own(folder, BROKER)
+    broker = of_its_own(folder, BROKER, brokers)
     broker.start()
     try:
         faults = copy_under_strokes(broker, command, folder, drawn(seed, kills, kills // 10), protocol)

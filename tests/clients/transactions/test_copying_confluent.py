@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from tests.clients.client import DRIVERS
+from tests.clients.referee import SIZES
 from tests.clients.transactions import copying
 from tests.clients.transactions.conftest import KILLS, LONG
 from tests.environments import python_with
@@ -13,11 +14,14 @@ pytestmark = pytest.mark.foreign
 
 
 @pytest.mark.parametrize("protocol", ["classic", "consumer"] if LONG else ["classic"])
+@pytest.mark.parametrize("brokers", SIZES)
 @pytest.mark.timeout(0 if LONG else 600)
-def test_the_copy_is_exact_after_workers_and_the_broker_were_killed(tmp_path: Path, seed: int, protocol: str) -> None:
+def test_the_copy_is_exact_after_workers_and_brokers_were_killed(
+    tmp_path: Path, seed: int, protocol: str, brokers: int
+) -> None:
     python = python_with("confluent-kafka==2.16.1")
 
     def command(address: str, settings: str) -> list[str | Path]:
         return [python, DRIVERS / "copying.py", address, copying.SOURCE, copying.COPY, copying.GROUP, settings]
 
-    copying.check_copy(command, tmp_path, seed, KILLS, protocol)
+    copying.check_copy(command, tmp_path, seed, KILLS, protocol, brokers)

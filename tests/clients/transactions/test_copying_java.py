@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from tests.clients.client import DRIVERS
+from tests.clients.referee import SIZES
 from tests.clients.test_java_client import QUICK_START
 from tests.clients.transactions import copying
 from tests.clients.transactions.conftest import KILLS, LONG
@@ -14,11 +15,14 @@ pytestmark = pytest.mark.foreign
 
 
 @pytest.mark.parametrize("protocol", ["classic", "consumer"] if LONG else ["consumer"])
+@pytest.mark.parametrize("brokers", SIZES)
 @pytest.mark.timeout(0 if LONG else 600)
-def test_the_copy_is_exact_after_workers_and_the_broker_were_killed(tmp_path: Path, seed: int, protocol: str) -> None:
+def test_the_copy_is_exact_after_workers_and_brokers_were_killed(
+    tmp_path: Path, seed: int, protocol: str, brokers: int
+) -> None:
     java = ["java", *QUICK_START, "-Xmx128m", "-cp", java_class(DRIVERS / "Copying.java", kafka_jars()), "Copying"]
 
     def command(address: str, settings: str) -> list[str | Path]:
         return [*java, address, copying.SOURCE, copying.COPY, copying.GROUP, settings]
 
-    copying.check_copy(command, tmp_path, seed, KILLS, protocol)
+    copying.check_copy(command, tmp_path, seed, KILLS, protocol, brokers)

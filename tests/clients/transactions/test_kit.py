@@ -1,4 +1,9 @@
-"""What every client with transactions must be able to do with the broker: one behaviour kit, for all of them.
+"""What every client with transactions must be able to do with the broker: one behaviour kit, for all of them; and with
+three brokers, of which one after the other is killed meanwhile.
+
+Two clients get three brokers that nobody kills. kafka-python, if it cannot connect to the coordinator that it has just
+looked up, drops the request for it and waits for ever. @platformatic/kafka commits offsets with the coordinator that it
+found first, and gives up if another broker is the coordinator by then.
 
 @platformatic/kafka hands out aborted records to whoever wants committed ones, and cannot take an id over: it says that
 it was producer 0 before.
@@ -7,20 +12,23 @@ it was producer 0 before.
 import sys
 import uuid
 from collections.abc import Iterator
+from contextlib import nullcontext, suppress
 from functools import partial
 from pathlib import Path
 
 import pytest
 
-from harness.brokers import Broker
+from harness.replicated_brokers import ReplicatedBrokers
+from moldau.client.administration.admin import Admin
+from moldau.errors import KafkaError
 from tests.clients.client import DRIVERS, Client, ClientFailed
-from tests.clients.referee import KafkaBroker, of_its_own
-from tests.clients.scenarios import group, numbered, soon, topic, values
+from tests.clients.referee import SIZES, BrokerOfATest, of_its_own
+from tests.clients.scenarios import group, numbered, soon, values
 from tests.clients.test_java_client import QUICK_START
 from tests.clients.transactions.reading import contents
 from tests.environments import java_class, kafka_jars, node_with, python_with
 
-__all__ = ["group", "topic"]
+__all__ = ["group"]
 
 pytestmark = pytest.mark.foreign
 
@@ -37,22 +45,26 @@ NODE = {
     "platformatic": ("@platformatic/kafka@2.12.1", "platformatic.mjs"),
 }
 OURS = {"ours": "sync", "ours-aio": "aio"}
+SPARED = ("kafka-python-2", "kafka-python-3", "platformatic")
 ALL = [*OURS, *PYTHON, *NODE, "java"]
 WHOLLY = pytest.mark.parametrize("client", [kind for kind in ALL if kind != "platformatic"], indirect=True)
 BROKER = {"transaction.state.log.num.partitions": "4"}
 
 
-@pytest.fixture(scope="module")
-def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker | KafkaBroker]:
-    ours = of_its_own(tmp_path_factory.mktemp("broker"), BROKER)
+@pytest.fixture(scope="module", params=SIZES)
+def broker(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[BrokerOfATest]:
+    ours = of_its_own(tmp_path_factory.mktemp("broker"), BROKER, request.param)
     ours.start()
-    yield ours
-    ours.stop()
+    try:
+        yield ours
+        ours.stop()
+    finally:
+        ours.kill()
 
 
 @pytest.fixture(scope="module", params=ALL)
 def client(
-    request: pytest.FixtureRequest, broker: Broker | KafkaBroker, tmp_path_factory: pytest.TempPathFactory
+    request: pytest.FixtureRequest, broker: BrokerOfATest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Client]:
     command: list[str | Path]
     environment = {}
@@ -65,9 +77,27 @@ def client(
         command, environment = [node, DRIVERS / pins[1]], {"NODE_PATH": str(modules)}
     else:
         command = ["java", *QUICK_START, "-cp", java_class(DRIVERS / "Driver.java", kafka_jars()), "Driver"]
-    started = Client(command, broker.address, tmp_path_factory.mktemp("client"), environment)
-    yield started
-    started.close()
+    strikes = isinstance(broker, ReplicatedBrokers) and request.param not in SPARED and broker.being_killed()
+    with strikes or nullcontext():
+        started = Client(command, broker.address, tmp_path_factory.mktemp("client"), environment)
+        yield started
+        started.close()
+
+
+@pytest.fixture
+def topic(broker: BrokerOfATest) -> str:
+    """A topic of one partition. It waits for a broker that was killed: a topic needs as many brokers as replicas."""
+    name = f"events-{uuid.uuid4().hex[:12]}"
+
+    def exists() -> bool:
+        with suppress(KafkaError), Admin(broker.address) as admin:
+            if name in admin.list_topics():
+                return True
+            admin.create_topic(name, partitions=1)
+        return False
+
+    assert soon(exists)
+    return name
 
 
 @pytest.fixture
@@ -76,9 +106,8 @@ def name() -> str:
 
 
 def test_what_is_committed_can_be_read_and_what_is_aborted_cannot(
-    client: Client, broker: Broker | KafkaBroker, topic: str, name: str
+    client: Client, broker: BrokerOfATest, topic: str, name: str
 ) -> None:
-    client.create_topic(topic, 1)
     parts = [numbered(first, 10) for first in (0, 10, 20)]
     for part, commits in zip(parts, (True, False, True), strict=True):
         client.begin(name, name)
@@ -93,7 +122,6 @@ def test_what_is_committed_can_be_read_and_what_is_aborted_cannot(
 def test_who_wants_committed_records_gets_those_and_no_others(
     client: Client, topic: str, group: str, name: str
 ) -> None:
-    client.create_topic(topic, 1)
     parts = [numbered(first, 10) for first in (0, 10, 20, 30)]
     for part, commits in zip(parts, (True, False, True, False), strict=True):
         client.begin(name, name)
@@ -111,7 +139,6 @@ def test_who_wants_committed_records_gets_those_and_no_others(
 def test_a_group_goes_on_where_a_committed_transaction_left_it_not_an_aborted_one(
     client: Client, topic: str, group: str, name: str
 ) -> None:
-    client.create_topic(topic, 2)
     client.produce(topic, numbered(0, 40))
     client.subscribe(topic, group, "read_committed")
     client.take(20)
@@ -125,7 +152,6 @@ def test_a_group_goes_on_where_a_committed_transaction_left_it_not_an_aborted_on
 
 @WHOLLY
 def test_a_second_producer_with_the_same_id_fences_the_first(client: Client, topic: str, group: str, name: str) -> None:
-    client.create_topic(topic, 1)
     client.begin("first", name)
     client.write("first", topic, numbered(0, 10))
     client.begin("second", name)

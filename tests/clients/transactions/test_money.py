@@ -11,11 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from harness.brokers import Broker
 from harness.patience import Deadline
 from moldau.client.administration.admin import Admin
 from tests.clients.client import DRIVERS
-from tests.clients.referee import KafkaBroker, kill_and_start, of_its_own
+from tests.clients.referee import SIZES, BrokerOfATest, kill_and_start, of_its_own
 from tests.clients.transactions.conftest import KILLS, LONG
 from tests.clients.transactions.judging import Books, entries, faults_of_an_audit, faults_of_the_end
 from tests.clients.transactions.reading import contents
@@ -38,7 +37,7 @@ BROKER = {
 
 @dataclass
 class Bank:
-    broker: Broker | KafkaBroker
+    broker: BrokerOfATest
     folder: Path
     chance: random.Random
     started: int = 0
@@ -111,9 +110,9 @@ class Bank:
             teller.kill()
 
 
-@pytest.fixture
-def bank(tmp_path: Path, seed: int) -> Iterator[Bank]:
-    broker = of_its_own(tmp_path, BROKER)
+@pytest.fixture(params=SIZES)
+def bank(request: pytest.FixtureRequest, tmp_path: Path, seed: int) -> Iterator[Bank]:
+    broker = of_its_own(tmp_path, BROKER, request.param)
     broker.start()
     ours = Bank(broker, tmp_path, random.Random(seed))
     try:

@@ -11,11 +11,11 @@ from pathlib import Path
 
 import pytest
 
-from harness.brokers import Broker
 from harness.patience import wait_until
+from harness.replicated_brokers import ReplicatedBrokers
 from moldau.client.administration.admin import Admin
 from tests.clients.client import DRIVERS
-from tests.clients.referee import KafkaBroker, kill_and_start, of_its_own
+from tests.clients.referee import SIZES, BrokerOfATest, kill_and_start, of_its_own
 from tests.clients.test_java_client import QUICK_START
 from tests.clients.transactions.conftest import LONG
 from tests.clients.transactions.judging import faults_of_counts
@@ -36,9 +36,9 @@ ROUNDS = 10 if LONG else 1
 SECONDS_MAX = 120
 
 
-@pytest.fixture
-def broker(tmp_path: Path) -> Iterator[Broker | KafkaBroker]:
-    ours = of_its_own(tmp_path, BROKER)
+@pytest.fixture(params=SIZES)
+def broker(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[BrokerOfATest]:
+    ours = of_its_own(tmp_path, BROKER, request.param)
     ours.start()
     try:
         yield ours
@@ -52,7 +52,7 @@ def lines(seed: int) -> list[str]:
 
 
 @pytest.mark.timeout(0 if LONG else 500)
-def test_every_word_is_counted_once_whoever_is_killed(broker: Broker | KafkaBroker, tmp_path: Path, seed: int) -> None:
+def test_every_word_is_counted_once_whoever_is_killed(broker: BrokerOfATest, tmp_path: Path, seed: int) -> None:
     class_path = java_class(DRIVERS / "WordCount.java", jars("org.apache.kafka:kafka-streams:4.3.1"))
     command = ["java", *QUICK_START, "-Xmx256m", "-cp", class_path, "WordCount"]
     chance = random.Random(seed)
@@ -81,8 +81,9 @@ def test_every_word_is_counted_once_whoever_is_killed(broker: Broker | KafkaBrok
             counting.kill()
             counting = application()
             goes_on()
-            kill_and_start(broker)
-            goes_on()
+            for _ in range(3 if isinstance(broker, ReplicatedBrokers) else 1):
+                kill_and_start(broker)
+                goes_on()
         fed = feeder.stop()
         said = [value for rows in contents(broker.address, LINES, PARTITIONS).values() for _, value in rows]
         assert len(said) == fed

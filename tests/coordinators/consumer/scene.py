@@ -8,7 +8,7 @@ import re
 import uuid
 from collections.abc import Iterable, Mapping
 
-from moldau.cluster.image import Image, PartitionImage, TopicImage
+from moldau.cluster.state.image import Image, PartitionImage, TopicImage
 from moldau.config import GROUP_SETTINGS, GroupConfig
 from moldau.coordinators.consumer.messages import (
     Assigned,

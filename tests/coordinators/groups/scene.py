@@ -9,7 +9,7 @@ import uuid
 from collections.abc import Iterator
 from typing import Any
 
-from moldau.cluster.image import Image
+from moldau.cluster.state.image import Image
 from moldau.coordinators.classic.messages import Join, Joined, Leaver, Left, Sync, Synced
 from moldau.coordinators.classic.records import ClassicGroupRecord
 from moldau.coordinators.consumer.messages import ConsumerHeartbeatReply

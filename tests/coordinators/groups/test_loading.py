@@ -75,7 +75,7 @@ def test_while_a_large_topic_loads_everybody_is_told_so_and_all_others_get_their
     async def scene(group: Group) -> None:
         partition = partition_of("g", PARTITIONS)
         group.log.batches[partition] = [commits(at * LOAD_RECORDS, LOAD_RECORDS) for at in range(TURNS)]
-        group.coordinator.lead(partition)
+        group.coordinator.lead(partition, 0)
         await asyncio.sleep(0)
         turns = 0
         while (errors := await errors_of_all(group))["OffsetFetch"]:
@@ -140,7 +140,7 @@ def test_large_records_are_applied_one_by_one() -> None:
         log, seen = FakeLog(), list[int]()
         host = CoordinatorRuntime(log, lambda partition: Counting(seen, partition), LoopClock())
         log.batches = {0: [bytes(encode_batch([Row(b"k", b"v" * LOAD_BYTES, 1) for _ in range(TURNS)]))]}
-        host.lead(0)
+        host.lead(0, 0)
         loading, most, before = asyncio.ensure_future(host.loaded(0)), 0, 0
         while not loading.done():
             await asyncio.sleep(0)
@@ -158,7 +158,7 @@ def test_partitions_that_are_loaded_together_take_turns_chunk_by_chunk() -> None
         many, few = 4 * LOAD_RECORDS, 10
         log.batches = {0: [commits(0, many), commits(0, many)], 1: [commits(0, few)], 2: [commits(0, few)]}
         for partition in log.batches:
-            host.lead(partition)
+            host.lead(partition, 0)
         loading, most, before = [asyncio.ensure_future(host.loaded(p)) for p in log.batches], 0, 0
         while not all(each.done() for each in loading):
             await asyncio.sleep(0)
@@ -190,7 +190,7 @@ def test_a_partition_of_many_groups_starts_bit_by_bit_and_is_loading_until_it_ha
             return shards[-1]
 
         host._machine = kept
-        group.coordinator.lead(here)
+        group.coordinator.lead(here, 0)
         loading, most, before = asyncio.ensure_future(group.load("g")), 0, 0
         while not loading.done():
             await asyncio.sleep(0)

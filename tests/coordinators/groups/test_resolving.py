@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from moldau.cluster.image import Image, TopicImage
+from moldau.cluster.state.image import Image, TopicImage
 from moldau.coordinators.consumer import expressions
 from moldau.coordinators.consumer.expressions import Expressions, compiled
 from moldau.coordinators.consumer.messages import ConsumerHeartbeatReply
@@ -60,7 +60,7 @@ def counted(beaten: ConsumerHeartbeatReply) -> int | None:
 
 
 async def joined(members: Members, name: str, expression: str) -> ConsumerHeartbeatReply:
-    members.coordinator.lead(0)
+    members.coordinator.lead(0, 0)
     await members.coordinator.loaded("g")
     return await members.beat(name, epoch="0", expression=expression)
 

@@ -17,7 +17,7 @@ from moldau.errors import ErrorCode
 from moldau.log.folder import LogFolder
 from moldau.names import OFFSETS_TOPIC, BrokerId, LeaderEpoch, TopicPartition
 from moldau.replication.internal_topic import InternalTopic
-from moldau.replication.leadership import Leadership
+from moldau.replication.leadership import Leadership, PartitionRoles
 from moldau.replication.replica import Replica
 from moldau.replication.replicas import Replicas
 from moldau.runtime import Runtime
@@ -55,11 +55,11 @@ class Place:
         folder.load({OFFSETS_TOPIC: TOPIC_ID}, lambda _: settings, {})
         log = folder.logs[TP] if TP in folder.logs else folder.create(TP, TOPIC_ID, settings)
         self.replica = Replica(TP, TOPIC_ID, log, settings, Leadership(ME), log.log_start_offset, runtime)
-        self.replica.lead(ME, LeaderEpoch(0), (ME,))
-        found = SimpleNamespace(hosted={TP: self.replica})
-        topic = InternalTopic(OFFSETS_TOPIC, cast(Replicas, found), 500, runtime)
+        self.replica.take_roles(PartitionRoles(ME, LeaderEpoch(0), (ME,), (ME,)), 0)
+        found = SimpleNamespace(hosted={TP: self.replica}, exchange=None)
+        topic = InternalTopic(OFFSETS_TOPIC, cast(Replicas, found), 500, 5000, runtime)
         self.groups = GroupCoordinator(GroupCoordinatorSettings(), topic, runtime, 1)
-        self.groups.lead(0)
+        self.groups.lead(0, 0)
         await self.groups.loaded("g")
 
     async def lose_power(self) -> None:

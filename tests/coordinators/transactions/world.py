@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from inspect import isawaitable
 from typing import Any
 
-from moldau.cluster.image import Image
+from moldau.cluster.state.image import Image
 from moldau.coordinators.decision import InternalRecord
 from moldau.coordinators.transactions.coordinator import TransactionCoordinator
 from moldau.coordinators.transactions.messages import (

@@ -6,7 +6,7 @@ import contextlib
 from moldau.client.administration.admin import AsyncAdmin
 from moldau.coordinators.groups.coordinator import GroupCoordinator
 from moldau.errors import KafkaError
-from moldau.names import TopicPartition
+from moldau.names import OFFSETS_TOPIC, TopicPartition
 from tests.worlds.groups.member import GroupCaller
 from tests.worlds.groups.stage import BROKER, GroupStage, MemberProcess, TakenSeat
 
@@ -65,6 +65,7 @@ class Trouble:
         await caller.close()
 
     async def _move(self, groups: GroupCoordinator, number: int) -> None:
+        epoch = self._stage.broker.cluster.image.topics[OFFSETS_TOPIC].partitions[number].leader_epoch
         patience = self._random.randint(0, 100)
         while patience > 0 and not (self._stage.is_up and self._stage.committed.is_behind(self._stage.broker, number)):
             patience -= 1
@@ -74,7 +75,7 @@ class Trouble:
             if groups.partition_of(group) == number:
                 self._ledger.coordinator_goes(group)
         await asyncio.sleep(self._random.random() * self._random.choice((0.02, 2)))
-        groups.lead(number)
+        groups.lead(number, epoch)
 
     # -- members
 

@@ -14,6 +14,7 @@ from moldau.client.administration.admin import AsyncAdmin
 from moldau.client.consuming.consumer import AsyncConsumer
 from moldau.errors import KafkaError
 from moldau.names import TopicPartition
+from moldau.replication.replica import Replica
 from moldau.simulation.faults import PowerLoss
 from moldau.simulation.world import World
 from tests.worlds.transactions.ledger import TransactionLedger
@@ -36,6 +37,9 @@ class ProducerProcess:
 
 
 class TransactionStory:
+    bootstrap = BOOTSTRAP
+    producer_kind = SimulatedProducer
+
     def __init__(self, world: World, power_loss: bool):
         self.world, self.random = world, world.random
         self.power_loss = power_loss
@@ -57,7 +61,7 @@ class TransactionStory:
     async def tell(self) -> None:
         await self._start_broker()
         runtime = self.world.runtime(self.world.host("admin"))
-        async with AsyncAdmin(BOOTSTRAP, runtime=runtime) as admin:
+        async with AsyncAdmin(self.bootstrap, runtime=runtime) as admin:
             await admin.create_topic(TOPIC, partitions=PARTITIONS)
             reader = self.world.loop.create_task(self.world.on("reader", self._read()))
             for transactional_id in self._ids:
@@ -66,7 +70,7 @@ class TransactionStory:
             await asyncio.sleep(0.1)  # who was started last is there
             for process in self._processes:
                 self.world.kill(process.producer.name)
-            self.world.network.heal()
+            await self._heal()
             await asyncio.sleep(OVER_S)
             self._over = True
             try:
@@ -74,6 +78,12 @@ class TransactionStory:
             except TimeoutError:
                 raise Broken(f"a reader of what is committed does not get to the end: {self._ends()}") from None
             await self._check(admin)
+        await self._stop()
+
+    async def _heal(self) -> None:
+        self.world.network.heal()
+
+    async def _stop(self) -> None:
         await self.world.stop_broker(BROKER)
 
     # -- trouble
@@ -116,7 +126,7 @@ class TransactionStory:
     def _start(self, transactional_id: str) -> None:
         self._started += 1
         name = f"{transactional_id}-{self._started}"
-        producer = SimulatedProducer(self.world, self.ledger, BOOTSTRAP, transactional_id, name)
+        producer = self.producer_kind(self.world, self.ledger, self.bootstrap, transactional_id, name)
         self._processes.append(
             ProducerProcess(producer, self.world.loop.create_task(self.world.on(name, producer.live())))
         )
@@ -141,7 +151,7 @@ class TransactionStory:
         """What is committed, as it comes, from the start of each partition."""
         runtime = self.world.runtime(self.world.host("reader"))
         settings: dict[str, Any] = {"auto_offset_reset": "earliest", "isolation_level": "read_committed"}
-        async with AsyncConsumer(BOOTSTRAP, runtime=runtime, **settings) as consumer:
+        async with AsyncConsumer(self.bootstrap, runtime=runtime, **settings) as consumer:
             consumer.assign([TopicPartition(TOPIC, number) for number in range(PARTITIONS)])
             while not (self._over and await self._is_at_end(consumer)):
                 try:
@@ -155,18 +165,20 @@ class TransactionStory:
                     self.ledger.read(bytes(record.value or b"").decode(), place, record.offset)
 
     async def _is_at_end(self, consumer: AsyncConsumer) -> bool:
-        broker = self._broker
         for number in range(PARTITIONS):
-            replica = broker.replicas.find(TOPIC, None, number) if broker is not None else None
+            replica = self._replica(number)
             position = await consumer.position(TopicPartition(TOPIC, number))
             if replica is None or position < replica.log.log_end_offset:
                 return False
         return True
 
+    def _replica(self, number: int) -> Replica | None:
+        """The replica that leads, or is to."""
+        return None if self._broker is None else self._broker.replicas.find(TOPIC, None, number)
+
     def _ends(self) -> list[tuple[int, int]]:
         """Up to where each partition is stable, and where it ends."""
-        assert self._broker is not None
-        found = [self._broker.replicas.find(TOPIC, None, number) for number in range(PARTITIONS)]
+        found = [self._replica(number) for number in range(PARTITIONS)]
         return [(replica.last_stable_offset, replica.log.log_end_offset) for replica in found if replica is not None]
 
     async def _check(self, admin: AsyncAdmin) -> None:

@@ -140,14 +140,6 @@ def only(outcomes: Outcomes) -> None:
         raise error
 
 
-def by_topic(partitions: Iterable[TopicPartition]) -> dict[str, list[int]]:
-    """The numbers of the partitions by topic, in the given order."""
-    found: dict[str, list[int]] = {}
-    for tp in partitions:
-        found.setdefault(tp.topic, []).append(tp.partition)
-    return found
-
-
 def setting_text(value: object) -> str:
     """The value of a setting as Kafka's text: True is `true`, a list is separated by commas."""
     if isinstance(value, bool):

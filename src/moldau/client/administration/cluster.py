@@ -4,9 +4,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
-from moldau.client.administration.asking import AdminPart, by_topic, failure
+from moldau.client.administration.asking import AdminPart, failure
 from moldau.errors import KafkaError
-from moldau.names import TopicPartition
+from moldau.names import TopicPartition, by_topic
 from moldau.peers.address import Address
 from moldau.protocol.apis import (
     ALTER_PARTITION_REASSIGNMENTS,

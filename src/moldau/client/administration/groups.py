@@ -4,10 +4,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from moldau.client.administration.asking import AdminPart, Outcomes, by_topic
+from moldau.client.administration.asking import AdminPart, Outcomes
 from moldau.client.failures import check
 from moldau.errors import ErrorCode, GroupIdNotFound, KafkaError, UnsupportedVersion
-from moldau.names import OffsetAndMetadata, TopicPartition
+from moldau.names import OffsetAndMetadata, TopicPartition, by_topic
 from moldau.protocol.apis import (
     CONSUMER_GROUP_DESCRIBE,
     DELETE_GROUPS,

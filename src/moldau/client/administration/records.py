@@ -4,10 +4,10 @@ from collections.abc import Callable, Mapping
 from datetime import datetime
 from typing import Any, Literal, NamedTuple
 
-from moldau.client.administration.asking import AdminPart, by_topic
+from moldau.client.administration.asking import AdminPart
 from moldau.client.failures import STALE_METADATA, check, error_of
 from moldau.errors import ConfigError
-from moldau.names import TopicPartition
+from moldau.names import TopicPartition, by_topic
 from moldau.protocol.apis import DELETE_RECORDS, LIST_OFFSETS
 
 EARLIEST, LATEST, MAX_TIMESTAMP = -2, -1, -3

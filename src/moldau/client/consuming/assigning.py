@@ -12,7 +12,7 @@ from moldau.assignors import Assignment, range_assign, round_robin_assign
 from moldau.assignors.racks import Racks, range_assign_near
 from moldau.assignors.sticky import Claim, cooperative_assign, sticky_assign
 from moldau.errors import ErrorCode, KafkaError, ProtocolViolation
-from moldau.names import TopicPartition
+from moldau.names import TopicPartition, by_topic
 from moldau.protocol import consumer
 from moldau.protocol.consumer import (
     CONSUMER_PROTOCOL_VERSION_MAX,
@@ -84,14 +84,14 @@ def subscription_bytes(
     rebalance; `last` is what it was assigned last."""
     user_data: bytes | None = None
     if assignor == STICKY and last.generation >= 0:
-        previous = [AssignedPartitions(topic=t, partitions=p) for t, p in _by_topic(last.partitions).items()]
+        previous = [AssignedPartitions(topic=t, partitions=p) for t, p in by_topic(last.partitions).items()]
         user_data = sticky_user_data(StickyAssignorUserData(previous_assignment=previous, generation=last.generation))
     if assignor == COOPERATIVE:
         user_data = _GENERATION.pack(last.generation)
     subscription = ConsumerProtocolSubscription(
         topics=list(topics),
         user_data=user_data,
-        owned_partitions=[OwnedPartitions(topic=t, partitions=p) for t, p in _by_topic(owned).items()],
+        owned_partitions=[OwnedPartitions(topic=t, partitions=p) for t, p in by_topic(owned).items()],
         generation_id=last.generation,
         rack_id=rack_id or None,
     )
@@ -118,9 +118,8 @@ def read_assignment(data: bytes) -> list[TopicPartition]:
 
 
 def assignment_of(partitions: Iterable[TopicPartition]) -> ConsumerProtocolAssignment:
-    by_topic = _by_topic(partitions)
     return ConsumerProtocolAssignment(
-        assigned_partitions=[AssignedPartitions(topic=t, partitions=p) for t, p in by_topic.items()]
+        assigned_partitions=[AssignedPartitions(topic=t, partitions=p) for t, p in by_topic(partitions).items()]
     )
 
 
@@ -139,13 +138,6 @@ def _topics(members: Subscribers) -> dict[str, list[str]]:
 
 def _instances(members: Subscribers) -> dict[str, str | None]:
     return {member: one.instance_id for member, one in members.items()}
-
-
-def _by_topic(partitions: Iterable[TopicPartition]) -> dict[str, list[int]]:
-    by_topic: dict[str, list[int]] = {}
-    for tp in partitions:
-        by_topic.setdefault(tp.topic, []).append(tp.partition)
-    return by_topic
 
 
 def _previous(subscription: ConsumerProtocolSubscription) -> Claim:

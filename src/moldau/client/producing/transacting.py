@@ -18,7 +18,7 @@ from moldau.client.failures import check, error_of
 from moldau.client.producing.batching import Accumulator, Identity
 from moldau.client.routing import GROUP_KEY, TRANSACTION_KEY, Router
 from moldau.errors import ErrorCode, KafkaError, MoldauError
-from moldau.names import GroupMetadata, OffsetAndMetadata, TopicPartition
+from moldau.names import GroupMetadata, OffsetAndMetadata, TopicPartition, by_topic
 from moldau.peers.link import Link
 from moldau.protocol import apis
 from moldau.protocol.apis import Api
@@ -116,15 +116,15 @@ class ProducerTransactions:
 
     async def add(self, partitions: Iterable[TopicPartition]) -> None:
         """Tell the coordinator that the transaction writes to these partitions (version 1). Raises `KafkaError`."""
-        topics: dict[str, list[int]] = {}
-        for tp in (wanted := sorted(partitions)):
-            topics.setdefault(tp.topic, []).append(tp.partition)
+        wanted = sorted(partitions)
         producer_id, epoch = self._identified()
         request = AddPartitionsToTxnRequest(
             v3_and_below_transactional_id=self.transactional_id,
             v3_and_below_producer_id=producer_id,
             v3_and_below_producer_epoch=epoch,
-            v3_and_below_topics=[AddPartitionsToTxnTopic(name=name, partitions=each) for name, each in topics.items()],
+            v3_and_below_topics=[
+                AddPartitionsToTxnTopic(name=name, partitions=each) for name, each in by_topic(wanted).items()
+            ],
         )
         self._began = True
 

@@ -8,7 +8,7 @@ towards the target (`reconcile`). Every step writes records into the decision th
 from collections.abc import Callable, Collection
 from typing import TypeAlias
 
-from moldau.cluster.image import Image
+from moldau.cluster.state.image import Image
 from moldau.coordinators.consumer.group import (
     ConsumerGroup,
     ConsumerMember,

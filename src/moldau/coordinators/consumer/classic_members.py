@@ -8,7 +8,7 @@ not sync, within its rebalance timeout is fenced. Source: KIP-848, and the answe
 from collections.abc import Callable
 from dataclasses import replace
 
-from moldau.cluster.image import Image
+from moldau.cluster.state.image import Image
 from moldau.coordinators.classic.group import CONSUMER_PROTOCOL
 from moldau.coordinators.classic.messages import Join, Joined, Leaver, Left, Sync, Synced
 from moldau.coordinators.consumer.changes import GroupChanges

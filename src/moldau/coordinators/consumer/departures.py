@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import TypeAlias
 
-from moldau.cluster.image import Image
+from moldau.cluster.state.image import Image
 from moldau.coordinators.classic.group import ClassicGroup
 from moldau.coordinators.consumer.changes import GroupChanges
 from moldau.coordinators.consumer.group import ConsumerGroup, ConsumerGroupState, ConsumerMember

@@ -8,7 +8,7 @@ groups. Source: KIP-848, and the answers of Apache Kafka 4.3, asked one by one.
 
 from collections.abc import Callable, Iterable, Iterator
 
-from moldau.cluster.image import Image
+from moldau.cluster.state.image import Image
 from moldau.coordinators.classic.group import ClassicGroup
 from moldau.coordinators.consumer.changes import GroupChanges, Match
 from moldau.coordinators.consumer.classic_members import ClassicMembers

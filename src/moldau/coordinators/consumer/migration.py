@@ -11,7 +11,7 @@ assigned anew, but until then the group may be upgraded again, and these partiti
 import uuid
 from collections.abc import Collection, Iterable, Mapping
 
-from moldau.cluster.image import Image
+from moldau.cluster.state.image import Image
 from moldau.coordinators.classic.group import (
     CONSUMER_PROTOCOL,
     ClassicGroup,

@@ -9,7 +9,7 @@ import struct
 import uuid
 from collections.abc import Iterable
 
-from moldau.cluster.image import Image
+from moldau.cluster.state.image import Image
 from moldau.coordinators.consumer.group import ConsumerGroup, Target
 from moldau.coordinators.consumer.server_assignors import Assign, MemberSpec
 

@@ -3,7 +3,7 @@ Pure."""
 
 from collections.abc import Callable
 
-from moldau.cluster.image import Image
+from moldau.cluster.state.image import Image
 from moldau.coordinators.classic.group import ClassicGroup
 from moldau.coordinators.consumer.changes import GroupChanges, HeartbeatRefused
 from moldau.coordinators.consumer.group import current_of, metadata_of, target_of

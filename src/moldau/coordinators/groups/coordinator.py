@@ -6,13 +6,13 @@ raise. Handlers know this class and the modules called `messages`.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator, Mapping
 from dataclasses import replace
 from inspect import isawaitable
 from itertools import chain
 from typing import Any, TypeVar
 
-from moldau.cluster.image import Image
+from moldau.cluster.state.image import Image
 from moldau.coordinators.classic.messages import DescribedClassicGroup, Join, Joined, Leaver, Left, Sync, Synced
 from moldau.coordinators.consumer.expressions import Expressions
 from moldau.coordinators.consumer.messages import ConsumerHeartbeat, ConsumerHeartbeatReply, DescribedConsumerGroup
@@ -75,22 +75,23 @@ class GroupCoordinator:
         self._unfinished: dict[asyncio.Task[Any], None] = {}
         self._runtime: TransactionalRuntime[GroupShard] = TransactionalRuntime(internal, shard, runtime.clock)
 
-    def lead(self, partition: int) -> None:
-        """Coordinate the groups of that partition of the offsets topic: load it."""
-        self._runtime.lead(partition)
+    def lead(self, partition: int, leader_epoch: int) -> None:
+        """Coordinate the groups of that partition of the offsets topic: load it, and again whenever the leader epoch
+        changes."""
+        self._runtime.lead(partition, leader_epoch)
 
     def resign(self, partition: int) -> None:
         """Another broker leads that partition of the offsets topic now."""
         self._runtime.resign(partition)
 
-    def lead_only(self, partitions: Iterable[int]) -> None:
-        """Coordinate the groups of these partitions of the offsets topic, and no others."""
-        wanted = dict.fromkeys(partitions)
+    def lead_only(self, leader_epochs: Mapping[int, int]) -> None:
+        """Coordinate the groups of these partitions of the offsets topic, given with their leader epochs, and no
+        others."""
         for partition in self._runtime.partitions():
-            if partition not in wanted:
+            if partition not in leader_epochs:
                 self._runtime.resign(partition)
-        for partition in wanted:
-            self._runtime.lead(partition)
+        for partition, leader_epoch in leader_epochs.items():
+            self._runtime.lead(partition, leader_epoch)
 
     async def stop(self) -> None:
         await self._resolver.stop()

@@ -9,7 +9,7 @@ import asyncio
 import logging
 from collections.abc import Callable, Collection
 
-from moldau.cluster.image import Image
+from moldau.cluster.state.image import Image
 from moldau.coordinators.consumer.expressions import Expressions
 from moldau.runtime import Runtime
 

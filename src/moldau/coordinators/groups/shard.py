@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator
 from itertools import chain
 from typing import Any
 
-from moldau.cluster.image import Image
+from moldau.cluster.state.image import Image
 from moldau.coordinators.classic.groups import ClassicGroups
 from moldau.coordinators.classic.messages import Join, Leaver, Sync
 from moldau.coordinators.classic.records import ClassicGroupRecord

@@ -12,7 +12,7 @@ from collections.abc import Awaitable, Callable, Iterator, Mapping
 from itertools import chain
 from typing import Any, TypeVar
 
-from moldau.cluster.image import Image
+from moldau.cluster.state.image import Image
 from moldau.coordinators.coordinator_runtime import CoordinatorRuntime, InternalLog, partition_of
 from moldau.coordinators.decision import Decision, Now, Ticket
 from moldau.coordinators.transactions.markers import MarkerRound, MarkerRounds
@@ -30,9 +30,11 @@ from moldau.coordinators.transactions.messages import (
 from moldau.coordinators.transactions.shard import TransactionShard
 from moldau.errors import ErrorCode, KafkaError, MoldauError
 from moldau.names import TopicPartition, TransactionMarkers
+from moldau.notices import Notices
 from moldau.runtime import Runtime
 
 log = logging.getLogger(__name__)
+notices = Notices(log)
 A = TypeVar("A")
 
 ID_BYTES_MAX = 32767
@@ -77,7 +79,7 @@ class TransactionCoordinator:
         if self._epochs.get(partition) != leader_epoch:
             self.resign(partition)
         self._epochs[partition] = leader_epoch
-        self._runtime.lead(partition)
+        self._runtime.lead(partition, leader_epoch)
 
     def resign(self, partition: int) -> None:
         """Another broker leads the partition now, and writes the remaining markers."""
@@ -211,7 +213,7 @@ class TransactionCoordinator:
             self._producer_ids.append(await taken)
             return True
         except MoldauError as error:
-            log.warning("producers cannot get producer ids: %s", error)
+            notices.error("", "producers cannot get producer ids: %s", error)
             return False
         finally:
             self._taking = None

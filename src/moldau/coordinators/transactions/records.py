@@ -24,7 +24,7 @@ from moldau.coordinators.transactions.transaction import (
     pack_idle,
 )
 from moldau.errors import ProtocolViolation
-from moldau.names import TopicPartition
+from moldau.names import TopicPartition, by_topic
 from moldau.protocol import schema
 from moldau.protocol.internal import TransactionLogValue, TransactionPartitions
 from moldau.protocol.stored import TRANSACTIONS, read_stored
@@ -64,9 +64,7 @@ def transaction_record(
         producer_epoch=transaction.epoch,
         transaction_timeout_ms=transaction.timeout_ms,
         transaction_status=transaction.state,
-        transaction_partitions=None
-        if transaction.state is TransactionState.EMPTY
-        else _by_topic(transaction.partitions),
+        transaction_partitions=None if transaction.state is TransactionState.EMPTY else _topics(transaction.partitions),
         transaction_last_update_timestamp_ms=transaction.update_ms,
         transaction_start_timestamp_ms=transaction.start_ms,
         client_transaction_version=transaction.client_version,
@@ -129,11 +127,10 @@ def id_of(key: bytes) -> str:
         raise ProtocolViolation("a transaction's key is not UTF-8") from error
 
 
-def _by_topic(partitions: Partitions) -> list[TransactionPartitions]:
-    topics: dict[str, list[int]] = {}
-    for topic, partition in partitions:
-        topics.setdefault(topic, []).append(partition)
-    return [TransactionPartitions(topic=topic, partition_ids=numbers) for topic, numbers in topics.items()]
+def _topics(partitions: Partitions) -> list[TransactionPartitions]:
+    return [
+        TransactionPartitions(topic=topic, partition_ids=numbers) for topic, numbers in by_topic(partitions).items()
+    ]
 
 
 def _partitions(topics: list[TransactionPartitions]) -> Partitions:

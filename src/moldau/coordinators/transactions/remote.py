@@ -9,12 +9,12 @@ import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
-from moldau.cluster.image import NO_LEADER, Image
+from moldau.cluster.state.image import NO_LEADER, Image
 from moldau.coordinators.coordinator_runtime import partition_of
 from moldau.coordinators.transactions.messages import AddPartitions, AddsPartitions, WriteMarkers
 from moldau.error_codes import error_of
 from moldau.errors import ErrorCode, KafkaError
-from moldau.names import TRANSACTIONS_TOPIC, TopicPartition, TransactionMarkers
+from moldau.names import TRANSACTIONS_TOPIC, TopicPartition, TransactionMarkers, by_topic
 from moldau.protocol.apis import ADD_PARTITIONS_TO_TXN, WRITE_TXN_MARKERS, Api
 from moldau.protocol.messages.add_partitions_to_txn import (
     AddPartitionsToTxnRequest,
@@ -59,7 +59,9 @@ class MarkersForAll:
         errors = dict.fromkeys(markers.partitions, ErrorCode.NOT_LEADER_OR_FOLLOWER)
         if leader == NO_LEADER:
             return errors
-        topics = [WritableTxnMarkerTopic(name=name, partition_indexes=of) for name, of in _by_topic(markers.partitions)]
+        topics = [
+            WritableTxnMarkerTopic(name=name, partition_indexes=of) for name, of in by_topic(markers.partitions).items()
+        ]
         marker = WritableTxnMarker(
             producer_id=markers.producer_id,
             producer_epoch=markers.epoch,
@@ -117,7 +119,7 @@ class CoordinatorAnywhere:
             producer_id=ask.producer_id,
             producer_epoch=ask.epoch,
             verify_only=verify_only,
-            topics=[AddPartitionsToTxnTopic(name=name, partitions=of) for name, of in _by_topic(ask.partitions)],
+            topics=[AddPartitionsToTxnTopic(name=name, partitions=of) for name, of in by_topic(ask.partitions).items()],
         )
         request = AddPartitionsToTxnRequest(transactions=[transaction])
         try:
@@ -133,10 +135,3 @@ class CoordinatorAnywhere:
                 for part in topic.results_by_partition:
                     errors[TopicPartition(topic.name, part.partition_index)] = error_of(part.partition_error_code)
         return errors
-
-
-def _by_topic(partitions: tuple[TopicPartition, ...]) -> list[tuple[str, list[int]]]:
-    topics: dict[str, list[int]] = {}
-    for tp in partitions:
-        topics.setdefault(tp.topic, []).append(tp.partition)
-    return list(topics.items())

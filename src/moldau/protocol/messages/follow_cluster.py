@@ -20,6 +20,8 @@ class FollowClusterRequest:
     applied: int = INT64(default=-1)
     """The last change that this broker acts by."""
     max_wait_ms: int = INT32()
+    leaving: bool = BOOL()
+    """This broker stops: its leaderships are to move."""
 
 
 @message
@@ -38,6 +40,7 @@ class FollowedBroker:
     endpoints: list[FollowedEndpoint] = ARRAY(FollowedEndpoint)
     rack: str | None = STRING(nullable=0, default=None)
     directories: list[str] = ARRAY(STRING)
+    leaving: bool = BOOL()
 
 
 @message
@@ -64,6 +67,9 @@ class FollowedPartition:
     isr: list[int] = ARRAY(INT32)
     directories: list[str] = ARRAY(STRING)
     made: bool = BOOL()
+    partition_epoch: int = INT32()
+    elr: list[int] = ARRAY(INT32)
+    last_elr: list[int] = ARRAY(INT32)
 
 
 @message
@@ -104,6 +110,8 @@ class FollowClusterResponse:
     controller_epoch: int = INT32()
     position: int = INT64()
     """Of the last of the changes."""
+    may_leave: bool = BOOL()
+    """The broker that leaves is in sync for nothing, and the others act by that: it may stop."""
     whole: FollowedChange | None = STRUCT(FollowedChange, nullable=0, default=None)
     """The cluster as a change from an empty one, instead of changes."""
     changes: list[FollowedChange] = ARRAY(FollowedChange)

@@ -16,7 +16,7 @@ from moldau.client.consuming.groups.group_link import GroupLink
 from moldau.client.failures import check, error_of
 from moldau.client.routing import Router
 from moldau.errors import ConfigError, ErrorCode, KafkaError
-from moldau.names import GroupMetadata, OffsetAndMetadata, TopicPartition
+from moldau.names import GroupMetadata, OffsetAndMetadata, TopicPartition, by_topic
 from moldau.protocol.apis import OFFSET_COMMIT, OFFSET_FETCH, Api
 from moldau.protocol.messages.offset_commit import (
     OffsetCommitRequest,
@@ -206,22 +206,20 @@ class Membership(abc.ABC):
         """The group's committed offsets of these partitions; partitions without a commit are left out. Waits until no
         open transaction is about to change one of them (KIP-447): a consumer that started from the older offset would
         process records twice."""
-        by_topic: dict[str, list[int]] = {}
-        for tp in partitions:
-            by_topic.setdefault(tp.topic, []).append(tp.partition)
+        wanted = by_topic(partitions)
         group_id = self._settings.group_id
 
         def request() -> OffsetFetchRequest:
             member_id, epoch = self._fetching_as()
             return OffsetFetchRequest(
                 group_id=group_id,
-                topics=[OffsetFetchRequestTopic(name=t, partition_indexes=p) for t, p in by_topic.items()],
+                topics=[OffsetFetchRequestTopic(name=t, partition_indexes=p) for t, p in wanted.items()],
                 groups=[
                     OffsetFetchRequestGroup(
                         group_id=group_id,
                         member_id=member_id,
                         member_epoch=epoch,
-                        topics=[OffsetFetchRequestTopics(name=t, partition_indexes=p) for t, p in by_topic.items()],
+                        topics=[OffsetFetchRequestTopics(name=t, partition_indexes=p) for t, p in wanted.items()],
                     )
                 ],
                 require_stable=True,

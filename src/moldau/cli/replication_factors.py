@@ -1,0 +1,60 @@
+"""Plans for more replicas of a topic, and the internal topics that have fewer than their setting asks for. Pure."""
+
+from collections import Counter
+from collections.abc import Mapping
+from typing import Any
+
+from moldau.client.cluster_view import TopicView
+from moldau.config.internal_topics import FACTOR_SETTINGS, MIN_ISR_SETTING
+from moldau.errors import ConfigError
+from moldau.names import TRANSACTIONS_TOPIC, counted
+
+
+def with_more_replicas(topic: TopicView, factor: int, racks: Mapping[int, str | None]) -> dict[int, list[int]]:
+    """The replicas of the partitions that have fewer than `factor`, by number, the preferred leader first. Replicas
+    stay where they are; new ones are on the brokers that have fewest of this topic, if possible in racks that the
+    partition is not in yet. The preferred leaders of these partitions are spread over the brokers. `racks` has every
+    broker. Raises `ConfigError`."""
+    if factor > len(racks):
+        raise ConfigError(
+            f"{topic.name} cannot have {factor} replicas: the cluster has {counted(len(racks), 'broker')}"
+        )
+    parts = {number: list(part.replicas) for number, part in sorted(topic.partitions.items())}
+    if any(len(replicas) > factor for replicas in parts.values()):
+        most = max(map(len, parts.values()))
+        raise ConfigError(f"{topic.name} has {most} replicas, and replicas cannot be removed yet")
+    has = Counter(broker for replicas in parts.values() for broker in replicas)
+    leads = Counter(replicas[0] for replicas in parts.values() if len(replicas) == factor)
+    known = all(rack is not None for rack in racks.values())
+    grown = {}
+    for number, replicas in parts.items():
+        if len(replicas) == factor:
+            continue
+        chosen = list(replicas)
+        while len(chosen) < factor:
+            used = {racks.get(broker) for broker in chosen} if known else set()
+            chosen.append(min(racks.keys() - {*chosen}, key=lambda one: (racks[one] in used, has[one], one)))
+            has[chosen[-1]] += 1
+        first = min(chosen, key=lambda one: leads[one])
+        leads[first] += 1
+        grown[number] = [first, *(one for one in chosen if one != first)]
+    return grown
+
+
+def below_their_setting(
+    topics: Mapping[str, TopicView], settings: Mapping[str, str | None], brokers: int
+) -> list[dict[str, Any]]:
+    """The internal topics with fewer replicas than their setting asks for, or than this many brokers can have, and the
+    command that adds replicas. `settings` are those of a broker."""
+    found = []
+    for name, setting in FACTOR_SETTINGS.items():
+        topic, wanted = topics.get(name), min(int(settings.get(setting) or 1), brokers)
+        if topic is None or not topic.partitions:
+            continue
+        has = min(len(part.replicas) for part in topic.partitions.values())
+        if has < wanted:
+            command = f"moldau topics alter {name} --replication-factor {wanted}"
+            if name == TRANSACTIONS_TOPIC:
+                command += f" --config min.insync.replicas={min(int(settings.get(MIN_ISR_SETTING) or 1), wanted)}"
+            found.append({"topic": name, "replication_factor": has, "wanted": wanted, "command": command})
+    return found

@@ -1,0 +1,1 @@
+"""The controller: it decides about changes, writes them, and shows them to all brokers."""

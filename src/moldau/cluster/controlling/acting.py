@@ -1,0 +1,463 @@
+"""How a broker becomes the controller of its cluster, and what it does as the controller.
+
+The controller is the broker whose session made `/controller`. The same step raises `/controller_epoch`, and every later
+write checks that it has stayed: what a controller that was replaced still writes is refused. A new controller reads
+everything, elects leaders where they are missing, and begins a stream of changes, from which all brokers follow.
+
+A broker whose node goes, or that asks the stream nothing for `replica.lag.time.max.ms`, leads nothing. A broker that
+comes, or came back unnoticed, leads what it is in sync for, in a new leader epoch. One that is about to stop hands over
+what it leads (`departures`). Some minutes after a broker came back, it leads again what it is preferred for
+(`leader_balance`).
+
+A controller that was replaced, whose session is over, or that does not know whether a write was done, resigns: all who
+wait are answered NOT_CONTROLLER, and it stands again and reads everything.
+"""
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import TypeVar
+
+from moldau.cluster.controlling.assigned_directories import AssignedDirectories, InDirectory, need_election
+from moldau.cluster.controlling.change_queue import ChangeQueue
+from moldau.cluster.controlling.change_stream import NOTHING, ChangeStream
+from moldau.cluster.controlling.config_changes import ConfigChanges
+from moldau.cluster.controlling.controller import Refusal
+from moldau.cluster.controlling.directory_placement import DirectoryPlacement
+from moldau.cluster.controlling.isr_alterations import IsrAlterations
+from moldau.cluster.controlling.leader_balance import LeaderBalance
+from moldau.cluster.controlling.longest_logs import AskBroker, Contest, LongestLogs, nobody_answers
+from moldau.cluster.controlling.old_tools import OldTools
+from moldau.cluster.controlling.topic_changes import TopicChanges
+from moldau.cluster.state import layout
+from moldau.cluster.state.deletions import Deletions
+from moldau.cluster.state.elections import elections, in_batches, kept_folders, preferred_elections, steps_of
+from moldau.cluster.state.half_deleted import removal_of_rests
+from moldau.cluster.state.image import NO_LEADER, BrokerImage, Image
+from moldau.cluster.state.metadata_cache import MetadataCache
+from moldau.cluster.state.reading import (
+    LeftOut,
+    controller_epoch,
+    dealt_with,
+    holders_of_deleted,
+    kept_since,
+    read_again,
+    read_brokers,
+    read_image,
+)
+from moldau.config import BrokerConfig
+from moldau.errors import ErrorCode, KafkaError, StorageError
+from moldau.metadata_store.store import (
+    Check,
+    Delete,
+    MetadataStore,
+    Operation,
+    OutcomeUnknown,
+    Reading,
+    SessionOver,
+    StoreConflict,
+    node_at,
+    nodes_at,
+)
+from moldau.names import TopicPartition, counted
+from moldau.notices import Notices
+from moldau.runtime import Runtime
+
+CHECKS = 3
+"""How often in `replica.lag.time.max.ms` the controller looks for brokers that have fallen silent."""
+RETRY_S = 1.0
+T = TypeVar("T")
+
+logger = logging.getLogger(__name__)
+notices = Notices(logger)
+
+
+class ControllerQueue(ChangeQueue):
+    """The changes of a controller, refused while this broker is not the controller. `resign` is called with the reason
+    when it cannot be the controller any more."""
+
+    def __init__(self, metadata: MetadataCache, runtime: Runtime, resign: Callable[[str], None]):
+        super().__init__(metadata, runtime)
+        self.stream: ChangeStream | None = None
+        self._resign = resign
+
+    async def run(self, change: Callable[[], Awaitable[T]]) -> T:
+        """As `ChangeQueue.run`; returns when all live brokers act by what was changed, or after a second."""
+        before = NOTHING
+
+        async def noted() -> T:
+            nonlocal before
+            if self.stream is not None:
+                before = self.stream.position
+            return await change()
+
+        result = await self.made(noted)
+        if self.stream is not None and self.stream.position != before:
+            await self.stream.known_to(self.stream.image.brokers, self.stream.position)
+        return result
+
+    async def made(self, change: Callable[[], Awaitable[T]]) -> T:
+        """As `run`, but returns at once."""
+
+        async def as_controller() -> T:
+            self.check_controller()
+            return await change()
+
+        return await super().run(as_controller)
+
+    def _again(self) -> Reading[tuple[Image, list[str]]]:
+        """All but the brokers: those that come and go are shown with the elections that this needs. A topic that cannot
+        be read stays as it was."""
+        image, names = yield from read_again(self._metadata.image, {})
+        return replace(image, brokers=self._metadata.image.brokers), names
+
+    async def commit(self, operations: Sequence[Operation]) -> None:
+        try:
+            await super().commit(operations)
+        except (OutcomeUnknown, SessionOver) as lost:
+            self._resign(str(lost))
+            raise KafkaError(ErrorCode.NOT_CONTROLLER, f"this broker is not the controller any more: {lost}") from lost
+        except StoreConflict as conflict:
+            if conflict.path == layout.CONTROLLER_EPOCH:
+                self._resign("another broker was elected")
+                self.check_controller()
+            raise
+
+
+class UnreadableNames(DirectoryPlacement):
+    """Refuses the names of topics that were `left_out` of the image because nobody can read them."""
+
+    def __init__(self, metadata: MetadataCache, queue: ChangeQueue):
+        super().__init__(metadata, queue)  # each broker chooses its own folders
+        self.left_out: set[str] = set()
+
+    def refusal(self, name: str) -> Refusal | None:
+        if name not in self.left_out:
+            return super().refusal(name)
+        return Refusal(ErrorCode.TOPIC_ALREADY_EXISTS, f"topic {name} exists, but its metadata cannot be read")
+
+
+class Acting:
+    """`metadata` has the image that the controller decides on; what this broker serves by is another one, which follows
+    the stream. `stream` is None while this broker is not the controller."""
+
+    def __init__(self, config: BrokerConfig, runtime: Runtime, ask_log_ends: AskBroker = nobody_answers):
+        self.metadata = MetadataCache(config, Image(""))
+        self.queue = ControllerQueue(self.metadata, runtime, self._resign)
+        self.directories = UnreadableNames(self.metadata, self.queue)
+        self.topics = TopicChanges(self.metadata, self.queue, self.directories, runtime)
+        self.configs = ConfigChanges(self.metadata, self.queue)
+        self._assigned = AssignedDirectories(self.metadata, self.queue)
+        self.isr = IsrAlterations(self.metadata, self.queue, self.queue.made, self._least_in_sync, self._away)
+        self._longest = LongestLogs(
+            self.metadata, self.queue, self.queue.made, self._least_in_sync, self._not_to_lead, ask_log_ends
+        )
+        self._deciding: asyncio.Task[None] | None = None
+        """An election of last resort."""
+        self._balance = LeaderBalance(config)
+        self._old_tools = OldTools(self.metadata, self.queue, runtime)
+        self.metadata.subscribe(self._publish)
+        self._is_leaving = False
+        self._broker_id = config.node_id
+        self._silence_s = config.replica_lag_time_max_ms / 1000
+        self._runtime = runtime
+        self._changed = asyncio.Event()
+        """Set when `/controller` or `/brokers/ids` may have changed, or this broker has resigned."""
+        self._epochs: dict[int, int] = {}
+        """The broker epochs that were dealt with, as in the store."""
+        self._silent: frozenset[int] | None = None
+        """The brokers that count as gone because they are silent; None before the first election of a term."""
+        self._deletions = Deletions({})
+        self._watched: set[int] = set()
+        """The brokers whose nodes are watched in this session: one whose log folder fails writes it there."""
+        self._is_to_elect = False
+        """Whether a partition that has no leader may have one now, or has eligible leaders that it needs no more."""
+        self._is_electing = False
+        """Brokers that came are shown with the leaders that were elected since, and not before."""
+
+    @property
+    def stream(self) -> ChangeStream | None:
+        return self.queue.stream
+
+    async def serve(self, store: MetadataStore) -> None:
+        """Take part in elections of the controller, and do its work when elected, until this session is over."""
+        carrying_out = asyncio.ensure_future(self._old_tools.serve(store))
+        self._watched.clear()
+        try:
+            for path in (layout.CONTROLLER, layout.BROKERS):
+                await store.watch(path, self._changed.set)
+            while True:
+                try:
+                    await self._look(store)
+                except SessionOver:
+                    raise
+                except (StorageError, KafkaError, StoreConflict) as error:
+                    notices.error("", "this broker cannot be the controller, and tries again: %s", error)
+                    self._resign(str(error))
+                    await asyncio.sleep(RETRY_S)
+        except SessionOver:
+            pass
+        finally:
+            self._resign("its session in the store is over")
+            tasks = [carrying_out, *([self._deciding] if self._deciding is not None else [])]
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def assign_directories(
+        self, broker_id: int, broker_epoch: int, found: Sequence[InDirectory]
+    ) -> list[ErrorCode]:
+        """As `AssignedDirectories.record`; then elect leaders where that is needed."""
+        errors = await self._assigned.record(broker_id, broker_epoch, found)
+        if need_election(self.metadata.image, broker_id):
+            self._is_to_elect = True
+            self.look_at_brokers()
+        return errors
+
+    def look_at_brokers(self) -> None:
+        """A registration may have changed, or a broker is about to stop."""
+        self._changed.set()
+
+    async def _look(self, store: MetadataStore) -> None:
+        """Resign, stand for election or elect leaders, as `/controller` and `/brokers/ids` demand now; then wait until
+        they change."""
+        self._changed.clear()
+        node = await store.read(node_at(layout.CONTROLLER))
+        is_ours = node is not None and node.owner == store.session_id
+        if self.stream is not None and not is_ours:
+            self._resign("its node in the store is gone")
+        if self.stream is None and not self._is_leaving and (node is None or is_ours):
+            await self._stand(store)
+        if self.stream is not None:
+            await self._take_brokers(store)
+            if self._deciding is None and (contests := self._longest.contests()):
+                self._deciding = asyncio.ensure_future(self._decide(contests))
+            await self._forget_deleted()
+            self._look_at_left_out()
+            await self._balance_leaders()
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(self._next_look_in_s()):
+                await self._changed.wait()
+
+    def _next_look_in_s(self) -> float | None:
+        if self.stream is None:
+            return None
+        return min(self._silence_s / CHECKS, self._balance.due_in_s(asyncio.get_running_loop().time()))
+
+    async def _balance_leaders(self) -> None:
+        """If it is time, let preferred replicas lead again."""
+        wanted = self._balance.look(self.metadata.image, self._away(), asyncio.get_running_loop().time())
+        if wanted:
+            elected = await self.queue.made(partial(self._elect_preferred, wanted))
+            logger.info("preferred replicas lead %s again", counted(len(elected), "partition"))
+
+    def _look_at_left_out(self) -> None:
+        """Elect leaders for the topics that can be read again, and try to read the others."""
+        left_out = self.directories.left_out
+        if back := left_out & self.metadata.image.topics.keys():
+            left_out -= back
+            self._is_to_elect = True
+            self._changed.set()
+        if left_out:
+            self._old_tools.look()
+
+    async def _stand(self, store: MetadataStore) -> None:
+        node, ours = await store.read(nodes_at([layout.CONTROLLER_EPOCH, layout.CONTROLLER]))
+        if ours is not None and ours.owner != store.session_id:
+            return
+        epoch, version = controller_epoch(node) + 1, None if node is None else node.version
+        try:
+            await store.multi(
+                [
+                    layout.controller_epoch(epoch, version),
+                    *([] if ours is None else [Delete(layout.CONTROLLER, ours.version)]),
+                    layout.controller(self._broker_id, self._runtime.clock.now_ms()),
+                ]
+            )
+        except (StoreConflict, OutcomeUnknown):  # another broker was faster, or nobody knows
+            self._changed.set()
+            return
+        left_out: LeftOut = {}
+        image = await store.read(read_image(left_out))
+        if image is None:
+            raise StorageError(f"the node {layout.CLUSTER_ID} is missing")
+        self._epochs = await store.read(dealt_with())
+        self._deletions = Deletions(await store.read(holders_of_deleted(self._epochs)))
+        self._silent = None
+        if (image.controller_id, image.controller_epoch) != (self._broker_id, epoch):  # replaced meanwhile
+            self._changed.set()
+            return
+        fence = Check(layout.CONTROLLER_EPOCH, 0 if version is None else version + 1)
+        self.queue.begin(store, fence)
+        self._balance.begin(asyncio.get_running_loop().time())
+        self._is_electing = True  # until all that has happened to brokers is dealt with: see _take_brokers
+        await self.metadata.show(image, list(image.topics))
+        rests = await store.read(removal_of_rests(image))
+        await self.queue.made(partial(self.queue.commit, rests))
+        told = replace(self.metadata.image, brokers=self._dealt_with(image.brokers))
+        self.queue.stream = ChangeStream(epoch, told, self.look_at_brokers)
+        logger.info("this broker is the controller now, in epoch %d", epoch)
+        self.directories.left_out = set(left_out)
+        for name, malformed in left_out.items():
+            logger.error(
+                "topic %s is left out, and its data is kept, until its metadata can be read: %s", name, malformed
+            )
+        self._old_tools.look()
+
+    def _dealt_with(self, brokers: Mapping[int, BrokerImage]) -> dict[int, BrokerImage]:
+        """Those of which nobody has to be elected for their registration. A broker leads what its image says as soon as
+        its registration is shown, and one that has registered again may have lost records."""
+        return {one: broker for one, broker in brokers.items() if self._epochs.get(one) == broker.epoch}
+
+    def leave(self) -> None:
+        """Resign for good, because this broker stops; waiting requests are answered NOT_CONTROLLER."""
+        self._is_leaving = True
+        self._resign("it is stopping")
+
+    def _resign(self, why: str) -> None:
+        if self.stream is None:
+            return
+        logger.warning("this broker has resigned as controller: %s", why)
+        self.stream.close()
+        self.queue.stream = None
+        self.queue.end()
+        self.metadata.image = replace(self.metadata.image, controller_id=NO_LEADER)
+        self._changed.set()
+
+    def _publish(self, image: Image, names: Iterable[str]) -> None:
+        leaving = image.leaving
+        if any(self._has_enough_in_sync(image, name) or _is_held(image, name, leaving) for name in names):
+            self._is_to_elect = True
+            self._changed.set()
+        if self.stream is not None and not self._is_electing:
+            before = self.stream.image
+            self._deletions.note(before, image, self.stream.publish(image))
+
+    async def _take_brokers(self, store: MetadataStore) -> None:
+        """Show the brokers that are registered now, and elect leaders where that is needed."""
+        is_asked_for, self._is_to_elect = self._is_to_elect, False
+        brokers = await store.read(read_brokers())
+        while new := brokers.keys() - self._watched:
+            for broker_id in new:
+                await store.watch(f"{layout.BROKERS}/{broker_id}", self._changed.set)
+            self._watched |= new
+            brokers = await store.read(read_brokers())
+        if self.stream is None:
+            return
+        leaving, known_to_leave = self.stream.leaving(), self.metadata.image.leaving
+        brokers = {one: broker._replace(leaving=leaving.get(one) == broker.epoch) for one, broker in brokers.items()}
+        anew = {broker.id: broker.epoch for broker in brokers.values() if self._epochs.get(broker.id) != broker.epoch}
+        silent = frozenset(self.stream.silent(self._silence_s)) & brokers.keys()
+        if brokers == self.metadata.image.brokers and not anew and silent == self._silent and not is_asked_for:
+            return
+        for broker in silent - (self._silent or frozenset()):
+            logger.warning("broker %d has asked for no changes for %g s: it leads nothing now", broker, self._silence_s)
+        for broker in sorted(leaving.keys() & brokers.keys() - known_to_leave):
+            logger.info("broker %d is about to stop: it hands over what it leads", broker)
+        since = await store.read(kept_since([brokers[one] for one in anew]))
+        kept = {one: kept_folders(brokers[one], self._epochs.get(one), since.get(one, {})) for one in anew}
+        for one in anew.keys() & self._epochs.keys():
+            if "" not in kept[one]:
+                logger.info("broker %d may have lost records while it was away: it is not in sync yet", one)
+        await self.queue.made(partial(self._show_and_elect, brokers, silent, anew, kept))
+        self._silent = silent
+
+    async def _show_and_elect(
+        self,
+        brokers: Mapping[int, BrokerImage],
+        silent: Collection[int],
+        anew: Mapping[int, int],
+        kept: Mapping[int, Collection[str]],
+    ) -> None:
+        self._is_electing = True
+        try:
+            await self._elect(brokers, silent, anew, kept)
+        finally:
+            self._is_electing = False
+            self._publish(self.metadata.image, ())
+
+    async def _elect(
+        self,
+        brokers: Mapping[int, BrokerImage],
+        silent: Collection[int],
+        anew: Mapping[int, int],
+        kept: Mapping[int, Collection[str]],
+    ) -> None:
+        """`anew` has the new epochs of brokers that have registered again, `kept` the folders they have lost nothing
+        in."""
+        image = self.metadata.image
+        if brokers != image.brokers:
+            await self.metadata.show(replace(image, brokers=brokers), [])
+        elected = await self.queue.decided(
+            sum(len(topic.partitions) for topic in image.topics.values()),
+            lambda: elections(self.metadata.image, self._least_in_sync, silent, kept),
+        )
+        for batch in in_batches(elected):
+            await self.queue.commit(steps_of(self.metadata.image, batch))
+            await asyncio.sleep(0)
+        if elected:
+            logger.info("%s changed their leader or their replicas in sync", counted(len(elected), "partition"))
+        noted = [layout.dealt_with(one, epoch, is_new=one not in self._epochs) for one, epoch in anew.items()]
+        await self.queue.commit(noted)
+        self._epochs |= anew
+
+    async def elect(self, wanted: Sequence[TopicPartition], *, unclean: bool) -> set[TopicPartition]:
+        """Let the preferred replicas of these partitions lead; or, of those that have no leader, the longest log.
+        Returns the partitions that have another leader now. Raises what `ChangeQueue.commit` raises."""
+        if unclean and wanted:
+            contests = self._longest.contests(wanted)
+            await self._longest.decide(contests)
+            now = self.metadata.image
+            return {one.tp for one in contests if (part := now.partition(one.tp)) and part.leader != NO_LEADER}
+        return await self.queue.run(partial(self._elect_preferred, wanted))
+
+    async def _elect_preferred(self, wanted: Sequence[TopicPartition]) -> set[TopicPartition]:
+        found = preferred_elections(self.metadata.image, wanted)
+        for batch in in_batches(found):
+            await self.queue.commit(steps_of(self.metadata.image, batch))
+        return {TopicPartition(one.topic, one.number) for one in found}
+
+    async def _decide(self, contests: Sequence[Contest]) -> None:
+        try:
+            await self._longest.decide(contests)
+            if self._longest.contests():  # somebody has not answered
+                await asyncio.sleep(RETRY_S)
+        except (StorageError, KafkaError, StoreConflict) as error:
+            notices.error("", "partitions whose replicas have lost records have no leader yet: %s", error)
+            await asyncio.sleep(RETRY_S)
+        finally:
+            self._deciding = None
+            self._changed.set()
+
+    def _away(self) -> Collection[int]:
+        return self._silent or ()
+
+    def _not_to_lead(self) -> Collection[int]:
+        return {*self._away(), *self.metadata.image.leaving}
+
+    def _least_in_sync(self, topic: str) -> int:
+        return self.metadata.topic_config(topic).min_insync_replicas
+
+    def _has_enough_in_sync(self, image: Image, name: str) -> bool:
+        """Whether there are eligible leaders although the ISR is large enough."""
+        parts = [part for part in image.topics[name].partitions if part.elr] if name in image.topics else []
+        return any(len(part.isr) >= min(self._least_in_sync(name), len(part.replicas)) for part in parts)
+
+    async def _forget_deleted(self) -> None:
+        """Forget the deleted topics that no broker has any more."""
+        stream, deletions = self.stream, self._deletions
+        for broker, position in deletions.waiting():
+            up = self.metadata.image.brokers.get(broker)
+            if stream is not None and up is not None and await stream.known_to([broker], position, 0):
+                deletions.done_by(broker, position, up.serves)
+        if self.stream is not None and (done := deletions.complete()):
+            await self.topics.forget_deleted(done)
+
+
+def _is_held(image: Image, name: str, leaving: Collection[int]) -> bool:
+    """Whether a broker that is about to stop is in sync for one of the topic's partitions."""
+    parts = image.topics[name].partitions if leaving and name in image.topics else ()
+    return any(one in leaving for part in parts for one in part.isr)

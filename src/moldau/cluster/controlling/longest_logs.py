@@ -1,0 +1,119 @@
+"""The election of last resort: the living replica with the longest log leads (KIP-966).
+
+It is held where nobody is left in ISR and ELR: all that were there last may have lost records. It waits until they are
+up, unless `unclean.leader.election.enable` allows to lose more. The brokers are asked for the ends of their logs.
+"""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping, Sequence
+from functools import partial
+from typing import NamedTuple
+
+from moldau.cluster.controlling.change_queue import ChangeQueue
+from moldau.cluster.controlling.log_ends import AT_ONCE, WantedLog
+from moldau.cluster.state.elections import Elected, LeastInSync, can_lead, in_batches, steps_of
+from moldau.cluster.state.eligibility import LogEnd, candidates, led_by_longest
+from moldau.cluster.state.image import NO_LEADER, Image, PartitionImage
+from moldau.cluster.state.metadata_cache import MetadataCache
+from moldau.errors import KafkaError, StorageError
+from moldau.names import TopicPartition
+
+AskBroker = Callable[[int, int, Sequence[WantedLog]], Awaitable[Mapping[WantedLog, LogEnd]]]
+"""The ends of logs of the broker with this id and epoch, those that it has; raises `KafkaError`."""
+
+logger = logging.getLogger(__name__)
+
+
+async def nobody_answers(broker_id: int, epoch: int, wanted: Sequence[WantedLog]) -> Mapping[WantedLog, LogEnd]:
+    return {}
+
+
+class Contest(NamedTuple):
+    """A partition without a leader, and the brokers whose logs decide; `unclean`: all that are up, whoever is not."""
+
+    tp: TopicPartition
+    log: WantedLog
+    partition: PartitionImage
+    brokers: Sequence[int]
+    unclean: bool
+
+
+def all_partitions(image: Image) -> Iterator[TopicPartition]:
+    for topic in image.topics.values():
+        for number in range(len(topic.partitions)):
+            yield TopicPartition(topic.name, number)
+
+
+class LongestLogs:
+    """`metadata` and `queue` are the controller's, `in_turn` makes a change when its turn has come. `away` returns the
+    brokers that are registered, but silent or leaving."""
+
+    def __init__(
+        self,
+        metadata: MetadataCache,
+        queue: ChangeQueue,
+        in_turn: Callable[[Callable[[], Awaitable[None]]], Awaitable[None]],
+        least: LeastInSync,
+        away: Callable[[], Collection[int]],
+        ask: AskBroker,
+    ):
+        self._metadata = metadata
+        self._queue = queue
+        self._in_turn = in_turn
+        self._least = least
+        self._away = away
+        self._ask = ask
+
+    def contests(self, asked_for: Collection[TopicPartition] = ()) -> list[Contest]:
+        """The contests to decide now, at most as many partitions as fit one answer. An unclean election is allowed for
+        the partitions that an administrator has `asked_for`; then nothing else is decided."""
+        image, away = self._metadata.image, self._away()
+        alive = {one: broker for one, broker in image.brokers.items() if one not in away}
+        found: list[Contest] = []
+        for tp in asked_for or all_partitions(image):
+            part = image.partition(tp)
+            if part is not None and part.leader == NO_LEADER and len(found) < AT_ONCE:
+                unclean = bool(asked_for) or self._may_be_unclean(tp.topic)
+                asked = candidates(part, partial(can_lead, alive, part), unclean=unclean)
+                if asked:
+                    found.append(Contest(tp, (image.topics[tp.topic].id, tp.partition), part, asked, unclean))
+        return found
+
+    def _may_be_unclean(self, topic: str) -> bool:
+        return self._metadata.topic_config(topic).unclean_leader_election_enable
+
+    async def decide(self, contests: Sequence[Contest]) -> None:
+        """Ask the brokers, and let the longest logs lead. Raises what `ChangeQueue.commit` raises."""
+        brokers = {broker for contest in contests for broker in contest.brokers}
+        answers = await asyncio.gather(*(self._answer(broker, contests) for broker in sorted(brokers)))
+        await self._in_turn(partial(self._lead, contests, dict(zip(sorted(brokers), answers, strict=True))))
+
+    async def _answer(self, broker_id: int, contests: Sequence[Contest]) -> Mapping[WantedLog, LogEnd]:
+        broker = self._metadata.image.brokers.get(broker_id)
+        wanted = [contest.log for contest in contests if broker_id in contest.brokers]
+        if broker is None:
+            return {}
+        try:
+            ends = await self._ask(broker_id, broker.epoch, wanted)
+        except (KafkaError, StorageError) as error:
+            logger.info("broker %d has not told how far its logs go: %s", broker_id, error)
+            return {}
+        now = self._metadata.image.brokers.get(broker_id)
+        return ends if now is not None and now.epoch == broker.epoch else {}
+
+    async def _lead(self, contests: Sequence[Contest], answers: Mapping[int, Mapping[WantedLog, LogEnd]]) -> None:
+        image = self._metadata.image
+        changed = []
+        for tp, log, part, brokers, unclean in contests:
+            if image.partition(tp) != part:
+                continue  # decided otherwise meanwhile
+            ends = {broker: answers[broker][log] for broker in brokers if log in answers[broker]}
+            after = led_by_longest(part, ends, self._least(tp.topic), unclean=unclean)
+            if after != part:
+                changed.append(Elected(tp.topic, tp.partition, after))
+                why = "an unclean election" if unclean else "all that were in sync may have lost records"
+                end = ends[after.leader].offset
+                logger.warning("%s: broker %d leads with the longest log, up to %d (%s)", tp, after.leader, end, why)
+        for batch in in_batches(changed):
+            await self._queue.commit(steps_of(self._metadata.image, batch))

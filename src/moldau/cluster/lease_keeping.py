@@ -1,0 +1,38 @@
+"""How a broker keeps its lease (see `lease`): it asks the leader of the store again and again."""
+
+import asyncio
+import contextlib
+from collections.abc import Callable
+
+from moldau.cluster.state.lease import Lease
+from moldau.errors import StorageError
+from moldau.metadata_store.elapsed import elapsed_s
+from moldau.metadata_store.store import MetadataStore, SessionOver
+
+QUESTIONS = 6
+"""The number of questions in the time-out of a session."""
+
+
+class LeaseKeeping:
+    """`timeout_s` is the session's time-out. `epoch` returns the broker epoch of this broker's latest registration."""
+
+    def __init__(self, lease: Lease, timeout_s: float, epoch: Callable[[], int]):
+        self._lease = lease
+        self._every_s = timeout_s / QUESTIONS
+        self._epoch = epoch
+
+    async def serve(self, store: MetadataStore) -> None:
+        """Ask in this session until it is over. The broker is registered in it."""
+        epoch = self._epoch()
+        with contextlib.suppress(SessionOver):
+            while True:
+                asked_s = elapsed_s()
+                try:
+                    await store.sync()
+                except SessionOver:
+                    raise
+                except StorageError:  # the lease ends if this goes on
+                    pass
+                else:
+                    self._lease.store_answered(epoch, asked_s)
+                await asyncio.sleep(self._every_s)

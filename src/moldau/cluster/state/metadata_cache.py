@@ -1,0 +1,119 @@
+"""The cluster's metadata as this broker knows it: the current image, the settings that follow from it, and the
+subscribers that are called with every next image.
+
+Reading is synchronous and never waits for the store. Only `ChangeQueue` shows a new image.
+"""
+
+import logging
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import replace
+
+from moldau.cluster.state import layout
+from moldau.cluster.state.descriptions import ConfigSources
+from moldau.cluster.state.image import Image
+from moldau.config import BrokerConfig, GroupConfig, TopicConfig, group_config, topic_config, with_changes
+from moldau.errors import ConfigError
+
+Subscriber = Callable[[Image, Sequence[str]], Awaitable[None] | None]
+
+logger = logging.getLogger(__name__)
+
+
+class MetadataCache:
+    """`config` has the settings that the broker was started with, `image` the metadata at that time. If settings in the
+    image contradict those, raises `ConfigError` or, if `others_write` them too, leaves them out."""
+
+    def __init__(self, config: BrokerConfig, image: Image, *, others_write: bool = False):
+        self._static = config
+        self.image = image
+        try:
+            self._config = _with_dynamic(config, image)
+        except ConfigError as wrong:
+            if not others_write:
+                raise
+            logger.error("the settings of brokers that were changed while they ran are left out: %s", wrong)
+            self._config = config
+        self._topic_configs: dict[str, TopicConfig] = {}
+        self._group_config = group_config(self._config, {})
+        self._group_configs: dict[str, GroupConfig] = {}
+        self._subscribers: list[Subscriber] = []
+
+    @property
+    def config(self) -> BrokerConfig:
+        """This broker's settings, including those that were changed while it ran."""
+        return self._config
+
+    @property
+    def config_sources(self) -> ConfigSources:
+        """The origins of the settings in force."""
+        own, everyone = _dynamic(self.broker_id, self.image)
+        return ConfigSources(self._static, self._config, own, everyone)
+
+    @property
+    def broker_id(self) -> int:
+        return self._static.node_id
+
+    def topic_config(self, name: str) -> TopicConfig:
+        """The settings in force for a topic that is in the image."""
+        config = self._topic_configs.get(name)
+        if config is None:
+            overrides = self.image.topics[name].overrides
+            config = self._topic_configs[name] = topic_config(self._config, overrides, judge=False)
+        return config
+
+    def group_config(self, group_id: str) -> GroupConfig:
+        """The settings in force for a group, whether it exists or not."""
+        overrides = self.image.group_overrides.get(group_id)
+        if not overrides:
+            return self._group_config
+        config = self._group_configs.get(group_id)
+        if config is None:
+            config = self._group_configs[group_id] = group_config(self._config, overrides, judge=False)
+        return config
+
+    def check_overrides(self, broker: str, overrides: Mapping[str, str]) -> None:
+        """Raise `ConfigError` if this broker could not run with these overrides of a broker, or of all
+        (`layout.DEFAULT_BROKER`)."""
+        changed = {**self.image.broker_overrides, broker: overrides}
+        _with_dynamic(self._static, replace(self.image, broker_overrides=changed))
+
+    def subscribe(self, subscriber: Subscriber) -> None:
+        """Call `subscriber(image, names of changed topics)` with every next image.
+
+        A change is answered once the awaitables that subscribers return are done.
+        """
+        self._subscribers.append(subscriber)
+
+    async def show(self, image: Image, names: Sequence[str]) -> None:
+        """Make this the current image; `names` are the topics that may have changed."""
+        before, self.image = self.image, image
+        if image.broker_overrides != before.broker_overrides:
+            self._take_over_settings()
+        if image.group_overrides is not before.group_overrides:
+            self._group_configs.clear()
+        for name in names:
+            self._topic_configs.pop(name, None)
+        waiting = [subscriber(image, names) for subscriber in self._subscribers]
+        for awaitable in waiting:
+            if awaitable is not None:
+                await awaitable
+
+    def _take_over_settings(self) -> None:
+        try:
+            self._config = _with_dynamic(self._static, self.image)
+        except ConfigError as wrong:  # this broker refuses such a change, another writer of the metadata may not
+            logger.error("the changed settings of brokers are not valid, the previous ones stay in force: %s", wrong)
+            return
+        self._group_config = group_config(self._config, {})
+        self._group_configs.clear()
+
+
+def _dynamic(broker_id: int, image: Image) -> tuple[Mapping[str, str], Mapping[str, str]]:
+    """The settings that were changed while running: of this broker, and of all brokers."""
+    return image.broker_overrides.get(str(broker_id), {}), image.broker_overrides.get(layout.DEFAULT_BROKER, {})
+
+
+def _with_dynamic(config: BrokerConfig, image: Image) -> BrokerConfig:
+    """The settings, overridden first by those of all brokers, then by those of this broker."""
+    own, everyone = _dynamic(config.node_id, image)
+    return with_changes(config, {**everyone, **own})

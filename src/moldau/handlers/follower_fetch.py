@@ -1,0 +1,195 @@
+"""Fetch of a follower (KIP-227, 320, 595, 903): what `fetch` does for consumers, for another broker of the cluster.
+
+It reads up to the end of the log instead of the high watermark. Its request tells how far it is, which may move the
+high watermark and bring it into the ISR; where its log differs, the answer says so and nothing else (DivergingEpoch).
+A request that has nothing to fetch waits for up to `max_wait_ms`; another high watermark alone does not end the wait.
+The next request of the same session, on another connection, ends it: the follower has something else to ask for.
+A log start that is ahead of the follower's does: a DeleteRecords may wait until the follower has moved its own.
+Only the broker that has introduced itself on the connection may ask as a replica.
+"""
+
+import asyncio
+import uuid
+from collections.abc import Awaitable, Callable, Iterator
+from types import GeneratorType
+from typing import NamedTuple, TypeAlias
+
+from moldau.cluster.state.image import Image
+from moldau.errors import ErrorCode
+from moldau.handlers.follower_sessions import FollowedPart, FollowerSession, FollowerSessions, Told
+from moldau.names import BrokerId
+from moldau.protocol.hot_fetch import Fetch, FetchReply, FetchResult, FetchTopic, fetch_response
+from moldau.protocol.messages.fetch import EpochEndOffset, FetchResponse
+from moldau.replication.for_followers import Asker, FollowerRead, read_for
+from moldau.replication.replica import Replica
+from moldau.replication.replicas import Replicas, elapsed_ms
+from moldau.requests.session import Call
+from moldau.runtime import Random
+from moldau.turns import Steps, turn
+
+SESSION_ID_MAX = 2**31 - 1
+
+Answer: TypeAlias = FetchReply | FetchResponse
+
+
+class Answered(NamedTuple):
+    """A partition and what its follower is told of it."""
+
+    part: FollowedPart
+    read: FollowerRead
+
+    @property
+    def must_be_told(self) -> bool:
+        """Whether its follower must hear of it without any records."""
+        read, start = self.read, self.part.position.log_start_offset
+        return bool(read.error or read.diverging or 0 <= start < read.log_start_offset)
+
+
+class Asked(NamedTuple):
+    """A request in its session, the broker epoch of the follower, and until when it may wait, by the loop's clock."""
+
+    request: Fetch
+    session: FollowerSession
+    broker_epoch: int
+    deadline: float
+
+
+class FollowerFetch:
+    """`asked` is called with every replica whose follower has asked for records."""
+
+    def __init__(
+        self,
+        replicas: Replicas,
+        image: Callable[[], Image],
+        bytes_max: int,
+        random: Random,
+        asked: Callable[[Replica], None],
+    ):
+        self._replicas = replicas
+        self._image = image
+        self._bytes_max = bytes_max
+        self._asked = asked
+        self._sessions = FollowerSessions(lambda: 1 + random.below(SESSION_ID_MAX))
+
+    def __call__(self, request: Fetch, call: Call) -> "Answer | Awaitable[Answer]":
+        message, known = request.follower, call.session.introduction
+        assert message is not None
+        if known is None or known.broker_id != request.replica_id:
+            return FetchReply(ErrorCode.CLUSTER_AUTHORIZATION_FAILED, 0, (), ())
+        epoch = message.replica_state.replica_epoch
+        image = self._image()
+        session = self._sessions.of(BrokerId(known.broker_id), message, image.brokers)
+        if isinstance(session, ErrorCode):
+            return FetchReply(session, 0, (), ())
+        session.asked()
+        asked = Asked(request, session, epoch, asyncio.get_running_loop().time() + request.max_wait_ms / 1000)
+        reading = turn(self._read(asked))
+        if type(reading) is list and (answer := _answer(asked, reading)) is not None:
+            return answer
+        return self._wait(asked, session.epoch, reading)
+
+    async def _wait(self, asked: Asked, next_epoch: int, reading: "list[Answered] | Steps[list[Answered]]") -> Answer:
+        """Answer a request that takes more than one turn of the loop, or has to wait: at most until the session's next
+        request, after which its epoch is not `next_epoch` any more."""
+        session, loop = asked.session, asyncio.get_running_loop()
+        while session.epoch == next_epoch:
+            while type(reading) is GeneratorType:
+                await asyncio.sleep(0)
+                reading = turn(reading)
+            assert isinstance(reading, list)
+            if (answer := _answer(asked, reading)) is not None:
+                return answer
+            await session.changed(asked.deadline - loop.time())
+            if session.epoch == next_epoch:
+                reading = turn(self._read(asked))
+        return _reply(session, [])
+
+    def _read(self, asked: Asked) -> Steps[list[Answered]]:
+        """The answers for the partitions that are due, within the limits of bytes and of held files. Partitions that
+        find no room stay due."""
+        request, session, epoch, _ = asked
+        broker = self._image().brokers.get(session.broker)
+        may_join = broker is not None and broker.epoch == epoch and not broker.leaving
+        asker = Asker(session.broker, epoch, may_join)
+        bytes_max = min(request.max_bytes, self._bytes_max)
+        session.looked()
+        answered: list[Answered] = []
+        hold, is_first, slices = self._replicas.files.hold(), True, 0
+        for key in list(session.due):
+            yield
+            part = session.parts.get(key)
+            if part is None:
+                continue
+            if bytes_max <= 0 or slices == hold.count:
+                break
+            session.due.pop(key, None)
+            read = self._one(part, asker, min(part.max_bytes, bytes_max), is_first)
+            if read.records is not None:
+                is_first = False
+                slices += 1
+                bytes_max -= read.records.length
+            if (
+                read.error
+                or read.diverging
+                or read.records
+                or part.told != (read.high_watermark, read.log_start_offset)
+            ):
+                answered.append(Answered(part, read))
+        if slices:
+            hold.shrink(slices)
+            last = max(at for at, one in enumerate(answered) if one.read.records is not None)
+            part, read = answered[last]
+            assert read.records is not None
+            answered[last] = Answered(part, read._replace(records=read.records._replace(hold=hold)))
+        return answered
+
+    def _one(self, part: FollowedPart, asker: Asker, max_bytes: int, min_one: bool) -> FollowerRead:
+        topic_id, index = part.key
+        replica = self._replicas.find(None, topic_id, index)
+        part.watch(replica)
+        if replica is None:
+            return FollowerRead(self._replicas.absence(None, topic_id, index), -1, -1)
+        read = read_for(replica, asker, part.position, max_bytes, min_one, elapsed_ms())
+        self._asked(replica)
+        return read
+
+
+def _answer(asked: Asked, answered: list[Answered]) -> Answer | None:
+    """The answer from what was read; None if the request has to wait: then `answered` is emptied, and holds no file."""
+    session = asked.session
+    if session.ended:
+        return FetchReply(ErrorCode.FETCH_SESSION_ID_NOT_FOUND, 0, (), ())
+    is_over = asyncio.get_running_loop().time() >= asked.deadline
+    size = sum(one.read.records.length for one in answered if one.read.records is not None)
+    if is_over or size >= max(asked.request.min_bytes, 1) or any(one.must_be_told for one in answered):
+        session.replied(elapsed_ms())
+        return _reply(session, answered)
+    session.due.update(dict.fromkeys(one.part.key for one in answered))
+    answered.clear()
+    return None
+
+
+def _reply(session: FollowerSession, answered: list[Answered]) -> Answer:
+    topics: list[FetchTopic] = []
+    results: list[FetchResult] = []
+    for part, read in answered:
+        topic_id, index = part.key
+        if not topics or topics[-1][1] != topic_id:
+            topics.append((None, topic_id, []))
+        topics[-1][2].append((index, *part.position[:3]))
+        part.told = Told(-1, -1) if read.error else Told(read.high_watermark, read.log_start_offset)
+        results.append(
+            FetchResult(index, read.error, read.high_watermark, -1, read.log_start_offset, None, read.records)
+        )
+    reply = FetchReply(ErrorCode.NONE, session.id, topics, results)
+    if not any(read.diverging for _, read in answered):
+        return reply
+    response = fetch_response(reply)
+    following: Iterator[Answered] = iter(answered)
+    for topic in response.responses:
+        assert isinstance(topic.topic_id, uuid.UUID)
+        for partition in topic.partitions:
+            diverging = next(following).read.diverging
+            if diverging is not None:
+                partition.diverging_epoch = EpochEndOffset(epoch=diverging.epoch, end_offset=diverging.end_offset)
+    return response

@@ -1,0 +1,179 @@
+"""The sessions of followers: what each fetches from this broker, and what of it has changed since it was answered.
+
+A session costs what changed, not what it holds: a partition puts itself on its sessions' lists when something is
+appended. Sessions of followers take no slot of the consumers' and are never evicted: there is one for each broker of
+the cluster, which ends when that broker begins another. The rules of ids and epochs are those of KIP-227.
+"""
+
+import asyncio
+from collections.abc import Callable, Iterable
+from typing import Final, NamedTuple, TypeAlias
+
+from moldau.errors import ErrorCode
+from moldau.names import BrokerId
+from moldau.protocol.messages.fetch import FetchRequest
+from moldau.replication.for_followers import FollowerPosition
+from moldau.replication.in_sync import NEVER_MS
+from moldau.replication.replica import Replica
+
+NOTHING: Final = -1
+FULL, FINAL = 0, -1
+"""Session epochs of a request that names everything, and of one that begins no session."""
+
+FollowedKey: TypeAlias = tuple[bytes, int]
+"""A topic's id and a partition's number."""
+
+
+class Told(NamedTuple):
+    high_watermark: int
+    log_start_offset: int
+
+
+class FollowedPart:
+    """One partition in a follower's session: where the follower is, and what it was told last."""
+
+    __slots__ = ("_session", "key", "max_bytes", "position", "replica", "told")
+
+    def __init__(self, session: "FollowerSession", key: FollowedKey):
+        self.key = key
+        self.position = FollowerPosition(NOTHING, 0, NOTHING)
+        self.max_bytes = 0
+        self.told = Told(NOTHING, NOTHING)
+        self.replica: Replica | None = None
+        self._session = session
+
+    @property
+    def broker(self) -> BrokerId:
+        return self._session.broker
+
+    @property
+    def leader_epoch(self) -> int:
+        return self.position.leader_epoch
+
+    @property
+    def asked_ms(self) -> int:
+        return self._session.asked_ms
+
+    def grew(self) -> None:
+        self._session.due[self.key] = None
+        self._session.wake()
+
+    def moved(self) -> None:
+        self._session.due[self.key] = None
+
+    def watch(self, replica: Replica | None) -> None:
+        """Be called by this replica from now on."""
+        if replica is not self.replica:
+            if self.replica is not None:
+                self.replica.waiters.followers.pop(self, None)
+            if replica is not None:
+                replica.waiters.followers[self] = None
+            self.replica = replica
+
+
+class FollowerSession:
+    """`due`: the partitions that have to be looked at, in the order of their turns. `epoch` is the one that the next
+    request must have."""
+
+    def __init__(self, broker: BrokerId, session_id: int):
+        self.asked_ms = self._replied_ms = NEVER_MS
+        """The latest request was sent at this time or later, by the loop's clock."""
+        self.broker = broker
+        self.id = session_id
+        self.epoch = FULL + 1
+        self.parts: dict[FollowedKey, FollowedPart] = {}
+        self.due: dict[FollowedKey, None] = {}
+        self.ended = False
+        self._stirred = False
+        self._woken: asyncio.Future[None] | None = None
+
+    def asked(self) -> None:
+        """A request has come. It was sent after the answer before: how long it was on its way nobody knows, and it may
+        have waited in the socket of a process that stood still."""
+        self.asked_ms = self._replied_ms
+
+    def replied(self, now_ms: int) -> None:
+        """A request is answered, and not because the next one has come."""
+        self._replied_ms = now_ms
+
+    def change(self, request: FetchRequest) -> None:
+        """Take over what the request says of partitions: they are where it says, or are fetched no more."""
+        for topic in request.topics:
+            topic_id = topic.topic_id.bytes
+            for asked in topic.partitions:
+                key = topic_id, asked.partition
+                part = self.parts.get(key) or self.parts.setdefault(key, FollowedPart(self, key))
+                part.position = FollowerPosition(
+                    asked.current_leader_epoch, asked.fetch_offset, asked.last_fetched_epoch, asked.log_start_offset
+                )
+                part.max_bytes = asked.partition_max_bytes
+                part.told = Told(NOTHING, NOTHING)
+                self.due.pop(key, None)
+                self.due[key] = None
+        for forgotten in request.forgotten_topics_data:
+            for index in forgotten.partitions:
+                self._forget((forgotten.topic_id.bytes, index))
+
+    def _forget(self, key: FollowedKey) -> None:
+        part = self.parts.pop(key, None)
+        self.due.pop(key, None)
+        if part is not None:
+            part.watch(None)
+
+    def end(self) -> None:
+        self.ended = True
+        for key in list(self.parts):
+            self._forget(key)
+        self.wake()
+
+    def looked(self) -> None:
+        """All that is due is looked at from now on; what comes later ends the next wait."""
+        self._stirred = False
+
+    def wake(self) -> None:
+        self._stirred = True
+        if self._woken is not None and not self._woken.done():
+            self._woken.set_result(None)
+
+    async def changed(self, seconds: float) -> None:
+        """Wait until a partition has something to fetch, since `looked`, or until the next request, at most this
+        long."""
+        if self._stirred:
+            return
+        loop = asyncio.get_running_loop()
+        woken = self._woken = loop.create_future()
+        timer = loop.call_later(seconds, self.wake)
+        try:
+            await woken
+        finally:
+            timer.cancel()
+            if self._woken is woken:  # and not that of the session's next request
+                self._woken = None
+
+
+class FollowerSessions:
+    """By broker. `new_id` returns numbers from 1 to 2**31 - 1."""
+
+    def __init__(self, new_id: Callable[[], int]):
+        self._new_id = new_id
+        self._sessions: dict[BrokerId, FollowerSession] = {}
+
+    def __len__(self) -> int:
+        return len(self._sessions)
+
+    def of(self, broker: BrokerId, request: FetchRequest, alive: Iterable[int]) -> FollowerSession | ErrorCode:
+        """The session of this request, with what it changes. `alive`: the brokers that are up."""
+        session = self._sessions.get(broker)
+        if request.session_epoch in (FULL, FINAL):
+            for gone in [one for one in self._sessions if one == broker or one not in alive]:
+                self._sessions.pop(gone).end()
+            session = self._sessions[broker] = FollowerSession(broker, self._new_id())
+        elif session is None or session.id != request.session_id:
+            return ErrorCode.FETCH_SESSION_ID_NOT_FOUND
+        elif session.epoch != request.session_epoch:
+            return ErrorCode.INVALID_FETCH_SESSION_EPOCH
+        else:
+            session.epoch = session.epoch + 1 if session.epoch < 2**31 - 1 else FULL + 1
+            session.wake()
+        session.change(request)
+        return session

@@ -1,0 +1,1 @@
+"""Stores for the metadata of a cluster: sessions in ZooKeeper, or in a SQLite file."""

@@ -1,0 +1,57 @@
+"""The handler by which the kazoo client of one session connects: over TLS if asked to, and not after the session's end.
+
+kazoo by itself begins a new session when one has expired; see `zookeeper`.
+"""
+
+import socket
+import ssl
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+from kazoo.handlers.threading import SequentialThreadingHandler
+
+
+class OneSession(SequentialThreadingHandler):  # type: ignore[misc]
+    """Connects only as long as its session lives, with TLS if there is a context."""
+
+    is_over = False
+
+    def __init__(self, tls: ssl.SSLContext | None):
+        super().__init__()
+        self._tls = tls
+        self.problem = ""
+        """Why it could not connect the last time."""
+        self.another_connection: Callable[[], socket.socket]
+        """Opens one more connection to the server that it connected to last."""
+
+    def create_connection(self, *args: Any, hostname: str, **kwargs: Any) -> Any:
+        if self.is_over:
+            raise OSError("the session is over")
+        try:
+            sock = super().create_connection(*args, **kwargs)
+            try:
+                made = sock if self._tls is None else self._tls.wrap_socket(sock, server_hostname=hostname)
+            except BaseException:
+                sock.close()
+                raise
+        except OSError as error:
+            self.problem = _problem(error)
+            raise
+        self.another_connection = partial(self.create_connection, *args, hostname=hostname, **kwargs)
+        return made
+
+    def select(self, readable: Any, writable: Any, failed: Any, timeout: float | None = None) -> Any:
+        """One record of TLS may have several answers: those after the first are in no socket any more."""
+        held = [one for one in readable if isinstance(one, ssl.SSLSocket) and one.pending()]
+        ready, *others = super().select(readable, writable, failed, 0 if held else timeout)
+        return [*ready, *(one for one in held if one not in ready)], *others
+
+
+def _problem(error: OSError) -> str:
+    """The reason why there is no connection, a sentence."""
+    if isinstance(error, ssl.SSLCertVerificationError):
+        return error.verify_message
+    if isinstance(error, ssl.SSLError) and error.reason:
+        return error.reason.lower().replace("_", " ")
+    return error.strerror or str(error)

@@ -1,0 +1,93 @@
+"""How a broker opens its session in ZooKeeper: everything that the settings `zookeeper.*` say, and who it is there.
+
+The user comes from a JAAS file. As for Kafka's scripts, `KAFKA_OPTS` in the environment names it, with
+`-Djava.security.auth.login.config=FILE`; the section is `Client`, or that of `-Dzookeeper.sasl.clientconfig`, and
+`-Dzookeeper.sasl.client=false` leaves it out.
+
+With `zookeeper.set.acl` the nodes that a broker creates are its user's alone to change, and everybody's to read, as
+Kafka has them. Nodes with settings that may be secret are not for everybody. Clients of Kafka 0.8 write below
+`/consumers`, so that stays open.
+"""
+
+import enum
+import shlex
+import ssl
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from moldau.config import BrokerConfig
+from moldau.errors import ConfigError
+from moldau.metadata_store.zookeeper_login import Login, login_of
+from moldau.metadata_store.zookeeper_tls import tls_context
+
+IN_FLIGHT = 1000
+"""The most questions that wait for answers together, if the setting does not say another number. Kafka's 10 make
+reading a cluster of 10,000 partitions several times slower."""
+_OPEN = ("/consumers",)
+_PRIVATE = ("/config/users", "/config/brokers", "/delegation_token/tokens")
+_FILE, _ENABLED, _SECTION = "java.security.auth.login.config", "zookeeper.sasl.client", "zookeeper.sasl.clientconfig"
+
+
+class Access(enum.Enum):
+    """Who may do what with a node that the broker creates."""
+
+    OPEN = "everybody may do everything"
+    READABLE = "its creator may do everything, everybody may read it"
+    PRIVATE = "its creator may do everything, and nobody else anything"
+
+
+class Credentials(NamedTuple):
+    """What a client needs to go on with a session, or to end it."""
+
+    session_id: int
+    password: bytes
+
+
+class ZooKeeperAccess(NamedTuple):
+    """The arguments of a session. `connect` has the servers and the chroot."""
+
+    connect: str
+    timeout_s: float
+    connection_timeout_s: float | None = None
+    in_flight: int = IN_FLIGHT
+    tls: ssl.SSLContext | None = None
+    login: Login | None = None
+    protects: bool = False
+
+    def access_to(self, path: str) -> Access:
+        """For a node below the chroot."""
+        if not self.protects or path in _OPEN:
+            return Access.OPEN
+        return Access.PRIVATE if path.startswith(_PRIVATE) else Access.READABLE
+
+
+def access_of(config: BrokerConfig, environment: Mapping[str, str]) -> ZooKeeperAccess:
+    """Raises `ConfigError`; `zookeeper.connect` is set."""
+    tls, login = tls_context(config), _login(environment)
+    if config.zookeeper_set_acl and login is None and not (tls and config.zookeeper_ssl_keystore_location):
+        raise ConfigError(
+            "zookeeper.set.acl is true, but this broker has no user in ZooKeeper: give it a certificate "
+            "(zookeeper.ssl.client.enable, zookeeper.ssl.keystore.location), or a JAAS file with a section Client "
+            f"(KAFKA_OPTS=-D{_FILE}=FILE in the environment)"
+        )
+    limit_ms = config.zookeeper_connection_timeout_ms
+    return ZooKeeperAccess(
+        config.zookeeper_connect or "",
+        config.zookeeper_session_timeout_ms / 1000,
+        None if limit_ms is None else limit_ms / 1000,
+        config.zookeeper_max_in_flight_requests if "zookeeper.max.in.flight.requests" in config.given else IN_FLIGHT,
+        tls,
+        login,
+        config.zookeeper_set_acl,
+    )
+
+
+def _login(environment: Mapping[str, str]) -> Login | None:
+    try:
+        words = shlex.split(environment.get("KAFKA_OPTS", ""))
+    except ValueError as error:
+        raise ConfigError(f"KAFKA_OPTS in the environment cannot be split into words: {error}") from None
+    options = dict(word.removeprefix("-D").partition("=")[::2] for word in words if word.startswith("-D"))
+    if not options.get(_FILE) or options.get(_ENABLED, "true").lower() != "true":
+        return None
+    return login_of(options[_FILE], options.get(_SECTION, "Client"))

@@ -1,0 +1,100 @@
+"""A follower applies its leader's answer for one partition in this order:
+
+    1  Is the answer still for us? Same leader and leader epoch, and the log ends where it was asked from.
+    2  Error: the log begins before the leader's -> begin anew where that begins; any other error -> pause.
+    3  The logs differ -> truncate, and nothing else of this answer (KAFKA-14704).
+    4  Append.
+    5  High watermark: the leader's, at most the own end. It never falls here: what was committed stays so.
+    6  Log start: the leader's.
+    7  Flush, if `flush.messages` asks for it, before the next request tells the leader of the new end.
+
+1 to 6 happen in one turn of the loop, so that no change of leadership comes between them. Blocking work
+(truncating, beginning anew, flushing) is left to the caller as the answer's `Rest`.
+"""
+
+import enum
+from typing import Final, NamedTuple
+
+from moldau.errors import ErrorCode, KafkaError
+from moldau.log.epochs import Epochs
+from moldau.names import BrokerId, Offset
+from moldau.replication.for_followers import EpochEnd, FollowerPosition
+from moldau.replication.replica import Replica
+from moldau.runtime import Buffer
+
+
+class LeaderAnswer(NamedTuple):
+    """A leader's answer for one partition. `log_start_offset` is -1 with most errors."""
+
+    error: ErrorCode
+    high_watermark: int
+    log_start_offset: int
+    diverging: EpochEnd | None
+    records: Buffer
+
+
+class Act(enum.Enum):
+    """The work left to do after an answer."""
+
+    ASK = "ask for more"
+    DROP = "forget the answer: it is of another leader or epoch"
+    PAUSE = "ask again after a pause"
+    TRUNCATE = "truncate the log to `offset`"
+    BEGIN_ANEW = "begin the log anew at `offset`"
+    FLUSH = "flush the log, then ask for more"
+
+
+class Rest(NamedTuple):
+    act: Act
+    offset: Offset = Offset(-1)
+    error: KafkaError | None = None
+
+
+_ASK: Final = Rest(Act.ASK)
+_DROP: Final = Rest(Act.DROP)
+
+
+def position_of(replica: Replica) -> FollowerPosition:
+    """The position that a follower asks for next."""
+    log = replica.log
+    return FollowerPosition(
+        replica.leadership.leader_epoch, log.log_end_offset, log.epochs.latest, log.log_start_offset
+    )
+
+
+def take_answer(replica: Replica, leader: BrokerId, asked: FollowerPosition, answer: LeaderAnswer, now_ms: int) -> Rest:
+    """Apply an answer of `leader` to a question that was `asked`; returns what is left to do."""
+    leadership, log = replica.leadership, replica.log
+    if leadership.leader != leader or leadership.leader_epoch != asked.leader_epoch:
+        return _DROP
+    if log.log_end_offset != asked.offset:
+        return _DROP
+    if answer.error is ErrorCode.OFFSET_OUT_OF_RANGE and answer.log_start_offset > log.log_end_offset:
+        return Rest(Act.BEGIN_ANEW, Offset(answer.log_start_offset))
+    if answer.error:
+        return Rest(Act.PAUSE, error=KafkaError(answer.error))
+    if answer.diverging is not None:
+        point = truncation_point(log.epochs, log.log_end_offset, answer.diverging)
+        return Rest(Act.TRUNCATE if point >= log.log_start_offset else Act.BEGIN_ANEW, point)
+    try:
+        if len(answer.records):
+            log.append_replicated(answer.records, leadership.leader_epoch, now_ms)
+        replica.follow_watermark(Offset(answer.high_watermark))
+        if log.log_start_offset < answer.log_start_offset <= log.log_end_offset:
+            log.delete_records_before(answer.log_start_offset)
+    except KafkaError as failed:
+        return Rest(Act.PAUSE, error=failed)
+    return Rest(Act.FLUSH) if replica.is_flush_due else _ASK
+
+
+def truncation_point(epochs: Epochs, log_end: int, diverging: EpochEnd) -> Offset:
+    """Up to where this log may agree with the leader's, which knows of the epoch that was asked for only what
+    `diverging` says. If this log has no record of that epoch, the next answer may say that it still differs."""
+    if diverging.epoch < 0:
+        return Offset(min(diverging.end_offset, log_end))
+    own_epoch, own_end = epochs.end_of(diverging.epoch, log_end)
+    if own_epoch < 0:
+        return Offset(min(diverging.end_offset, log_end))
+    if own_epoch < diverging.epoch:
+        return Offset(min(own_end, log_end))
+    return Offset(min(own_end, diverging.end_offset, log_end))

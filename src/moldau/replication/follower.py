@@ -1,0 +1,403 @@
+"""A follower of one leading broker: fetches what that broker leads and this one has replicas of, and applies it.
+
+One task for each leading broker, one Fetch after the other, in a session (KIP-227): a request names only the partitions
+whose position changed. `catching_up` applies each partition of an answer. A partition whose answer was an
+error leaves the session for a pause; if the whole request fails, all of them pause and a new session begins.
+
+A change of leader or epoch reaches the follower as `follow` or `forget`. If a request waits at the leader then, another
+one names what has changed, on a second connection, and the leader ends the wait of the first. Answers are taken in the
+order of their requests; what an answer says of a partition that a later request has named is dropped.
+"""
+
+import asyncio
+import logging
+import uuid
+from collections.abc import Awaitable, Callable
+from functools import partial
+from typing import Final, NamedTuple, TypeAlias
+
+from moldau.config import BrokerConfig
+from moldau.error_codes import error_of
+from moldau.errors import ErrorCode, KafkaError
+from moldau.names import BrokerId
+from moldau.notices import Notices
+from moldau.protocol.messages.fetch import (
+    FetchPartition,
+    FetchRequest,
+    FetchResponse,
+    FetchTopic,
+    ForgottenTopic,
+    PartitionData,
+    ReplicaState,
+)
+from moldau.replication.catching_up import Act, LeaderAnswer, Rest, position_of, take_answer
+from moldau.replication.for_followers import EpochEnd, FollowerPosition
+from moldau.replication.replica import Replica
+from moldau.runtime import Runtime
+
+ANSWER_MS: Final = 10_000
+"""An answer that is later than its request may wait by more than this means that the connection is dead."""
+SOON_S: Final = 0.05
+"""After an error that only says that the two brokers have not seen the same change of leaders yet."""
+NEW_SESSION: Final = (0, 0)
+UNSETTLED: Final = (
+    ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH, ErrorCode.UNKNOWN_LEADER_EPOCH,
+    ErrorCode.UNKNOWN_TOPIC_ID, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+)  # fmt: skip
+LOST_SESSION: Final = (ErrorCode.FETCH_SESSION_ID_NOT_FOUND, ErrorCode.INVALID_FETCH_SESSION_EPOCH)
+
+notices = Notices(logging.getLogger(__name__))
+
+Key: TypeAlias = tuple[bytes, int]
+"""A topic's id and a partition's number."""
+AskLeader: TypeAlias = Callable[[FetchRequest, int], Awaitable[FetchResponse]]
+"""Sends a request to the leading broker, with a time-out in milliseconds. Raises `KafkaError`."""
+
+
+class FollowerSettings(NamedTuple):
+    """The `replica.fetch` settings. `timeout_ms`: after which the connection of an unanswered request is dead."""
+
+    wait_ms: int
+    timeout_ms: int
+    bytes_min: int
+    part_bytes_max: int
+    answer_bytes_max: int
+    pause_s: float
+
+
+def follower_settings(config: BrokerConfig) -> FollowerSettings:
+    return FollowerSettings(
+        wait_ms=config.replica_fetch_wait_max_ms,
+        timeout_ms=min(config.replica_socket_timeout_ms, config.replica_fetch_wait_max_ms + ANSWER_MS),
+        bytes_min=config.replica_fetch_min_bytes,
+        part_bytes_max=config.replica_fetch_max_bytes,
+        answer_bytes_max=config.replica_fetch_response_max_bytes,
+        pause_s=config.replica_fetch_backoff_ms / 1000,
+    )
+
+
+class FollowedReplica:
+    """`asked`: the position that the session has for it, since the request with the number `asked_in`; None if it is
+    not in the session."""
+
+    __slots__ = ("asked", "asked_in", "replica")
+
+    def __init__(self, replica: Replica):
+        self.replica = replica
+        self.asked: FollowerPosition | None = None
+        self.asked_in = 0
+
+
+class LeaderFollower:
+    """`identity` returns the id and epoch of this broker. Runs from `follow` to `stop`."""
+
+    def __init__(
+        self,
+        leader: BrokerId,
+        ask: AskLeader,
+        identity: Callable[[], tuple[BrokerId, int]],
+        settings: FollowerSettings,
+        runtime: Runtime,
+    ):
+        self._leader = leader
+        self._ask = ask
+        self._identity = identity
+        self._settings = settings
+        self._runtime = runtime
+        self._followed: dict[Key, FollowedReplica] = {}
+        self._due: dict[Key, None] = {}
+        """Partitions that the next request must name: their position is not what the session has."""
+        self._paused: dict[Key, float] = {}
+        """Until when, by the loop's time."""
+        self._forgotten: dict[Key, None] = {}
+        """Partitions that the session has and must drop."""
+        self._session = NEW_SESSION
+        """Its id, and the epoch of its next request."""
+        self._sent = self._answered = 0
+        """The number of the last request, and of the last one that was answered or has failed."""
+        self._is_waiting = False
+        """Whether a request waits at the leader."""
+        self._second: asyncio.Task[FetchResponse] | None = None
+        """The request that was sent to end that wait."""
+        self._is_second_due = False
+        self._failures = 0
+        """Of requests, since the last answer."""
+        self._stirred = asyncio.Event()
+        self._timer: asyncio.TimerHandle | None = None
+        """Ends the earliest pause."""
+        self._task: asyncio.Task[None] | None = None
+
+    def __len__(self) -> int:
+        return len(self._followed)
+
+    def follow(self, replica: Replica) -> None:
+        """Fetch for this replica from now on, in its present leader epoch."""
+        key = key_of(replica)
+        known = self._followed.get(key)
+        if known is None or known.replica is not replica:
+            self._followed[key] = FollowedReplica(replica)
+        self._paused.pop(key, None)
+        self._due[key] = None
+        self._stir()
+        if self._task is None:
+            self._task = asyncio.ensure_future(self._run())
+
+    def forget(self, replica: Replica) -> None:
+        key = key_of(replica)
+        known = self._followed.get(key)
+        if known is not None and known.replica is replica:
+            self._leave_session(key, known)
+            self._due.pop(key, None)
+            self._paused.pop(key, None)
+            del self._followed[key]
+
+    async def stop(self) -> None:
+        """Returns when nothing is on its way any more."""
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.gather(self._task, return_exceptions=True)
+        if self._timer is not None:
+            self._timer.cancel()
+        cutting = [followed.replica.cutting for followed in self._followed.values()]
+        await asyncio.gather(*(task for task in cutting if task is not None), return_exceptions=True)
+
+    def _leave_session(self, key: Key, followed: FollowedReplica) -> None:
+        if followed.asked is not None:
+            followed.asked = None
+            self._forgotten[key] = None
+
+    async def _run(self) -> None:
+        try:
+            while True:
+                await self._go_on()
+        finally:
+            await self._drop_second()
+
+    async def _go_on(self) -> None:
+        """Take the next answer, or wait until there is something to ask for."""
+        self._stirred.clear()
+        if len(self._paused) == len(self._followed) and self._second is None:
+            await self._stirred.wait()
+            return
+        try:
+            answer = await self._answer()
+            if answer.error_code:
+                raise KafkaError(error_of(answer.error_code))
+            self._failures = 0
+            await self._take(answer)
+        except KafkaError as error:
+            await self._begin_again(error)
+        except Exception:
+            logging.getLogger(__name__).exception("fetching from broker %d failed", self._leader)
+            await self._begin_again(None)
+
+    async def _answer(self) -> FetchResponse:
+        """The answer to the next request, or to the second one, which is on its way already."""
+        second, self._second = self._second, None
+        self._is_waiting = True
+        try:
+            if second is None:
+                return await self._ask(self._request(), self._settings.timeout_ms)
+            if self._due:
+                self._stir()
+            return await second
+        finally:
+            self._is_waiting = False
+            self._answered += 1
+
+    def _stir(self) -> None:
+        """There is something to ask for."""
+        self._stirred.set()
+        if self._is_waiting and not self._is_second_due:
+            self._is_second_due = True
+            asyncio.get_running_loop().call_soon(self._ask_too)
+
+    def _ask_too(self) -> None:
+        """Ask for what is due, although a request waits at the leader: it waits no longer then."""
+        self._is_second_due = False
+        if self._is_waiting and self._due and self._second is None and self._session != NEW_SESSION:
+            self._second = asyncio.ensure_future(self._ask(self._request(), self._settings.timeout_ms))
+
+    def _end_pauses(self) -> None:
+        """Ask again for what has paused long enough."""
+        now_s = asyncio.get_running_loop().time()
+        for key in [key for key, until_s in self._paused.items() if until_s <= now_s]:
+            del self._paused[key]
+            self._due[key] = None
+        self._timer = None
+        if self._paused:
+            self._wake_at(min(self._paused.values()))
+        self._stir()
+
+    def _wake_at(self, time_s: float) -> None:
+        if self._timer is not None:
+            if self._timer.when() <= time_s:
+                return
+            self._timer.cancel()
+        self._timer = asyncio.get_running_loop().call_at(time_s, self._end_pauses)
+
+    async def _begin_again(self, error: KafkaError | None) -> None:
+        """The session is lost, or the leader cannot be reached."""
+        self._session = NEW_SESSION
+        self._forgotten.clear()
+        await self._drop_second()
+        for key, followed in self._followed.items():
+            followed.asked = None
+            if key not in self._paused:
+                self._due[key] = None
+        if error is not None and error.code in LOST_SESSION:
+            return
+        self._failures += 1
+        if self._failures == 1:  # perhaps only an idle connection to its earlier life
+            await asyncio.sleep(SOON_S)
+            return
+        if error is not None:
+            notices.error(str(self._leader), "broker %d cannot be followed: %s", self._leader, error)
+        await asyncio.sleep(self._settings.pause_s)
+
+    async def _drop_second(self) -> None:
+        second, self._second = self._second, None
+        if second is not None:
+            second.cancel()
+            await asyncio.gather(second, return_exceptions=True)
+        self._answered = self._sent
+
+    def _request(self) -> FetchRequest:
+        """Names the partitions whose position is not what the session has, and those that it must drop. The first one
+        of a session does not wait at the leader: it could not be ended."""
+        self._sent += 1
+        topics: dict[bytes, FetchTopic] = {}
+        for key in list(self._due):
+            followed = self._followed[key]
+            if followed.replica.cutting is not None:
+                continue
+            del self._due[key]
+            self._forgotten.pop(key, None)
+            topic_id, index = key
+            position = followed.asked = position_of(followed.replica)
+            followed.asked_in = self._sent
+            topic = topics.setdefault(topic_id, FetchTopic(topic_id=followed.replica.topic_id, partitions=[]))
+            topic.partitions.append(
+                FetchPartition(
+                    partition=index,
+                    current_leader_epoch=position.leader_epoch,
+                    fetch_offset=position.offset,
+                    last_fetched_epoch=position.last_fetched_epoch,
+                    log_start_offset=position.log_start_offset,
+                    partition_max_bytes=self._settings.part_bytes_max,
+                )
+            )
+        broker_id, broker_epoch = self._identity()
+        session_id, session_epoch = self._session
+        request = FetchRequest(
+            replica_state=ReplicaState(replica_id=broker_id, replica_epoch=broker_epoch),
+            max_wait_ms=self._settings.wait_ms if session_id else 0,
+            min_bytes=self._settings.bytes_min,
+            max_bytes=self._settings.answer_bytes_max,
+            session_id=session_id,
+            session_epoch=session_epoch,
+            topics=list(topics.values()),
+            forgotten_topics_data=self._forgotten_topics(),
+        )
+        if session_id:
+            self._session = session_id, session_epoch + 1 if session_epoch < 2**31 - 1 else 1
+        return request
+
+    def _forgotten_topics(self) -> list[ForgottenTopic]:
+        topics: dict[bytes, ForgottenTopic] = {}
+        if self._session != NEW_SESSION:
+            for topic_id, index in self._forgotten:
+                topic = topics.setdefault(topic_id, ForgottenTopic(topic_id=uuid.UUID(bytes=topic_id), partitions=[]))
+                topic.partitions.append(index)
+        self._forgotten.clear()
+        return list(topics.values())
+
+    async def _take(self, answer: FetchResponse) -> None:
+        if self._session == NEW_SESSION:
+            self._session = answer.session_id, 1
+        waiting: list[Awaitable[None]] = []
+        for topic in answer.responses:
+            for part in topic.partitions:
+                key = topic.topic_id.bytes, part.partition_index
+                followed = self._followed.get(key)
+                if followed is None or followed.asked is None:
+                    continue
+                if followed.asked_in > self._answered:
+                    self._due[key] = None  # the leader may take it for answered
+                    continue
+                now_ms = self._runtime.clock.now_ms()
+                rest = take_answer(followed.replica, self._leader, followed.asked, _answer_in(part), now_ms)
+                if followed.asked != position_of(followed.replica):
+                    self._due[key] = None
+                task = self._finish(key, followed, rest)
+                if task is not None:
+                    waiting.append(task)
+        for blocked in waiting:
+            await blocked
+
+    def _finish(self, key: Key, followed: FollowedReplica, rest: Rest) -> Awaitable[None] | None:
+        """Do what is left to do after an answer; what blocks is begun, and returned."""
+        replica = followed.replica
+        if rest.act is Act.PAUSE:
+            assert rest.error is not None
+            is_unsettled = rest.error.code in UNSETTLED
+            if not is_unsettled:
+                notices.error(str(replica.tp), "%s cannot follow broker %d: %s", replica.tp, self._leader, rest.error)
+            self._pause(key, followed, SOON_S if is_unsettled else self._settings.pause_s)
+        elif rest.act is Act.FLUSH:
+            return self._flushed(replica)
+        elif rest.act in (Act.TRUNCATE, Act.BEGIN_ANEW):
+            if replica.log.cleaning:  # the cleaner will be done with it
+                self._pause(key, followed, self._settings.pause_s)
+                return None
+            self._leave_session(key, followed)
+            self._due[key] = None
+            replica.cutting = asyncio.ensure_future(self._cut(key, followed, rest))
+            return asyncio.shield(replica.cutting)
+        return None
+
+    async def _flushed(self, replica: Replica) -> None:
+        try:
+            await self._runtime.run(replica.log.flush)
+        except KafkaError as failed:
+            notices.error(str(replica.tp), "%s cannot be flushed: %s", replica.tp, failed)
+
+    def _pause(self, key: Key, followed: FollowedReplica, seconds: float) -> None:
+        self._leave_session(key, followed)
+        self._due.pop(key, None)
+        until_s = self._paused[key] = asyncio.get_running_loop().time() + seconds
+        self._wake_at(until_s)
+
+    async def _cut(self, key: Key, followed: FollowedReplica, rest: Rest) -> None:
+        """Truncate a log, or begin it anew, with the cleaner away from it."""
+        replica = followed.replica
+        log, now_ms = replica.log, self._runtime.clock.now_ms()
+        log.cleaning = True
+        try:
+            if rest.act is Act.TRUNCATE:
+                await self._runtime.run(partial(log.truncate_to, rest.offset, replica.high_watermark, now_ms))
+            else:
+                await self._runtime.run(partial(log.begin_at, rest.offset, now_ms))
+            replica.truncated()
+        except KafkaError as failed:
+            notices.error(str(replica.tp), "%s cannot be truncated: %s", replica.tp, failed)
+            if self._followed.get(key) is followed:
+                self._pause(key, followed, self._settings.pause_s)
+        finally:
+            log.cleaning = False
+            replica.cutting = None
+
+
+def key_of(replica: Replica) -> Key:
+    return replica.topic_id.bytes, replica.tp.partition
+
+
+def _answer_in(part: PartitionData) -> LeaderAnswer:
+    diverging = part.diverging_epoch
+    return LeaderAnswer(
+        error_of(part.error_code) if part.error_code else ErrorCode.NONE,
+        part.high_watermark,
+        part.log_start_offset,
+        None if diverging.end_offset < 0 else EpochEnd(diverging.epoch, diverging.end_offset),
+        part.records or b"",
+    )

@@ -1,0 +1,102 @@
+"""The user in a JAAS file, and the exchange of DIGEST-MD5."""
+
+from pathlib import Path
+
+import pytest
+
+from moldau.errors import ConfigError
+from moldau.metadata_store.zookeeper_login import DigestMd5, Login, login_of
+
+DIGEST = "org.apache.zookeeper.server.auth.DigestLoginModule"
+FILE = f"""
+// for Kafka's own clients
+KafkaServer {{
+    org.apache.kafka.common.security.plain.PlainLoginModule required
+    username="admin" password="admin" user_admin="admin";
+    another.Module optional debug=true;
+}};
+/* for
+   ZooKeeper */
+Client {{
+    {DIGEST} required
+    username="kafka"   // "quoted"
+    password="a;b {{\\"c\\"}} // =";
+}};
+"""
+
+
+def written(folder: Path, text: str) -> str:
+    path = folder / "jaas.conf"
+    path.write_text(text)
+    return str(path)
+
+
+def test_the_user_is_that_of_the_section(tmp_path: Path) -> None:
+    path = written(tmp_path, FILE)
+    assert login_of(path, "Client") == Login("kafka", 'a;b {"c"} // =')
+    assert login_of(path, "Other") is None
+    with pytest.raises(ConfigError, match=r"the section KafkaServer of .* is for org\.apache\.kafka"):
+        login_of(path, "KafkaServer")
+
+
+def test_a_login_does_not_print_its_password() -> None:
+    assert "secret" not in repr(Login("kafka", "secret"))
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ("Client", "is not a JAAS file: a section is NAME"),
+        ("{ }", "is not a JAAS file: a section is NAME"),
+        (f"Client {{ {DIGEST} required username", "username has no value in the section Client"),
+        (f'Client {{ {DIGEST} required ="x"; }};', "= has no value in the section Client"),
+        (f'Client {{ {DIGEST} required username="a"', "the section Client does not end with };"),
+        ("Client { };", "the section Client does not end with };"),
+        ("Client { m required; } Other", "the section Client does not end with };"),
+        (f'Client {{ {DIGEST} required username="a"; }};', "needs username and password"),
+        (
+            "Client { com.sun.security.auth.module.Krb5LoginModule required; };",
+            "is for com.sun.security.auth.module.Krb5",
+        ),
+    ],
+)
+def test_what_is_no_jaas_file_is_refused_in_one_sentence(tmp_path: Path, text: str, sentence: str) -> None:
+    with pytest.raises(ConfigError) as refused:
+        login_of(written(tmp_path, text), "Client")
+    assert sentence in str(refused.value)
+    assert "\n" not in str(refused.value)
+
+
+def test_a_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"cannot read the JAAS file .*: No such file"):
+        login_of(str(tmp_path / "absent"), "Client")
+    (tmp_path / "bytes").write_bytes(b"\xff\xfe")
+    with pytest.raises(ConfigError, match="cannot read the JAAS file"):
+        login_of(str(tmp_path / "bytes"), "Client")
+
+
+CHALLENGE = b'realm="elwood.innosoft.com",nonce="OA6MG9tEQGm2hh",qop="auth",algorithm=md5-sess,charset=utf-8'
+
+
+def test_the_exchange_is_that_of_the_example_in_rfc_2831() -> None:
+    exchange = DigestMd5(Login("chris", "secret"), "OA6MHXh6VqTrRk", "imap/elwood.innosoft.com")
+    assert b"response=d388dad90d4bbd760a152321f2143af7" in exchange.answer(CHALLENGE)
+    assert exchange.is_proved_by(b"rspauth=ea40f60335c427b5527b84dbabcdfffd")
+    assert not exchange.is_proved_by(b"rspauth=ea40f60335c427b5527b84dbabcdfff0")
+    assert not exchange.is_proved_by(b"")
+
+
+def test_quotes_in_a_name_are_escaped() -> None:
+    answer = DigestMd5(Login('a"\\b', "x"), "n").answer(CHALLENGE)
+    assert rb'username="a\"\\b"' in answer
+
+
+@pytest.mark.parametrize(
+    "challenge",
+    [b"", b"\xff", b'realm="r"', CHALLENGE.replace(b"md5-sess", b"sha"), CHALLENGE.replace(b'"auth"', b'"auth-conf"')],
+)
+def test_what_is_no_challenge_is_not_answered(challenge: bytes) -> None:
+    exchange = DigestMd5(Login("a", "b"), "n")
+    with pytest.raises(ValueError, match="not a challenge of DIGEST-MD5"):
+        exchange.answer(challenge)
+    assert not exchange.is_proved_by(b"rspauth=")

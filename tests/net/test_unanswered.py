@@ -1,0 +1,246 @@
+"""Requests that were handled and wait for their reply: those behind them go on, and every reply keeps its place."""
+
+import asyncio
+import struct
+from collections.abc import Awaitable, Callable
+
+import pytest
+
+from harness.patience import within
+from moldau.errors import ProtocolViolation
+from moldau.net import server as server_module
+from moldau.net.server import Server
+from moldau.net.unanswered import UNANSWERED_MAX
+from moldau.runtime import Answer, Muting, Reply, Unanswered
+
+
+def framed(body: bytes) -> bytes:
+    return struct.pack(">i", len(body)) + body
+
+
+class Wire:
+    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter):
+        self.reader, self.writer = reader, writer
+
+    def send(self, *bodies: bytes) -> None:
+        self.writer.write(b"".join(map(framed, bodies)))
+
+    async def receive(self) -> bytes:
+        (size,) = struct.unpack(">i", await self.reader.readexactly(4))
+        return await self.reader.readexactly(size)
+
+    async def is_closed(self) -> bool:
+        try:
+            return await self.reader.read(1) == b""
+        except ConnectionResetError:
+            return True
+
+
+class Handler:
+    """`wN`: unanswered until `answer`; `aN`: answered at once; `nN`: not at all; `lN`: awaited until `answer`; `mN`:
+    answered, and muted; `fN`: not admitted by those that are unanswered; `xN`: refused."""
+
+    def __init__(self) -> None:
+        self.handled: list[bytes] = []
+        self._waiting: dict[bytes, asyncio.Future[bytes]] = {}
+        self._more = asyncio.Event()
+
+    def __call__(self, frame: memoryview) -> Answer:
+        body = bytes(frame)
+        self.handled.append(body)
+        self._more.set()
+        kind = body[:1]
+        if kind == b"x":
+            raise ProtocolViolation("refused")
+        if kind == b"w":
+            return Unanswered(self._future(body), lambda reply: [framed(reply)], lambda frame: frame[:1] != b"f")
+        if kind == b"l":
+            return self._later(body)
+        if kind == b"m":
+            return Muting([framed(body)], 1)
+        return None if kind == b"n" else [framed(body)]
+
+    def _future(self, body: bytes) -> "asyncio.Future[bytes]":
+        return self._waiting.setdefault(body, asyncio.get_running_loop().create_future())
+
+    async def _later(self, body: bytes) -> Reply:
+        return [framed(await self._future(body))]
+
+    async def until_handled(self, count: int) -> None:
+        while len(self.handled) < count:
+            self._more.clear()
+            await self._more.wait()
+
+    def answer(self, *bodies: bytes) -> None:
+        for body in bodies:
+            self._waiting[body].set_result(body)
+
+    def fail(self, body: bytes) -> None:
+        self._waiting[body].set_exception(RuntimeError(f"{body!r} fails"))
+
+    def is_cancelled(self, body: bytes) -> bool:
+        return self._waiting[body].cancelled()
+
+
+def run(scenario: Callable[[Handler, Wire, Server], Awaitable[None]]) -> None:
+    async def served() -> None:
+        handler = Handler()
+        server = Server(lambda peer, listener: handler)
+        port = await server.start("127.0.0.1", 0)
+        await server.serve()
+        wire = Wire(*await asyncio.open_connection("127.0.0.1", port))
+        try:
+            await within(scenario(handler, wire, server))
+        finally:
+            wire.writer.transport.abort()
+            await server.stop()
+
+    asyncio.run(served())
+
+
+async def is_alive(handler: Handler, wire: Wire, *expected: bytes) -> None:
+    """The connection goes on: all replies so far are these, and then comes that of another request."""
+    wire.send(b"a last")
+    assert [await wire.receive() for _ in (*expected, b"")] == [*expected, b"a last"]
+
+
+def test_requests_are_handled_while_those_before_them_wait_and_are_answered_in_order() -> None:
+    async def scenario(handler: Handler, wire: Wire, server: Server) -> None:
+        wire.send(b"a0", b"w1", b"w2", b"a3", b"n4", b"w5", b"a6")
+        await handler.until_handled(7)
+        assert await wire.receive() == b"a0"
+        handler.answer(b"w2", b"w5")
+        handler.answer(b"w1")
+        await is_alive(handler, wire, b"w1", b"w2", b"a3", b"w5", b"a6")
+
+    run(scenario)
+
+
+def test_at_most_eight_wait_and_the_next_is_handled_when_one_has_left() -> None:
+    async def scenario(handler: Handler, wire: Wire, server: Server) -> None:
+        bodies = [b"w%02d" % number for number in range(20)]
+        wire.send(*bodies[:10])
+        await handler.until_handled(UNANSWERED_MAX)
+        wire.send(*bodies[10:])
+        [connection] = server.connections
+        while not connection._paused:
+            await asyncio.sleep(0)
+        for number, body in enumerate(bodies):
+            assert handler.handled == bodies[: number + UNANSWERED_MAX]
+            handler.answer(body)
+            assert await wire.receive() == body
+            await handler.until_handled(min(number + 1 + UNANSWERED_MAX, len(bodies)))
+        await is_alive(handler, wire)
+
+    run(scenario)
+
+
+@pytest.mark.parametrize("in_one_read", [True, False])
+def test_what_an_unanswered_request_does_not_admit_is_handled_after_its_answer(in_one_read: bool) -> None:
+    async def scenario(handler: Handler, wire: Wire, server: Server) -> None:
+        wire.send(b"w1", b"w2")
+        if not in_one_read:
+            await handler.until_handled(2)
+        wire.send(b"f3", b"w4")
+        await handler.until_handled(2)
+        [connection] = server.connections
+        while not connection._blocked:
+            await asyncio.sleep(0)
+        handler.answer(b"w1")
+        assert await wire.receive() == b"w1"
+        assert handler.handled == [b"w1", b"w2"]
+        handler.answer(b"w2")
+        assert [await wire.receive(), await wire.receive()] == [b"w2", b"f3"]
+        await handler.until_handled(4)
+        handler.answer(b"w4")
+        await is_alive(handler, wire, b"w4")
+
+    run(scenario)
+
+
+def test_a_request_that_is_awaited_and_one_that_mutes_keep_their_places() -> None:
+    async def scenario(handler: Handler, wire: Wire, server: Server) -> None:
+        wire.send(b"w1", b"l2", b"w3", b"m4", b"w5")
+        await handler.until_handled(2)
+        while b"l2" not in handler._waiting:
+            await asyncio.sleep(0)
+        handler.answer(b"l2")
+        await handler.until_handled(5)
+        handler.answer(b"w5", b"w3")
+        handler.answer(b"w1")
+        await is_alive(handler, wire, b"w1", b"l2", b"w3", b"m4", b"w5")
+
+    run(scenario)
+
+
+def test_a_refusal_closes_the_connection_after_the_answers_before_it() -> None:
+    async def scenario(handler: Handler, wire: Wire, server: Server) -> None:
+        wire.send(b"a0", b"w1", b"w2", b"x3", b"a4")
+        await handler.until_handled(4)
+        handler.answer(b"w1")
+        assert [await wire.receive(), await wire.receive()] == [b"a0", b"w1"]
+        handler.answer(b"w2")
+        assert await wire.receive() == b"w2"
+        assert await wire.is_closed()
+        assert handler.handled == [b"a0", b"w1", b"w2", b"x3"]
+
+    run(scenario)
+
+
+def test_a_request_that_fails_in_the_middle_closes_the_connection_at_its_place(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async def scenario(handler: Handler, wire: Wire, server: Server) -> None:
+        wire.send(b"w1", b"w2", b"a3", b"w4")
+        await handler.until_handled(4)
+        handler.fail(b"w2")
+        handler.answer(b"w1")
+        assert await wire.receive() == b"w1"
+        assert await wire.is_closed()
+        assert handler.is_cancelled(b"w4")
+
+    run(scenario)
+    assert "a request from 127.0.0.1" in caplog.text
+
+
+def test_a_connection_that_goes_leaves_nothing_waiting() -> None:
+    async def scenario(handler: Handler, wire: Wire, server: Server) -> None:
+        wire.send(b"w1", b"a2", b"w3")
+        await handler.until_handled(3)
+        wire.writer.transport.abort()
+        while server.connections:
+            await asyncio.sleep(0)
+        assert handler.is_cancelled(b"w1")
+        assert handler.is_cancelled(b"w3")
+
+    run(scenario)
+
+
+def test_a_stop_answers_what_waits_and_takes_no_more() -> None:
+    async def scenario(handler: Handler, wire: Wire, server: Server) -> None:
+        wire.send(b"w1", b"w2")
+        await handler.until_handled(2)
+        stopping = asyncio.ensure_future(server.stop())
+        await asyncio.sleep(0)
+        wire.send(b"a3")
+        handler.answer(b"w1", b"w2")
+        assert [await wire.receive(), await wire.receive()] == [b"w1", b"w2"]
+        assert await wire.is_closed()
+        await stopping
+        assert handler.handled == [b"w1", b"w2"]
+
+    run(scenario)
+
+
+def test_a_stop_cuts_off_what_never_gets_its_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(server_module, "GRACE_S", 0.05)
+
+    async def scenario(handler: Handler, wire: Wire, server: Server) -> None:
+        wire.send(b"w1", b"w2")
+        await handler.until_handled(2)
+        await server.stop()
+        assert await wire.is_closed()
+        assert handler.is_cancelled(b"w1")
+        assert handler.is_cancelled(b"w2")
+
+    run(scenario)

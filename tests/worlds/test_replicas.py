@@ -1,0 +1,115 @@
+"""Three simulated brokers with three replicas of every partition: they are killed, cut off and lose power, and nothing
+that acks=all has acknowledged is lost, moved or doubled; the replicas are the same bytes."""
+
+import asyncio
+import logging
+from collections.abc import Callable
+
+import pytest
+
+from moldau.client.administration.admin import AsyncAdmin
+from moldau.cluster.controlling import acting
+from moldau.errors import ErrorCode
+from moldau.replication.leadership import PartitionRoles
+from moldau.replication.replica import Replica
+from moldau.simulation.world import World
+from tests.replacing import Instead, replaced, returns
+from tests.unlogged import unlogged
+from tests.worlds.replicated import (
+    BOOTSTRAP,
+    HARMS,
+    NAMES,
+    PARTITIONS,
+    POWER_LOSSES,
+    RECORDS,
+    SETTINGS,
+    Harm,
+    are_equal,
+    healed,
+    live_replicated,
+)
+from tests.worlds.workload import Broken, History, produce
+
+EVERY = HARMS | POWER_LOSSES
+SEEDS = {name: range(100 * number, 100 * number + 5) for number, name in enumerate(EVERY)}
+
+
+def live(seed: int, harm: Harm) -> None:
+    World(seed).run(lambda world: live_replicated(world, harm))
+
+
+@pytest.mark.parametrize(("name", "seed"), [(name, seed) for name, seeds in SEEDS.items() for seed in seeds])
+def test_nothing_acknowledged_is_lost_doubled_or_moved_by(name: str, seed: int) -> None:
+    live(seed, EVERY[name])
+
+
+def test_without_the_boot_id_the_last_one_would_lead_without_its_records(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(acting, "kept_folders", lambda broker, noted, since: {*broker.directories, ""})
+    with pytest.raises(Broken, match=r"was acknowledged .* and is lost"):
+        live(300, POWER_LOSSES["power losses of the last one in sync"])
+
+
+def test_without_the_flushes_all_would_lose_records() -> None:
+    bug = Instead("moldau.replication.replica:Replica.is_flush_due", returns(False))
+    with replaced([bug]), pytest.raises(Broken, match=r"was acknowledged .* and is lost"):
+        live(400, POWER_LOSSES["power losses of all that flush every record"])
+
+
+def _cuts_at_the_watermark(original: Callable[..., None], replica: Replica, roles: PartitionRoles, now_ms: int) -> None:
+    original(replica, roles, now_ms)
+    if not replica.leadership.leads and replica.high_watermark < replica.log.log_end_offset:
+        replica.log.truncate_to(replica.high_watermark, 0, now_ms)
+
+
+BUGS = {
+    "acks=all is answered at the append": Instead(
+        "moldau.replication.replica:Replica.acknowledged", returns(ErrorCode.NONE)
+    ),
+    "a follower truncates to its high watermark": Instead(
+        "moldau.replication.replica:Replica.take_roles", _cuts_at_the_watermark
+    ),
+    "a leader compares no epochs": Instead("moldau.replication.for_followers:divergence", returns(None)),
+}
+SEEDS_MAX = 12
+
+
+@pytest.mark.parametrize("name", BUGS)
+def test_a_bug_put_in_on_purpose_is_found_within_a_few_seeds(name: str) -> None:
+    with unlogged(logging.CRITICAL), replaced([BUGS[name]]):
+        assert found_after(SEEDS_MAX, HARMS["anything"]) is not None
+
+
+def found_after(seeds: int, harm: Harm) -> int | None:
+    """The number of seeds after which something does not hold, None if all does."""
+    for number in range(seeds):
+        try:
+            live(400 + number, harm)
+        except AssertionError:
+            return number + 1
+    return None
+
+
+@pytest.mark.parametrize("seed", range(400, 402))
+def test_the_longest_logs_lead_when_all_machines_have_lost_power(seed: int) -> None:
+    async def scenario(world: World) -> None:
+        for name in NAMES:
+            await world.join_broker(name, **SETTINGS)
+        async with AsyncAdmin(BOOTSTRAP, runtime=world.runtime(world.host("admin"))) as admin:
+            await admin.create_topic("events", partitions=PARTITIONS)
+        produced = produce(world, History(), BOOTSTRAP, "events", "producer", RECORDS)
+        producing = world.loop.create_task(world.on("producer", produced))
+        await asyncio.sleep(5)
+        for name in NAMES:
+            world.kill_broker(name, power_loss=True)
+        for name in NAMES:
+            await asyncio.sleep(3)
+            await world.join_broker(name, **SETTINGS)
+        await healed(world)
+        async with asyncio.timeout(600):
+            await producing
+        await healed(world)
+        assert are_equal(world)
+        for name in NAMES:
+            await world.stop_broker(name)
+
+    World(seed).run(scenario)

@@ -1,0 +1,49 @@
+"""Worlds of groups and of transactions on three brokers: they keep every promise, whatever happens to the brokers, and
+the replicas are equal in the end."""
+
+import logging
+import os
+import random
+
+import pytest
+
+from tests.replacing import replaced
+from tests.unlogged import unlogged
+from tests.worlds.cluster_bugs import BUGS
+from tests.worlds.scenarios import live, run_replicated_groups, run_replicated_transactions
+
+SEEDS = range(1, 7)
+FRESH = 2000 if os.environ.get("MOLDAU_PROFILE") == "long" else 6
+GROUPS, TRANSACTIONS = "replicated-groups", "replicated-transactions"
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_transactions_keep_their_promises_when_brokers_are_killed_and_cut_off(seed: int) -> None:
+    assert run_replicated_transactions(seed).network.delivered > 300
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_groups_keep_their_promises_when_brokers_are_killed(seed: int) -> None:
+    assert run_replicated_groups(seed).network.delivered > 300
+
+
+@pytest.mark.parametrize("kind", [GROUPS, TRANSACTIONS])
+@pytest.mark.parametrize("seed", SEEDS)
+def test_promises_are_kept_when_the_machines_of_single_brokers_lose_power(kind: str, seed: int) -> None:
+    assert live(seed, kind, True).failure is None
+
+
+@pytest.mark.parametrize("kind", [GROUPS, TRANSACTIONS])
+def test_fresh_seeds_hold_in_the_long_mode(kind: str) -> None:
+    first = random.SystemRandom().randrange(1 << 40) if FRESH > 100 else 7000
+    for seed in range(first, first + FRESH):
+        lived = live(seed, kind, seed % 2 == 0)
+        assert lived.failure is None, f"seed {seed}, power loss {seed % 2 == 0}: {lived.failure}"
+
+
+@pytest.mark.parametrize("name", BUGS)
+def test_a_bug_put_in_on_purpose_is_found(name: str) -> None:
+    bug, kind, first, seeds = BUGS[name]
+    with unlogged(logging.CRITICAL), replaced([bug]):
+        found = (live(first + number, kind, False).failure for number in range(seeds))
+        assert any(found), f"{name}: not found within {seeds} seeds"
