@@ -6,6 +6,9 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any, cast
 
+import pytest
+
+from moldau import turns
 from moldau.cluster.state.image import BrokerImage, Image
 from moldau.errors import ErrorCode
 from moldau.handlers.follower_fetch import FollowerFetch
@@ -168,6 +171,29 @@ def test_the_next_request_of_a_session_ends_the_wait_of_the_one_before(tmp_path:
         await write(alive, 1)
         (part,) = parts(await second)
         assert (part.partition_index, offsets(part)) == (1, [0])
+
+    play(tmp_path, scenario)
+
+
+def test_what_a_request_had_read_when_the_next_one_came_is_in_a_later_answer(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(turns, "ELEMENTS", 1)
+
+    async def scenario(alive: Living, follower: Asking, topic: bytes) -> None:
+        await follower.ask((topic, 0, 0, -1), (topic, 1, 0, -1))
+        await write(alive)
+        await write(alive, 1)
+        first = asyncio.ensure_future(follower.ask(wait_ms=HOUR_MS))
+        await asyncio.sleep(0)
+        session_id, epoch = follower.session
+        follower.session = session_id, epoch + 1
+        second = asyncio.ensure_future(follower.ask((topic, 1, 0, -1), wait_ms=HOUR_MS))
+        assert parts(await first) == []
+        told = parts(await second)
+        follower.session = session_id, epoch + 2
+        told += parts(await follower.ask(wait_ms=1))
+        assert sorted((part.partition_index, *offsets(part)) for part in told) == [(0, 0), (1, 0)]
 
     play(tmp_path, scenario)
 

@@ -278,9 +278,23 @@ def test_an_answer_of_before_a_partition_was_named_again_is_dropped(tmp_path: Pa
         stage.roles(OTHER, OTHER, ME, epoch=1)
         await stage.asked(3)
         stage.replies.put_nowait(stage.reply(diverging_epoch=EpochEndOffset(epoch=-1, end_offset=0)))
-        fourth = await stage.asked(4)
-        assert stage.replica.log.log_end_offset == 3
-        assert fourth.topics[0].partitions[0].fetch_offset == 3, "the leader takes it for answered"
+        await asyncio.sleep(0.05)
+        assert len(stage.requests) == 3, "the answer to the third will say it anew"
+        stage.replies.put_nowait(stage.reply(high_watermark=2))
+        assert (await stage.asked(4)).topics == []
+        assert (stage.replica.log.log_end_offset, stage.replica.high_watermark) == (3, 2)
+
+    play(tmp_path, scenario)
+
+
+def test_a_change_that_leaves_a_followers_position_asks_for_nothing(tmp_path: Path) -> None:
+    async def scenario(stage: Stage) -> None:
+        stage.roles(OTHER, OTHER, ME)
+        stage.replies.put_nowait(stage.reply())
+        await stage.asked(2)
+        stage.roles(OTHER, OTHER)
+        await asyncio.sleep(0.05)
+        assert len(stage.requests) == 2
 
     play(tmp_path, scenario)
 

@@ -11,7 +11,6 @@ Only the broker that has introduced itself on the connection may ask as a replic
 import asyncio
 import uuid
 from collections.abc import Awaitable, Callable, Iterator
-from types import GeneratorType
 from typing import NamedTuple, TypeAlias
 
 from moldau.cluster.state.image import Image
@@ -93,20 +92,22 @@ class FollowerFetch:
         request, after which its epoch is not `next_epoch` any more."""
         session, loop = asked.session, asyncio.get_running_loop()
         while session.epoch == next_epoch:
-            while type(reading) is GeneratorType:
+            if not isinstance(reading, list):
                 await asyncio.sleep(0)
-                reading = turn(reading)
-            assert isinstance(reading, list)
-            if (answer := _answer(asked, reading)) is not None:
+            elif (answer := _answer(asked, reading)) is not None:
                 return answer
-            await session.changed(asked.deadline - loop.time())
+            else:
+                await session.changed(asked.deadline - loop.time())
+                reading = self._read(asked)
             if session.epoch == next_epoch:
-                reading = turn(self._read(asked))
+                reading = turn(reading)
+        if not isinstance(reading, list):
+            reading.close()
         return _reply(session, [])
 
     def _read(self, asked: Asked) -> Steps[list[Answered]]:
         """The answers for the partitions that are due, within the limits of bytes and of held files. Partitions that
-        find no room stay due."""
+        find no room stay due, and so do all if the reading is given up (`close`)."""
         request, session, epoch, _ = asked
         broker = self._image().brokers.get(session.broker)
         may_join = broker is not None and broker.epoch == epoch and not broker.leaving
@@ -115,26 +116,31 @@ class FollowerFetch:
         session.looked()
         answered: list[Answered] = []
         hold, is_first, slices = self._replicas.files.hold(), True, 0
-        for key in list(session.due):
-            yield
-            part = session.parts.get(key)
-            if part is None:
-                continue
-            if bytes_max <= 0 or slices == hold.count:
-                break
-            session.due.pop(key, None)
-            read = self._one(part, asker, min(part.max_bytes, bytes_max), is_first)
-            if read.records is not None:
-                is_first = False
-                slices += 1
-                bytes_max -= read.records.length
-            if (
-                read.error
-                or read.diverging
-                or read.records
-                or part.told != (read.high_watermark, read.log_start_offset)
-            ):
-                answered.append(Answered(part, read))
+        try:
+            for key in list(session.due):
+                yield
+                part = session.parts.get(key)
+                if part is None:
+                    continue
+                if bytes_max <= 0 or slices == hold.count:
+                    break
+                session.due.pop(key, None)
+                read = self._one(part, asker, min(part.max_bytes, bytes_max), is_first)
+                if read.records is not None:
+                    is_first = False
+                    slices += 1
+                    bytes_max -= read.records.length
+                if (
+                    read.error
+                    or read.diverging
+                    or read.records
+                    or part.told != (read.high_watermark, read.log_start_offset)
+                ):
+                    answered.append(Answered(part, read))
+        except GeneratorExit:
+            for one in answered:
+                one.part.grew()
+            raise
         if slices:
             hold.shrink(slices)
             last = max(at for at, one in enumerate(answered) if one.read.records is not None)

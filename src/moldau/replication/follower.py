@@ -6,7 +6,8 @@ error leaves the session for a pause; if the whole request fails, all of them pa
 
 A change of leader or epoch reaches the follower as `follow` or `forget`. If a request waits at the leader then, another
 one names what has changed, on a second connection, and the leader ends the wait of the first. Answers are taken in the
-order of their requests; what an answer says of a partition that a later request has named is dropped.
+order of their requests; what an answer says of a partition that a later request has named is dropped: the answer to
+that request says it anew.
 """
 
 import asyncio
@@ -133,12 +134,13 @@ class LeaderFollower:
     def follow(self, replica: Replica) -> None:
         """Fetch for this replica from now on, in its present leader epoch."""
         key = key_of(replica)
-        known = self._followed.get(key)
-        if known is None or known.replica is not replica:
-            self._followed[key] = FollowedReplica(replica)
+        followed = self._followed.get(key)
+        if followed is None or followed.replica is not replica:
+            followed = self._followed[key] = FollowedReplica(replica)
         self._paused.pop(key, None)
-        self._due[key] = None
-        self._stir()
+        if followed.asked != position_of(replica):
+            self._due[key] = None
+            self._stir()
         if self._task is None:
             self._task = asyncio.ensure_future(self._run())
 
@@ -320,10 +322,7 @@ class LeaderFollower:
             for part in topic.partitions:
                 key = topic.topic_id.bytes, part.partition_index
                 followed = self._followed.get(key)
-                if followed is None or followed.asked is None:
-                    continue
-                if followed.asked_in > self._answered:
-                    self._due[key] = None  # the leader may take it for answered
+                if followed is None or followed.asked is None or followed.asked_in > self._answered:
                     continue
                 now_ms = self._runtime.clock.now_ms()
                 rest = take_answer(followed.replica, self._leader, followed.asked, _answer_in(part), now_ms)
