@@ -64,12 +64,13 @@ class ReplicatedBrokers:
         self.brokers[number].start()
 
     @contextlib.contextmanager
-    def being_killed(self) -> Iterator[None]:
-        """One after the other is killed and started meanwhile, with pauses; at the end all of them run."""
+    def being_killed(self, apart_s: float = KILLS_APART_S) -> Iterator[None]:
+        """One after the other is killed and started meanwhile, `apart_s` after the one before runs again; at the end
+        all of them run."""
         over = threading.Event()
 
         def strike() -> None:
-            while not over.wait(KILLS_APART_S):
+            while not over.wait(apart_s):
                 self.kill_and_start()
 
         with ThreadPoolExecutor(1) as thread:

@@ -15,12 +15,14 @@ import pytest
 
 from harness.replicated_brokers import ReplicatedBrokers
 from tests.churn.plan import Script
-from tests.churn.running import SETTINGS, churn
+from tests.churn.running import SETTINGS, TIMING, churn
 from tests.churn.scripts import MIXED, migrating_with_ours, newer_with_ours, static_with_ours, with_ours
 
 pytestmark = pytest.mark.foreign
 
-CHANGES, SEED = 10, 7
+CHANGES, CHANGES_UNDER_KILLS, SEED = 10, 16, 7
+KILLS_APART_S = 1.5 * TIMING.session_ms / 1000
+"""Every coordinator lives long enough to expel a member that was killed: a session begins anew with each of them."""
 SCRIPTS: dict[str, Callable[[int], Script]] = {
     **{assignor: partial(with_ours, assignor) for assignor in MIXED},
     "consumer": newer_with_ours,
@@ -47,9 +49,10 @@ def test_they_do_on_three_brokers_while_one_after_the_other_is_killed(tmp_path: 
     cluster = ReplicatedBrokers(tmp_path, SETTINGS)
     try:
         cluster.start()
-        with cluster.being_killed():
-            report = churn(SEED, CHANGES, tmp_path, cluster.address, rows=lambda changes: [[SCRIPTS[name](changes)]])
-        assert cluster.kills
+        with cluster.being_killed(KILLS_APART_S):
+            script = SCRIPTS[name]
+            report = churn(SEED, CHANGES_UNDER_KILLS, tmp_path, cluster.address, rows=lambda some: [[script(some)]])
+        assert cluster.kills >= 2
         assert not report.violations, "\n".join(report.lines())
         cluster.stop()
     finally:
