@@ -13,6 +13,7 @@ from tests.cluster import test_following as following
 from tests.cluster.controlling import test_acting as acting
 from tests.cluster.controlling import test_change_queue as changes
 from tests.cluster.controlling import test_isr_alterations as alterations
+from tests.cluster.controlling import test_transcripts as transcripts
 from tests.cluster.state import test_eligibility as eligibility
 from tests.cluster.state import test_lease as lease
 from tests.replacing import Instead, replaced, returns
@@ -66,6 +67,10 @@ BUGS: dict[str, tuple[Instead | list[Instead], Callable[[], None]]] = {
     "a controller that was replaced makes a topic": (
         Instead(f"{QUEUE}.begin", _checks_no_epoch),
         changes.test_a_controller_that_was_replaced_and_has_not_heard_of_it_changes_nothing,
+    ),
+    "a zombie controller writes": (
+        Instead(f"{QUEUE}.begin", _checks_no_epoch),
+        lambda: transcripts.test_one_controller_at_a_time_is_obeyed(transcripts.ZOMBIE),
     ),
     "a write whose outcome is unknown is tried again": (
         Instead(f"{QUEUE}.commit", _tries_again),
