@@ -254,14 +254,16 @@ class Ours:
 
 
 class CaughtUp(NamedTuple):
-    """Rates of a replica and of a consumer, and the processor time of all brokers for each."""
+    """Rates of a replica and of a consumer, with the processor time of all brokers for each; and of a process that only
+    writes as many bytes into a new file, with its own."""
 
     gigabytes: float
     replica: Rate
     consumer: Rate
+    writing: Rate
 
 
-def catch_up(ours: Ours, gigabytes: float) -> CaughtUp:
+def catch_up(ours: Ours, gigabytes: float, folder: Path) -> CaughtUp:
     """Fill a topic while one of its three brokers is away; how fast that one has it when it is back."""
     load = Load(Way(ours.side, 3, LEADER), 84 << 10, 5)
     topic, leader = load.topic, load.port
@@ -281,7 +283,19 @@ def catch_up(ours: Ours, gigabytes: float) -> CaughtUp:
     replica = Rate(megabytes / took_s, 0, (ours.side.cpu_s - before) * 1000 / megabytes)
     ours.side.leader(topic)  # in sync again
     load.close()
-    return CaughtUp(whole / 1e9, replica, consumer)
+    return CaughtUp(whole / 1e9, replica, consumer, write_all(folder / "written", whole))
+
+
+def write_all(path: Path, size: int) -> Rate:
+    """Write a new file, 1 MB at a time."""
+    piece = os.urandom(1 << 20)
+    before, began = time.process_time(), time.perf_counter()
+    with path.open("wb", buffering=0) as file:
+        for _ in range(size >> 20):
+            file.write(piece)
+    took_s, cpu_s = time.perf_counter() - began, time.process_time() - before
+    path.unlink()
+    return Rate(size / 1e6 / took_s, 0, cpu_s * 1e9 / size)
 
 
 def read_all(side: Side, port: int, topic: str) -> Rate:
@@ -345,12 +359,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if table.rows:
             console.print(table)
         if "catch-up" in asked.only:
-            found = catch_up(ours, asked.catch_up_gb)
+            found = catch_up(ours, asked.catch_up_gb, folder)
             console.print(
                 f"{found.gigabytes:.1f} GB: a replica catches up with {found.replica.mb_s:.0f} MB/s "
                 f"({found.replica.cpu_ms_mb:.2f} ms of processor time of all brokers a MB), a consumer reads "
                 f"{found.consumer.mb_s:.0f} MB/s ({found.consumer.cpu_ms_mb:.2f} ms), ratio "
-                f"{found.replica.mb_s / found.consumer.mb_s:.2f}, {load_now()}",
+                f"{found.replica.mb_s / found.consumer.mb_s:.2f}; a process that only writes as much does "
+                f"{found.writing.mb_s:.0f} MB/s ({found.writing.cpu_ms_mb:.2f} ms), {load_now()}",
                 highlight=False,
             )
     return 0

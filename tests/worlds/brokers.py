@@ -12,6 +12,7 @@ from moldau.names import TopicPartition
 from moldau.replication.replica import Replica
 from moldau.simulation.faults import PowerLoss
 from moldau.simulation.world import World
+from moldau.simulation.zookeeper import Manners
 from tests.testing.replicas import committed_bytes
 from tests.worlds.workload import Broken
 
@@ -25,6 +26,8 @@ SETTINGS: dict[str, object] = {
     "transaction_state_log_replication_factor": 3,
     "transaction_state_log_min_isr": 2,
 }
+ENSEMBLE = Manners(servers=3, answer_s=0.05, lag_s=0.05)
+"""An election takes a few of its answers one after the other, so that things happen between two of its steps."""
 HEALED_S, CUT_S_MAX = 90.0, 12.0
 LOOK_EVERY = 5
 """Messages that are delivered between two looks at the leaders."""

@@ -11,6 +11,7 @@ from moldau.errors import MoldauError
 from moldau.simulation.faults import PowerLoss
 from moldau.simulation.network import Weather
 from moldau.simulation.world import World
+from tests.worlds.brokers import ENSEMBLE
 from tests.worlds.groups.replicated import live_replicated_groups
 from tests.worlds.groups.story import live_groups
 from tests.worlds.replicated import HARMS, POWER_LOSSES, live_replicated
@@ -143,17 +144,17 @@ def run_replicas(seed: int, *, power_loss: bool = False) -> World:
     """One world of three brokers with replicas; the seed says what happens to them. Raises `Broken` if an invariant
     does not hold."""
     harms = list((POWER_LOSSES if power_loss else HARMS).values())
-    return _told(World(seed), lambda world: live_replicated(world, harms[seed % len(harms)]))
+    return _told(World(seed, manners=ENSEMBLE), lambda world: live_replicated(world, harms[seed % len(harms)]))
 
 
 def run_replicated_groups(seed: int, *, power_loss: bool = False) -> World:
     """One world of groups on three brokers of that seed. Raises `Broken` if an invariant does not hold."""
-    return _told(World(seed), lambda world: live_replicated_groups(world, power_loss))
+    return _told(World(seed, manners=ENSEMBLE), lambda world: live_replicated_groups(world, power_loss))
 
 
 def run_replicated_transactions(seed: int, *, power_loss: bool = False) -> World:
     """One world of transactions on three brokers of that seed. Raises `Broken` if an invariant does not hold."""
-    return _told(World(seed), lambda world: ReplicatedTransactionStory(world, power_loss).tell())
+    return _told(World(seed, manners=ENSEMBLE), lambda world: ReplicatedTransactionStory(world, power_loss).tell())
 
 
 def _told(world: World, story: Callable[[World], Coroutine[Any, Any, None]]) -> World:

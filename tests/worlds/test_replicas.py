@@ -15,6 +15,7 @@ from moldau.replication.replica import Replica
 from moldau.simulation.world import World
 from tests.replacing import Instead, replaced, returns
 from tests.unlogged import unlogged
+from tests.worlds.brokers import ENSEMBLE
 from tests.worlds.replicated import (
     BOOTSTRAP,
     HARMS,
@@ -35,7 +36,7 @@ SEEDS = {name: range(100 * number, 100 * number + 5) for number, name in enumera
 
 
 def live(seed: int, harm: Harm) -> None:
-    World(seed).run(lambda world: live_replicated(world, harm))
+    World(seed, manners=ENSEMBLE).run(lambda world: live_replicated(world, harm))
 
 
 @pytest.mark.parametrize(("name", "seed"), [(name, seed) for name, seeds in SEEDS.items() for seed in seeds])

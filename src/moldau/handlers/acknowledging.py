@@ -26,7 +26,7 @@ class BatchBehind(NamedTuple):
 
 
 Offsets: TypeAlias = list[tuple[Waiters, int]]
-"""What has to be reached where."""
+"""The high watermarks that are waited for: each partition, and the offset that it must reach."""
 
 
 class Acknowledgement:
@@ -43,7 +43,7 @@ class Acknowledgement:
         return self._deadline - self.loop.time()
 
     def look(self) -> Steps[Offsets]:
-        """What still has to be waited for."""
+        """The high watermarks that must still be reached."""
         is_late = self.left_s <= 0
         waiting: list[BatchBehind] = []
         offsets: Offsets = []

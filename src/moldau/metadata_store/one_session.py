@@ -49,7 +49,7 @@ class OneSession(SequentialThreadingHandler):  # type: ignore[misc]
 
 
 def _problem(error: OSError) -> str:
-    """The reason why there is no connection, a sentence."""
+    """Why there is no connection, in a sentence."""
     if isinstance(error, ssl.SSLCertVerificationError):
         return error.verify_message
     if isinstance(error, ssl.SSLError) and error.reason:

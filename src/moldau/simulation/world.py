@@ -22,7 +22,7 @@ from moldau.simulation.faults import CHANGES, DiskCall, Faults, PowerLoss
 from moldau.simulation.loop import CountedTask, SimulatedLoop
 from moldau.simulation.network import Network, Weather, current_host
 from moldau.simulation.ports import SimulatedClock, SimulatedRandom
-from moldau.simulation.zookeeper import ModelZooKeeper
+from moldau.simulation.zookeeper import CALM, Manners, ModelZooKeeper
 from moldau.simulation.zookeeper_session import ModelSession
 
 T = TypeVar("T")
@@ -47,14 +47,14 @@ class Host:
 
 
 class World:
-    def __init__(self, seed: int, weather: Weather | None = None):
+    def __init__(self, seed: int, weather: Weather | None = None, manners: Manners = CALM):
         self.seed = seed
         self.random = random.Random(seed)
         self.network = Network(random.Random(self.random.getrandbits(64)), weather)
         self.loop = SimulatedLoop(self.network)
         self.hosts: dict[str, Host] = {}
-        self.zookeeper = ModelZooKeeper()
-        """That of the brokers that join one cluster."""
+        self.zookeeper = ModelZooKeeper(random.Random(seed), manners)
+        """That of the brokers that join one cluster; `manners` are its."""
         self._history = hashlib.sha256()
         self.network.on_deliver = self._note
 

@@ -308,8 +308,8 @@ class Acting:
         self._old_tools.look()
 
     def _dealt_with(self, brokers: Mapping[int, BrokerImage]) -> dict[int, BrokerImage]:
-        """Those of which nobody has to be elected for their registration. A broker leads what its image says as soon as
-        its registration is shown, and one that has registered again may have lost records."""
+        """The brokers for whose latest registration leaders have been elected. The others may have lost records, and a
+        broker leads what its image says as soon as the image shows its registration."""
         return {one: broker for one, broker in brokers.items() if self._epochs.get(one) == broker.epoch}
 
     def leave(self) -> None:

@@ -1,4 +1,4 @@
-"""What a broker hands over before it stops (a controlled shutdown). Pure.
+"""The leaderships that a broker hands over before it stops (controlled shutdown). Pure.
 
 A leaving broker is still alive: it serves, and follows other leaders, until it is in no ISR. For each partition:
 
