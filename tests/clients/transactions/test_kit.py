@@ -1,9 +1,10 @@
 """What every client with transactions must be able to do with the broker: one behaviour kit, for all of them; and with
 three brokers, of which one after the other is killed meanwhile.
 
-Two clients get three brokers that nobody kills. kafka-python, if it cannot connect to the coordinator that it has just
-looked up, drops the request for it and waits for ever. @platformatic/kafka commits offsets with the coordinator that it
-found first, and gives up if another broker is the coordinator by then.
+Three clients get three brokers that nobody kills. kafka-python, if it cannot connect to the coordinator that it has
+just looked up, drops the request for it and waits for ever. @platformatic/kafka commits offsets with the coordinator
+that it found first, and gives up if another broker is the coordinator by then. KafkaJS sends InitProducerId and EndTxn
+once: if the connection ends meanwhile, its transaction can be neither committed nor aborted any more.
 
 @platformatic/kafka hands out aborted records to whoever wants committed ones, and cannot take an id over: it says that
 it was producer 0 before.
@@ -45,7 +46,7 @@ NODE = {
     "platformatic": ("@platformatic/kafka@2.12.1", "platformatic.mjs"),
 }
 OURS = {"ours": "sync", "ours-aio": "aio"}
-SPARED = ("kafka-python-2", "kafka-python-3", "platformatic")
+SPARED = ("kafka-python-2", "kafka-python-3", "platformatic", "kafkajs")
 ALL = [*OURS, *PYTHON, *NODE, "java"]
 WHOLLY = pytest.mark.parametrize("client", [kind for kind in ALL if kind != "platformatic"], indirect=True)
 BROKER = {"transaction.state.log.num.partitions": "4"}
