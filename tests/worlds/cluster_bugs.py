@@ -1,9 +1,11 @@
 """Bugs of replication and of replicated coordinators that worlds of three brokers must find, each within the seeds that
 are beside it. Those that only the tests of single rules find are in `tests/replication` and `tests/cluster`."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
+from moldau.cluster.controlling.acting import Acting
+from moldau.cluster.state.image import BrokerImage
 from moldau.errors import ErrorCode
 from moldau.replication.leadership import PartitionRoles
 from moldau.replication.replica import Replica
@@ -19,6 +21,12 @@ def cuts_at_the_watermark(
     take_roles(replica, roles, now_ms)
     if not replica.leadership.leads and replica.high_watermark < replica.log.log_end_offset:
         replica.log.truncate_to(replica.high_watermark, 0, now_ms)
+
+
+def all_of_them(
+    _: Callable[..., dict[int, BrokerImage]], __: Acting, brokers: Mapping[int, BrokerImage]
+) -> dict[int, BrokerImage]:
+    return dict(brokers)
 
 
 class ClusterBug(NamedTuple):
@@ -42,5 +50,8 @@ BUGS: dict[str, ClusterBug] = {
     ),
     "a group coordinator answers before its records are committed": ClusterBug(
         Instead(f"{INTERNAL}:committed", nothing), GROUPS, 60_005, 300
+    ),
+    "a new controller shows brokers before it has elected leaders without them": ClusterBug(
+        Instead("moldau.cluster.controlling.acting:Acting._dealt_with", all_of_them), TRANSACTIONS, 9, 300
     ),
 }
