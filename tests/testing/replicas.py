@@ -31,7 +31,7 @@ def assert_equal_below_watermark(cluster: Cluster, topic: str, partitions: int, 
     """All replicas get to the same high watermark, and are the same bytes below it."""
     for number in range(partitions):
         found = replicas(cluster, TopicPartition(topic, number))
-        wait_until(partial(_are_level, found))
+        assert wait_until(partial(_are_level, found))
         end = found[0].high_watermark
         assert end >= at_least
         assert len({committed_bytes(one, end) for one in found}) == 1

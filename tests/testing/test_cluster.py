@@ -55,7 +55,7 @@ def test_the_controller_is_killed_and_comes_back() -> None:
             topic = admin.describe_topics(["before"])["before"]
             assert [partition.leader for partition in topic.partitions.values()].count(-1) == 1
         first.start()
-        wait_until(lambda: len(leaders(cluster.address, "before")) == 3)
+        assert wait_until(lambda: len(leaders(cluster.address, "before")) == 3)
         assert read(cluster.address, "before", 3, 3) == [b"0", b"1", b"2"]
 
 

@@ -20,7 +20,7 @@ def test_records_are_deleted_on_all_live_replicas_whoever_leads() -> None:
         with Producer(cluster.address, acks="all") as producer:
             for number in range(20):
                 producer.send("levels", b"%d" % number, partition=0)
-        wait_until(lambda: in_sync(admin, "levels") == [[1, 2, 3]])
+        assert wait_until(lambda: in_sync(admin, "levels") == [[1, 2, 3]])
         assert admin.delete_records({TP: 12}) == {TP: 12}
         assert starts(cluster) == [12, 12, 12]
         leader = leader_of(admin, "levels")
@@ -29,9 +29,9 @@ def test_records_are_deleted_on_all_live_replicas_whoever_leads() -> None:
         assert admin.delete_records({TP: 15}) == {TP: 15}
         assert starts(cluster) == [15, 15]
         dead.start()
-        wait_until(lambda: in_sync(admin, "levels") == [[1, 2, 3]])
-        wait_until(lambda: starts(cluster) == [15, 15, 15])
+        assert wait_until(lambda: in_sync(admin, "levels") == [[1, 2, 3]])
+        assert wait_until(lambda: starts(cluster) == [15, 15, 15])
         cluster.brokers[leader - 1].kill()
-        wait_until(lambda: leader_of(admin, "levels") not in (leader, -1))
+        assert wait_until(lambda: leader_of(admin, "levels") not in (leader, -1))
         assert admin.delete_records({TP: -1}) == {TP: 20}
         assert starts(cluster) == [20, 20]

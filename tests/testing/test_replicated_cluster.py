@@ -32,7 +32,7 @@ def test_nothing_acknowledged_is_lost_when_leaders_are_killed() -> None:
         with Producer(cluster.address, acks="all", enable_idempotence=True, linger_ms=0) as producer:
             for turn in range(3):
                 with Admin(cluster.address) as admin:
-                    wait_until(lambda admin=admin: in_sync(admin, "levels") == [[1, 2, 3]] * PARTITIONS)
+                    assert wait_until(lambda admin=admin: in_sync(admin, "levels") == [[1, 2, 3]] * PARTITIONS)
                     victim = cluster.brokers[leader_of(admin, "levels", turn) - 1]
                 for number in range(600):
                     sent.append(b"%d-%d" % (turn, number))
@@ -43,7 +43,7 @@ def test_nothing_acknowledged_is_lost_when_leaders_are_killed() -> None:
                 victim.start()
         assert read(cluster.address, "levels", PARTITIONS, len(sent)) == sorted(sent)
         with Admin(cluster.address) as admin:
-            wait_until(lambda: in_sync(admin, "levels") == [[1, 2, 3]] * PARTITIONS)
+            assert wait_until(lambda: in_sync(admin, "levels") == [[1, 2, 3]] * PARTITIONS)
         assert_equal_below_watermark(cluster, "levels", PARTITIONS, at_least=600)
 
 
@@ -53,7 +53,7 @@ def test_too_few_in_sync_take_no_acks_all_and_all_is_well_again_when_one_is_back
         for broker in cluster.brokers[1:]:
             broker.kill()
         with Admin(cluster.brokers[0].address) as admin:
-            wait_until(lambda: in_sync(admin, "levels") == [[1]])
+            assert wait_until(lambda: in_sync(admin, "levels") == [[1]])
         with Producer(cluster.brokers[0].address, acks="all", delivery_timeout_ms=60_000) as producer:
             sent = producer.send("levels", b"x", partition=0)
             assert not sent.done
@@ -87,7 +87,7 @@ def test_groups_and_transactions_go_on_when_their_coordinators_are_killed() -> N
                     victim.start()
                 with Admin(cluster.address) as admin:
                     for topic in ("moved", "__transaction_state", "__consumer_offsets"):
-                        wait_until(partial(all_in_sync, admin, topic))
+                        assert wait_until(partial(all_in_sync, admin, topic))
     assert sorted(values) == sorted(b"%d-%d" % (turn, number) for turn in range(6) for number in range(6))
 
 

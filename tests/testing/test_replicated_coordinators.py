@@ -32,7 +32,7 @@ def kill_the_leader(cluster: Cluster, topic: str, key: str) -> int:
     """Kill the broker that coordinates this group or transactional id, once all replicas are in sync; returns its
     place among the brokers."""
     with Admin(cluster.address) as admin:
-        wait_until(partial(_is_whole, admin, topic))
+        assert wait_until(partial(_is_whole, admin, topic))
         place = leader_of(admin, topic, partition_of(key, 2)) - 1
     cluster.brokers[place].kill()
     return place

@@ -93,7 +93,8 @@ def create(
 def describe(topics: Topics, bootstrap_server: BootstrapServer = BOOTSTRAP, as_json: Json = False) -> None:
     """
     Describe topics: partitions, leaders, replicas, offsets, and the settings that differ from the defaults. A partition
-    without a leader has none, and no offsets.
+    without a leader has none, and no offsets. One whose new leader waits for its in-sync replicas has no end offset
+    yet.
 
     Examples:
 
@@ -116,7 +117,7 @@ def describe(topics: Topics, bootstrap_server: BootstrapServer = BOOTSTRAP, as_j
 def _description(admin: Admin, name: str) -> dict[str, Any]:
     topic = admin.describe_topics([name])[name]
     led = [TopicPartition(name, number) for number, part in topic.partitions.items() if part.leader >= 0]
-    first, end = (admin.offsets(dict.fromkeys(led, position)) for position in ("earliest", "latest"))
+    first, end = (admin.offsets(dict.fromkeys(led, position), known_only=True) for position in ("earliest", "latest"))
     configs = {c.name: c.value for c in admin.topic_configs(name) if not c.is_default}
     partitions = [
         {

@@ -6,7 +6,7 @@ from typing import Any, Literal, NamedTuple
 
 from moldau.client.administration.asking import AdminPart
 from moldau.client.failures import STALE_METADATA, check, error_of
-from moldau.errors import ConfigError
+from moldau.errors import ConfigError, ErrorCode
 from moldau.names import TopicPartition, by_topic
 from moldau.protocol.apis import DELETE_RECORDS, LIST_OFFSETS
 
@@ -30,19 +30,25 @@ class RecordsPart(AdminPart):
     """The part of an admin client for offsets and records."""
 
     async def list_offsets(
-        self, wanted: Mapping[TopicPartition, Position], *, isolation_level: str = "read_uncommitted"
+        self,
+        wanted: Mapping[TopicPartition, Position],
+        *,
+        isolation_level: str = "read_uncommitted",
+        known_only: bool = False,
     ) -> dict[TopicPartition, ListedOffset | None]:
         """The offset of each partition at a position (earliest, latest, max_timestamp) or time; None if no record is at
-        or after the time. With `read_committed`, latest is the last stable offset. Raises `UnknownTopicOrPartition` and
-        others."""
+        or after the time. With `read_committed`, latest is the last stable offset. A new leader does not know the end
+        before its in-sync replicas have asked it for records (KIP-207): that is waited for, or with `known_only` the
+        partition is left out. Raises `UnknownTopicOrPartition` and others."""
         if isolation_level not in _ISOLATION:
             raise ConfigError(f"isolation_level={isolation_level!r} is not one of {', '.join(_ISOLATION)}")
         messages = LIST_OFFSETS.messages
         times = {tp: _time_ms(position) for tp, position in wanted.items()}
         found: dict[TopicPartition, ListedOffset | None] = {}
+        unknown: set[TopicPartition] = set()
 
         async def attempt() -> None:
-            missing = {tp: time_ms for tp, time_ms in times.items() if tp not in found}
+            missing = {tp: time_ms for tp, time_ms in times.items() if tp not in found and tp not in unknown}
             for leader, partitions in (await self._by_leader(missing)).items():
                 topics = _topics(
                     partitions,
@@ -59,18 +65,23 @@ class RecordsPart(AdminPart):
                         tp = TopicPartition(topic.name, p.partition_index)
                         if error_of(p.error_code) in STALE_METADATA:
                             self._router.stale(topic.name)
+                        if known_only and p.error_code == ErrorCode.OFFSET_NOT_AVAILABLE:
+                            unknown.add(tp)
+                            continue
                         check(p.error_code, f"listing the offsets of {tp}")
                         timestamp_ms = p.timestamp if p.timestamp >= 0 else None
                         found[tp] = ListedOffset(p.offset, timestamp_ms, p.leader_epoch) if p.offset >= 0 else None
 
         if times:
             await self._router.retrying(attempt)
-        return {tp: found[tp] for tp in times}
+        return {tp: found[tp] for tp in times if tp not in unknown}
 
-    async def offsets(self, wanted: Mapping[TopicPartition, Position]) -> dict[TopicPartition, int]:
+    async def offsets(
+        self, wanted: Mapping[TopicPartition, Position], *, known_only: bool = False
+    ) -> dict[TopicPartition, int]:
         """The offset of each partition at a position (earliest, latest, max_timestamp) or time; -1 if no record is at
         or after the time. `list_offsets` returns more."""
-        listed = await self.list_offsets(wanted)
+        listed = await self.list_offsets(wanted, known_only=known_only)
         return {tp: -1 if one is None else one.offset for tp, one in listed.items()}
 
     async def watermarks(self, topic: str) -> dict[TopicPartition, tuple[int, int]]:
