@@ -99,9 +99,7 @@ class Router:
             raise ClientClosed("this client is closed")
         key = (address, purpose)
         dialling = self._links.get(key)
-        if dialling is None or (
-            dialling.done() and (dialling.cancelled() or dialling.exception() or dialling.result().closed)
-        ):
+        if dialling is None or (dialling.done() and not _is_open(dialling)):
             connecting = connect(
                 address, self.client_id, self._connect_timeout_ms, self._max_reply_bytes, self._highest
             )
@@ -116,15 +114,11 @@ class Router:
         return await self.link(address, purpose)
 
     async def any(self) -> Link:
-        """A connection to any broker that answers. Raises `KafkaError(NETWORK_EXCEPTION)` if none does."""
-        for dialling in self._links.values():
-            if (
-                dialling.done()
-                and not dialling.cancelled()
-                and not dialling.exception()
-                and not dialling.result().closed
-            ):
-                return dialling.result()
+        """A connection to any broker that answers: the open one with the fewest unanswered requests, as a broker that
+        hangs has some. Raises `KafkaError(NETWORK_EXCEPTION)` if none answers."""
+        links = [dialling.result() for dialling in self._links.values() if _is_open(dialling)]
+        if links:
+            return min(links, key=lambda link: link.connection.in_flight)
         failure: KafkaError | None = None
         for address in dict.fromkeys([*self.view.brokers.values(), *self._bootstrap]):
             if failure is not None:
@@ -196,3 +190,9 @@ class Router:
                     raise
                 backoff.say(failure, wait_ms)
             await asyncio.sleep(wait_ms / 1000)
+
+
+def _is_open(dialling: asyncio.Task[Link]) -> bool:
+    if not dialling.done() or dialling.cancelled() or dialling.exception():
+        return False
+    return not dialling.result().closed

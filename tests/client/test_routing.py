@@ -1,0 +1,39 @@
+"""Which broker a client asks."""
+
+import asyncio
+from typing import Any
+
+from harness.patience import within
+from moldau.client.routing import Router
+from moldau.protocol.apis import METADATA
+from moldau.protocol.messages.metadata import MetadataRequest
+from tests.client.scripted_cluster import TOPIC, ScriptedCluster
+
+
+class Hanging(ScriptedCluster):
+    """Broker 0 does not answer any more once it `hangs`."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.hangs = False
+
+    async def _answer(self, broker: int, key: int, request: Any) -> Any:
+        if broker == 0 and self.hangs:
+            await asyncio.get_running_loop().create_future()
+        return await super()._answer(broker, key, request)
+
+
+def test_metadata_is_asked_of_a_broker_that_has_answered_all_before() -> None:
+    async def scenario() -> None:
+        async with Hanging().running() as cluster, Router(cluster.bootstrap) as router:
+            await router.refresh([TOPIC])
+            links = [await router.broker(number) for number in (0, 1)]
+            assert isinstance(cluster, Hanging)
+            cluster.hangs = True
+            unanswered = links[0].post(METADATA, MetadataRequest())
+            assert await router.any() is links[1]
+            await within(router.refresh([TOPIC]))
+            assert not unanswered.done()
+            unanswered.cancel()
+
+    asyncio.run(scenario())
