@@ -40,12 +40,7 @@ class Calm:
         await asyncio.gather(*self._stage.errands, return_exceptions=True)
         while not self._stage.is_up or self._stage.outsider.interferes:
             await asyncio.sleep(0.1)
-        self._stage.living()
-        for taken in self._stage.seats:
-            for process in taken.processes[:-1]:
-                self._stage.kill(process)
-            if not taken.processes and not self._stage.members(taken.seat.group):
-                self._stage.sit(taken)
+        self._one_member_a_seat()
         await self._downgrade()
         for _, process in self._stage.living():
             self._stage.heal(process.host)
@@ -64,6 +59,15 @@ class Calm:
         if self._random.random() < 0.3:
             await self._survive()
         await self._rest()
+
+    def _one_member_a_seat(self) -> None:
+        """Of several processes in a seat only the newest one lives on; a group without members gets one."""
+        self._stage.living()
+        for taken in self._stage.seats:
+            for process in taken.processes[:-1]:
+                self._stage.kill(process)
+            if not taken.processes and not self._stage.members(taken.seat.group):
+                self._stage.sit(taken)
 
     async def _come_to_rest(self, begun_s: float, bound_s: float) -> None:
         """Wait until nothing has changed for `QUIET_S`. Raises `Broken` if the last change is after `bound_s`."""

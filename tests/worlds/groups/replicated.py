@@ -10,7 +10,6 @@ from collections.abc import Callable, Coroutine
 from typing import Any
 
 from moldau.broker import Broker
-from moldau.client.administration.admin import AsyncAdmin
 from moldau.cluster.state.image import Image
 from moldau.coordinators.groups.shard import GroupShard
 from moldau.errors import ErrorCode, KafkaError
@@ -23,6 +22,7 @@ from tests.worlds.groups.calm import SLACK_S, Calm
 from tests.worlds.groups.member import GroupCaller
 from tests.worlds.groups.plan import SESSION_MS
 from tests.worlds.groups.stage import GroupStage
+from tests.worlds.groups.story import live_through
 from tests.worlds.groups.trouble import Trouble
 from tests.worlds.workload import Broken
 
@@ -144,12 +144,7 @@ class ReplicatedCalm(Calm):
         await self._stage.brokers.heal()
         while self._stage.outsider.interferes:
             await asyncio.sleep(0.1)
-        self._stage.living()
-        for taken in self._stage.seats:
-            for process in taken.processes[:-1]:
-                self._stage.kill(process)
-            if not taken.processes and not self._stage.members(taken.seat.group):
-                self._stage.sit(taken)
+        self._one_member_a_seat()
         for _, process in self._stage.living():
             self._stage.heal(process.host)
             process.member.frozen_until_s = process.member.busy_until_s = 0.0
@@ -195,19 +190,7 @@ async def _answer(fetching: Coroutine[Any, Any, ErrorCode]) -> ErrorCode:
 async def live_replicated_groups(world: World, power_loss: bool) -> None:
     """Raises `Broken` if an invariant does not hold."""
     stage = ReplicatedGroupStage(world, power_loss)
-    calm = ReplicatedCalm(stage)
     await stage.brokers.start_all()
-    async with AsyncAdmin(BOOTSTRAP, runtime=world.runtime(world.host("admin"))) as admin:
-        for topic, count in stage.partitions.items():
-            await admin.create_topic(topic, partitions=count)
-        stage.ids = {topic: view.id for topic, view in stage.broker.cluster.image.topics.items()}
-        outsider = world.loop.create_task(world.on("outsider", stage.outsider.live()))
-        try:
-            await ReplicatedTrouble(stage, admin).live_through()
-            await calm.settle()
-        finally:
-            outsider.cancel()
-            await asyncio.gather(outsider, return_exceptions=True)
-        await calm.end()
+    await live_through(stage, ReplicatedTrouble, ReplicatedCalm(stage))
     stage.ledger.check()
     await stage.brokers.stop()
