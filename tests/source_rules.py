@@ -55,6 +55,7 @@ PURE_CORES = (
     "files.legacy",
     "files.metadata_log",
     "log.epochs",
+    "replication.closest",
     "replication.in_sync",
     "replication.leadership",
 )

@@ -36,13 +36,15 @@ OFFERED = (METADATA, FETCH, LIST_OFFSETS, OFFSET_FOR_LEADER_EPOCH)
 
 class ScriptedCluster:
     """`log` has the epoch of each offset; broker 0 leads, broker 1 follows in rack "near" with the first
-    `follower_end` offsets. `fetched` lists (broker, offset) of each Fetch that was answered with a log."""
+    `follower_end` offsets. `fetched` lists (broker, offset) of each Fetch that was answered with a log. The metadata
+    has the follower, unless `is_shown` is false: then only once the leader has sent a reader to it."""
 
     def __init__(self) -> None:
         self.log: list[int] = []
         self.leader_epoch = 0
         self.follower_end = 0
         self.knows_epochs = True
+        self.is_shown = True
         self.fetched: list[tuple[int, int]] = []
         self.racks: set[str] = set()
         self._ports: list[int] = []
@@ -87,6 +89,7 @@ class ScriptedCluster:
         brokers = [
             MetadataResponseBroker(node_id=number, host="127.0.0.1", port=port, rack=rack)
             for number, (port, rack) in enumerate(zip(self._ports, ("far", "near"), strict=True))
+            if self.is_shown or number == 0
         ]
         topic = MetadataResponseTopic(name=TOPIC, partitions=[partition])
         return MetadataResponse(brokers=brokers, topics=[topic], controller_id=0)
@@ -108,6 +111,7 @@ class ScriptedCluster:
             data.error_code = ErrorCode.FENCED_LEADER_EPOCH if older else ErrorCode.UNKNOWN_LEADER_EPOCH
         elif broker == 0 and request.rack_id == "near" and asked.fetch_offset < self.follower_end:
             data.preferred_read_replica = 1
+            self.is_shown = True
         elif asked.fetch_offset > end:
             data.error_code = ErrorCode.OFFSET_OUT_OF_RANGE
         else:

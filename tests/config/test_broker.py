@@ -174,3 +174,15 @@ def test_what_was_said_is_known_even_if_it_is_the_default() -> None:
         "broker.id",
         "node.id",
     }
+
+
+def test_consumers_read_from_the_leader_unless_the_selector_goes_by_rack() -> None:
+    classes = "org.apache.kafka.common.replica."
+    for given in ({}, {"replica.selector.class": ""}, {"replica.selector.class": f"{classes}LeaderSelector"}):
+        assert not broker_config(given)[0].reads_near
+    assert broker_config({"replica.selector.class": f"{classes}RackAwareReplicaSelector"})[0].reads_near
+
+
+def test_a_selector_of_ones_own_is_refused_with_what_to_do() -> None:
+    with pytest.raises(ConfigError, match=r"no class of your own .* set org\.apache\.\S+RackAwareReplicaSelector"):
+        broker_config({"replica.selector.class": "com.example.Nearest"})

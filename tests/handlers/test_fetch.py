@@ -10,45 +10,15 @@ import pytest
 from harness.logs import append
 from moldau.errors import ErrorCode
 from moldau.names import LeaderEpoch
-from moldau.protocol.apis import FETCH, METADATA, PRODUCE
-from moldau.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic, ReplicaState
+from moldau.protocol.apis import FETCH, METADATA
+from moldau.protocol.messages.fetch import FetchPartition, ReplicaState
 from moldau.protocol.messages.metadata import MetadataRequest
-from moldau.records.rows import iterate
 from moldau.replication.leadership import PartitionRoles
+from tests.handlers.fetching import LONG_MS, at, fetch, fill, parts_of, values
 from tests.handlers.in_sync import FOLLOWER
-from tests.handlers.living import Living, batch, outcomes, produce, run
+from tests.handlers.living import Living, batch, run
 
 NAMED = range(4, 13)
-LONG_MS = 60_000
-
-
-def fetch(*parts: tuple[str | bytes, FetchPartition], **fields: Any) -> FetchRequest:
-    """Each part is a topic's name (or id) and what is asked of one partition."""
-    topics = [
-        FetchTopic(topic_id=uuid.UUID(bytes=topic), partitions=[part])
-        if isinstance(topic, bytes)
-        else FetchTopic(topic=topic, partitions=[part])
-        for topic, part in parts
-    ]
-    return FetchRequest(**{"max_wait_ms": 0, "min_bytes": 1, "topics": topics, **fields})
-
-
-def at(offset: int, partition: int = 0, bytes_max: int = 1 << 20, **fields: Any) -> FetchPartition:
-    return FetchPartition(partition=partition, fetch_offset=offset, partition_max_bytes=bytes_max, **fields)
-
-
-def parts_of(response: Any) -> list[Any]:
-    return [part for topic in response.responses for part in topic.partitions]
-
-
-def values(part: Any) -> list[bytes]:
-    return [bytes(record.value) for record in iterate(bytes(part.records or b""))]
-
-
-async def fill(alive: Living, topic: str, *batches: bytes, partition: int = 0) -> None:
-    wire = await alive.dial()
-    for each in batches:
-        assert outcomes(await wire.ask(PRODUCE, 9, produce((topic, partition, each))))[0][1] == 0
 
 
 def test_every_version_gets_what_is_there_and_where_the_log_stands(tmp_path: Path):
@@ -327,7 +297,7 @@ def test_a_session_waits_for_what_it_was_told_of_before(tmp_path: Path):
 
 
 @pytest.mark.parametrize("version", [12, 17])
-def test_a_follower_answers_only_those_who_compare_replicas_up_to_its_high_watermark(version: int, tmp_path: Path):
+def test_a_follower_answers_those_who_compare_replicas_up_to_its_high_watermark(version: int, tmp_path: Path):
     async def scenario(alive: Living) -> None:
         topic_id = await alive.make("a")
         await fill(alive, "a", batch(b"x"))
@@ -349,5 +319,6 @@ def test_a_follower_answers_only_those_who_compare_replicas_up_to_its_high_water
         assert (await ask(-2, current_leader_epoch=8)).error_code == ErrorCode.FENCED_LEADER_EPOCH
         assert (await ask(-2, current_leader_epoch=10)).error_code == ErrorCode.UNKNOWN_LEADER_EPOCH
         assert (await ask(-1)).error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
+        assert (await ask(-1, current_leader_epoch=9)).error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
 
     run(scenario, tmp_path)

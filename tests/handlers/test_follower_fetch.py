@@ -40,13 +40,15 @@ HOUR_MS = 3_600_000
 class Asking:
     """A follower of a broker alone, whose books say that the partitions have another replica."""
 
-    def __init__(self, alive: Living, introduced: int = FOLLOWER):
+    def __init__(self, alive: Living, introduced: int = FOLLOWER, tells_watermarks: bool = False):
         self.alive = alive
         self.session = (0, 0)
         self.up = {FOLLOWER: EPOCH}
         replicas, runtime = alive.broker.replicas, alive.broker.runtime
         self.asked: list[object] = []
-        self._handler = FollowerFetch(replicas, self._image, 50 << 20, runtime.random, self.asked.append)
+        self._handler = FollowerFetch(
+            replicas, self._image, 50 << 20, runtime.random, self.asked.append, tells_watermarks=tells_watermarks
+        )
         self._call = Call(Session("PLAINTEXT", Peer("here", 1)), FETCH.key, VERSION, 1, None)
         self._call.session.introduction = Introduction(introduced, EPOCH)
 
@@ -210,6 +212,35 @@ def test_a_request_waits_for_records_and_not_for_the_high_watermark(tmp_path: Pa
         await write(alive, 1)
         (part,) = parts(await waiting)
         assert (part.partition_index, offsets(part)) == (1, [0])
+
+    play(tmp_path, scenario)
+
+
+def test_a_high_watermark_that_moved_is_told_at_once_and_once_if_followers_serve_readers(tmp_path: Path) -> None:
+    async def scenario(alive: Living, _: Asking, topic: bytes) -> None:
+        follower, replica = Asking(alive, tells_watermarks=True), alive.replica("a")
+        await follower.ask((topic, 0, 0, -1))
+        waiting = asyncio.ensure_future(follower.ask(wait_ms=HOUR_MS))
+        await asyncio.sleep(0.01)
+        await write(alive)
+        (part,) = parts(await waiting)
+        assert (offsets(part), part.high_watermark) == ([0], 0)
+        (part,) = parts(await follower.ask((topic, 0, 1, 0), wait_ms=HOUR_MS))
+        assert (offsets(part), part.high_watermark) == ([], 1)
+        waiting = asyncio.ensure_future(follower.ask((topic, 0, 1, 0), wait_ms=HOUR_MS))
+        await asyncio.sleep(0.01)
+        assert not waiting.done(), "it knows the high watermark"
+        await write(alive)
+        (part,) = parts(await waiting)
+        assert (offsets(part), part.high_watermark) == ([1], 1)
+        (part,) = parts(await follower.ask((topic, 0, 2, 0), wait_ms=HOUR_MS))
+        assert (offsets(part), part.high_watermark) == ([], 2)
+        waiting = asyncio.ensure_future(follower.ask(wait_ms=HOUR_MS))
+        await asyncio.sleep(0.01)
+        assert not waiting.done()
+        replica._committed(Offset(3), None)
+        (part,) = parts(await waiting)
+        assert (offsets(part), part.high_watermark) == ([], 3)
 
     play(tmp_path, scenario)
 

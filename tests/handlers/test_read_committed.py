@@ -15,8 +15,8 @@ from moldau.protocol.apis import FETCH, LIST_OFFSETS
 from moldau.protocol.messages.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
 from moldau.records.batch import TRANSACTIONAL_BIT, Marker
 from moldau.replication.own_appends import append_marker
+from tests.handlers.fetching import LONG_MS, at, fetch, parts_of, values
 from tests.handlers.living import NOW_MS, Living, Wire, batch, run
-from tests.handlers.test_fetch import LONG_MS, at, fetch, parts_of, values
 from tests.replication.producing import planned
 from tests.replication.producing import produce as produce_at
 

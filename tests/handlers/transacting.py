@@ -27,8 +27,8 @@ from moldau.protocol.messages.init_producer_id import InitProducerIdRequest
 from moldau.records.batch import TRANSACTIONAL_BIT
 from moldau.records.rows import iterate
 from tests.handlers import living
+from tests.handlers.fetching import at, fetch, parts_of
 from tests.handlers.living import Living, Wire, batch, outcomes, produce
-from tests.handlers.test_fetch import at, fetch, parts_of
 
 COMMITTED = 1
 PAUSE_S = 0.02

@@ -35,7 +35,9 @@ few = settings(max_examples=25, suppress_health_check=[HealthCheck.too_slow, Hea
 INT16, INT32, INT64 = (drawn.VALUES[kind] for kind in ("int16", "int32", "int64"))
 aborted = st.none() | st.lists(st.tuples(INT64, INT64), max_size=2)
 partitions = st.tuples(
-    st.builds(FetchResult, INT32, INT16, INT64, INT64, INT64, aborted, st.none()),
+    st.builds(
+        FetchResult, INT32, INT16, INT64, INT64, INT64, aborted, st.none(), st.just(-1) | st.integers(0, 2**31 - 1)
+    ),
     st.binary(max_size=5) | st.binary(min_size=126, max_size=130),
 )
 topics_of_replies = st.lists(st.tuples(st.text(max_size=9), st.uuids(), st.lists(partitions, max_size=3)), max_size=3)
@@ -89,6 +91,7 @@ def as_by_hand(message: Any, version: int) -> Fetch:
             for topic in message.forgotten_topics_data
         ],
         follower=None if replica_id == hot_fetch.CONSUMER else message,
+        rack=message.rack_id,
     )
 
 
@@ -207,6 +210,7 @@ def partition_data(result: FetchResult, records: bytes) -> PartitionData:
         aborted_transactions=None
         if aborted is None
         else [AbortedTransaction(producer_id=pid, first_offset=first) for pid, first in aborted],
+        preferred_read_replica=result.preferred,
         records=records,
     )
 

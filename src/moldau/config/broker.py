@@ -36,6 +36,8 @@ from moldau.errors import ConfigError
 
 COMPRESSION_TYPES = ("uncompressed", "zstd", "lz4", "snappy", "gzip", "producer")
 TIMESTAMP_TYPES = ("CreateTime", "LogAppendTime")
+BY_RACK = "org.apache.kafka.common.replica.RackAwareReplicaSelector"
+BY_LEADER = "org.apache.kafka.common.replica.LeaderSelector"
 _FIXED = {"read_only": True}
 _NUMBER = frozenset({"node.id", "broker.id"})
 """Always given: Kafka has no default for a broker's id."""
@@ -128,6 +130,7 @@ class BrokerConfig:
     replica_fetch_wait_max_ms: int = INT(500, "The longest time that a follower's request waits at its leader if there is nothing to fetch; at most replica.lag.time.max.ms.", low=0, **_FIXED)
     replica_fetch_backoff_ms: int = INT(1000, "The pause of a follower after an error of its leader, or of a partition.", low=0, **_FIXED)
     replica_socket_timeout_ms: int = INT(30000, "The longest time that a follower waits for an answer before it dials its leader anew; not more than 10 s above replica.fetch.wait.max.ms are used.", low=1, **_FIXED)
+    replica_selector_class: str | None = STRING(None, f"Which replica a consumer reads from: {BY_RACK} sends a consumer that names its rack (client.rack) to an in-sync replica there, see broker.rack; {BY_LEADER}, or not set: always the leader.", **_FIXED)
     auto_leader_rebalance_enable: bool = BOOLEAN(True, "Whether the controller lets preferred replicas lead again by itself.", **_FIXED)
     leader_imbalance_check_interval_seconds: int = LONG(300, "The interval at which the controller looks for brokers that do not lead what they are preferred for.", low=1, **_FIXED)
     leader_imbalance_per_broker_percentage: int = INT(10, "A broker that does not lead more than this percentage of the partitions that it is preferred for leads them again.", low=0, **_FIXED)
@@ -210,6 +213,11 @@ class BrokerConfig:
         return inter_broker_listener(self)
 
     @property
+    def reads_near(self) -> bool:
+        """Whether consumers that name a rack read from a replica there."""
+        return self.replica_selector_class == BY_RACK
+
+    @property
     def data_folders(self) -> tuple[str, ...]:
         return self.log_dirs or self.log_dir
 # fmt: on
@@ -282,6 +290,11 @@ def _check(config: BrokerConfig) -> None:
     if config.replica_fetch_wait_max_ms > min(config.replica_lag_time_max_ms, config.replica_socket_timeout_ms):
         raise ConfigError(
             "replica.fetch.wait.max.ms must not be above replica.lag.time.max.ms or replica.socket.timeout.ms"
+        )
+    if config.replica_selector_class not in (None, "", BY_LEADER, BY_RACK):
+        raise ConfigError(
+            f"replica.selector.class is {config.replica_selector_class}, and no class of your own can be loaded here: "
+            f"set {BY_RACK}, or remove it to read from leaders"
         )
     if config.group_min_session_timeout_ms > config.group_max_session_timeout_ms:
         raise ConfigError("group.min.session.timeout.ms must not be above group.max.session.timeout.ms")

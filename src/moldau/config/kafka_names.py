@@ -101,7 +101,7 @@ NAMES: frozenset[str] = frozenset(
     remote.log.metadata.manager.listener.name remote.log.reader.max.pending.tasks remote.log.reader.threads
     remote.log.storage.manager.class.name remote.log.storage.manager.class.path remote.log.storage.manager.impl.prefix
     remote.log.storage.system.enable
-    replica.selector.class replica.socket.receive.buffer.bytes
+    replica.socket.receive.buffer.bytes
     replication.quota.window.num replication.quota.window.size.seconds
     request.timeout.ms
     reserved.broker.max.id

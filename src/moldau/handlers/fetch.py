@@ -5,8 +5,14 @@ partition that has one, which goes out whole (KIP-74); fewer than `min_bytes` wa
 partition has an error. In a session (`fetch_sessions`) a request names what changed, and so does its answer. From
 version 13 on a topic is named by its id. Slices end where the watermark stands, or the last stable offset for readers
 of committed records, who are also told which transactions were aborted: an empty list rather than null if none were. A
-batch that contains the offset asked for is sent from its start. Followers answer only a reader that compares replicas
-(replica id -2, as `kafka-replica-verification` says), up to where they know the high watermark.
+batch that contains the offset asked for is sent from its start.
+
+With the rack-aware `replica.selector.class` a leader sends readers that name a rack (version 11 or higher) on to a
+follower there: the answer has that broker's id and no records (KIP-392). Followers answer such readers up to where they
+know the high watermark. A follower without that setting answers only those that also name the current leader epoch: a
+leader that has the setting already sent them. Followers always answer readers that compare replicas (replica id -2, as
+`kafka-replica-verification` says). Not Kafka's: other readers are refused, because they take the follower for the
+leader. Kafka's followers answer them, and they may not see the end of the log.
 
 Not Kafka's: until a reply has left it holds a file open for each partition with records, and the process has only so
 many descriptors. A reply that may hold no more ends there, as at the byte limit: the partitions behind it have no
@@ -29,6 +35,7 @@ from moldau.protocol.hot_fetch import (
     FetchTopic,
 )
 from moldau.protocol.hot_topics import WIDE
+from moldau.replication.leadership import Leadership
 from moldau.replication.replica import Replica
 from moldau.replication.replicas import Replicas
 from moldau.replication.waiting import Wait
@@ -48,8 +55,12 @@ _NONE = ErrorCode.NONE
 
 
 Answer: TypeAlias = "FetchReply | FetchResponse"
-Asked: TypeAlias = tuple[bool, Fetch, FetchSession | None, Sequence[FetchTopic]]
-"""Whether a request names topics by id, the request, its session if it goes on with one, and all topics it is about."""
+Near: TypeAlias = Callable[[Leadership, int], int | None]
+"""The broker that the reader of a request is to read a partition from, which is led here, from an offset on; None if
+it is to read from here."""
+Asked: TypeAlias = tuple[bool, Fetch, FetchSession | None, Sequence[FetchTopic], Near | None]
+"""Whether a request names topics by id, the request, its session if it goes on with one, all topics it is about, and
+where its reader may be sent on to."""
 Read: TypeAlias = tuple[list[FetchResult], int, list[Replica]]
 """What the partitions have: one result each, how many bytes are missing (none if something must be told at once), and
 the partitions that may get more."""
@@ -59,12 +70,16 @@ class Reading:
     """The partitions of a request are read one by one (`add`), within the limits of its bytes, and of the files that
     its reply may hold. `read` has the outcome."""
 
-    __slots__ = ("_bytes_left", "_committed", "_files_left", "_hold", "_hosts", "_is_first", "_missing", "_replica_id",
-                 "_replicas", "_results")  # fmt: skip
+    __slots__ = ("_bytes_left", "_committed", "_files_left", "_hold", "_hosts", "_is_first", "_missing", "_near",
+                 "_reads_followers", "_replica_id", "_replicas", "_results")  # fmt: skip
 
-    def __init__(self, request: Fetch, topics: Sequence[FetchTopic], bytes_max: int, replicas: Replicas):
+    def __init__(
+        self, request: Fetch, topics: Sequence[FetchTopic], bytes_max: int, replicas: Replicas, near: Near | None = None
+    ):
         self._replicas = replicas
+        self._near = near
         self._replica_id = request.replica_id
+        self._reads_followers = bool(request.rack) or request.replica_id == COMPARES_REPLICAS
         self._committed = request.isolation_level == READ_COMMITTED
         self._bytes_left = min(request.max_bytes, bytes_max)
         self._missing = request.min_bytes if topics else 0
@@ -83,8 +98,14 @@ class Reading:
                 raise KafkaError(replicas.absence(name, topic_id, index))
             if self._replica_id > CONSUMER:  # a client that says it is a broker, and has not introduced itself
                 raise KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
+            anywhere = False
+            if self._reads_followers:
+                if self._near is not None and (preferred := self._near(replica.leadership, offset)) is not None:
+                    self._results.append(_sent_on(replica, index, leader_epoch, preferred))
+                    self._missing = 0
+                    return
+                anywhere = self._may_read_follower(replica, leader_epoch)
             limit = max(min(bytes_max, self._bytes_left), 0)
-            anywhere = self._replica_id == COMPARES_REPLICAS
             read = replica.read(offset, limit, self._committed, self._is_first, leader_epoch, anywhere)
         except KafkaError as error:
             self._results.append(_error(part, error.code, error.code in NOT_THERE))
@@ -99,6 +120,13 @@ class Reading:
             self._files_left -= 1
             if not self._files_left and self._hold is not None:  # it may hold no more: the rest is asked for again
                 self._bytes_left = self._missing = 0
+
+    def _may_read_follower(self, replica: Replica, leader_epoch: int) -> bool:
+        """Whether this reader of followers knows that the replica may be one: a reader that names no current leader
+        epoch is believed only where `replica.selector.class` is set."""
+        if self._near is not None or self._replica_id == COMPARES_REPLICAS:
+            return True
+        return leader_epoch == replica.leadership.leader_epoch
 
     @property
     def read(self) -> Read:
@@ -115,7 +143,8 @@ class Reading:
 
 
 class FetchHandler:
-    """`followers` answers the brokers that follow this one; a broker alone has none."""
+    """`followers` answers the brokers that follow this one; a broker alone has none. `near` returns where the readers
+    in a rack that came to a listener may be sent on to; None if readers are never sent on."""
 
     def __init__(
         self,
@@ -125,8 +154,10 @@ class FetchHandler:
         runtime: Runtime,
         turns: Turns,
         followers: Callable[[Fetch, Call], Awaitable[Answer]] | None = None,
+        near: Callable[[str, str], Near] | None = None,
     ):
         self._followers = followers
+        self._near = near
         self._replicas = replicas
         self._turns = turns
         self._bytes_max = bytes_max
@@ -137,8 +168,9 @@ class FetchHandler:
         by_id = call.version > NAMES_UNTIL
         if request.follower is not None and self._followers is not None and call.session.introduction is not None:
             return self._followers(request, call)
+        near = self._near(request.rack, call.session.listener) if request.rack and self._near is not None else None
         if request.is_wide:
-            return self._wide(request, by_id)
+            return self._wide(request, by_id, near)
         session: FetchSession | None = None
         if _is_in_a_session(request):
             resumed = turn(self._sessions.go_on(request, by_id, self._now_ms()))
@@ -146,17 +178,17 @@ class FetchHandler:
                 return FetchReply(resumed, NO_SESSION, (), ())
             session = resumed
         if session is not None and len(session.held) > WIDE:
-            return self._in_turns(request, by_id, session)
+            return self._in_turns(request, by_id, session, near)
         topics = request.topics if session is None else turn(session.topics())
-        results, missing, hosts = self._read(request, topics)
+        results, missing, hosts = self._read(request, topics, near)
         if missing <= 0 or request.max_wait_ms <= 0:
             if request.session_epoch == FINAL_EPOCH:
                 return FetchReply(_NONE, NO_SESSION, topics, results)
-            reply: FetchReply = turn(self._reply((by_id, request, session, topics), results))
+            reply: FetchReply = turn(self._reply((by_id, request, session, topics, near), results))
             return reply
-        return self._wait((by_id, request, session, topics), missing, hosts)
+        return self._wait((by_id, request, session, topics, near), missing, hosts)
 
-    async def _wide(self, request: Fetch, by_id: bool) -> FetchReply:
+    async def _wide(self, request: Fetch, by_id: bool, near: Near | None) -> FetchReply:
         """A request that names very many partitions."""
         session: FetchSession | None = None
         if _is_in_a_session(request):
@@ -164,19 +196,21 @@ class FetchHandler:
             if isinstance(resumed, ErrorCode):
                 return FetchReply(resumed, NO_SESSION, (), ())
             session = resumed
-        return await self._in_turns(request, by_id, session)
+        return await self._in_turns(request, by_id, session, near)
 
-    async def _in_turns(self, request: Fetch, by_id: bool, session: FetchSession | None) -> FetchReply:
+    async def _in_turns(
+        self, request: Fetch, by_id: bool, session: FetchSession | None, near: Near | None
+    ) -> FetchReply:
         async with self._turns:
             topics = request.topics if session is None else await self._turns.finish(session.topics())
-            results, missing, hosts = await self._turns.finish(self._read_in_turns(request, topics))
-        asked = by_id, request, session, topics
+            results, missing, hosts = await self._turns.finish(self._read_in_turns(request, topics, near))
+        asked = by_id, request, session, topics, near
         if missing <= 0 or request.max_wait_ms <= 0:
             return await self._turns.run(self._reply(asked, results))
         return await self._wait(asked, missing, hosts)
 
     def _reply(self, asked: Asked, results: list[FetchResult]) -> Steps[FetchReply]:
-        by_id, request, session, topics = asked
+        by_id, request, session, topics, _ = asked
         session_id = NO_SESSION
         if session is not None:
             session_id = session.id
@@ -186,7 +220,7 @@ class FetchHandler:
         return FetchReply(_NONE, session_id, topics, results)
 
     async def _wait(self, asked: Asked, missing: int, hosts: list[Replica]) -> FetchReply:
-        _, request, _, topics = asked
+        _, request, _, topics, near = asked
         loop = asyncio.get_running_loop()
         deadline = loop.time() + request.max_wait_ms / 1000
         results: list[FetchResult] = []
@@ -194,19 +228,19 @@ class FetchHandler:
             waiters = [replica.waiters for replica in hosts]
             results.clear()  # a request that waits holds no file open
             await Wait.for_bytes(missing, deadline - loop.time(), waiters, loop).done
-            results, missing, hosts = await self._turns.run(self._read_in_turns(request, topics))
+            results, missing, hosts = await self._turns.run(self._read_in_turns(request, topics, near))
             if missing <= 0 or loop.time() >= deadline:
                 return await self._turns.run(self._reply(asked, results))
 
-    def _read(self, request: Fetch, topics: Sequence[FetchTopic]) -> Read:
-        reading = Reading(request, topics, self._bytes_max, self._replicas)
+    def _read(self, request: Fetch, topics: Sequence[FetchTopic], near: Near | None) -> Read:
+        reading = Reading(request, topics, self._bytes_max, self._replicas, near)
         for name, topic_id, parts in topics:
             for part in parts:
                 reading.add(name, topic_id, part)
         return reading.read
 
-    def _read_in_turns(self, request: Fetch, topics: Sequence[FetchTopic]) -> Steps[Read]:
-        reading = Reading(request, topics, self._bytes_max, self._replicas)
+    def _read_in_turns(self, request: Fetch, topics: Sequence[FetchTopic], near: Near | None) -> Steps[Read]:
+        reading = Reading(request, topics, self._bytes_max, self._replicas, near)
         for name, topic_id, parts in topics:
             for part in parts:
                 yield
@@ -216,6 +250,13 @@ class FetchHandler:
 
 def _is_in_a_session(request: Fetch) -> bool:
     return bool(request.session_id) or request.session_epoch != FINAL_EPOCH
+
+
+def _sent_on(replica: Replica, index: int, leader_epoch: int, preferred: int) -> FetchResult:
+    """The answer of a leader whose reader is to read from another broker. Raises `KafkaError`, as a read does; but the
+    offset need not be in this log, as in Kafka."""
+    at_end = replica.read(replica.high_watermark, 0, False, False, leader_epoch)
+    return FetchResult(index, _NONE, *at_end, preferred)
 
 
 def _error(part: FetchPartition, code: ErrorCode, not_there: bool = False) -> FetchResult:

@@ -46,7 +46,10 @@ class Held:
         self.high_watermark = NOTHING if result.error else result.high_watermark
         self.log_start_offset = result.log_start_offset
         return bool(
-            result.error or result.records is not None or told != (result.high_watermark, result.log_start_offset)
+            result.error
+            or result.records is not None
+            or result.preferred >= 0
+            or told != (result.high_watermark, result.log_start_offset)
         )
 
 

@@ -2,7 +2,8 @@
 
 It reads up to the end of the log instead of the high watermark. Its request tells how far it is, which may move the
 high watermark and bring it into the ISR; where its log differs, the answer says so and nothing else (DivergingEpoch).
-A request that has nothing to fetch waits for up to `max_wait_ms`; another high watermark alone does not end the wait.
+A request that has nothing to fetch waits for up to `max_wait_ms`. Another high watermark ends the wait only if this
+broker's followers serve readers (`replica.selector.class`): these would see records that much later.
 The next request of the same session, on another connection, ends it: the follower has something else to ask for.
 A log start that is ahead of the follower's does: a DeleteRecords may wait until the follower has moved its own.
 Only the broker that has introduced itself on the connection may ask as a replica.
@@ -41,7 +42,9 @@ class Answered(NamedTuple):
     def must_be_told(self) -> bool:
         """Whether its follower must hear of it without any records."""
         read, start = self.read, self.part.position.log_start_offset
-        return bool(read.error or read.diverging or 0 <= start < read.log_start_offset)
+        return bool(
+            read.error or read.diverging or 0 <= start < read.log_start_offset or self.part.misses(read.high_watermark)
+        )
 
 
 class Asked(NamedTuple):
@@ -54,7 +57,8 @@ class Asked(NamedTuple):
 
 
 class FollowerFetch:
-    """`asked` is called with every replica whose follower has asked for records."""
+    """`asked` is called with every replica whose follower has asked for records. `tells_watermarks`: followers hear of
+    a high watermark that moved at once."""
 
     def __init__(
         self,
@@ -63,12 +67,14 @@ class FollowerFetch:
         bytes_max: int,
         random: Random,
         asked: Callable[[Replica], None],
+        *,
+        tells_watermarks: bool = False,
     ):
         self._replicas = replicas
         self._image = image
         self._bytes_max = bytes_max
         self._asked = asked
-        self._sessions = FollowerSessions(lambda: 1 + random.below(SESSION_ID_MAX))
+        self._sessions = FollowerSessions(lambda: 1 + random.below(SESSION_ID_MAX), tells_watermarks)
 
     def __call__(self, request: Fetch, call: Call) -> "Answer | Awaitable[Answer]":
         message, known = request.follower, call.session.introduction
@@ -184,6 +190,7 @@ def _reply(session: FollowerSession, answered: list[Answered]) -> Answer:
             topics.append((None, topic_id, []))
         topics[-1][2].append((index, *part.position[:3]))
         part.told = Told(-1, -1) if read.error else Told(read.high_watermark, read.log_start_offset)
+        part.watermark = part.told.high_watermark
         results.append(
             FetchResult(index, read.error, read.high_watermark, -1, read.log_start_offset, None, read.records)
         )

@@ -30,15 +30,17 @@ class Told(NamedTuple):
 
 
 class FollowedPart:
-    """One partition in a follower's session: where the follower is, and what it was told last."""
+    """One partition in a follower's session: where the follower is, and what it was told since it named that position.
+    `watermark`: the high watermark that it was told last, wherever it was."""
 
-    __slots__ = ("_session", "key", "max_bytes", "position", "replica", "told")
+    __slots__ = ("_session", "key", "max_bytes", "position", "replica", "told", "watermark")
 
     def __init__(self, session: "FollowerSession", key: FollowedKey):
         self.key = key
         self.position = FollowerPosition(NOTHING, 0, NOTHING)
         self.max_bytes = 0
         self.told = Told(NOTHING, NOTHING)
+        self.watermark = NOTHING
         self.replica: Replica | None = None
         self._session = session
 
@@ -60,6 +62,12 @@ class FollowedPart:
 
     def moved(self) -> None:
         self._session.due[self.key] = None
+        if self._session.tells_watermarks:
+            self._session.wake()
+
+    def misses(self, high_watermark: int) -> bool:
+        """Whether the follower must hear of this high watermark without any records."""
+        return self._session.tells_watermarks and self.watermark != high_watermark
 
     def watch(self, replica: Replica | None) -> None:
         """Be called by this replica from now on."""
@@ -73,9 +81,10 @@ class FollowedPart:
 
 class FollowerSession:
     """`due`: the partitions that have to be looked at, in the order of their turns. `epoch` is the one that the next
-    request must have."""
+    request must have. `tells_watermarks`: a high watermark that moved ends the wait of a request."""
 
-    def __init__(self, broker: BrokerId, session_id: int):
+    def __init__(self, broker: BrokerId, session_id: int, tells_watermarks: bool = False):
+        self.tells_watermarks = tells_watermarks
         self.asked_ms = self._replied_ms = NEVER_MS
         """The latest request was sent at this time or later, by the loop's clock."""
         self.broker = broker
@@ -154,8 +163,9 @@ class FollowerSession:
 class FollowerSessions:
     """By broker. `new_id` returns numbers from 1 to 2**31 - 1."""
 
-    def __init__(self, new_id: Callable[[], int]):
+    def __init__(self, new_id: Callable[[], int], tells_watermarks: bool = False):
         self._new_id = new_id
+        self._tells_watermarks = tells_watermarks
         self._sessions: dict[BrokerId, FollowerSession] = {}
 
     def __len__(self) -> int:
@@ -167,7 +177,7 @@ class FollowerSessions:
         if request.session_epoch in (FULL, FINAL):
             for gone in [one for one in self._sessions if one == broker or one not in alive]:
                 self._sessions.pop(gone).end()
-            session = self._sessions[broker] = FollowerSession(broker, self._new_id())
+            session = self._sessions[broker] = FollowerSession(broker, self._new_id(), self._tells_watermarks)
         elif session is None or session.id != request.session_id:
             return ErrorCode.FETCH_SESSION_ID_NOT_FOUND
         elif session.epoch != request.session_epoch:

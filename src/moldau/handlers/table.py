@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from moldau.coordinators.groups.coordinator import GroupCoordinator
     from moldau.coordinators.transactions.coordinator import TransactionCoordinator
     from moldau.coordinators.transactions.messages import AddsPartitions
+    from moldau.handlers.fetch import Near
     from moldau.replication.markers import MarkerWriter
     from moldau.replication.replica import Replica
 
@@ -106,8 +107,25 @@ def _of_fetch(parts: BrokerParts) -> tuple[Any, ...]:
         from moldau.handlers.follower_fetch import FollowerFetch
 
         random = parts.runtime.random
-        followers = FollowerFetch(parts.replicas, parts.image, config.fetch_max_bytes, random, parts.follower_asked)
-    return parts.replicas, config.fetch_max_bytes, sessions_max, parts.runtime, parts.turns, followers
+        followers = FollowerFetch(
+            parts.replicas,
+            parts.image,
+            config.fetch_max_bytes,
+            random,
+            parts.follower_asked,
+            tells_watermarks=config.reads_near,
+        )
+    near = _near(parts.image) if followers is not None and config.reads_near else None
+    return parts.replicas, config.fetch_max_bytes, sessions_max, parts.runtime, parts.turns, followers, near
+
+
+def _near(image: Callable[[], Image]) -> "Callable[[str, str], Near]":
+    from moldau.replication.closest import closest
+
+    def near(rack: str, listener: str) -> "Near":
+        return lambda leadership, offset: closest(leadership, image().brokers, rack, listener, offset)
+
+    return near
 
 
 def _of_list_offsets(parts: BrokerParts) -> tuple[Any, ...]:

@@ -1,8 +1,8 @@
 """Fetch by hand: requests read and replies packed without an object per field, in every version.
 
-`read_fetch` returns what `schema` would read, except the rack; of a follower's request it keeps the whole message, as
-`schema` reads it. `pack_fetch` writes what `schema` would write, in pieces, because the records between the packed
-bytes are slices of files; a reply with rarer fields is left to `schema`. The tests compare both for every version.
+`read_fetch` returns what `schema` would read; of a follower's request it keeps the whole message, as `schema` reads it.
+`pack_fetch` writes what `schema` would write, in pieces, because the records between the packed bytes are slices of
+files; a reply with rarer fields is left to `schema`. The tests compare both for every version.
 """
 
 import struct
@@ -84,6 +84,8 @@ class Fetch(NamedTuple):
     """The request has more topics and partitions than one turn of the loop answers."""
     follower: "FetchRequest | None" = None
     """The whole message, with a follower's epochs and offsets, if a broker sent it."""
+    rack: str = ""
+    """The reader's rack (KIP-392), empty if it names none, as before version 11."""
 
 
 def read_fetch(frame: memoryview, version: int, at: int, most: int = WIDE) -> Fetch:
@@ -97,7 +99,7 @@ def read_fetch(frame: memoryview, version: int, at: int, most: int = WIDE) -> Fe
 
             if (message := hot_follower.read_request(frame, version, at)) is not None:
                 return _of_follower(message)
-        replica_id, begins_at = CONSUMER, at
+        replica_id, begins_at, rack = CONSUMER, at, ""
         if version <= REPLICA_ID_UNTIL:
             (replica_id,) = _INT32(frame, at)
             at += 4
@@ -108,14 +110,14 @@ def read_fetch(frame: memoryview, version: int, at: int, most: int = WIDE) -> Fe
         if version >= 7:
             forgotten, at = _read_forgotten(frame, version, at, most)
         if version >= 11:
-            _, at = _text(frame, version, at)
+            rack, at = _text(frame, version, at)
         if version >= FLEXIBLE_SINCE:
             replica_id = _replica_in_tags(frame, version, at, replica_id) if frame[at] else replica_id
     except (struct.error, IndexError, UnicodeDecodeError) as error:
         raise ProtocolViolation("a Fetch request that ends early or is not UTF-8") from error
     session = () if version >= 7 else _NO_SESSION
     follower = None if replica_id == CONSUMER else codec.read_request(FETCH, version, frame, begins_at)
-    return _new(Fetch, (replica_id, *fields, *session, topics, forgotten, False, follower))
+    return _new(Fetch, (replica_id, *fields, *session, topics, forgotten, False, follower, rack))
 
 
 def _of_follower(message: "FetchRequest") -> Fetch:
@@ -137,6 +139,7 @@ def _of_follower(message: "FetchRequest") -> Fetch:
         topics,
         [(None, one.topic_id.bytes, one.partitions) for one in message.forgotten_topics_data],
         follower=message,
+        rack=message.rack_id,
     )
 
 
@@ -149,7 +152,7 @@ def _read_one(frame: memoryview, version: int, at: int) -> Fetch | None:
         fields = _ONE_BY_ID.unpack_from(frame, at)
         if fields[6] != 2 or fields[8] != 2 or fields[13:] != (0, 0, 1, 1, 0):
             return None
-        return _new(Fetch, (CONSUMER, *fields[:6], [(None, fields[7], [fields[9:13]])], [], False, None))
+        return _new(Fetch, (CONSUMER, *fields[:6], [(None, fields[7], [fields[9:13]])], [], False, None, ""))
     if not 9 <= version < FLEXIBLE_SINCE:
         return None
     fields = _BEFORE_NAME.unpack_from(frame, at)
@@ -163,7 +166,7 @@ def _read_one(frame: memoryview, version: int, at: int) -> Fetch | None:
     if parts != 1 or forgotten or (version == 11 and frame[end + _ONE_BY_NAME.size :] != _NO_RACK):
         return None
     name = str(frame[at:end], "utf-8")
-    return _new(Fetch, (*fields[:7], [(name, None, [(index, epoch, offset, bytes_max)])], [], False, None))
+    return _new(Fetch, (*fields[:7], [(name, None, [(index, epoch, offset, bytes_max)])], [], False, None, ""))
 
 
 def _read_topics(frame: memoryview, version: int, at: int, most: int) -> tuple[list[FetchTopic], int]:
@@ -245,7 +248,8 @@ def _replica_in_tags(frame: memoryview, version: int, at: int, replica_id: int) 
 class FetchResult(NamedTuple):
     """The answer for one partition; `records` is the slice to send, or None.
 
-    `aborted` is None for read_uncommitted; (producer id, first offset) pairs for read_committed.
+    `aborted` is None for read_uncommitted; (producer id, first offset) pairs for read_committed. `preferred`: the
+    broker that the reader is to read from instead, -1 for none; told from version 11 on.
     """
 
     index: int  # type: ignore[assignment]
@@ -255,6 +259,7 @@ class FetchResult(NamedTuple):
     log_start_offset: int
     aborted: list[tuple[int, int]] | None = None
     records: FileSlice | None = None
+    preferred: int = -1
 
 
 Piece: TypeAlias = bytes | bytearray | FileSlice
@@ -288,7 +293,7 @@ def pack_fetch(
         response.throttle_time_ms = throttle_ms
         return _pack_response(version, correlation_id, response)
     error, session_id, topics, results = answer
-    if len(results) == 1 == len(topics) and version >= 5 and not (error or results[0].aborted):
+    if len(results) == 1 == len(topics) and version >= 5 and not (error or results[0].aborted or results[0][7] >= 0):
         return _pack_one(version, correlation_id, session_id, topics[0], results[0])
     flexible = version >= FLEXIBLE_SINCE
     first = out = bytearray(8)
@@ -349,6 +354,7 @@ def fetch_response(reply: FetchReply) -> "FetchResponse":
                 aborted_transactions=None
                 if aborted is None
                 else [AbortedTransaction(producer_id=producer, first_offset=first) for producer, first in aborted],
+                preferred_read_replica=result.preferred,
                 records=b"" if result.records is None else result.records,  # type: ignore[arg-type]
             )
             partitions.append(partition)
@@ -401,7 +407,7 @@ def _append_result(out: bytearray, version: int, result: FetchResult) -> None:
         if flexible:
             out.append(0)
     if version >= 11:
-        out += _NO_PREFERRED_REPLICA
+        out += _NO_PREFERRED_REPLICA if result.preferred < 0 else _PACK_INT32(result.preferred)
     length = 0 if result.records is None else result.records.length
     if flexible:
         write_uvarint(out, length + 1)
@@ -412,7 +418,7 @@ def _append_result(out: bytearray, version: int, result: FetchResult) -> None:
 def _pack_one(
     version: int, correlation_id: int, session_id: int, topic: FetchTopic, result: FetchResult
 ) -> list[Piece]:
-    """A reply for one partition without aborted transactions: by far the commonest."""
+    """A reply for one partition without aborted transactions and preferred replica: by far the commonest."""
     records = result.records
     length = 0 if records is None else records.length
     pack, size, before, between = _reply_of_one(version, session_id, topic[0], topic[1], result.aborted is None)

@@ -18,24 +18,25 @@ STOOD_STILL_MS: Final = 1000
 
 class Follower:
     """`broker_epoch` is the one that it named in its latest request, -1 before that. `may_join`: the cluster shows it
-    with that broker epoch, so the controller would take it into the ISR."""
+    with that broker epoch, so the controller would take it into the ISR. `level_ms`: when it last was level with the
+    leader."""
 
-    __slots__ = ("_asked_ms", "_leader_end", "_level_ms", "broker_epoch", "end", "log_start", "may_join")
+    __slots__ = ("_asked_ms", "_leader_end", "broker_epoch", "end", "level_ms", "log_start", "may_join")
 
     def __init__(self, level_ms: int = NEVER_MS) -> None:
         self.end = self.log_start = UNKNOWN
         self.broker_epoch = -1
         self.may_join = False
-        self._level_ms = level_ms
+        self.level_ms = level_ms
         self._asked_ms = NEVER_MS
         self._leader_end = Offset(2**63 - 1)
 
     def asked(self, offset: Offset, broker_epoch: int, may_join: bool, leader_end: Offset, now_ms: int) -> None:
         """It asked for what follows `offset`, while the leader's log ended at `leader_end`."""
         if offset >= leader_end:
-            self._level_ms = now_ms
+            self.level_ms = now_ms
         elif offset >= self._leader_end:
-            self._level_ms = max(self._level_ms, self._asked_ms)
+            self.level_ms = max(self.level_ms, self._asked_ms)
         self.end, self.broker_epoch, self.may_join = offset, broker_epoch, may_join
         self._asked_ms, self._leader_end = now_ms, leader_end
 
@@ -46,11 +47,11 @@ class Follower:
 
     def restart_clock(self, now_ms: int) -> None:
         """The leader could not answer for a while, so that only from now on its time counts."""
-        self._level_ms = max(self._level_ms, now_ms)
+        self.level_ms = max(self.level_ms, now_ms)
 
     def is_level(self, leader_end: Offset, now_ms: int, lag_ms_max: int) -> bool:
         """Whether it has all of the leader's log, or had it at most `lag_ms_max` ago."""
-        return self.end >= leader_end or now_ms - self._level_ms <= lag_ms_max
+        return self.end >= leader_end or now_ms - self.level_ms <= lag_ms_max
 
 
 class Standstill:

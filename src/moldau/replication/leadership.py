@@ -19,7 +19,7 @@ Pure: this module decides, and `replica` acts. The rules:
 Source: Kafka's replication design, "Committed messages"; KIP-107, KIP-497, KIP-841, KIP-903, KIP-966.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Final, NamedTuple
 
 from moldau.names import BrokerId, LeaderEpoch, Offset
@@ -201,6 +201,13 @@ class Leadership:
                     return UNKNOWN
                 start = min(start, follower.log_start)
         return start
+
+    def in_sync_followers(self) -> Iterator[tuple[BrokerId, Follower]]:
+        """The followers in the committed ISR that are known to this leader."""
+        for broker in self.isr:
+            follower = self._followers.get(broker)
+            if follower is not None and broker != self.local:
+                yield broker, follower
 
     def diverged(self, broker: BrokerId) -> None:
         """The follower's log is not a beginning of this leader's."""

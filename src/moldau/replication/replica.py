@@ -416,9 +416,9 @@ class Replica:
         return _new(ReadResult, (watermark, stable, log.log_start_offset, aborted, records))
 
     def _reader_error(self, leader_epoch: int, anywhere: bool) -> ErrorCode | None:
-        if self._serves or not anywhere:
-            return self.leadership_error(leader_epoch) if self._serves else ErrorCode.NOT_LEADER_OR_FOLLOWER
-        return self._epoch_error(leader_epoch)
+        if self._serves or (anywhere and not self.leadership.leads and self.cutting is None):
+            return self._epoch_error(leader_epoch)
+        return ErrorCode.NOT_LEADER_OR_FOLLOWER
 
     @property
     def may_have_more(self) -> bool:

@@ -103,7 +103,7 @@ class Watch(Protocol):
         """There is something to fetch, or an error to hear of."""
 
     def moved(self) -> None:
-        """The high watermark is another one; that can wait for the next answer."""
+        """The high watermark is another one; unless followers serve readers, that can wait for the next answer."""
 
 
 class Waiters:

@@ -105,6 +105,21 @@ def test_a_consumer_reads_from_the_replica_in_its_rack_and_asks_the_leader_for_t
     play(scenario, client_rack="near")
 
 
+def test_a_consumer_finds_a_replica_that_is_younger_than_its_metadata() -> None:
+    async def run() -> None:
+        scripted = ScriptedCluster()
+        scripted.log, scripted.follower_end, scripted.is_shown = [0] * 10, 10, False
+        async with (
+            scripted.running() as cluster,
+            AsyncConsumer(cluster.bootstrap, auto_offset_reset="earliest", client_rack="near") as consumer,
+        ):
+            consumer.assign([TP])
+            assert await some(consumer, 10) == list(range(10))
+            assert cluster.fetched[0] == (1, 0)
+
+    asyncio.run(within(run()))
+
+
 def test_a_consumer_without_a_rack_reads_from_the_leader() -> None:
     async def scenario(cluster: ScriptedCluster, consumer: AsyncConsumer) -> None:
         cluster.log, cluster.follower_end = [0] * 10, 8

@@ -332,6 +332,9 @@ class Poller:
         error = error_of(data.error_code)
         follower, state.replica = state.replica, None if error else state.replica
         if data.preferred_read_replica >= 0 and not error:
+            if data.preferred_read_replica not in self._router.view.brokers:  # it is younger than the metadata here
+                self._router.stale(state.tp.topic)
+                return _failure(state.tp, ErrorCode.REPLICA_NOT_AVAILABLE)
             state.replica = data.preferred_read_replica
             state.replica_until_s = asyncio.get_running_loop().time() + self._settings.metadata_max_age_ms / 1000
             return None
