@@ -58,6 +58,7 @@ PURE_CORES = (
     "replication.closest",
     "replication.in_sync",
     "replication.leadership",
+    "replication.quota",
 )
 IMPURE_MODULES = ("asyncio", "time", "random", "os", "socket", "threading", "secrets", "subprocess", "concurrent")
 IMPURE_CALLS = ("open", "input", "print", "uuid1", "uuid4", "now", "today", "utcnow")

@@ -48,6 +48,7 @@ if TYPE_CHECKING:
     from moldau.cluster.joined import JoinedCluster
     from moldau.cluster.membership import SharedStore
     from moldau.replication.exchange import ReplicaExchange
+    from moldau.replication.throttling import Throttles
 
 logger = logging.getLogger(__name__)
 
@@ -87,6 +88,7 @@ class Broker:
         self._shared = shared
         self._accept_empty = accept_empty
         self._joined: JoinedCluster | None = None
+        self._throttles: Throttles | None = None
         self.cluster: Cluster
         self._gate = gate or Gate()
         self._shares = share_out(descriptors)
@@ -225,6 +227,7 @@ class Broker:
             turns,
             lambda: coordinators.coordinator_anywhere,
             None if exchange is None else exchange.consider,
+            None if self._throttles is None else self._throttles.leader,
         )
         dispatch = self._dispatch(parts)
         self.watchdog = Watchdog(request_name, runtime.stopwatch)
@@ -247,8 +250,10 @@ class Broker:
         """Fetches for the followers here, and proposals of the leaders here."""
         from moldau.replication.exchange import ReplicaExchange  # a broker alone needs none of it
         from moldau.replication.follower import follower_settings
+        from moldau.replication.throttling import Throttles
 
         me, image = BrokerId(self.config.node_id), joined.metadata
+        throttles = self._throttles = Throttles(me, image.config)
         return ReplicaExchange(
             joined.links.fetch,
             joined.alter_isr,
@@ -258,6 +263,7 @@ class Broker:
             coordinators.lead_again,
             follower_settings(self.config),
             self.runtime,
+            throttles.follower,
         )
 
     def _dispatch(self, parts: BrokerParts) -> Dispatch:
@@ -309,6 +315,8 @@ class Broker:
         await self.replicas.follow(image, names)
         if self._joined is not None:
             self._joined.directories.note(image, names)
+        if self._throttles is not None:
+            self._throttles.follow(self.cluster.metadata.config)
         await self.coordinators.follow(image, names)
 
     def _limit(self, _: Image, __: Sequence[str]) -> None:

@@ -1,130 +1,16 @@
 """Fetch of a follower: what it is told, when, and what its request tells the leader."""
 
 import asyncio
-import uuid
-from collections.abc import Awaitable, Callable
 from pathlib import Path
-from typing import Any, cast
 
 import pytest
 
 from moldau import turns
-from moldau.cluster.state.image import BrokerImage, Image
 from moldau.errors import ErrorCode
-from moldau.handlers.follower_fetch import FollowerFetch
 from moldau.names import Offset
-from moldau.net.server import Peer
-from moldau.protocol import codec
-from moldau.protocol.apis import FETCH, PRODUCE
-from moldau.protocol.hot_fetch import Fetch, pack_fetch
-from moldau.protocol.messages.fetch import (
-    FetchPartition,
-    FetchRequest,
-    FetchResponse,
-    FetchTopic,
-    ForgottenTopic,
-    PartitionData,
-    ReplicaState,
-)
-from moldau.records.batch import batches
-from moldau.requests.session import Call, Introduction, Session
-from moldau.runtime import FileSlice
+from tests.handlers.following import EPOCH, HOUR_MS, Asking, offsets, parts, play, write
 from tests.handlers.in_sync import FOLLOWER, in_sync
-from tests.handlers.living import Living, batch, produce, run
-
-EPOCH = 7
-VERSION = FETCH.high
-HOUR_MS = 3_600_000
-
-
-class Asking:
-    """A follower of a broker alone, whose books say that the partitions have another replica."""
-
-    def __init__(self, alive: Living, introduced: int = FOLLOWER, tells_watermarks: bool = False):
-        self.alive = alive
-        self.session = (0, 0)
-        self.up = {FOLLOWER: EPOCH}
-        replicas, runtime = alive.broker.replicas, alive.broker.runtime
-        self.asked: list[object] = []
-        self._handler = FollowerFetch(
-            replicas, self._image, 50 << 20, runtime.random, self.asked.append, tells_watermarks=tells_watermarks
-        )
-        self._call = Call(Session("PLAINTEXT", Peer("here", 1)), FETCH.key, VERSION, 1, None)
-        self._call.session.introduction = Introduction(introduced, EPOCH)
-
-    def _image(self) -> Image:
-        return Image("c", brokers={one: BrokerImage(one, (), epoch=epoch) for one, epoch in self.up.items()})
-
-    async def ask(
-        self,
-        *parts: tuple[bytes, int, int, int],
-        start: int = 0,
-        forgotten: tuple[bytes, int] | None = None,
-        wait_ms: int = 0,
-        max_bytes: int = 1 << 20,
-        min_bytes: int = 1,
-    ) -> FetchResponse:
-        """Each part is a topic's id, partition, offset and last fetched epoch; all logs begin at `start`. Returns the
-        reply as it is read on the wire."""
-        topics = [
-            FetchTopic(
-                topic_id=uuid.UUID(bytes=topic),
-                partitions=[
-                    FetchPartition(
-                        partition=index,
-                        current_leader_epoch=self.alive.replica("a", index).leadership.leader_epoch,
-                        fetch_offset=offset,
-                        last_fetched_epoch=last,
-                        log_start_offset=start,
-                        partition_max_bytes=1 << 20,
-                    )
-                ],
-            )
-            for topic, index, offset, last in parts
-        ]
-        request = FetchRequest(
-            replica_state=ReplicaState(replica_id=FOLLOWER, replica_epoch=EPOCH),
-            max_wait_ms=wait_ms,
-            min_bytes=1,
-            max_bytes=max_bytes,
-            session_id=self.session[0],
-            session_epoch=self.session[1],
-            topics=topics,
-            forgotten_topics_data=[]
-            if forgotten is None
-            else [ForgottenTopic(topic_id=uuid.UUID(bytes=forgotten[0]), partitions=[forgotten[1]])],
-        )
-        fetch = Fetch(FOLLOWER, wait_ms, min_bytes, max_bytes, 0, *self.session, [], [], False, request)
-        answer = self._handler(fetch, self._call)
-        answer = await answer if isinstance(answer, Awaitable) else answer
-        pieces = pack_fetch(VERSION, 1, fetch, answer)
-        whole = b"".join(one.file.read(one.length, one.offset) if isinstance(one, FileSlice) else one for one in pieces)
-        reply = cast(FetchResponse, codec.read_reply(FETCH, VERSION, memoryview(whole)[4:]))
-        if not reply.error_code:
-            self.session = reply.session_id, self.session[1] + 1
-        return reply
-
-
-def parts(reply: FetchResponse) -> list[PartitionData]:
-    return [part for topic in reply.responses for part in topic.partitions]
-
-
-def offsets(part: PartitionData) -> list[int]:
-    return [header.base_offset for _, header in batches(bytes(part.records or b""))]
-
-
-def play(folder: Path, scenario: Callable[[Living, Asking, bytes], Awaitable[None]]) -> None:
-    async def live(alive: Living) -> None:
-        topic = await alive.make("a", 2)
-        for number in range(2):
-            in_sync(alive.replica("a", number), 1)
-        await scenario(alive, Asking(alive), topic)
-
-    run(live, folder)
-
-
-async def write(alive: Living, partition: int = 0) -> Any:
-    return await (await alive.dial()).ask(PRODUCE, 9, produce(("a", partition, batch(b"x")), acks=1))
+from tests.handlers.living import Living, batch
 
 
 def test_a_leader_waits_until_it_has_as_many_bytes_as_its_follower_asks_for(tmp_path: Path) -> None:

@@ -2,6 +2,8 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import replace
+from operator import attrgetter
 from pathlib import Path
 
 import pytest
@@ -21,8 +23,10 @@ from moldau.protocol.messages.fetch import (
 from moldau.replication.exchange import ReplicaExchange
 from moldau.replication.follower import follower_settings
 from moldau.replication.leadership import PAUSE_MS, PartitionRoles
+from moldau.replication.quota import ReplicationQuota
 from moldau.replication.replica import Replica
 from moldau.replication.replicas import elapsed_ms
+from moldau.replication.throttling import Throttle
 from moldau.runtime import Runtime
 from tests.replication.transcripts import Room
 
@@ -48,7 +52,11 @@ class Stage:
     Fetch after the other; both wait when there is none."""
 
     def __init__(self, folder: Path):
-        self.replica: Replica = Room(folder).replicas["A"]
+        room = Room(folder)
+        self.replica: Replica = room.replicas["A"]
+        self.leading: Replica = room.replicas["B"]
+        self.quota = ReplicationQuota(11, 1000)
+        self.throttle = Throttle(ME, attrgetter("follower_replication_throttled_replicas"), self.quota)
         self.answers: asyncio.Queue[ErrorCode | KafkaError] = asyncio.Queue()
         self.replies: asyncio.Queue[FetchResponse | KafkaError] = asyncio.Queue()
         self.proposals: list[ProposedIsr] = []
@@ -62,6 +70,7 @@ class Stage:
             lambda: None,
             SETTINGS,
             Runtime(),
+            self.throttle,
         )
 
     async def _alter(self, proposals: Sequence[ProposedIsr]) -> list[ErrorCode]:
@@ -101,6 +110,16 @@ class Stage:
         while len(self.proposals) < count:
             await asyncio.sleep(0.001)
         return self.proposals[count - 1]
+
+    def throttled(self, *listed: str) -> None:
+        """The topic lists these replicas, and the rate is one byte a second."""
+        self.replica.configure(replace(self.replica.config, follower_replication_throttled_replicas=listed))
+        self.throttle.limit_to(1)
+
+    def records(self) -> bytes:
+        """The leader's next record."""
+        end = append(self.leading.log, 1, leader_epoch=0).base_offset
+        return self.leading.log.read_batches(end, 1 << 20)
 
     def reply(self, **fields: object) -> FetchResponse:
         """An answer for the replica's partition."""
@@ -310,5 +329,144 @@ def test_a_pause_does_not_last_until_the_next_answer(tmp_path: Path) -> None:
         stage.replies.put_nowait(stage.reply(error_code=ErrorCode.UNKNOWN_LEADER_EPOCH))
         fourth = await stage.asked(4)
         assert [topic.topic_id for topic in fourth.topics] == [stage.replica.topic_id]
+
+    play(tmp_path, scenario)
+
+
+def test_a_throttled_replica_is_not_asked_for_while_its_rate_is_exceeded(tmp_path: Path) -> None:
+    async def scenario(stage: Stage) -> None:
+        stage.throttled("0:1")
+        stage.roles(OTHER, OTHER)
+        stage.replies.put_nowait(stage.reply(records=stage.records()))
+        second = await stage.asked(2)
+        assert stage.replica.log.log_end_offset == 1
+        assert second.topics == []
+        assert [(one.topic_id, one.partitions) for one in second.forgotten_topics_data] == [
+            (stage.replica.topic_id, [0])
+        ]
+        stage.replies.put_nowait(FetchResponse(session_id=7))
+        await asyncio.sleep(0.05)
+        assert len(stage.requests) == 2, "there is nothing to ask for"
+        stage.throttle.limit_to(None)
+        stage.throttle.announce()
+        async with asyncio.timeout(5):
+            third = await stage.asked(3)
+        assert [part.fetch_offset for topic in third.topics for part in topic.partitions] == [1]
+
+    play(tmp_path, scenario)
+
+
+def test_a_throttled_replica_is_asked_for_again_when_its_topic_no_longer_lists_it(tmp_path: Path) -> None:
+    async def scenario(stage: Stage) -> None:
+        stage.throttled("*")
+        stage.quota.record(1 << 20, elapsed_ms())
+        stage.roles(OTHER, OTHER)
+        stage.replies.put_nowait(FetchResponse(session_id=7))
+        assert (await stage.asked(1)).topics == []
+        stage.throttle.announce()
+        await asyncio.sleep(0.05)
+        assert len(stage.requests) == 1, "nothing has changed"
+        stage.throttled("1:1")
+        stage.throttle.announce()
+        async with asyncio.timeout(5):
+            assert len((await stage.asked(2)).topics) == 1
+
+    play(tmp_path, scenario)
+
+
+def test_a_throttled_replica_pauses_less_under_a_higher_rate(tmp_path: Path) -> None:
+    async def scenario(stage: Stage) -> None:
+        stage.throttled("*")
+        stage.quota.record(1 << 20, elapsed_ms())
+        stage.roles(OTHER, OTHER)
+        stage.replies.put_nowait(FetchResponse(session_id=7))
+        assert (await stage.asked(1)).topics == []
+        stage.quota._sample_ms = 10
+        stage.throttle.limit_to(10 << 20)
+        assert stage.throttle.is_exceeded(elapsed_ms())
+        stage.throttle.announce()
+        async with asyncio.timeout(5):
+            assert len((await stage.asked(2)).topics) == 1
+
+    play(tmp_path, scenario)
+
+
+def test_followers_hear_of_a_proposal_that_may_let_them_join(tmp_path: Path) -> None:
+    class Watch:
+        broker, leader_epoch, asked_ms, proposals = OTHER, 0, 0, 0
+
+        def grew(self) -> None: ...
+
+        def moved(self) -> None: ...
+
+        def proposed(self) -> None:
+            self.proposals += 1
+
+    async def scenario(stage: Stage) -> None:
+        stage.roles(ME, ME)
+        watch = Watch()
+        stage.replica.waiters.followers[watch] = None
+        stage.follower_asks()
+        await stage.proposed(1)
+        assert watch.proposals == 1
+
+    play(tmp_path, scenario)
+
+
+def test_a_throttled_replica_is_asked_for_again_when_the_rate_allows(tmp_path: Path) -> None:
+    async def scenario(stage: Stage) -> None:
+        stage.quota._sample_ms, stage.quota._window_ms = 50, 100
+        stage.throttled("*")
+        stage.roles(OTHER, OTHER)
+        for _ in range(2):
+            stage.replies.put_nowait(stage.reply(records=stage.records()))
+            stage.replies.put_nowait(FetchResponse(session_id=7))
+        await stage.asked(5)
+        assert [len(request.topics) for request in stage.requests] == [1, 0, 1, 0, 1]
+        assert stage.replica.log.log_end_offset == 2
+
+    play(tmp_path, scenario)
+
+
+@pytest.mark.parametrize(("isr", "listed"), [((OTHER, ME), "*"), ((OTHER,), "0:2"), ((OTHER,), "1:1")])
+def test_a_replica_that_is_in_sync_or_not_listed_is_never_throttled(
+    tmp_path: Path, isr: tuple[BrokerId, ...], listed: str
+) -> None:
+    async def scenario(stage: Stage) -> None:
+        stage.throttled(listed)
+        stage.roles(OTHER, *isr)
+        for _ in range(3):
+            stage.replies.put_nowait(stage.reply(records=stage.records()))
+        await stage.asked(4)
+        assert [len(request.topics) for request in stage.requests] == [1] * 4
+        assert stage.quota.is_exceeded(elapsed_ms()) == (listed == "*"), "what an in-sync replica fetches counts"
+
+    play(tmp_path, scenario)
+
+
+def test_a_replica_in_sync_leaves_nothing_to_one_that_is_not(tmp_path: Path) -> None:
+    async def scenario(stage: Stage) -> None:
+        stage.throttled("*")
+        stage.quota.record(1000, elapsed_ms())
+        stage.roles(OTHER, OTHER)
+        first = await stage.asked(1)
+        assert first.topics == []
+        stage.replies.put_nowait(FetchResponse(session_id=7))
+        stage.roles(OTHER, OTHER, ME)
+        second = await stage.asked(2)
+        assert [topic.topic_id for topic in second.topics] == [stage.replica.topic_id]
+
+    play(tmp_path, scenario)
+
+
+def test_without_a_rate_nothing_is_measured(tmp_path: Path) -> None:
+    async def scenario(stage: Stage) -> None:
+        stage.throttled("*")
+        stage.throttle.limit_to(None)
+        stage.roles(OTHER, OTHER)
+        stage.replies.put_nowait(stage.reply(records=stage.records()))
+        await stage.asked(2)
+        stage.throttle.limit_to(1)
+        assert not stage.throttle.is_exceeded(elapsed_ms())
 
     play(tmp_path, scenario)

@@ -32,6 +32,7 @@ from moldau.config.setting import (
     Setting,
     settings_of,
 )
+from moldau.config.while_running import RATES, WHILE_RUNNING
 from moldau.errors import ConfigError
 
 COMPRESSION_TYPES = ("uncompressed", "zstd", "lz4", "snappy", "gzip", "producer")
@@ -131,6 +132,8 @@ class BrokerConfig:
     replica_fetch_backoff_ms: int = INT(1000, "The pause of a follower after an error of its leader, or of a partition.", low=0, **_FIXED)
     replica_socket_timeout_ms: int = INT(30000, "The longest time that a follower waits for an answer before it dials its leader anew; not more than 10 s above replica.fetch.wait.max.ms are used.", low=1, **_FIXED)
     replica_selector_class: str | None = STRING(None, f"Which replica a consumer reads from: {BY_RACK} sends a consumer that names its rack (client.rack) to an in-sync replica there, see broker.rack; {BY_LEADER}, or not set: always the leader.", **_FIXED)
+    replication_quota_window_num: int = INT(11, "The number of samples over which the rates of throttled replication are measured.", low=1, **_FIXED)
+    replication_quota_window_size_seconds: int = INT(1, "The length of a sample, see replication.quota.window.num.", low=1, **_FIXED)
     auto_leader_rebalance_enable: bool = BOOLEAN(True, "Whether the controller lets preferred replicas lead again by itself.", **_FIXED)
     leader_imbalance_check_interval_seconds: int = LONG(300, "The interval at which the controller looks for brokers that do not lead what they are preferred for.", low=1, **_FIXED)
     leader_imbalance_per_broker_percentage: int = INT(10, "A broker that does not lead more than this percentage of the partitions that it is preferred for leads them again.", low=0, **_FIXED)
@@ -202,6 +205,10 @@ class BrokerConfig:
     given: frozenset[str] = _NUMBER
     """The names that were set, even to their defaults: DescribeConfigs distinguishes the two."""
 
+    leader_replication_throttled_rate: int | None = None
+    """One of `while_running.RATES`, as the next."""
+    follower_replication_throttled_rate: int | None = None
+
     @property
     def client_listeners(self) -> tuple[ClientListener, ...]:
         """The listeners to open, in the order of `listeners`, at least one. Raises `ConfigError`."""
@@ -237,6 +244,10 @@ def broker_config(properties: Mapping[str, str]) -> tuple[BrokerConfig, list[str
             raise ConfigError(kafka_names.REFUSED[name])
         if setting is not None:
             values[setting.field] = setting.parse(text)
+        elif name in RATES:
+            older.append(
+                f"{name} has no effect in a file: set it with `moldau configs alter broker` while the broker runs"
+            )
         elif kafka_names.known(name):
             absent.append(name)
         else:
@@ -255,11 +266,13 @@ def broker_config(properties: Mapping[str, str]) -> tuple[BrokerConfig, list[str
 
 def with_changes(config: BrokerConfig, changes: Mapping[str, str]) -> BrokerConfig:
     """The settings after some were changed; unknown names have no effect. Raises `ConfigError`."""
-    for name in changes.keys() & kafka_names.KEPT.keys():
-        kafka_names.KEPT[name].parse(changes[name])
     values: dict[str, Any] = {
         SETTINGS[n].field: SETTINGS[n].parse(text) for n, text in changes.items() if n in SETTINGS
     }
+    for name in changes.keys() & WHILE_RUNNING.keys():
+        value = WHILE_RUNNING[name].parse(changes[name])
+        if name in RATES:
+            values[RATES[name].field] = value
     changed = replace(config, **values)
     _check(changed)
     return changed

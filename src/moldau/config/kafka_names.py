@@ -102,7 +102,6 @@ NAMES: frozenset[str] = frozenset(
     remote.log.storage.manager.class.name remote.log.storage.manager.class.path remote.log.storage.manager.impl.prefix
     remote.log.storage.system.enable
     replica.socket.receive.buffer.bytes
-    replication.quota.window.num replication.quota.window.size.seconds
     request.timeout.ms
     reserved.broker.max.id
     sasl.client.callback.handler.class sasl.enabled.mechanisms sasl.jaas.config sasl.kerberos.kinit.cmd
@@ -160,19 +159,17 @@ REFUSED = {
 }
 """Settings that end the start, unless they are empty or `false`, with the sentence that says why."""
 
-_NOTHING_IS_COPIED = "Kept for the tools that set it: no replica is copied or moved here, so nothing is throttled."
+_NOTHING_IS_MOVED = "Kept for the tools that set it: no replica moves between the log folders of a broker yet."
 _ONE_LOOP = "Kept for the tools that set it: one loop serves all connections here, whatever the number."
 _ONE_FETCHER = "Kept for the tools that set it: one fetcher for each leader here, whatever the number."
 KEPT = {
     setting.name: setting
     for setting in (
         Setting("background.threads", SettingType.INT, None, _ONE_LOOP, low=1),
-        Setting("follower.replication.throttled.rate", SettingType.LONG, None, _NOTHING_IS_COPIED, low=0),
-        Setting("leader.replication.throttled.rate", SettingType.LONG, None, _NOTHING_IS_COPIED, low=0),
         Setting("num.io.threads", SettingType.INT, None, _ONE_LOOP, low=1),
         Setting("num.network.threads", SettingType.INT, None, _ONE_LOOP, low=1),
         Setting("num.replica.fetchers", SettingType.INT, None, _ONE_FETCHER, low=1),
-        Setting("replica.alter.log.dirs.io.max.bytes.per.second", SettingType.LONG, None, _NOTHING_IS_COPIED, low=0),
+        Setting("replica.alter.log.dirs.io.max.bytes.per.second", SettingType.LONG, None, _NOTHING_IS_MOVED, low=0),
     )
 }
 """Settings that Kafka can change while it runs and that mean nothing here: a change is accepted, kept and described,

@@ -6,6 +6,8 @@ A request that has nothing to fetch waits for up to `max_wait_ms`. Another high 
 broker's followers serve readers (`replica.selector.class`): these would see records that much later.
 The next request of the same session, on another connection, ends it: the follower has something else to ask for.
 A log start that is ahead of the follower's does: a DeleteRecords may wait until the follower has moved its own.
+While the leader's throttle is exceeded, the partitions it covers are answered without records, unless the follower is
+in sync. A request that finds nothing else waits as if they had no records, until the throttle allows more.
 Only the broker that has introduced itself on the connection may ask as a replica.
 """
 
@@ -23,6 +25,7 @@ from moldau.protocol.messages.fetch import EpochEndOffset, FetchResponse
 from moldau.replication.for_followers import Asker, FollowerRead, read_for
 from moldau.replication.replica import Replica
 from moldau.replication.replicas import Replicas, elapsed_ms
+from moldau.replication.throttling import Throttle
 from moldau.requests.session import Call
 from moldau.runtime import Random
 from moldau.turns import Steps, turn
@@ -67,6 +70,7 @@ class FollowerFetch:
         bytes_max: int,
         random: Random,
         asked: Callable[[Replica], None],
+        throttle: Throttle,
         *,
         tells_watermarks: bool = False,
     ):
@@ -74,6 +78,8 @@ class FollowerFetch:
         self._image = image
         self._bytes_max = bytes_max
         self._asked = asked
+        self._throttle = throttle
+        throttle.on_change(self._throttle_changed)
         self._sessions = FollowerSessions(lambda: 1 + random.below(SESSION_ID_MAX), tells_watermarks)
 
     def __call__(self, request: Fetch, call: Call) -> "Answer | Awaitable[Answer]":
@@ -89,7 +95,7 @@ class FollowerFetch:
         session.asked()
         asked = Asked(request, session, epoch, asyncio.get_running_loop().time() + request.max_wait_ms / 1000)
         reading = turn(self._read(asked))
-        if type(reading) is list and (answer := _answer(asked, reading)) is not None:
+        if type(reading) is list and (answer := self._answer(asked, reading)) is not None:
             return answer
         return self._wait(asked, session.epoch, reading)
 
@@ -100,16 +106,30 @@ class FollowerFetch:
         while session.epoch == next_epoch:
             if not isinstance(reading, list):
                 await asyncio.sleep(0)
-            elif (answer := _answer(asked, reading)) is not None:
+            elif (answer := self._answer(asked, reading)) is not None:
                 return answer
             else:
-                await session.changed(asked.deadline - loop.time())
+                await session.changed(self._wait_s(asked, loop.time()))
                 reading = self._read(asked)
             if session.epoch == next_epoch:
                 reading = turn(reading)
         if not isinstance(reading, list):
             reading.close()
         return _reply(session, [])
+
+    def _wait_s(self, asked: Asked, now_s: float) -> float:
+        """For how long a request may wait: until its deadline, or until withheld partitions may be answered."""
+        seconds = asked.deadline - now_s
+        if asked.session.withheld:
+            seconds = min(seconds, self._throttle.free_ms(elapsed_ms()) / 1000 - now_s)
+        return max(seconds, 0)
+
+    def _throttle_changed(self) -> None:
+        """Look at the withheld partitions again."""
+        for session in self._sessions:
+            if session.withheld:
+                session.release()
+                session.wake()
 
     def _read(self, asked: Asked) -> Steps[list[Answered]]:
         """The answers for the partitions that are due, within the limits of bytes and of held files. Partitions that
@@ -120,6 +140,9 @@ class FollowerFetch:
         asker = Asker(session.broker, epoch, may_join)
         bytes_max = min(request.max_bytes, self._bytes_max)
         session.looked()
+        throttled_bytes = 0 if self._throttle.is_on else None
+        if session.withheld and not self._throttle.is_exceeded(elapsed_ms()):
+            session.release()
         answered: list[Answered] = []
         hold, is_first, slices = self._replicas.files.hold(), True, 0
         try:
@@ -131,11 +154,13 @@ class FollowerFetch:
                 if bytes_max <= 0 or slices == hold.count:
                     break
                 session.due.pop(key, None)
-                read = self._one(part, asker, min(part.max_bytes, bytes_max), is_first)
+                read = self._one(part, asker, min(part.max_bytes, bytes_max), is_first, throttled_bytes)
                 if read.records is not None:
                     is_first = False
                     slices += 1
                     bytes_max -= read.records.length
+                    if throttled_bytes is not None:
+                        throttled_bytes += self._throttled_bytes(part, read)
                 if (
                     read.error
                     or read.diverging
@@ -155,30 +180,58 @@ class FollowerFetch:
             answered[last] = Answered(part, read._replace(records=read.records._replace(hold=hold)))
         return answered
 
-    def _one(self, part: FollowedPart, asker: Asker, max_bytes: int, min_one: bool) -> FollowerRead:
+    def _one(
+        self, part: FollowedPart, asker: Asker, max_bytes: int, min_one: bool, throttled_bytes: int | None
+    ) -> FollowerRead:
+        """Read one partition. `throttled_bytes`: those in the answer so far that count for the throttle; None while it
+        is off."""
         topic_id, index = part.key
         replica = self._replicas.find(None, topic_id, index)
         part.watch(replica)
         if replica is None:
             return FollowerRead(self._replicas.absence(None, topic_id, index), -1, -1)
+        if throttled_bytes is not None and self._withholds(part, replica, throttled_bytes):
+            max_bytes, min_one = 0, False
+            asker = asker._replace(may_join=False)  # the high watermark must not wait for it
         read = read_for(replica, asker, part.position, max_bytes, min_one, elapsed_ms())
         self._asked(replica)
         return read
 
+    def _withholds(self, part: FollowedPart, replica: Replica, throttled_bytes: int) -> bool:
+        """Whether a partition has records that must not be sent now; the session remembers it."""
+        is_withheld = (
+            part.position.offset < replica.log.log_end_offset
+            and not replica.leadership.is_member(part.broker)
+            and self._throttle.is_exceeded(elapsed_ms(), throttled_bytes)
+            and self._throttle.covers(replica)
+        )
+        part.withhold(is_withheld)
+        return is_withheld
 
-def _answer(asked: Asked, answered: list[Answered]) -> Answer | None:
-    """The answer from what was read; None if the request has to wait: then `answered` is emptied, and holds no file."""
-    session = asked.session
-    if session.ended:
-        return FetchReply(ErrorCode.FETCH_SESSION_ID_NOT_FOUND, 0, (), ())
-    is_over = asyncio.get_running_loop().time() >= asked.deadline
-    size = sum(one.read.records.length for one in answered if one.read.records is not None)
-    if is_over or size >= max(asked.request.min_bytes, 1) or any(one.must_be_told for one in answered):
-        session.replied(elapsed_ms())
-        return _reply(session, answered)
-    session.due.update(dict.fromkeys(one.part.key for one in answered))
-    answered.clear()
-    return None
+    def _throttled_bytes(self, part: FollowedPart, read: FollowerRead) -> int:
+        """The bytes of an answer that count for the throttle."""
+        if read.records is None or part.replica is None or not self._throttle.covers(part.replica):
+            return 0
+        return read.records.length
+
+    def _answer(self, asked: Asked, answered: list[Answered]) -> Answer | None:
+        """The answer from what was read; None if the request has to wait: then `answered` is emptied, and holds no
+        file."""
+        session = asked.session
+        if session.ended:
+            return FetchReply(ErrorCode.FETCH_SESSION_ID_NOT_FOUND, 0, (), ())
+        is_over = asyncio.get_running_loop().time() >= asked.deadline
+        size = sum(one.read.records.length for one in answered if one.read.records is not None)
+        is_enough = size >= max(asked.request.min_bytes, 1) or (size > 0 and session.withheld)
+        if is_over or is_enough or any(one.must_be_told for one in answered):
+            session.replied(elapsed_ms())
+            if self._throttle.is_on:
+                throttled = sum(self._throttled_bytes(*one) for one in answered)
+                self._throttle.record(throttled, elapsed_ms())
+            return _reply(session, answered)
+        session.due.update(dict.fromkeys(one.part.key for one in answered))
+        answered.clear()
+        return None
 
 
 def _reply(session: FollowerSession, answered: list[Answered]) -> Answer:

@@ -6,7 +6,7 @@ the cluster, which ends when that broker begins another. The rules of ids and ep
 """
 
 import asyncio
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from typing import Final, NamedTuple, TypeAlias
 
 from moldau.errors import ErrorCode
@@ -69,6 +69,17 @@ class FollowedPart:
         """Whether the follower must hear of this high watermark without any records."""
         return self._session.tells_watermarks and self.watermark != high_watermark
 
+    def proposed(self) -> None:
+        if self.key in self._session.withheld:
+            self.grew()
+
+    def withhold(self, is_withheld: bool) -> None:
+        """Whether its records are left out of answers until the session's `release`."""
+        if is_withheld:
+            self._session.withheld[self.key] = None
+        else:
+            self._session.withheld.pop(self.key, None)
+
     def watch(self, replica: Replica | None) -> None:
         """Be called by this replica from now on."""
         if replica is not self.replica:
@@ -80,8 +91,9 @@ class FollowedPart:
 
 
 class FollowerSession:
-    """`due`: the partitions that have to be looked at, in the order of their turns. `epoch` is the one that the next
-    request must have. `tells_watermarks`: a high watermark that moved ends the wait of a request."""
+    """`due`: the partitions that have to be looked at, in the order of their turns; `withheld`: those whose records the
+    leader's throttle leaves out of answers. `epoch` is the one that the next request must have. `tells_watermarks`: a
+    high watermark that moved ends the wait of a request."""
 
     def __init__(self, broker: BrokerId, session_id: int, tells_watermarks: bool = False):
         self.tells_watermarks = tells_watermarks
@@ -92,6 +104,7 @@ class FollowerSession:
         self.epoch = FULL + 1
         self.parts: dict[FollowedKey, FollowedPart] = {}
         self.due: dict[FollowedKey, None] = {}
+        self.withheld: dict[FollowedKey, None] = {}
         self.ended = False
         self._stirred = False
         self._woken: asyncio.Future[None] | None = None
@@ -118,6 +131,7 @@ class FollowerSession:
                 part.max_bytes = asked.partition_max_bytes
                 part.told = Told(NOTHING, NOTHING)
                 self.due.pop(key, None)
+                self.withheld.pop(key, None)
                 self.due[key] = None
         for forgotten in request.forgotten_topics_data:
             for index in forgotten.partitions:
@@ -126,7 +140,10 @@ class FollowerSession:
     def _forget(self, key: FollowedKey) -> None:
         part = self.parts.pop(key, None)
         self.due.pop(key, None)
+        self.withheld.pop(key, None)
         if part is not None:
+            if part.replica is not None:
+                part.replica.asks_no_more(self.broker)
             part.watch(None)
 
     def end(self) -> None:
@@ -134,6 +151,11 @@ class FollowerSession:
         for key in list(self.parts):
             self._forget(key)
         self.wake()
+
+    def release(self) -> None:
+        """Look at the withheld partitions again, before the others."""
+        self.due = self.withheld | self.due
+        self.withheld = {}
 
     def looked(self) -> None:
         """All that is due is looked at from now on; what comes later ends the next wait."""
@@ -170,6 +192,9 @@ class FollowerSessions:
 
     def __len__(self) -> int:
         return len(self._sessions)
+
+    def __iter__(self) -> Iterator[FollowerSession]:
+        return iter(self._sessions.values())
 
     def of(self, broker: BrokerId, request: FetchRequest, alive: Iterable[int]) -> FollowerSession | ErrorCode:
         """The session of this request, with what it changes. `alive`: the brokers that are up."""

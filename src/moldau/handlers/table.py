@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from moldau.handlers.fetch import Near
     from moldau.replication.markers import MarkerWriter
     from moldau.replication.replica import Replica
+    from moldau.replication.throttling import Throttle
 
 
 class BrokerParts(NamedTuple):
@@ -43,6 +44,8 @@ class BrokerParts(NamedTuple):
     coordinator_anywhere: "Callable[[], AddsPartitions]"
     follower_asked: "Callable[[Replica], None] | None" = None
     """Called with a replica when another broker has fetched from it as a follower; None if no other broker may."""
+    leader_throttle: "Throttle | None" = None
+    """Holds back what followers fetch; only where other brokers may."""
 
     @property
     def metadata(self) -> MetadataCache:
@@ -103,16 +106,16 @@ def _of_fetch(parts: BrokerParts) -> tuple[Any, ...]:
     config = parts.config()
     sessions_max = config.max_incremental_fetch_session_cache_slots
     followers = None
-    if parts.follower_asked is not None:
+    if parts.follower_asked is not None and parts.leader_throttle is not None:
         from moldau.handlers.follower_fetch import FollowerFetch
 
-        random = parts.runtime.random
         followers = FollowerFetch(
             parts.replicas,
             parts.image,
             config.fetch_max_bytes,
-            random,
+            parts.runtime.random,
             parts.follower_asked,
+            parts.leader_throttle,
             tells_watermarks=config.reads_near,
         )
     near = _near(parts.image) if followers is not None and config.reads_near else None

@@ -22,6 +22,7 @@ from moldau.replication.in_sync import Standstill
 from moldau.replication.leadership import NOBODY
 from moldau.replication.replica import Replica
 from moldau.replication.replicas import elapsed_ms
+from moldau.replication.throttling import Throttle
 from moldau.runtime import Runtime
 
 LOOK_MS: Final = 500
@@ -41,7 +42,7 @@ class ReplicaExchange:
     each; both raise `KafkaError`. `identity` returns the id and epoch of this broker, `alive` the epochs of the brokers
     that are up, by id. `may_lead` says whether this broker may serve clients as the leader of others, if no in-sync
     follower has asked for records for this many seconds (see `cluster.state.lease`). `coordinators_moved` is called
-    when leaders of internal topics here are cut off, or not any more."""
+    when leaders of internal topics here are cut off, or not any more. `throttle` is that of followers."""
 
     def __init__(
         self,
@@ -53,6 +54,7 @@ class ReplicaExchange:
         coordinators_moved: Callable[[], None],
         settings: FollowerSettings,
         runtime: Runtime,
+        throttle: Throttle,
     ):
         self._fetch = fetch
         self._alter_isr = alter_isr
@@ -62,6 +64,8 @@ class ReplicaExchange:
         self._coordinators_moved = coordinators_moved
         self._settings = settings
         self._runtime = runtime
+        self._throttle = throttle
+        throttle.on_change(self._throttle_changed)
         self._leaders: dict[BrokerId, LeaderFollower] = {}
         self._led: dict[TopicPartition, Replica] = {}
         """The replicas that lead others."""
@@ -110,9 +114,13 @@ class ReplicaExchange:
                 return await self._fetch(leader, request, timeout_ms)
 
             follower = self._leaders[leader] = LeaderFollower(
-                leader, ask, self._identity, self._settings, self._runtime
+                leader, ask, self._identity, self._settings, self._runtime, self._throttle
             )
         return follower
+
+    def _throttle_changed(self) -> None:
+        for follower in self._leaders.values():
+            follower.throttle_changed()
 
     def consider(self, replica: Replica) -> None:
         """A follower has asked this replica for records: perhaps it may join."""
@@ -124,6 +132,7 @@ class ReplicaExchange:
         if replica.leadership.propose(replica.high_watermark, now_ms) is not None:
             self._proposing[replica.tp] = replica
             self._stirred.set()
+            replica.waiters.proposed()
 
     def leads(self, replica: Replica) -> bool:
         """Whether this broker may serve clients as the leader of this replica at this moment: `Replica.cut_off` knows

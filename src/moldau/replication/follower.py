@@ -2,7 +2,8 @@
 
 One task for each leading broker, one Fetch after the other, in a session (KIP-227): a request names only the partitions
 whose position changed. `catching_up` applies each partition of an answer. A partition whose answer was an
-error leaves the session for a pause; if the whole request fails, all of them pause and a new session begins.
+error leaves the session for a pause; if the whole request fails, all of them pause and a new session begins. While
+the follower's throttle is exceeded, the partitions it covers pause as well, except those in sync.
 
 A change of leader or epoch reaches the follower as `follow` or `forget`. If a request waits at the leader then, another
 one names what has changed, on a second connection, and the leader ends the wait of the first. Answers are taken in the
@@ -34,6 +35,8 @@ from moldau.protocol.messages.fetch import (
 from moldau.replication.catching_up import Act, LeaderAnswer, Rest, position_of, take_answer
 from moldau.replication.for_followers import EpochEnd, FollowerPosition
 from moldau.replication.replica import Replica
+from moldau.replication.replicas import elapsed_ms
+from moldau.replication.throttling import Throttle
 from moldau.runtime import Runtime
 
 ANSWER_MS: Final = 10_000
@@ -79,14 +82,15 @@ def follower_settings(config: BrokerConfig) -> FollowerSettings:
 
 class FollowedReplica:
     """`asked`: the position that the session has for it, since the request with the number `asked_in`; None if it is
-    not in the session."""
+    not in the session. `is_throttled`: it pauses, or paused last, because of the throttle."""
 
-    __slots__ = ("asked", "asked_in", "replica")
+    __slots__ = ("asked", "asked_in", "is_throttled", "replica")
 
     def __init__(self, replica: Replica):
         self.replica = replica
         self.asked: FollowerPosition | None = None
         self.asked_in = 0
+        self.is_throttled = False
 
 
 class LeaderFollower:
@@ -99,12 +103,16 @@ class LeaderFollower:
         identity: Callable[[], tuple[BrokerId, int]],
         settings: FollowerSettings,
         runtime: Runtime,
+        throttle: Throttle,
     ):
         self._leader = leader
         self._ask = ask
         self._identity = identity
         self._settings = settings
         self._runtime = runtime
+        self._throttle = throttle
+        self._throttled_until_ms = 0
+        """Every replica that the throttle holds back and that was followed before pauses until then."""
         self._followed: dict[Key, FollowedReplica] = {}
         self._due: dict[Key, None] = {}
         """Partitions that the next request must name: their position is not what the session has."""
@@ -152,6 +160,25 @@ class LeaderFollower:
             self._due.pop(key, None)
             self._paused.pop(key, None)
             del self._followed[key]
+
+    def throttle_changed(self) -> None:
+        """What pauses because of the throttle asks again, or pauses for as long as the throttle says now."""
+        now_ms, now_s = elapsed_ms(), asyncio.get_running_loop().time()
+        free_ms = self._throttle.free_ms(now_ms)
+        self._throttled_until_ms = 0
+        for key in [key for key in self._paused if self._followed[key].is_throttled]:
+            if free_ms > now_ms and self._is_held_back(self._followed[key].replica):
+                self._paused[key] = now_s + (free_ms - now_ms) / 1000
+                self._wake_at(self._paused[key])
+            else:
+                del self._paused[key]
+                self._due[key] = None
+        if self._due:
+            self._stir()
+
+    def _is_held_back(self, replica: Replica) -> bool:
+        """Whether the replica pauses while the throttle is exceeded."""
+        return self._identity()[0] not in replica.leadership.isr and self._throttle.covers(replica)
 
     async def stop(self) -> None:
         """Returns when nothing is on its way any more."""
@@ -267,6 +294,8 @@ class LeaderFollower:
     def _request(self) -> FetchRequest:
         """Names the partitions whose position is not what the session has, and those that it must drop. The first one
         of a session does not wait at the leader: it could not be ended."""
+        if self._throttle.is_on:
+            self._hold_back()
         self._sent += 1
         topics: dict[bytes, FetchTopic] = {}
         for key in list(self._due):
@@ -305,6 +334,23 @@ class LeaderFollower:
             self._session = session_id, session_epoch + 1 if session_epoch < 2**31 - 1 else 1
         return request
 
+    def _hold_back(self) -> None:
+        """If the throttle is exceeded, pause what it covers and is not in sync. A partition that is not due must leave
+        the session too, since the leader may have records for which its last answer had no room; but not while an
+        answer to it may be on its way."""
+        now_ms = elapsed_ms()
+        if not self._throttle.is_exceeded(now_ms):
+            return
+        free_ms = self._throttle.free_ms(now_ms)
+        is_known = now_ms < self._throttled_until_ms or self._sent > self._answered
+        if not is_known:
+            self._throttled_until_ms = free_ms
+        for key in list(self._due if is_known else self._followed):
+            followed = self._followed[key]
+            if key not in self._paused and self._is_held_back(followed.replica):
+                self._pause(key, followed, (free_ms - now_ms) / 1000)
+                followed.is_throttled = True
+
     def _forgotten_topics(self) -> list[ForgottenTopic]:
         topics: dict[bytes, ForgottenTopic] = {}
         if self._session != NEW_SESSION:
@@ -322,6 +368,8 @@ class LeaderFollower:
             for part in topic.partitions:
                 key = topic.topic_id.bytes, part.partition_index
                 followed = self._followed.get(key)
+                if self._throttle.is_on and followed is not None and self._throttle.covers(followed.replica):
+                    self._throttle.record(len(part.records or b""), elapsed_ms())
                 if followed is None or followed.asked is None or followed.asked_in > self._answered:
                     continue
                 now_ms = self._runtime.clock.now_ms()
@@ -363,6 +411,7 @@ class LeaderFollower:
 
     def _pause(self, key: Key, followed: FollowedReplica, seconds: float) -> None:
         self._leave_session(key, followed)
+        followed.is_throttled = False
         self._due.pop(key, None)
         until_s = self._paused[key] = asyncio.get_running_loop().time() + seconds
         self._wake_at(until_s)

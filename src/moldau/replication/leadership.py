@@ -183,6 +183,19 @@ class Leadership:
             self._note_alone()
         return True
 
+    def asks_no_more(self, broker: BrokerId) -> bool:
+        """The follower has ceased to ask for this partition, so that it is not about to join any more. True if that may
+        commit more."""
+        if broker not in self._about_to_join:
+            return False
+        del self._about_to_join[broker]
+        self._note_alone()
+        return self.leads
+
+    def is_member(self, broker: BrokerId) -> bool:
+        """Whether the broker is in the ISR, or in the proposed one: then the high watermark waits for it."""
+        return broker in self.isr or (self.proposal is not None and broker in self.proposal.isr)
+
     def starts_at(self, broker: BrokerId, log_start: Offset) -> bool:
         """The log of a follower that asked begins at this offset; False if that is not news."""
         follower = self._followers[broker]

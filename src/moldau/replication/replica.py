@@ -174,6 +174,11 @@ class Replica:
             self._committed(self.leadership.committed(), None)
         return counts
 
+    def asks_no_more(self, follower: BrokerId) -> None:
+        """A follower has ceased to ask; see `Leadership.asks_no_more`."""
+        if self.leadership.asks_no_more(follower):
+            self._committed(self.leadership.committed(), None)
+
     def follower_starts_at(self, follower: BrokerId, log_start: Offset) -> None:
         """The log of a follower that asked begins at this offset."""
         if self.leadership.starts_at(follower, log_start):
@@ -203,8 +208,7 @@ class Replica:
             self._committed(self.leadership.committed(), None)
 
     def follow_watermark(self, leaders: Offset) -> None:
-        """The leader's high watermark is there: this follower knows that all below it is committed, as far as it has
-        it."""
+        """Take the leader's high watermark, as far as this follower has the log."""
         self._committed(min(leaders, self.log.log_end_offset), None)
 
     def truncated(self) -> None:
@@ -221,8 +225,7 @@ class Replica:
         return self._committed(leadership.reached(log_end), size)
 
     def _committed(self, offset: Offset, size: int | None) -> bool:
-        """All below this offset is committed: move the high watermark, and wake the requests that waited for it or for
-        the bytes. True if it moved."""
+        """Move the high watermark to this offset, and wake the requests that wait for it or bytes. True if it moved."""
         if offset <= self.high_watermark:
             return False
         self.high_watermark = offset
@@ -311,8 +314,7 @@ class Replica:
             return self._refused(failed.code)
 
     async def produce_off_loop(self, planned: PlannedAppend, now_ms: int) -> Appended | AppendRefusal:
-        """Like `produce`, with a heavy check in the executor, and with the flush that `flush.messages` asks for before
-        the answer."""
+        """Like `produce`, with a heavy check in the executor, and after the flush that `flush.messages` asks for."""
         checked, records = None, planned.records
         if self._is_heavy(records):
             checked = await self._runtime.run(partial(check_produce, records, self.rules, now_ms))
@@ -356,8 +358,7 @@ class Replica:
             self._reached(Offset(self.log.recovery_point), size)
 
     def append(self, records: memoryview, checked: Checked, now_ms: int) -> Appended:
-        """Append a checked batch, move the watermark, wake the requests that waited for either. Raises
-        `KafkaError(KAFKA_STORAGE_ERROR)`."""
+        """Append a checked batch, move the watermark, wake who waits. Raises `KafkaError` (KAFKA_STORAGE_ERROR)."""
         appended = self.log.append(records, checked, self.leadership.leader_epoch, now_ms)
         if not appended.error:
             if self.waiters.followers:
@@ -482,8 +483,7 @@ class Replica:
         return self.log.epochs.epoch_at(offset) if offset < self.log.log_end_offset else self.leadership.leader_epoch
 
     def end_of_epoch(self, epoch: int) -> tuple[int, int]:
-        """The largest epoch at or below `epoch` that this log knows, and where it ended; (-1, -1) for a future
-        epoch."""
+        """The largest epoch at or below `epoch` that this log knows, and where it ended; (-1, -1) for a later one."""
         latest, log_end = self.log.epochs.latest, self.log.log_end_offset
         if epoch == self.leadership.leader_epoch:
             return epoch, log_end

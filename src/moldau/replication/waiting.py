@@ -105,6 +105,9 @@ class Watch(Protocol):
     def moved(self) -> None:
         """The high watermark is another one; unless followers serve readers, that can wait for the next answer."""
 
+    def proposed(self) -> None:
+        """Another ISR is proposed, perhaps with this follower: a throttle must not hold it back any more then."""
+
 
 class Waiters:
     """The requests parked at one partition: `for_bytes` and `until_deleted` in order of arrival, `until_committed` in
@@ -122,6 +125,11 @@ class Waiters:
         """Something was appended."""
         for watch in self.followers:
             watch.grew()
+
+    def proposed(self) -> None:
+        """Another ISR is proposed."""
+        for watch in self.followers:
+            watch.proposed()
 
     def moved(self, size: int | None, high_watermark: int) -> None:
         """The high watermark is at this offset now, and `size` more bytes can be read (None: an unknown number)."""

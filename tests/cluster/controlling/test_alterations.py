@@ -5,7 +5,7 @@ import pytest
 from moldau.cluster.controlling import alterations
 from moldau.cluster.controlling.alterations import Alteration, OpType, Replacement, broker_overrides, topic_overrides
 from moldau.cluster.controlling.controller import Refusal
-from moldau.config import KEPT, SETTINGS, TOPIC_SETTINGS, broker_config, with_changes
+from moldau.config import SETTINGS, TOPIC_SETTINGS, WHILE_RUNNING, broker_config, with_changes
 from moldau.errors import ConfigError, ErrorCode
 
 CONFIG = broker_config({})[0]
@@ -110,8 +110,8 @@ def test_a_replacement_of_a_brokers_settings_may_not_name_those_that_are_read_at
     assert broker_overrides(CONFIG, {"message.max.bytes": "1"}, Replacement([])) == {}
 
 
-@pytest.mark.parametrize("name", KEPT)
-def test_what_has_no_meaning_here_is_kept_if_its_value_could_have_one(name: str) -> None:
+@pytest.mark.parametrize("name", WHILE_RUNNING)
+def test_what_is_only_set_while_a_broker_runs_is_kept_if_its_value_could_have_a_meaning(name: str) -> None:
     assert broker_overrides(CONFIG, {}, [Alteration(name, SET, "1000")]) == {name: "1000"}
     with_changes(CONFIG, {name: "1000"})
     for wrong in ("soon", "-1"):

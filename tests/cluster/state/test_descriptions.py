@@ -93,7 +93,7 @@ def test_sources_have_kafkas_numbers() -> None:
     assert ConfigSynonym("a", None, ConfigSource.TOPIC).source == 1
 
 
-def test_a_setting_that_is_only_kept_is_described_where_it_was_set() -> None:
+def test_a_setting_that_is_only_set_while_a_broker_runs_is_described_where_it_was_set() -> None:
     rate = "leader.replication.throttled.rate"
     assert all(each.setting.name != rate for each in sources().broker())
     told = sources({rate: " 5 "}, {rate: "7"})

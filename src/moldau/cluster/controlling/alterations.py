@@ -12,9 +12,9 @@ from typing import NamedTuple, TypeAlias
 from moldau.cluster.controlling.controller import Refusal
 from moldau.config import (
     GROUP_SETTINGS,
-    KEPT,
     SETTINGS,
     TOPIC_SETTINGS,
+    WHILE_RUNNING,
     BrokerConfig,
     Setting,
     SettingType,
@@ -85,7 +85,7 @@ def broker_overrides(config: BrokerConfig, now: Mapping[str, str], change: Confi
     alterations = _alterations(now, change)
     for alteration in alterations:
         name = alteration.name
-        if alteration.operation != OpType.DELETE and name not in DYNAMIC and name not in KEPT:
+        if alteration.operation != OpType.DELETE and name not in DYNAMIC and name not in WHILE_RUNNING:
             why = "is not a setting of this broker"
             if name in SETTINGS:
                 why = "cannot be changed while the broker runs"

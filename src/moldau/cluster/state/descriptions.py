@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
 
-from moldau.config import GROUP_SETTINGS, KEPT, SETTINGS, TOPIC_SETTINGS, BrokerConfig, Setting, inherited
+from moldau.config import GROUP_SETTINGS, SETTINGS, TOPIC_SETTINGS, WHILE_RUNNING, BrokerConfig, Setting, inherited
 
 
 class ConfigSource(enum.IntEnum):
@@ -72,15 +72,15 @@ class ConfigSources:
         ]
 
     def broker(self) -> list[DescribedConfig]:
-        """All settings of this broker, sorted by name; settings without effect here only if they were set."""
-        kept = [KEPT[name] for name in KEPT if name in self.own or name in self.everyone]
+        """All settings of this broker, sorted by name; those that are only set while it runs if they were."""
+        running = [WHILE_RUNNING[name] for name in WHILE_RUNNING if name in self.own or name in self.everyone]
         settings = [self._broker_setting(one) for one in SETTINGS.values()]
-        return sorted(settings + [self._kept_setting(one) for one in kept], key=lambda one: one.setting.name)
+        return sorted(settings + [self._running_setting(one) for one in running], key=lambda one: one.setting.name)
 
     def all_brokers(self) -> list[DescribedConfig]:
         """The settings that were set for all brokers, sorted by name."""
         described = []
-        known = SETTINGS | KEPT
+        known = SETTINGS | WHILE_RUNNING
         for name in sorted(known.keys() & self._of_all.keys()):
             setting = known[name]
             text = setting.text(setting.parse(self._of_all[name]))
@@ -112,7 +112,7 @@ class ConfigSources:
         synonyms = self._synonyms(setting.name)
         return DescribedConfig(setting, value, synonyms[0].source if synonyms else ConfigSource.DEFAULT, synonyms)
 
-    def _kept_setting(self, setting: Setting) -> DescribedConfig:
+    def _running_setting(self, setting: Setting) -> DescribedConfig:
         synonyms = list(self._definitions(setting))
         return DescribedConfig(setting, synonyms[0].value, synonyms[0].source, synonyms)
 
