@@ -78,6 +78,6 @@ def batch(
 
 blobs = st.none() | st.binary(max_size=200)
 header_lists = st.lists(st.tuples(st.text(max_size=20), blobs), max_size=3)
-timestamps = st.integers(-1, 2**41) | st.integers(-(2**62), 2**62)
+timestamps = st.integers(-1, 2**41) | st.integers(-(2**62), 2**62 - 1)
 rows = st.tuples(blobs, blobs, timestamps, st.just([]) | header_lists)
 row_lists = st.lists(rows, min_size=1, max_size=30)
