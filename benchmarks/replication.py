@@ -274,6 +274,7 @@ def catch_up(ours: Ours, gigabytes: float, folder: Path) -> CaughtUp:
         written += load.window(1.0) * load.batch_bytes
     consumer = read_all(ours.side, leader, topic)
     whole = here.log_bytes(topic)
+    write_all(folder / "written", whole)  # a virtual machine's memory may be provided at its first use
     away.start()
     assert wait_until(lambda: away.log_bytes(topic) > whole / 100, pause_s=0.001)
     began_bytes, began, before = away.log_bytes(topic), time.perf_counter(), ours.side.cpu_s
