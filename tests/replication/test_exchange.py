@@ -193,6 +193,12 @@ def test_a_refused_proposal_is_made_again_after_a_pause(tmp_path: Path) -> None:
     play(tmp_path, scenario)
 
 
+def test_followers_ask_twice_within_half_of_a_short_session() -> None:
+    short, usual = ({"node.id": "1", "zookeeper.session.timeout.ms": text} for text in ("1000", "18000"))
+    assert follower_settings(broker_config(short)[0]).wait_ms == 250
+    assert follower_settings(broker_config(usual)[0]).wait_ms == 500
+
+
 def test_a_follower_names_what_changed_and_nothing_else(tmp_path: Path) -> None:
     async def scenario(stage: Stage) -> None:
         stage.roles(OTHER, OTHER, ME)

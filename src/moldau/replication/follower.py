@@ -70,9 +70,12 @@ class FollowerSettings(NamedTuple):
 
 
 def follower_settings(config: BrokerConfig) -> FollowerSettings:
+    """A leader that the store does not answer counts on followers that have asked within half of the session's time-out
+    (`cluster.state.lease`): those of idle partitions ask twice in that time."""
+    wait_ms = min(config.replica_fetch_wait_max_ms, config.zookeeper_session_timeout_ms // 4)
     return FollowerSettings(
-        wait_ms=config.replica_fetch_wait_max_ms,
-        timeout_ms=min(config.replica_socket_timeout_ms, config.replica_fetch_wait_max_ms + ANSWER_MS),
+        wait_ms=wait_ms,
+        timeout_ms=min(config.replica_socket_timeout_ms, wait_ms + ANSWER_MS),
         bytes_min=config.replica_fetch_min_bytes,
         part_bytes_max=config.replica_fetch_max_bytes,
         answer_bytes_max=config.replica_fetch_response_max_bytes,
