@@ -130,7 +130,7 @@ def play(
         for number in range(2):
             in_sync(alive.replica("a", number), 1)
         follower = Asking(alive)
-        follower.throttle.limit_to(None if throttled is None else 1)
+        follower.throttle.quota.limit = None if throttled is None else 1
         await scenario(alive, follower, topic)
 
     run(live, folder)

@@ -31,7 +31,7 @@ def test_a_throttled_partition_is_left_out_while_the_rate_is_exceeded_and_others
 def test_a_request_for_throttled_partitions_only_waits_until_the_rate_allows_without_looking_on(tmp_path: Path) -> None:
     async def scenario(alive: Living, follower: Asking, topic: bytes) -> None:
         follower.quota._sample_ms, follower.quota._window_ms = 100, 200
-        follower.throttle.limit_to(1)
+        follower.throttle.quota.limit = 1
         await write(alive)
         await follower.ask((topic, 0, 0, -1), (topic, 1, 0, -1))
         await write(alive)
@@ -51,7 +51,7 @@ def test_a_request_that_waits_for_the_throttle_is_answered_when_its_rate_is_take
         waiting = asyncio.ensure_future(follower.ask((topic, 0, 1, 0), wait_ms=HOUR_MS))
         await asyncio.sleep(0.01)
         assert not waiting.done()
-        follower.throttle.limit_to(None)
+        follower.throttle.quota.limit = None
         follower.throttle.announce()
         async with asyncio.timeout(5):
             assert sorted(told(await waiting)) == [(0, [1]), (1, [0])]
@@ -62,7 +62,7 @@ def test_a_request_that_waits_for_the_throttle_is_answered_when_its_rate_is_take
 def test_what_was_left_out_comes_first_when_the_rate_allows_one_partition_only(tmp_path: Path) -> None:
     async def scenario(alive: Living, follower: Asking, topic: bytes) -> None:
         follower.quota._sample_ms, follower.quota._window_ms = 50, 100
-        follower.throttle.limit_to(1)
+        follower.throttle.quota.limit = 1
         for number in (0, 1, 0, 1):
             await write(alive, number)
         seen = [told(await follower.ask((topic, 0, 0, -1), (topic, 1, 0, -1), wait_ms=HOUR_MS))]
@@ -78,7 +78,7 @@ def test_an_in_sync_follower_is_never_throttled_but_what_it_fetches_counts(tmp_p
         for number in range(3):
             await write(alive)
             assert told(await follower.ask((topic, 0, number, 0 if number else -1))) == [(0, [number])]
-        assert follower.throttle.is_exceeded(elapsed_ms())
+        assert follower.throttle.quota.is_exceeded(elapsed_ms())
         await write(alive, 1)
         assert told(await follower.ask((topic, 0, 3, 0), (topic, 1, 0, -1), wait_ms=1)) == []
 
@@ -128,11 +128,11 @@ def test_a_write_does_not_wait_for_a_follower_that_ceases_to_ask(tmp_path: Path)
 
 def test_without_a_rate_nothing_is_measured(tmp_path: Path) -> None:
     async def scenario(alive: Living, follower: Asking, topic: bytes) -> None:
-        follower.throttle.limit_to(None)
+        follower.throttle.quota.limit = None
         await write(alive)
         await follower.ask((topic, 0, 0, -1))
-        follower.throttle.limit_to(1)
-        assert not follower.throttle.is_exceeded(elapsed_ms())
+        follower.throttle.quota.limit = 1
+        assert not follower.throttle.quota.is_exceeded(elapsed_ms())
 
     play(tmp_path, scenario, "*")
 

@@ -114,7 +114,15 @@ class Stage:
     def throttled(self, *listed: str) -> None:
         """The topic lists these replicas, and the rate is one byte a second."""
         self.replica.configure(replace(self.replica.config, follower_replication_throttled_replicas=listed))
-        self.throttle.limit_to(1)
+        self.throttle.quota.limit = 1
+
+    async def held_back(self) -> None:
+        """The throttle is exceeded when the replica begins to follow: the first request does not name it."""
+        self.throttled("*")
+        self.quota.record(1 << 20, elapsed_ms())
+        self.roles(OTHER, OTHER)
+        self.replies.put_nowait(FetchResponse(session_id=7))
+        assert (await self.asked(1)).topics == []
 
     def records(self) -> bytes:
         """The leader's next record."""
@@ -353,7 +361,7 @@ def test_a_throttled_replica_is_not_asked_for_while_its_rate_is_exceeded(tmp_pat
         stage.replies.put_nowait(FetchResponse(session_id=7))
         await asyncio.sleep(0.05)
         assert len(stage.requests) == 2, "there is nothing to ask for"
-        stage.throttle.limit_to(None)
+        stage.throttle.quota.limit = None
         stage.throttle.announce()
         async with asyncio.timeout(5):
             third = await stage.asked(3)
@@ -364,11 +372,7 @@ def test_a_throttled_replica_is_not_asked_for_while_its_rate_is_exceeded(tmp_pat
 
 def test_a_throttled_replica_is_asked_for_again_when_its_topic_no_longer_lists_it(tmp_path: Path) -> None:
     async def scenario(stage: Stage) -> None:
-        stage.throttled("*")
-        stage.quota.record(1 << 20, elapsed_ms())
-        stage.roles(OTHER, OTHER)
-        stage.replies.put_nowait(FetchResponse(session_id=7))
-        assert (await stage.asked(1)).topics == []
+        await stage.held_back()
         stage.throttle.announce()
         await asyncio.sleep(0.05)
         assert len(stage.requests) == 1, "nothing has changed"
@@ -382,14 +386,10 @@ def test_a_throttled_replica_is_asked_for_again_when_its_topic_no_longer_lists_i
 
 def test_a_throttled_replica_pauses_less_under_a_higher_rate(tmp_path: Path) -> None:
     async def scenario(stage: Stage) -> None:
-        stage.throttled("*")
-        stage.quota.record(1 << 20, elapsed_ms())
-        stage.roles(OTHER, OTHER)
-        stage.replies.put_nowait(FetchResponse(session_id=7))
-        assert (await stage.asked(1)).topics == []
+        await stage.held_back()
         stage.quota._sample_ms = 10
-        stage.throttle.limit_to(10 << 20)
-        assert stage.throttle.is_exceeded(elapsed_ms())
+        stage.throttle.quota.limit = 10 << 20
+        assert stage.throttle.quota.is_exceeded(elapsed_ms())
         stage.throttle.announce()
         async with asyncio.timeout(5):
             assert len((await stage.asked(2)).topics) == 1
@@ -468,11 +468,11 @@ def test_a_replica_in_sync_leaves_nothing_to_one_that_is_not(tmp_path: Path) -> 
 def test_without_a_rate_nothing_is_measured(tmp_path: Path) -> None:
     async def scenario(stage: Stage) -> None:
         stage.throttled("*")
-        stage.throttle.limit_to(None)
+        stage.throttle.quota.limit = None
         stage.roles(OTHER, OTHER)
         stage.replies.put_nowait(stage.reply(records=stage.records()))
         await stage.asked(2)
-        stage.throttle.limit_to(1)
-        assert not stage.throttle.is_exceeded(elapsed_ms())
+        stage.throttle.quota.limit = 1
+        assert not stage.throttle.quota.is_exceeded(elapsed_ms())
 
     play(tmp_path, scenario)

@@ -38,11 +38,11 @@ def test_each_side_has_its_own_rate_and_announces_changes() -> None:
 
 def test_the_window_is_that_of_the_settings() -> None:
     throttles = Throttles(BrokerId(1), with_changes(CONFIG, {LEADER: "10"}))
-    throttles.leader.record(31, 0)
-    assert throttles.leader.is_exceeded(3000)
-    assert throttles.leader.free_ms(0) == 3100
-    throttles.leader.record(1000, 0)
-    assert throttles.leader.free_ms(0) == 6000
+    throttles.leader.quota.record(31, 0)
+    assert throttles.leader.quota.is_exceeded(3000)
+    assert throttles.leader.quota.free_ms(0) == 3100
+    throttles.leader.quota.record(1000, 0)
+    assert throttles.leader.quota.free_ms(0) == 6000
 
 
 def test_each_side_looks_at_its_own_list_of_a_topic(tmp_path: Path) -> None:

@@ -206,8 +206,8 @@ class BrokerConfig:
     """The names that were set, even to their defaults: DescribeConfigs distinguishes the two."""
 
     leader_replication_throttled_rate: int | None = None
-    """One of `while_running.RATES`, as the next."""
     follower_replication_throttled_rate: int | None = None
+    """Both in bytes a second, None for no limit; they are only set while the broker runs (`while_running.RATES`)."""
 
     @property
     def client_listeners(self) -> tuple[ClientListener, ...]:

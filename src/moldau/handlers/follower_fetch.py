@@ -36,10 +36,11 @@ Answer: TypeAlias = FetchReply | FetchResponse
 
 
 class Answered(NamedTuple):
-    """A partition and what its follower is told of it."""
+    """A partition and what its follower is told of it. `throttled_bytes`: those that count for the throttle."""
 
     part: FollowedPart
     read: FollowerRead
+    throttled_bytes: int
 
     @property
     def must_be_told(self) -> bool:
@@ -121,7 +122,7 @@ class FollowerFetch:
         """For how long a request may wait: until its deadline, or until withheld partitions may be answered."""
         seconds = asked.deadline - now_s
         if asked.session.withheld:
-            seconds = min(seconds, self._throttle.free_ms(elapsed_ms()) / 1000 - now_s)
+            seconds = min(seconds, self._throttle.quota.free_ms(elapsed_ms()) / 1000 - now_s)
         return max(seconds, 0)
 
     def _throttle_changed(self) -> None:
@@ -141,7 +142,7 @@ class FollowerFetch:
         bytes_max = min(request.max_bytes, self._bytes_max)
         session.looked()
         throttled_bytes = 0 if self._throttle.is_on else None
-        if session.withheld and not self._throttle.is_exceeded(elapsed_ms()):
+        if session.withheld and not self._throttle.quota.is_exceeded(elapsed_ms()):
             session.release()
         answered: list[Answered] = []
         hold, is_first, slices = self._replicas.files.hold(), True, 0
@@ -154,20 +155,21 @@ class FollowerFetch:
                 if bytes_max <= 0 or slices == hold.count:
                     break
                 session.due.pop(key, None)
-                read = self._one(part, asker, min(part.max_bytes, bytes_max), is_first, throttled_bytes)
+                read, counted = self._one(part, asker, min(part.max_bytes, bytes_max), is_first, throttled_bytes), 0
                 if read.records is not None:
                     is_first = False
                     slices += 1
                     bytes_max -= read.records.length
-                    if throttled_bytes is not None:
-                        throttled_bytes += self._throttled_bytes(part, read)
+                    if throttled_bytes is not None and part.replica and self._throttle.covers(part.replica):
+                        counted = read.records.length
+                        throttled_bytes += counted
                 if (
                     read.error
                     or read.diverging
                     or read.records
                     or part.told != (read.high_watermark, read.log_start_offset)
                 ):
-                    answered.append(Answered(part, read))
+                    answered.append(Answered(part, read, counted))
         except GeneratorExit:
             for one in answered:
                 one.part.grew()
@@ -175,9 +177,9 @@ class FollowerFetch:
         if slices:
             hold.shrink(slices)
             last = max(at for at, one in enumerate(answered) if one.read.records is not None)
-            part, read = answered[last]
+            read = answered[last].read
             assert read.records is not None
-            answered[last] = Answered(part, read._replace(records=read.records._replace(hold=hold)))
+            answered[last] = answered[last]._replace(read=read._replace(records=read.records._replace(hold=hold)))
         return answered
 
     def _one(
@@ -202,17 +204,11 @@ class FollowerFetch:
         is_withheld = (
             part.position.offset < replica.log.log_end_offset
             and not replica.leadership.is_member(part.broker)
-            and self._throttle.is_exceeded(elapsed_ms(), throttled_bytes)
+            and self._throttle.quota.is_exceeded(elapsed_ms(), throttled_bytes)
             and self._throttle.covers(replica)
         )
         part.withhold(is_withheld)
         return is_withheld
-
-    def _throttled_bytes(self, part: FollowedPart, read: FollowerRead) -> int:
-        """The bytes of an answer that count for the throttle."""
-        if read.records is None or part.replica is None or not self._throttle.covers(part.replica):
-            return 0
-        return read.records.length
 
     def _answer(self, asked: Asked, answered: list[Answered]) -> Answer | None:
         """The answer from what was read; None if the request has to wait: then `answered` is emptied, and holds no
@@ -224,10 +220,10 @@ class FollowerFetch:
         size = sum(one.read.records.length for one in answered if one.read.records is not None)
         is_enough = size >= max(asked.request.min_bytes, 1) or (size > 0 and session.withheld)
         if is_over or is_enough or any(one.must_be_told for one in answered):
-            session.replied(elapsed_ms())
+            now_ms = elapsed_ms()
+            session.replied(now_ms)
             if self._throttle.is_on:
-                throttled = sum(self._throttled_bytes(*one) for one in answered)
-                self._throttle.record(throttled, elapsed_ms())
+                self._throttle.quota.record(sum(one.throttled_bytes for one in answered), now_ms)
             return _reply(session, answered)
         session.due.update(dict.fromkeys(one.part.key for one in answered))
         answered.clear()
@@ -237,7 +233,7 @@ class FollowerFetch:
 def _reply(session: FollowerSession, answered: list[Answered]) -> Answer:
     topics: list[FetchTopic] = []
     results: list[FetchResult] = []
-    for part, read in answered:
+    for part, read, _ in answered:
         topic_id, index = part.key
         if not topics or topics[-1][1] != topic_id:
             topics.append((None, topic_id, []))
@@ -248,7 +244,7 @@ def _reply(session: FollowerSession, answered: list[Answered]) -> Answer:
             FetchResult(index, read.error, read.high_watermark, -1, read.log_start_offset, None, read.records)
         )
     reply = FetchReply(ErrorCode.NONE, session.id, topics, results)
-    if not any(read.diverging for _, read in answered):
+    if not any(read.diverging for _, read, _ in answered):
         return reply
     response = fetch_response(reply)
     following: Iterator[Answered] = iter(answered)

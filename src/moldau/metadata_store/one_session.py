@@ -49,7 +49,7 @@ class OneSession(SequentialThreadingHandler):  # type: ignore[misc]
 
 
 def _problem(error: OSError) -> str:
-    """Why there is no connection, in a sentence."""
+    """A sentence that says why the connection failed."""
     if isinstance(error, ssl.SSLCertVerificationError):
         return error.verify_message
     if isinstance(error, ssl.SSLError) and error.reason:

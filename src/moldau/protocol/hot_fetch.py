@@ -293,7 +293,11 @@ def pack_fetch(
         response.throttle_time_ms = throttle_ms
         return _pack_response(version, correlation_id, response)
     error, session_id, topics, results = answer
-    if len(results) == 1 == len(topics) and version >= 5 and not (error or results[0].aborted or results[0][7] >= 0):
+    if (
+        len(results) == 1 == len(topics)
+        and version >= 5
+        and not (error or results[0].aborted or results[0].preferred >= 0)
+    ):
         return _pack_one(version, correlation_id, session_id, topics[0], results[0])
     flexible = version >= FLEXIBLE_SINCE
     first = out = bytearray(8)

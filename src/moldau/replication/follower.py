@@ -165,14 +165,15 @@ class LeaderFollower:
             del self._followed[key]
 
     def throttle_changed(self) -> None:
-        """What pauses because of the throttle asks again, or pauses for as long as the throttle says now."""
-        now_ms, now_s = elapsed_ms(), asyncio.get_running_loop().time()
-        free_ms = self._throttle.free_ms(now_ms)
+        """The settings of the throttle have changed. A partition that it has paused is asked for at once if it may be
+        now; otherwise its pause is as long as the new settings say."""
+        now_ms = elapsed_ms()
+        free_ms = self._throttle.quota.free_ms(now_ms)
         self._throttled_until_ms = 0
         for key in [key for key in self._paused if self._followed[key].is_throttled]:
-            if free_ms > now_ms and self._is_held_back(self._followed[key].replica):
-                self._paused[key] = now_s + (free_ms - now_ms) / 1000
-                self._wake_at(self._paused[key])
+            followed = self._followed[key]
+            if free_ms > now_ms and self._is_held_back(followed.replica):
+                self._pause(key, followed, (free_ms - now_ms) / 1000, is_throttled=True)
             else:
                 del self._paused[key]
                 self._due[key] = None
@@ -342,17 +343,16 @@ class LeaderFollower:
         the session too, since the leader may have records for which its last answer had no room; but not while an
         answer to it may be on its way."""
         now_ms = elapsed_ms()
-        if not self._throttle.is_exceeded(now_ms):
+        if not self._throttle.quota.is_exceeded(now_ms):
             return
-        free_ms = self._throttle.free_ms(now_ms)
+        free_ms = self._throttle.quota.free_ms(now_ms)
         is_known = now_ms < self._throttled_until_ms or self._sent > self._answered
         if not is_known:
             self._throttled_until_ms = free_ms
         for key in list(self._due if is_known else self._followed):
             followed = self._followed[key]
             if key not in self._paused and self._is_held_back(followed.replica):
-                self._pause(key, followed, (free_ms - now_ms) / 1000)
-                followed.is_throttled = True
+                self._pause(key, followed, (free_ms - now_ms) / 1000, is_throttled=True)
 
     def _forgotten_topics(self) -> list[ForgottenTopic]:
         topics: dict[bytes, ForgottenTopic] = {}
@@ -372,7 +372,7 @@ class LeaderFollower:
                 key = topic.topic_id.bytes, part.partition_index
                 followed = self._followed.get(key)
                 if self._throttle.is_on and followed is not None and self._throttle.covers(followed.replica):
-                    self._throttle.record(len(part.records or b""), elapsed_ms())
+                    self._throttle.quota.record(len(part.records or b""), elapsed_ms())
                 if followed is None or followed.asked is None or followed.asked_in > self._answered:
                     continue
                 now_ms = self._runtime.clock.now_ms()
@@ -412,9 +412,9 @@ class LeaderFollower:
         except KafkaError as failed:
             notices.error(str(replica.tp), "%s cannot be flushed: %s", replica.tp, failed)
 
-    def _pause(self, key: Key, followed: FollowedReplica, seconds: float) -> None:
+    def _pause(self, key: Key, followed: FollowedReplica, seconds: float, is_throttled: bool = False) -> None:
         self._leave_session(key, followed)
-        followed.is_throttled = False
+        followed.is_throttled = is_throttled
         self._due.pop(key, None)
         until_s = self._paused[key] = asyncio.get_running_loop().time() + seconds
         self._wake_at(until_s)

@@ -16,22 +16,19 @@ from moldau.replication.replica import Replica
 
 
 class Throttle:
-    """One side. `is_on`: a rate is set. `broker` is this broker, `listed` returns a topic's replicas."""
+    """One side: the replicas that share the rate of `quota`. `broker` is this broker, `listed` returns a topic's
+    replicas."""
 
     def __init__(self, broker: BrokerId, listed: Callable[[TopicConfig], tuple[str, ...]], quota: ReplicationQuota):
-        self.is_on = False
+        self.quota: Final = quota
         self._broker = broker
         self._listed = listed
-        self._quota = quota
         self._listeners: list[Callable[[], None]] = []
 
-    def limit_to(self, rate: int | None) -> bool:
-        """Bytes a second from now on, None for no limit; whether that is news."""
-        if rate == self._quota.limit:
-            return False
-        self._quota.limit = rate
-        self.is_on = rate is not None
-        return True
+    @property
+    def is_on(self) -> bool:
+        """Whether a rate is set."""
+        return self.quota.limit is not None
 
     def on_change(self, changed: Callable[[], None]) -> None:
         """Call this whenever settings have changed: what was held back may be free now, or earlier than before."""
@@ -45,18 +42,6 @@ class Throttle:
     def covers(self, replica: Replica) -> bool:
         """Whether the replica here is one of those that share the rate."""
         return is_listed(self._listed(replica.config), replica.tp.partition, self._broker)
-
-    def record(self, size: int, now_ms: int) -> None:
-        """Bytes of replicas that share the rate were sent or received."""
-        self._quota.record(size, now_ms)
-
-    def is_exceeded(self, now_ms: int, more: int = 0) -> bool:
-        """See `ReplicationQuota.is_exceeded`."""
-        return self._quota.is_exceeded(now_ms, more)
-
-    def free_ms(self, now_ms: int) -> int:
-        """See `ReplicationQuota.free_ms`."""
-        return self._quota.free_ms(now_ms)
 
 
 class Throttles:
@@ -79,6 +64,6 @@ class Throttles:
             (self.leader, config.leader_replication_throttled_rate),
             (self.follower, config.follower_replication_throttled_rate),
         ):
-            was_on = throttle.is_on
-            if throttle.limit_to(rate) or was_on:
+            was_on, throttle.quota.limit = throttle.is_on, rate
+            if throttle.is_on or was_on:
                 throttle.announce()
