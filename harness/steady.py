@@ -2,6 +2,7 @@
 
 import threading
 import time
+from collections.abc import Callable
 from contextlib import suppress
 from itertools import pairwise
 from types import TracebackType
@@ -16,10 +17,11 @@ EVERY_S = 0.005
 
 class SteadyWrites:
     """Writes a record to each partition of a topic every 5 ms, with acks=all, between `with` and its end. `sent` has
-    the records, which are different ones; `acknowledged` the time of each acknowledgement (by `time.monotonic`), by
-    partition. `failed` has what could not be delivered."""
+    the records, which are different ones; `acknowledged` the time of each acknowledgement (by `now_s`), by partition.
+    `failed` has what could not be delivered."""
 
-    def __init__(self, address: str, topic: str, partitions: int):
+    def __init__(self, address: str, topic: str, partitions: int, now_s: Callable[[], float] = time.monotonic):
+        self.now_s = now_s
         self.sent: list[bytes] = []
         self.acknowledged: list[list[float]] = [[] for _ in range(partitions)]
         self.failed: list[MoldauError] = []
@@ -43,8 +45,8 @@ class SteadyWrites:
             self._producer.close()
 
     def longest_gap_s(self, since_s: float) -> float:
-        """The longest time without an acknowledgement in any partition, from `since_s` (by `time.monotonic`) to now."""
-        now_s, longest = time.monotonic(), 0.0
+        """The longest time without an acknowledgement in any partition, from `since_s` (by `now_s`) to now."""
+        now_s, longest = self.now_s(), 0.0
         for times in self.acknowledged:
             moments = [since_s, *(one for one in list(times) if one > since_s), now_s]
             longest = max(longest, *(later - one for one, later in pairwise(moments)))
@@ -63,7 +65,7 @@ class SteadyWrites:
                 def note(delivery: Delivery, times: list[float] = times) -> None:
                     failure = delivery.exception(0)
                     if failure is None:
-                        times.append(time.monotonic())
+                        times.append(self.now_s())
                     else:
                         self.failed.append(failure)
 

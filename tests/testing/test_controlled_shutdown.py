@@ -1,12 +1,12 @@
 """Brokers of several are stopped while clients write: they hand over what they lead first."""
 
 import logging
-import time
 from pathlib import Path
 
 import pytest
 
 from harness.patience import stretched, wait_until
+from harness.running_time import RunningTime
 from harness.steady import SteadyWrites
 from moldau.client.administration.admin import Admin
 from moldau.testing import Cluster
@@ -23,12 +23,16 @@ def test_brokers_are_restarted_in_turn_and_no_write_waits_for_long(
     caplog.set_level(logging.INFO, "moldau")
     with Cluster(brokers=3, data_dir=tmp_path, default_replication_factor=3, min_insync_replicas=2) as cluster:
         cluster.create_topic("levels", partitions=PARTITIONS)
-        with SteadyWrites(cluster.address, "levels", PARTITIONS) as writes, Admin(cluster.address) as admin:
+        with (
+            RunningTime() as clock,
+            SteadyWrites(cluster.address, "levels", PARTITIONS, clock.now_s) as writes,
+            Admin(cluster.address) as admin,
+        ):
             for number, broker in enumerate(cluster.brokers, 1):
-                began_s = time.monotonic()
+                began_s = clock.now_s()
                 assert wait_until(lambda began_s=began_s: writes.first_after(began_s))
                 caplog.clear()
-                began_s = time.monotonic()
+                began_s = clock.now_s()
                 broker.stop()
                 said = [record.getMessage() for record in caplog.records]
                 about_to, closing = f"broker {number} is about to stop", "stopping: closing"
