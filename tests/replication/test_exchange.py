@@ -49,7 +49,8 @@ UP = {ME: 10, OTHER: 20}
 
 class Stage:
     """`answers` are what the controller says to one proposal after the other, `replies` what the leader says to one
-    Fetch after the other; both wait when there is none."""
+    Fetch after the other; both wait when there is none. `refused` are the session epochs of requests that are answered
+    at once, as those are that overtake the request before them."""
 
     def __init__(self, folder: Path):
         room = Room(folder)
@@ -61,6 +62,7 @@ class Stage:
         self.replies: asyncio.Queue[FetchResponse | KafkaError] = asyncio.Queue()
         self.proposals: list[ProposedIsr] = []
         self.requests: list[FetchRequest] = []
+        self.refused: dict[int, FetchResponse | KafkaError] = {}
         self.exchange = ReplicaExchange(
             self._fetch,
             self._alter,
@@ -85,7 +87,7 @@ class Stage:
         assert (request.min_bytes, request.max_bytes) == (7, 2000)
         assert all(part.partition_max_bytes == 1000 for topic in request.topics for part in topic.partitions)
         self.requests.append(request)
-        reply = await self.replies.get()
+        reply = self.refused.get(request.session_epoch) or await self.replies.get()
         if isinstance(reply, KafkaError):
             raise reply
         return reply
@@ -298,6 +300,32 @@ def test_a_second_request_that_begins_during_the_stop_ends_with_it(tmp_path: Pat
         await stage.exchange._leaders[OTHER].stop()
         left = [task for task in asyncio.all_tasks() if "ask" in repr(task.get_coro())]
         assert not left
+
+    play(tmp_path, scenario)
+
+
+@pytest.mark.parametrize(
+    "refusal",
+    [
+        FetchResponse(error_code=ErrorCode.INVALID_FETCH_SESSION_EPOCH),
+        KafkaError(ErrorCode.NETWORK_EXCEPTION, "cannot connect"),
+    ],
+    ids=["overtaking", "not sent"],
+)
+def test_a_request_that_would_end_a_wait_and_fails_begins_a_new_session_at_once(
+    tmp_path: Path, refusal: FetchResponse | KafkaError
+) -> None:
+    async def scenario(stage: Stage) -> None:
+        stage.refused = {2: refusal}
+        stage.roles(OTHER, OTHER, ME)
+        stage.replies.put_nowait(stage.reply())
+        await stage.asked(2)
+        stage.roles(OTHER, OTHER, ME, epoch=1)
+        assert (await stage.asked(3)).session_epoch == 2
+        fourth = await stage.asked(4)
+        assert (fourth.session_id, fourth.session_epoch, len(fourth.topics)) == (0, 0, 1)
+        stage.replies.put_nowait(stage.reply(high_watermark=0))
+        assert (await stage.asked(5)).topics == []
 
     play(tmp_path, scenario)
 

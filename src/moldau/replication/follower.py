@@ -127,8 +127,8 @@ class LeaderFollower:
         """Its id, and the epoch of its next request."""
         self._sent = self._answered = 0
         """The number of the last request, and of the last one that was answered or has failed."""
-        self._is_waiting = False
-        """Whether a request waits at the leader."""
+        self._wait: asyncio.Timeout | None = None
+        """That of the request that waits at the leader. It is over when the second one has failed."""
         self._second: asyncio.Task[FetchResponse] | None = None
         """The request that was sent to end that wait."""
         self._is_second_due = False
@@ -227,29 +227,40 @@ class LeaderFollower:
     async def _answer(self) -> FetchResponse:
         """The answer to the next request, or to the second one, which is on its way already."""
         second, self._second = self._second, None
-        self._is_waiting = True
         try:
-            if second is None:
-                return await self._ask(self._request(), self._settings.timeout_ms)
-            if self._due:
-                self._stir()
-            return await second
+            async with asyncio.timeout(None) as self._wait:
+                if second is None:
+                    return await self._ask(self._request(), self._settings.timeout_ms)
+                if self._due:
+                    self._stir()
+                return await second
+        except TimeoutError:
+            return FetchResponse(error_code=ErrorCode.INVALID_FETCH_SESSION_EPOCH)
         finally:
-            self._is_waiting = False
+            self._wait = None
             self._answered += 1
 
     def _stir(self) -> None:
         """There is something to ask for."""
         self._stirred.set()
-        if self._is_waiting and not self._is_second_due:
+        if self._wait is not None and not self._is_second_due:
             self._is_second_due = True
             asyncio.get_running_loop().call_soon(self._ask_too)
 
     def _ask_too(self) -> None:
         """Ask for what is due, although a request waits at the leader: it waits no longer then."""
         self._is_second_due = False
-        if self._is_waiting and self._due and self._second is None and self._session != NEW_SESSION:
+        if self._wait is not None and self._due and self._second is None and self._session != NEW_SESSION:
             self._second = asyncio.ensure_future(self._ask(self._request(), self._settings.timeout_ms))
+            self._second.add_done_callback(self._second_is_answered)
+
+    def _second_is_answered(self, second: asyncio.Task[FetchResponse]) -> None:
+        """If it has failed, it ends no wait at the leader, so the wait ends here, and a new session begins. It may have
+        overtaken the request before it, whose connection was still being made."""
+        if second is not self._second or self._wait is None or second.cancelled():
+            return
+        if second.exception() is not None or second.result().error_code:
+            self._wait.reschedule(asyncio.get_running_loop().time())
 
     def _end_pauses(self) -> None:
         """Ask again for what has paused long enough."""
