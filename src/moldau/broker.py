@@ -24,7 +24,7 @@ from moldau.config import BrokerConfig
 from moldau.coordinators.assembly import Coordinators
 from moldau.descriptors import share_out
 from moldau.errors import MoldauError, StartInterrupted, StorageError
-from moldau.handlers.table import BrokerParts, Handlers
+from moldau.handlers.table import BrokerParts, FollowerParts, Handlers
 from moldau.log.compaction.cleaner import Candidate, Cleaner
 from moldau.log.folder import LogFolder
 from moldau.log.folders import LogFolders
@@ -216,6 +216,9 @@ class Broker:
         cleaner = self.cleaner = Cleaner(self._cleaning_candidates, lambda: cluster.metadata.config, runtime)
         undo.push_async_callback(cleaner.stop)
         exchange = None if joined is None else self._exchange(joined, coordinators)
+        followers = None
+        if exchange is not None and self._throttles is not None:
+            followers = FollowerParts(exchange.consider, self._throttles.leader)
         turns = Turns(runtime)
         parts = BrokerParts(
             cluster,
@@ -226,8 +229,7 @@ class Broker:
             runtime,
             turns,
             lambda: coordinators.coordinator_anywhere,
-            None if exchange is None else exchange.consider,
-            None if self._throttles is None else self._throttles.leader,
+            followers,
         )
         dispatch = self._dispatch(parts)
         self.watchdog = Watchdog(request_name, runtime.stopwatch)

@@ -9,6 +9,7 @@ import asyncio
 
 from moldau.broker import Broker
 from moldau.names import TopicPartition
+from moldau.replication.lookups import active_producers
 from moldau.replication.replica import Replica
 from moldau.simulation.faults import PowerLoss
 from moldau.simulation.world import World
@@ -218,6 +219,4 @@ class ThreeBrokers:
 
 def _producers(replica: Replica) -> dict[int, tuple[int, int, int | None]]:
     """Epoch, last sequence and open transaction of each producer."""
-    return {
-        one.producer_id: (one.epoch, one.last_sequence, one.transaction_start) for one in replica.active_producers()
-    }
+    return {one.producer_id: (one.epoch, one.last_sequence, one.transaction_start) for one in active_producers(replica)}

@@ -15,6 +15,7 @@ from moldau.protocol.messages.describe_producers import (
     ProducerState,
     TopicResponse,
 )
+from moldau.replication.lookups import active_producers
 from moldau.replication.replicas import Replicas
 from moldau.requests.session import Call
 from moldau.turns import Steps
@@ -51,7 +52,7 @@ class DescribeProducers:
         if not replica.leadership.leads:
             return PartitionResponse(partition_index=index, error_code=ErrorCode.NOT_LEADER_OR_FOLLOWER)
         response = PartitionResponse(partition_index=index)
-        for producer in replica.active_producers():
+        for producer in active_producers(replica):
             response.active_producers.append(
                 ProducerState(
                     producer_id=producer.producer_id,

@@ -24,6 +24,7 @@ from moldau.protocol.messages.list_offsets import (
     ListOffsetsResponse,
     ListOffsetsTopicResponse,
 )
+from moldau.replication.lookups import epoch_at, look_up, may_have_more
 from moldau.replication.replica import Replica
 from moldau.replication.replicas import Replicas
 from moldau.requests.session import Call
@@ -108,21 +109,21 @@ def _look_up(replica: Replica, timestamp: int, committed: bool) -> LookUps[tuple
     if timestamp == LATEST:
         _check_known(replica)
         end = replica.end(committed)
-        return -1, end, replica.epoch_at(end)
+        return -1, end, epoch_at(replica, end)
     if timestamp in (EARLIEST, EARLIEST_LOCAL):
         start = replica.log_start_offset
-        return -1, start, replica.epoch_at(start)
+        return -1, start, epoch_at(replica, start)
     if timestamp in (LATEST_TIERED, EARLIEST_PENDING_UPLOAD):
         return -1, -1, -1
-    at = yield from replica.look_up(None if timestamp == MAX_TIMESTAMP else timestamp, committed)
+    at = yield from look_up(replica, None if timestamp == MAX_TIMESTAMP else timestamp, committed)
     if at is None:
         _check_known(replica)
         return -1, -1, -1
-    return *at, replica.epoch_of_batch(at.offset)
+    return *at, replica.log.epoch_of_batch(at.offset)
 
 
 def _check_known(replica: Replica) -> None:
-    if replica.may_have_more:
+    if may_have_more(replica):
         raise KafkaError(ErrorCode.OFFSET_NOT_AVAILABLE)
 
 

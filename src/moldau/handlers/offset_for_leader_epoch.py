@@ -12,6 +12,7 @@ from moldau.protocol.messages.offset_for_leader_epoch import (
     OffsetForLeaderPartition,
     OffsetForLeaderTopicResult,
 )
+from moldau.replication.lookups import end_of_epoch
 from moldau.replication.replicas import Replicas
 from moldau.requests.session import Call
 from moldau.turns import Steps
@@ -39,5 +40,5 @@ class OffsetForLeaderEpoch:
             return EpochEndOffset(error_code=absence, partition=part.partition)
         if code := replica.leadership_error(part.current_leader_epoch):
             return EpochEndOffset(error_code=code, partition=part.partition)
-        epoch, end_offset = replica.end_of_epoch(part.leader_epoch)
+        epoch, end_offset = end_of_epoch(replica, part.leader_epoch)
         return EpochEndOffset(partition=part.partition, leader_epoch=epoch, end_offset=end_offset)

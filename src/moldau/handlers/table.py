@@ -31,6 +31,14 @@ if TYPE_CHECKING:
     from moldau.replication.throttling import Throttle
 
 
+class FollowerParts(NamedTuple):
+    """What the Fetch of other brokers works with. `asked` is called with a replica when one of them has fetched from
+    it as a follower; `throttle` holds back what they fetch."""
+
+    asked: "Callable[[Replica], None]"
+    throttle: "Throttle"
+
+
 class BrokerParts(NamedTuple):
     """The parts of a broker that handlers work with."""
 
@@ -42,10 +50,8 @@ class BrokerParts(NamedTuple):
     runtime: Runtime
     turns: Turns
     coordinator_anywhere: "Callable[[], AddsPartitions]"
-    follower_asked: "Callable[[Replica], None] | None" = None
-    """Called with a replica when another broker has fetched from it as a follower; None if no other broker may."""
-    leader_throttle: "Throttle | None" = None
-    """Holds back what followers fetch; only where other brokers may."""
+    followers: FollowerParts | None = None
+    """None if no other broker may follow this one."""
 
     @property
     def metadata(self) -> MetadataCache:
@@ -106,7 +112,7 @@ def _of_fetch(parts: BrokerParts) -> tuple[Any, ...]:
     config = parts.config()
     sessions_max = config.max_incremental_fetch_session_cache_slots
     followers = None
-    if parts.follower_asked is not None and parts.leader_throttle is not None:
+    if parts.followers is not None:
         from moldau.handlers.follower_fetch import FollowerFetch
 
         followers = FollowerFetch(
@@ -114,8 +120,8 @@ def _of_fetch(parts: BrokerParts) -> tuple[Any, ...]:
             parts.image,
             config.fetch_max_bytes,
             parts.runtime.random,
-            parts.follower_asked,
-            parts.leader_throttle,
+            parts.followers.asked,
+            parts.followers.throttle,
             tells_watermarks=config.reads_near,
         )
     near = _near(parts.image) if followers is not None and config.reads_near else None

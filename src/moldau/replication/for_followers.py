@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from moldau.errors import ErrorCode, KafkaError
 from moldau.names import BrokerId, Offset
+from moldau.replication.lookups import end_of_epoch
 from moldau.replication.replica import Replica
 from moldau.runtime import FileSlice
 
@@ -78,7 +79,7 @@ def divergence(replica: Replica, position: FollowerPosition) -> EpochEnd | None:
     """Where the follower's log differs from this one at the latest; None if it is a beginning of it."""
     end = EpochEnd(-1, -1)
     if position.last_fetched_epoch >= 0:
-        end = EpochEnd(*replica.end_of_epoch(position.last_fetched_epoch))
+        end = EpochEnd(*end_of_epoch(replica, position.last_fetched_epoch))
     if end.epoch < 0:  # nothing is known of that epoch: all that can be said is where this log ends
         end = EpochEnd(-1, replica.log.log_end_offset)
         return end if position.offset > end.end_offset else None

@@ -10,7 +10,7 @@ see.
 
 import asyncio
 import uuid
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from functools import partial
 from typing import Final, NamedTuple, TypeAlias
 
@@ -19,13 +19,11 @@ from moldau.errors import ErrorCode, KafkaError
 from moldau.log.appended import Appended
 from moldau.log.log import Log
 from moldau.log.producers import verification_guards
-from moldau.log.times import Search
 from moldau.names import INTERNAL_TOPICS, BrokerId, Offset, TopicPartition, VerificationGuard
 from moldau.records.batch import (
     ATTRIBUTES_AT,
     CODEC_BITS,
     HEADER_SIZE,
-    NO_SEQUENCE,
     TRANSACTIONAL_BIT,
     BatchHeader,
     read_header,
@@ -41,7 +39,7 @@ from moldau.records.validation import (
 )
 from moldau.replication.in_sync import NEVER_MS
 from moldau.replication.leadership import IsrProposal, Leadership, PartitionRoles
-from moldau.replication.results import ActiveProducer, AppendRefusal, AppendTerms, ReadResult
+from moldau.replication.results import AppendRefusal, AppendTerms, ReadResult
 from moldau.replication.topic_rules import KEEPS_CODEC, rules_of
 from moldau.replication.waiting import Waiters
 from moldau.runtime import Runtime
@@ -421,27 +419,9 @@ class Replica:
             return self._epoch_error(leader_epoch)
         return ErrorCode.NOT_LEADER_OR_FOLLOWER
 
-    @property
-    def may_have_more(self) -> bool:
-        """Whether this new leader does not know yet how far the log is committed: earlier leaders may have told readers
-        of offsets above its high watermark (KIP-207)."""
-        return self.high_watermark < self.leadership.epoch_start
-
     def end(self, committed: bool) -> Offset:
         """The first offset that this reader may not see yet. `committed`: the isolation level is read_committed."""
         return self.last_stable_offset if committed else self.high_watermark
-
-    def look_up(self, timestamp_ms: int | None, committed: bool) -> Search:
-        """Search for the first record at or after a time, or for the first one with the largest timestamp of all where
-        the time is None. The steps end with None if this reader may not see that record. Raises `KafkaError`."""
-        log = self.log
-        search = log.offset_of_max_timestamp() if timestamp_ms is None else log.offset_for_time(timestamp_ms)
-        at = yield from search
-        return None if at is None or at.offset >= self.end(committed) else at
-
-    def epoch_of_batch(self, offset: int) -> int:
-        """The leader epoch in the header of the batch that holds `offset`. Raises `KafkaError`."""
-        return self.log.epoch_of_batch(offset)
 
     def delete_records_before(self, offset: int) -> Offset:
         """Move the start of the log that this broker leads forward to `offset`, and let its followers know at once;
@@ -454,18 +434,6 @@ class Replica:
         self.waiters.grew()
         return start
 
-    def active_producers(self) -> Iterator[ActiveProducer]:
-        """The producers that the log remembers. The caller may give up the loop between two of them."""
-        for producer_id, producer in self.log.producers:
-            yield ActiveProducer(
-                producer_id=producer_id,
-                epoch=producer.epoch,
-                last_sequence=producer.batches[-1].last_sequence if producer.batches else NO_SEQUENCE,
-                last_timestamp=producer.last_timestamp,
-                coordinator_epoch=producer.coordinator_epoch,
-                transaction_start=producer.transaction_start,
-            )
-
     def leadership_error(self, current_leader_epoch: int) -> ErrorCode | None:
         """The error for a client that sent this leader epoch (-1: none), per KIP-320; None if this broker leads and the
         epoch is current or absent."""
@@ -477,19 +445,6 @@ class Replica:
         if current_leader_epoch < self.leadership.leader_epoch:
             return ErrorCode.FENCED_LEADER_EPOCH
         return ErrorCode.UNKNOWN_LEADER_EPOCH
-
-    def epoch_at(self, offset: int) -> int:
-        """The leader epoch of the record at `offset`; at the end of the log, the current epoch."""
-        return self.log.epochs.epoch_at(offset) if offset < self.log.log_end_offset else self.leadership.leader_epoch
-
-    def end_of_epoch(self, epoch: int) -> tuple[int, int]:
-        """The largest epoch at or below `epoch` that this log knows, and where it ended; (-1, -1) for a later one."""
-        latest, log_end = self.log.epochs.latest, self.log.log_end_offset
-        if epoch == self.leadership.leader_epoch:
-            return epoch, log_end
-        if 0 <= latest < epoch < self.leadership.leader_epoch:
-            return latest, log_end
-        return self.log.epochs.end_of(epoch, log_end)
 
 
 def _header_of_producer(records: memoryview) -> BatchHeader | None:
