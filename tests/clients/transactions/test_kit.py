@@ -48,6 +48,8 @@ NODE = {
 OURS = {"ours": "sync", "ours-aio": "aio"}
 SPARED = ("kafka-python-2", "kafka-python-3", "platformatic", "kafkajs")
 ALL = [*OURS, *PYTHON, *NODE, "java"]
+NEW_EPOCHS = (*OURS, "java")
+"""Clients that end transactions by version 2 of the protocol (KIP-890): each takes its producer to a new epoch."""
 WHOLLY = pytest.mark.parametrize("client", [kind for kind in ALL if kind != "platformatic"], indirect=True)
 BROKER = {"transaction.state.log.num.partitions": "4"}
 
@@ -117,6 +119,22 @@ def test_what_is_committed_can_be_read_and_what_is_aborted_cannot(
     read = partial(contents, broker.address, topic, 1)
     assert soon(lambda: [value for _, value in read()[0]] == [m.value for m in (*parts[0], *parts[2])])
     assert [value for _, value in read("read_uncommitted")[0]] == [m.value for part in parts for m in part]
+
+
+@pytest.mark.parametrize(
+    ("client", "epoch"), [(kind, 3 if kind in NEW_EPOCHS else 0) for kind in ALL], indirect=["client"]
+)
+def test_a_transaction_ends_by_the_version_that_its_client_knows(
+    client: Client, broker: BrokerOfATest, topic: str, name: str, epoch: int
+) -> None:
+    for first, commits in ((0, True), (10, False), (20, True)):
+        client.begin(name, name)
+        client.write(name, topic, numbered(first, 10))
+        client.end(name, commits)
+    with Admin(broker.address) as admin:
+        assert soon(lambda: admin.transactions.describe(name).producer_epoch >= epoch)
+        if not isinstance(broker, ReplicatedBrokers):  # after a lost answer a producer takes a new epoch, too
+            assert admin.transactions.describe(name).producer_epoch == epoch
 
 
 @WHOLLY
