@@ -8,7 +8,7 @@ A stage fails if one of its commands fails, or if it takes more than twice its b
 minutes on two cores. The stages split the suite by folders: a test that no other stage names belongs to `unit`.
 
 The reasons of failures are printed again at the end. If the output is not a terminal, lines without news (dots,
-coverage of files, seeds that passed) are left out.
+seeds that passed) are left out.
 """
 
 import argparse
@@ -31,14 +31,13 @@ CLOSING_LINE = re.compile(r"^=+ (?P<counts>.*(?:passed|failed|error|no tests ran
 SUMMARY_LINE = re.compile(r"^=+ short test summary info =+$")
 FAILING_LINE = re.compile(r"^(FAILED|ERROR) ")
 OTHER_LINE = re.compile(r"^(SKIPPED|XFAIL|XPASS|PASSED) ")
-NO_NEWS = re.compile(r"[.]+( *\[ *\d+%\])?$|src/\S+ +\d+ +\d+ +\d+%$|seed \d+: \d+ messages in ")
+NO_NEWS = re.compile(r"[.]+( *\[ *\d+%\])?$|seed \d+: \d+ messages in ")
 REASON_CHARACTERS_MAX = 1500
 REASONS_MAX = 30
 TAIL_LINES = 15
 COUNT = re.compile(r"(\d+) (passed|failed|error|skipped|deselected|xfailed|xpassed|warning)s?")
 
 PARALLEL = ("-n", "2", "--dist", "loadfile")
-COVERAGE = ("--cov", "--cov-report=term:skip-covered")
 NOT_COMPILED = "records/columns is not compiled: install a C compiler and Python's headers (gcc, python3-dev)"
 CHECK_COMPILED = f"import moldau.records.columns as c, sys; sys.exit(None if c.COMPILED else {NOT_COMPILED!r})"
 AS_FILES = {"MOLDAU_INTERPRETED": "1"}
@@ -86,7 +85,7 @@ CRASH_POINTS = (("python", "-m", "tests.crash_points", "--points", "20000", "--j
 
 STAGES = (
     Stage("lint", 2, commands=LINT),
-    Stage("unit", 10, commands=COMPILED, tests=("tests",), options=(*PARALLEL, *COVERAGE), long=True),
+    Stage("unit", 10, commands=COMPILED, tests=("tests",), options=PARALLEL, long=True),
     Stage("interpreted", 2, tests=("tests/records",), options=PARALLEL, environment=AS_FILES, again=True),
     Stage("clients", 14, tests=("tests/clients",), options=PARALLEL),
     Stage("transactions", 9, tests=("tests/clients/transactions",), options=PARALLEL, long=True),
@@ -96,10 +95,10 @@ STAGES = (
     Stage("loads", 4, tests=("tests/pipeline/loading/test_kills.py",), long=True),
     Stage("crash points", 8, commands=CRASH_POINTS, tests=("tests/crash_points",), options=PARALLEL, long=True),
     Stage("simulation", 6, commands=SEEDS, tests=("tests/simulation", "tests/worlds"), options=("-n", "2"), long=True),
-    Stage("zookeeper", 5, tests=("tests/zookeeper",)),
+    Stage("zookeeper", 5, tests=("tests/zookeeper",), options=PARALLEL),
     Stage("kills", 4, tests=("tests/zookeeper/test_kills.py",), long=True),
     Stage("replicas", 6, tests=("tests/replicated",), long=True),
-    Stage("end-to-end", 8, tests=("tests/end_to_end",), long=True),
+    Stage("end-to-end", 8, tests=("tests/end_to_end",), options=PARALLEL, long=True),
 )
 
 
