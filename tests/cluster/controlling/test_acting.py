@@ -16,7 +16,7 @@ from moldau.cluster.state.image import NO_LEADER, Image, PartitionImage, TopicIm
 from moldau.errors import ErrorCode, KafkaError
 from moldau.metadata_store.store import Delete, MetadataStore, Set, Written, node_at
 from moldau.simulation.zookeeper_session import ModelSession
-from tests.cluster.several import Member, Members, play
+from tests.cluster.several import TIMEOUT_S, Member, Members, play
 
 
 async def three(members: Members) -> Member:
@@ -155,6 +155,42 @@ def test_a_new_controller_tells_nobody_of_a_registration_before_it_has_elected(m
         epoch = before.topics["t"].partitions[led].leader_epoch
         anew = [image for image in told if 3 in image.brokers and image.brokers[3] != before.brokers[3]]
         assert anew and all(image.topics["t"].partitions[led].leader_epoch > epoch for image in anew)
+
+    play(scenario)
+
+
+@pytest.mark.parametrize("is_lost", [False, True], ids=["elects", "loses its session"])
+def test_a_change_waits_until_a_new_controller_has_elected(monkeypatch: pytest.MonkeyPatch, is_lost: bool) -> None:
+    take_brokers = acting.Acting._take_brokers
+
+    async def scenario(members: Members) -> None:
+        go_on = asyncio.Event()
+
+        async def take_later(controller: acting.Acting, store: MetadataStore) -> None:
+            await go_on.wait()
+            await take_brokers(controller, store)
+
+        controller = await three(members)
+        monkeypatch.setattr(acting.Acting, "_take_brokers", take_later)
+        controller.die()
+        del members[1]
+        later = await members.controller()
+        creating = asyncio.ensure_future(later.acting.topics.create([NewTopic("t")]))
+        await asyncio.sleep(2 * KNOWN_S)
+        assert not creating.done()
+        if is_lost:
+            members.store.cut(later.session.link)
+            await asyncio.sleep(2 * TIMEOUT_S)
+        go_on.set()
+        if is_lost:
+            with pytest.raises(KafkaError) as refused:
+                await creating
+            assert refused.value.code is ErrorCode.NOT_CONTROLLER
+        else:
+            await creating
+            assert later.acting.stream is not None
+            told = later.acting.stream.image
+            assert (list(told.brokers), list(told.topics)) == ([2, 3], ["t"])
 
     play(scenario)
 

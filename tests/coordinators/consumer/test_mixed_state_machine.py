@@ -19,7 +19,7 @@ from moldau.coordinators.decision import Ticket
 from moldau.errors import ErrorCode
 from moldau.protocol.consumer import read_assignment, versioned
 from tests.coordinators.consumer.scene import topic_id
-from tests.coordinators.consumer.test_state_machine import REBALANCE_MS, SESSION_MS, ConsumersMachine, Place
+from tests.coordinators.consumer.test_state_machine import HEARD_MS, REBALANCE_MS, SESSION_MS, ConsumersMachine, Place
 from tests.coordinators.groups.scene import subscription
 
 CLASSICS = ("x", "y", "z")
@@ -168,12 +168,12 @@ class MixedMachine(ConsumersMachine):
 
     def _stop_the_late(self) -> None:
         for member in self.classics.values():
-            if self.stage.ms - member.since_ms >= min(SESSION_MS, REBALANCE_MS):
+            if self.stage.ms - member.since_ms >= HEARD_MS:
                 member.owned = set()
 
     def _pass(self, ms: int) -> None:
         for member in self.classics.values():
-            if self.stage.ms + ms - member.since_ms >= min(SESSION_MS, REBALANCE_MS):
+            if self.stage.ms + ms - member.since_ms >= HEARD_MS:
                 member.forgets()
 
     @rule(ms=st.sampled_from((1, 500, 3000)))
@@ -181,7 +181,7 @@ class MixedMachine(ConsumersMachine):
         if hasattr(self, "stage"):
             self._pass(ms)
         for client in self.clients.values():
-            if self.stage.ms + ms - client.since_ms >= min(SESSION_MS, REBALANCE_MS):
+            if self.stage.ms + ms - client.since_ms >= HEARD_MS:
                 client.owned, client.epoch, client.full = set(), 0, True
         self.stage.wait(ms)
 

@@ -22,6 +22,9 @@ from tests.coordinators.groups.scene import Stage
 TOPICS = ("t", "u", "v")
 NAMES = ("a", "b", "c", "d")
 SESSION_MS, REBALANCE_MS = 10_000, 8_000
+HEARD_MS = REBALANCE_MS // 2
+"""A member that has heard nothing for this long stops. The coordinator counts `REBALANCE_MS` from the answer that asks
+for partitions back, also if that answer is lost: the member may hear of it this much later, and go on for as long."""
 Place = tuple[uuid.UUID, int]
 
 
@@ -132,9 +135,9 @@ class ConsumersMachine(RuleBasedStateMachine):
 
     @rule(ms=st.sampled_from((1, 500, 3000)))
     def time_passes(self, ms: int) -> None:
-        """A member that has not been heard for its session stops: it must not be working any more."""
+        """Members that have heard nothing for `HEARD_MS` stop: they must not be working any more."""
         for client in self.clients.values():
-            if self.stage.ms + ms - client.since_ms >= min(SESSION_MS, REBALANCE_MS):
+            if self.stage.ms + ms - client.since_ms >= HEARD_MS:
                 client.owned, client.epoch, client.full = set(), 0, True
         self.stage.wait(ms)
 

@@ -82,10 +82,15 @@ class ControllerQueue(ChangeQueue):
     def __init__(self, metadata: MetadataCache, runtime: Runtime, resign: Callable[[str], None]):
         super().__init__(metadata, runtime)
         self.stream: ChangeStream | None = None
+        self.elected = asyncio.Event()
+        """Cleared while leaders are being elected for the brokers that came and went. The brokers are shown no change
+        then: those of administrators wait."""
         self._resign = resign
 
     async def run(self, change: Callable[[], Awaitable[T]]) -> T:
         """As `ChangeQueue.run`; returns when all live brokers act by what was changed, or after a second."""
+        if self.stream is not None:
+            await self.elected.wait()
         before = NOTHING
 
         async def noted() -> T:
@@ -175,8 +180,6 @@ class Acting:
         """The brokers whose nodes are watched in this session: one whose log folder fails writes it there."""
         self._is_to_elect = False
         """Whether a partition that has no leader may have one now, or has eligible leaders that it needs no more."""
-        self._is_electing = False
-        """Brokers that came are shown with the leaders that were elected since, and not before."""
 
     @property
     def stream(self) -> ChangeStream | None:
@@ -293,7 +296,7 @@ class Acting:
         fence = Check(layout.CONTROLLER_EPOCH, 0 if version is None else version + 1)
         self.queue.begin(store, fence)
         self._balance.begin(asyncio.get_running_loop().time())
-        self._is_electing = True  # until all that has happened to brokers is dealt with: see _take_brokers
+        self.queue.elected.clear()  # until all that has happened to brokers is dealt with: see _take_brokers
         await self.metadata.show(image, list(image.topics))
         rests = await store.read(removal_of_rests(image))
         await self.queue.made(partial(self.queue.commit, rests))
@@ -323,6 +326,7 @@ class Acting:
         logger.warning("this broker has resigned as controller: %s", why)
         self.stream.close()
         self.queue.stream = None
+        self.queue.elected.set()
         self.queue.end()
         self.metadata.image = replace(self.metadata.image, controller_id=NO_LEADER)
         self._changed.set()
@@ -332,7 +336,7 @@ class Acting:
         if any(self._has_enough_in_sync(image, name) or _is_held(image, name, leaving) for name in names):
             self._is_to_elect = True
             self._changed.set()
-        if self.stream is not None and not self._is_electing:
+        if self.stream is not None and self.queue.elected.is_set():
             before = self.stream.image
             self._deletions.note(before, image, self.stream.publish(image))
 
@@ -372,11 +376,11 @@ class Acting:
         anew: Mapping[int, int],
         kept: Mapping[int, Collection[str]],
     ) -> None:
-        self._is_electing = True
+        self.queue.elected.clear()
         try:
             await self._elect(brokers, silent, anew, kept)
         finally:
-            self._is_electing = False
+            self.queue.elected.set()
             self._publish(self.metadata.image, ())
 
     async def _elect(
