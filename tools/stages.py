@@ -98,7 +98,7 @@ STAGES = (
     Stage("zookeeper", 5, tests=("tests/zookeeper",), options=PARALLEL),
     Stage("kills", 4, tests=("tests/zookeeper/test_kills.py",), long=True),
     Stage("replicas", 6, tests=("tests/replicated",), long=True),
-    Stage("end-to-end", 8, tests=("tests/end_to_end",), options=PARALLEL, long=True),
+    Stage("end-to-end", 8, tests=("tests/end_to_end",), long=True),
 )
 
 
