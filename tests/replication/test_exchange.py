@@ -8,10 +8,7 @@ import pytest
 from harness.logs import append
 from moldau.config import broker_config
 from moldau.errors import ErrorCode, KafkaError
-from moldau.protocol.messages.fetch import (
-    EpochEndOffset,
-    FetchResponse,
-)
+from moldau.protocol.messages.fetch import EpochEndOffset, FetchResponse
 from moldau.replication.follower import follower_settings
 from moldau.replication.leadership import PAUSE_MS
 from tests.replication.followed import ME, OTHER, SETTINGS, UP, Stage, play

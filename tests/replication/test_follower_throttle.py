@@ -6,9 +6,7 @@ from pathlib import Path
 import pytest
 
 from moldau.names import BrokerId
-from moldau.protocol.messages.fetch import (
-    FetchResponse,
-)
+from moldau.protocol.messages.fetch import FetchResponse
 from moldau.replication.replicas import elapsed_ms
 from tests.replication.followed import ME, OTHER, Stage, play
 

@@ -32,8 +32,8 @@ if TYPE_CHECKING:
 
 
 class FollowerParts(NamedTuple):
-    """What the Fetch of other brokers works with. `asked` is called with a replica when one of them has fetched from
-    it as a follower; `throttle` holds back what they fetch."""
+    """What serves followers, which are other brokers. `asked` is called with each replica that a follower has fetched
+    from; `throttle` limits what followers fetch."""
 
     asked: "Callable[[Replica], None]"
     throttle: "Throttle"

@@ -1,4 +1,7 @@
-"""What a replica knows of its log besides the records, for ListOffsets, OffsetForLeaderEpoch and DescribeProducers."""
+"""Answers about a replica's log without its records: offsets by time, leader epochs, and producers.
+
+ListOffsets, OffsetForLeaderEpoch, DescribeProducers and the Fetch of followers use them.
+"""
 
 from collections.abc import Iterator
 
