@@ -75,8 +75,8 @@ def main(arguments: list[str] | None = None) -> int:
             def encode(codec: str = codec, keyed: pa.Array | None = keyed) -> list[bytearray]:
                 times = pa.repeat(pa.scalar(1_700_000_000_000, pa.int64()), len(contents))
                 columns = RecordColumns(keyed, contents, times, None, None)
-                how = {"batch_bytes": BATCH_BYTES, "codec": CODECS[codec]}
-                found = [batch.data for batch in encoded_batches(columns, PARTITIONS, lambda _: 0, **how)]
+                made = encoded_batches(columns, PARTITIONS, lambda _: 0, batch_bytes=BATCH_BYTES, codec=CODECS[codec])
+                found = [batch.data for batch in made]
                 for data in found:
                     stamp(data, read_header(data).attributes, read_header(data).max_timestamp)
                 return found

@@ -39,7 +39,7 @@ from moldau.coordinators.groups.shard import GroupShard
 from moldau.coordinators.offsets.records import offset_record
 from moldau.errors import ErrorCode
 from moldau.log.log import Log
-from moldau.names import OFFSETS_TOPIC, TopicPartition
+from moldau.names import OFFSETS_TOPIC, BrokerId, LeaderEpoch, TopicPartition
 from moldau.protocol import codec, schema
 from moldau.protocol.apis import CREATE_TOPICS, FIND_COORDINATOR, JOIN_GROUP, LEAVE_GROUP, OFFSET_FETCH, SYNC_GROUP, Api
 from moldau.protocol.consumer import AssignedPartitions, ConsumerProtocolAssignment, ConsumerProtocolSubscription
@@ -51,12 +51,15 @@ from moldau.protocol.messages.offset_fetch import OffsetFetchRequest, OffsetFetc
 from moldau.protocol.messages.sync_group import SyncGroupRequest, SyncGroupRequestAssignment
 from moldau.records.batch import Row
 from moldau.replication.internal_topic import InternalTopic
+from moldau.replication.leadership import Leadership, PartitionRoles
+from moldau.replication.replica import Replica
 
 COMMITS = 1_000_000
 BATCH_COMMITS = 100
 PARTITIONS_PER_GROUP = 1000
 READ_BYTES = 5 * 1024 * 1024
 """Kafka's default of `offsets.load.buffer.size`."""
+COMMIT_TIMEOUT_MS = 5000
 
 TOPIC, GROUP = "orders", "large"
 TIMEOUT_MS = 60_000
@@ -100,14 +103,16 @@ async def held_longest(stop: asyncio.Event) -> float:
 
 async def load(log: Log, watched: bool = False) -> tuple[Loaded, GroupShard]:
     """The loaded shard, and what loading took; how long the loop was held only if it is watched, which costs time."""
-    replica: Any = SimpleNamespace(log=log, high_watermark=log.log_end_offset, state=SimpleNamespace(leads=True))
-    partitions: Any = SimpleNamespace(find=lambda *_: replica)
-    topic = InternalTopic(OFFSETS_TOPIC, partitions, READ_BYTES, log._runtime)
+    tp, broker = TopicPartition(OFFSETS_TOPIC, 0), BrokerId(1)
+    replica = Replica(tp, log.topic_id, log, log.config, Leadership(broker), log.log_start_offset, log._runtime)
+    replica.take_roles(PartitionRoles(broker, LeaderEpoch(0), (broker,), (broker,)), 0)
+    hosted: Any = SimpleNamespace(hosted={tp: replica}, exchange=None)
+    topic = InternalTopic(OFFSETS_TOPIC, hosted, READ_BYTES, COMMIT_TIMEOUT_MS, log._runtime)
     host = CoordinatorRuntime(topic, lambda _: GroupShard(GroupCoordinatorSettings(), str), log._runtime.clock)
     stop = asyncio.Event()
     watch = asyncio.create_task(held_longest(stop)) if watched else None
     began, cpu = time.perf_counter(), time.process_time()
-    host.lead(0)
+    host.lead(0, 0)
     await host.loaded(0)
     seconds, cpu_s = time.perf_counter() - began, time.process_time() - cpu
     stop.set()

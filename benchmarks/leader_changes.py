@@ -10,6 +10,7 @@ the brokers are of their own, with a ZooKeeper: a dead leader is replaced when i
 
 import argparse
 import contextlib
+import functools
 import os
 import signal
 import statistics
@@ -82,11 +83,11 @@ def cases(kills: int, rounds: int, cluster: contextlib.AbstractContextManager[tu
             deaths = []
             for number in range(kills):
                 leader = admin.describe_topics([TOPIC])[TOPIC].partitions[number % PARTITIONS].leader
-                deaths.append(gap_s(admin, writes, lambda leader=leader: send(leader, signal.SIGKILL)))
+                deaths.append(gap_s(admin, writes, functools.partial(send, leader, signal.SIGKILL)))
                 print(f"broker {leader} was killed: {deaths[-1]:.3f} s", flush=True)
             restarts = []
             for broker in [broker for _ in range(rounds) for broker in range(1, BROKERS + 1)]:
-                restarts.append(gap_s(admin, writes, lambda broker=broker: send(broker, signal.SIGTERM)))
+                restarts.append(gap_s(admin, writes, functools.partial(send, broker, signal.SIGTERM)))
                 print(f"broker {broker} was restarted: {restarts[-1]:.3f} s", flush=True)
         assert not writes.failed, writes.failed
     if deaths:

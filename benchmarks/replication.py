@@ -1,20 +1,22 @@
 """What replication costs: three brokers beside one, and beside Apache Kafka's three; and how fast a replica catches up.
 
-usage: python -m benchmarks.replication [--seconds 2] [--rounds 5] [--in-flight 5] [--catch-up-gb 5] [--alone]
-    [--only produce,latency,catch-up] [--sizes 200,16384,86016] [--folder FOLDER]
+usage: python -m benchmarks.replication [--seconds 2] [--rounds 5] [--connections 1,8] [--in-flight 5]
+    [--catch-up-gb 5] [--alone] [--only produce,latency,catch-up] [--sizes 200,16384,86016] [--folder FOLDER]
 
-Three broker processes of ours with a ZooKeeper, and three Kafka nodes, run on this machine all the time. One connection
-produces to one partition, with at most `--in-flight` requests unanswered (a Kafka client's default is 5): into a topic
-with one replica and acks=1, and into one with three and acks=all. All of them have their turn in every round, for
-`--seconds`, so that other work on the machine meets all alike; the median of the rounds counts. Beside each rate stands
-the processor time of all brokers together for a megabyte. Latency is that of requests at a fixed rate. A replica
-catches up while its broker, which was away when the topic was filled, is back; a raw consumer that reads the same
-records from the same leader, 1 MB at a time, is its measure.
+Three broker processes of ours with a ZooKeeper, and three Kafka nodes, run on this machine all the time. One
+connection, then several, produce to one partition, each with at most `--in-flight` requests unanswered (a Kafka
+client's default is 5): into a topic with one replica and acks=1, and into one with three and acks=all. All of them have
+their turn in every round, for `--seconds`, so that other work on the machine meets all alike; the median of the rounds
+counts. Beside each rate stands the processor time of all brokers together for a megabyte. Latency is that of requests
+at a fixed rate. A replica catches up while its broker, which was away when the topic was filled, is back; a raw
+consumer that reads the same records from the same leader, 1 MB at a time, is its measure.
 """
 
 import argparse
 import contextlib
+import itertools
 import os
+import selectors
 import shutil
 import socket
 import statistics
@@ -106,62 +108,88 @@ class Way(NamedTuple):
         return f"{self.side.name}, RF {self.replicas}, acks={'all' if self.acks == ALL else self.acks}"
 
 
-class Load:
-    """One connection that produces the same batch again and again."""
+class Producing:
+    """One connection of a load, which sends the same frame again and again."""
 
-    def __init__(self, way: Way, size: int, in_flight: int):
+    def __init__(self, port: int, frame: bytes, reply_bytes: int, error_at: int, in_flight: int):
+        self._frame, self._reply_bytes, self._error_at = frame, reply_bytes, error_at
+        self._burst = memoryview(frame * in_flight)
+        self.socket = socket.create_connection(("127.0.0.1", port), 60)
+        self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self._buffer = bytearray(64 * reply_bytes)
+        self._view = memoryview(self._buffer)
+        self._filled = 0
+        self.unanswered = 0
+
+    def send(self, count: int) -> None:
+        self.socket.sendall(self._burst[: count * len(self._frame)])
+        self.unanswered += count
+
+    def take(self) -> int:
+        """Wait for answers; how many whole ones came."""
+        size, buffer = self._reply_bytes, self._buffer
+        got = self.socket.recv_into(self._view[self._filled :])
+        assert got, "the broker closed the connection"
+        filled = self._filled + got
+        count, rest = divmod(filled, size)
+        whole = count * size
+        errors = buffer[self._error_at : whole : size], buffer[self._error_at + 1 : whole : size]
+        assert not any(map(any, errors)), "a Produce was refused"
+        buffer[:rest] = buffer[whole:filled]
+        self._filled = rest
+        self.unanswered -= count
+        return count
+
+    def is_taken(self) -> bool:
+        """Send one request, and wait for its answer: whether the records were taken, or their leader is not known."""
+        self.socket.sendall(self._frame)
+        got = 0
+        while got < self._reply_bytes:
+            got += self.socket.recv_into(self._view[got : self._reply_bytes])
+        error = struct.unpack_from(">h", self._buffer, self._error_at)[0]
+        assert error in (0, 3, 6), f"error {error}"
+        return not error
+
+
+class Load:
+    """Connections that produce the same batch again and again, each with at most `in_flight` requests unanswered."""
+
+    def __init__(self, way: Way, size: int, in_flight: int, connections: int = 1):
         self._way = way
         self.topic = way.side.topic(way.replicas)
         self.port = way.side.leader(self.topic)
         records = max(1, size // (RECORD_BYTES + 10))
         batch = frames.batch(records, RECORD_BYTES)
         self.batch_bytes, self._records = len(batch), records
-        self._frame = frames.produce(self.topic, 0, batch, way.acks)
-        self._burst = memoryview(self._frame * in_flight)
+        frame = frames.produce(self.topic, 0, batch, way.acks)
+        error_at = 4 + 4 + 4 + 2 + len(self.topic) + 4 + 4
+        reply_bytes = error_at + 2 + 8 + 8 + 8 + 4
         self._in_flight = in_flight
-        self._reply_bytes = 4 + 4 + 4 + 2 + len(self.topic) + 4 + 4 + 2 + 8 + 8 + 8 + 4
-        self._error_at = 4 + 4 + 4 + 2 + len(self.topic) + 4 + 4
-        self._socket = socket.create_connection(("127.0.0.1", self.port), 60)
-        self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        self._buffer = bytearray(64 * self._reply_bytes)
+        self._connections = [Producing(self.port, frame, reply_bytes, error_at, in_flight) for _ in range(connections)]
         self._acknowledged = 0
-        self._wait_until_led()
-
-    def _wait_until_led(self) -> None:
-        """Kafka knows a leader before that broker does."""
-        while not self._is_taken():
+        while not self._is_taken():  # Kafka knows a leader before that broker does
             time.sleep(0.05)
 
     def _is_taken(self) -> bool:
-        self._socket.sendall(self._frame)
-        got = 0
-        while got < self._reply_bytes:
-            got += self._socket.recv_into(memoryview(self._buffer)[got : self._reply_bytes])
-        error = struct.unpack_from(">h", self._buffer, self._error_at)[0]
-        assert error in (0, 3, 6), f"error {error}"
-        self._acknowledged += not error
-        return not error
+        taken = self._connections[0].is_taken()
+        self._acknowledged += taken
+        return taken
 
     def window(self, seconds: float) -> int:
         """Produce for that long; how many requests were acknowledged."""
-        size, buffer, view = self._reply_bytes, self._buffer, memoryview(self._buffer)
-        sent, answered, filled = self._in_flight, 0, 0
-        self._socket.sendall(self._burst)
-        ends_at = time.perf_counter() + seconds
-        while answered < sent:
-            got = self._socket.recv_into(view[filled:])
-            assert got, "the broker closed the connection"
-            filled += got
-            count, rest = divmod(filled, size)
-            whole = count * size
-            errors = buffer[self._error_at : whole : size], buffer[self._error_at + 1 : whole : size]
-            assert not any(map(any, errors)), "a Produce was refused"
-            buffer[:rest] = buffer[whole:filled]
-            filled = rest
-            answered += count
-            if count and time.perf_counter() < ends_at:
-                self._socket.sendall(self._burst[: count * len(self._frame)])
-                sent += count
+        answered = 0
+        with selectors.DefaultSelector() as selector:
+            for one in self._connections:
+                selector.register(one.socket, selectors.EVENT_READ, one)
+                one.send(self._in_flight)
+            ends_at = time.perf_counter() + seconds
+            while any(one.unanswered for one in self._connections):
+                ready = [key.data for key, _ in selector.select()] if len(self._connections) > 1 else self._connections
+                for one in ready:
+                    count = one.take()
+                    answered += count
+                    if count and time.perf_counter() < ends_at:
+                        one.send(count)
         self._acknowledged += answered
         return answered
 
@@ -180,7 +208,8 @@ class Load:
 
     def close(self) -> None:
         """All that was acknowledged is in the log."""
-        self._socket.close()
+        for one in self._connections:
+            one.socket.close()
         held = end_offsets(self.port, self.topic, 1)
         assert held >= self._acknowledged * self._records, (
             f"{self._acknowledged * self._records} acknowledged, {held} held"
@@ -194,12 +223,14 @@ class Rate(NamedTuple):
     cpu_ms_mb: float
 
 
-def rates(ways: Sequence[Way], size: int, seconds: float, rounds: int, in_flight: int) -> dict[str, Rate]:
+def rates(
+    ways: Sequence[Way], size: int, seconds: float, rounds: int, in_flight: int, connections: int
+) -> dict[str, Rate]:
     """The median of the rounds for each way."""
     seen: dict[str, list[Rate]] = {way.name: [] for way in ways}
     for number in range(rounds + 1):
         for way in ways:
-            load = Load(way, size, in_flight)
+            load = Load(way, size, in_flight, connections)
             before, began = way.side.cpu_s, time.perf_counter()
             count = load.window(seconds)
             took_s = time.perf_counter() - began
@@ -327,6 +358,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.replication", description="What replication costs.")
     parser.add_argument("--seconds", type=float, default=2.0)
     parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--connections", default="1,8")
     parser.add_argument("--in-flight", type=int, default=5)
     parser.add_argument("--catch-up-gb", type=float, default=5.0)
     parser.add_argument("--sizes", default=",".join(map(str, SIZES)))
@@ -344,14 +376,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
             sides.append(Side("Kafka", nodes))
         ways = [Way(side, *how) for side in sides for how in ((1, LEADER), (3, ALL))]
         console = Console(width=120)
-        table = Table("batch", "way", "MB/s", "requests/s", "CPU ms/MB", "p50 ms", "p99 ms", title=load_now())
-        for size in map(int, asked.sizes.split(",")):
-            produced = (
-                rates(ways, size, asked.seconds, asked.rounds, asked.in_flight) if "produce" in asked.only else {}
-            )
-            waited = latencies(ways, size, asked.seconds, asked.rounds) if "latency" in asked.only else {}
+        columns = "connections", "MB/s", "requests/s", "CPU ms/MB", "p50 ms", "p99 ms"
+        table = Table("batch", "way", *columns, title=load_now())
+        connections = [int(number) for number in asked.connections.split(",")] if "produce" in asked.only else [1]
+        for size, number in itertools.product(map(int, asked.sizes.split(",")), connections):
+            produced: dict[str, Rate] = {}
+            if "produce" in asked.only:
+                produced = rates(ways, size, asked.seconds, asked.rounds, asked.in_flight, number)
+            waited: dict[str, tuple[float, float]] = {}
+            if "latency" in asked.only and number == connections[0]:
+                waited = latencies(ways, size, asked.seconds, asked.rounds)
             for way in ways:
-                row = [shown(size), way.name]
+                row = [shown(size), way.name, str(number)]
                 rate, times = produced.get(way.name), waited.get(way.name)
                 row += [f"{rate.mb_s:.1f}", f"{rate.requests_s:,.0f}", f"{rate.cpu_ms_mb:.2f}"] if rate else [""] * 3
                 row += [f"{times[0]:.2f}", f"{times[1]:.2f}"] if times else [""] * 2

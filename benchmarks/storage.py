@@ -191,7 +191,7 @@ def reading(folder: Path, records: int, plan: Plan) -> Rates:
                 for at in range(0, end, records):
                     piece = log.read(at, size, end)
                     assert piece is not None and piece.length == size
-                    send(out, piece.file.fileno(), piece.offset, piece.length)
+                    send(out, piece.file.fileno() or 0, piece.offset, piece.length)
                 return count * size
 
             return rate(work, plan.clock)

@@ -27,6 +27,7 @@ from benchmarks.broker_load import Case, Wire, drop, new_topic
 from benchmarks.side_by_side import AS_SHIPPED, KAFKA_SETTINGS, moldau, ratio
 from harness import apache_kafka
 from harness.apache_kafka import FOR_KAFKA
+from moldau.error_codes import error_of
 from moldau.errors import ErrorCode
 from moldau.protocol import codec
 from moldau.protocol.apis import (
@@ -137,10 +138,10 @@ class Producer:
 
 def error_in(api: Api, answer: Any) -> ErrorCode:
     if api is PRODUCE:
-        return ErrorCode(answer.responses[0].partition_responses[0].error_code)
+        return error_of(answer.responses[0].partition_responses[0].error_code)
     if api is ADD_PARTITIONS_TO_TXN:
-        return ErrorCode(answer.results_by_topic_v3_and_below[0].results_by_partition[0].partition_error_code)
-    return ErrorCode(answer.error_code)
+        return error_of(answer.results_by_topic_v3_and_below[0].results_by_partition[0].partition_error_code)
+    return error_of(answer.error_code)
 
 
 class Load:

@@ -103,7 +103,12 @@ class Proxy:
 
     def allow(self, requests: int | None = None, replies: int | None = None) -> None:
         """Let that many more bytes through (None: any number), then block, until the next call or `heal`."""
-        self._call(lambda: (self._requests.limit(requests), self._replies.limit(replies)))
+
+        def allow() -> None:
+            self._requests.limit(requests)
+            self._replies.limit(replies)
+
+        self._call(allow)
 
     def heal(self) -> None:
         """Pass everything on. Connections whose replies were lost break: they could not be understood any more."""

@@ -74,10 +74,10 @@ class SmallRegistry:
                 found = [number for number in ids if self._schemas[number - 1] == json.dumps(body)]
                 return self._version(subject, ids.index(found[0]) + 1) if found else (404, missing(40403))
             case "GET", ["subjects", subject, "versions"]:
-                ids = self._subjects.get(subject)
+                ids = self._subjects.get(subject, [])
                 return (200, list(range(1, len(ids) + 1))) if ids else (404, missing(40401))
             case "GET", ["subjects", subject, "versions", version]:
-                ids = self._subjects.get(subject)
+                ids = self._subjects.get(subject, [])
                 if not ids:
                     return 404, missing(40401)
                 return self._version(subject, len(ids) if version == "latest" else int(version))

@@ -31,7 +31,7 @@ class Job:
         self.codec, self.keyed = arguments[6], arguments[7] == "keyed"
         self._began = self._cpu = 0.0
 
-    def contents(self) -> tuple[list[bytes], list[bytes] | list[None]]:
+    def contents(self) -> tuple[list[bytes], list[bytes | None]]:
         chance = random.Random(7)
         filler = '"airline":"UA","origin":"EWR","destination":"IAH","carrier":"1545","delay":' * (self.bytes // 150)
         half = self.bytes // 2

@@ -8,16 +8,15 @@ import asyncio
 import os
 import sys
 import time
+from collections.abc import Callable, Coroutine
+from importlib import import_module, util
+from typing import Any
 
 from moldau.cli.main import main
-from moldau.config import BrokerConfig
 
-try:
-    from moldau import process
-except ImportError:  # an earlier revision, whose broker module ran the process
-    from moldau import broker as process
-
-serve = process.serve
+# An earlier revision's broker module runs the process itself.
+process: Any = import_module("moldau.process" if util.find_spec("moldau.process") else "moldau.broker")
+serve: Callable[..., Coroutine[Any, Any, int]] = process.serve
 
 
 class Probe:
@@ -39,12 +38,12 @@ class Probe:
         writer.close()
 
 
-async def probed(config: BrokerConfig) -> int:
+async def probed(*arguments: Any) -> int:
     probe = Probe()
     watching = asyncio.ensure_future(probe.watch())
     listening = await asyncio.start_unix_server(probe.tell, os.environ["MOLDAU_PROBE"])
     try:
-        return await serve(config)
+        return await serve(*arguments)
     finally:
         listening.close()
         watching.cancel()

@@ -35,7 +35,7 @@ from moldau.protocol.messages.offset_commit import (
 )
 from moldau.protocol.messages.offset_fetch import OffsetFetchRequest, OffsetFetchRequestGroup
 from moldau.protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
-from moldau.records.batch import encode_batch
+from moldau.records.batch import Row, encode_batch
 
 ELEMENTS = 90_000
 PARTITIONS = 1000
@@ -109,7 +109,7 @@ class Bench:
 
     def fill(self) -> None:
         now_ms = int(time.time() * 1000)
-        one = [(None, b"x", now_ms, [])]
+        one = [Row(None, b"x", now_ms)]
         for first in range(0, PRODUCERS, AT_ONCE):
             ids = range(first, first + AT_ONCE)
             made = [bytes(encode_batch(one, producer_id=n, producer_epoch=0, base_sequence=0)) for n in ids]
