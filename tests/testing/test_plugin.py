@@ -29,8 +29,10 @@ class Project:
         (self.folder / "test_it.py").write_text(header + test)
         (self.folder / "conftest.py").write_text(conftest)
         (self.folder / "pytest.ini").write_text(f"[pytest]\naddopts = --strict-markers -p no:cacheprovider\n{ini}")
+        plugins = "-p", "no:moldau", "-p", "moldau.testing.plugin"
+        own = "--basetemp", str(self.folder / ".temporary")  # two that clean up the common folder warn of each other
         done = subprocess.run(
-            [sys.executable, "-m", "pytest", "-q", "-p", "no:moldau", "-p", "moldau.testing.plugin", *options, "."],
+            [sys.executable, "-m", "pytest", "-q", *plugins, *own, *options, "."],
             cwd=self.folder,
             env={**os.environ, "PYTHONPATH": str(SOURCE), "PYTHONWARNINGS": "error"},
             capture_output=True,
