@@ -168,7 +168,7 @@ class Muting(NamedTuple):
 
 class Unanswered(NamedTuple):
     """A request that has had its effect and whose reply has to wait: `pack` makes the reply when `response` is there.
-    The frames that `admits` lets pass may be handled meanwhile; their replies are bytes only."""
+    The frames that `admits` lets pass may be handled meanwhile."""
 
     response: asyncio.Future[Any]
     pack: Callable[[Any], Reply]

@@ -25,6 +25,7 @@ from moldau.protocol.messages.fetch import (
 from moldau.records.batch import batches
 from moldau.replication.quota import ReplicationQuota
 from moldau.replication.throttling import Throttle
+from moldau.requests.gate import Parked
 from moldau.requests.session import Call, Introduction, Session
 from moldau.runtime import FileSlice
 from tests.handlers.in_sync import FOLLOWER, in_sync
@@ -102,7 +103,7 @@ class Asking:
         )
         fetch = Fetch(FOLLOWER, wait_ms, min_bytes, max_bytes, 0, *self.session, [], [], False, request)
         answer = self._handler(fetch, self._call)
-        answer = await answer if isinstance(answer, Awaitable) else answer
+        answer = await answer.response if isinstance(answer, Parked) else answer
         pieces = pack_fetch(VERSION, 1, fetch, answer)
         whole = b"".join(one.file.read(one.length, one.offset) if isinstance(one, FileSlice) else one for one in pieces)
         reply = cast(FetchResponse, codec.read_reply(FETCH, VERSION, memoryview(whole)[4:]))

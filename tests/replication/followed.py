@@ -46,8 +46,7 @@ UP = {ME: 10, OTHER: 20}
 
 class Stage:
     """`answers` are what the controller says to one proposal after the other, `replies` what the leader says to one
-    Fetch after the other; both wait when there is none. `refused` are the session epochs of requests that are answered
-    at once, as those are that overtake the request before them."""
+    Fetch after the other; both wait when there is none."""
 
     def __init__(self, folder: Path):
         room = Room(folder)
@@ -59,7 +58,6 @@ class Stage:
         self.replies: asyncio.Queue[FetchResponse | KafkaError] = asyncio.Queue()
         self.proposals: list[ProposedIsr] = []
         self.requests: list[FetchRequest] = []
-        self.refused: dict[int, FetchResponse | KafkaError] = {}
         self.exchange = ReplicaExchange(
             self._fetch,
             self._alter,
@@ -84,7 +82,7 @@ class Stage:
         assert (request.min_bytes, request.max_bytes) == (7, 2000)
         assert all(part.partition_max_bytes == 1000 for topic in request.topics for part in topic.partitions)
         self.requests.append(request)
-        reply = self.refused.get(request.session_epoch) or await self.replies.get()
+        reply = await self.replies.get()
         if isinstance(reply, KafkaError):
             raise reply
         return reply

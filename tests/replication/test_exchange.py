@@ -165,32 +165,6 @@ def test_a_second_request_that_begins_during_the_stop_ends_with_it(tmp_path: Pat
     play(tmp_path, scenario)
 
 
-@pytest.mark.parametrize(
-    "refusal",
-    [
-        FetchResponse(error_code=ErrorCode.INVALID_FETCH_SESSION_EPOCH),
-        KafkaError(ErrorCode.NETWORK_EXCEPTION, "cannot connect"),
-    ],
-    ids=["overtaking", "not sent"],
-)
-def test_a_request_that_would_end_a_wait_and_fails_begins_a_new_session_at_once(
-    tmp_path: Path, refusal: FetchResponse | KafkaError
-) -> None:
-    async def scenario(stage: Stage) -> None:
-        stage.refused = {2: refusal}
-        stage.roles(OTHER, OTHER, ME)
-        stage.replies.put_nowait(stage.reply())
-        await stage.asked(2)
-        stage.roles(OTHER, OTHER, ME, epoch=1)
-        assert (await stage.asked(3)).session_epoch == 2
-        fourth = await stage.asked(4)
-        assert (fourth.session_id, fourth.session_epoch, len(fourth.topics)) == (0, 0, 1)
-        stage.replies.put_nowait(stage.reply(high_watermark=0))
-        assert (await stage.asked(5)).topics == []
-
-    play(tmp_path, scenario)
-
-
 def test_an_answer_of_before_a_partition_was_named_again_is_dropped(tmp_path: Path) -> None:
     async def scenario(stage: Stage) -> None:
         append(stage.replica.log, 3, leader_epoch=0)

@@ -7,19 +7,18 @@ that are free are kept for the next requests.
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
+from moldau.cluster.dialling import dialled
 from moldau.cluster.state.image import BrokerImage
-from moldau.peers.address import Address
-from moldau.peers.introduction import Identity, link_to_broker
+from moldau.peers.introduction import Identity
 from moldau.peers.link import Link
 
-DIAL_MS = 5_000
 KEPT = 4
 """The most free connections to one broker that are kept."""
 
 
 class LinkPool:
-    """`listener` is the name of the listener that brokers connect to; a broker without it is reached by its first
-    one. `is_current` says whether a broker is still registered as it was: connections to others are not kept."""
+    """`listener` is the name of the listener that brokers connect to. `is_current` says whether a broker is still
+    registered as it was: connections to others are not kept."""
 
     def __init__(self, identity: Identity, listener: str, is_current: Callable[[BrokerImage], bool]):
         self._identity = identity
@@ -33,7 +32,7 @@ class LinkPool:
         """A connection to that broker that no other request uses. If the request fails it is closed. Raises
         `KafkaError`."""
         self._forget_replaced()
-        link = self._taken(broker) or await self._dialled(broker, min(timeout_ms, DIAL_MS))
+        link = self._taken(broker) or await dialled(broker, self._listener, self._identity, timeout_ms)
         is_whole = False
         try:
             yield link
@@ -60,10 +59,6 @@ class LinkPool:
             if not link.closed:
                 return link
         return None
-
-    async def _dialled(self, broker: BrokerImage, timeout_ms: int) -> Link:
-        endpoint = broker.endpoint(self._listener) or broker.endpoints[0]
-        return await link_to_broker(Address(endpoint.host, endpoint.port), broker.id, self._identity, timeout_ms)
 
     def _may_keep(self, link: Link, broker: BrokerImage) -> bool:
         free = len(self._free.get(broker, ()))

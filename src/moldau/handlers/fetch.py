@@ -39,6 +39,7 @@ from moldau.replication.leadership import Leadership
 from moldau.replication.replica import Replica
 from moldau.replication.replicas import Replicas
 from moldau.replication.waiting import Wait
+from moldau.requests.gate import Parked
 from moldau.requests.session import Call
 from moldau.runtime import Runtime
 from moldau.turns import Steps, Turns, turn
@@ -153,7 +154,7 @@ class FetchHandler:
         sessions_max: int,
         runtime: Runtime,
         turns: Turns,
-        followers: Callable[[Fetch, Call], Awaitable[Answer]] | None = None,
+        followers: "Callable[[Fetch, Call], Answer | Parked] | None" = None,
         near: Callable[[str, str], Near] | None = None,
     ):
         self._followers = followers
@@ -164,7 +165,7 @@ class FetchHandler:
         self._now_ms = runtime.clock.now_ms
         self._sessions = FetchSessions(sessions_max, lambda: 1 + runtime.random.below(SESSION_ID_MAX))
 
-    def __call__(self, request: Fetch, call: Call) -> "Answer | Awaitable[Answer]":
+    def __call__(self, request: Fetch, call: Call) -> "Answer | Parked | Awaitable[Answer]":
         by_id = call.version > NAMES_UNTIL
         if request.follower is not None and self._followers is not None and call.session.introduction is not None:
             return self._followers(request, call)

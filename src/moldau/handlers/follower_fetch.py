@@ -4,7 +4,7 @@ It reads up to the end of the log instead of the high watermark. Its request tel
 high watermark and bring it into the ISR; where its log differs, the answer says so and nothing else (DivergingEpoch).
 A request that has nothing to fetch waits for up to `max_wait_ms`. Another high watermark ends the wait only if this
 broker's followers serve readers (`replica.selector.class`): these would see records that much later.
-The next request of the same session, on another connection, ends it: the follower has something else to ask for.
+The next request of the same session, behind it on its connection, ends it: the follower has something else to ask for.
 A log start that is ahead of the follower's does: a DeleteRecords may wait until the follower has moved its own.
 While the leader's throttle is exceeded, the partitions it covers are answered without records, unless the follower is
 in sync. A request that finds nothing else waits as if they had no records, until the throttle allows more.
@@ -13,7 +13,7 @@ Only the broker that has introduced itself on the connection may ask as a replic
 
 import asyncio
 import uuid
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Callable, Iterator
 from typing import NamedTuple, TypeAlias
 
 from moldau.cluster.state.image import Image
@@ -26,6 +26,7 @@ from moldau.replication.for_followers import Asker, FollowerRead, read_for
 from moldau.replication.replica import Replica
 from moldau.replication.replicas import Replicas, elapsed_ms
 from moldau.replication.throttling import Throttle
+from moldau.requests.gate import Parked
 from moldau.requests.session import Call
 from moldau.runtime import Random
 from moldau.turns import Steps, turn
@@ -83,7 +84,7 @@ class FollowerFetch:
         throttle.on_change(self._throttle_changed)
         self._sessions = FollowerSessions(lambda: 1 + random.below(SESSION_ID_MAX), tells_watermarks)
 
-    def __call__(self, request: Fetch, call: Call) -> "Answer | Awaitable[Answer]":
+    def __call__(self, request: Fetch, call: Call) -> Answer | Parked:
         message, known = request.follower, call.session.introduction
         assert message is not None
         if known is None or known.broker_id != request.replica_id:
@@ -96,25 +97,29 @@ class FollowerFetch:
         session.asked()
         asked = Asked(request, session, epoch, asyncio.get_running_loop().time() + request.max_wait_ms / 1000)
         reading = turn(self._read(asked))
-        if type(reading) is list and (answer := self._answer(asked, reading)) is not None:
-            return answer
-        return self._wait(asked, session.epoch, reading)
+        if isinstance(reading, list):
+            if (answer := self._answer(asked, reading)) is not None:
+                return answer
+            reading = None
+        return Parked(self._wait(asked, session.epoch, reading))
 
-    async def _wait(self, asked: Asked, next_epoch: int, reading: "list[Answered] | Steps[list[Answered]]") -> Answer:
+    async def _wait(self, asked: Asked, next_epoch: int, reading: Steps[list[Answered]] | None) -> Answer:
         """Answer a request that takes more than one turn of the loop, or has to wait: at most until the session's next
-        request, after which its epoch is not `next_epoch` any more."""
+        request, after which its epoch is not `next_epoch` any more. `reading` is what is left to read; None if all that
+        there is was read, and is not enough."""
         session, loop = asked.session, asyncio.get_running_loop()
         while session.epoch == next_epoch:
-            if not isinstance(reading, list):
-                await asyncio.sleep(0)
-            elif (answer := self._answer(asked, reading)) is not None:
-                return answer
-            else:
+            if reading is None:
                 await session.changed(self._wait_s(asked, loop.time()))
                 reading = self._read(asked)
+            else:
+                await asyncio.sleep(0)
             if session.epoch == next_epoch:
-                reading = turn(reading)
-        if not isinstance(reading, list):
+                read = turn(reading)
+                reading = None if isinstance(read, list) else read
+                if reading is None and (answer := self._answer(asked, read)) is not None:
+                    return answer
+        if reading is not None:
             reading.close()
         return _reply(session, [])
 

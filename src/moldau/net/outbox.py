@@ -63,16 +63,15 @@ def _read(piece: FileSlice) -> bytes:
 
 
 def _joined(pieces: Sequence[Piece]) -> Sequence[Piece]:
-    """The replies to several requests go out as one piece, unless the last has file slices: the last piece or the one
-    before it is one then."""
-    if len(pieces) < 2 or isinstance(pieces[-1], FileSlice) or isinstance(pieces[-2], FileSlice):
+    """Replies without file slices go out as one piece."""
+    if len(pieces) < 2 or FileSlice in map(type, pieces):
         return pieces
     return [b"".join(cast(Sequence[bytes], pieces))]
 
 
 class Outbox(Protocol):
     def send(self, pieces: Sequence[Piece]) -> bool:
-        """Send, or queue, all pieces in order; only the last reply has file slices. True if everything has left."""
+        """Send, or queue, all pieces in order. True if everything has left."""
 
     def is_empty(self) -> bool:
         """Whether everything handed in has left."""

@@ -6,9 +6,8 @@ error leaves the session for a pause; if the whole request fails, all of them pa
 the follower's throttle is exceeded, the partitions it covers pause as well, except those in sync.
 
 A change of leader or epoch reaches the follower as `follow` or `forget`. If a request waits at the leader then, another
-one names what has changed, on a second connection, and the leader ends the wait of the first. Answers are taken in the
-order of their requests; what an answer says of a partition that a later request has named is dropped: the answer to
-that request says it anew.
+one behind it on the connection names what has changed, and the leader ends the wait of the first. What an answer says
+of a partition that a later request has named is dropped: the answer to that request says it anew.
 """
 
 import asyncio
@@ -55,7 +54,8 @@ notices = Notices(logging.getLogger(__name__))
 Key: TypeAlias = tuple[bytes, int]
 """A topic's id and a partition's number."""
 AskLeader: TypeAlias = Callable[[FetchRequest, int], Awaitable[FetchResponse]]
-"""Sends a request to the leading broker, with a time-out in milliseconds. Raises `KafkaError`."""
+"""Sends a request to the leading broker, behind those before it, with a time-out in milliseconds. Raises
+`KafkaError`."""
 
 
 class FollowerSettings(NamedTuple):
@@ -127,8 +127,8 @@ class LeaderFollower:
         """Its id, and the epoch of its next request."""
         self._sent = self._answered = 0
         """The number of the last request, and of the last one that was answered or has failed."""
-        self._wait: asyncio.Timeout | None = None
-        """That of the request that waits at the leader. It is over when the second one has failed."""
+        self._is_asking = False
+        """A request is on its way or waits at the leader."""
         self._second: asyncio.Task[FetchResponse] | None = None
         """The request that was sent to end that wait."""
         self._is_second_due = False
@@ -227,40 +227,29 @@ class LeaderFollower:
     async def _answer(self) -> FetchResponse:
         """The answer to the next request, or to the second one, which is on its way already."""
         second, self._second = self._second, None
+        self._is_asking = True
         try:
-            async with asyncio.timeout(None) as self._wait:
-                if second is None:
-                    return await self._ask(self._request(), self._settings.timeout_ms)
-                if self._due:
-                    self._stir()
-                return await second
-        except TimeoutError:
-            return FetchResponse(error_code=ErrorCode.INVALID_FETCH_SESSION_EPOCH)
+            if second is None:
+                return await self._ask(self._request(), self._settings.timeout_ms)
+            if self._due:
+                self._stir()
+            return await second
         finally:
-            self._wait = None
+            self._is_asking = False
             self._answered += 1
 
     def _stir(self) -> None:
         """There is something to ask for."""
         self._stirred.set()
-        if self._wait is not None and not self._is_second_due:
+        if self._is_asking and not self._is_second_due:
             self._is_second_due = True
             asyncio.get_running_loop().call_soon(self._ask_too)
 
     def _ask_too(self) -> None:
         """Ask for what is due, although a request waits at the leader: it waits no longer then."""
         self._is_second_due = False
-        if self._wait is not None and self._due and self._second is None and self._session != NEW_SESSION:
+        if self._is_asking and self._due and self._second is None and self._session != NEW_SESSION:
             self._second = asyncio.ensure_future(self._ask(self._request(), self._settings.timeout_ms))
-            self._second.add_done_callback(self._second_is_answered)
-
-    def _second_is_answered(self, second: asyncio.Task[FetchResponse]) -> None:
-        """If it has failed, it ends no wait at the leader, so the wait ends here, and a new session begins. It may have
-        overtaken the request before it, whose connection was still being made."""
-        if second is not self._second or self._wait is None or second.cancelled():
-            return
-        if second.exception() is not None or second.result().error_code:
-            self._wait.reschedule(asyncio.get_running_loop().time())
 
     def _end_pauses(self) -> None:
         """Ask again for what has paused long enough."""

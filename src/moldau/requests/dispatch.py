@@ -10,6 +10,7 @@ small request is answered without awaiting. A wide request is read and its reply
 runs in turns; so does a handler that needs more than one turn, however small its request is.
 """
 
+import asyncio
 import struct
 from collections.abc import Awaitable, Callable, Mapping
 from functools import cache, partial
@@ -23,14 +24,14 @@ from moldau.protocol.apis import API_VERSIONS, BETWEEN_BROKERS, INTRODUCE
 from moldau.protocol.hot_topics import Wide
 from moldau.protocol.primitives import skip_tagged_fields
 from moldau.protocol.schema import release
-from moldau.requests.gate import Gate, Handler, Pending, Throttled
+from moldau.requests.gate import Gate, Handler, Parked, Pending, Throttled
 from moldau.requests.routes import Route, new_route
 from moldau.requests.session import Call, Session
 from moldau.runtime import Answer, Muting, Reply, Unanswered
 from moldau.turns import Turns, turn
 
 _new = tuple.__new__  # what a NamedTuple's constructor does, at a third of its cost
-NO_RESPONSE: tuple[Any, ...] = (Throttled, Pending, GeneratorType, Awaitable)
+NO_RESPONSE: tuple[Any, ...] = (Throttled, Pending, Parked, GeneratorType, Awaitable)
 """The types of a handler's answers that are not a response yet."""
 
 
@@ -101,7 +102,7 @@ class Dispatch:
         """The reply to a throttled client: it carries the throttle time, and its connection is muted after it."""
         response, ms = throttled
         while isinstance(response, NO_RESPONSE):
-            if type(response) is Pending:
+            if type(response) is Pending or type(response) is Parked:
                 response = response.response
             response = await response if isinstance(response, Awaitable) else await self._turns.run(response)
         return Muting(route.pack(call.version, call.correlation_id, request, response, ms), ms)
@@ -109,6 +110,8 @@ class Dispatch:
     async def later(self, route: Route, call: Call, request: Any, response: Any) -> Reply | Unanswered:
         """The reply to an answer that must be awaited. That may take as long as a rebalance; the queue of wide work
         continues meanwhile."""
+        if type(response) is Parked:
+            return self.parked(route, call, request, response)
         if isinstance(response, Awaitable):
             response = turn(await response)
             if type(response) is Pending:
@@ -119,6 +122,15 @@ class Dispatch:
             messages = [request, await self._turns.finish(response)]
             del request, response
             return await self._turns.off_loop(lambda: _packed_last(route, call, messages))
+
+    def parked(self, route: Route, call: Call, request: Any, parked: Parked) -> Unanswered:
+        """The answer to a request that waits. A wide one is packed in the executor, before its turn to leave."""
+        reply = asyncio.get_running_loop().create_task(self.later(route, call, request, parked.response))
+        return Unanswered(reply, _as_it_is, _same_api(call.key))
+
+
+def _as_it_is(reply: Any) -> Any:
+    return reply
 
 
 def unanswered(route: Route, call: Call, pending: Pending) -> Unanswered:
@@ -196,6 +208,8 @@ class Requests:
             return pack(version, correlation_id, request, answer)
         if type(answer) is Pending:
             return unanswered(route, call, answer)
+        if type(answer) is Parked:
+            return self._dispatch.parked(route, call, request, answer)
         if type(answer) is Throttled:
             return self._dispatch.throttled(route, call, request, answer)
         if type(answer) is GeneratorType:

@@ -6,7 +6,7 @@ rule may refuse a request, throttle its client, or both. The reply to a throttle
 """
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, NamedTuple, TypeAlias
 
 from moldau.protocol.apis import APIS, BETWEEN_BROKERS
@@ -14,8 +14,8 @@ from moldau.requests.refusals import refused
 from moldau.requests.session import Call
 
 Handler: TypeAlias = Callable[[Any, Call], Any]
-"""Takes the request's message and returns the response's, steps that end in it (`turns`), an awaitable of those, or
-`Pending`."""
+"""Takes the request's message and returns the response's, steps that end in it (`turns`), an awaitable of those,
+`Pending` or `Parked`."""
 
 
 class Pending(NamedTuple):
@@ -24,6 +24,13 @@ class Pending(NamedTuple):
 
     request: Any
     response: asyncio.Future[Any]
+
+
+class Parked(NamedTuple):
+    """A handler's answer to a request that waits, and that later requests of the same API may end. `response` is what
+    a handler returns otherwise."""
+
+    response: Awaitable[Any]
 
 
 class Verdict(NamedTuple):
