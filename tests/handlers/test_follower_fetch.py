@@ -1,12 +1,14 @@
 """Fetch of a follower: what it is told, when, and what its request tells the leader."""
 
 import asyncio
+import time
 from pathlib import Path
 
 import pytest
 
 from moldau import turns
 from moldau.errors import ErrorCode
+from moldau.handlers.follower_fetch import Answer, Answered, Asked, FollowerFetch
 from moldau.names import Offset
 from tests.handlers.following import EPOCH, HOUR_MS, Asking, offsets, parts, play, write
 from tests.handlers.in_sync import FOLLOWER, in_sync
@@ -41,6 +43,26 @@ def test_a_follower_gets_what_is_not_committed_and_its_next_request_commits_it(t
         assert (offsets(part), part.high_watermark) == ([], 1)
         assert alive.replica("a").high_watermark == 1
         assert follower.asked == [alive.replica("a")] * 2
+
+    play(tmp_path, scenario)
+
+
+def test_a_leader_that_is_late_to_wait_answers_with_what_there_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    answer = FollowerFetch._answer
+
+    def slow(self: FollowerFetch, asked: Asked, answered: list[Answered]) -> Answer | None:
+        found = answer(self, asked, answered)
+        time.sleep(0.002)
+        return found
+
+    async def scenario(alive: Living, follower: Asking, topic: bytes) -> None:
+        in_sync(alive.replica("a"), 1, FOLLOWER)
+        await write(alive)
+        monkeypatch.setattr("moldau.handlers.follower_fetch.FollowerFetch._answer", slow)
+        (part,) = parts(await follower.ask((topic, 0, 0, -1), wait_ms=1, min_bytes=1 << 20))
+        assert offsets(part) == [0]
 
     play(tmp_path, scenario)
 

@@ -96,25 +96,29 @@ class FollowerFetch:
         session.asked()
         asked = Asked(request, session, epoch, asyncio.get_running_loop().time() + request.max_wait_ms / 1000)
         reading = turn(self._read(asked))
-        if type(reading) is list and (answer := self._answer(asked, reading)) is not None:
-            return answer
+        if isinstance(reading, list):
+            if (answer := self._answer(asked, reading)) is not None:
+                return answer
+            reading = None
         return self._wait(asked, session.epoch, reading)
 
-    async def _wait(self, asked: Asked, next_epoch: int, reading: "list[Answered] | Steps[list[Answered]]") -> Answer:
+    async def _wait(self, asked: Asked, next_epoch: int, reading: Steps[list[Answered]] | None) -> Answer:
         """Answer a request that takes more than one turn of the loop, or has to wait: at most until the session's next
-        request, after which its epoch is not `next_epoch` any more."""
+        request, after which its epoch is not `next_epoch` any more. `reading` is what is left to read; None if all that
+        there is was read, and is not enough."""
         session, loop = asked.session, asyncio.get_running_loop()
         while session.epoch == next_epoch:
-            if not isinstance(reading, list):
-                await asyncio.sleep(0)
-            elif (answer := self._answer(asked, reading)) is not None:
-                return answer
-            else:
+            if reading is None:
                 await session.changed(self._wait_s(asked, loop.time()))
                 reading = self._read(asked)
+            else:
+                await asyncio.sleep(0)
             if session.epoch == next_epoch:
-                reading = turn(reading)
-        if not isinstance(reading, list):
+                read = turn(reading)
+                reading = None if isinstance(read, list) else read
+                if reading is None and (answer := self._answer(asked, read)) is not None:
+                    return answer
+        if reading is not None:
             reading.close()
         return _reply(session, [])
 
