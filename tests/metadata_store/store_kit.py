@@ -322,6 +322,7 @@ class StoreKit:
             await first.watch("/other", looked.set)
             first.unwatch("/w")
             first.unwatch("/never")
+            calls.clear()  # the node's creation may have been told
             looked.clear()
             await second.multi([Set("/w", b"1"), Set("/other", b"1")])
             await looked.wait()

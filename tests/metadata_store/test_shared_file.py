@@ -101,8 +101,8 @@ def test_the_session_of_a_killed_process_is_over_at_once(tmp_path: Path) -> None
                 looked = asyncio.Event()
                 await session.watch("/e", looked.set)
                 other.kill()
-                await looked.wait()
-                assert await session.read(children_of("/")) == []
+                await looked.wait()  # perhaps for the node's creation
+                await eventually(session, lambda: children_of("/"), [])
             assert wait_until(lambda: len(list(tmp_path.glob("*-session-*"))) == 1), "only ours"
 
     asyncio.run(within(scenario()))
