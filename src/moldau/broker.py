@@ -270,7 +270,8 @@ class Broker:
 
     def _dispatch(self, parts: BrokerParts) -> Dispatch:
         if self._joined is None:
-            return Dispatch(Handlers(parts), self._gate, parts.turns)
+            handlers = Handlers(parts)
+            return Dispatch(handlers, self._gate, parts.turns, imports=handlers.imports())
         from moldau.handlers.of_member import member_dispatch
 
         return member_dispatch(parts, self._joined, self._gate)

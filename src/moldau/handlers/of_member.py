@@ -32,5 +32,6 @@ def member_dispatch(parts: BrokerParts, cluster: JoinedCluster, gate: Gate) -> D
         turns,
         cluster.metadata,
     )
-    dispatch = Dispatch(Handlers(parts, controllers), gate, turns, handlers_between_brokers(peers))
+    handlers = Handlers(parts, controllers)
+    dispatch = Dispatch(handlers, gate, turns, handlers_between_brokers(peers), handlers.imports())
     return dispatch

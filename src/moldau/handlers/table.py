@@ -1,11 +1,12 @@
 """The handler of every API, one row each.
 
-A handler is made, and its module and messages imported, when its API is first asked for: a broker that starts does not
-wait for modules that few clients need. Produce and Fetch are made at the start.
+A handler is made when its API is first asked for, and its module and messages are imported then: a broker that starts
+does not wait for modules that few clients need. Produce and Fetch are made at the start.
 """
 
 from collections.abc import Awaitable, Callable, Mapping
 from importlib import import_module
+from types import ModuleType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from moldau.cluster.cluster import Cluster
@@ -72,10 +73,12 @@ class HandlerRow(NamedTuple):
     handler: str
     arguments: Callable[[BrokerParts], tuple[Any, ...]] | None = None
 
+    def module(self) -> ModuleType:
+        return import_module(self.handler.partition(":")[0])
+
     def make(self, parts: BrokerParts) -> Handler:
-        module, _, path = self.handler.partition(":")
-        name, _, method = path.partition(".")
-        handler = getattr(import_module(module), name)
+        name, _, method = self.handler.partition(":")[2].partition(".")
+        handler = getattr(self.module(), name)
         if self.arguments is not None:
             handler = handler(*self.arguments(parts))
         made: Handler = getattr(handler, method) if method else handler
@@ -100,6 +103,10 @@ class Handlers(dict[int, Handler]):
         handler = None if self._controllers is None else self._controllers(api)
         handler = self[key] = handler or traced(api, TABLE[api].make(self._parts))
         return handler
+
+    def imports(self) -> dict[int, Callable[[], object]]:
+        """By the key of each API whose handler is not made yet: the import of its module, which any thread may do."""
+        return {api.key: row.module for api, row in TABLE.items() if api.key not in self}
 
 
 def _of_produce(parts: BrokerParts) -> tuple[Any, ...]:

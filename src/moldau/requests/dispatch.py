@@ -8,6 +8,9 @@ were introduced as those of a broker of the same cluster.
 A handler answers with the response's message, with steps that end in it (`turns`), or with an awaitable of either. A
 small request is answered without awaiting. A wide request is read and its reply packed in the executor, and its handler
 runs in turns; so does a handler that needs more than one turn, however small its request is.
+
+The first request of an API waits until the modules of its handler are imported, in the executor: on the loop, the
+import of the coordinators' modules would hold all other clients for some 30 ms, and on a busy machine for much longer.
 """
 
 import asyncio
@@ -45,8 +48,11 @@ class Dispatch:
         gate: Gate,
         turns: Turns,
         between_brokers: Mapping[int, Handler] | None = None,
+        imports: Mapping[int, Callable[[], object]] | None = None,
     ):
+        """`imports`: what to call in the executor before the first request of an API, by key."""
         self.gate = gate
+        self.not_imported = dict(imports or {})
         self.routes: dict[int, Route] = {}
         """Those that were asked for, by key and version in one number."""
         self._handlers = handlers
@@ -78,6 +84,16 @@ class Dispatch:
         if route is None and (route := new_route(kind, self._between_brokers, BETWEEN_BROKERS)) is not None:
             self._routes_between_brokers[kind] = route
         return route
+
+    async def first(self, key: int, frame: bytearray, answer: Handle) -> Reply | Muting | Unanswered:
+        """Import what that API needs, and answer its request then. `frame` is a copy, as for `wide`."""
+        with self._turns.holding(len(frame)):
+            async with self._turns:
+                if key in self.not_imported:
+                    await self._turns.off_loop(self.not_imported[key])
+                    del self.not_imported[key]
+        answered = answer(memoryview(frame))
+        return await answered if isinstance(answered, Awaitable) else answered
 
     async def wide(self, route: Route, call: Call, frame: Any, at: int) -> Reply | Muting | Unanswered:
         """Read and answer a wide request. `frame` has been copied, and waits for its turn. Raises `ProtocolViolation`
@@ -192,9 +208,13 @@ class Requests:
             header = codec.read_header(frame)
             self._expect(header.client_id)
             kind, correlation_id = header.key << 16 | header.version, header.correlation_id
-        route = self._routes.get(kind) or self._dispatch.route(kind, self._session)
+        route = self._routes.get(kind)
         if route is None:
-            return self._unsupported(frame)
+            if (key := kind >> 16) in self._dispatch.not_imported:
+                return self._dispatch.first(key, bytearray(frame), self.answer)
+            route = self._dispatch.route(kind, self._session)
+            if route is None:
+                return self._unsupported(frame)
         key, version, flexible, read, handler, at_once, pack, _, _, _, _ = route
         at = skip_tagged_fields(frame, self._at) if flexible else self._at
         session = self._session
