@@ -52,6 +52,23 @@ def test_pieces_leave_in_order_and_whoever_waits_for_a_file_is_told():
     assert held.events == ["left"]
 
 
+def test_several_replies_with_files_leave_in_order_and_so_do_those_behind_them(tmp_path: Path):
+    data = b"a record"
+    held = Held(data)
+    assert held.outbox.send([b"1", held.slice(8), b"2", held.slice(8), b"3", b"4"])
+    assert held.written == b"1" + data + b"2" + data + b"34"
+
+    def scenario(opened: Opened) -> None:
+        file = FileSlice(opened.file, 0, 1000, None, opened.failures.append)
+        assert opened.outbox.send([b"1", file, b"2", file, b"3", b"4"])
+        opened.ours.shutdown(socket.SHUT_WR)
+        with opened.theirs.makefile("rb") as received:
+            assert received.read() == b"1" + bytes(1000) + b"2" + bytes(1000) + b"34"
+        assert not opened.lost
+
+    with_socket(tmp_path / "log", scenario)
+
+
 def test_a_full_transport_is_given_no_more_until_it_has_room():
     held = Held(bytes(3 * COPY_BYTES), room=COPY_BYTES)
     assert not held.outbox.send([held.slice(3 * COPY_BYTES)])
