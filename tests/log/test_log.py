@@ -16,6 +16,7 @@ from harness.logs import (
     rows,
 )
 from moldau.errors import ErrorCode, KafkaError
+from moldau.log.indexes import Index, IndexEntry
 from moldau.log.log import Log
 from moldau.records.batch import LENGTH_AT, Row, batches, crc_holds
 from moldau.runtime import FileSlice, Runtime
@@ -98,6 +99,38 @@ def test_a_tailing_reader_gets_each_batch_once(tmp_path: Path) -> None:
         seen += headers(log, piece)
         at = int(log.log_end_offset)
     assert [base for base, _ in seen] == [0, *(last + 1 for _, last in seen[:-1])]
+
+
+def test_readers_that_follow_the_tail_need_no_search(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    log = open_log(tmp_path / "p")
+    searches: list[int] = []
+    around = Index.around
+
+    def search(index: Index, wanted: int) -> tuple[IndexEntry | None, IndexEntry | None]:
+        searches.append(wanted)
+        return around(index, wanted)
+
+    append(log, 2)
+    monkeypatch.setattr(Index, "around", search)
+    readers = [0] * 3
+    for number in range(60):
+        reader = number % 3
+        piece = log.read(readers[reader], 1 << 20, log.log_end_offset)
+        assert headers(log, piece)[0][0] == readers[reader]
+        readers[reader] = int(log.log_end_offset)
+        append(log, number % 4 + 1)
+    assert searches == [0] * 3
+
+
+def test_a_reader_at_the_tail_of_a_truncated_log_gets_what_came_instead(tmp_path: Path) -> None:
+    log = open_log(tmp_path / "p")
+    append(log, 5)
+    append(log, 5)
+    log.read(0, 1 << 20, log.log_end_offset)
+    log.truncate_to(5, 5, NOW_MS)
+    append(log, 3)
+    append(log, 4)
+    assert headers(log, log.read(10, 1 << 20, log.log_end_offset)) == [(8, 11)]
 
 
 def test_segments_roll_by_size(tmp_path: Path) -> None:

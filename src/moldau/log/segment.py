@@ -41,8 +41,8 @@ RELATIVE_MAX: Final = 2**31 - 1
 INTERVAL_BYTES_MAX: Final = 64 << 10
 """Entries of the offset index are at most this and one batch apart, even if `index.interval.bytes` is larger: this
 bounds every walk over headers on the loop."""
-AHEAD_MAX: Final = 8
-"""Readers of one segment for whom is looked ahead."""
+READERS_MAX: Final = 8
+"""Readers of one segment whose next place is remembered."""
 ANYWHERE: Final = -(2**32)
 """A position that no batch ends at, whatever its length says."""
 NO_TIMESTAMP: Final = -1
@@ -63,8 +63,8 @@ class Segment:
 
     __slots__ = (
         "_ahead", "_cannot_send", "_doubted", "_doubted_end", "_files", "_first_timestamp", "_flushed_size",
-        "_has_room", "_loaded", "_right", "_since_entry", "aborted", "base_offset", "config", "created_ms", "deleted",
-        "folder", "jitter_ms", "log", "mark", "max_timestamp", "max_timestamp_offset", "offsets", "size", "times",
+        "_has_room", "_loaded", "_right", "_since_entry", "_stops", "aborted", "base_offset", "config", "created_ms",
+        "deleted", "folder", "jitter_ms", "log", "max_timestamp", "max_timestamp_offset", "offsets", "size", "times",
     )  # fmt: skip
 
     def __init__(self, folder: Path, base_offset: int, config: TopicConfig, files: OpenFiles, size: int):
@@ -80,7 +80,8 @@ class Segment:
         self.created_ms = 0
         self.jitter_ms = 0
         self.deleted = False
-        self.mark = (-1, 0)
+        self._stops: dict[int, int] = {}
+        """Where readers at the tail stopped: offset -> position."""
         self._cannot_send: Callable[[OSError], None] | None = None
         self._ahead: dict[int, LocatedBatch] | None = None
         self._flushed_size = -1
@@ -277,12 +278,12 @@ class Segment:
             return ahead
         if not self._loaded:
             self.look()
-        # The last reader at the tail stopped at this offset, and something was appended since then.
-        mark = self.mark
-        if mark[0] == offset and mark[1] < self.size:
-            header = self.header_at(mark[1])
+        # A reader at the tail stopped at this offset, and something was appended since then.
+        stop = self._stops.get(offset)
+        if stop is not None and stop < self.size:
+            header = self.header_at(stop)
             if header.base_offset == offset:
-                return LocatedBatch(mark[1], header)
+                return LocatedBatch(stop, header)
         # The batch lies behind the last index entry at or below the offset. A damaged index is rebuilt, and read again.
         entry, behind = self.offsets.around(offset - self.base_offset)
         position = entry.value if entry is not None else 0
@@ -296,6 +297,14 @@ class Segment:
             if header.base_offset <= offset:
                 return LocatedBatch(behind.value, header)
         return self._first(position, offset, ANYWHERE)
+
+    def stopped(self, end: int) -> None:
+        """A reader has all batches, which end at the offset `end`: it needs no search when it asks for the next one."""
+        stops = self._stops
+        if end not in stops:
+            if len(stops) == READERS_MAX:
+                del stops[next(iter(stops))]
+            stops[end] = self.size
 
     def walk_start(self, offset: int) -> int:
         """Where the last batch with an index entry begins that does not end behind `offset`; the file's start if there
@@ -355,7 +364,7 @@ class Segment:
             return
         if found is not None:
             ahead = self._ahead = self._ahead or {}
-            if len(ahead) >= AHEAD_MAX:
+            if len(ahead) >= READERS_MAX:
                 del ahead[next(iter(ahead))]
             ahead[found.header.base_offset] = found
 
@@ -473,7 +482,7 @@ class Segment:
         self.log.get().truncate(position)
         self.size = position
         self._flushed_size = -1
-        self.mark = (-1, 0)
+        self._stops.clear()
         self._ahead = None
         if position == 0:
             self._first_timestamp = None
