@@ -7,9 +7,9 @@ topic that exists at the start is loaded at once.
 
 import importlib
 import sys
-from collections.abc import Awaitable, Sequence
+from collections.abc import Awaitable, Coroutine, Sequence
 from functools import cached_property, partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from moldau.cluster.producer_ids import ProducerIds
 from moldau.cluster.state.image import Image, TopicImage
@@ -80,7 +80,7 @@ class Coordinators:
         if self._has_groups:
             await self.groups.stop()
 
-    def forget_topics(self, image: Image, names: Sequence[str]) -> Awaitable[None] | None:
+    def forget_topics(self, image: Image, names: Sequence[str]) -> Coroutine[Any, Any, None] | None:
         """Delete the offsets of those of the topics that no longer exist."""
         gone = [name for name in names if name not in image.topics]
         return self.groups.forget_topics(gone) if gone and self._has_groups else None

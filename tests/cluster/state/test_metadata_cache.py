@@ -1,6 +1,7 @@
 """The metadata that a broker reads: subscribers, and the settings in force."""
 
 import asyncio
+import gc
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -38,6 +39,27 @@ def test_subscribers_see_the_next_image_before_the_change_is_answered(tmp_path: 
 
     asyncio.run(scenario())
     assert seen == [(["a"], ["a"]), (["a"], ["a"]), ([], ["a"])]
+
+
+def test_a_subscriber_that_fails_ends_those_behind_it(recwarn: pytest.WarningsRecorder) -> None:
+    seen: list[str] = []
+
+    async def failing(_: Image, __: Sequence[str]) -> None:
+        raise OSError("the disk is gone")
+
+    async def behind(_: Image, __: Sequence[str]) -> None:
+        seen.append("too late")
+
+    def at_once(_: Image, __: Sequence[str]) -> None:
+        seen.append("at once")
+
+    metadata = MetadataCache(broker_config({"node.id": "1"})[0], Image("c"))
+    for subscriber in (failing, behind, at_once):
+        metadata.subscribe(subscriber)
+    with pytest.raises(OSError, match="the disk is gone"):
+        asyncio.run(metadata.show(Image("c"), []))
+    gc.collect()
+    assert (seen, recwarn.list) == (["at once"], [])
 
 
 def test_settings_of_topics_follow_those_of_the_broker(tmp_path: Path) -> None:

@@ -5,8 +5,9 @@ Reading is synchronous and never waits for the store. Only `ChangeQueue` shows a
 """
 
 import logging
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 from moldau.cluster.state import layout
 from moldau.cluster.state.descriptions import ConfigSources
@@ -14,7 +15,7 @@ from moldau.cluster.state.image import Image
 from moldau.config import BrokerConfig, GroupConfig, TopicConfig, group_config, topic_config, with_changes
 from moldau.errors import ConfigError
 
-Subscriber = Callable[[Image, Sequence[str]], Awaitable[None] | None]
+Subscriber = Callable[[Image, Sequence[str]], Coroutine[Any, Any, None] | None]
 
 logger = logging.getLogger(__name__)
 
@@ -80,7 +81,8 @@ class MetadataCache:
     def subscribe(self, subscriber: Subscriber) -> None:
         """Call `subscriber(image, names of changed topics)` with every next image.
 
-        A change is answered once the awaitables that subscribers return are done.
+        A change is answered once the coroutines that subscribers return are done, one after the other; the first that
+        fails ends the others.
         """
         self._subscribers.append(subscriber)
 
@@ -93,10 +95,14 @@ class MetadataCache:
             self._group_configs.clear()
         for name in names:
             self._topic_configs.pop(name, None)
-        waiting = [subscriber(image, names) for subscriber in self._subscribers]
-        for awaitable in waiting:
-            if awaitable is not None:
-                await awaitable
+        called = [subscriber(image, names) for subscriber in self._subscribers]
+        waiting = [coroutine for coroutine in called if coroutine is not None]
+        try:
+            while waiting:
+                await waiting.pop(0)
+        finally:
+            for coroutine in waiting:
+                coroutine.close()
 
     def _take_over_settings(self) -> None:
         try:
