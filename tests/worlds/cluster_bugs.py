@@ -40,7 +40,7 @@ class ClusterBug(NamedTuple):
 
 BUGS: dict[str, ClusterBug] = {
     "acks=all is answered at the append": ClusterBug(
-        Instead("moldau.replication.replica:Replica.acknowledged", returns(ErrorCode.NONE)), TRANSACTIONS, 60_010, 300
+        Instead("moldau.replication.replica:Replica.acknowledged", returns(ErrorCode.NONE)), TRANSACTIONS, 20_020, 300
     ),
     "a leader compares no epochs": ClusterBug(
         Instead("moldau.replication.for_followers:divergence", returns(None)), TRANSACTIONS, 60_000, 300
