@@ -356,9 +356,8 @@ class Log:
             is_cut = limit - position > max_bytes
             if not is_cut:
                 max_bytes = limit - position
-                if limit == segment.size and segment is self._active:
-                    segment.stopped(end)
-            return segment.slice(position, max_bytes, is_cut, self.serving.fail)
+            tail = end if not is_cut and limit == segment.size and segment is self._active else None
+            return segment.slice(position, max_bytes, is_cut, tail, self.serving.fail)
         except OSError as error:
             raise self.serving.fail(error) from error
 

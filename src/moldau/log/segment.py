@@ -298,14 +298,6 @@ class Segment:
                 return LocatedBatch(behind.value, header)
         return self._first(position, offset, ANYWHERE)
 
-    def stopped(self, end: int) -> None:
-        """A reader has all batches, which end at the offset `end`: it needs no search when it asks for the next one."""
-        stops = self._stops
-        if end not in stops:
-            if len(stops) == READERS_MAX:
-                del stops[next(iter(stops))]
-            stops[end] = self.size
-
     def walk_start(self, offset: int) -> int:
         """Where the last batch with an index entry begins that does not end behind `offset`; the file's start if there
         is none. The batch of `offset` is at most one batch and `INTERVAL_BYTES_MAX` away."""
@@ -334,12 +326,19 @@ class Segment:
             position += at
         return None
 
-    def slice(self, position: int, length: int, is_cut: bool, fail: Callable[[OSError], object]) -> FileSlice:
-        """A part of the file for a reply. If it cuts a batch off, `look_ahead` prepares the reader's next request;
-        `fail` is called if the disk fails while the slice is sent."""
+    def slice(
+        self, position: int, length: int, is_cut: bool, tail: int | None, fail: Callable[[OSError], object]
+    ) -> FileSlice:
+        """A part of the file for a reply. If it cuts a batch off, `look_ahead` prepares the reader's next request. If it
+        ends with the last batch, whose next offset is `tail`, the reader's next request needs no search. `fail` is
+        called if the disk fails while the slice is sent."""
         if self._cannot_send is None:  # kept, as a slice is made for every request
             self._cannot_send = partial(self._unsendable, fail)
         ahead = partial(self.look_ahead, position + length) if is_cut else None
+        if tail is not None and tail not in (stops := self._stops):
+            if len(stops) == READERS_MAX:
+                del stops[next(iter(stops))]
+            stops[tail] = position + length
         file = self.log.file or self.log.get()
         return tuple.__new__(FileSlice, (file, position, length, ahead, self._cannot_send, None))
 
