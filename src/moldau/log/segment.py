@@ -329,8 +329,8 @@ class Segment:
     def slice(
         self, position: int, length: int, is_cut: bool, tail: int | None, fail: Callable[[OSError], object]
     ) -> FileSlice:
-        """A part of the file for a reply. If it cuts a batch off, `look_ahead` prepares the reader's next request. If it
-        ends with the last batch, whose next offset is `tail`, the reader's next request needs no search. `fail` is
+        """A part of the file for a reply. If it cuts a batch off, `look_ahead` prepares the reader's next request. If
+        it ends with the last batch, whose next offset is `tail`, the reader's next request needs no search. `fail` is
         called if the disk fails while the slice is sent."""
         if self._cannot_send is None:  # kept, as a slice is made for every request
             self._cannot_send = partial(self._unsendable, fail)
