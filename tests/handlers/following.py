@@ -103,7 +103,7 @@ class Asking:
         )
         fetch = Fetch(FOLLOWER, wait_ms, min_bytes, max_bytes, 0, *self.session, [], [], False, request)
         answer = self._handler(fetch, self._call)
-        answer = await answer.response if isinstance(answer, Parked) else answer
+        answer = await answer.response() if isinstance(answer, Parked) else answer
         pieces = pack_fetch(VERSION, 1, fetch, answer)
         whole = b"".join(one.file.read(one.length, one.offset) if isinstance(one, FileSlice) else one for one in pieces)
         reply = cast(FetchResponse, codec.read_reply(FETCH, VERSION, memoryview(whole)[4:]))

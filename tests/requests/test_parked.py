@@ -1,7 +1,10 @@
 """A request that waits and that later ones of its API may end: they are handled behind it, and its reply is first."""
 
 import asyncio
+import gc
 from typing import Any
+
+import pytest
 
 from moldau.net.server import Peer
 from moldau.protocol import codec
@@ -35,7 +38,7 @@ class Broker:
         self._handle = dispatch.connected(Peer("10.0.0.7", 50_000), "PLAINTEXT")
 
     def _fetch(self, request: Any, call: Call) -> Parked:
-        return Parked(self.responses.get())
+        return Parked(self.responses.get)
 
     async def ask(self, request: FetchRequest) -> Unanswered:
         answer: Any = self._handle(framed(FETCH, VERSION, request))
@@ -79,3 +82,15 @@ def test_a_wide_request_and_a_wide_reply_do_the_same() -> None:
         assert len((await reply_of(parked)).responses[0].partitions) == WIDE + 1
 
     asyncio.run(scenario())
+
+
+def test_a_connection_that_ends_at_once_leaves_no_coroutine_behind(recwarn: pytest.WarningsRecorder) -> None:
+    async def scenario() -> None:
+        parked = await Broker().ask(FetchRequest())
+        parked.response.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await parked.response
+
+    asyncio.run(scenario())
+    gc.collect()
+    assert not recwarn.list

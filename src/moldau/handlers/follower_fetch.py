@@ -14,6 +14,7 @@ Only the broker that has introduced itself on the connection may ask as a replic
 import asyncio
 import uuid
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import NamedTuple, TypeAlias
 
 from moldau.cluster.state.image import Image
@@ -101,7 +102,7 @@ class FollowerFetch:
             if (answer := self._answer(asked, reading)) is not None:
                 return answer
             reading = None
-        return Parked(self._wait(asked, session.epoch, reading))
+        return Parked(partial(self._wait, asked, session.epoch, reading))
 
     async def _wait(self, asked: Asked, next_epoch: int, reading: Steps[list[Answered]] | None) -> Answer:
         """Answer a request that takes more than one turn of the loop, or has to wait: at most until the session's next

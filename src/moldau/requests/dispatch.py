@@ -118,8 +118,10 @@ class Dispatch:
         """The reply to a throttled client: it carries the throttle time, and its connection is muted after it."""
         response, ms = throttled
         while isinstance(response, NO_RESPONSE):
-            if type(response) is Pending or type(response) is Parked:
+            if type(response) is Pending:
                 response = response.response
+            elif type(response) is Parked:
+                response = response.response()
             response = await response if isinstance(response, Awaitable) else await self._turns.run(response)
         return Muting(route.pack(call.version, call.correlation_id, request, response, ms), ms)
 
@@ -141,8 +143,11 @@ class Dispatch:
 
     def parked(self, route: Route, call: Call, request: Any, parked: Parked) -> Unanswered:
         """The answer to a request that waits. A wide one is packed in the executor, before its turn to leave."""
-        reply = asyncio.get_running_loop().create_task(self.later(route, call, request, parked.response))
-        return Unanswered(reply, _as_it_is, _same_api(call.key))
+
+        async def waited() -> Any:
+            return await self.later(route, call, request, parked.response())
+
+        return Unanswered(asyncio.get_running_loop().create_task(waited()), _as_it_is, _same_api(call.key))
 
 
 def _as_it_is(reply: Any) -> Any:

@@ -27,10 +27,10 @@ class Pending(NamedTuple):
 
 
 class Parked(NamedTuple):
-    """A handler's answer to a request that waits, and that later requests of the same API may end. `response` is what
-    a handler returns otherwise."""
+    """A handler's answer to a request that waits, and that later requests of the same API may end. `response` is called
+    when the wait begins, and returns what is awaited. (It may never be called: the connection may end before.)"""
 
-    response: Awaitable[Any]
+    response: Callable[[], Awaitable[Any]]
 
 
 class Verdict(NamedTuple):
