@@ -9,8 +9,8 @@ A handler answers with the response's message, with steps that end in it (`turns
 small request is answered without awaiting. A wide request is read and its reply packed in the executor, and its handler
 runs in turns; so does a handler that needs more than one turn, however small its request is.
 
-The first request of an API waits until the modules of its handler are imported, in the executor: on the loop, the
-import of the coordinators' modules would hold all other clients for some 30 ms, and on a busy machine for much longer.
+The first request of an API waits until the modules of its handler are imported, in the executor: on the loop, that of
+FindCoordinator held all other clients for 8 ms on an idle machine, and once for 268 ms on a busy one.
 """
 
 import asyncio
