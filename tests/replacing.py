@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import wraps
+from types import ModuleType
 from typing import Any, NamedTuple
 
 OURS = ("moldau.", "tests.")
@@ -62,8 +63,8 @@ def replaced(bug: Iterable[Instead]) -> Iterator[None]:
         for instead in bug:
             for noted in (instead.within, instead.outside):
                 if noted:
-                    undo += _put(noted, _noting(noted))
-            undo += _put(instead.where, _replacing(instead))
+                    undo.append(_put(noted, _noting(noted)))
+            undo.append(_put(instead.where, _replacing(instead)))
         yield
     finally:
         for step in reversed(undo):
@@ -125,8 +126,9 @@ def _noting(where: str) -> Callable[[Any], Any]:
     return around
 
 
-def _put(where: str, around: Callable[[Any], Any]) -> list[Callable[[], None]]:
-    """Put `around(function)` in the place of a function, wherever it is imported by name; the steps that undo it."""
+def _put(where: str, around: Callable[[Any], Any]) -> Callable[[], None]:
+    """Put `around(function)` in the place of a function, wherever it is imported by name; returns what undoes it, also
+    in modules that are imported meanwhile."""
     owner, name = _owner(where)
     before = inspect.getattr_static(owner, name)
     if isinstance(before, property):
@@ -135,21 +137,24 @@ def _put(where: str, around: Callable[[Any], Any]) -> list[Callable[[], None]]:
         after = type(before)(around(before.__func__))
     else:
         after = around(before)
-    holders = [owner]
-    if inspect.ismodule(owner) and before.__module__ == owner.__name__:
-        holders += [
-            module
-            for key, module in list(sys.modules.items())
-            if key.startswith(OURS) and module is not owner and vars(module).get(name) is before
-        ]
-    undo: list[Callable[[], None]] = []
-    for holder in holders:
-        if name in vars(holder):
-            undo.append(lambda holder=holder: setattr(holder, name, before))  # type: ignore[misc]
-        else:
-            undo.append(lambda holder=holder: delattr(holder, name))  # type: ignore[misc]
+    if not inspect.ismodule(owner):
+        was_own = name in vars(owner)
+        setattr(owner, name, after)
+        return lambda: setattr(owner, name, before) if was_own else delattr(owner, name)
+    for holder in [owner, *(_importers(name, before) if before.__module__ == owner.__name__ else ())]:
         setattr(holder, name, after)
+
+    def undo() -> None:
+        for holder in [owner, *_importers(name, after)]:
+            setattr(holder, name, before)
+
     return undo
+
+
+def _importers(name: str, function: Any) -> list[ModuleType]:
+    """The modules of ours that have this function under its name by now: some are imported when they are needed."""
+    modules = [module for key, module in list(sys.modules.items()) if key.startswith(OURS)]
+    return [module for module in modules if vars(module).get(name) is function]
 
 
 def _owner(where: str) -> tuple[Any, str]:

@@ -5,7 +5,7 @@ import threading
 
 import pytest
 
-from harness.patience import Deadline, within
+from harness.patience import Deadline, stretched, within
 from moldau.client.administration.admin import Admin
 from moldau.client.consuming.async_consumer import AsyncConsumer
 from moldau.client.consuming.consumer import Consumer
@@ -69,7 +69,7 @@ def test_a_slow_loop_keeps_its_membership_and_takes_part_in_a_rebalance_before_i
         "group_id": group,
         "auto_offset_reset": "earliest",
         "heartbeat_interval_ms": 50,
-        "max_poll_interval_ms": 2_000,
+        "max_poll_interval_ms": int(stretched(2.0) * 1000),
         "auto_commit_interval_ms": 100,
     }
     lost: list[object] = []

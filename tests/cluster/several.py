@@ -3,13 +3,16 @@ for controller."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
 
 from moldau.cluster.beginning import BrokerConflict
 from moldau.cluster.controlling.acting import Acting
+from moldau.cluster.controlling.controller import NewTopic
 from moldau.cluster.controlling.log_ends import WantedLog
 from moldau.cluster.membership import Membership, SharedStore
+from moldau.cluster.state import layout
 from moldau.cluster.state.eligibility import LogEnd
-from moldau.cluster.state.image import Endpoint, Image
+from moldau.cluster.state.image import Endpoint, Image, PartitionImage
 from moldau.config import broker_config
 from moldau.runtime import Runtime
 from moldau.simulation.world import World
@@ -106,6 +109,26 @@ class Members(dict[int, Member]):
             if condition(controller.image):
                 return controller.image
             await asyncio.sleep(0.01)
+
+
+async def place(controller: Member, name: str, *partitions: PartitionImage, **settings: str) -> None:
+    """Make a topic with these partitions, and these settings by Kafka's names with underscores."""
+    configs = [(key.replace("_", "."), value) for key, value in settings.items()]
+    await controller.acting.topics.create([NewTopic(name, len(partitions), configs=configs)])
+    old = controller.image.topics[name]
+    new = old._replace(partitions=partitions)
+    steps = [layout.topic_node(new, 0), *layout.topic_changed(old, new, 1)]
+    await controller.acting.queue.made(partial(controller.acting.queue.commit, steps))
+
+
+async def followed_by(controller: Member, *brokers: int) -> None:
+    """These brokers ask the controller for changes every second, and have applied all; until it is cancelled."""
+    while True:
+        for broker in brokers:
+            stream = controller.acting.stream
+            assert stream is not None
+            await stream.follow(broker, -1, 1, stream.position - 1, stream.position, 0)
+        await asyncio.sleep(1)
 
 
 def play(scenario: Callable[[Members], Awaitable[None]]) -> None:

@@ -2,14 +2,17 @@
 
 import asyncio
 import json
+from collections.abc import Sequence
 
 import pytest
 
 from moldau.cluster.beginning import BrokerConflict
+from moldau.cluster.membership import SharedStore
 from moldau.cluster.state import layout
 from moldau.cluster.state.image import BrokerImage, Endpoint
 from moldau.cluster.state.reading import registration_of
-from moldau.metadata_store.store import Node, result_of
+from moldau.errors import StorageError
+from moldau.metadata_store.store import Node, NoNode, Operation, Written, result_of
 from moldau.simulation.zookeeper_session import ModelSession
 from tests.cluster.several import TIMEOUT_S, Members, play
 
@@ -74,6 +77,59 @@ def test_a_broker_whose_session_is_over_registers_in_another_one() -> None:
         image = await members.shown(lambda image: list(image.brokers) == [1, 2])
         assert second.session is not session
         assert image.brokers[2].epoch == second.membership.epoch != epoch
+
+    play(scenario)
+
+
+def test_a_broker_serves_its_cluster_again_in_its_session_after_a_fault_of_its_own(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async def scenario(members: Members) -> None:
+        await members.join(1)
+        second = await members.join(2)
+        await members.shown(lambda image: list(image.brokers) == [1, 2])
+        session, epoch, served = second.session, second.membership.epoch, list[int]()
+
+        async def serve_badly(_: object) -> None:
+            served.append(1)
+            raise ZeroDivisionError("a defect")
+
+        second.membership._serve = serve_badly
+        members.store.end(session.link)
+        await members.shown(lambda image: 2 in image.brokers and image.brokers[2].epoch != epoch)
+        epoch = second.membership.epoch
+        await asyncio.sleep(10)
+        assert 10 <= len(served) <= 25
+        assert second.membership.epoch == epoch, "while its lease holds, its session must not end"
+        assert any("a fault of this broker" in line for line in caplog.messages)
+
+    play(scenario)
+
+
+@pytest.mark.parametrize("failure", [ZeroDivisionError("a defect"), NoNode(layout.BROKERS)])
+def test_a_broker_that_fails_to_register_again_tries_once_more(failure: Exception) -> None:
+    async def scenario(members: Members) -> None:
+        await members.join(1)
+        second = await members.join(2)
+        epoch, failed = second.membership.epoch, list[int]()
+
+        async def opened() -> ModelSession:
+            session = await second._open()
+            multi = session.multi
+
+            async def refused(operations: Sequence[Operation]) -> list[Written | None]:
+                if not failed:
+                    failed.append(1)
+                    raise failure
+                return await multi(operations)
+
+            session.multi = refused  # type: ignore[method-assign]
+            return session
+
+        second.membership._shared = SharedStore(opened, TIMEOUT_S)
+        members.store.end(second.session.link)
+        await members.shown(lambda image: 2 in image.brokers and image.brokers[2].epoch != epoch)
+        assert failed
 
     play(scenario)
 
@@ -144,5 +200,24 @@ def test_a_broker_says_which_log_folders_are_left_although_an_answer_was_lost() 
         await member.membership.serve_only(["right"])
         image = await members.shown(lambda image: image.brokers[2].directories == ("right",))
         assert image.brokers[2].epoch == member.membership.epoch
+
+    play(scenario)
+
+
+def test_a_broker_is_a_member_again_although_its_old_session_cannot_be_ended() -> None:
+    """The shared file of a full disk: every later attempt to end that session fails as the first one did."""
+
+    async def refused() -> None:
+        raise StorageError("the disk is full")
+
+    async def scenario(members: Members) -> None:
+        await members.join(1)
+        second = await members.join(2)
+        session, epoch = second.session, second.membership.epoch
+        session.close = refused  # type: ignore[method-assign]
+        members.store.cut(session.link)
+        image = await members.shown(lambda image: 2 in image.brokers and image.brokers[2].epoch != epoch)
+        assert second.session is not session
+        assert image.brokers[2].epoch == second.membership.epoch
 
     play(scenario)

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator
+from functools import partial
 from typing import Any
 
 import pytest
@@ -23,15 +24,10 @@ from tests.coordinators.fake_log import (
     sync,
 )
 from tests.coordinators.groups.scene import TOPIC_ID
+from tests.coordinators.offsets import committing
+from tests.coordinators.offsets.committing import TP
 
-TP = TopicPartition("t", 0)
-
-
-def commit(offset: int, group: str = "simple", metadata: str = "") -> OffsetsToCommit:
-    offsets = [NewOffset(TP, offset, -1, metadata, TOPIC_ID)]
-    return OffsetsToCommit(
-        group_id=group, member_id="", instance_id=None, generation=-1, retention_ms=-1, offsets=offsets
-    )
+commit = partial(committing.commit, group="simple")
 
 
 @pytest.mark.parametrize(
@@ -386,7 +382,7 @@ def test_groups_are_listed_one_by_one_and_those_deleted_meanwhile_are_not() -> N
     async def play() -> None:
         groups = await leading(FakeLog(), "a", "b", "c")
         for group in ("a", "b", "c"):
-            await answered(groups.commit(commit(1, group)))
+            await answered(groups.commit(commit(1, group=group)))
         listed = iter(groups.listed())
         left = {"a", "b", "c"} - {next(listed).group_id}
         gone = min(left)
@@ -414,6 +410,30 @@ def test_a_log_that_cannot_be_read_is_read_again() -> None:
         broken[0] = whole
         await groups.loaded("simple")
         assert groups.offsets("simple")[TP].offset == 1
+        await groups.stop()
+
+    in_virtual_time(play())
+
+
+def test_a_defect_at_the_end_of_loading_is_named_and_the_partition_is_loaded_again(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def play() -> None:
+        log = FakeLog()
+        log.name = "__with_a_defect"
+        groups = coordinator(log)
+
+        def explode(*_: Any) -> None:
+            raise ZeroDivisionError("a defect")
+
+        with monkeypatch.context() as broken:
+            broken.setattr("moldau.coordinators.groups.shard.GroupShard.start", explode)
+            groups.lead(groups.partition_of("simple"), 0)
+            await asyncio.sleep(3)
+        assert log.loads > 2
+        assert any("cannot be loaded: a defect" in line for line in caplog.messages)
+        await groups.loaded("simple")
+        assert await answered(groups.commit(commit(1))) == [ErrorCode.NONE]
         await groups.stop()
 
     in_virtual_time(play())

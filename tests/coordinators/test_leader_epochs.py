@@ -1,24 +1,17 @@
 """A coordinator knows what it has read in this leader epoch, once that is committed; in virtual time."""
 
 import asyncio
+from functools import partial
 
 import pytest
 
 from moldau.coordinators.coordinator_runtime import partition_of
-from moldau.coordinators.offsets.messages import NewOffset, OffsetsToCommit
 from moldau.errors import ErrorCode, KafkaError
-from moldau.names import TopicPartition
 from tests.coordinators.fake_log import PARTITIONS, FakeLog, answered, coordinator, in_virtual_time, join, leading
-from tests.coordinators.groups.scene import TOPIC_ID
+from tests.coordinators.offsets import committing
+from tests.coordinators.offsets.committing import TP
 
-TP = TopicPartition("t", 0)
-
-
-def commit(offset: int) -> OffsetsToCommit:
-    offsets = [NewOffset(TP, offset, -1, "", TOPIC_ID)]
-    return OffsetsToCommit(
-        group_id="simple", member_id="", instance_id=None, generation=-1, retention_ms=-1, offsets=offsets
-    )
+commit = partial(committing.commit, group="simple")
 
 
 class HalfCommitted(FakeLog):

@@ -51,8 +51,8 @@ class Group:
         self._handlers: dict[apis.Api, Callable[[Any, Call], Any]] = {
             apis.FIND_COORDINATOR: FindCoordinator(
                 {
-                    GROUP: CoordinatorType(OFFSETS_TOPIC, self.make_offsets_topic, self.coordinator.partition_of),
-                    TRANSACTION: CoordinatorType(TRANSACTIONS_TOPIC, self.make_transactions_topic, lambda _: 0),
+                    GROUP: CoordinatorType(OFFSETS_TOPIC, self.make_offsets_topic),
+                    TRANSACTION: CoordinatorType(TRANSACTIONS_TOPIC, self.make_transactions_topic),
                 },
                 lambda: self.image,
             ),

@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import struct
+import time
 import uuid
 from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
@@ -19,7 +20,8 @@ from moldau.records.batch import Row, encode_batch
 from moldau.replication.replica import Replica
 from moldau.runtime import Runtime
 
-NOW_MS = 1_795_000_000_000
+NOW_MS = time.time_ns() // 1_000_000
+"""As the brokers' clock has it: segments roll, and records are deleted, by their distance from this."""
 SECONDS_MAX = 30
 
 

@@ -1,14 +1,28 @@
 """Produce with acks=all where another replica is in sync: the answer waits until it has the batch."""
 
 import asyncio
+import threading
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
+import pytest
+
+from harness.logs import NOW_MS, append, open_log
+from harness.patience import within
 from moldau.errors import ErrorCode
-from moldau.names import LeaderEpoch
+from moldau.handlers.acknowledging import BatchBehind
+from moldau.handlers.produce import ProduceHandler
+from moldau.log.appended import Appended
+from moldau.log.log import Log
+from moldau.names import LeaderEpoch, Offset
 from moldau.protocol.apis import PRODUCE
 from moldau.protocol.messages.produce import ProduceRequest
 from moldau.replication.leadership import PartitionRoles
 from moldau.replication.replica import Replica
+from moldau.replication.waiting import Waiters
+from moldau.runtime import Runtime
+from moldau.turns import Turns
 from tests.handlers.in_sync import FOLLOWER, in_sync, reached
 from tests.handlers.living import Living, Wire, batch, outcomes, produce, run
 
@@ -212,3 +226,69 @@ def test_the_high_watermark_stays_where_it_is_when_a_replica_with_less_comes_int
         assert replica.high_watermark == 3
 
     run(scenario, tmp_path)
+
+
+def test_a_batch_that_another_leader_cut_off_is_not_acknowledged(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    flush, released = Log.flush, threading.Event()
+
+    def slow(self: Log, closing: bool = False) -> None:
+        if self.tp.partition == 1:
+            released.wait()
+        flush(self, closing)
+
+    async def scenario(alive: Living) -> None:
+        await alive.make("a", 2, flush_messages=1)
+        replica, wire = alive.replica("a"), await alive.dial()
+        for number in range(2):
+            in_sync(alive.replica("a", number), 1, FOLLOWER)
+        monkeypatch.setattr(Log, "flush", slow)
+        wire.send(PRODUCE, 9, produce(("a", 0, batch(b"mine")), ("a", 1, batch(b"mine")), acks=-1))
+        while not alive.replica("a", 1).log.log_end_offset:
+            await asyncio.sleep(0.001)
+        leadership, both = replica.leadership, (replica.leadership.local, FOLLOWER)
+        epoch, change = LeaderEpoch(leadership.leader_epoch + 1), leadership.partition_epoch + 1
+        replica.take_roles(PartitionRoles(FOLLOWER, epoch, both, both, change), 0)
+        replica.log.truncate_to(0, 0, NOW_MS)
+        replica.truncated()
+        others = open_log(tmp_path / "others")
+        append(others, 1, leader_epoch=epoch)
+        replica.log.append_replicated(others.read_batches(0, 1 << 20), epoch, NOW_MS)
+        replica.follow_watermark(Offset(1))
+        in_sync(alive.replica("a", 1), 1)
+        released.set()
+        found = outcomes((await wire.receive(PRODUCE, 9))[1])
+        assert [error for _, error, _ in found] == [ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.NONE]
+
+    run(scenario, tmp_path / "broker")
+
+
+class Partition:
+    def __init__(self) -> None:
+        self.waiters, self.high_watermark = Waiters(), 0
+
+    def acknowledged(self, appended: Appended) -> ErrorCode | None:
+        return ErrorCode.NONE if self.high_watermark > appended.last_offset else None
+
+    def commit(self) -> None:
+        self.high_watermark = 1
+        self.waiters.moved(None, 1)
+
+
+def test_a_watermark_that_moves_while_a_wide_request_looks_is_not_missed() -> None:
+    async def live() -> None:
+        partitions = [Partition() for _ in range(1500)]
+        behind: list[Any] = [
+            BatchBehind(number, one, Appended(0, 0, -1, 0, ErrorCode.NONE, False, 0))  # type: ignore[arg-type]
+            for number, one in enumerate(partitions)
+        ]
+        results: list[Any] = [(number, ErrorCode.NONE, 0, -1, 0) for number in range(1500)]
+        handler: Any = SimpleNamespace(_turns=Turns(Runtime()))
+        waiting = asyncio.ensure_future(ProduceHandler._acknowledged(handler, behind, results, 20_000))
+        await asyncio.sleep(0)
+        for one in partitions:
+            one.commit()
+        await within(waiting)
+
+    asyncio.run(live())

@@ -10,13 +10,15 @@ import pytest
 from harness.logs import append
 from moldau.errors import ErrorCode
 from moldau.names import LeaderEpoch
-from moldau.protocol.apis import FETCH, METADATA
+from moldau.protocol.apis import FETCH, METADATA, PRODUCE
 from moldau.protocol.messages.fetch import FetchPartition, ReplicaState
 from moldau.protocol.messages.metadata import MetadataRequest
 from moldau.replication.leadership import PartitionRoles
+from moldau.replication.replica import Replica
 from tests.handlers.fetching import LONG_MS, at, fetch, fill, parts_of, values
 from tests.handlers.in_sync import FOLLOWER
-from tests.handlers.living import Living, batch, run
+from tests.handlers.living import NOW_MS, Living, batch, produce, run
+from tests.replication.producing import produce as produce_at
 
 NAMED = range(4, 13)
 
@@ -320,5 +322,47 @@ def test_a_follower_answers_those_who_compare_replicas_up_to_its_high_watermark(
         assert (await ask(-2, current_leader_epoch=10)).error_code == ErrorCode.UNKNOWN_LEADER_EPOCH
         assert (await ask(-1)).error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
         assert (await ask(-1, current_leader_epoch=9)).error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
+
+    run(scenario, tmp_path)
+
+
+def test_a_batch_that_comes_in_the_turn_of_a_fetch_that_found_nothing_ends_its_wait(tmp_path: Path) -> None:
+    """Both requests are there when the loop looks at its sockets."""
+
+    async def scenario(alive: Living) -> None:
+        await alive.make("a")
+        for offset in range(20):
+            reader, writer = await alive.dial(), await alive.dial()
+            if offset % 2:
+                reader, writer = writer, reader
+            await asyncio.sleep(0.01)
+            reader.send(FETCH, 12, fetch(("a", at(offset)), max_wait_ms=LONG_MS))
+            writer.send(PRODUCE, 9, produce(("a", 0, batch(b"x"))))
+            _, response = await reader.receive(FETCH, 12)
+            assert [values(part) for part in parts_of(response)] == [[b"x"]]
+
+    run(scenario, tmp_path)
+
+
+def test_a_batch_that_comes_while_a_wide_fetch_looks_elsewhere_ends_its_wait(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    count = 2100  # several turns
+
+    async def scenario(alive: Living) -> None:
+        await alive.make("a", count)
+        first, read, seen = alive.replica("a"), Replica.read, list[int]()
+        loop, wire = asyncio.get_running_loop(), await alive.dial()
+
+        def noted(self: Replica, *more: Any, **named: Any) -> Any:
+            if self is first and not seen:
+                seen.append(1)
+                loop.call_soon(produce_at, first, batch(b"x"), NOW_MS)
+            return read(self, *more, **named)
+
+        monkeypatch.setattr(Replica, "read", noted)
+        wire.send(FETCH, 12, fetch(*(("a", at(0, number)) for number in range(count)), max_wait_ms=LONG_MS))
+        _, response = await wire.receive(FETCH, 12)
+        assert values(parts_of(response)[0]) == [b"x"]
 
     run(scenario, tmp_path)

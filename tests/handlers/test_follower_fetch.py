@@ -281,3 +281,18 @@ def test_a_follower_of_an_earlier_life_does_not_count(tmp_path: Path) -> None:
         assert part.error_code == ErrorCode.STALE_BROKER_EPOCH
 
     play(tmp_path, scenario)
+
+
+def test_a_batch_that_finds_too_little_room_comes_next_time(tmp_path: Path) -> None:
+    async def scenario(alive: Living, follower: Asking, topic: bytes) -> None:
+        for number in range(2):
+            await write(alive, number)
+        size = len(batch(b"x"))
+        first = parts(await follower.ask((topic, 0, 0, -1), (topic, 1, 0, -1), max_bytes=size + 10))
+        assert [(part.partition_index, offsets(part)) for part in first if part.records] == [(0, [0])]
+        second = parts(await follower.ask((topic, 0, 1, 0), max_bytes=size + 10, wait_ms=200))
+        third = parts(await follower.ask(max_bytes=size + 10, wait_ms=200))
+        told = [(part.partition_index, offsets(part)) for part in (*second, *third) if part.records]
+        assert told == [(1, [0])]
+
+    play(tmp_path, scenario)

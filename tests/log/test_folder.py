@@ -1,7 +1,9 @@
 import json
+import threading
 import uuid
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -9,6 +11,7 @@ from harness.logs import NOW_MS, TOPIC_ID, TP, HandClock, append, config, names,
 from moldau.config import TopicConfig
 from moldau.errors import ErrorCode, KafkaError, StorageError
 from moldau.log.folder import LogFolder, folder_name_for_deletion, partition_of
+from moldau.log.segment import Segment
 from moldau.names import TopicPartition
 from moldau.runtime import Runtime
 
@@ -306,3 +309,48 @@ def test_a_huge_file_where_one_line_should_be_is_not_read(tmp_path: Path) -> Non
         file.truncate(1 << 40)
     with pytest.raises(StorageError, match=r"no meta\.properties has"):
         opened(tmp_path)
+
+
+def test_a_log_that_began_anew_below_its_start_is_there_after_a_kill(tmp_path: Path) -> None:
+    folder = LogFolder(tmp_path, Runtime())
+    log = folder.create(TP, TOPIC_ID, config())
+    for _ in range(60):
+        append(log)
+    log.delete_records_before(55)
+    folder.checkpoint()  # the job that runs once a minute
+    log.begin_at(20, NOW_MS)
+    for _ in range(25):
+        append(log)
+    log.abandon()
+    folder.close(clean=False)
+    again = LogFolder(tmp_path, Runtime())
+    again.load({TP.topic: TOPIC_ID}, lambda _: config())
+    found = again.logs[TP]
+    assert (found.log_start_offset, found.log_end_offset) == (20, 45)
+
+
+def test_two_logs_of_a_folder_begin_anew_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = LogFolder(tmp_path, Runtime())
+    logs = [folder.create(TopicPartition("a", number), TOPIC_ID, config()) for number in range(2)]
+    for log in logs:
+        append(log, 10)
+    begun, released = threading.Event(), threading.Event()
+    create = Segment.create
+
+    def held(where: Path, *more: Any, **named: Any) -> Segment:
+        if where == logs[0].folder:
+            begun.set()
+            assert released.wait(20)
+        return create(where, *more, **named)
+
+    monkeypatch.setattr(Segment, "create", staticmethod(held))
+    other = threading.Thread(target=logs[0].begin_at, args=(100, NOW_MS))
+    other.start()
+    try:
+        assert begun.wait(20)
+        logs[1].begin_at(100, NOW_MS)
+    finally:
+        released.set()
+        other.join()
+    assert [log.log_start_offset for log in logs] == [100, 100]
+    folder.close(clean=False)

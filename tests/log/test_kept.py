@@ -7,10 +7,12 @@ import pytest
 
 from harness.logs import TOPIC_ID, TP, HandClock, append, config
 from moldau.config import TopicConfig
+from moldau.errors import KafkaError
 from moldau.log.folder import LogFolder
 from moldau.log.identity import RUNNING
 from moldau.runtime import RealDisk, Runtime
 from moldau.simulation.disk import SimulatedDisk
+from moldau.simulation.faults import Fault, Faults
 
 
 class Machine(RealDisk):
@@ -101,3 +103,32 @@ def test_the_simulated_machine_boots_anew_after_a_power_loss_only() -> None:
     disk = disk.after_crash(random.Random(1))
     assert disk.boot_id() != first
     assert RealDisk().boot_id() == RealDisk().boot_id()
+
+
+def test_a_kill_during_the_first_start_after_a_clean_stop_and_a_reboot_has_lost_nothing(tmp_path: Path) -> None:
+    machine = Machine()
+    folder = opened(tmp_path, machine)
+    folder.note_running(17)
+    folder.close(broker_epoch=17)
+    machine.boots = 2
+    opened(tmp_path, machine).close(clean=False)  # SIGKILL before the broker has registered
+    assert opened(tmp_path, machine).kept_since == 17
+
+
+def test_a_folder_that_failed_to_flush_does_not_show_that_it_has_lost_nothing() -> None:
+    faults = Faults(random.Random(3))
+    disk = SimulatedDisk(faults=faults)
+    runtime = Runtime(clock=HandClock(), disk=disk)
+    folder = LogFolder(Path("/log"), runtime)
+    folder.load({TP.topic: TOPIC_ID}, config_of)
+    log = folder.create(TP, TOPIC_ID, config())
+    folder.note_running(17)
+    append(log, 5)
+    faults.plan[faults.calls + 1] = Fault.IO_ERROR
+    with pytest.raises(KafkaError):
+        log.flush()
+    assert folder.failed is not None and faults.met
+    folder.close()
+    again = LogFolder(Path("/log"), Runtime(clock=HandClock(), disk=disk.after_kill()))
+    again.load({TP.topic: TOPIC_ID}, config_of)
+    assert again.kept_since == -1

@@ -171,3 +171,49 @@ def test_a_start_that_can_open_no_files_is_refused_with_what_to_do() -> None:
     starved.at, starved.left = 0, 10**9
     with pytest.raises(StorageError, match="Raise the limit of open files"):
         LogFolders([FOLDER], Runtime(clock=HandClock(), disk=starved))
+
+
+def cut_off(log: Log) -> None:
+    log.truncate_to(27, 0, NOW_MS)
+
+
+def begin_anew(log: Log) -> None:
+    log.begin_at(100, NOW_MS)
+
+
+@pytest.mark.parametrize("cut", [cut_off, begin_anew])
+def test_a_log_is_cut_as_a_whole_or_not_at_all_or_goes_offline_without_its_folder(cut: Callable[[Log], None]) -> None:
+    """A log that was half cut would take the batches that are gone for duplicates, and lose them."""
+
+    def prepared(at: int = -1) -> tuple[FullTable, LogFolder, Log]:
+        disk = FullTable()
+        folder = LogFolder(FOLDER, Runtime(clock=HandClock(), disk=disk))
+        log = folder.create(TP, TOPIC_ID, SMALL)
+        for number in range(30):
+            append(log, leader_epoch=number // 10, producer_id=7, producer_epoch=0, base_sequence=number)
+        disk.at = disk.calls + at if at >= 0 else -1
+        return disk, folder, log
+
+    counting, folder, log = prepared()
+    before = counting.calls
+    cut(log)
+    end, offline = log.log_end_offset, 0
+    count = counting.calls - before
+    for number in range(count):
+        disk, folder, log = prepared(number)
+        for _ in range(REFUSALS + 1):
+            with contextlib.suppress(KafkaError):
+                cut(log)
+                break
+        disk.left = 0
+        assert folder.failed is None
+        if log.offline:
+            offline += 1
+            continue
+        assert log.log_end_offset == end
+        appended = append(log, leader_epoch=3, producer_id=7, producer_epoch=0, base_sequence=27)
+        assert (appended.error, appended.base_offset, log.log_end_offset) == (0, end, end + 1), number
+        assert [one.offset for one in read_all(log)][-1] == end
+        log.flush()
+        assert log.recovery_point == end + 1
+    assert offline < count

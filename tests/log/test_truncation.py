@@ -153,3 +153,15 @@ def test_a_log_that_begins_anew_survives_a_crash(tmp_path: Path) -> None:
     append(log, 2, leader_epoch=11)
     again = open_log(tmp_path / "p", config=SMALL, clean=False)
     assert [record.offset for record in read_all(again)] == [100, 101]
+
+
+def test_a_log_that_begins_anew_below_its_start_is_flushed_from_there(tmp_path: Path) -> None:
+    log = open_log(tmp_path)
+    log.begin_at(50, NOW_MS)
+    append(log, 10)
+    log.flush()
+    log.begin_at(20, NOW_MS)
+    append(log, 5)
+    log.flush()
+    append(log, 5)
+    assert log.recovery_point == 25 and log.unflushed_records == 5

@@ -5,7 +5,7 @@ from array import array
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
-from tests.replicated.sending import UNKNOWN, key_of, place_of, value_of
+from tests.replicated.sending import SOMEWHERE, UNKNOWN, key_of, place_of, value_of
 
 SHOWN_MAX = 5
 
@@ -65,11 +65,15 @@ class Audit:
         for name, places in self._places.items():
             if places != self._found[name]:
                 pairs = zip(places, self._found[name], strict=True)
-                lost = [number for number, (told, found) in enumerate(pairs) if told not in (UNKNOWN, found)]
+                lost = [number for number, (told, found) in enumerate(pairs) if _is_lost(told, found)]
                 first = [f"{number} ({_where(places[number])})" for number in lost[:SHOWN_MAX]]
                 if lost:
                     wrong.append(f"{name}: {len(lost)} records are not where they were acknowledged: {first}")
         return wrong
+
+
+def _is_lost(told: int, found: int) -> bool:
+    return found == UNKNOWN if told == SOMEWHERE else told not in (UNKNOWN, found)
 
 
 def _read(value: bytes) -> tuple[str, int]:
@@ -79,4 +83,6 @@ def _read(value: bytes) -> tuple[str, int]:
 
 
 def _where(place: int) -> str:
+    if place == SOMEWHERE:
+        return "somewhere"
     return f"partition {place >> 48}, offset {place & (1 << 48) - 1}"

@@ -20,7 +20,8 @@ def assert_kept(brokers: Mapping[int, Broker], topic: str, places: Mapping[str, 
         ends = {tp.partition: end for tp, (_, end) in admin.watermarks(topic).items()}
     for partition, end in ends.items():
         audit.read(partition, _lots(address, topic, partition, end))
-    assert audit.problems() == []
+    problems = audit.problems()
+    assert not problems, "\n".join(problems)
     for broker in brokers.values():
         broker.stop()
     assert_replicas_are_equal(brokers.values(), topic, ends)

@@ -18,6 +18,8 @@ from collections.abc import Callable
 KEYS = 500
 VALUE_BYTES = 100
 UNKNOWN = -1
+SOMEWHERE = -2
+"""It is acknowledged, and the client does not know where."""
 PARTITION_SHIFT = 48
 PRINT_S, PACE_S = 0.2, 0.02
 FOREVER_MS = 3_600_000
@@ -106,8 +108,9 @@ def send_confluent(sending: Sending, addresses: str, topic: str) -> None:
             if failure is not None:
                 sending.failure = f"number {number}: {failure!r}"
             else:
-                place = place_of(message.partition(), message.offset())  # type: ignore[attr-defined]
-                sending.settled(number, place)
+                partition, offset = message.partition(), message.offset()  # type: ignore[attr-defined]
+                # None: librdkafka concludes from the success of a later batch that this record was appended
+                sending.settled(number, SOMEWHERE if offset is None else place_of(partition, offset))
 
         while True:
             try:
@@ -116,10 +119,14 @@ def send_confluent(sending: Sending, addresses: str, topic: str) -> None:
             except BufferError:
                 producer.poll(0.1)
 
+    # One request at a time. When a batch comes behind a refused one of its partition, librdkafka (2.16.1) begins a new
+    # epoch in all partitions, and sends batches again there that brokers may have appended: records come twice, on
+    # Apache Kafka as well.
     producer = Producer(
         {
             "bootstrap.servers": addresses,
             "enable.idempotence": True,
+            "max.in.flight.requests.per.connection": 1,
             "message.timeout.ms": FOREVER_MS,
             "request.timeout.ms": REQUEST_MS,
             "socket.timeout.ms": REQUEST_MS,

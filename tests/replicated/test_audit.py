@@ -5,7 +5,7 @@ from array import array
 import pytest
 
 from tests.replicated.audit import Audit, Records
-from tests.replicated.sending import UNKNOWN, key_of, place_of, value_of
+from tests.replicated.sending import SOMEWHERE, UNKNOWN, key_of, place_of, value_of
 
 TOLD = [place_of(0, 10), place_of(0, 11), place_of(1, 0), UNKNOWN]
 
@@ -37,6 +37,12 @@ def test_all_that_was_acknowledged_is_there_and_the_rest_may_be(last: list[tuple
 )
 def test_each_anomaly_is_named(first: list[tuple[int, int]], second: list[tuple[int, int]], sentence: str) -> None:
     assert any(sentence in problem for problem in problems(first, second))
+
+
+def test_what_was_acknowledged_somewhere_is_anywhere() -> None:
+    audit = Audit({"a": array("q", [SOMEWHERE, SOMEWHERE])})
+    audit.read(3, [Records([7], [key_of("a", 1)], [value_of("a", 1)])])
+    assert audit.problems() == ["a: 1 records are not where they were acknowledged: ['0 (somewhere)']"]
 
 
 def test_other_bytes_were_never_sent() -> None:

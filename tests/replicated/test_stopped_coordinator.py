@@ -1,12 +1,16 @@
 """A coordinator whose process stands still while another broker takes over, and then goes on with the requests that
-have waited in its sockets."""
+have waited in its sockets. The metadata is in a ZooKeeper: a process that is stopped while it changes a shared file
+would be killed for it."""
 
 import os
 import signal
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from pathlib import Path
 
 from harness.patience import wait_until
+from harness.replicated_brokers import ReplicatedBrokers
+from harness.zookeeper import ZooKeeper
 from moldau import Admin, Consumer, TopicPartition
 from moldau.client.administration.admin import Admin as AdminClient
 from moldau.client.blocking import BlockingLink
@@ -19,25 +23,25 @@ from moldau.protocol.messages.offset_fetch import (
     OffsetFetchRequestGroup,
     OffsetFetchRequestTopics,
 )
-from tests.replicated.broker_processes import broker_processes
 
 TP = TopicPartition("t", 0)
 LINKS = 8
+SETTINGS = {"offsets.topic.num.partitions": "1", "zookeeper.session.timeout.ms": "2000"}
 
 
 def test_it_tells_no_offset_that_is_outdated(tmp_path: Path) -> None:
-    with broker_processes(tmp_path, 3) as brokers:
-        for one in brokers:
-            one.settings |= {"offsets.topic.num.partitions": "1", "zookeeper.session.timeout.ms": "2000"}
-            one.start()
-        everyone = ",".join(one.address for one in brokers)
+    with ZooKeeper(tmp_path / "zookeeper") as zookeeper, ExitStack() as stack:
+        cluster = ReplicatedBrokers(tmp_path, SETTINGS, zookeeper.connect)
+        stack.callback(cluster.kill)
+        cluster.start()
+        everyone = cluster.address
         with Admin(everyone) as admin:
             admin.create_topic(TP.topic)
             commit(everyone, 7)
             assert wait_until(lambda: len(admin.describe_topics([OFFSETS_TOPIC])[OFFSETS_TOPIC].partitions[0].isr) == 3)
             stopped = leader(admin)
-        coordinator = brokers[stopped - 1]
-        others = ",".join(one.address for one in brokers if one is not coordinator)
+        coordinator = cluster.brokers[stopped]
+        others = ",".join(one.address for one in cluster.brokers.values() if one is not coordinator)
         links = [BlockingLink(bootstrap_addresses(coordinator.address)[0], "raw", 60_000) for _ in range(LINKS)]
         assert [committed(link) for link in links] == [(ErrorCode.NONE, 7)] * LINKS
         os.kill(coordinator.pid, signal.SIGSTOP)

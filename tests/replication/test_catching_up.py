@@ -94,7 +94,7 @@ def test_where_the_logs_differ_nothing_else_of_the_answer_counts(tmp_path: Path)
     """Else records that are about to go would count as committed (KAFKA-14704)."""
     replica = follower(tmp_path)
     given = answer(batches_from(tmp_path, 2), hw=2, start=1, end=EpochEnd(3, 1))
-    assert take(replica, given) == (Act.TRUNCATE, 0, None)
+    assert take(replica, given) == (Act.TRUNCATE, 0, None, None)
     assert (replica.log.log_end_offset, replica.high_watermark, replica.log_start_offset) == (2, 0, 0)
 
 
@@ -117,14 +117,14 @@ def test_damaged_records_are_a_pause_and_move_nothing(tmp_path: Path) -> None:
 def test_a_leader_that_begins_later_is_begun_anew_with(tmp_path: Path) -> None:
     replica = follower(tmp_path)
     out = answer(error=ErrorCode.OFFSET_OUT_OF_RANGE, start=7)
-    assert take(replica, out) == (Act.BEGIN_ANEW, 7, None)
+    assert take(replica, out) == (Act.BEGIN_ANEW, 7, None, None)
     assert take(replica, out._replace(log_start_offset=1)).act is Act.PAUSE
 
 
 def test_a_log_that_begins_behind_what_both_have_begins_anew(tmp_path: Path) -> None:
     replica = follower(tmp_path)
     replica.log.delete_records_before(2)
-    assert take(replica, answer(end=EpochEnd(3, 1))) == (Act.BEGIN_ANEW, 1, None)
+    assert take(replica, answer(end=EpochEnd(3, 1))) == (Act.BEGIN_ANEW, 1, None, None)
 
 
 def test_the_log_starts_where_the_leaders_starts(tmp_path: Path) -> None:

@@ -1,13 +1,16 @@
 """What leaders propose to the controller, and what followers ask their leaders, with both played by the test."""
 
 import asyncio
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
 from harness.logs import append
+from moldau.cluster.state.isr_changes import ProposedIsr
 from moldau.config import broker_config
 from moldau.errors import ErrorCode, KafkaError
+from moldau.metadata_store.store import StoreConflict
 from moldau.protocol.messages.fetch import EpochEndOffset, FetchResponse
 from moldau.replication.follower import follower_settings
 from moldau.replication.leadership import PAUSE_MS
@@ -228,5 +231,23 @@ def test_followers_hear_of_a_proposal_that_may_let_them_join(tmp_path: Path) -> 
         stage.follower_asks()
         await stage.proposed(1)
         assert watch.proposals == 1
+
+    play(tmp_path, scenario)
+
+
+def test_a_leader_proposes_on_after_a_conflict(tmp_path: Path) -> None:
+    async def scenario(stage: Stage) -> None:
+        stage.roles(ME, ME)
+        stage.follower_asks()
+        alter, asked = stage.exchange._alter_isr, []
+
+        async def conflict(proposals: Sequence[ProposedIsr]) -> Sequence[ErrorCode]:
+            asked.append(1)
+            if len(asked) == 1:  # this broker is the controller: see `ChangeQueue.run`
+                raise StoreConflict("/brokers/topics/t/partitions/0/state")
+            return await alter(proposals)
+
+        stage.exchange._alter_isr = conflict
+        await stage.proposed(1)
 
     play(tmp_path, scenario)

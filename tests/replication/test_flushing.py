@@ -1,19 +1,28 @@
 """`flush.messages`: a record is neither acknowledged nor seen before it is on the disk, the broker's own included."""
 
+import asyncio
 import errno
+import threading
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from harness.logs import append
 from harness.patience import within
 from moldau.errors import ErrorCode, KafkaError
+from moldau.log.flushing import Flushing
+from moldau.log.log import Log
 from moldau.log.segment import Segment
 from moldau.names import OFFSETS_TOPIC
 from moldau.protocol.apis import PRODUCE
+from moldau.protocol.messages.fetch import FetchResponse
 from moldau.records.batch import Row, encode_batch
 from moldau.replication.internal_topic import InternalTopic
 from moldau.runtime import RealFile, Runtime
 from tests.handlers.living import NOW_MS, Living, batch, outcomes, produce, run
+from tests.replication.followed import ME, OTHER, Stage, play
 
 
 def keyed() -> bytearray:
@@ -74,3 +83,84 @@ def test_a_flush_that_fails_is_no_success_and_is_not_tried_again(tmp_path: Path,
         assert len(flushes) == 1
 
     run(scenario, tmp_path, log_flush_interval_messages=1, offsets_topic_num_partitions=1)
+
+
+def test_records_that_a_follower_could_not_flush_are_not_acknowledged(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(*_: object, **__: object) -> None:
+        raise OSError(5, "Input/output error")
+
+    async def scenario(stage: Stage) -> None:
+        stage.replica.configure(replace(stage.replica.config, flush_messages=1))
+        stage.roles(OTHER, ME, OTHER)
+        await stage.asked(1)
+        monkeypatch.setattr(Flushing, "force", broken)
+        stage.replies.put_nowait(stage.reply(records=stage.records()))
+        while not stage.replica.log.offline:
+            await asyncio.sleep(0.001)
+        for count in (2, 3):
+            await stage.asked(count)
+            stage.replies.put_nowait(FetchResponse(session_id=7))
+        named = [part.fetch_offset for one in stage.requests for topic in one.topics for part in topic.partitions]
+        assert named == [0]
+
+    play(tmp_path, scenario)
+
+
+def test_records_whose_flush_found_no_descriptor_are_flushed_before_the_leader_hears_of_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    force, failures = Flushing.force, [1, 1]
+
+    def none_left(*args: Any, **named: Any) -> None:
+        if failures:
+            failures.pop()
+            raise OSError(errno.EMFILE, "Too many open files")
+        force(*args, **named)
+
+    async def scenario(stage: Stage) -> None:
+        log = stage.replica.log
+        stage.replica.configure(replace(stage.replica.config, flush_messages=1))
+        stage.roles(OTHER, ME, OTHER)
+        await stage.asked(1)
+        monkeypatch.setattr(Flushing, "force", none_left)
+        stage.replies.put_nowait(stage.reply(records=stage.records()))
+        told, seen = 0, 1
+        while told == 0:
+            await stage.asked(seen := seen + 1)
+            told = max([part.fetch_offset for one in stage.requests[-1].topics for part in one.partitions], default=0)
+            assert told <= log.recovery_point
+            if not told:
+                stage.replies.put_nowait(FetchResponse(session_id=1))
+        assert not failures and not log.offline and told == 1
+
+    play(tmp_path, scenario)
+
+
+def test_roles_change_after_the_flush_of_a_follower(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    begun, released = threading.Event(), threading.Event()
+    flush = Log.flush
+
+    def slow(self: Log, closing: bool = False) -> None:
+        begun.set()
+        assert released.wait(20)
+        flush(self, closing)
+
+    async def scenario(alive: Living) -> None:
+        await alive.make("a", flush_messages=1)
+        replica, replicas = alive.replica("a"), alive.broker.replicas
+        append(replica.log)
+        replicas.exchange = object()  # type: ignore[assignment]
+        with monkeypatch.context() as slowly:
+            slowly.setattr(Log, "flush", slow)
+            replica.begin_flush()
+            changing = asyncio.ensure_future(replicas._until_whole(["a"]))
+            assert await asyncio.to_thread(begun.wait, 20)
+            assert not changing.done() and replica.flushing is not None
+            released.set()
+            await changing
+        assert replica.flushing is None and replica.log.recovery_point == 1
+        replicas.exchange = None
+
+    run(scenario, tmp_path)

@@ -341,3 +341,16 @@ BUGS = {
 def test_the_walks_find_every_bug_put_in_on_purpose(name: str):
     with replaced([BUGS[name]]):
         assert first_wrong(WALKS) is not None
+
+
+def test_a_follower_that_was_level_before_an_idle_time_is_not_thrown_out_by_the_next_append() -> None:
+    partition = leading(ME, OTHER)
+    partition.reached(Offset(10))
+    asked(partition, OTHER, 10, end=10, now_ms=0)
+    for now_ms in range(0, 3 * LAG_MS, 500):
+        partition.look({OTHER: 1}, now_ms)
+        assert partition.propose(Offset(10), now_ms) is None
+    partition.reached(Offset(11))
+    asked(partition, OTHER, 10, end=11, now_ms=3 * LAG_MS)  # the parked request is read again
+    partition.look({OTHER: 1}, 3 * LAG_MS)
+    assert partition.propose(Offset(10), 3 * LAG_MS) is None

@@ -63,9 +63,8 @@ def _keeps_producers(cut: Callable[..., None], log: Any, place: Any, now_ms: int
     log.producers = before
 
 
-def _writes_no_recovery_point(lower: Callable[..., bool], flushing: Any, end: int) -> bool:
-    lower(flushing, end)
-    return False
+def _writes_no_recovery_point(lower: Callable[..., None], flushing: Any, end: int, _: object) -> None:
+    lower(flushing, end, None)
 
 
 def _appends_in_any_epoch(_: Callable[..., Replica], topic: Any, partition: int) -> Replica:

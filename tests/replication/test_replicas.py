@@ -234,3 +234,19 @@ def test_others_have_a_turn_after_each_log_that_retention_deletes_from(tmp_path:
         assert starts >= {0, 1, 2, 3, 4}
 
     in_broker(tmp_path, scenario)
+
+
+def test_a_topic_that_is_back_takes_records(tmp_path: Path) -> None:
+    async def scenario(cluster: Cluster, replicas: Replicas, logs: LogFolders) -> None:
+        await cluster.topics.create([NewTopic("a", 1, 1)])
+        first = replicas.find("a", None, 0)
+        assert first is not None
+        assert not produce(first, batch(b"old"), 1_700_000_000_000).error
+        image = cluster.image
+        await cluster.metadata.show(image.with_topics({"a": None}), ["a"])
+        await cluster.metadata.show(image, ["a"])
+        again = replicas.find("a", None, 0)
+        assert again is not None
+        assert not produce(again, batch(b"new"), 1_700_000_000_000).error
+
+    in_broker(tmp_path, scenario)

@@ -7,12 +7,13 @@ from typing import Any
 
 import pytest
 
+from harness.logs import NOW_MS, append
 from harness.patience import stretched, within
 from moldau.cluster.controlling.alterations import Alteration, OpType
 from moldau.log.log import Log
 from moldau.log.segment import Segment
 from moldau.protocol.apis import PRODUCE
-from moldau.records.batch import Row, encode_batch
+from moldau.records.batch import TRANSACTIONAL_BIT, Marker, Row, encode_batch
 from moldau.replication.replicas import Replicas
 from moldau.replication.upkeep import Job
 from moldau.runtime import Runtime
@@ -169,3 +170,20 @@ def test_how_many_threads_load_is_changed_for_the_next_start(tmp_path: Path, mon
 async def alter_broker(alive: Living, name: str, value: str) -> None:
     alteration = Alteration(name, OpType.SET, value)
     assert await alive.broker.cluster.configs.alter_broker("1", [alteration]) is None
+
+
+def test_transactions_that_have_ended_are_forgotten_though_nobody_reads(tmp_path: Path) -> None:
+    async def scenario(alive: Living) -> None:
+        await alive.make("a")
+        replica, jobs = alive.replica("a"), {job.name: job for job in alive.broker.upkeep.jobs}
+        log = replica.log
+        ids = {"producer_id": 7, "producer_epoch": 0, "attributes": TRANSACTIONAL_BIT}
+        for number in range(3):
+            append(log, 1, base_sequence=number, leader_epoch=0, **ids)
+            log.append_marker(7, 0, Marker(True, 0), 0, 0, NOW_MS)
+        replica._reached(log.log_end_offset)
+        assert log.producers.unsettled
+        await jobs["expiry of producers"].work()
+        assert not log.producers.unsettled
+
+    run(scenario, tmp_path)

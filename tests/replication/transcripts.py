@@ -20,7 +20,7 @@ from harness.logs import NOW_MS, append, config, open_log
 from moldau.names import BrokerId, LeaderEpoch, Offset, TopicPartition
 from moldau.records.batch import Row, batches
 from moldau.records.rows import iterate
-from moldau.replication.catching_up import Act, LeaderAnswer, position_of, take_answer
+from moldau.replication.catching_up import Act, LeaderAnswer, apply_answer, position_of, take_answer
 from moldau.replication.for_followers import Asker, FollowerRead, read_for
 from moldau.replication.leadership import Leadership, PartitionRoles
 from moldau.replication.replica import Replica
@@ -119,6 +119,8 @@ class Room:
         elif rest.act is Act.BEGIN_ANEW:
             replica.log.begin_at(rest.offset, NOW_MS)
             replica.truncated()
+            if rest.answer is not None:
+                apply_answer(replica, rest.answer, NOW_MS)
         if rest.error is not None:
             return rest.error.code.name
         if read.diverging is not None:

@@ -18,6 +18,7 @@ from tests.unlogged import unlogged
 from tests.worlds.brokers import ENSEMBLE
 from tests.worlds.replicated import (
     BOOTSTRAP,
+    FLUSHED,
     HARMS,
     NAMES,
     PARTITIONS,
@@ -42,6 +43,24 @@ def live(seed: int, harm: Harm) -> None:
 @pytest.mark.parametrize(("name", "seed"), [(name, seed) for name, seeds in SEEDS.items() for seed in seeds])
 def test_nothing_acknowledged_is_lost_doubled_or_moved_by(name: str, seed: int) -> None:
     live(seed, EVERY[name])
+
+
+@pytest.mark.parametrize("name", SEEDS)
+def test_nor_if_followers_fetch_little_at_a_time_and_ask_ahead(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    ahead = 0
+
+    def counted(original: Callable[..., object], *given: object) -> object:
+        nonlocal ahead
+        found = original(*given)
+        ahead += found is not None
+        return found
+
+    for settings in (SETTINGS, FLUSHED):
+        monkeypatch.setitem(settings, "replica_fetch_max_bytes", 400)
+    with replaced([Instead("moldau.replication.follower:position_behind", counted)]):
+        for seed in SEEDS[name]:
+            live(seed, EVERY[name])
+    assert ahead
 
 
 def test_without_the_boot_id_the_last_one_would_lead_without_its_records(monkeypatch: pytest.MonkeyPatch) -> None:

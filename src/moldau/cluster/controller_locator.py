@@ -12,8 +12,8 @@ from moldau.metadata_store.store import MetadataStore, SessionOver
 from moldau.notices import Notices
 
 LOOK_S = 0.2
-"""The pause between two reads of the store while no controller is known. The watch is not enough: it does not fire for
-changes of this broker's own session."""
+"""The pause between two reads of the store while no controller is known, or the store did not answer. The watch is not
+enough: it does not fire for changes of this broker's own session."""
 
 notices = Notices(logging.getLogger(__name__))
 
@@ -34,14 +34,16 @@ class ControllerLocator:
                 await asyncio.sleep(LOOK_S)
             while True:
                 look.clear()
+                is_known = False
                 try:
                     self._show(await store.read(read_controller_broker()))
+                    is_known = self.controller is not None
                 except SessionOver:
                     raise
                 except StorageError as error:
                     notices.error("", "the controller cannot be found: %s", error)
                 with contextlib.suppress(TimeoutError):
-                    async with asyncio.timeout(LOOK_S if self.controller is None else None):
+                    async with asyncio.timeout(None if is_known else LOOK_S):
                         await look.wait()
 
     async def moved_from(self, controller: BrokerImage | None) -> BrokerImage | None:

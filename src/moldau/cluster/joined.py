@@ -207,7 +207,9 @@ class JoinedCluster(Cluster):
         )
 
     async def _served(self, store: MetadataStore) -> None:
-        await asyncio.gather(self.acting.serve(store), self._locator.serve(store), self._lease_keeping.serve(store))
+        async with asyncio.TaskGroup() as parts:
+            for part in (self.acting, self._locator, self._lease_keeping):
+                parts.create_task(part.serve(store))
 
 
 class MemberRegistration(Registration):

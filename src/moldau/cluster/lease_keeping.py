@@ -14,11 +14,12 @@ QUESTIONS = 6
 
 
 class LeaseKeeping:
-    """`timeout_s` is the session's time-out. `epoch` returns the broker epoch of this broker's latest registration."""
+    """`timeout_s` is the time-out that sessions ask for; the store may grant less. `epoch` returns the broker epoch of
+    this broker's latest registration."""
 
     def __init__(self, lease: Lease, timeout_s: float, epoch: Callable[[], int]):
         self._lease = lease
-        self._every_s = timeout_s / QUESTIONS
+        self._timeout_s = timeout_s
         self._epoch = epoch
 
     async def serve(self, store: MetadataStore) -> None:
@@ -26,6 +27,8 @@ class LeaseKeeping:
         epoch = self._epoch()
         with contextlib.suppress(SessionOver):
             while True:
+                timeout_s = min(self._timeout_s, store.timeout_s)
+                self._lease.session_lasts(timeout_s)
                 asked_s = elapsed_s()
                 try:
                     await store.sync()
@@ -35,4 +38,4 @@ class LeaseKeeping:
                     pass
                 else:
                     self._lease.store_answered(epoch, asked_s)
-                await asyncio.sleep(self._every_s)
+                await asyncio.sleep(timeout_s / QUESTIONS)

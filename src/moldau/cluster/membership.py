@@ -185,11 +185,17 @@ class Membership:
 
     async def _go_on(self) -> None:
         while True:
-            await self._serve(self.store)
+            try:
+                await self._serve(self.store)
+            except Exception:  # the session goes on, and with it what others rely on: that nobody was elected instead
+                logger.exception("a fault of this broker: it serves its cluster again")
+                await asyncio.sleep(RETRY_S)
+                continue
             logger.warning("the session in the store of the cluster is over: this broker registers in another one")
             while True:
                 try:
-                    await self.store.close()
+                    with contextlib.suppress(StorageError):  # it ends then as that of a process that was killed
+                        await self.store.close()
                     self._store = await self._shared.open()
                     await self._register()
                     break
@@ -198,4 +204,8 @@ class Membership:
                     return
                 except StorageError as error:
                     notices.error("", "%s. This broker is not a member of its cluster until it can be reached", error)
-                    await asyncio.sleep(RETRY_S)
+                except StoreConflict as conflict:
+                    notices.error("", "this broker is not a member of its cluster until it can register: %s", conflict)
+                except Exception:
+                    logger.exception("a fault of this broker: it is not a member of its cluster, and tries again")
+                await asyncio.sleep(RETRY_S)

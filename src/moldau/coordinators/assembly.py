@@ -5,8 +5,6 @@ They coordinate the partitions of their internal topics that this broker leads, 
 topic that exists at the start is loaded at once.
 """
 
-import importlib
-import sys
 from collections.abc import Awaitable, Coroutine, Sequence
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
@@ -15,6 +13,7 @@ from moldau.cluster.producer_ids import ProducerIds
 from moldau.cluster.state.image import Image, TopicImage
 from moldau.cluster.state.metadata_cache import MetadataCache
 from moldau.config import BrokerConfig
+from moldau.coordinators.importing import import_for
 from moldau.errors import ErrorCode
 from moldau.names import OFFSETS_TOPIC, TRANSACTIONS_TOPIC, TransactionMarkers
 from moldau.replication.internal_topic import InternalTopic
@@ -31,11 +30,6 @@ if TYPE_CHECKING:
 MINUTE_MS = 60_000
 TRANSACTION_COMMIT_TIMEOUT_MS = 30_000
 """How long a record of a transaction waits until it is committed: the default of Kafka's `request.timeout.ms`."""
-MODULES = {
-    OFFSETS_TOPIC: ("moldau.coordinators.groups.coordinator", "moldau.coordinators.groups.settings"),
-    TRANSACTIONS_TOPIC: ("moldau.coordinators.transactions.coordinator", "moldau.replication.markers"),
-}
-"""Imported in the executor when their topic is made: on a busy machine importing them held the loop for 0.1 s."""
 
 
 class Coordinators:
@@ -60,9 +54,12 @@ class Coordinators:
 
     async def follow(self, image: Image, names: Sequence[str]) -> None:
         """These topics changed: lead the partitions of internal topics that this broker leads now, and no others."""
-        for topic, modules in MODULES.items():
-            if topic in names and topic in image.topics and modules[0] not in sys.modules:
-                await self._runtime.run(partial(_import, modules))
+        for topic, is_made in ((OFFSETS_TOPIC, self._has_groups), (TRANSACTIONS_TOPIC, self._has_transactions)):
+            if topic in names and topic in image.topics and not is_made:
+                await self._runtime.run(partial(import_for, topic))
+        for topic, let_go in ((OFFSETS_TOPIC, self._lead_no_groups), (TRANSACTIONS_TOPIC, self._lead_no_transactions)):
+            if _is_another(self._followed.topics.get(topic), image.topics.get(topic)):
+                let_go()
         self._followed = image
         self._lead_groups(image, names)
         self._lead_transactions(image, names)
@@ -81,8 +78,10 @@ class Coordinators:
             await self.groups.stop()
 
     def forget_topics(self, image: Image, names: Sequence[str]) -> Coroutine[Any, Any, None] | None:
-        """Delete the offsets of those of the topics that no longer exist."""
-        gone = [name for name in names if name not in image.topics]
+        """Delete the offsets of those of the topics that no longer exist, or are other ones by now: a broker may hear
+        of both changes at once."""
+        before = self._followed.topics
+        gone = [name for name in names if name not in image.topics or _is_another(before.get(name), image.topics[name])]
         return self.groups.forget_topics(gone) if gone and self._has_groups else None
 
     def _lead_groups(self, image: Image, names: Sequence[str]) -> None:
@@ -98,6 +97,14 @@ class Coordinators:
             self.transactions.lead_only(self._led_epochs(topic))
         if self._has_transactions:
             self.transactions.partitions_changed()
+
+    def _lead_no_groups(self) -> None:
+        if self._has_groups:
+            self.groups.lead_only({})
+
+    def _lead_no_transactions(self) -> None:
+        if self._has_transactions:
+            self.transactions.lead_only({})
 
     def _led_epochs(self, topic: TopicImage | None) -> dict[int, int]:
         """The partitions of the topic that this broker leads and is not cut off in, and in which leader epoch."""
@@ -226,6 +233,6 @@ class Coordinators:
         return len(topic.partitions) if topic else self._config.offsets_topic_num_partitions
 
 
-def _import(modules: Sequence[str]) -> None:
-    for name in modules:
-        importlib.import_module(name)
+def _is_another(before: TopicImage | None, after: TopicImage | None) -> bool:
+    """Whether the topic was deleted and made anew."""
+    return before is not None and after is not None and before.id != after.id

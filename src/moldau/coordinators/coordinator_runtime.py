@@ -401,6 +401,7 @@ class CoordinatorRuntime(Generic[M]):
                 async with self._loading:
                     more = await self._replay_chunk(led, chunks)
             await self._log.until_committed(led.partition)
+            out = await self._start(led.machine)
         except Exception as error:
             if not isinstance(error, KafkaError):
                 log.debug("%s-%d cannot be read", self._log.name, led.partition, exc_info=error)
@@ -411,7 +412,6 @@ class CoordinatorRuntime(Generic[M]):
             if self._led.get(led.partition) is led:
                 self._load(led.partition, led.leader_epoch)
             return
-        out = await self._start(led.machine)
         led.task = None
         led.loaded = True
         self._execute(led, out)

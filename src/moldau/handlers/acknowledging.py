@@ -42,6 +42,11 @@ class Acknowledgement:
     def left_s(self) -> float:
         return self._deadline - self.loop.time()
 
+    @property
+    def has_moved(self) -> bool:
+        """Whether something has changed since `look`, which may have taken several turns."""
+        return any(replica.acknowledged(appended) is not None for _, replica, appended in self._behind)
+
     def look(self) -> Steps[Offsets]:
         """The high watermarks that must still be reached."""
         is_late = self.left_s <= 0

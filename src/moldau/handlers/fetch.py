@@ -187,7 +187,7 @@ class FetchHandler:
                 return FetchReply(_NONE, NO_SESSION, topics, results)
             reply: FetchReply = turn(self._reply((by_id, request, session, topics, near), results))
             return reply
-        return self._wait((by_id, request, session, topics, near), missing, hosts)
+        return self._wait((by_id, request, session, topics, near), results, missing, hosts)
 
     async def _wide(self, request: Fetch, by_id: bool, near: Near | None) -> FetchReply:
         """A request that names very many partitions."""
@@ -208,7 +208,7 @@ class FetchHandler:
         asked = by_id, request, session, topics, near
         if missing <= 0 or request.max_wait_ms <= 0:
             return await self._turns.run(self._reply(asked, results))
-        return await self._wait(asked, missing, hosts)
+        return await self._wait(asked, results, missing, hosts)
 
     def _reply(self, asked: Asked, results: list[FetchResult]) -> Steps[FetchReply]:
         by_id, request, session, topics, _ = asked
@@ -220,15 +220,19 @@ class FetchHandler:
             session_id = yield from self._sessions.begin(topics, results, by_id, self._now_ms())
         return FetchReply(_NONE, session_id, topics, results)
 
-    async def _wait(self, asked: Asked, missing: int, hosts: list[Replica]) -> FetchReply:
+    async def _wait(self, asked: Asked, results: list[FetchResult], missing: int, hosts: list[Replica]) -> FetchReply:
+        """Wait until the partitions have more than these `results`."""
         _, request, _, topics, near = asked
         loop = asyncio.get_running_loop()
         deadline = loop.time() + request.max_wait_ms / 1000
-        results: list[FetchResult] = []
         while True:  # what came may be part of a transaction, or its end: not all of it is for this reader
             waiters = [replica.waiters for replica in hosts]
+            read_until = [result.high_watermark for result in results]
             results.clear()  # a request that waits holds no file open
-            await Wait.for_bytes(missing, deadline - loop.time(), waiters, loop).done
+            wait = Wait.for_bytes(missing, deadline - loop.time(), waiters, loop)
+            if read_until != [replica.high_watermark for replica in hosts]:  # since an earlier turn of the loop
+                wait.finish()
+            await wait.done
             results, missing, hosts = await self._turns.run(self._read_in_turns(request, topics, near))
             if missing <= 0 or loop.time() >= deadline:
                 return await self._turns.run(self._reply(asked, results))

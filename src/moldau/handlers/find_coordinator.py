@@ -12,6 +12,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import NamedTuple
 
 from moldau.cluster.state.image import Image
+from moldau.coordinators.coordinator_runtime import partition_of
 from moldau.errors import ErrorCode, KafkaError, StorageError
 from moldau.names import TopicPartition
 from moldau.notices import Notices
@@ -25,12 +26,11 @@ notices = Notices(logging.getLogger(__name__))
 
 
 class CoordinatorType(NamedTuple):
-    """One type of coordinator: its internal topic, which `make` creates if it does not exist (it may raise
-    `KafkaError`), and the function from a key to its partition of the topic."""
+    """One type of coordinator: its internal topic, and what is to be awaited before the first answer: `make` creates
+    the topic if it does not exist, and imports what serves it (it may raise `KafkaError`)."""
 
     topic: str
     make: Callable[[], Awaitable[None]]
-    partition_of: Callable[[str], int]
 
 
 class FindCoordinator:
@@ -39,14 +39,18 @@ class FindCoordinator:
     def __init__(self, kinds: Mapping[int, CoordinatorType], image: Callable[[], Image]):
         self._kinds = kinds
         self._image = image
+        self._made: set[str] = set()
+        """The topics whose `make` has succeeded."""
 
     def __call__(
         self, request: FindCoordinatorRequest, call: Call
     ) -> Steps[FindCoordinatorResponse] | Awaitable[Steps[FindCoordinatorResponse]]:
         upgrade_find_coordinator(request, call.version)
         coordinator_type = self._kinds.get(request.key_type)
-        if coordinator_type is not None and coordinator_type.topic not in self._image().topics:
-            return self._make_and_find(request, call, coordinator_type)
+        if coordinator_type is not None:
+            topic = coordinator_type.topic
+            if topic not in self._made or topic not in self._image().topics:
+                return self._make_and_find(request, call, coordinator_type)
         return self._find(request, call, coordinator_type)
 
     async def _make_and_find(
@@ -55,6 +59,7 @@ class FindCoordinator:
         why = ""
         try:
             await coordinator_type.make()
+            self._made.add(coordinator_type.topic)
         except (StorageError, KafkaError) as error:  # the topic is not in the image, so the answer says to try again
             why = f"the topic {coordinator_type.topic} cannot be created yet: {error}"
             notices.error(coordinator_type.topic, "%s. Until it exists, clients cannot find their coordinator", why)
@@ -80,11 +85,14 @@ class FindCoordinator:
 
     def _leader(self, key: str, coordinator_type: CoordinatorType, listener: str, why: str) -> Coordinator:
         image = self._image()
-        tp = TopicPartition(coordinator_type.topic, coordinator_type.partition_of(key))
-        partition = image.partition(tp)
-        leader = None if partition is None else image.brokers.get(partition.leader)
+        topic, leader = image.topics.get(coordinator_type.topic), None
+        missing = f"the topic {coordinator_type.topic} does not exist yet"
+        if topic is not None:
+            tp = TopicPartition(topic.name, partition_of(key, len(topic.partitions)))
+            leader = image.brokers.get(topic.partitions[tp.partition].leader)
+            missing = f"the partition {tp} has no leader yet"
         if leader is None:
-            sentence = why or f"the partition {tp} has no leader yet"
+            sentence = why or missing
             return _none(key, ErrorCode.COORDINATOR_NOT_AVAILABLE, f"{sentence[0].upper()}{sentence[1:]}.")
         endpoint = leader.endpoint(listener)
         if endpoint is None:

@@ -169,6 +169,8 @@ class FollowerFetch:
                     if throttled_bytes is not None and part.replica and self._throttle.covers(part.replica):
                         counted = read.records.length
                         throttled_bytes += counted
+                elif not is_first and _has_more(part, read):
+                    session.due[key] = None  # what is left of the answer is too small for its first batch
                 if (
                     read.error
                     or read.diverging
@@ -234,6 +236,13 @@ class FollowerFetch:
         session.due.update(dict.fromkeys(one.part.key for one in answered))
         answered.clear()
         return None
+
+
+def _has_more(part: FollowedPart, read: FollowerRead) -> bool:
+    """Whether a partition that was read without records has some, which the throttle does not withhold."""
+    if part.replica is None or read.error or read.diverging or part.is_withheld:
+        return False
+    return part.position.offset < part.replica.log.log_end_offset
 
 
 def _reply(session: FollowerSession, answered: list[Answered]) -> Answer:

@@ -73,6 +73,10 @@ class FollowedPart:
         if self.key in self._session.withheld:
             self.grew()
 
+    @property
+    def is_withheld(self) -> bool:
+        return self.key in self._session.withheld
+
     def withhold(self, is_withheld: bool) -> None:
         """Whether its records are left out of answers until the session's `release`."""
         if is_withheld:

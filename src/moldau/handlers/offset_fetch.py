@@ -25,6 +25,7 @@ from moldau.protocol.messages.offset_fetch import (
     OffsetFetchResponsePartitions,
     OffsetFetchResponseTopics,
 )
+from moldau.protocol.primitives import ZERO_UUID
 from moldau.protocol.upgrades import downgrade_offset_fetch, upgrade_offset_fetch
 from moldau.requests.session import Call
 from moldau.turns import Steps
@@ -115,7 +116,10 @@ class OffsetFetch:
                 problem = ErrorCode.INVALID_REQUEST
             else:
                 problem = error or _stability(tp, unstable)
-            fetched.partitions.append(_fetched(p, offsets.get(tp), problem))
+            value = offsets.get(tp)
+            if by_id and value is not None and value.topic_id not in (ZERO_UUID, asked.topic_id):
+                value = None  # of an earlier topic of that name
+            fetched.partitions.append(_fetched(p, value, problem))
             yield
         return fetched
 

@@ -181,7 +181,10 @@ class ProduceHandler:
         """Wait for the batches of a wide request."""
         acknowledgement = Acknowledgement(behind, results, timeout_ms)
         while offsets := await self._turns.run(acknowledgement.look()):
-            await Wait.until_committed(offsets, acknowledgement.left_s, acknowledgement.loop).done
+            wait = Wait.until_committed(offsets, acknowledgement.left_s, acknowledgement.loop)
+            if acknowledgement.has_moved:
+                wait.finish()
+            await wait.done
 
 
 def _over(plan: Sequence[AppendStep], request: Produce) -> list[AppendStep]:
@@ -200,12 +203,15 @@ def _outcome(request: Produce, plan: Sequence[AppendStep], outcomes: Sequence[Ap
     behind: list[BatchBehind] | None = None
     for step, outcome in zip(plan, outcomes):  # noqa: B905 - `strict` costs more than the tuple
         if isinstance(outcome, Appended):
-            base_offset, last_offset, time_ms, start, error, _, _ = outcome
+            base_offset, last_offset, time_ms, start, error, _, leader_epoch = outcome
             if (
                 acks_all
                 and not error
                 and isinstance(step, PlannedAppend)
-                and step.replica.high_watermark <= last_offset
+                and (
+                    step.replica.high_watermark <= last_offset
+                    or step.replica.leadership.leader_epoch != leader_epoch  # perhaps another leader's batch is there
+                )
             ):
                 behind = behind or []
                 behind.append(BatchBehind(len(results), step.replica, outcome))

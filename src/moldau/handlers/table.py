@@ -5,6 +5,7 @@ does not wait for modules that few clients need. Produce and Fetch are made at t
 """
 
 from collections.abc import Awaitable, Callable, Mapping
+from functools import partial
 from importlib import import_module
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -13,6 +14,7 @@ from moldau.cluster.cluster import Cluster
 from moldau.cluster.state.image import Image
 from moldau.cluster.state.metadata_cache import MetadataCache
 from moldau.config import BrokerConfig
+from moldau.coordinators.importing import import_for
 from moldau.errors import KafkaError
 from moldau.handlers.group_trace import traced
 from moldau.names import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
@@ -68,13 +70,21 @@ class BrokerParts(NamedTuple):
 
 
 class HandlerRow(NamedTuple):
-    """`handler` is `module:function`, `module:Class` or `module:Class.method`; `arguments` are those of the class."""
+    """`handler` is `module:function`, `module:Class` or `module:Class.method`; `arguments` are those of the class.
+    `coordinator`: the internal topic of the coordinator that `arguments` makes."""
 
     handler: str
     arguments: Callable[[BrokerParts], tuple[Any, ...]] | None = None
+    coordinator: str | None = None
 
     def module(self) -> ModuleType:
         return import_module(self.handler.partition(":")[0])
+
+    def import_all(self) -> None:
+        """Import what the handler needs. Blocks."""
+        if self.coordinator is not None:
+            import_for(self.coordinator)
+        self.module()
 
     def make(self, parts: BrokerParts) -> Handler:
         name, _, method = self.handler.partition(":")[2].partition(".")
@@ -105,8 +115,8 @@ class Handlers(dict[int, Handler]):
         return handler
 
     def imports(self) -> dict[int, Callable[[], object]]:
-        """By the key of each API whose handler is not made yet: the import of its module, which any thread may do."""
-        return {api.key: row.module for api, row in TABLE.items() if api.key not in self}
+        """By the key of each API whose handler is not made yet: the import of its modules, which any thread may do."""
+        return {api.key: row.import_all for api, row in TABLE.items() if api.key not in self}
 
 
 def _of_produce(parts: BrokerParts) -> tuple[Any, ...]:
@@ -155,24 +165,18 @@ def _of_find_coordinator(parts: BrokerParts) -> tuple[Any, ...]:
     from moldau.cluster.state.image import TopicImage
     from moldau.handlers.find_coordinator import GROUP, TRANSACTION, CoordinatorType
 
-    def made(ensure: Callable[[], Awaitable[TopicImage | Refusal]]) -> Callable[[], Awaitable[None]]:
+    def kind(name: str, ensure: Callable[[], Awaitable[TopicImage | Refusal]]) -> CoordinatorType:
         async def make() -> None:
             topic = await ensure()
             if isinstance(topic, Refusal):
                 raise KafkaError(topic.code, topic.message)
+            await parts.runtime.run(partial(import_for, name))
 
-        return make
+        return CoordinatorType(name, make)
 
-    cluster, groups, transactions = parts.cluster, parts.groups, parts.transactions
     kinds = {
-        GROUP: CoordinatorType(
-            OFFSETS_TOPIC, made(cluster.topics.ensure_offsets_topic), lambda key: groups().partition_of(key)
-        ),
-        TRANSACTION: CoordinatorType(
-            TRANSACTIONS_TOPIC,
-            made(cluster.topics.ensure_transactions_topic),
-            lambda key: transactions().partition_of(key),
-        ),
+        GROUP: kind(OFFSETS_TOPIC, parts.cluster.topics.ensure_offsets_topic),
+        TRANSACTION: kind(TRANSACTIONS_TOPIC, parts.cluster.topics.ensure_transactions_topic),
     }
     return kinds, parts.image
 
@@ -218,15 +222,17 @@ TABLE: Mapping[apis.Api, HandlerRow] = {
     apis.FETCH: HandlerRow("moldau.handlers.fetch:FetchHandler", _of_fetch),
     apis.LIST_OFFSETS: HandlerRow("moldau.handlers.list_offsets:ListOffsets", _of_list_offsets),
     apis.METADATA: HandlerRow("moldau.handlers.metadata:Metadata", _topics),
-    apis.OFFSET_COMMIT: HandlerRow("moldau.handlers.offset_commit:OffsetCommit", lambda p: (p.groups(), p.metadata)),
-    apis.OFFSET_FETCH: HandlerRow("moldau.handlers.offset_fetch:OffsetFetch", _groups_and_image),
+    apis.OFFSET_COMMIT: HandlerRow(
+        "moldau.handlers.offset_commit:OffsetCommit", lambda p: (p.groups(), p.metadata), OFFSETS_TOPIC
+    ),
+    apis.OFFSET_FETCH: HandlerRow("moldau.handlers.offset_fetch:OffsetFetch", _groups_and_image, OFFSETS_TOPIC),
     apis.FIND_COORDINATOR: HandlerRow("moldau.handlers.find_coordinator:FindCoordinator", _of_find_coordinator),
-    apis.JOIN_GROUP: HandlerRow("moldau.handlers.join_group:JoinGroup", _groups),
-    apis.HEARTBEAT: HandlerRow("moldau.handlers.heartbeat:Heartbeat", _groups),
-    apis.LEAVE_GROUP: HandlerRow("moldau.handlers.leave_group:LeaveGroup", _groups),
-    apis.SYNC_GROUP: HandlerRow("moldau.handlers.sync_group:SyncGroup", _groups),
-    apis.DESCRIBE_GROUPS: HandlerRow("moldau.handlers.describe_groups:DescribeGroups", _groups),
-    apis.LIST_GROUPS: HandlerRow("moldau.handlers.list_groups:ListGroups", _groups),
+    apis.JOIN_GROUP: HandlerRow("moldau.handlers.join_group:JoinGroup", _groups, OFFSETS_TOPIC),
+    apis.HEARTBEAT: HandlerRow("moldau.handlers.heartbeat:Heartbeat", _groups, OFFSETS_TOPIC),
+    apis.LEAVE_GROUP: HandlerRow("moldau.handlers.leave_group:LeaveGroup", _groups, OFFSETS_TOPIC),
+    apis.SYNC_GROUP: HandlerRow("moldau.handlers.sync_group:SyncGroup", _groups, OFFSETS_TOPIC),
+    apis.DESCRIBE_GROUPS: HandlerRow("moldau.handlers.describe_groups:DescribeGroups", _groups, OFFSETS_TOPIC),
+    apis.LIST_GROUPS: HandlerRow("moldau.handlers.list_groups:ListGroups", _groups, OFFSETS_TOPIC),
     apis.API_VERSIONS: HandlerRow("moldau.handlers.api_versions:api_versions"),
     apis.CREATE_TOPICS: HandlerRow("moldau.handlers.topics:Topics.create", _topics),
     apis.DELETE_TOPICS: HandlerRow("moldau.handlers.topics:Topics.delete", _topics),
@@ -238,15 +244,18 @@ TABLE: Mapping[apis.Api, HandlerRow] = {
     ),
     apis.OFFSET_FOR_LEADER_EPOCH: HandlerRow("moldau.handlers.offset_for_leader_epoch:OffsetForLeaderEpoch", _replicas),
     apis.ADD_PARTITIONS_TO_TXN: HandlerRow(
-        "moldau.handlers.add_partitions_to_txn:AddPartitionsToTxn", lambda p: (p.transactions(), p.image)
+        "moldau.handlers.add_partitions_to_txn:AddPartitionsToTxn",
+        lambda p: (p.transactions(), p.image),
+        TRANSACTIONS_TOPIC,
     ),
     apis.ADD_OFFSETS_TO_TXN: HandlerRow(
-        "moldau.handlers.add_offsets_to_txn:AddOffsetsToTxn", lambda p: (p.transactions(), p.groups)
+        "moldau.handlers.add_offsets_to_txn:AddOffsetsToTxn", lambda p: (p.transactions(), p.groups), TRANSACTIONS_TOPIC
     ),
-    apis.END_TXN: HandlerRow("moldau.handlers.end_txn:EndTxn", _transactions),
+    apis.END_TXN: HandlerRow("moldau.handlers.end_txn:EndTxn", _transactions, TRANSACTIONS_TOPIC),
     apis.TXN_OFFSET_COMMIT: HandlerRow(
         "moldau.handlers.txn_offset_commit:TxnOffsetCommit",
         lambda p: (p.groups(), p.coordinator_anywhere, p.image, p.config),
+        OFFSETS_TOPIC,
     ),
     apis.WRITE_TXN_MARKERS: HandlerRow(
         "moldau.handlers.write_txn_markers:WriteTxnMarkers", lambda p: (p.markers(), p.image)
@@ -259,12 +268,12 @@ TABLE: Mapping[apis.Api, HandlerRow] = {
     apis.ALTER_REPLICA_LOG_DIRS: HandlerRow("moldau.handlers.alter_replica_log_dirs:AlterReplicaLogDirs", _replicas),
     apis.DESCRIBE_LOG_DIRS: HandlerRow("moldau.handlers.describe_log_dirs:DescribeLogDirs", _replicas),
     apis.CREATE_PARTITIONS: HandlerRow("moldau.handlers.topics:Topics.create_partitions", _topics),
-    apis.DELETE_GROUPS: HandlerRow("moldau.handlers.delete_groups:DeleteGroups", _groups),
+    apis.DELETE_GROUPS: HandlerRow("moldau.handlers.delete_groups:DeleteGroups", _groups, OFFSETS_TOPIC),
     apis.ELECT_LEADERS: HandlerRow("moldau.handlers.elections:ElectLeaders", lambda p: (p.image, p.cluster.elect)),
     apis.INCREMENTAL_ALTER_CONFIGS: HandlerRow("moldau.handlers.configs:Configs.alter", _configs),
     apis.ALTER_PARTITION_REASSIGNMENTS: HandlerRow("moldau.handlers.reassignments:AlterReassignments", _changes),
     apis.LIST_PARTITION_REASSIGNMENTS: HandlerRow("moldau.handlers.reassignments:list_reassignments"),
-    apis.OFFSET_DELETE: HandlerRow("moldau.handlers.offset_delete:OffsetDelete", _groups_and_image),
+    apis.OFFSET_DELETE: HandlerRow("moldau.handlers.offset_delete:OffsetDelete", _groups_and_image, OFFSETS_TOPIC),
     apis.DESCRIBE_CLIENT_QUOTAS: HandlerRow("moldau.handlers.client_quotas:describe"),
     apis.ALTER_CLIENT_QUOTAS: HandlerRow("moldau.handlers.client_quotas:alter"),
     apis.DESCRIBE_USER_SCRAM_CREDENTIALS: HandlerRow("moldau.handlers.scram_credentials:describe"),
@@ -273,15 +282,19 @@ TABLE: Mapping[apis.Api, HandlerRow] = {
     apis.DESCRIBE_PRODUCERS: HandlerRow(
         "moldau.handlers.describe_producers:DescribeProducers", lambda p: (p.replicas, p.image)
     ),
-    apis.DESCRIBE_TRANSACTIONS: HandlerRow("moldau.handlers.describe_transactions:DescribeTransactions", _transactions),
+    apis.DESCRIBE_TRANSACTIONS: HandlerRow(
+        "moldau.handlers.describe_transactions:DescribeTransactions", _transactions, TRANSACTIONS_TOPIC
+    ),
     apis.LIST_TRANSACTIONS: HandlerRow(
-        "moldau.handlers.list_transactions:ListTransactions", lambda p: (p.transactions(), p.runtime.clock.now_ms)
+        "moldau.handlers.list_transactions:ListTransactions",
+        lambda p: (p.transactions(), p.runtime.clock.now_ms),
+        TRANSACTIONS_TOPIC,
     ),
     apis.CONSUMER_GROUP_HEARTBEAT: HandlerRow(
-        "moldau.handlers.consumer_group_heartbeat:ConsumerGroupHeartbeat", _groups
+        "moldau.handlers.consumer_group_heartbeat:ConsumerGroupHeartbeat", _groups, OFFSETS_TOPIC
     ),
     apis.CONSUMER_GROUP_DESCRIBE: HandlerRow(
-        "moldau.handlers.consumer_group_describe:ConsumerGroupDescribe", _groups_and_image
+        "moldau.handlers.consumer_group_describe:ConsumerGroupDescribe", _groups_and_image, OFFSETS_TOPIC
     ),
     apis.LIST_CONFIG_RESOURCES: HandlerRow("moldau.handlers.configs:Configs.list_resources", _configs),
     apis.DESCRIBE_TOPIC_PARTITIONS: HandlerRow("moldau.handlers.topic_partitions:DescribeTopicPartitions", _metadata),

@@ -8,7 +8,7 @@ the next flush takes it.
 """
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from moldau.log import checkpoints
@@ -33,13 +33,18 @@ class Flushing:
         self.done_ms = now_ms
         self.lock = threading.Lock()
 
-    def lower(self, recovery_point: int) -> bool:
-        """The log is cut at this offset: nothing behind it counts as flushed any more. Whether that changed the
-        recovery point."""
-        if recovery_point >= self.recovery_point:
-            return False
-        self.recovery_point = recovery_point
-        return True
+    def lower(self, recovery_point: int, write: Callable[[], object] | None) -> None:
+        """The log is about to be cut at this offset: nothing behind it counts as flushed any more, and `write` writes
+        that down. Raises `OSError`; then the recovery point stays."""
+        before = self.recovery_point
+        if recovery_point < before:
+            self.recovery_point = recovery_point
+            try:
+                if write is not None:
+                    write()
+            except BaseException:
+                self.recovery_point = before
+                raise
 
     def age_ms(self, now_ms: int) -> int:
         return now_ms - self.done_ms

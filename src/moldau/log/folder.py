@@ -124,12 +124,17 @@ class LogFolder:
             self.directory_id = self.meta.get("directory.id") or short_id(runtime.random.uuid())
             self.clean, self.broker_epoch = identity.take_marker(self._disk, path)
             self._shown_epoch = self.broker_epoch if self.clean else identity.running_epoch(self._disk, path)
+            if self.clean and self.broker_epoch != NO_BROKER_EPOCH:  # a kill before the next registration loses nothing
+                identity.note_running(self._disk, path, self.broker_epoch)
             self._offsets = FolderCheckpoints(self._disk, path, self.logs)
         except BaseException:
             self._file_system.close()
             self._unlock()
             raise
-        self._services = LogServices(runtime, self._files, self._doomed, self.fail, self._offsets.write_recovery_points)
+        self._services = LogServices(
+            runtime, self._files, self._doomed, self.fail, self._offsets.write_recovery_points,
+            self._offsets.write_log_starts,
+        )  # fmt: skip
 
     @property
     def high_watermarks(self) -> dict[TopicPartition, int]:
@@ -466,6 +471,10 @@ class LogFolder:
                 "served again", self.path, error,
             )  # fmt: skip
             self._abandon(list(self.logs.values()))
+            if error.errno not in (errno.ENOSPC, errno.ENODEV):  # a failed flush may have lost what was written
+                self._shown_epoch = NO_BROKER_EPOCH
+                with contextlib.suppress(OSError):
+                    self._disk.remove(self.path / RUNNING)
             if self.on_failure is not None:
                 self.on_failure(error)
         return self._storage_error()

@@ -47,8 +47,8 @@ class Log:
 
     __slots__ = (
         "_active", "_config", "_doomed", "_flushing", "_runtime", "_snapshot_offset", "_stamps", "_times",
-        "_write_recovery_points", "cleaning", "committed", "epochs", "files", "folder", "log_end_offset",
-        "log_start_offset", "producers", "segments", "serving", "topic_id", "tp",
+        "_write_log_starts", "_write_recovery_points", "cleaning", "committed", "epochs", "files", "folder",
+        "log_end_offset", "log_start_offset", "producers", "segments", "serving", "topic_id", "tp",
     )  # fmt: skip
 
     def __init__(
@@ -74,6 +74,7 @@ class Log:
         self.files = services.files
         self._doomed = services.doomed
         self._write_recovery_points = services.write_recovery_points
+        self._write_log_starts = services.write_log_starts
         self.segments: tuple[Segment, ...] = tuple(loaded.segments)
         self._active = loaded.segments[-1]
         self._times = times.SegmentTimes()
@@ -219,11 +220,9 @@ class Log:
         if any(marker is not None and not marker.commits for marker in markers):
             segment.aborted.prepare()
         segment.append_run(data, headers)
-        try:
+        with self.serving.changing_files():  # the producers would know batches that are not in the log
             if replicated.note(headers, markers, self.epochs, self.producers, segment.aborted):
                 self.committed.has_aborted = self._flushing.unsynced_names = True
-        except OSError as error:  # the producers know batches that are not in the log
-            raise self.serving.take_offline(error) from error
         self.log_end_offset = Offset(headers[-1].next_offset)
 
     def truncate_to(self, offset: int, high_watermark: int, now_ms: int) -> Offset:
@@ -247,38 +246,40 @@ class Log:
         return self.log_end_offset
 
     def begin_at(self, offset: int, now_ms: int) -> None:
-        """Remove everything, and begin anew at `offset`: the leader has nothing before it. Otherwise as
-        `truncate_to`."""
+        """Remove everything, and begin anew at `offset`, where the leader's log begins. Otherwise as `truncate_to`."""
         self.serving.check()
         with self._flushing.lock, self.serving.guard():
             logger.info("%s begins anew at offset %d; it ended at %d", self.tp, offset, self.log_end_offset)
-            self._cut(truncation.CutPlace(0, 0, Offset(self.segments[0].base_offset)), now_ms)
-            truncation.remove_snapshots(self.folder, -1, self.files.disk)
-            self.epochs.truncate_from_end(0)
-            self.producers, self._snapshot_offset = Producers(), -1
-            emptied, self.segments = self.segments[0], ()
-            self.log_start_offset = self.log_end_offset = Offset(offset)
-            self.roll(now_ms)
-            if emptied.base_offset != offset:
-                self.remove_later(truncation.remove_segments([emptied], self.files.disk), now_ms)
+            self._cut(truncation.CutPlace(0, 0, Offset(min(self.segments[0].base_offset, offset))), now_ms)
+            with self.serving.changing_files():
+                truncation.remove_snapshots(self.folder, -1, self.files.disk)
+                self.epochs.truncate_from_end(0)
+                self.producers, self._snapshot_offset = Producers(), -1
+                self.log_start_offset = self.log_end_offset = Offset(offset)
+                self.roll(now_ms)
+                if len(self.segments) > 1:
+                    emptied, self.segments = self.segments[0], self.segments[1:]
+                    self.remove_later(truncation.remove_segments([emptied], self.files.disk), now_ms)
+            if self._write_log_starts is not None:  # the next start would begin anew at one above the log's end
+                self._write_log_starts()
 
     def _cut(self, place: truncation.CutPlace, now_ms: int) -> None:
-        """The steps that `truncation` lists. Raises `OSError`."""
+        """The steps that `truncation` lists. Raises `OSError`; then nothing was cut."""
         disk, end = self.files.disk, place.end_offset
-        if self._flushing.lower(end) and self._write_recovery_points is not None:
-            self._write_recovery_points()
-        later = self.segments[place.number + 1 :]
-        self.remove_later(truncation.remove_segments(later, disk), now_ms)
-        cut = self.segments[place.number].cut(place.position, end)
-        truncation.remove_snapshots(self.folder, end, disk)
-        self.segments = (*self.segments[: place.number], cut)
-        self._active = cut
-        self.log_start_offset, self.log_end_offset = min(self.log_start_offset, end), end
-        self._times = times.SegmentTimes()
-        self.committed.refresh()
-        earlier, offsets = self.producers, rebuilding.snapshot_offsets(disk.list(self.folder))
-        self.producers, self._snapshot_offset = rebuilding.producers_at(disk, self.folder, offsets, self.segments, end)
-        self.producers.keep_unstable(earlier, end)
+        disk.list(self.folder)  # fails if no descriptor is left, before anything is changed
+        self._flushing.lower(end, self._write_recovery_points)
+        with self.serving.changing_files():
+            self.remove_later(truncation.remove_segments(self.segments[place.number + 1 :], disk), now_ms)
+            cut = self.segments[place.number].cut(place.position, end)
+            truncation.remove_snapshots(self.folder, end, disk)
+            self.segments = (*self.segments[: place.number], cut)
+            self._active = cut
+            self.log_start_offset, self.log_end_offset = min(self.log_start_offset, end), end
+            self._times = times.SegmentTimes()
+            self.committed.refresh()
+            earlier = self.producers
+            self.producers, self._snapshot_offset = rebuilding.producers_in(disk, self.folder, self.segments, end)
+            self.producers.keep_unstable(earlier, end)
 
     def roll(self, now_ms: int) -> Segment:
         """Close the active segment and begin a new one at the log's end; an empty one is begun again. Raises
@@ -407,10 +408,12 @@ class Log:
     def retain(self, now_ms: int, high_watermark: int) -> Sequence[Segment]:
         """Delete the segments that have had their time; their files go later. Returns them. Not while it is cleaned."""
         with self.serving.guard():
+            if self.cleaning:  # or truncated: a thread changes its segments
+                return []
             count, why = retention.deletable(
                 self.segments, self._config, now_ms, self.log_start_offset, self.log_end_offset, high_watermark
             )
-            if not count or self.cleaning:
+            if not count:
                 return []
             if count == len(self.segments):
                 self.roll(now_ms)

@@ -19,6 +19,7 @@ class LogServices:
     doomed: Doomed
     on_failure: OnFailure | None = None
     write_recovery_points: Callable[[], object] | None = None
+    write_log_starts: Callable[[], object] | None = None
 
     @classmethod
     def alone(cls, runtime: Runtime) -> "LogServices":

@@ -2,7 +2,7 @@
 
 An `OSError` while a log is served takes it offline for good: every later call raises `KafkaError(KAFKA_STORAGE_ERROR)`,
 and no failed fsync is tried again. The one exception is a process without a free descriptor: that call raises the same
-error, which clients retry, and the log stays online.
+error, which clients retry, and the log stays online unless its files were being changed.
 """
 
 import logging
@@ -50,6 +50,15 @@ class Serving:
             if error.code is ErrorCode.CORRUPT_MESSAGE:
                 failures.damaged(self._folder, error)
             raise
+
+    @contextmanager
+    def changing_files(self) -> Iterator[None]:
+        """As `guard`, for a change of files that cannot be left half done: also where only a descriptor is missing, the
+        log goes offline. (Its folder does not: no disk has failed.)"""
+        try:
+            yield
+        except OSError as error:
+            raise self.take_offline(error) from error
 
     def fail(self, error: OSError) -> KafkaError:
         """Take the log offline, unless only a descriptor was missing; returns what to answer.

@@ -6,6 +6,7 @@ Blocking work runs in the executor: a whole reading in one piece. A session ends
 import asyncio
 import contextlib
 from collections.abc import Callable, Sequence
+from math import inf
 
 from moldau.metadata_store.embedded import EmbeddedStore
 from moldau.metadata_store.embedded_tree import places_of
@@ -18,6 +19,7 @@ class EmbeddedSession:
     """See `MetadataStore`. With `closes_store` the end of the session closes the file, too."""
 
     is_bounded = False
+    timeout_s = inf
 
     def __init__(self, store: EmbeddedStore, runtime: Runtime, *, closes_store: bool = False):
         self._store = store

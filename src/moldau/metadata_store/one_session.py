@@ -48,6 +48,19 @@ class OneSession(SequentialThreadingHandler):  # type: ignore[misc]
         return [*ready, *(one for one in held if one not in ready)], *others
 
 
+def tell_granted(connection: Any, granted: Callable[[float], None]) -> None:
+    """Tell, in kazoo's thread, the session time-out in seconds that the server has granted, whenever this connection of
+    kazoo's has connected."""
+    connect = connection._connect
+
+    def connected(*server: Any) -> Any:
+        read_ms, connect_ms = connect(*server)
+        granted(read_ms * 3 / 2 / 1000)
+        return read_ms, connect_ms
+
+    connection._connect = connected
+
+
 def _problem(error: OSError) -> str:
     """A sentence that says why the connection failed."""
     if isinstance(error, ssl.SSLCertVerificationError):

@@ -74,7 +74,7 @@ class SharedFile:
         """Raises `StorageError`, also `DamagedMetadata`."""
         self.session_id = 0
         self._path = path
-        self._timeout_s = timeout_s
+        self.timeout_s = timeout_s
         self._lock = threading.Lock()
         self._others: dict[int, OtherSession] = {}
         self._looked_s = self._beaten_s = time.monotonic()
@@ -105,7 +105,7 @@ class SharedFile:
             self._patiently("use", self._prepare)
             self._tree = EmbeddedTree(self._db, self._path)
             self._patiently("use", self._find_others)
-            self._end_others([one for one, other in self._others.items() if other.is_over(0, self._timeout_s)])
+            self._end_others([one for one, other in self._others.items() if other.is_over(0, self.timeout_s)])
             self.session_id = self._patiently("use", lambda: self._in_transaction(self._begin_session))
         except BaseException:
             self._close(remove=True)
@@ -201,14 +201,14 @@ class SharedFile:
         changed: Collection[str] | None = ()
         try:
             latest = self._latest.read()
-            if now_s >= self._beaten_s + self._timeout_s / BEATS and self._own is not None:
+            if now_s >= self._beaten_s + self.timeout_s / BEATS and self._own is not None:
                 self._beaten_s = now_s
                 self._own.beat()
                 self._noticed = None  # a process may have died between its commit and its writing to `_latest`
             if latest != self._noticed:
                 changed = self._news()
                 self._noticed = latest
-            ended = [one for one, other in self._others.items() if other.is_over(since_s, self._timeout_s)]
+            ended = [one for one, other in self._others.items() if other.is_over(since_s, self.timeout_s)]
         except OSError as error:
             raise self._unusable(error) from error
         except sqlite3.Error as error:
@@ -329,7 +329,7 @@ class SharedFile:
     def _patiently(self, act: str, work: Callable[[], R], patience_s: float | None = None) -> R:
         """Do this, again while other processes keep it from being done: for at most the session time-out, or
         `patience_s`. Raises `StorageError`, also `LockedMetadata`."""
-        end_s = time.monotonic() + (self._timeout_s if patience_s is None else patience_s)
+        end_s = time.monotonic() + (self.timeout_s if patience_s is None else patience_s)
         while True:
             with self._lock:
                 if self._is_closed:
@@ -348,7 +348,7 @@ class SharedFile:
 
     def _busy(self, act: str) -> LockedMetadata:
         return LockedMetadata(
-            f"cannot {act} the metadata in {self._path}: another process has held it locked for {self._timeout_s:g} s. "
+            f"cannot {act} the metadata in {self._path}: another process has held it locked for {self.timeout_s:g} s. "
             "If that process is stopped, let it go on or kill it"
         )
 

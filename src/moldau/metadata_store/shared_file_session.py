@@ -53,6 +53,7 @@ class SharedFileSession:
 
     def __init__(self, file: SharedFile, runtime: Runtime):
         self.session_id = file.session_id
+        self.timeout_s = file.timeout_s
         self._file = file
         self._runtime = runtime
         self._loop = asyncio.get_running_loop()

@@ -126,6 +126,11 @@ class MetadataStore(Protocol):
         """Whether `multi` takes no more than ZooKeeper does: larger changes need several steps (see `steps`)."""
 
     @property
+    def timeout_s(self) -> float:
+        """How long the session lives after its last sign of life: what was asked for, or less if the store grants less.
+        Infinite for a session that ends only with its process."""
+
+    @property
     def session_id(self) -> int:
         """The `owner` of this session's ephemeral nodes; above 0."""
 

@@ -40,7 +40,7 @@ from moldau.errors import ConfigError, StorageError
 from moldau.metadata_store.elapsed import elapsed_s
 from moldau.metadata_store.multi_read import TOGETHER, Found, is_answered_by, read_async
 from moldau.metadata_store.multi_request import multi_async, request_of
-from moldau.metadata_store.one_session import OneSession
+from moldau.metadata_store.one_session import OneSession, tell_granted
 from moldau.metadata_store.store import (
     AskNodes,
     BadVersion,
@@ -110,7 +110,8 @@ class ZooKeeperSession:
         """Those of this session, once it has begun."""
         self._hosts, self._root = split_connect(access.connect)
         self._access = access
-        self._timeout_s = access.timeout_s
+        self.timeout_s = access.timeout_s
+        """Less than was asked for if ZooKeeper has granted less: it has a `maxSessionTimeout`."""
         self._runtime = runtime
         self._loop = asyncio.get_running_loop()
         self._handler = OneSession(access.tls)
@@ -118,12 +119,13 @@ class ZooKeeperSession:
             max_tries=-1, delay=RECONNECT_S, max_delay=RECONNECT_S_MAX, sleep_func=self._handler.sleep_func
         )
         self._client = KazooClient(
-            self._hosts, self._timeout_s, earlier, self._handler, connection_retry=retry, logger=_kazoo_logger
+            self._hosts, self.timeout_s, earlier, self._handler, connection_retry=retry, logger=_kazoo_logger
         )
         self._refusal = ""
         """Why ZooKeeper does not accept our user."""
         if access.login is not None:
             log_in(self._client._connection, access.login, self._refused)
+        tell_granted(self._client._connection, partial(self._in_loop, self._take_granted))
         self._client.add_listener(self._state_changed)
         self._is_up = False
         self._is_read_together: bool | None = None
@@ -374,16 +376,22 @@ class ZooKeeperSession:
         else:
             self.session_id = self.credentials.session_id
 
+    def _take_granted(self, timeout_s: float) -> None:
+        if timeout_s < self.timeout_s:
+            line = "ZooKeeper at %s grants a session time-out of %g s, not of %g s (zookeeper.session.timeout.ms)"
+            logger.warning(line, self._hosts, timeout_s, self.timeout_s)
+            self.timeout_s = timeout_s
+
     async def _beat(self) -> None:
         """Ask something now and then; end the session when nothing is answered."""
         while not self._is_over:
-            await asyncio.sleep(self._timeout_s / BEATS)
+            await asyncio.sleep(self.timeout_s / BEATS)
             self._check_silence()
             if self._is_up and not self._is_over:
                 self._keep(asyncio.ensure_future(self._asked([partial(self._client.sync_async, self._at("/"))])))
 
     def _check_silence(self) -> None:
-        if self.session_id and not self._is_over and elapsed_s() - self._heard_s > self._timeout_s:
+        if self.session_id and not self._is_over and elapsed_s() - self._heard_s > self.timeout_s:
             self._end()
 
     def _end(self) -> None:

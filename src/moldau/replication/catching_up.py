@@ -15,9 +15,13 @@
 import enum
 from typing import Final, NamedTuple
 
+from moldau.error_codes import error_of
 from moldau.errors import ErrorCode, KafkaError
 from moldau.log.epochs import Epochs
+from moldau.log.log import Log
 from moldau.names import BrokerId, Offset
+from moldau.protocol.messages.fetch import PartitionData
+from moldau.records.batch import HEADER_SIZE, batches, read_header
 from moldau.replication.for_followers import EpochEnd, FollowerPosition
 from moldau.replication.replica import Replica
 from moldau.runtime import Buffer
@@ -33,6 +37,17 @@ class LeaderAnswer(NamedTuple):
     records: Buffer
 
 
+def answer_in(part: PartitionData) -> LeaderAnswer:
+    diverging = part.diverging_epoch
+    return LeaderAnswer(
+        error_of(part.error_code) if part.error_code else ErrorCode.NONE,
+        part.high_watermark,
+        part.log_start_offset,
+        None if diverging.end_offset < 0 else EpochEnd(diverging.epoch, diverging.end_offset),
+        part.records or b"",
+    )
+
+
 class Act(enum.Enum):
     """The work left to do after an answer."""
 
@@ -45,9 +60,12 @@ class Act(enum.Enum):
 
 
 class Rest(NamedTuple):
+    """The work left to do. `answer`: the leader's answer, to be applied once the log has begun anew."""
+
     act: Act
     offset: Offset = Offset(-1)
     error: KafkaError | None = None
+    answer: LeaderAnswer | None = None
 
 
 _ASK: Final = Rest(Act.ASK)
@@ -60,6 +78,19 @@ def position_of(replica: Replica) -> FollowerPosition:
     return FollowerPosition(
         replica.leadership.leader_epoch, log.log_end_offset, log.epochs.latest, log.log_start_offset
     )
+
+
+def position_behind(asked: FollowerPosition, answer: LeaderAnswer) -> FollowerPosition | None:
+    """The follower's position once it has written the records of this answer; it `asked` for them. None unless that
+    position is below the leader's high watermark. Only positions at or above the high watermark decide what is
+    committed and who joins the in-sync replicas, so a follower may name a lower one before it has written the
+    records."""
+    if answer.error or answer.diverging is not None or answer.high_watermark <= asked.offset:
+        return None
+    headers = [header for _, header in batches(answer.records)]
+    if not headers or not asked.offset < headers[-1].next_offset < answer.high_watermark:
+        return None
+    return asked._replace(offset=headers[-1].next_offset, last_fetched_epoch=headers[-1].partition_leader_epoch)
 
 
 def take_answer(replica: Replica, leader: BrokerId, asked: FollowerPosition, answer: LeaderAnswer, now_ms: int) -> Rest:
@@ -76,9 +107,28 @@ def take_answer(replica: Replica, leader: BrokerId, asked: FollowerPosition, ans
     if answer.diverging is not None:
         point = truncation_point(log.epochs, log.log_end_offset, answer.diverging)
         return Rest(Act.TRUNCATE if point >= log.log_start_offset else Act.BEGIN_ANEW, point)
+    base = _base_before(log, answer.records)
+    if base is not None:
+        return Rest(Act.BEGIN_ANEW, base, answer=answer)
+    return apply_answer(replica, answer, now_ms)
+
+
+def _base_before(log: Log, records: Buffer) -> Offset | None:
+    """Where the leader's first batch begins if an empty log starts within it, as the leader's does (DeleteRecords):
+    the log has to begin there, as in Kafka."""
+    if log.log_start_offset < log.log_end_offset or len(records) < HEADER_SIZE:
+        return None
+    header = read_header(records)
+    is_within = 0 <= header.base_offset < log.log_end_offset <= header.last_offset
+    return Offset(header.base_offset) if is_within else None
+
+
+def apply_answer(replica: Replica, answer: LeaderAnswer, now_ms: int) -> Rest:
+    """Append, and take over the high watermark and the log start."""
+    log = replica.log
     try:
         if len(answer.records):
-            log.append_replicated(answer.records, leadership.leader_epoch, now_ms)
+            log.append_replicated(answer.records, replica.leadership.leader_epoch, now_ms)
         replica.follow_watermark(Offset(answer.high_watermark))
         if log.log_start_offset < answer.log_start_offset <= log.log_end_offset:
             log.delete_records_before(answer.log_start_offset)

@@ -13,7 +13,7 @@ from math import inf
 from typing import Final
 
 from moldau.cluster.state.isr_changes import ProposedIsr
-from moldau.errors import ErrorCode, KafkaError, StorageError
+from moldau.errors import ErrorCode, MoldauError
 from moldau.names import BrokerId, TopicPartition, counted
 from moldau.notices import Notices
 from moldau.protocol.messages.fetch import FetchRequest, FetchResponse
@@ -182,7 +182,7 @@ class ReplicaExchange:
             sent = [replica.leadership.proposal for replica in waiting.values()]
             try:
                 codes = await self._alter_isr(proposals)
-            except (KafkaError, StorageError) as unknown:
+            except MoldauError as unknown:
                 notices.error("", "the controller cannot be asked to change in-sync replicas: %s", unknown)
                 codes = [ErrorCode.NOT_CONTROLLER] * len(proposals)
             again = False

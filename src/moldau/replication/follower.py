@@ -5,6 +5,9 @@ whose position changed. `catching_up` applies each partition of an answer. A par
 error leaves the session for a pause; if the whole request fails, all of them pause and a new session begins. While
 the follower's throttle is exceeded, the partitions it covers pause as well, except those in sync.
 
+A follower that is far behind asks for the next records before it writes those that came, as long as all of them are
+below the leader's high watermark (see `position_behind`): one broker reads while the other writes.
+
 A change of leader or epoch reaches the follower as `follow` or `forget`. If a request waits at the leader then, another
 one behind it on the connection names what has changed, and the leader ends the wait of the first. What an answer says
 of a partition that a later request has named is dropped: the answer to that request says it anew.
@@ -13,7 +16,7 @@ of a partition that a later request has named is dropped: the answer to that req
 import asyncio
 import logging
 import uuid
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 from typing import Final, NamedTuple, TypeAlias
 
@@ -28,11 +31,19 @@ from moldau.protocol.messages.fetch import (
     FetchResponse,
     FetchTopic,
     ForgottenTopic,
-    PartitionData,
     ReplicaState,
 )
-from moldau.replication.catching_up import Act, LeaderAnswer, Rest, position_of, take_answer
-from moldau.replication.for_followers import EpochEnd, FollowerPosition
+from moldau.replication.catching_up import (
+    Act,
+    LeaderAnswer,
+    Rest,
+    answer_in,
+    apply_answer,
+    position_behind,
+    position_of,
+    take_answer,
+)
+from moldau.replication.for_followers import FollowerPosition
 from moldau.replication.replica import Replica
 from moldau.replication.replicas import elapsed_ms
 from moldau.replication.throttling import Throttle
@@ -96,6 +107,15 @@ class FollowedReplica:
         self.is_throttled = False
 
 
+class Answered(NamedTuple):
+    """A leader's answer for one partition, and the position from which the follower `asked`."""
+
+    key: Key
+    followed: FollowedReplica
+    asked: FollowerPosition
+    answer: LeaderAnswer
+
+
 class LeaderFollower:
     """`identity` returns the id and epoch of this broker. Runs from `follow` to `stop`."""
 
@@ -117,8 +137,9 @@ class LeaderFollower:
         self._throttled_until_ms = 0
         """Every replica that the throttle holds back and that was followed before pauses until then."""
         self._followed: dict[Key, FollowedReplica] = {}
-        self._due: dict[Key, None] = {}
-        """Partitions that the next request must name: their position is not what the session has."""
+        self._due: dict[Key, FollowerPosition | None] = {}
+        """Partitions that the next request must name, because the session has another position of them; with the
+        position to name, or None for the end of the log at that time."""
         self._paused: dict[Key, float] = {}
         """Until when, by the loop's time."""
         self._forgotten: dict[Key, None] = {}
@@ -130,7 +151,7 @@ class LeaderFollower:
         self._is_asking = False
         """A request is on its way or waits at the leader."""
         self._second: asyncio.Task[FetchResponse] | None = None
-        """The request that was sent to end that wait."""
+        """A request that was sent behind that one, or before the answer to that one was applied."""
         self._is_second_due = False
         self._failures = 0
         """Of requests, since the last answer."""
@@ -191,8 +212,8 @@ class LeaderFollower:
             await asyncio.gather(self._task, return_exceptions=True)
         if self._timer is not None:
             self._timer.cancel()
-        cutting = [followed.replica.cutting for followed in self._followed.values()]
-        await asyncio.gather(*(task for task in cutting if task is not None), return_exceptions=True)
+        under_way = [task for followed in self._followed.values() for task in followed.replica.under_way]
+        await asyncio.gather(*under_way, return_exceptions=True)
 
     def _leave_session(self, key: Key, followed: FollowedReplica) -> None:
         if followed.asked is not None:
@@ -249,7 +270,10 @@ class LeaderFollower:
         """Ask for what is due, although a request waits at the leader: it waits no longer then."""
         self._is_second_due = False
         if self._is_asking and self._due and self._second is None and self._session != NEW_SESSION:
-            self._second = asyncio.ensure_future(self._ask(self._request(), self._settings.timeout_ms))
+            self._send_second()
+
+    def _send_second(self) -> None:
+        self._second = asyncio.ensure_future(self._ask(self._request(), self._settings.timeout_ms))
 
     def _end_pauses(self) -> None:
         """Ask again for what has paused long enough."""
@@ -304,14 +328,19 @@ class LeaderFollower:
         topics: dict[bytes, FetchTopic] = {}
         for key in list(self._due):
             followed = self._followed[key]
-            if followed.replica.cutting is not None:
+            replica = followed.replica
+            if replica.under_way:
                 continue
-            del self._due[key]
+            if replica.log.offline or replica.is_flush_due:  # the leader must not hear of an end that is not flushed
+                if not replica.log.offline:
+                    replica.begin_flush()
+                self._pause(key, followed, self._settings.pause_s)
+                continue
+            position = followed.asked = self._due.pop(key) or position_of(replica)
             self._forgotten.pop(key, None)
             topic_id, index = key
-            position = followed.asked = position_of(followed.replica)
             followed.asked_in = self._sent
-            topic = topics.setdefault(topic_id, FetchTopic(topic_id=followed.replica.topic_id, partitions=[]))
+            topic = topics.setdefault(topic_id, FetchTopic(topic_id=replica.topic_id, partitions=[]))
             topic.partitions.append(
                 FetchPartition(
                     partition=index,
@@ -366,24 +395,50 @@ class LeaderFollower:
     async def _take(self, answer: FetchResponse) -> None:
         if self._session == NEW_SESSION:
             self._session = answer.session_id, 1
-        waiting: list[Awaitable[None]] = []
+        answers: list[Answered] = []
         for topic in answer.responses:
             for part in topic.partitions:
                 key = topic.topic_id.bytes, part.partition_index
                 followed = self._followed.get(key)
-                if self._throttle.is_on and followed is not None and self._throttle.covers(followed.replica):
-                    self._throttle.quota.record(len(part.records or b""), elapsed_ms())
-                if followed is None or followed.asked is None or followed.asked_in > self._answered:
+                if followed is None:
                     continue
-                now_ms = self._runtime.clock.now_ms()
-                rest = take_answer(followed.replica, self._leader, followed.asked, _answer_in(part), now_ms)
-                if followed.asked != position_of(followed.replica):
-                    self._due[key] = None
-                task = self._finish(key, followed, rest)
-                if task is not None:
-                    waiting.append(task)
+                if self._throttle.is_on and self._throttle.covers(followed.replica):
+                    self._throttle.quota.record(len(part.records or b""), elapsed_ms())
+                if followed.asked is not None and followed.asked_in <= self._answered:
+                    answers.append(Answered(key, followed, followed.asked, answer_in(part)))
+        if not self._throttle.is_on:
+            await self._ask_ahead(answers)
+        waiting: list[Awaitable[None]] = []
+        now_ms = self._runtime.clock.now_ms()
+        for key, followed, asked, of_leader in answers:
+            if self._followed.get(key) is not followed:
+                continue
+            rest = take_answer(followed.replica, self._leader, asked, of_leader, now_ms)
+            if followed.asked != position_of(followed.replica):
+                self._due[key] = None
+            task = self._finish(key, followed, rest)
+            if task is not None:
+                waiting.append(task)
         for blocked in waiting:
             await blocked
+
+    async def _ask_ahead(self, answers: Sequence[Answered]) -> None:
+        """Ask for the records behind those of these answers before the answers are applied, if all of them are
+        committed: the leader sends them meanwhile. If a partition has no more committed records, ask for none at all:
+        the leader's session still has the old position of that partition, so it would send the same records again."""
+        if self._second is not None:
+            return
+        ahead: dict[Key, FollowerPosition] = {}
+        for one in answers:
+            if len(one.answer.records):
+                position = position_behind(one.asked, one.answer)
+                if position is None:
+                    return
+                ahead[one.key] = position
+        if ahead:
+            self._due.update(ahead)
+            self._send_second()
+            await asyncio.sleep(0)  # it is sent now
 
     def _finish(self, key: Key, followed: FollowedReplica, rest: Rest) -> Awaitable[None] | None:
         """Do what is left to do after an answer; what blocks is begun, and returned."""
@@ -395,7 +450,7 @@ class LeaderFollower:
                 notices.error(str(replica.tp), "%s cannot follow broker %d: %s", replica.tp, self._leader, rest.error)
             self._pause(key, followed, SOON_S if is_unsettled else self._settings.pause_s)
         elif rest.act is Act.FLUSH:
-            return self._flushed(replica)
+            return asyncio.shield(replica.begin_flush())
         elif rest.act in (Act.TRUNCATE, Act.BEGIN_ANEW):
             if replica.log.cleaning:  # the cleaner will be done with it
                 self._pause(key, followed, self._settings.pause_s)
@@ -406,12 +461,6 @@ class LeaderFollower:
             return asyncio.shield(replica.cutting)
         return None
 
-    async def _flushed(self, replica: Replica) -> None:
-        try:
-            await self._runtime.run(replica.log.flush)
-        except KafkaError as failed:
-            notices.error(str(replica.tp), "%s cannot be flushed: %s", replica.tp, failed)
-
     def _pause(self, key: Key, followed: FollowedReplica, seconds: float, is_throttled: bool = False) -> None:
         self._leave_session(key, followed)
         followed.is_throttled = is_throttled
@@ -421,15 +470,22 @@ class LeaderFollower:
 
     async def _cut(self, key: Key, followed: FollowedReplica, rest: Rest) -> None:
         """Truncate a log, or begin it anew, with the cleaner away from it."""
-        replica = followed.replica
-        log, now_ms = replica.log, self._runtime.clock.now_ms()
+        replica, log, now_ms = followed.replica, followed.replica.log, self._runtime.clock.now_ms()
         log.cleaning = True
         try:
-            if rest.act is Act.TRUNCATE:
-                await self._runtime.run(partial(log.truncate_to, rest.offset, replica.high_watermark, now_ms))
-            else:
-                await self._runtime.run(partial(log.begin_at, rest.offset, now_ms))
-            replica.truncated()
+            try:
+                if rest.act is Act.TRUNCATE:
+                    await self._runtime.run(partial(log.truncate_to, rest.offset, replica.high_watermark, now_ms))
+                else:
+                    await self._runtime.run(partial(log.begin_at, rest.offset, now_ms))
+            finally:
+                replica.truncated()  # what failed in the end may have cut the log
+            if rest.answer is not None:
+                rest = apply_answer(replica, rest.answer, now_ms)
+                if rest.error is not None:
+                    raise rest.error
+                if rest.act is Act.FLUSH:
+                    await replica.begin_flush()
         except KafkaError as failed:
             notices.error(str(replica.tp), "%s cannot be truncated: %s", replica.tp, failed)
             if self._followed.get(key) is followed:
@@ -441,14 +497,3 @@ class LeaderFollower:
 
 def key_of(replica: Replica) -> Key:
     return replica.topic_id.bytes, replica.tp.partition
-
-
-def _answer_in(part: PartitionData) -> LeaderAnswer:
-    diverging = part.diverging_epoch
-    return LeaderAnswer(
-        error_of(part.error_code) if part.error_code else ErrorCode.NONE,
-        part.high_watermark,
-        part.log_start_offset,
-        None if diverging.end_offset < 0 else EpochEnd(diverging.epoch, diverging.end_offset),
-        part.records or b"",
-    )

@@ -49,6 +49,11 @@ class Follower:
         """The leader could not answer for a while, so that only from now on its time counts."""
         self.level_ms = max(self.level_ms, now_ms)
 
+    def looked_at(self, leader_end: Offset, now_ms: int) -> None:
+        """A follower that has everything is level, though it does not ask again while nothing is written."""
+        if self.end >= leader_end:
+            self.level_ms = max(self.level_ms, now_ms)
+
     def is_level(self, leader_end: Offset, now_ms: int, lag_ms_max: int) -> bool:
         """Whether it has all of the leader's log, or had it at most `lag_ms_max` ago."""
         return self.end >= leader_end or now_ms - self.level_ms <= lag_ms_max

@@ -235,6 +235,7 @@ class Leadership:
         nobody back, and are not proposed with others that can."""
         for broker, follower in self._followers.items():
             follower.may_join = alive.get(broker) == follower.broker_epoch
+            follower.looked_at(self.own_end, now_ms)
         for broker in list(self._about_to_join):
             if not self._followers[broker].may_join or not self._is_level(broker, now_ms):
                 del self._about_to_join[broker]

@@ -9,6 +9,7 @@ see.
 """
 
 import asyncio
+import logging
 import uuid
 from collections.abc import Mapping
 from functools import partial
@@ -20,6 +21,7 @@ from moldau.log.appended import Appended
 from moldau.log.log import Log
 from moldau.log.producers import verification_guards
 from moldau.names import INTERNAL_TOPICS, BrokerId, Offset, TopicPartition, VerificationGuard
+from moldau.notices import Notices
 from moldau.records.batch import (
     ATTRIBUTES_AT,
     CODEC_BITS,
@@ -43,6 +45,8 @@ from moldau.replication.results import AppendRefusal, AppendTerms, ReadResult
 from moldau.replication.topic_rules import KEEPS_CODEC, rules_of
 from moldau.replication.waiting import Waiters
 from moldau.runtime import Runtime
+
+notices = Notices(logging.getLogger(__name__))
 
 FLUSH_NEVER = 2**63 - 1
 """`flush.messages`: leave flushing to the operating system."""
@@ -84,7 +88,8 @@ class Replica:
 
     __slots__ = (
         "_flushes", "_may_leave_loop", "_recompresses", "_runtime", "_serves", "_unready", "config", "cutting",
-        "high_watermark", "internal", "is_cut_off", "leadership", "log", "rules", "topic_id", "tp", "waiters",
+        "flushing", "high_watermark", "internal", "is_cut_off", "leadership", "log", "rules", "topic_id", "tp",
+        "waiters",
     )  # fmt: skip
 
     def __init__(
@@ -108,6 +113,8 @@ class Replica:
         """This replica leads by what it knows, but another one may have been elected (see `cut_off`)."""
         self.cutting: asyncio.Task[None] | None = None
         """The truncation of the log that is under way, on a follower; roles change after it."""
+        self.flushing: asyncio.Task[None] | None = None
+        """The flush that `flush.messages` asks for, on a follower; roles change after it."""
         self._runtime = runtime
         self.configure(config)
 
@@ -233,10 +240,10 @@ class Replica:
         return True
 
     def leave(self) -> None:
-        """This broker no longer hosts the partition: wake its parked requests, and refuse every further write."""
+        """This broker no longer hosts the partition: wake its parked requests, and refuse every further write. The log
+        stays as it is: the topic may be back."""
         self.leadership.resign()
         self._note_readiness()
-        self.log.abandon()
         self.waiters.wake()
 
     @property
@@ -340,6 +347,11 @@ class Replica:
         return producer is not None and epoch < producer.epoch
 
     @property
+    def under_way(self) -> list[asyncio.Task[None]]:
+        """What a change of roles waits for."""
+        return [task for task in (self.cutting, self.flushing) if task is not None]
+
+    @property
     def is_flush_due(self) -> bool:
         return self._flushes and self.log.unflushed_records >= self.config.flush_messages
 
@@ -348,6 +360,21 @@ class Replica:
         Raises `KafkaError(KAFKA_STORAGE_ERROR)`."""
         if self.is_flush_due:
             await self.flush(size)
+
+    def begin_flush(self) -> asyncio.Task[None]:
+        """As a follower: flush the log, which `flushing` is until then. A failure is named, and leaves the flush
+        due."""
+
+        async def flushed() -> None:
+            try:
+                await self._runtime.run(self.log.flush)
+            except KafkaError as failed:
+                notices.error(str(self.tp), "%s cannot be flushed: %s", self.tp, failed)
+            finally:
+                self.flushing = None
+
+        self.flushing = asyncio.ensure_future(flushed())
+        return self.flushing
 
     async def flush(self, size: int | None = None) -> None:
         """Flush the log, and let readers see what was flushed. Raises `KafkaError(KAFKA_STORAGE_ERROR)`."""

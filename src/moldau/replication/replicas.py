@@ -261,17 +261,19 @@ class Replicas:
         return None if folder is None else folder.logs[tp].topic_id
 
     async def _until_whole(self, names: Sequence[str]) -> None:
-        """Wait until no log of these topics is being truncated: roles do not change meanwhile."""
+        """Wait until no log of these topics is being truncated, or flushed by a follower: roles do not change
+        meanwhile."""
         while self.exchange is not None:
-            cutting = [
-                replica.cutting
+            under_way = [
+                task
                 for name in names
                 for number in range(len(self._partitions_followed(name)))
-                if (replica := self.hosted.get((name, number))) is not None and replica.cutting is not None
+                if (replica := self.hosted.get((name, number))) is not None
+                for task in replica.under_way
             ]
-            if not cutting:
+            if not under_way:
                 return
-            await asyncio.wait(cutting)
+            await asyncio.wait(under_way)
 
     def _ours(self, topic: TopicImage) -> list[TopicPartition]:
         return [

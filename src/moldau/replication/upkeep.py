@@ -147,5 +147,6 @@ class Upkeep:
             expiring = replica.log.producers.expire(now_ms, self._metadata.config.producer_id_expiration_ms)
             async for _ in in_turns(expiring):
                 pass
+            replica.log.producers.settle(replica.high_watermark)
             if turn % BREATH == BREATH - 1:
                 await asyncio.sleep(0)

@@ -35,6 +35,7 @@ class ModelSession:
     is_bounded = True
 
     def __init__(self, zookeeper: ModelZooKeeper, timeout_s: float = TIMEOUT_S):
+        self.timeout_s = timeout_s
         self._zookeeper = zookeeper
         self._loop = asyncio.get_running_loop()
         self._context = contextvars.copy_context()

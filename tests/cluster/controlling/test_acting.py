@@ -3,7 +3,6 @@
 import asyncio
 from collections import Counter
 from collections.abc import Callable
-from functools import partial
 
 import pytest
 
@@ -16,7 +15,7 @@ from moldau.cluster.state.image import NO_LEADER, Image, PartitionImage, TopicIm
 from moldau.errors import ErrorCode, KafkaError
 from moldau.metadata_store.store import Delete, MetadataStore, Set, Written, node_at
 from moldau.simulation.zookeeper_session import ModelSession
-from tests.cluster.several import TIMEOUT_S, Member, Members, play
+from tests.cluster.several import TIMEOUT_S, Member, Members, followed_by, place, play
 
 
 async def three(members: Members) -> Member:
@@ -283,19 +282,11 @@ def test_a_silent_broker_leads_nothing_until_it_asks_again() -> None:
         controller = await three(members)
         await controller.acting.topics.create([NewTopic("t", 3)])
 
-        async def follow(*brokers: int) -> None:
-            while True:
-                for broker in brokers:
-                    stream = controller.acting.stream
-                    assert stream is not None
-                    await stream.follow(broker, -1, 1, stream.position - 1, stream.position, 0)
-                await asyncio.sleep(1)
-
-        asking = asyncio.ensure_future(follow(1, 2))
+        asking = asyncio.ensure_future(followed_by(controller, 1, 2))
         image = await members.shown(lambda image: sorted(leaders(image.topics["t"])) == [-1, 1, 2])
         assert list(image.brokers) == [1, 2, 3], "its session lives"
         asking.cancel()
-        asking = asyncio.ensure_future(follow(1, 2, 3))
+        asking = asyncio.ensure_future(followed_by(controller, 1, 2, 3))
         await members.shown(lambda image: sorted(leaders(image.topics["t"])) == [1, 2, 3])
         asking.cancel()
 
@@ -354,11 +345,7 @@ def test_settings_and_topics_of_one_controller_are_there_for_the_next() -> None:
 def test_eligible_leaders_are_forgotten_when_fewer_in_sync_are_enough() -> None:
     async def scenario(members: Members) -> None:
         controller = await three(members)
-        await controller.acting.topics.create([NewTopic("t", configs=[("min.insync.replicas", "2")])])
-        old = controller.image.topics["t"]
-        wide = old._replace(partitions=(PartitionImage(1, 0, (1, 2), (1,), elr=(2,)),))
-        steps = [layout.topic_node(wide, 0), *layout.topic_changed(old, wide, 1)]
-        await controller.acting.queue.made(partial(controller.acting.queue.commit, steps))
+        await place(controller, "t", PartitionImage(1, 0, (1, 2), (1,), elr=(2,)), min_insync_replicas="2")
         assert controller.image.topics["t"].partitions[0].elr == (2,)
         await controller.acting.configs.alter_topic("t", [Alteration("min.insync.replicas", OpType.SET, "1")])
         image = await members.shown(lambda image: not image.topics["t"].partitions[0].elr)
@@ -446,7 +433,7 @@ def test_a_topic_that_nobody_can_read_is_named_and_left_out_until_it_can_be_read
         await topics.create_partitions([MorePartitions("b", 4)])
         [(_, refusal)] = await topics.create([NewTopic("a")])
         assert refusal == Refusal(ErrorCode.TOPIC_ALREADY_EXISTS, "topic a exists, but its metadata cannot be read")
-        await asyncio.sleep(60)
+        await asyncio.sleep(10)  # less than `replica.lag.time.max.ms`: these brokers ask the controller for nothing
         assert await tool.read(node_at("/brokers/topics/a/partitions/0/state")) is not None
         await tool.multi([Set(path, node.data)])
         image = await members.shown(lambda image: "a" in image.topics)

@@ -3,7 +3,6 @@
 import asyncio
 import json
 from collections.abc import Awaitable, Sequence
-from functools import partial
 
 import pytest
 
@@ -11,7 +10,7 @@ from moldau.cluster.controlling.controller import NewTopic
 from moldau.cluster.state import layout
 from moldau.cluster.state.image import Image, PartitionImage
 from moldau.cluster.state.isr_changes import UNSEEN, ProposedIsr, codes_of, request_of
-from moldau.errors import ErrorCode, KafkaError
+from moldau.errors import ErrorCode, KafkaError, StorageError
 from moldau.metadata_store.store import Operation, Set, Written
 from moldau.names import TopicPartition
 from moldau.peers.address import Address
@@ -20,16 +19,12 @@ from moldau.protocol.apis import ALTER_PARTITION
 from moldau.protocol.messages.alter_partition import AlterPartitionRequest
 from moldau.simulation.zookeeper_session import ModelSession
 from tests.cluster.connected import PORT, Brokers, played
-from tests.cluster.several import Member, Members, play
+from tests.cluster.several import Member, Members, place, play
 
 
 async def replicated(controller: Member, count: int = 1) -> Image:
     """A topic `t` on brokers 1, 2 and 3, led by 1, with all in sync."""
-    await controller.acting.topics.create([NewTopic("t", count, configs=[("min.insync.replicas", "2")])])
-    old = controller.image.topics["t"]
-    new = old._replace(partitions=(PartitionImage(1, 0, (1, 2, 3), (1, 2, 3)),) * count)
-    steps = [layout.topic_node(new, 0), *layout.topic_changed(old, new, 1)]
-    await controller.acting.queue.made(partial(controller.acting.queue.commit, steps))
+    await place(controller, "t", *[PartitionImage(1, 0, (1, 2, 3), (1, 2, 3))] * count, min_insync_replicas="2")
     return controller.image
 
 
@@ -257,5 +252,58 @@ def test_a_broker_that_leaves_may_stay_in_sync_and_does_not_join() -> None:
         await propose(1, 2, 3)
         await members.shown(lambda _: now() == ((1, 3), ()))
         assert await propose(1, 2, 3) == [ErrorCode.INELIGIBLE_REPLICA]
+
+    play(scenario)
+
+
+def test_one_partition_that_cannot_be_read_does_not_keep_the_others_from_other_isrs() -> None:
+    async def scenario(members: Members) -> None:
+        for number in (1, 2, 3):
+            await members.join(number)
+        await members.shown(lambda image: list(image.brokers) == [1, 2, 3])
+        controller = await members.controller()
+        await controller.acting.topics.create([NewTopic("a", 1, 3), NewTopic("b", 1, 3)])
+        outside = ModelSession(members.store)
+        await outside.multi([Set(layout.state_path("a", 0), b"garbage")])
+        image = controller.image
+        asked = []
+        for name in "ab":
+            part = image.topics[name].partitions[0]
+            isr = ((part.leader, -1),)
+            proposal = ProposedIsr(image.topics[name].id, 0, part.leader_epoch, part.partition_epoch, isr)
+            epoch = image.brokers[part.leader].epoch
+            asked.append(asyncio.ensure_future(controller.acting.isr.alter(part.leader, epoch, [proposal])))
+        results = await asyncio.gather(*asked, return_exceptions=True)
+        await outside.close()
+        assert len(controller.image.topics["b"].partitions[0].isr) == 1, results
+
+    play(scenario)
+
+
+def test_a_state_that_was_read_again_takes_another_isr_although_the_change_that_met_it_failed() -> None:
+    async def scenario(members: Members) -> None:
+        controller = await three(members)
+        image = await replicated(controller, 2)
+        epoch = image.brokers[1].epoch
+        outside = ModelSession(members.store)
+        path, other = layout.state_path("t", 0), layout.state_path("t", 1)
+        await outside.multi([Set(path, members.store.nodes[path].data)])
+        multi, failed = controller.session.multi, list[int]()
+
+        async def full_once(operations: Sequence[Operation]) -> list[Written | None]:
+            paths = [one.path for one in operations]
+            if not failed and other in paths and path not in paths:
+                failed.append(1)
+                raise StorageError("the disk is full")
+            return await multi(operations)
+
+        controller.session.multi = full_once  # type: ignore[method-assign]
+        with pytest.raises(StorageError):
+            await controller.acting.isr.alter(1, epoch, [proposal(image, [1, 2], 0), proposal(image, [1, 2], 1)])
+        now = controller.image
+        assert failed and now.topics["t"].partitions[0] != image.topics["t"].partitions[0], "it was read again"
+        await controller.acting.isr.alter(1, epoch, [proposal(now, [1, 2], 0)])
+        assert controller.image.topics["t"].partitions[0].isr == (1, 2)
+        await outside.close()
 
     play(scenario)

@@ -413,3 +413,23 @@ async def _settled(members: Members, wanted: dict[str, int]) -> None:
         return theirs == wanted
 
     await members.shown(is_settled)
+
+
+def test_a_fault_while_wishes_are_carried_out_is_named_and_they_are_tried_again(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def scenario(members: Members) -> None:
+        await members.join(1)
+        tools, tried = (await members.controller()).acting._old_tools, list[int]()
+
+        async def explode(_: object) -> None:
+            tried.append(1)
+            raise ZeroDivisionError("a defect")
+
+        monkeypatch.setattr(tools, "_carry_out", explode)
+        tools.look()
+        await asyncio.sleep(30)
+        assert len(tried) > 2
+        assert any("a fault of this broker" in line for line in caplog.messages)
+
+    play(scenario)

@@ -69,3 +69,11 @@ def test_without_the_lease_a_broker_leads_while_an_in_sync_follower_asks() -> No
 def test_with_the_lease_a_broker_leads_without_followers() -> None:
     assert lease().may_lead(EPOCH, 118, inf)
     assert not lease().may_lead(EPOCH - 1, 118, inf)
+
+
+def test_it_holds_for_the_session_that_the_store_has_granted() -> None:
+    one = lease()
+    one.session_lasts(10)
+    assert one.holds(EPOCH, 110)
+    assert not one.holds(EPOCH, 110.001)
+    assert one.may_lead(EPOCH, 200, 5) and not one.may_lead(EPOCH, 200, 5.001)

@@ -21,6 +21,8 @@ from moldau.pipeline.source.stream import StreamReader
 NewTopic = Callable[..., str]
 Produce = Callable[..., None]
 
+LONGER_THAN_ANY_MACHINE_RUNS = "1000000h"
+
 
 def numbered(first: int, count: int) -> list[tuple[bytes | None, bytes | None, int]]:
     return [(b"k%d" % n, b"v%d" % n, 1_000 + n) for n in range(first, first + count)]
@@ -251,7 +253,7 @@ def test_a_micro_batch_waits_for_enough_records_but_not_for_ever(
 ) -> None:
     topic = new_topic()
     produce(topic, numbered(0, 3))
-    patient = stream(bootstrap, topic, minOffsetsPerTrigger="5", maxTriggerDelay="1h")
+    patient = stream(bootstrap, topic, minOffsetsPerTrigger="5", maxTriggerDelay=LONGER_THAN_ANY_MACHINE_RUNS)
     start = patient.initialOffset()
     first, at = next_batch(patient, start)
     assert first == expected(range(3)), "the delay is over when a query starts"

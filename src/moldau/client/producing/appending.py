@@ -56,7 +56,8 @@ class Appender:
         self.accumulator = accumulator
         self.wake = wake
         self.check_open: Callable[[], None] | None = None
-        """Called under the lock before a record joins a batch; raises unless a transaction is open."""
+        """Called under the lock before a record joins a batch. Raises if the producer is closed, or if it is
+        transactional and no transaction is open."""
         self._settings = settings
         self._runtime = settings.runtime or Runtime()
         self._now_ms = self._runtime.clock.now_ms

@@ -262,13 +262,13 @@ class AsyncProducer:
     def _transactional(self) -> ProducerTransactions:
         if self._transactions is None:
             raise ConfigError("transactions need the setting transactional_id")
-        if self._unusable:
-            raise ClientClosed(self._unusable)
+        self._check_usable()
         return self._transactions
 
     async def close(self, timeout_s: float | None = None) -> None:
         """Deliver the waiting records for at most `timeout_s` (None: the delivery time-out), then stop. Records that
-        are not delivered by then fail; failures that nobody asked for are logged. An open transaction is aborted."""
+        are not delivered by then fail; failures that nobody asked for are logged. An open transaction is aborted. A
+        `send` that waits for room in the buffer raises `ClientClosed`."""
         if self.closed:
             return
         try:
@@ -278,6 +278,7 @@ class AsyncProducer:
         except (TimeoutError, KafkaError) as open_still:
             logger.warning("%s: an open transaction was not aborted: %s", self.settings.client_id, open_still)
         self.refuse(CLOSED)
+        self.accumulator.wake_all()
         try:
             await self.flush(timeout_s)
         except TimeoutError:
@@ -307,9 +308,14 @@ class AsyncProducer:
         return self._unusable == CLOSED
 
     def refuse(self, why: str) -> None:
-        """From now on `send` raises `ClientClosed` with this sentence."""
+        """From now on `send` raises `ClientClosed` with this sentence. Takes no lock: a forked child calls it too."""
         self._unusable = why
         self.routes.clear()
+        self.appender.check_open = self._check_usable
+
+    def _check_usable(self) -> None:
+        if self._unusable:
+            raise ClientClosed(self._unusable)
 
     def wake(self) -> None:
         """Wake the sender. Call on the loop only."""
@@ -319,8 +325,7 @@ class AsyncProducer:
     def known_route(self, topic: str, partition: int | None) -> Route | None:
         """The route to a topic; None if it is unknown or too old, or has not that partition. Raises `TypeError`,
         `ValueError`, `ClientClosed`."""
-        if self._unusable:
-            raise ClientClosed(self._unusable)
+        self._check_usable()
         check_topic(topic)
         if partition is not None:
             check_partition(partition)
@@ -363,8 +368,7 @@ class AsyncProducer:
             latest = self._router.retries.latest or "no broker has answered"
             about = f"topic {topic}: no metadata within {limit_ms} ms (max.block.ms): {latest}"
             raise KafkaError(ErrorCode.REQUEST_TIMED_OUT, about) from None
-        if self._unusable:
-            raise ClientClosed(self._unusable)
+        self._check_usable()
         await self._bind(topic)
         until_s = self.now_s() + METADATA_MAX_AGE_MS / 1000
         route = self.appender.route(topic, count, until_s, self.interceptors is not None)

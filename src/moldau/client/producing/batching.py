@@ -455,6 +455,11 @@ class Accumulator:
         """Free the buffer space of a finished batch and wake the callers that wait for space."""
         with self.lock:
             self.held_bytes -= batch.held
+        self.wake_all()
+
+    def wake_all(self) -> None:
+        """Have the callers that wait for space try again."""
+        with self.space:
             self.space.notify_all()
         if self.on_space is not None:
             self.on_space()

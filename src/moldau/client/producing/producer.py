@@ -164,7 +164,8 @@ class Producer:
 
     def close(self, timeout_s: float | None = None) -> None:
         """Deliver the waiting records for at most `timeout_s`, then stop. Records that are not delivered by then fail;
-        failures that nobody asked for are logged."""
+        failures that nobody asked for are logged. A `send` of another thread that waits for room in the buffer raises
+        `ClientClosed`."""
         unclosed.forget(self._thread)
         if self._thread.running:
             try:

@@ -190,17 +190,26 @@ class Acting:
         carrying_out = asyncio.ensure_future(self._old_tools.serve(store))
         self._watched.clear()
         try:
-            for path in (layout.CONTROLLER, layout.BROKERS):
-                await store.watch(path, self._changed.set)
+            is_watching = False
             while True:
                 try:
+                    if not is_watching:
+                        for path in (layout.CONTROLLER, layout.BROKERS):
+                            await store.watch(path, self._changed.set)
+                        is_watching = True
                     await self._look(store)
                 except SessionOver:
                     raise
                 except (StorageError, KafkaError, StoreConflict) as error:
+                    why = str(error)
                     notices.error("", "this broker cannot be the controller, and tries again: %s", error)
-                    self._resign(str(error))
-                    await asyncio.sleep(RETRY_S)
+                except Exception as fault:
+                    why = repr(fault)
+                    logger.exception("a fault of this broker: it cannot be the controller, and tries again")
+                else:
+                    continue
+                self._resign(why)
+                await asyncio.sleep(RETRY_S)
         except SessionOver:
             pass
         finally:
@@ -209,6 +218,7 @@ class Acting:
             for task in tasks:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
+            self._deciding = None
 
     async def assign_directories(
         self, broker_id: int, broker_epoch: int, found: Sequence[InDirectory]
@@ -332,8 +342,8 @@ class Acting:
         self._changed.set()
 
     def _publish(self, image: Image, names: Iterable[str]) -> None:
-        leaving = image.leaving
-        if any(self._has_enough_in_sync(image, name) or _is_held(image, name, leaving) for name in names):
+        going = {*self._away(), *image.leaving}
+        if any(self._has_enough_in_sync(image, name) or _is_held(image, name, going) for name in names):
             self._is_to_elect = True
             self._changed.set()
         if self.stream is not None and self.queue.elected.is_set():
@@ -376,12 +386,12 @@ class Acting:
         anew: Mapping[int, int],
         kept: Mapping[int, Collection[str]],
     ) -> None:
+        """The others are told of these brokers when all is written that follows from it: a broker leads what the image
+        says that shows its registration. If it cannot be written, this controller resigns, or elects again."""
         self.queue.elected.clear()
-        try:
-            await self._elect(brokers, silent, anew, kept)
-        finally:
-            self.queue.elected.set()
-            self._publish(self.metadata.image, ())
+        await self._elect(brokers, silent, anew, kept)
+        self.queue.elected.set()
+        self._publish(self.metadata.image, ())
 
     async def _elect(
         self,
@@ -432,6 +442,9 @@ class Acting:
         except (StorageError, KafkaError, StoreConflict) as error:
             notices.error("", "partitions whose replicas have lost records have no leader yet: %s", error)
             await asyncio.sleep(RETRY_S)
+        except Exception:
+            logger.exception("an election of last resort failed, and is tried again")
+            await asyncio.sleep(RETRY_S)
         finally:
             self._deciding = None
             self._changed.set()
@@ -455,13 +468,15 @@ class Acting:
         stream, deletions = self.stream, self._deletions
         for broker, position in deletions.waiting():
             up = self.metadata.image.brokers.get(broker)
-            if stream is not None and up is not None and await stream.known_to([broker], position, 0):
+            if stream is None or up is None or up.leaving:  # one that may leave is waited for no more
+                continue
+            if await stream.known_to([broker], position, 0):
                 deletions.done_by(broker, position, up.serves)
         if self.stream is not None and (done := deletions.complete()):
             await self.topics.forget_deleted(done)
 
 
-def _is_held(image: Image, name: str, leaving: Collection[int]) -> bool:
-    """Whether a broker that is about to stop is in sync for one of the topic's partitions."""
-    parts = image.topics[name].partitions if leaving and name in image.topics else ()
-    return any(one in leaving for part in parts for one in part.isr)
+def _is_held(image: Image, name: str, going: Collection[int]) -> bool:
+    """Whether a broker that is silent or about to stop is in sync for one of the topic's partitions."""
+    parts = image.topics[name].partitions if going and name in image.topics else ()
+    return any(one in going for part in parts for one in part.isr)

@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable, Collection, Sequence
 from dataclasses import dataclass, field
 
 from moldau.cluster.controlling.change_queue import ChangeQueue
+from moldau.cluster.controlling.conflicting_states import ConflictingStates
 from moldau.cluster.state.elections import Elected, LeastInSync, steps_of
 from moldau.cluster.state.image import Image, PartitionImage
 from moldau.cluster.state.isr_changes import ProposedIsr, is_stale, judged
@@ -45,6 +46,7 @@ class IsrAlterations:
         self._least = least
         self._away = away
         self._waiting: list[_Asked] = []
+        self._conflicting = ConflictingStates()
 
     async def alter(
         self, sender: int, broker_epoch: int, proposals: Sequence[ProposedIsr]
@@ -72,7 +74,8 @@ class IsrAlterations:
             count, lambda: [self._judged(image, asked, away, changed) for asked in together]
         )
         steps = steps_of(image, [Elected(tp.topic, tp.partition, part) for tp, part in changed.items()])
-        await self._queue.commit(steps)
+        with self._conflicting.noted(image, changed):
+            await self._queue.commit(steps)
         for asked, found in zip(together, judgements, strict=True):
             asked.results = [self._now(one) if isinstance(one, TopicPartition) else one for one in found]
         self._waiting = [asked for asked in self._waiting if asked not in together]
@@ -97,7 +100,7 @@ class IsrAlterations:
                 found.append(result)
                 continue
             tp, part = result
-            if tp in changed:  # by another proposal of this step
+            if tp in changed or self._conflicting.still_conflicts(tp, image):
                 found.append(ErrorCode.INVALID_UPDATE_VERSION)
                 continue
             if part != image.partition(tp):

@@ -35,7 +35,8 @@ def log_ends(folders: LogFolders, image: Image, wanted: Sequence[WantedLog]) -> 
         log = folder.logs.get(tp) if folder is not None and tp is not None else None
         if log is not None:
             end = int(log.log_end_offset)
-            ends[topic_id, number] = LogEnd(int(log.epochs.epoch_at(end - 1)) if end else -1, end)
+            last = end - 1 if end > log.log_start_offset else end  # where all was deleted, the epoch begins at the end
+            ends[topic_id, number] = LogEnd(int(log.epochs.epoch_at(last)) if end else -1, end)
     return ends
 
 

@@ -11,16 +11,18 @@ from functools import partial
 from typing import NamedTuple
 
 from moldau.cluster.controlling.change_queue import ChangeQueue
+from moldau.cluster.controlling.conflicting_states import ConflictingStates
 from moldau.cluster.controlling.log_ends import AT_ONCE, WantedLog
 from moldau.cluster.state.elections import Elected, LeastInSync, can_lead, in_batches, steps_of
 from moldau.cluster.state.eligibility import LogEnd, candidates, led_by_longest
-from moldau.cluster.state.image import NO_LEADER, Image, PartitionImage
+from moldau.cluster.state.image import NO_LEADER, BrokerImage, Image, PartitionImage
 from moldau.cluster.state.metadata_cache import MetadataCache
 from moldau.errors import KafkaError, StorageError
 from moldau.names import TopicPartition
 
 AskBroker = Callable[[int, int, Sequence[WantedLog]], Awaitable[Mapping[WantedLog, LogEnd]]]
 """The ends of logs of the broker with this id and epoch, those that it has; raises `KafkaError`."""
+_Ends = Mapping[WantedLog, LogEnd]
 
 logger = logging.getLogger(__name__)
 
@@ -64,6 +66,7 @@ class LongestLogs:
         self._least = least
         self._away = away
         self._ask = ask
+        self._conflicting = ConflictingStates()
 
     def contests(self, asked_for: Collection[TopicPartition] = ()) -> list[Contest]:
         """The contests to decide now, at most as many partitions as fit one answer. An unclean election is allowed for
@@ -85,35 +88,40 @@ class LongestLogs:
 
     async def decide(self, contests: Sequence[Contest]) -> None:
         """Ask the brokers, and let the longest logs lead. Raises what `ChangeQueue.commit` raises."""
-        brokers = {broker for contest in contests for broker in contest.brokers}
-        answers = await asyncio.gather(*(self._answer(broker, contests) for broker in sorted(brokers)))
-        await self._in_turn(partial(self._lead, contests, dict(zip(sorted(brokers), answers, strict=True))))
+        up = self._metadata.image.brokers
+        asked = {one: up[one] for contest in contests for one in contest.brokers if one in up}
+        answers = await asyncio.gather(*(self._answer(broker, contests) for broker in asked.values()))
+        told = [(broker, ends) for broker, ends in zip(asked.values(), answers, strict=True) if ends]
+        await self._in_turn(partial(self._lead, contests, told))
 
-    async def _answer(self, broker_id: int, contests: Sequence[Contest]) -> Mapping[WantedLog, LogEnd]:
-        broker = self._metadata.image.brokers.get(broker_id)
-        wanted = [contest.log for contest in contests if broker_id in contest.brokers]
-        if broker is None:
-            return {}
+    async def _answer(self, broker: BrokerImage, contests: Sequence[Contest]) -> Mapping[WantedLog, LogEnd]:
+        wanted = [contest.log for contest in contests if broker.id in contest.brokers]
         try:
-            ends = await self._ask(broker_id, broker.epoch, wanted)
+            return await self._ask(broker.id, broker.epoch, wanted)
         except (KafkaError, StorageError) as error:
-            logger.info("broker %d has not told how far its logs go: %s", broker_id, error)
+            logger.info("broker %d has not told how far its logs go: %s", broker.id, error)
             return {}
-        now = self._metadata.image.brokers.get(broker_id)
-        return ends if now is not None and now.epoch == broker.epoch else {}
 
-    async def _lead(self, contests: Sequence[Contest], answers: Mapping[int, Mapping[WantedLog, LogEnd]]) -> None:
-        image = self._metadata.image
-        changed = []
+    async def _lead(self, contests: Sequence[Contest], told: Sequence[tuple[BrokerImage, _Ends]]) -> None:
+        """A broker that has gone, or has registered again, since it told does not count: it may have less now."""
+        image, away = self._metadata.image, self._away()
+        now = {one: broker for one, broker in image.brokers.items() if one not in away}
+        answers = {one.id: ends for one, ends in told if one.id in now and now[one.id].epoch == one.epoch}
+        changed: list[Elected] = []
+        how: dict[TopicPartition, str] = {}
         for tp, log, part, brokers, unclean in contests:
-            if image.partition(tp) != part:
-                continue  # decided otherwise meanwhile
-            ends = {broker: answers[broker][log] for broker in brokers if log in answers[broker]}
+            if image.partition(tp) != part or self._conflicting.still_conflicts(tp, image):
+                continue  # decided otherwise meanwhile, or it would refuse all the others
+            able = [one for one in brokers if one in answers and can_lead(now, part, one)]
+            ends = {one: answers[one][log] for one in able if log in answers[one]}
             after = led_by_longest(part, ends, self._least(tp.topic), unclean=unclean)
             if after != part:
-                changed.append(Elected(tp.topic, tp.partition, after))
                 why = "an unclean election" if unclean else "all that were in sync may have lost records"
+                changed.append(Elected(tp.topic, tp.partition, after))
                 end = ends[after.leader].offset
-                logger.warning("%s: broker %d leads with the longest log, up to %d (%s)", tp, after.leader, end, why)
-        for batch in in_batches(changed):
-            await self._queue.commit(steps_of(self._metadata.image, batch))
+                how[tp] = f"broker {after.leader} leads with the longest log, up to {end} ({why})"
+        with self._conflicting.noted(image, how):
+            for batch in in_batches(changed):
+                await self._queue.commit(steps_of(self._metadata.image, batch))
+                for topic, number, _ in batch:
+                    logger.warning("%s-%d: %s", topic, number, how[TopicPartition(topic, number)])

@@ -89,13 +89,16 @@ class OldTools:
                 await asyncio.sleep(PAUSE_S)
             except SessionOver:
                 return
-            except KafkaError as resigned:
-                if resigned.code is not ErrorCode.NOT_CONTROLLER:
-                    raise
-            except (StorageError, StoreConflict) as error:
+            except (KafkaError, StorageError, StoreConflict) as error:
+                if isinstance(error, KafkaError) and error.code is ErrorCode.NOT_CONTROLLER:
+                    continue
                 notices.error("", "what a tool of Kafka's has written is not carried out, and tried again: %s", error)
-                await asyncio.sleep(RETRY_S)
-                self.look()
+            except Exception:
+                logger.exception("a fault of this broker: what a tool of Kafka's has written is tried again")
+            else:
+                continue
+            await asyncio.sleep(RETRY_S)
+            self.look()
 
     def _follow(self, image: Image, names: Iterable[str]) -> None:
         if any((name in image.topics) != (name in self._watched) for name in names):

@@ -30,7 +30,7 @@ NOT_REGISTERED: Final = -1
 
 
 class Lease:
-    """`session_s` is the time-out of the session, `silence_s` the controller's limit."""
+    """`session_s` is the time-out that the session asks for, `silence_s` the controller's limit."""
 
     __slots__ = ("_broker_epoch", "_controller_s", "_session_s", "_silence_s", "_store_s")
 
@@ -39,6 +39,10 @@ class Lease:
         self._silence_s = silence_s
         self._broker_epoch = NOT_REGISTERED
         self._store_s = self._controller_s = NEVER_S
+
+    def session_lasts(self, session_s: float) -> None:
+        """The time-out of the session, as the store has granted it."""
+        self._session_s = session_s
 
     def store_answered(self, broker_epoch: int, asked_s: float) -> None:
         """The store's leader answered a question that was sent at `asked_s`, in the session of the registration with

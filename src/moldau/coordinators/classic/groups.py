@@ -183,7 +183,7 @@ class ClassicGroups:
                 self._rebalance.start(group, now, out)
             else:
                 self._rebalance.go_on(group, now, out)
-        out.reply(ticket, Left(ErrorCode.NONE, errors))
+        out.reply(ticket, Left(ErrorCode.NONE, errors), Left)
         return out
 
     # -- from others

@@ -44,7 +44,7 @@ class GroupStates:
         for group_id, stored in self.stored.items():
             group = self.live[group_id] = stored.copy()
             for member in group.members.values():
-                self._deadlines.keep_alive(group, member, now)
+                self._deadlines.begin(group, member, now)
                 self._deadlines.watch_revocation(group, member, now)
             yield 1 + len(group.members)
 

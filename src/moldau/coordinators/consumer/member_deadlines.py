@@ -26,6 +26,11 @@ class MemberDeadlines:
             timeout_ms = member.classic.session_timeout_ms
         self.all.set((SESSION, group.group_id, member.member_id), now.monotonic_ms + timeout_ms)
 
+    def begin(self, group: ConsumerGroup, member: ConsumerMember, now: Now) -> None:
+        """As `keep_alive`, for a member without a session: one that has been heard since `now` keeps its own."""
+        if (SESSION, group.group_id, member.member_id) not in self.all:
+            self.keep_alive(group, member, now)
+
     def watch_revocation(self, group: ConsumerGroup, member: ConsumerMember, now: Now) -> None:
         """A member that has partitions to revoke does so within its rebalance timeout."""
         key = (REVOKE, group.group_id, member.member_id)

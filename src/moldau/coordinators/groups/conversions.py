@@ -57,8 +57,10 @@ class Conversions:
         out.refusals[ticket] = lambda error: Joined(error=error, member_id=ask.member_id)
 
         def undo(error: ErrorCode, then: Decision) -> None:
-            # The JoinGroup may be parked: answer it, since its group is gone.
-            self._classic.live.pop(ask.group_id, None)
+            # JoinGroups may be parked, also of others: answer them, since their group is gone.
+            group = self._classic.live.get(ask.group_id)
+            if group is not None:
+                self._classic.abandon(group, error, then)
             then.reply(ticket, Joined(error=error, member_id=ask.member_id))
 
         out.undo.append(undo)

@@ -50,6 +50,7 @@ class GroupShard:
         match: Match = no_expressions,
     ):
         self.settings = settings
+        self._image = image
         self.classic = ClassicGroups(settings.classic, new_id)
         self.consumer = ConsumerGroups(settings.consumer, new_id, image, match, self.classic.adopt)
         self.offsets = CommittedOffsets(settings.offsets)
@@ -258,10 +259,15 @@ class GroupShard:
         return out
 
     def forget_topics(self, topics: frozenset[str], now: Now) -> Iterator[Decision]:
-        """The topics were deleted: delete the offsets in them, those of some groups with each decision."""
+        """The topics were deleted: delete the offsets in them, those of some groups with each decision. A topic may
+        have been made anew, and offsets of the new one stay."""
+        image = self._image()
+        anew = {name: image.topics[name].id for name in topics if name in image.topics}
         out, looks = Decision(), 0
-        for group_id in dict.fromkeys((*self.offsets.groups(), *self.offsets.groups_in_transactions())):
-            self.offsets.delete_topics(group_id, topics, out)
+        offsets = self.offsets
+        groups = (*offsets.groups(), *offsets.groups_in_transactions(), *offsets.groups_undecided())
+        for group_id in dict.fromkeys(groups):
+            self.offsets.delete_topics(group_id, topics, anew, out)
             looks += 1 + len(self.offsets.of(group_id))
             if looks >= EXPIRY_LOOKS:
                 yield out

@@ -6,6 +6,7 @@ transaction stay in `pending` until the transaction ends. Millions of offsets ar
 of their records, and decoded when they are read.
 """
 
+import uuid
 from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple, Protocol
 
@@ -102,6 +103,9 @@ class CommittedOffsets:
         self._by_group: dict[bytes, dict[bytes, bytes]] = {}
         self.pending = PendingOffsets()
         self._waiting = self.pending.by_group  # empty unless transactions are open
+        self._undecided: dict[bytes, dict[bytes, bytes]] = {}
+        """Group -> place -> the value that was decided last, if the log neither took nor refused it yet. A deletion
+        that is decided meanwhile is appended behind it, and would take it along. Holds no empty dictionary."""
 
     def apply(self, record: InternalRecord) -> Applied | None:
         """Apply a record; None if its key is not an offset's.
@@ -127,6 +131,8 @@ class CommittedOffsets:
         offsets[place] = value
         if self._waiting:
             self.pending.overtake(group, place)
+        if self._undecided:
+            self._settle(group, place, value)
         return Applied(group, True)
 
     def apply_pending(self, producer_id: int, record: InternalRecord) -> Applied | None:
@@ -140,7 +146,16 @@ class CommittedOffsets:
         if not is_value(value):
             return Applied(group, False)
         self.pending.add(producer_id, group, place, value)
+        self._settle(group, place, value)
         return Applied(group, True)
+
+    def _settle(self, group: bytes, place: bytes, value: bytes) -> None:
+        """The log took this very value, or refused it: earlier ones are settled, a later one is not."""
+        places = self._undecided.get(group, {})
+        if places.get(place) is value:
+            del places[place]
+            if not places:
+                del self._undecided[group]
 
     def end(self, producer_id: int, commits: bool) -> None:
         """The producer's transaction has ended: its offsets take effect if it commits."""
@@ -154,6 +169,10 @@ class CommittedOffsets:
     def groups_in_transactions(self) -> Iterator[str]:
         """The groups with offsets that wait for the end of a transaction."""
         return (str(group, "utf-8") for group in self._waiting)
+
+    def groups_undecided(self) -> Iterator[str]:
+        """The groups with offsets that are on their way to the log."""
+        return (str(group, "utf-8") for group in self._undecided)
 
     def has_any(self, group_id: str) -> bool:
         """Whether the group has offsets, committed or waiting for the end of a transaction."""
@@ -177,6 +196,7 @@ class CommittedOffsets:
         out: Decision,
     ) -> None:
         """Write the offsets that have no error into `out`; `errors` has one or NONE for each, and gets more."""
+        decided: list[tuple[bytes, bytes, bytes]] = []
         for number, new in enumerate(offsets):
             if errors[number] is not ErrorCode.NONE:
                 continue
@@ -191,49 +211,86 @@ class CommittedOffsets:
                 expire_timestamp=-1 if retention_ms < 0 else wall_ms + retention_ms,
                 topic_id=new.topic_id,
             )
-            out.records.append(offset_record(group_id, new.partition, value))
+            record = offset_record(group_id, new.partition, value)
+            split = split_key(record.key)
+            assert split is not None and record.value is not None
+            out.records.append(record)
+            decided.append((*split, record.value))
+        for group, place, written in decided:
+            self._undecided.setdefault(group, {})[place] = written
+        if decided:
+            out.undo.append(lambda _error, _then: self._refused(decided))
+
+    def _refused(self, decided: Iterable[tuple[bytes, bytes, bytes]]) -> None:
+        for group, place, value in decided:
+            self._settle(group, place, value)
 
     def _places(self, group_id: str) -> dict[bytes, None]:
-        """The places of the group's offsets, committed or waiting for the end of a transaction."""
+        """The places of the group's offsets: committed, waiting for the end of a transaction, or on their way to the
+        log."""
         group = group_id.encode()
-        return dict.fromkeys((*self._by_group.get(group, ()), *self.pending.of(group)))
+        return dict.fromkeys((*self._by_group.get(group, ()), *self.pending.of(group), *self._undecided.get(group, ())))
+
+    def _changing(self, group_id: str) -> frozenset[TopicPartition]:
+        """The partitions of which the group may have another offset soon: one waits for the end of a transaction, or is
+        on its way to the log."""
+        group = group_id.encode()
+        return frozenset(map(partition_at, (*self.pending.of(group), *self._undecided.get(group, ()))))
 
     def delete_all(self, group_id: str, out: Decision) -> None:
         """Delete the group's offsets, also those that wait for the end of a transaction."""
         out.records += self._tombstones(group_id, map(partition_at, self._places(group_id)))
 
-    def delete_topics(self, group_id: str, topics: frozenset[str], out: Decision) -> None:
-        """Delete the group's offsets in these topics."""
-        names = frozenset(map(str.encode, topics))
-        gone = [partition_at(place) for place in self._places(group_id) if topic_at(place) in names]
+    def delete_topics(
+        self, group_id: str, topics: frozenset[str], anew: Mapping[str, uuid.UUID], out: Decision
+    ) -> None:
+        """Delete the group's offsets in these topics. `anew`: of topics that exist again, only where no offset is
+        committed for the topic with this id, and none is about to be."""
+        group, names = group_id.encode(), frozenset(map(str.encode, topics))
+
+        def is_gone(place: bytes) -> bool:
+            topic_id = anew.get(str(topic_at(place), "utf-8"))
+            return topic_id is None or all(_value(one).topic_id != topic_id for one in self._newest(group, place))
+
+        gone = [partition_at(place) for place in self._places(group_id) if topic_at(place) in names and is_gone(place)]
         out.records += self._tombstones(group_id, gone)
+
+    def _newest(self, group: bytes, place: bytes) -> list[bytes]:
+        """The values that may be the offset later. The last commit on its way to the log replaces all others; without
+        one, these are the committed value, and those that wait for the end of a transaction."""
+        undecided = self._undecided.get(group, {}).get(place)
+        if undecided is not None:
+            return [undecided]
+        committed = self._by_group.get(group, {}).get(place)
+        values = (committed, *self.pending.values(group, place))
+        return [value for value in values if value is not None]
 
     def delete(self, group: SubscribedGroup, partitions: Iterable[TopicPartition], out: Decision) -> list[ErrorCode]:
         """Delete the offsets of these partitions, except of topics that the group's members consume (KIP-496).
 
         One error or NONE for each partition.
         """
-        known, pending = self.of(group.group_id), self.pending_of(group.group_id)
+        known, changing = self.of(group.group_id), self._changing(group.group_id)
         errors = []
         for partition in partitions:
             if group.is_subscribed(partition.topic):
                 errors.append(ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC)
                 continue
             errors.append(ErrorCode.NONE)
-            if partition in known or partition in pending:
+            if partition in known or partition in changing:
                 out.records += self._tombstones(group.group_id, [partition])
         return errors
 
     def expire(self, group: SubscribedGroup, wall_ms: int, out: Decision) -> bool:
         """Delete the offsets past `offsets.retention.minutes` (KIP-211), except those that an open transaction may
-        change. Returns whether the group has no offsets left."""
+        change, or for which a newer commit is on its way. Returns whether the group has no offsets left."""
         if not group.lets_offsets_expire:
             return False
-        offsets, pending = self.of(group.group_id), self.pending_of(group.group_id)
+        offsets, changing = self.of(group.group_id), self._changing(group.group_id)
         past = (partition_at(place) for place, stamps in offsets.stamps() if self._is_expired(group, stamps, wall_ms))
-        expired = [tp for tp in past if not group.is_subscribed(tp.topic) and tp not in pending]
+        expired = [tp for tp in past if not group.is_subscribed(tp.topic) and tp not in changing]
         out.records += self._tombstones(group.group_id, expired)
-        return len(expired) == len(offsets) and not pending
+        return len(expired) == len(offsets) and not changing
 
     def _is_expired(self, group: SubscribedGroup, stamps: Stamps, wall_ms: int) -> bool:
         if stamps.expire_ms >= 0:

@@ -45,6 +45,11 @@ class PendingOffsets:
         """The places of a group that have a pending offset."""
         return self.by_group.get(group, ())
 
+    def values(self, group: bytes, place: bytes) -> list[bytes]:
+        """The offsets of one place that may take effect."""
+        waiting = self.by_group.get(group, {}).get(place, {})
+        return [value for _, value in waiting.values() if value is not None]
+
     def overtake(self, group: bytes, place: bytes) -> None:
         """An offset that takes effect at once was written after all pending ones."""
         self._overtake(group, place, self._written + 1)

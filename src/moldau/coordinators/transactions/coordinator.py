@@ -100,8 +100,8 @@ class TransactionCoordinator:
         self._markers.try_now()
 
     async def stop(self) -> None:
+        await self._runtime.stop()  # first: a decision that is committed meanwhile begins a round of markers
         await self._markers.stop()
-        await self._runtime.stop()
         if self._taking is not None:
             self._taking.cancel()
             await asyncio.gather(self._taking, return_exceptions=True)

@@ -57,7 +57,9 @@ class MarkerRounds:
         self._rounds: dict[int, dict[str, MarkerRound]] = {}
         self._ready: deque[MarkerRound] = deque()
         self._waiting: dict[MarkerRound, None] = {}
-        self._tasks: dict[asyncio.Task[None], None] = {}
+        self._tasks: dict[asyncio.Task[None], tuple[int, str]] = {}
+        self._latest: dict[tuple[int, str], asyncio.Task[None]] = {}
+        """The latest task of each transactional id, by partition of `__transaction_state` and id."""
 
     def __len__(self) -> int:
         return sum(len(rounds) for rounds in self._rounds.values())
@@ -97,15 +99,24 @@ class MarkerRounds:
         while self._ready and len(self._tasks) < ROUNDS_MAX:
             begun = self._ready.popleft()
             if self._is_current(begun):
-                task = asyncio.get_running_loop().create_task(self._run(begun))
-                self._tasks[task] = None
+                place = begun.partition, begun.transactional_id
+                task = asyncio.get_running_loop().create_task(self._run(begun, self._latest.get(place)))
+                self._tasks[task], self._latest[place] = place, task
                 task.add_done_callback(self._ended)
 
     def _ended(self, task: asyncio.Task[None]) -> None:
-        del self._tasks[task]
+        place = self._tasks.pop(task)
+        if self._latest.get(place) is task:
+            del self._latest[place]
         self._begin()
 
-    async def _run(self, begun: MarkerRound) -> None:
+    async def _run(self, begun: MarkerRound, earlier: asyncio.Task[None] | None) -> None:
+        """`earlier`: of a round that was dropped. Its markers may be on their way, and would end the id's next
+        transaction if that has the same epoch: wait for their answer."""
+        if earlier is not None:
+            await asyncio.wait([earlier])
+            if not self._is_current(begun):
+                return
         try:
             if begun.left:
                 errors = await self._write(begun.markers._replace(partitions=begun.left))

@@ -27,6 +27,11 @@ def snapshot_offsets(names: Sequence[str]) -> list[int]:
     return [base_of(name) for name in names if name.endswith(SNAPSHOT_SUFFIX) and is_segment_name(name)]
 
 
+def producers_in(disk: Disk, folder: Path, segments: Sequence[Segment], end: int) -> tuple[Producers, int]:
+    """As `producers_at`, from the snapshots that the folder has now."""
+    return producers_at(disk, folder, snapshot_offsets(disk.list(folder)), segments, end)
+
+
 def producers_at(
     disk: Disk, folder: Path, offsets: Sequence[int], segments: Sequence[Segment], end: int
 ) -> tuple[Producers, int]:

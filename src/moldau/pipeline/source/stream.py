@@ -10,6 +10,7 @@ nothing here depends on it.
 import time
 import uuid
 from collections.abc import Iterator, Mapping
+from math import inf
 from typing import TYPE_CHECKING, Any
 
 from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
@@ -55,7 +56,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._options = options
         self._fixed_end: StreamOffset | None = None
         self._met = False
-        self._batch_at_s = 0.0
+        self._batch_at_s = -inf
         self._progress = GroupProgress(options)
 
     def initialOffset(self) -> dict[str, Any]:
