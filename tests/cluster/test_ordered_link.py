@@ -2,6 +2,7 @@
 
 import asyncio
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -99,5 +100,25 @@ def test_it_closes_with_what_it_belongs_to() -> None:
         link = await ordered.link_to(two, TIMEOUT_MS)
         ordered.close()
         assert link.closed
+        with pytest.raises(KafkaError, match="the connection to broker 2 was closed"):
+            await ordered.link_to(two, TIMEOUT_MS)
+
+    played(scenario)
+
+
+def test_a_connection_that_is_made_while_it_closes_is_closed(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def scenario(brokers: Brokers) -> None:
+        ordered, two = await started(brokers)
+        dialled, made = ordered_link.dialled, []
+
+        async def closing(*arguments: Any) -> Link:
+            made.append(await dialled(*arguments))
+            ordered.close()
+            return made[0]
+
+        monkeypatch.setattr("moldau.cluster.ordered_link.dialled", closing)
+        with pytest.raises(KafkaError, match="the connection to broker 2 was closed"):
+            await ordered.link_to(two, TIMEOUT_MS)
+        assert made[0].closed
 
     played(scenario)

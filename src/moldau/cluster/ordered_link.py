@@ -4,6 +4,7 @@ import asyncio
 
 from moldau.cluster.dialling import dialled
 from moldau.cluster.state.image import BrokerImage
+from moldau.errors import ErrorCode, KafkaError
 from moldau.peers.introduction import Identity
 from moldau.peers.link import Link
 
@@ -18,17 +19,27 @@ class OrderedLink:
         self._order = asyncio.Lock()
         self._epoch = -1
         self._link: Link | None = None
+        self._is_closed = False
 
     async def link_to(self, broker: BrokerImage, timeout_ms: int) -> Link:
-        """The connection, to be sent a request before anything else is awaited. Raises `KafkaError`."""
+        """The connection, to be sent a request before anything else is awaited. Raises `KafkaError`, after `close`
+        always."""
         async with self._order:
             if self._link is None or self._link.closed or self._epoch != broker.epoch:
-                self.close()
+                self._drop()
                 self._link = await dialled(broker, self._listener, self._identity, timeout_ms)
                 self._epoch = broker.epoch
+            if self._is_closed:  # perhaps while the connection was made
+                self._drop()
+                raise KafkaError(ErrorCode.NETWORK_EXCEPTION, f"the connection to broker {broker.id} was closed")
             return self._link
 
     def close(self) -> None:
+        """Close the connection for good, or as soon as it is made."""
+        self._is_closed = True
+        self._drop()
+
+    def _drop(self) -> None:
         if self._link is not None:
             self._link.connection.close()
             self._link = None
