@@ -22,6 +22,7 @@ class BrokerLinks:
         self._listener = listener
         self._followed: dict[int, OrderedLink] = {}
         """To the brokers that this one follows."""
+        self._is_closed = False
         self._pool = LinkPool(identity, listener, lambda broker: image().brokers.get(broker.id) == broker)
 
     async def call(self, broker_id: int, api: Api, request: Any, timeout_ms: int) -> Any:
@@ -31,7 +32,9 @@ class BrokerLinks:
 
     async def fetch(self, broker_id: int, request: FetchRequest, timeout_ms: int) -> FetchResponse:
         """As `call`, for a follower: its requests reach the broker in the order of the calls, also while earlier ones
-        wait there; requests and replies are written and read by hand."""
+        wait there; requests and replies are written and read by hand. Raises `KafkaError`, after `close` always."""
+        if self._is_closed:
+            raise KafkaError(ErrorCode.NETWORK_EXCEPTION, "the connections of this broker are closed")
         broker = self._broker(broker_id)
         link = self._followed.get(broker_id)
         if link is None:
@@ -47,6 +50,7 @@ class BrokerLinks:
 
     def close(self) -> None:
         """Keep no connections from now on."""
+        self._is_closed = True
         self._pool.close()
         for link in self._followed.values():
             link.close()
