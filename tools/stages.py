@@ -91,14 +91,14 @@ STAGES = (
     Stage("transactions", 9, tests=("tests/clients/transactions",), options=PARALLEL, long=True),
     Stage("differential", 6, tests=("tests/differential",)),
     Stage("agreement", 4, tests=("tests/agreement",)),
-    Stage("spark", 16, commands=DEMO, tests=("tests/demo", "tests/pipeline")),
+    Stage("spark", 16, commands=DEMO, tests=("tests/demo", "tests/pipeline"), options=PARALLEL),
     Stage("loads", 4, tests=("tests/pipeline/loading/test_kills.py",), long=True),
     Stage("crash points", 8, commands=CRASH_POINTS, tests=("tests/crash_points",), options=PARALLEL, long=True),
     Stage("simulation", 6, commands=SEEDS, tests=("tests/simulation", "tests/worlds"), options=("-n", "2"), long=True),
     Stage("zookeeper", 5, tests=("tests/zookeeper",), options=PARALLEL),
     Stage("kills", 4, tests=("tests/zookeeper/test_kills.py",), long=True),
     Stage("replicas", 6, tests=("tests/replicated",), long=True),
-    Stage("end-to-end", 8, tests=("tests/end_to_end",), long=True),
+    Stage("end-to-end", 8, tests=("tests/end_to_end",), options=PARALLEL, long=True),
 )
 
 

@@ -166,11 +166,26 @@ class Muting(NamedTuple):
     ms: int
 
 
+class Response(Protocol):
+    """What the reply to a request is made of, once it is there. A future is one."""
+
+    def done(self) -> bool: ...
+
+    def result(self) -> Any:
+        """Raises what the request has failed with."""
+
+    def cancel(self) -> object:
+        """Nobody waits for it any more."""
+
+    def add_done_callback(self, call: Callable[[Any], object], /) -> object:
+        """`call` this in a turn of the loop after the one in which the response is there."""
+
+
 class Unanswered(NamedTuple):
     """A request that has had its effect and whose reply has to wait: `pack` makes the reply when `response` is there.
     The frames that `admits` lets pass may be handled meanwhile."""
 
-    response: asyncio.Future[Any]
+    response: Response
     pack: Callable[[Any], Reply]
     admits: Callable[[memoryview], bool]
 

@@ -108,18 +108,34 @@ def test_after_its_timeout_a_batch_that_is_not_everywhere_is_told_so_and_where_i
 
 def test_a_batch_that_too_few_replicas_have_in_the_end_is_told_so(tmp_path: Path) -> None:
     async def scenario(alive: Living) -> None:
-        await alive.make("a", min_insync_replicas=2)
-        replica, wire = alive.replica("a"), await alive.dial()
+        await alive.make("a", 2, min_insync_replicas=2)
+        replica, other, wire = alive.replica("a", 0), alive.replica("a", 1), await alive.dial()
         refused = [(0, ErrorCode.NOT_ENOUGH_REPLICAS, -1)]
         in_sync(replica, 1)
+        in_sync(other, 1, FOLLOWER)
         assert outcomes(await wire.ask(PRODUCE, 9, request(("a", 0, batch(b"x"))))) == refused
+        in_sync(replica, 1, FOLLOWER)
+        wire.send(PRODUCE, 9, request(("a", 0, batch(b"x")), ("a", 1, batch(b"y"))))
+        await parked(other)
+        reached(replica, 1)
+        in_sync(replica, 1)
+        assert replica.high_watermark == 1
+        reached(other, 1)
+        assert await answer(wire) == [(0, ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND, 0), (1, NONE, 0)]
+
+    run(scenario, tmp_path)
+
+
+def test_a_batch_that_enough_replicas_had_is_acknowledged_although_one_has_left_since(tmp_path: Path) -> None:
+    async def scenario(alive: Living) -> None:
+        await alive.make("a", min_insync_replicas=2)
+        replica, wire = alive.replica("a"), await alive.dial()
         in_sync(replica, 1, FOLLOWER)
         wire.send(PRODUCE, 9, request(("a", 0, batch(b"x"))))
         await parked(replica)
         reached(replica, 1)
         in_sync(replica, 1)
-        assert replica.high_watermark == 1
-        assert await answer(wire) == [(0, ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND, 0)]
+        assert await answer(wire) == [(0, NONE, 0)]
 
     run(scenario, tmp_path)
 

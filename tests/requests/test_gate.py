@@ -18,7 +18,7 @@ from moldau.protocol.messages.heartbeat import HeartbeatRequest, HeartbeatRespon
 from moldau.protocol.messages.metadata import MetadataRequest
 from moldau.protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from moldau.requests.dispatch import Dispatch
-from moldau.requests.gate import Gate, Rule, Verdict
+from moldau.requests.gate import Gate, Pending, Rule, Verdict
 from moldau.requests.session import ANONYMOUS, Call
 from moldau.runtime import Muting, Runtime
 from moldau.turns import Turns
@@ -31,16 +31,42 @@ PRODUCED = ProduceRequest(
 FETCHED = FetchRequest(topics=[FetchTopic(topic=TOPIC, partitions=[FetchPartition(partition=0)])])
 
 
+class Later:
+    """A response that is not a future; it is there in the next turn of the loop. `cancelled`: nobody waits for it."""
+
+    def __init__(self) -> None:
+        self.is_there = self.cancelled = False
+
+    def done(self) -> bool:
+        return self.is_there
+
+    def result(self) -> list[tuple[int, int, int, int, int]]:
+        assert self.is_there
+        return [(0, 0, 5, -1, 0)]
+
+    def cancel(self) -> None:
+        self.cancelled = True
+
+    def add_done_callback(self, call: Callable[[Any], object], /) -> None:
+        def there() -> None:
+            self.is_there = True
+            call(self)
+
+        asyncio.get_running_loop().call_soon(there)
+
+
 class Broker:
     """Handlers that answer at once, behind a gate; `calls` are those that reached one."""
 
     def __init__(self, *rules: Rule):
         self.calls: list[Call] = []
         self.gate = Gate(rules)
-        answers: dict[Api, Callable[[Any], Any]] = {
-            PRODUCE: lambda request: [(0, 0, 5, -1, 0)],
-            FETCH: lambda request: FetchReply(0, 0, (), ()),
-        }
+        answers = self.answers = dict[Api, Callable[[Any], Any]](
+            {
+                PRODUCE: lambda request: [(0, 0, 5, -1, 0)],
+                FETCH: lambda request: FetchReply(0, 0, (), ()),
+            }
+        )
 
         def answer(api: Api) -> Callable[[Any, Call], Any]:
             def handle(request: Any, call: Call) -> Any:
@@ -52,13 +78,18 @@ class Broker:
         self._dispatch = Dispatch({key: answer(api) for key, api in APIS.items()}, self.gate, Turns(Runtime()))
         self.handle = self._dispatch.connected(Peer("10.0.0.7", 50_000), "PUBLIC")
 
-    def ask(self, api: Api, version: int, request: Any, client_id: str = "asker") -> Any:
+    def ask(
+        self, api: Api, version: int, request: Any, client_id: str = "asker", timeout_s: float | None = None
+    ) -> Any:
         """The answer to one frame: a reply, or a `Muting`."""
         frame = codec.write_request(api, version, 7, client_id, request)[4:]
 
         async def answered() -> Any:
             answer = self.handle(memoryview(bytearray(frame)))
-            return answer if answer is None or isinstance(answer, list) else await answer  # type: ignore[misc]
+            if answer is None or isinstance(answer, list):
+                return answer
+            async with asyncio.timeout(timeout_s):
+                return await answer  # type: ignore[misc]
 
         return asyncio.run(answered())
 
@@ -99,6 +130,21 @@ def test_a_throttled_produce_says_so_and_mutes_its_connection(version: int) -> N
     response = read(PRODUCE, version, muting.reply)
     assert response.throttle_time_ms == 250
     assert response.responses[0].partition_responses[0].base_offset == 5
+
+
+def test_a_throttled_produce_that_waits_for_replicas_is_answered_after_its_wait(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    broker, later = Broker(lambda request, call: Verdict(throttle_ms=250)), Later()
+    broker.answers[PRODUCE] = lambda request: Pending(request, later)
+    muting = broker.ask(PRODUCE, 9, PRODUCED)
+    assert isinstance(muting, Muting) and muting.ms == 250
+    assert read(PRODUCE, 9, muting.reply).responses[0].partition_responses[0].base_offset == 5
+    later.is_there = False
+    monkeypatch.setattr(Later, "add_done_callback", lambda *_: None)  # it never comes, and the connection ends
+    with pytest.raises(TimeoutError):
+        broker.ask(PRODUCE, 9, PRODUCED, timeout_s=0.01)
+    assert later.cancelled
 
 
 @pytest.mark.parametrize(("api", "request_"), [(FETCH, FETCHED), (METADATA, MetadataRequest())])

@@ -13,7 +13,7 @@ from moldau.errors import ErrorCode
 from moldau.protocol.hot_produce import ProduceResult
 from moldau.replication.replica import Replica
 from moldau.replication.results import Appended
-from moldau.replication.waiting import Wait, Waiters
+from moldau.replication.waiting import Waiters
 from moldau.turns import Steps, turn
 
 
@@ -67,30 +67,77 @@ class Acknowledgement:
 
 
 class PendingAnswer:
-    """`response` becomes what `answer` returns once all batches are acknowledged, or not. Without a task of its own: a
-    producer may have several of these."""
+    """What `answer` returns once all batches are acknowledged, or not: a `Response` without a future or task of its
+    own, since a producer may have several of these, and each of its requests makes one."""
 
-    __slots__ = ("_acknowledgement", "_answer", "_wait", "response")
+    __slots__ = ("_acknowledgement", "_answer", "_called", "_is_done", "_missing", "_places", "_timer")
 
     def __init__(self, acknowledgement: Acknowledgement, answer: Callable[[], Any]):
         self._acknowledgement = acknowledgement
         self._answer = answer
-        self._wait: Wait | None = None
-        self.response: asyncio.Future[Any] = acknowledgement.loop.create_future()
-        self.response.add_done_callback(self._leave)
+        self._called: Callable[[Any], object] | None = None
+        self._is_done = False
+        self._missing = 0
+        self._places: Offsets = []
+        self._wait_on()
         self._look()
 
-    def _look(self, _: object = None) -> None:
-        if self.response.done():
-            return
-        acknowledgement = self._acknowledgement
-        if offsets := turn(acknowledgement.look()):
-            self._wait = Wait.until_committed(offsets, acknowledgement.left_s, acknowledgement.loop)
-            self._wait.done.add_done_callback(self._look)
-        else:
-            self.response.set_result(self._answer())
+    def _wait_on(self) -> None:
+        self._timer = self._acknowledgement.loop.call_later(self._acknowledgement.left_s, self._time_out)
 
-    def _leave(self, _: object) -> None:
-        """Also runs if the connection closed and the response was cancelled."""
-        if self._wait is not None:
-            self._wait.finish()
+    def _time_out(self) -> None:
+        if self._acknowledgement.left_s > 0:
+            self._wait_on()  # uvloop counts whole milliseconds: its timers may be early
+        else:
+            self._look()
+
+    def _look(self) -> None:
+        if self._is_done:
+            return
+        self._leave()
+        self._places = places = turn(self._acknowledgement.look())
+        self._missing = len(places)
+        if places:
+            for waiters, offset in places:
+                waiters.park(offset, self)
+        else:
+            self._end()
+
+    def count_down(self, partitions: int) -> None:
+        """The high watermark of so many partitions is where it must be."""
+        self._missing -= partitions
+        if not self._missing:
+            self._look()
+
+    def finish(self) -> None:
+        """Look again, once what changes now has changed."""
+        self._acknowledgement.loop.call_soon(self._look)
+
+    def done(self) -> bool:
+        return self._is_done
+
+    def result(self) -> Any:
+        return self._answer()
+
+    def cancel(self) -> None:
+        """The connection has closed: nobody waits for the answer any more."""
+        if not self._is_done:
+            self._leave()
+            self._end()
+
+    def add_done_callback(self, call: Callable[[Any], object]) -> None:
+        """`call` this in the turn after the one in which it is done; there is one such call."""
+        self._called = call
+        if self._is_done:
+            self._acknowledgement.loop.call_soon(call, self)
+
+    def _leave(self) -> None:
+        if self._missing:
+            for waiters, offset in self._places:
+                waiters.unpark(offset, self)
+
+    def _end(self) -> None:
+        self._is_done = True
+        self._timer.cancel()
+        if self._called is not None:
+            self._acknowledgement.loop.call_soon(self._called, self)

@@ -232,7 +232,7 @@ def _answered(request: Produce, version: int, plan: Sequence[AppendStep], outcom
     if behind:
         own = without_records(request)
         acknowledgement = Acknowledgement(behind, results, request.timeout_ms)
-        return Pending(own, PendingAnswer(acknowledgement, lambda: _answer(own, version, outcome)).response)
+        return Pending(own, PendingAnswer(acknowledgement, lambda: _answer(own, version, outcome)))
     return results if request.acks and not details else _answer(request, version, outcome)
 
 

@@ -14,7 +14,7 @@ import fcntl
 import logging
 import termios
 from collections.abc import Awaitable, Callable
-from typing import Any, NamedTuple, Protocol, cast
+from typing import NamedTuple, Protocol, cast
 
 from moldau.errors import ProtocolViolation
 from moldau.net.busy_polling import BusyPolling
@@ -25,7 +25,7 @@ from moldau.net.outbox import Outbox, Piece, SocketOutbox, TransportOutbox, outb
 from moldau.net.pool import Pool
 from moldau.net.unanswered import UnansweredQueue
 from moldau.net.watchdog import Watchdog
-from moldau.runtime import Answer, Muting, Reply, Unanswered
+from moldau.runtime import Answer, Muting, Reply, Response, Unanswered
 
 log = logging.getLogger(__name__)
 
@@ -283,9 +283,9 @@ class Connection(asyncio.BufferedProtocol):
             self.loop.call_soon(self._task.cancel)
 
     @property
-    def in_flight(self) -> "list[asyncio.Future[Any]]":
-        """The requests that are not answered yet."""
-        waiting = [one.response for one in self._unanswered.requests] if self._unanswered else []
+    def in_flight(self) -> list[Response]:
+        """The responses of the requests that are not answered yet."""
+        waiting: list[Response] = [one.response for one in self._unanswered.requests] if self._unanswered else []
         return waiting if self._task is None else [*waiting, self._task]
 
     def _answered(self, task: "asyncio.Future[Reply | Muting | Unanswered]") -> None:

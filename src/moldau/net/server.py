@@ -170,5 +170,5 @@ class Server:
             log.info("stopping: %s not answered within %.0f s", counted(len(cut_off), "request"), GRACE_S)
         for connection in list(self.connections):
             connection.close()
-        if cut_off:
-            await asyncio.wait(cut_off, timeout=GRACE_S)
+        if tasks := [response for response in cut_off if isinstance(response, asyncio.Future)]:
+            await asyncio.wait(tasks, timeout=GRACE_S)

@@ -53,7 +53,7 @@ class Wait:
         wait = cls(0, wait_s, loop)
         for waiters, offset in offsets:
             wait._missing += 1
-            insort(waiters.until_committed, (offset, wait), key=_OFFSET)
+            waiters.park(offset, wait)
             wait._places.append((waiters, offset))
         return wait
 
@@ -81,6 +81,16 @@ class Wait:
         self._timer.cancel()
         for waiters, offset in self._places:
             waiters.forget(self, offset)
+
+
+class Write(Protocol):
+    """A write that waits for the high watermarks of its partitions."""
+
+    def count_down(self, partitions: int, /) -> None:
+        """That many more are where they must be."""
+
+    def finish(self) -> None:
+        """Something has changed that it must hear of."""
 
 
 class Watch(Protocol):
@@ -117,7 +127,7 @@ class Waiters:
 
     def __init__(self) -> None:
         self.for_bytes: dict[Wait, None] = {}
-        self.until_committed: list[tuple[int, Wait]] = []
+        self.until_committed: list[tuple[int, Write]] = []
         self.until_deleted: dict[Wait, None] = {}
         self.followers: dict[Watch, None] = {}
 
@@ -146,8 +156,8 @@ class Waiters:
         if count:
             committed = parked[:count]
             del parked[:count]
-            for _, wait in committed:
-                wait.count_down(1)
+            for _, write in committed:
+                write.count_down(1)
 
     def deleted(self) -> None:
         """The log of a replica may begin at another offset, or other replicas count."""
@@ -162,16 +172,24 @@ class Waiters:
             wait.finish()
         self.deleted()
 
+    def park(self, offset: int, write: Write) -> None:
+        """Count `write` down by one when the high watermark is at or above this offset."""
+        insort(self.until_committed, (offset, write), key=_OFFSET)
+
     def forget(self, wait: Wait, offset: int) -> None:
         """The request is not parked here any more. `offset`: what it waited for, `NO_OFFSET` if for bytes, `FOR_STARTS`
         if for log starts."""
         if offset < 0:
             (self.for_bytes if offset == NO_OFFSET else self.until_deleted).pop(wait, None)
-            return
+        else:
+            self.unpark(offset, wait)
+
+    def unpark(self, offset: int, write: Write) -> None:
+        """Undo `park`."""
         parked = self.until_committed
         at = bisect_left(parked, offset, key=_OFFSET)
         while at < len(parked) and parked[at][0] == offset:
-            if parked[at][1] is wait:
+            if parked[at][1] is write:
                 del parked[at]
                 return
             at += 1

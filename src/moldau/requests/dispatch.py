@@ -30,7 +30,7 @@ from moldau.protocol.schema import release
 from moldau.requests.gate import Gate, Handler, Parked, Pending, Throttled
 from moldau.requests.routes import Route, new_route
 from moldau.requests.session import Call, Session
-from moldau.runtime import Answer, Muting, Reply, Unanswered
+from moldau.runtime import Answer, Muting, Reply, Response, Unanswered
 from moldau.turns import Turns, turn
 
 _new = tuple.__new__  # what a NamedTuple's constructor does, at a third of its cost
@@ -119,10 +119,11 @@ class Dispatch:
         response, ms = throttled
         while isinstance(response, NO_RESPONSE):
             if type(response) is Pending:
-                response = response.response
+                response = await _there(response.response)
             elif type(response) is Parked:
                 response = response.response()
-            response = await response if isinstance(response, Awaitable) else await self._turns.run(response)
+            else:
+                response = await response if isinstance(response, Awaitable) else await self._turns.run(response)
         return Muting(route.pack(call.version, call.correlation_id, request, response, ms), ms)
 
     async def later(self, route: Route, call: Call, request: Any, response: Any) -> Reply | Unanswered:
@@ -148,6 +149,17 @@ class Dispatch:
             return await self.later(route, call, request, parked.response())
 
         return Unanswered(asyncio.get_running_loop().create_task(waited()), _as_it_is, _same_api(call.key))
+
+
+async def _there(response: Response) -> Any:
+    """The response, once it is there."""
+    is_there = asyncio.Event()
+    response.add_done_callback(lambda _: is_there.set())
+    try:
+        await is_there.wait()
+        return response.result()
+    finally:
+        response.cancel()
 
 
 def _as_it_is(reply: Any) -> Any:

@@ -5,13 +5,13 @@ rule may refuse a request, throttle its client, or both. The reply to a throttle
 `throttle_time_ms` and is sent at once; then nothing is read from its connection for that time (KIP-219).
 """
 
-import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, NamedTuple, TypeAlias
 
 from moldau.protocol.apis import APIS, BETWEEN_BROKERS
 from moldau.requests.refusals import refused
 from moldau.requests.session import Call
+from moldau.runtime import Response
 
 Handler: TypeAlias = Callable[[Any, Call], Any]
 """Takes the request's message and returns the response's, steps that end in it (`turns`), an awaitable of those,
@@ -23,7 +23,7 @@ class Pending(NamedTuple):
     `response` is there. `request` is what the reply is packed with, and holds no view of the frame."""
 
     request: Any
-    response: asyncio.Future[Any]
+    response: Response
 
 
 class Parked(NamedTuple):
