@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from harness.patience import stretched
+from harness.patience import stretched, wait_until
 from moldau.client.administration.admin import Admin
 from moldau.client.consuming.consumer import Consumer
 from moldau.client.fetching import LATEST, list_offsets, read_columns
@@ -234,6 +234,26 @@ def test_a_consumer_that_has_left_its_group_commits_nothing(address: str, topic:
 
         with pytest.raises(CommitFailed):
             run()
+        with producer.transaction():
+            producer.send(topic, b"after")
+    assert committed(address, topic) == [b"after"]
+
+
+@pytest.mark.parametrize("address", [1], ids=["version 1"], indirect=True)
+def test_a_partition_that_could_not_join_an_aborted_transaction_is_not_asked_for_again(
+    served: Broker, address: str, topic: str, group: str
+) -> None:
+    with Producer(address, transactional_id=topic) as producer:
+
+        def run() -> None:
+            with producer.transaction() as transaction:
+                producer.send(topic, b"x")
+                assert wait_until(lambda: adding.hits > 1)
+                transaction.send_offsets({TopicPartition(topic, 0): 1}, GroupMetadata(group, 5, "nobody"))
+
+        with served.fault("AddPartitionsToTxn", error="CONCURRENT_TRANSACTIONS") as adding:
+            with pytest.raises(CommitFailed):
+                run()
         with producer.transaction():
             producer.send(topic, b"after")
     assert committed(address, topic) == [b"after"]

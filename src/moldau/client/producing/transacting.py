@@ -9,6 +9,7 @@ The sender asks `covers` before it sends a batch, and reports batches that faile
 OPEN; the state changes under the accumulator's lock, which `send` holds as well.
 """
 
+import asyncio
 import enum
 import logging
 from collections.abc import Awaitable, Callable, Iterable, Mapping
@@ -82,6 +83,9 @@ class ProducerTransactions:
         self._failure: MoldauError | None = None
         self._began = False
         self._added: set[TopicPartition] = set()
+        self._adds_none = asyncio.Event()
+        """No partition is on its way into the transaction."""
+        self._adds_none.set()
         self._version_2 = False
         self._coordinators: dict[tuple[str, int], int] = {}
 
@@ -115,7 +119,9 @@ class ProducerTransactions:
         self._failed(failure, FATAL_IN_PRODUCE)
 
     async def add(self, partitions: Iterable[TopicPartition]) -> None:
-        """Tell the coordinator that the transaction writes to these partitions (version 1). Raises `KafkaError`."""
+        """Tell the coordinator that the transaction writes to these partitions (version 1). Raises `KafkaError`:
+        TRANSACTION_ABORTABLE once the transaction is being aborted."""
+        self._check_wanted()
         wanted = sorted(partitions)
         producer_id, epoch = self._identified()
         request = AddPartitionsToTxnRequest(
@@ -134,10 +140,19 @@ class ProducerTransactions:
             real = [code for code in codes if code != ErrorCode.OPERATION_NOT_ATTEMPTED]
             return (real or codes or [0])[0]
 
-        await self._guarded(
-            self._ask(apis.ADD_PARTITIONS_TO_TXN, request, code, "adding partitions to the transaction")
-        )
+        about = "adding partitions to the transaction"
+        self._adds_none.clear()
+        try:
+            await self._guarded(
+                self._ask(apis.ADD_PARTITIONS_TO_TXN, request, code, about, check_wanted=self._check_wanted)
+            )
+        finally:
+            self._adds_none.set()
         self._added.update(wanted)
+
+    def _check_wanted(self) -> None:
+        if self.state not in (State.OPEN, State.FAILED, State.COMMITTING):
+            raise KafkaError(ErrorCode.TRANSACTION_ABORTABLE, f"{self._name}: {self.state.value}")
 
     # -- the life of a transaction
 
@@ -176,6 +191,7 @@ class ProducerTransactions:
         self._to(State.ABORTING)
         drop(KafkaError(ErrorCode.TRANSACTION_ABORTABLE, "the transaction was aborted before the record was sent"))
         await flush()
+        await self._adds_none.wait()  # what the coordinator hears after EndTxn would belong to the next transaction
         await self._end(committed=False, renew=lost or self._failure is not None)
 
     async def send_offsets(self, offsets: GroupOffsets, group: GroupMetadata) -> None:
@@ -316,13 +332,15 @@ class ProducerTransactions:
         code_of: Callable[[Any], int],
         about: str,
         coordinator: tuple[str, int] | None = None,
+        check_wanted: Callable[[], None] = lambda: None,
     ) -> Any:
         """The reply of the transaction's coordinator, or of the given one, after retriable errors asked again. Raises
-        `KafkaError`."""
+        `KafkaError`, also that of `check_wanted`, which is called before each attempt."""
         whose = coordinator or (self.transactional_id, TRANSACTION_KEY)
 
         async def attempt() -> Any:
             link = await self._link(whose)
+            check_wanted()
             try:
                 reply = await link.call(api, request, self._router.request_timeout_ms)
             except KafkaError:
