@@ -167,7 +167,7 @@ class Muting(NamedTuple):
 
 
 class Response(Protocol):
-    """What the reply to a request is made of, once it is there. A future is one."""
+    """The value that the reply to a request is packed from, which may come later. A future is one."""
 
     def done(self) -> bool: ...
 

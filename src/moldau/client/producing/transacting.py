@@ -151,6 +151,7 @@ class ProducerTransactions:
         self._added.update(wanted)
 
     def _check_wanted(self) -> None:
+        """Raise unless partitions may still join the transaction."""
         if self.state not in (State.OPEN, State.FAILED, State.COMMITTING):
             raise KafkaError(ErrorCode.TRANSACTION_ABORTABLE, f"{self._name}: {self.state.value}")
 
