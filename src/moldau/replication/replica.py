@@ -348,7 +348,7 @@ class Replica:
 
     @property
     def under_way(self) -> list[asyncio.Task[None]]:
-        """What a change of roles waits for."""
+        """The tasks that a change of roles waits for."""
         return [task for task in (self.cutting, self.flushing) if task is not None]
 
     @property

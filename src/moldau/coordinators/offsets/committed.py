@@ -232,8 +232,7 @@ class CommittedOffsets:
         return dict.fromkeys((*self._by_group.get(group, ()), *self.pending.of(group), *self._undecided.get(group, ())))
 
     def _changing(self, group_id: str) -> frozenset[TopicPartition]:
-        """The partitions of which the group may have another offset soon: one waits for the end of a transaction, or is
-        on its way to the log."""
+        """The partitions for which another offset of the group is pending in a transaction, or on its way to the log."""
         group = group_id.encode()
         return frozenset(map(partition_at, (*self.pending.of(group), *self._undecided.get(group, ()))))
 
