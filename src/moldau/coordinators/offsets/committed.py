@@ -232,7 +232,7 @@ class CommittedOffsets:
         return dict.fromkeys((*self._by_group.get(group, ()), *self.pending.of(group), *self._undecided.get(group, ())))
 
     def _changing(self, group_id: str) -> frozenset[TopicPartition]:
-        """The partitions with another offset of the group that is pending in a transaction, or on its way to the log."""
+        """The partitions with an offset of the group that is pending in a transaction, or on its way to the log."""
         group = group_id.encode()
         return frozenset(map(partition_at, (*self.pending.of(group), *self._undecided.get(group, ()))))
 
