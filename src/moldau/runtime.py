@@ -178,15 +178,16 @@ class Response(Protocol):
         """Nobody waits for it any more."""
 
     def add_done_callback(self, call: Callable[[Any], object], /) -> object:
-        """`call` this in a turn of the loop after the one in which the response is there."""
+        """`call` this when the response is there: in the midst of what brings it, or in a later turn of the loop."""
 
 
 class Unanswered(NamedTuple):
-    """A request that has had its effect and whose reply has to wait: `pack` makes the reply when `response` is there.
-    The frames that `admits` lets pass may be handled meanwhile."""
+    """A request whose reply has to wait: `pack` makes the reply when `response` is there, or says where it will be if
+    that takes more than one turn of the loop. The frames that `admits` lets pass may be handled meanwhile; a request
+    that was admitted admits the same ones."""
 
     response: Response
-    pack: Callable[[Any], Reply]
+    pack: "Callable[[Any], Reply | Unanswered]"
     admits: Callable[[memoryview], bool]
 
 

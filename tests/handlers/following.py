@@ -1,5 +1,6 @@
 """A follower that fetches from a broker in this process, played by the test."""
 
+import asyncio
 import uuid
 from collections.abc import Awaitable, Callable
 from operator import attrgetter
@@ -12,22 +13,22 @@ from moldau.names import BrokerId
 from moldau.net.server import Peer
 from moldau.protocol import codec
 from moldau.protocol.apis import FETCH, PRODUCE
-from moldau.protocol.hot_fetch import Fetch, pack_fetch
+from moldau.protocol.fetch_request import Fetch
+from moldau.protocol.hot_fetch import pack_fetch, positions_of
 from moldau.protocol.messages.fetch import (
     FetchPartition,
     FetchRequest,
     FetchResponse,
     FetchTopic,
-    ForgottenTopic,
     PartitionData,
     ReplicaState,
 )
 from moldau.records.batch import batches
 from moldau.replication.quota import ReplicationQuota
 from moldau.replication.throttling import Throttle
-from moldau.requests.gate import Parked
+from moldau.requests.gate import Pending
 from moldau.requests.session import Call, Introduction, Session
-from moldau.runtime import FileSlice
+from moldau.runtime import FileSlice, Response
 from tests.handlers.in_sync import FOLLOWER, in_sync
 from tests.handlers.living import Living, batch, produce, run
 
@@ -97,19 +98,30 @@ class Asking:
             session_id=self.session[0],
             session_epoch=self.session[1],
             topics=topics,
-            forgotten_topics_data=[]
-            if forgotten is None
-            else [ForgottenTopic(topic_id=uuid.UUID(bytes=forgotten[0]), partitions=[forgotten[1]])],
         )
-        fetch = Fetch(FOLLOWER, wait_ms, min_bytes, max_bytes, 0, *self.session, [], [], False, request)
+        forgotten_now = [] if forgotten is None else [(None, forgotten[0], [forgotten[1]])]
+        fetch = Fetch(
+            FOLLOWER, wait_ms, min_bytes, max_bytes, 0, *self.session, [], forgotten_now, False, positions_of(request)
+        )
         answer = self._handler(fetch, self._call)
-        answer = await answer.response() if isinstance(answer, Parked) else answer
+        answer = await there(answer.response) if isinstance(answer, Pending) else answer
         pieces = pack_fetch(VERSION, 1, fetch, answer)
         whole = b"".join(one.file.read(one.length, one.offset) if isinstance(one, FileSlice) else one for one in pieces)
         reply = cast(FetchResponse, codec.read_reply(FETCH, VERSION, memoryview(whole)[4:]))
         if not reply.error_code:
             self.session = reply.session_id, self.session[1] + 1
         return reply
+
+
+async def there(response: Response) -> Any:
+    """The response, once it is there. Nobody waits for it any more after a cancellation."""
+    is_there = asyncio.Event()
+    response.add_done_callback(lambda _: is_there.set())
+    try:
+        await is_there.wait()
+        return response.result()
+    finally:
+        response.cancel()
 
 
 def parts(reply: FetchResponse) -> list[PartitionData]:

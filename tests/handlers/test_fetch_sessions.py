@@ -10,7 +10,8 @@ import pytest
 from moldau.errors import ErrorCode
 from moldau.handlers import fetch_sessions
 from moldau.handlers.fetch_sessions import EPOCH_MAX, EVICTION_MS, NO_SESSION, FetchSession, FetchSessions
-from moldau.protocol.hot_fetch import Fetch, FetchResult, FetchTopic
+from moldau.protocol.fetch_request import Fetch, FetchTopic
+from moldau.protocol.hot_fetch import FetchResult
 from moldau.runtime import FileSlice
 from moldau.turns import turn
 

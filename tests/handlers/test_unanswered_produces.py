@@ -4,7 +4,7 @@ import asyncio
 from pathlib import Path
 
 from moldau.errors import ErrorCode
-from moldau.net.unanswered import UNANSWERED_MAX
+from moldau.net.unanswered import SMALL_BYTES, SMALL_MAX, UNANSWERED_MAX
 from moldau.protocol.apis import FETCH, PRODUCE
 from moldau.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
 from moldau.protocol.messages.produce import ProduceRequest
@@ -41,11 +41,12 @@ async def answers(wire: Wire, count: int) -> list[tuple[int, int, int]]:
     return [one for _ in range(count) for one in outcomes((await wire.receive(PRODUCE, 9))[1])]
 
 
-def test_eight_are_appended_and_the_ninth_waits_for_the_first(tmp_path: Path) -> None:
+def test_so_many_are_appended_and_the_next_one_waits_for_the_first(tmp_path: Path) -> None:
     async def scenario(alive: Living) -> None:
         replica, wire = await led(alive), await alive.dial()
+        large = SMALL_BYTES // 4
         for number in range(20):
-            wire.send(PRODUCE, 9, request(("a", 0, batch(b"%d" % number))))
+            wire.send(PRODUCE, 9, request(("a", 0, batch(b"%d" % number + bytes(large)))))
         await until_appended(replica, UNANSWERED_MAX)
         other = await alive.dial()
         await other.ask(PRODUCE, 9, request(("a", 0, batch(b"other")), acks=1))
@@ -60,6 +61,23 @@ def test_eight_are_appended_and_the_ninth_waits_for_the_first(tmp_path: Path) ->
         expected = [(0, NONE, number + (number >= UNANSWERED_MAX)) for number in range(3, 20)]
         assert await answers(wire, 17) == expected
         assert not replica.waiters.until_committed
+
+    run(scenario, tmp_path)
+
+
+def test_more_small_ones_are_appended(tmp_path: Path) -> None:
+    async def scenario(alive: Living) -> None:
+        replica, wire = await led(alive), await alive.dial()
+        for number in range(SMALL_MAX + 5):
+            wire.send(PRODUCE, 9, request(("a", 0, batch(b"%d" % number))))
+        await until_appended(replica, SMALL_MAX)
+        await (await alive.dial()).ask(PRODUCE, 9, request(("a", 0, batch(b"other")), acks=1))
+        assert replica.log.log_end_offset == SMALL_MAX + 1
+        reached(replica, SMALL_MAX)
+        await until_appended(replica, SMALL_MAX + 6)
+        reached(replica, SMALL_MAX + 6)
+        bases = [base for _, _, base in await answers(wire, SMALL_MAX + 5)]
+        assert bases == [number for number in range(SMALL_MAX + 6) if number != SMALL_MAX]
 
     run(scenario, tmp_path)
 

@@ -10,7 +10,7 @@ from harness.patience import within
 from moldau.errors import ProtocolViolation
 from moldau.net import server as server_module
 from moldau.net.server import Server
-from moldau.net.unanswered import UNANSWERED_MAX
+from moldau.net.unanswered import SMALL_BYTES, SMALL_MAX, UNANSWERED_MAX
 from moldau.runtime import Answer, Muting, Reply, Unanswered
 
 
@@ -37,8 +37,9 @@ class Wire:
 
 
 class Handler:
-    """`wN`: unanswered until `answer`; `aN`: answered at once; `nN`: not at all; `lN`: awaited until `answer`; `mN`:
-    answered, and muted; `fN`: not admitted by those that are unanswered; `xN`: refused."""
+    """`wN`: unanswered until `answer`; `pN`: likewise, and packed when `packed pN` is answered; `aN`: answered at once;
+    `nN`: not at all; `lN`: awaited until `answer`; `mN`: answered, and muted; `fN`: not admitted by those that are
+    unanswered; `xN`: refused."""
 
     def __init__(self) -> None:
         self.handled: list[bytes] = []
@@ -52,13 +53,19 @@ class Handler:
         kind = body[:1]
         if kind == b"x":
             raise ProtocolViolation("refused")
-        if kind == b"w":
-            return Unanswered(self._future(body), lambda reply: [framed(reply)], lambda frame: frame[:1] != b"f")
+        if kind in (b"w", b"p"):
+            return self._unanswered(body)
         if kind == b"l":
             return self._later(body)
         if kind == b"m":
             return Muting([framed(body)], 1)
         return None if kind == b"n" else [framed(body)]
+
+    def _unanswered(self, body: bytes) -> Unanswered:
+        def packed(reply: bytes) -> Reply | Unanswered:
+            return self._unanswered(b"packed " + reply) if reply[:1] == b"p" and b" " not in reply else [framed(reply)]
+
+        return Unanswered(self._future(body), packed, lambda frame: frame[:1] != b"f")
 
     def _future(self, body: bytes) -> "asyncio.Future[bytes]":
         return self._waiting.setdefault(body, asyncio.get_running_loop().create_future())
@@ -116,21 +123,50 @@ def test_requests_are_handled_while_those_before_them_wait_and_are_answered_in_o
     run(scenario)
 
 
-def test_at_most_eight_wait_and_the_next_is_handled_when_one_has_left() -> None:
+@pytest.mark.parametrize(
+    ("size", "most"), [(3, SMALL_MAX), (SMALL_BYTES // 20, 20), (SMALL_BYTES // 4, UNANSWERED_MAX)]
+)
+def test_so_many_wait_and_the_next_is_handled_when_one_has_left(size: int, most: int) -> None:
     async def scenario(handler: Handler, wire: Wire, server: Server) -> None:
-        bodies = [b"w%02d" % number for number in range(20)]
-        wire.send(*bodies[:10])
-        await handler.until_handled(UNANSWERED_MAX)
-        wire.send(*bodies[10:])
+        bodies = [b"w%02d" % number + bytes(size - 3) for number in range(2 * most)]
+        wire.send(*bodies[: most + 2])
+        await handler.until_handled(most)
+        wire.send(*bodies[most + 2 :])
         [connection] = server.connections
         while not connection._paused:
             await asyncio.sleep(0)
         for number, body in enumerate(bodies):
-            assert handler.handled == bodies[: number + UNANSWERED_MAX]
+            assert len(handler.handled) == min(number + most, len(bodies))
             handler.answer(body)
             assert await wire.receive() == body
-            await handler.until_handled(min(number + 1 + UNANSWERED_MAX, len(bodies)))
+            await handler.until_handled(min(number + 1 + most, len(bodies)))
+        assert handler.handled == bodies
         await is_alive(handler, wire)
+
+    run(scenario)
+
+
+def test_replies_that_wait_count_too_and_room_is_made_by_those_that_leave() -> None:
+    async def scenario(handler: Handler, wire: Wire, server: Server) -> None:
+        behind = [b"a%02d" % number + bytes(SMALL_BYTES // 8) for number in range(12)]
+        wire.send(b"w", *behind)
+        await handler.until_handled(UNANSWERED_MAX)
+        assert handler.handled == [b"w", *behind[: UNANSWERED_MAX - 1]]
+        handler.answer(b"w")
+        await is_alive(handler, wire, b"w", *behind)
+
+    run(scenario)
+
+
+def test_a_reply_whose_packing_takes_longer_keeps_its_place() -> None:
+    async def scenario(handler: Handler, wire: Wire, server: Server) -> None:
+        wire.send(b"w0", b"p1", b"a2", b"w3")
+        await handler.until_handled(4)
+        handler.answer(b"p1", b"w3")
+        handler.answer(b"w0")
+        assert await wire.receive() == b"w0"
+        handler.answer(b"packed p1")
+        await is_alive(handler, wire, b"packed p1", b"a2", b"w3")
 
     run(scenario)
 

@@ -15,7 +15,8 @@ from moldau.errors import ProtocolViolation
 from moldau.protocol import hot_fetch, schema
 from moldau.protocol.apis import FETCH
 from moldau.protocol.codec import write_reply
-from moldau.protocol.hot_fetch import Fetch, FetchReply, FetchResult, pack_fetch, read_fetch
+from moldau.protocol.fetch_request import CONSUMER, Fetch
+from moldau.protocol.hot_fetch import FetchReply, FetchResult, pack_fetch, read_fetch
 from moldau.protocol.messages.fetch import (
     AbortedTransaction,
     FetchableTopicResponse,
@@ -28,9 +29,10 @@ from moldau.protocol.messages.fetch import (
 from moldau.protocol.primitives import write_uvarint
 from moldau.runtime import FileSlice
 from tests.protocol import drawn
+from tests.protocol.fetches import as_by_hand
 
 VERSIONS = range(FETCH.low, FETCH.high + 1)
-REQUEST = Fetch(hot_fetch.CONSUMER, 0, 0, 0, 0, 0, 0, [], [])
+REQUEST = Fetch(CONSUMER, 0, 0, 0, 0, 0, 0, [], [])
 few = settings(max_examples=25, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 INT16, INT32, INT64 = (drawn.VALUES[kind] for kind in ("int16", "int32", "int64"))
 aborted = st.none() | st.lists(st.tuples(INT64, INT64), max_size=2)
@@ -57,42 +59,6 @@ class Sent(NamedTuple):
 def drawn_request(data: st.DataObject, version: int) -> tuple[Any, bytes]:
     message = data.draw(drawn.messages(FETCH.request, load_request_schema(FETCH.key, version), version))
     return message, bytes(schema.write(message, version, FETCH.is_flexible(version)))
-
-
-def as_by_hand(message: Any, version: int) -> Fetch:
-    """What of a message, as the schema read it, is read by hand."""
-    topics = [
-        (
-            topic.topic if version <= 12 else None,
-            topic.topic_id.bytes if version >= 13 else None,
-            [
-                (part.partition, part.current_leader_epoch, part.fetch_offset, part.partition_max_bytes)
-                for part in topic.partitions
-            ],
-        )
-        for topic in message.topics
-    ]
-    replica_id = message.replica_id if version <= 14 else message.replica_state.replica_id
-    return Fetch(
-        replica_id,
-        message.max_wait_ms,
-        message.min_bytes,
-        message.max_bytes,
-        message.isolation_level,
-        message.session_id,
-        message.session_epoch,
-        topics,
-        [
-            (
-                topic.topic if version <= 12 else None,
-                topic.topic_id.bytes if version >= 13 else None,
-                list(topic.partitions),
-            )
-            for topic in message.forgotten_topics_data
-        ],
-        follower=None if replica_id == hot_fetch.CONSUMER else message,
-        rack=message.rack_id,
-    )
 
 
 @pytest.mark.parametrize("version", VERSIONS)

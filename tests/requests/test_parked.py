@@ -21,12 +21,13 @@ from moldau.protocol.messages.fetch import (
 )
 from moldau.protocol.messages.heartbeat import HeartbeatRequest
 from moldau.requests.dispatch import Dispatch
-from moldau.requests.gate import Gate, Parked
+from moldau.requests.gate import Gate, Pending
 from moldau.requests.session import Call
-from moldau.runtime import Runtime, Unanswered
+from moldau.runtime import Reply, Runtime, Unanswered
 from moldau.turns import Turns
 
 VERSION = FETCH.high
+MANY = FetchRequest(topics=[FetchTopic(partitions=[FetchPartition(partition=number) for number in range(WIDE + 1)])])
 
 
 class Broker:
@@ -37,8 +38,8 @@ class Broker:
         dispatch = Dispatch({FETCH.key: self._fetch}, Gate(), Turns(Runtime()))
         self._handle = dispatch.connected(Peer("10.0.0.7", 50_000), "PLAINTEXT")
 
-    def _fetch(self, request: Any, call: Call) -> Parked:
-        return Parked(self.responses.get)
+    def _fetch(self, request: Any, call: Call) -> Pending:
+        return Pending(request, asyncio.ensure_future(self.responses.get()))
 
     async def ask(self, request: FetchRequest) -> Unanswered:
         answer: Any = self._handle(framed(FETCH, VERSION, request))
@@ -51,10 +52,14 @@ def framed(api: Api, version: int, request: Any) -> memoryview:
     return memoryview(bytearray(codec.write_request(api, version, 7, "asker", request)[4:]))
 
 
-async def reply_of(answer: Unanswered) -> FetchResponse:
-    pieces = answer.pack(await answer.response)
-    assert pieces is not None
-    whole = memoryview(b"".join(pieces))  # type: ignore[arg-type]
+def wide() -> FetchResponse:
+    results = [PartitionData(partition_index=number) for number in range(WIDE + 1)]
+    return FetchResponse(responses=[FetchableTopicResponse(partitions=results)])
+
+
+def read(reply: Reply) -> FetchResponse:
+    assert reply is not None
+    whole = memoryview(b"".join(reply))  # type: ignore[arg-type]
     response: FetchResponse = codec.read_reply(FETCH, VERSION, whole[4:])
     return response
 
@@ -67,29 +72,38 @@ def test_only_requests_of_its_api_are_handled_behind_it() -> None:
         assert not parked.admits(framed(HEARTBEAT, 4, HeartbeatRequest()))
         assert not parked.response.done()
         broker.responses.put_nowait(FetchReply(0, 5, (), ()))
-        assert (await reply_of(parked)).session_id == 5
+        reply = parked.pack(await parked.response)  # type: ignore[misc]
+        assert not isinstance(reply, Unanswered)
+        assert read(reply).session_id == 5
 
     asyncio.run(scenario())
 
 
-def test_a_wide_request_and_a_wide_reply_do_the_same() -> None:
+def test_a_wide_request_does_the_same_and_a_wide_reply_is_packed_in_the_executor() -> None:
     async def scenario() -> None:
         broker = Broker()
-        many = [FetchPartition(partition=number) for number in range(WIDE + 1)]
-        parked = await broker.ask(FetchRequest(topics=[FetchTopic(partitions=many)]))
-        results = [PartitionData(partition_index=number) for number in range(WIDE + 1)]
-        broker.responses.put_nowait(FetchResponse(responses=[FetchableTopicResponse(partitions=results)]))
-        assert len((await reply_of(parked)).responses[0].partitions) == WIDE + 1
+        parked = await broker.ask(MANY)
+        broker.responses.put_nowait(wide())
+        later = parked.pack(await parked.response)  # type: ignore[misc]
+        assert isinstance(later, Unanswered) and not later.response.done()
+        assert later.admits(framed(FETCH, VERSION, FetchRequest()))
+        reply = later.pack(await later.response)  # type: ignore[misc]
+        assert not isinstance(reply, Unanswered)
+        assert len(read(reply).responses[0].partitions) == WIDE + 1
 
     asyncio.run(scenario())
 
 
-def test_a_connection_that_ends_at_once_leaves_no_coroutine_behind(recwarn: pytest.WarningsRecorder) -> None:
+def test_a_connection_that_ends_before_its_reply_is_packed_leaves_no_coroutine(
+    recwarn: pytest.WarningsRecorder,
+) -> None:
     async def scenario() -> None:
-        parked = await Broker().ask(FetchRequest())
-        parked.response.cancel()
+        parked = await Broker().ask(MANY)
+        later = parked.pack(wide())
+        assert isinstance(later, Unanswered)
+        later.response.cancel()
         with pytest.raises(asyncio.CancelledError):
-            await parked.response
+            await later.response  # type: ignore[misc]
 
     asyncio.run(scenario())
     gc.collect()

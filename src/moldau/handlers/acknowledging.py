@@ -126,10 +126,10 @@ class PendingAnswer:
             self._end()
 
     def add_done_callback(self, call: Callable[[Any], object]) -> None:
-        """`call` this in the turn after the one in which it is done; there is one such call."""
+        """There is one such call."""
         self._called = call
         if self._is_done:
-            self._acknowledgement.loop.call_soon(call, self)
+            call(self)
 
     def _leave(self) -> None:
         if self._missing:
@@ -140,4 +140,4 @@ class PendingAnswer:
         self._is_done = True
         self._timer.cancel()
         if self._called is not None:
-            self._acknowledgement.loop.call_soon(self._called, self)
+            self._called(self)

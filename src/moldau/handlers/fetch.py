@@ -25,21 +25,14 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from moldau.errors import ErrorCode, KafkaError
 from moldau.handlers.fetch_sessions import FINAL_EPOCH, INITIAL_EPOCH, NO_SESSION, FetchSession, FetchSessions
-from moldau.protocol.hot_fetch import (
-    COMPARES_REPLICAS,
-    CONSUMER,
-    Fetch,
-    FetchPartition,
-    FetchReply,
-    FetchResult,
-    FetchTopic,
-)
+from moldau.protocol.fetch_request import CONSUMER, Fetch, FetchPartition, FetchTopic
+from moldau.protocol.hot_fetch import COMPARES_REPLICAS, FetchReply, FetchResult
 from moldau.protocol.hot_topics import WIDE
 from moldau.replication.leadership import Leadership
 from moldau.replication.replica import Replica
 from moldau.replication.replicas import Replicas
 from moldau.replication.waiting import Wait
-from moldau.requests.gate import Parked
+from moldau.requests.gate import Pending
 from moldau.requests.session import Call
 from moldau.runtime import Runtime
 from moldau.turns import Steps, Turns, turn
@@ -154,7 +147,7 @@ class FetchHandler:
         sessions_max: int,
         runtime: Runtime,
         turns: Turns,
-        followers: "Callable[[Fetch, Call], Answer | Parked] | None" = None,
+        followers: "Callable[[Fetch, Call], Answer | Pending] | None" = None,
         near: Callable[[str, str], Near] | None = None,
     ):
         self._followers = followers
@@ -165,7 +158,7 @@ class FetchHandler:
         self._now_ms = runtime.clock.now_ms
         self._sessions = FetchSessions(sessions_max, lambda: 1 + runtime.random.below(SESSION_ID_MAX))
 
-    def __call__(self, request: Fetch, call: Call) -> "Answer | Parked | Awaitable[Answer]":
+    def __call__(self, request: Fetch, call: Call) -> "Answer | Pending | Awaitable[Answer]":
         by_id = call.version > NAMES_UNTIL
         if request.follower is not None and self._followers is not None and call.session.introduction is not None:
             return self._followers(request, call)

@@ -15,7 +15,8 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Final, TypeAlias
 
 from moldau.errors import ErrorCode
-from moldau.protocol.hot_fetch import Fetch, FetchPartition, FetchResult, FetchTopic
+from moldau.protocol.fetch_request import Fetch, FetchPartition, FetchTopic
+from moldau.protocol.hot_fetch import FetchResult
 from moldau.turns import Steps
 
 NO_SESSION: Final = 0

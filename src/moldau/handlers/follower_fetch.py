@@ -15,24 +15,28 @@ import asyncio
 import uuid
 from collections.abc import Callable, Iterator
 from functools import partial
-from typing import NamedTuple, TypeAlias
+from types import GeneratorType
+from typing import Any, Final, NamedTuple, TypeAlias
 
 from moldau.cluster.state.image import Image
 from moldau.errors import ErrorCode
 from moldau.handlers.follower_sessions import FollowedPart, FollowerSession, FollowerSessions, Told
+from moldau.handlers.parked_fetch import ParkedFetch
 from moldau.names import BrokerId
-from moldau.protocol.hot_fetch import Fetch, FetchReply, FetchResult, FetchTopic, fetch_response
+from moldau.protocol.fetch_request import Fetch, FetchTopic
+from moldau.protocol.hot_fetch import FetchReply, FetchResult, fetch_response
 from moldau.protocol.messages.fetch import EpochEndOffset, FetchResponse
 from moldau.replication.for_followers import Asker, FollowerRead, read_for
 from moldau.replication.replica import Replica
-from moldau.replication.replicas import Replicas, elapsed_ms
+from moldau.replication.replicas import Replicas
 from moldau.replication.throttling import Throttle
-from moldau.requests.gate import Parked
+from moldau.requests.gate import Pending
 from moldau.requests.session import Call
 from moldau.runtime import Random
 from moldau.turns import Steps, turn
 
 SESSION_ID_MAX = 2**31 - 1
+_new: Final = tuple.__new__  # what a NamedTuple's constructor does, at a third of its cost
 
 Answer: TypeAlias = FetchReply | FetchResponse
 
@@ -59,7 +63,12 @@ class Asked(NamedTuple):
     request: Fetch
     session: FollowerSession
     broker_epoch: int
+    loop: asyncio.AbstractEventLoop
     deadline: float
+
+    @property
+    def now_ms(self) -> int:
+        return int(self.loop.time() * 1000)
 
 
 class FollowerFetch:
@@ -85,50 +94,40 @@ class FollowerFetch:
         throttle.on_change(self._throttle_changed)
         self._sessions = FollowerSessions(lambda: 1 + random.below(SESSION_ID_MAX), tells_watermarks)
 
-    def __call__(self, request: Fetch, call: Call) -> Answer | Parked:
-        message, known = request.follower, call.session.introduction
-        assert message is not None
+    def __call__(self, request: Fetch, call: Call) -> Answer | Pending:
+        positions, known = request.follower, call.session.introduction
+        assert positions is not None
         if known is None or known.broker_id != request.replica_id:
             return FetchReply(ErrorCode.CLUSTER_AUTHORIZATION_FAILED, 0, (), ())
-        epoch = message.replica_state.replica_epoch
-        image = self._image()
-        session = self._sessions.of(BrokerId(known.broker_id), message, image.brokers)
+        session = self._sessions.of(BrokerId(known.broker_id), request, self._image().brokers)
         if isinstance(session, ErrorCode):
             return FetchReply(session, 0, (), ())
         session.asked()
-        asked = Asked(request, session, epoch, asyncio.get_running_loop().time() + request.max_wait_ms / 1000)
-        reading = turn(self._read(asked))
-        if isinstance(reading, list):
-            if (answer := self._answer(asked, reading)) is not None:
-                return answer
-            reading = None
-        return Parked(partial(self._wait, asked, session.epoch, reading))
+        loop = asyncio.get_running_loop()
+        asked = Asked(request, session, positions.broker_epoch, loop, loop.time() + request.max_wait_ms / 1000)
+        found: Any = self._look(asked, None)
+        if found is not None and type(found) is not GeneratorType:
+            answer: Answer = found
+            return answer
+        return Pending(
+            request,
+            ParkedFetch(
+                session, found, partial(self._look, asked), partial(self._wait_s, asked), partial(_reply, session, [])
+            ),
+        )
 
-    async def _wait(self, asked: Asked, next_epoch: int, reading: Steps[list[Answered]] | None) -> Answer:
-        """Answer a request that takes more than one turn of the loop, or has to wait: at most until the session's next
-        request, after which its epoch is not `next_epoch` any more. `reading` is what is left to read; None if all that
-        there is was read, and is not enough."""
-        session, loop = asked.session, asyncio.get_running_loop()
-        while session.epoch == next_epoch:
-            if reading is None:
-                await session.changed(self._wait_s(asked, loop.time()))
-                reading = self._read(asked)
-            else:
-                await asyncio.sleep(0)
-            if session.epoch == next_epoch:
-                read = turn(reading)
-                reading = None if isinstance(read, list) else read
-                if reading is None and (answer := self._answer(asked, read)) is not None:
-                    return answer
-        if reading is not None:
-            reading.close()
-        return _reply(session, [])
+    def _look(self, asked: Asked, reading: Steps[list[Answered]] | None) -> Any:
+        """Read for one turn, or go on with the `reading` of an earlier one: the answer, what is left to read, or None
+        if the request has to wait."""
+        read = turn(self._read(asked) if reading is None else reading)
+        return self._answer(asked, read) if isinstance(read, list) else read
 
-    def _wait_s(self, asked: Asked, now_s: float) -> float:
+    def _wait_s(self, asked: Asked) -> float:
         """For how long a request may wait: until its deadline, or until withheld partitions may be answered."""
+        now_s = asked.loop.time()
         seconds = asked.deadline - now_s
         if asked.session.withheld:
-            seconds = min(seconds, self._throttle.quota.free_ms(elapsed_ms()) / 1000 - now_s)
+            seconds = min(seconds, self._throttle.quota.free_ms(int(now_s * 1000)) / 1000 - now_s)
         return max(seconds, 0)
 
     def _throttle_changed(self) -> None:
@@ -141,27 +140,30 @@ class FollowerFetch:
     def _read(self, asked: Asked) -> Steps[list[Answered]]:
         """The answers for the partitions that are due, within the limits of bytes and of held files. Partitions that
         find no room stay due, and so do all if the reading is given up (`close`)."""
-        request, session, epoch, _ = asked
+        request, session, epoch, _, _ = asked
         broker = self._image().brokers.get(session.broker)
         may_join = broker is not None and broker.epoch == epoch and not broker.leaving
         asker = Asker(session.broker, epoch, may_join)
         bytes_max = min(request.max_bytes, self._bytes_max)
         session.looked()
         throttled_bytes = 0 if self._throttle.is_on else None
-        if session.withheld and not self._throttle.quota.is_exceeded(elapsed_ms()):
+        if session.withheld and not self._throttle.quota.is_exceeded(asked.now_ms):
             session.release()
         answered: list[Answered] = []
-        hold, is_first, slices = self._replicas.files.hold(), True, 0
+        due = list(session.due)
+        hold = None if len(due) == 1 else self._replicas.files.hold()  # each connection may hold one file
+        files, is_first, slices = 1 if hold is None else hold.count, True, 0
         try:
-            for key in list(session.due):
+            for key in due:
                 yield
                 part = session.parts.get(key)
                 if part is None:
                     continue
-                if bytes_max <= 0 or slices == hold.count:
+                if bytes_max <= 0 or slices == files:
                     break
                 session.due.pop(key, None)
-                read, counted = self._one(part, asker, min(part.max_bytes, bytes_max), is_first, throttled_bytes), 0
+                room = min(part.max_bytes, bytes_max)
+                read, counted = self._one(part, asker, room, is_first, throttled_bytes, asked.now_ms), 0
                 if read.records is not None:
                     is_first = False
                     slices += 1
@@ -177,12 +179,12 @@ class FollowerFetch:
                     or read.records
                     or part.told != (read.high_watermark, read.log_start_offset)
                 ):
-                    answered.append(Answered(part, read, counted))
+                    answered.append(_new(Answered, (part, read, counted)))
         except GeneratorExit:
             for one in answered:
                 one.part.grew()
             raise
-        if slices:
+        if slices and hold is not None:
             hold.shrink(slices)
             last = max(at for at, one in enumerate(answered) if one.read.records is not None)
             read = answered[last].read
@@ -191,7 +193,7 @@ class FollowerFetch:
         return answered
 
     def _one(
-        self, part: FollowedPart, asker: Asker, max_bytes: int, min_one: bool, throttled_bytes: int | None
+        self, part: FollowedPart, asker: Asker, max_bytes: int, min_one: bool, throttled_bytes: int | None, now_ms: int
     ) -> FollowerRead:
         """Read one partition. `throttled_bytes`: those in the answer so far that count for the throttle; None while it
         is off."""
@@ -200,19 +202,19 @@ class FollowerFetch:
         part.watch(replica)
         if replica is None:
             return FollowerRead(self._replicas.absence(None, topic_id, index), -1, -1)
-        if throttled_bytes is not None and self._withholds(part, replica, throttled_bytes):
+        if throttled_bytes is not None and self._withholds(part, replica, throttled_bytes, now_ms):
             max_bytes, min_one = 0, False
             asker = asker._replace(may_join=False)  # the high watermark must not wait for it
-        read = read_for(replica, asker, part.position, max_bytes, min_one, elapsed_ms())
+        read = read_for(replica, asker, part.position, max_bytes, min_one, now_ms)
         self._asked(replica)
         return read
 
-    def _withholds(self, part: FollowedPart, replica: Replica, throttled_bytes: int) -> bool:
+    def _withholds(self, part: FollowedPart, replica: Replica, throttled_bytes: int, now_ms: int) -> bool:
         """Whether a partition has records that must not be sent now; the session remembers it."""
         is_withheld = (
             part.position.offset < replica.log.log_end_offset
             and not replica.leadership.is_member(part.broker)
-            and self._throttle.quota.is_exceeded(elapsed_ms(), throttled_bytes)
+            and self._throttle.quota.is_exceeded(now_ms, throttled_bytes)
             and self._throttle.covers(replica)
         )
         part.withhold(is_withheld)
@@ -224,11 +226,11 @@ class FollowerFetch:
         session = asked.session
         if session.ended:
             return FetchReply(ErrorCode.FETCH_SESSION_ID_NOT_FOUND, 0, (), ())
-        is_over = asyncio.get_running_loop().time() >= asked.deadline
+        is_over = asked.loop.time() >= asked.deadline
         size = sum(one.read.records.length for one in answered if one.read.records is not None)
         is_enough = size >= max(asked.request.min_bytes, 1) or (size > 0 and session.withheld)
         if is_over or is_enough or any(one.must_be_told for one in answered):
-            now_ms = elapsed_ms()
+            now_ms = asked.now_ms
             session.replied(now_ms)
             if self._throttle.is_on:
                 self._throttle.quota.record(sum(one.throttled_bytes for one in answered), now_ms)

@@ -214,7 +214,7 @@ def _outcome(request: Produce, plan: Sequence[AppendStep], outcomes: Sequence[Ap
                 )
             ):
                 behind = behind or []
-                behind.append(BatchBehind(len(results), step.replica, outcome))
+                behind.append(_new(BatchBehind, (len(results), step.replica, outcome)))
             results.append((step.partition, error, base_offset, time_ms, start))
         else:
             if outcome.message is not None:
@@ -232,7 +232,7 @@ def _answered(request: Produce, version: int, plan: Sequence[AppendStep], outcom
     if behind:
         own = without_records(request)
         acknowledgement = Acknowledgement(behind, results, request.timeout_ms)
-        return Pending(own, PendingAnswer(acknowledgement, lambda: _answer(own, version, outcome)))
+        return _new(Pending, (own, PendingAnswer(acknowledgement, lambda: _answer(own, version, outcome))))
     return results if request.acks and not details else _answer(request, version, outcome)
 
 

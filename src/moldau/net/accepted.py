@@ -148,7 +148,7 @@ class Connection(asyncio.BufferedProtocol):
             self._serve(nbytes, began + SHARE_S - self._spent_s)
         ended = self._stopwatch()
         polling = self._busy_polling
-        if polling is not None:
+        if polling is not None and not self._unanswered:  # else another broker, who needs a processor, comes first
             if began < polling.follows_until:
                 polling.stay_awake()
             polling.follows_until = ended + polling.window_s
@@ -211,12 +211,12 @@ class Connection(asyncio.BufferedProtocol):
             if answer is not None:
                 if isinstance(answer, list):
                     if unanswered:
-                        unanswered.behind(answer)
+                        unanswered.behind(answer, len(frame))
                     else:
                         ready += answer
                         size += SHARE_BYTES if len(answer) > 1 else len(answer[0])
                 elif isinstance(answer, Unanswered):
-                    unanswered = self._leave_unanswered(answer)
+                    unanswered = self._leave_unanswered(answer, len(frame))
                 else:
                     self.asked = bytes(frame[:HEAD_BYTES])
                     return cast(Awaitable[Reply | Muting | Unanswered] | Muting, answer)
@@ -228,11 +228,11 @@ class Connection(asyncio.BufferedProtocol):
                 return None
         return None
 
-    def _leave_unanswered(self, request: Unanswered) -> UnansweredQueue:
+    def _leave_unanswered(self, request: Unanswered, *size: int) -> UnansweredQueue:
         unanswered = self._unanswered
         if unanswered is None:
-            unanswered = self._unanswered = UnansweredQueue(self._some_answered)
-        unanswered.add(request)
+            unanswered = self._unanswered = UnansweredQueue(self._some_answered, self.loop)
+        unanswered.add(request, *size)
         return unanswered
 
     def _some_answered(self) -> None:

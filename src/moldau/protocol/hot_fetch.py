@@ -1,6 +1,6 @@
 """Fetch by hand: requests read and replies packed without an object per field, in every version.
 
-`read_fetch` returns what `schema` would read; of a follower's request it keeps the whole message, as `schema` reads it.
+`read_fetch` returns what `schema` would read, with a follower's positions in tuples of their own.
 `pack_fetch` writes what `schema` would write, in pieces, because the records between the packed bytes are slices of
 files; a reply with rarer fields is left to `schema`. The tests compare both for every version.
 """
@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 from moldau.errors import ProtocolViolation
 from moldau.protocol import codec
 from moldau.protocol.apis import FETCH
+from moldau.protocol.fetch_request import CONSUMER, Fetch, FetchPartition, FetchTopic, ForgottenTopic, Positions
 from moldau.protocol.hot_topics import FOLLOWER, WIDE, append_topic, misfit, too_many
 from moldau.protocol.primitives import (
     ZERO_UUID,
@@ -31,8 +32,6 @@ if TYPE_CHECKING:
     from moldau.protocol.messages.fetch import FetchRequest, FetchResponse
 
 FLEXIBLE_SINCE, NAMES_UNTIL, REPLICA_ID_UNTIL = 12, 12, 14
-CONSUMER = -1
-"""The replica id of a client that is not a broker."""
 COMPARES_REPLICAS = -2
 """The replica id of a client that reads from followers too, to compare them: Kafka calls it a debugging consumer."""
 REPLICA_STATE_TAG = 1
@@ -60,33 +59,6 @@ _NO_SESSION = (0, -1)
 """The session's id and epoch in versions without sessions."""
 _new = tuple.__new__  # what a NamedTuple's constructor does, at a third of its cost
 
-FetchPartition: TypeAlias = tuple[int, int, int, int]
-"""A partition's number, the leader epoch that the reader knows (-1: none), the fetch offset, the most bytes."""
-FetchTopic: TypeAlias = tuple[str | None, bytes | None, list[FetchPartition]]
-"""A topic's name (None from version 13 on), its id (None before), and its partitions."""
-
-
-ForgottenTopic: TypeAlias = tuple[str | None, bytes | None, list[int]]
-"""Partitions that the session must drop: a topic's name or id, and partition numbers."""
-
-
-class Fetch(NamedTuple):
-    replica_id: int
-    max_wait_ms: int
-    min_bytes: int
-    max_bytes: int
-    isolation_level: int
-    session_id: int
-    session_epoch: int
-    topics: list[FetchTopic]
-    forgotten: list[ForgottenTopic]
-    is_wide: bool = False
-    """The request has more topics and partitions than one turn of the loop answers."""
-    follower: "FetchRequest | None" = None
-    """The whole message, with a follower's epochs and offsets, if a broker sent it."""
-    rack: str = ""
-    """The reader's rack (KIP-392), empty if it names none, as before version 11."""
-
 
 def read_fetch(frame: memoryview, version: int, at: int, most: int = WIDE) -> Fetch:
     """The body of a Fetch request, version 4 to 18, that starts at `at`. Raises `ProtocolViolation`, and `Wide` for
@@ -97,8 +69,8 @@ def read_fetch(frame: memoryview, version: int, at: int, most: int = WIDE) -> Fe
         if version > REPLICA_ID_UNTIL and frame[_FOLLOWER_AT] == FOLLOWER:
             from moldau.protocol import hot_follower  # a broker alone needs none of it
 
-            if (message := hot_follower.read_request(frame, version, at)) is not None:
-                return _of_follower(message)
+            if (of_follower := hot_follower.read_request(frame, version, at)) is not None:
+                return of_follower
         replica_id, begins_at, rack = CONSUMER, at, ""
         if version <= REPLICA_ID_UNTIL:
             (replica_id,) = _INT32(frame, at)
@@ -116,31 +88,30 @@ def read_fetch(frame: memoryview, version: int, at: int, most: int = WIDE) -> Fe
     except (struct.error, IndexError, UnicodeDecodeError) as error:
         raise ProtocolViolation("a Fetch request that ends early or is not UTF-8") from error
     session = () if version >= 7 else _NO_SESSION
-    follower = None if replica_id == CONSUMER else codec.read_request(FETCH, version, frame, begins_at)
+    follower = None if replica_id == CONSUMER else positions_of(codec.read_request(FETCH, version, frame, begins_at))
     return _new(Fetch, (replica_id, *fields, *session, topics, forgotten, False, follower, rack))
 
 
-def _of_follower(message: "FetchRequest") -> Fetch:
-    topics: list[FetchTopic] = []
-    for topic in message.topics:
-        parts = [
-            (one.partition, one.current_leader_epoch, one.fetch_offset, one.partition_max_bytes)
-            for one in topic.partitions
-        ]
-        topics.append((None, topic.topic_id.bytes, parts))
-    return Fetch(
-        message.replica_state.replica_id,
-        message.max_wait_ms,
-        message.min_bytes,
-        message.max_bytes,
-        message.isolation_level,
-        message.session_id,
-        message.session_epoch,
-        topics,
-        [(None, one.topic_id.bytes, one.partitions) for one in message.forgotten_topics_data],
-        follower=message,
-        rack=message.rack_id,
-    )
+def positions_of(message: "FetchRequest") -> Positions:
+    """The positions in a request that `schema` has read."""
+    topics = [
+        (
+            topic.topic_id.bytes,
+            [
+                (
+                    part.partition,
+                    part.current_leader_epoch,
+                    part.fetch_offset,
+                    part.last_fetched_epoch,
+                    part.log_start_offset,
+                    part.partition_max_bytes,
+                )
+                for part in topic.partitions
+            ],
+        )
+        for topic in message.topics
+    ]
+    return Positions(message.replica_state.replica_epoch, topics)
 
 
 def _read_one(frame: memoryview, version: int, at: int) -> Fetch | None:

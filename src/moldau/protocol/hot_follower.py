@@ -12,30 +12,30 @@ from typing import Final
 from moldau.errors import ProtocolViolation
 from moldau.protocol.apis import FETCH
 from moldau.protocol.codec import FIXED_HEADER
+from moldau.protocol.fetch_request import Fetch, FollowerTopic, ForgottenTopic, Positions
 from moldau.protocol.hot_topics import FOLLOWER, WIDE
 from moldau.protocol.messages.fetch import (
     EpochEndOffset,
     FetchableTopicResponse,
-    FetchPartition,
     FetchRequest,
     FetchResponse,
-    FetchTopic,
-    ForgottenTopic,
     LeaderIdAndEpoch,
     PartitionData,
-    ReplicaState,
     SnapshotId,
 )
 from moldau.protocol.primitives import read_uvarint, write_uvarint
 
 SINCE: Final = 15
 _LIMITS = struct.Struct(">iiibii")  # max_wait_ms, min_bytes, max_bytes, isolation_level, session_id, session_epoch
+_ONE = struct.Struct(">iiibiiB16sBiiqiqiBBBBBBBiqB")
+"""The whole body of a request for one partition of one topic."""
 _PART = struct.Struct(">iiqiqiB")  # partition, epoch, offset, last fetched epoch, log start, most bytes, no tags
 _END = struct.Struct(">BBBBiqB")  # no rack, one tag: the replica state and its size; id, epoch, no tags
 _REPLY = struct.Struct(">Bihi")  # no tags, throttle_time_ms, error, session id
 _RESULT = struct.Struct(">ihqqqBi")  # index, error, high watermark, stable offset, log start, no aborted, any replica
-_NULL, _EMPTY = 0, 1
-"""The lengths of a null and of an empty array, in flexible versions."""
+_NULL, _EMPTY, _ONE_ELEMENT = 0, 1, 2
+"""The lengths of a null and of an empty array, and of an array of one, in flexible versions."""
+_new = tuple.__new__  # what a NamedTuple's constructor does, at a third of its cost
 _NO_EPOCH_END, _NO_LEADER, _NO_SNAPSHOT = EpochEndOffset(), LeaderIdAndEpoch(), SnapshotId()
 
 
@@ -82,13 +82,17 @@ def write(version: int, correlation_id: int, client_id: str, request: FetchReque
     return bytes(out)
 
 
-def read_request(frame: memoryview, version: int, at: int) -> FetchRequest | None:
+def read_request(frame: memoryview, version: int, at: int) -> Fetch | None:
     """The body of a request that starts at `at`, if it is one as `write` makes it and not wide."""
     end = len(frame) - _END.size
     if version < SINCE or end < at or frame[end : end + len(FOLLOWER)] != FOLLOWER or frame[-1]:
         return None
+    if len(frame) - at == _ONE.size:
+        fields = _ONE.unpack_from(frame, at)
+        if fields[6] == fields[8] == _ONE_ELEMENT and not (fields[15] or fields[16]) and fields[17] == _EMPTY:
+            return _fetch(fields[:6], [(fields[7], [fields[9:15]])], [], fields[22], fields[23])
     try:
-        wait_ms, min_bytes, max_bytes, isolation, session_id, session_epoch = _LIMITS.unpack_from(frame, at)
+        limits = _LIMITS.unpack_from(frame, at)
         topics, at = _read_topics(frame, at + _LIMITS.size)
         forgotten, at = _read_forgotten(frame, at)
     except (struct.error, IndexError, ValueError, ProtocolViolation):
@@ -96,17 +100,19 @@ def read_request(frame: memoryview, version: int, at: int) -> FetchRequest | Non
     if at != end:
         return None
     *_, replica_id, replica_epoch, _ = _END.unpack_from(frame, end)
-    return FetchRequest(
-        replica_state=ReplicaState(replica_id=replica_id, replica_epoch=replica_epoch),
-        max_wait_ms=wait_ms,
-        min_bytes=min_bytes,
-        max_bytes=max_bytes,
-        isolation_level=isolation,
-        session_id=session_id,
-        session_epoch=session_epoch,
-        topics=topics,
-        forgotten_topics_data=forgotten,
-    )
+    return _fetch(limits, topics, forgotten, replica_id, replica_epoch)
+
+
+def _fetch(
+    limits: tuple[int, ...],
+    topics: list[FollowerTopic],
+    forgotten: list[ForgottenTopic],
+    replica_id: int,
+    replica_epoch: int,
+) -> Fetch:
+    read = [(None, topic_id, [(*part[:3], part[5]) for part in parts]) for topic_id, parts in topics]
+    positions = _new(Positions, (replica_epoch, topics))
+    return _new(Fetch, (replica_id, *limits, read, forgotten, False, positions, ""))
 
 
 def _counted(frame: memoryview, at: int) -> tuple[int, int]:
@@ -117,13 +123,13 @@ def _counted(frame: memoryview, at: int) -> tuple[int, int]:
     return length - 1, at
 
 
-def _topic(frame: memoryview, at: int) -> tuple[uuid.UUID, int, int]:
+def _topic(frame: memoryview, at: int) -> tuple[bytes, int, int]:
     """A topic's id, the number of its partitions, and the position after it. Raises `ValueError`."""
     count, after = _counted(frame, at + 16)
-    return uuid.UUID(bytes=bytes(frame[at : at + 16])), count, after
+    return bytes(frame[at : at + 16]), count, after
 
 
-def _read_topics(frame: memoryview, at: int) -> tuple[list[FetchTopic], int]:
+def _read_topics(frame: memoryview, at: int) -> tuple[list[FollowerTopic], int]:
     count, at = _counted(frame, at)
     left = WIDE - count
     topics = []
@@ -134,31 +140,22 @@ def _read_topics(frame: memoryview, at: int) -> tuple[list[FetchTopic], int]:
             raise ValueError
         parts = []
         for _ in range(part_count):
-            index, epoch, offset, fetched_epoch, log_start, most, tags = _PART.unpack_from(frame, at)
+            *part, tags = _PART.unpack_from(frame, at)
             if tags:
                 raise ValueError
             at += _PART.size
-            parts.append(
-                FetchPartition(
-                    partition=index,
-                    current_leader_epoch=epoch,
-                    fetch_offset=offset,
-                    last_fetched_epoch=fetched_epoch,
-                    log_start_offset=log_start,
-                    partition_max_bytes=most,
-                )
-            )
+            parts.append(tuple(part))
         if frame[at]:
             raise ValueError
         at += 1
-        topics.append(FetchTopic(topic_id=topic_id, partitions=parts))
+        topics.append((topic_id, parts))
     return topics, at
 
 
 def _read_forgotten(frame: memoryview, at: int) -> tuple[list[ForgottenTopic], int]:
     count, at = _counted(frame, at)
     left = WIDE - count
-    forgotten = []
+    forgotten: list[ForgottenTopic] = []
     for _ in range(count):
         topic_id, part_count, at = _topic(frame, at)
         left -= part_count
@@ -168,7 +165,7 @@ def _read_forgotten(frame: memoryview, at: int) -> tuple[list[ForgottenTopic], i
         if tags:
             raise ValueError
         at += 4 * part_count + 1
-        forgotten.append(ForgottenTopic(topic_id=topic_id, partitions=numbers))
+        forgotten.append((None, topic_id, list(numbers)))
     return forgotten, at
 
 
@@ -188,7 +185,7 @@ def read_reply(version: int, frame: memoryview) -> FetchResponse | None:
                 parts.append(part)
             tags |= frame[at]
             at += 1
-            topics.append(FetchableTopicResponse(topic_id=topic_id, partitions=parts))
+            topics.append(FetchableTopicResponse(topic_id=uuid.UUID(bytes=topic_id), partitions=parts))
         tags |= frame[at]
     except (struct.error, IndexError, ValueError, ProtocolViolation):
         return None

@@ -282,7 +282,7 @@ def without_records(request: Produce) -> Produce:
     topics: list[ProduceTopic] = [
         (name, topic_id, [(index, None) for index, _ in parts]) for name, topic_id, parts in request.topics
     ]
-    return Produce(request.transactional_id, request.acks, request.timeout_ms, topics, request.is_wide)
+    return _new(Produce, (request.transactional_id, request.acks, request.timeout_ms, topics, request.is_wide))
 
 
 ReplyOfOne: TypeAlias = tuple[Callable[..., bytes], int, bytes, bytes]

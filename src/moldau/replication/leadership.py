@@ -172,7 +172,9 @@ class Leadership:
         the broker with that broker epoch."""
         if broker == self.local or broker not in self.replicas:
             return False
-        follower = self._followers.setdefault(broker, Follower())
+        follower = self._followers.get(broker)
+        if follower is None:
+            follower = self._followers[broker] = Follower()
         if broker_epoch < follower.broker_epoch:
             return False
         follower.asked(offset, broker_epoch, may_join, log_end, now_ms)

@@ -27,14 +27,14 @@ from moldau.protocol.apis import API_VERSIONS, BETWEEN_BROKERS, INTRODUCE
 from moldau.protocol.hot_topics import Wide
 from moldau.protocol.primitives import skip_tagged_fields
 from moldau.protocol.schema import release
-from moldau.requests.gate import Gate, Handler, Parked, Pending, Throttled
+from moldau.requests.gate import Gate, Handler, Pending, Throttled
 from moldau.requests.routes import Route, new_route
 from moldau.requests.session import Call, Session
 from moldau.runtime import Answer, Muting, Reply, Response, Unanswered
 from moldau.turns import Turns, turn
 
 _new = tuple.__new__  # what a NamedTuple's constructor does, at a third of its cost
-NO_RESPONSE: tuple[Any, ...] = (Throttled, Pending, Parked, GeneratorType, Awaitable)
+NO_RESPONSE: tuple[Any, ...] = (Throttled, Pending, GeneratorType, Awaitable)
 """The types of a handler's answers that are not a response yet."""
 
 
@@ -120,8 +120,6 @@ class Dispatch:
         while isinstance(response, NO_RESPONSE):
             if type(response) is Pending:
                 response = await _there(response.response)
-            elif type(response) is Parked:
-                response = response.response()
             else:
                 response = await response if isinstance(response, Awaitable) else await self._turns.run(response)
         return Muting(route.pack(call.version, call.correlation_id, request, response, ms), ms)
@@ -129,26 +127,37 @@ class Dispatch:
     async def later(self, route: Route, call: Call, request: Any, response: Any) -> Reply | Unanswered:
         """The reply to an answer that must be awaited. That may take as long as a rebalance; the queue of wide work
         continues meanwhile."""
-        if type(response) is Parked:
-            return self.parked(route, call, request, response)
         if isinstance(response, Awaitable):
             response = turn(await response)
-            if type(response) is Pending:
-                return unanswered(route, call, response)
-            if not (isinstance(response, NO_RESPONSE) or route.is_wide(response) or route.is_wide(request)):
+            if _is_small(route, request, response):
                 return route.pack(call.version, call.correlation_id, request, response)
+        if type(response) is Pending:
+            return self.unanswered(route, call, response)
         async with self._turns:
             messages = [request, await self._turns.finish(response)]
             del request, response
             return await self._turns.off_loop(lambda: _packed_last(route, call, messages))
 
-    def parked(self, route: Route, call: Call, request: Any, parked: Parked) -> Unanswered:
-        """The answer to a request that waits. A wide one is packed in the executor, before its turn to leave."""
+    def unanswered(self, route: Route, call: Call, pending: Pending) -> Unanswered:
+        """The answer to a request whose response is still awaited. A wide reply is packed in the executor, when it is
+        the next one to leave."""
+        request, response = pending
 
-        async def waited() -> Any:
-            return await self.later(route, call, request, parked.response())
+        def packed(answer: Any) -> Reply | Unanswered:
+            if _is_small(route, request, answer):
+                return route.pack(call.version, call.correlation_id, request, answer)
+            later = asyncio.get_running_loop().create_task(self.later(route, call, request, answer))
+            return Unanswered(later, _as_it_is, admits)
 
-        return Unanswered(asyncio.get_running_loop().create_task(waited()), _as_it_is, _same_api(call.key))
+        admits = _same_api(call.key)
+        return _new(Unanswered, (response, packed, admits))
+
+
+def _is_small(route: Route, request: Any, response: Any) -> bool:
+    """Whether this is a response, and packing it takes no executor."""
+    if type(response) is not route.at_once and isinstance(response, NO_RESPONSE):
+        return False
+    return not (route.is_wide(response) or route.is_wide(request))
 
 
 async def _there(response: Response) -> Any:
@@ -164,12 +173,6 @@ async def _there(response: Response) -> Any:
 
 def _as_it_is(reply: Any) -> Any:
     return reply
-
-
-def unanswered(route: Route, call: Call, pending: Pending) -> Unanswered:
-    """The answer to a request that has had its effect and whose response is still awaited."""
-    pack = partial(route.pack, call.version, call.correlation_id, pending.request)
-    return Unanswered(pending.response, pack, _same_api(call.key))
 
 
 @cache
@@ -244,9 +247,7 @@ class Requests:
         if type(answer) is at_once:
             return pack(version, correlation_id, request, answer)
         if type(answer) is Pending:
-            return unanswered(route, call, answer)
-        if type(answer) is Parked:
-            return self._dispatch.parked(route, call, request, answer)
+            return self._dispatch.unanswered(route, call, answer)
         if type(answer) is Throttled:
             return self._dispatch.throttled(route, call, request, answer)
         if type(answer) is GeneratorType:

@@ -5,7 +5,7 @@ rule may refuse a request, throttle its client, or both. The reply to a throttle
 `throttle_time_ms` and is sent at once; then nothing is read from its connection for that time (KIP-219).
 """
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, TypeAlias
 
 from moldau.protocol.apis import APIS, BETWEEN_BROKERS
@@ -14,23 +14,17 @@ from moldau.requests.session import Call
 from moldau.runtime import Response
 
 Handler: TypeAlias = Callable[[Any, Call], Any]
-"""Takes the request's message and returns the response's, steps that end in it (`turns`), an awaitable of those,
-`Pending` or `Parked`."""
+"""Takes the request's message and returns the response's, steps that end in it (`turns`), an awaitable of those, or
+`Pending`."""
 
 
 class Pending(NamedTuple):
-    """A handler's answer to a request that has had its effect: later requests of the same API may be handled before
-    `response` is there. `request` is what the reply is packed with, and holds no view of the frame."""
+    """A handler's answer to a request that has had its effect, or that waits: later requests of the same API may be
+    handled before `response` is there, and may end the wait. `request` is what the reply is packed with, and holds no
+    view of the frame."""
 
     request: Any
     response: Response
-
-
-class Parked(NamedTuple):
-    """A handler's answer to a request that waits, and that later requests of the same API may end. `response` is called
-    when the wait begins, and returns what is awaited. (It may never be called: the connection may end before.)"""
-
-    response: Callable[[], Awaitable[Any]]
 
 
 class Verdict(NamedTuple):

@@ -10,7 +10,8 @@ from typing import Any
 
 from moldau.errors import ProtocolViolation
 from moldau.protocol.apis import ALTER_REPLICA_LOG_DIRS, APIS, BETWEEN_BROKERS, FETCH, PRODUCE, Api
-from moldau.protocol.hot_fetch import Fetch, FetchReply, FetchResult
+from moldau.protocol.fetch_request import Fetch
+from moldau.protocol.hot_fetch import FetchReply, FetchResult
 from moldau.protocol.hot_produce import Produce
 from moldau.protocol.schema import Spec, specs
 from moldau.requests.session import Call

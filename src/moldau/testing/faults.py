@@ -16,7 +16,8 @@ from typing import Any, TypeAlias
 
 from moldau.errors import ErrorCode, ProtocolViolation
 from moldau.protocol.apis import APIS, FETCH, PRODUCE, Api
-from moldau.protocol.hot_fetch import Fetch, FetchReply, FetchResult
+from moldau.protocol.fetch_request import Fetch
+from moldau.protocol.hot_fetch import FetchReply, FetchResult
 from moldau.protocol.hot_produce import Produce, in_own_memory, produce_response
 from moldau.requests.gate import Gate, Handler
 from moldau.requests.refusals import refused
