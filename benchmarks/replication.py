@@ -54,7 +54,9 @@ RECORD_BYTES = 200
 METADATA_VERSION = 9
 ALL, LEADER = -1, 1
 LEFT_FREE = 1 << 30
-KAFKA_SETTINGS = {**SETTINGS, "offsets.topic.replication.factor": "3"}
+DELETES_AT_ONCE = {**SETTINGS, "log.initial.task.delay.ms": "1000"}
+"""The files of earlier loads must not fill the memory or the disk."""
+KAFKA_SETTINGS = {**DELETES_AT_ONCE, "offsets.topic.replication.factor": "3"}
 
 
 class Side(NamedTuple):
@@ -272,7 +274,7 @@ class Ours:
 
     def _broker(self, folder: Path, number: int) -> Broker:
         folder.mkdir()
-        settings = {**SETTINGS, "broker.id": str(number), "zookeeper.connect": self.zookeeper.connect}
+        settings = {**DELETES_AT_ONCE, "broker.id": str(number), "zookeeper.connect": self.zookeeper.connect}
         return Broker(folder, settings, may_be_held=True)
 
     @property
@@ -378,6 +380,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     asked = parser.parse_args(arguments)
     with contextlib.ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="moldau-bench-", dir=asked.folder)))
+        use_free_memory()
         ours = Ours(folder)
         stack.callback(ours.close)
         sides = [ours.side]

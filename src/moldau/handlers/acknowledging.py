@@ -10,11 +10,12 @@ from collections.abc import Callable
 from typing import Any, NamedTuple, TypeAlias
 
 from moldau.errors import ErrorCode
+from moldau.handlers.deadlines import Deadlines
 from moldau.protocol.hot_produce import ProduceResult
 from moldau.replication.replica import Replica
 from moldau.replication.results import Appended
 from moldau.replication.waiting import Waiters
-from moldau.turns import Steps, turn
+from moldau.turns import Steps
 
 
 class BatchBehind(NamedTuple):
@@ -36,66 +37,73 @@ class Acknowledgement:
         self.loop = asyncio.get_running_loop()
         self._behind = behind
         self._results = results
-        self._deadline = self.loop.time() + timeout_ms / 1000
+        self.deadline_s = self.loop.time() + timeout_ms / 1000
 
     @property
     def left_s(self) -> float:
-        return self._deadline - self.loop.time()
+        return self.deadline_s - self.loop.time()
 
     @property
     def has_moved(self) -> bool:
         """Whether something has changed since `look`, which may have taken several turns."""
         return any(replica.acknowledged(appended) is not None for _, replica, appended in self._behind)
 
-    def look(self) -> Steps[Offsets]:
+    def look(self) -> Offsets:
         """The high watermarks that must still be reached."""
         is_late = self.left_s <= 0
+        self._behind = [batch for batch in self._behind if self._still_waits(batch, is_late)]
+        return [(replica.waiters, appended.last_offset + 1) for _, replica, appended in self._behind]
+
+    def look_in_turns(self) -> Steps[Offsets]:
+        """The same for a wide request."""
+        is_late = self.left_s <= 0
         waiting: list[BatchBehind] = []
-        offsets: Offsets = []
         for batch in self._behind:
-            at, replica, appended = batch
-            error = replica.acknowledged(appended)
-            if error is None and not is_late:
+            if self._still_waits(batch, is_late):
                 waiting.append(batch)
-                offsets.append((replica.waiters, appended.last_offset + 1))
-            elif error is not ErrorCode.NONE:
-                index, _, *rest = self._results[at]
-                self._results[at] = (index, ErrorCode.REQUEST_TIMED_OUT if error is None else error, *rest)  # type: ignore[assignment]
             yield
         self._behind = waiting
-        return offsets
+        return [(replica.waiters, appended.last_offset + 1) for _, replica, appended in waiting]
+
+    def _still_waits(self, batch: BatchBehind, is_late: bool) -> bool:
+        """False if the batch has its result now."""
+        at, replica, appended = batch
+        error = replica.acknowledged(appended)
+        if error is None:
+            if not is_late:
+                return True
+            error = ErrorCode.REQUEST_TIMED_OUT
+        if error:
+            index, _, *rest = self._results[at]
+            self._results[at] = (index, error, *rest)  # type: ignore[assignment]
+        return False
 
 
 class PendingAnswer:
     """What `answer` returns once all batches are acknowledged, or not: a `Response` without a future or task of its
     own, since a producer may have several of these, and each of its requests makes one."""
 
-    __slots__ = ("_acknowledgement", "_answer", "_called", "_is_done", "_missing", "_places", "_timer")
+    __slots__ = ("_acknowledgement", "_answer", "_called", "_deadlines", "_is_done", "_missing", "_places", "_tick")
 
-    def __init__(self, acknowledgement: Acknowledgement, answer: Callable[[], Any]):
+    def __init__(self, acknowledgement: Acknowledgement, deadlines: Deadlines, answer: Callable[[], Any]):
         self._acknowledgement = acknowledgement
         self._answer = answer
         self._called: Callable[[Any], object] | None = None
         self._is_done = False
         self._missing = 0
         self._places: Offsets = []
-        self._wait_on()
+        self._deadlines = deadlines
+        self._tick = deadlines.add(self, acknowledgement.deadline_s)
         self._look()
 
-    def _wait_on(self) -> None:
-        self._timer = self._acknowledgement.loop.call_later(self._acknowledgement.left_s, self._time_out)
-
-    def _time_out(self) -> None:
-        if self._acknowledgement.left_s > 0:
-            self._wait_on()  # uvloop counts whole milliseconds: its timers may be early
-        else:
-            self._look()
+    def time_is_over(self) -> None:
+        self._look()
 
     def _look(self) -> None:
         if self._is_done:
             return
         self._leave()
-        self._places = places = turn(self._acknowledgement.look())
+        self._places = places = self._acknowledgement.look()
         self._missing = len(places)
         if places:
             for waiters, offset in places:
@@ -138,6 +146,6 @@ class PendingAnswer:
 
     def _end(self) -> None:
         self._is_done = True
-        self._timer.cancel()
+        self._deadlines.remove(self, self._tick)
         if self._called is not None:
             self._called(self)

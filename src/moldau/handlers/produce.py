@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
 from moldau.errors import ErrorCode, ProtocolViolation
 from moldau.handlers.acknowledging import Acknowledgement, BatchBehind, PendingAnswer
+from moldau.handlers.deadlines import Deadlines
 from moldau.handlers.transaction_verification import (
     ADDS_PARTITIONS,
     AppendStep,
@@ -100,6 +101,7 @@ class ProduceHandler:
         self._replicas = replicas
         self._verifier = verifier
         self._turns = turns
+        self._deadlines = Deadlines()
         self._now_ms: Callable[[], int] = runtime.clock.now_ms
 
     def __call__(self, request: Produce, call: Call) -> "Answer | Awaitable[Answer] | Steps[Awaitable[Answer]]":
@@ -111,7 +113,7 @@ class ProduceHandler:
         plan = self._plan(request, version, topics, now_ms)
         outcomes: list[AppendOutcome] = []
         if (transactional_id is None or not begins_transaction(plan)) and self._append(plan, outcomes, now_ms):
-            return _answered(request, version, plan, outcomes)
+            return self._answered(request, version, plan, outcomes)
         own = in_own_memory(request)
         return self._complete(own, version, _over(plan, own), outcomes)
 
@@ -169,7 +171,7 @@ class ProduceHandler:
             if not len(outcomes) % APPENDS_IN_TURN:
                 await asyncio.sleep(0)
         if len(plan) <= WIDE:
-            return _answered(request, version, plan, outcomes)
+            return self._answered(request, version, plan, outcomes)
         async with self._turns:
             outcome = await self._turns.off_loop(lambda: _outcome(request, plan, outcomes))
         if outcome.behind:
@@ -177,10 +179,24 @@ class ProduceHandler:
         async with self._turns:
             return await self._turns.off_loop(lambda: _answer(request, version, outcome))
 
+    def _answered(
+        self, request: Produce, version: int, plan: Sequence[AppendStep], outcomes: Sequence[AppendOutcome]
+    ) -> Answer:
+        """The answer to a request whose batches were appended or refused; with acks=all not before the in-sync replicas
+        have them. Raises `ProtocolViolation`."""
+        outcome = _outcome(request, plan, outcomes)
+        results, details, behind = outcome
+        if behind:
+            own = without_records(request)
+            acknowledgement = Acknowledgement(behind, results, request.timeout_ms)
+            pending = PendingAnswer(acknowledgement, self._deadlines, lambda: _answer(own, version, outcome))
+            return _new(Pending, (own, pending))
+        return results if request.acks and not details else _answer(request, version, outcome)
+
     async def _acknowledged(self, behind: list[BatchBehind], results: list[ProduceResult], timeout_ms: int) -> None:
         """Wait for the batches of a wide request."""
         acknowledgement = Acknowledgement(behind, results, timeout_ms)
-        while offsets := await self._turns.run(acknowledgement.look()):
+        while offsets := await self._turns.run(acknowledgement.look_in_turns()):
             wait = Wait.until_committed(offsets, acknowledgement.left_s, acknowledgement.loop)
             if acknowledgement.has_moved:
                 wait.finish()
@@ -222,18 +238,6 @@ def _outcome(request: Produce, plan: Sequence[AppendStep], outcomes: Sequence[Ap
                 details[len(results)] = outcome
             results.append((outcome.partition, outcome.error, -1, -1, outcome.log_start_offset))
     return _new(Outcome, (results, details, behind))
-
-
-def _answered(request: Produce, version: int, plan: Sequence[AppendStep], outcomes: Sequence[AppendOutcome]) -> Answer:
-    """The answer to a request whose batches were appended or refused; with acks=all not before the in-sync replicas
-    have them. Raises `ProtocolViolation`."""
-    outcome = _outcome(request, plan, outcomes)
-    results, details, behind = outcome
-    if behind:
-        own = without_records(request)
-        acknowledgement = Acknowledgement(behind, results, request.timeout_ms)
-        return _new(Pending, (own, PendingAnswer(acknowledgement, lambda: _answer(own, version, outcome))))
-    return results if request.acks and not details else _answer(request, version, outcome)
 
 
 def _answer(request: Produce, version: int, outcome: Outcome) -> Answer:

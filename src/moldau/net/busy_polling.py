@@ -4,8 +4,9 @@ A sleeping loop takes time to wake up, and its peer waits for that; on virtual m
 small request. A consumer that fetches 200 KB at a time reads a third more per second when the loop stays awake, and one
 that fetches 10 MB up to twice as much. So if a request came within `window_s` of the one before it, the loop is kept
 turning for another `window_s`. Requests further apart never keep it awake: a broker that gets 1,000 requests a second
-sleeps in between. With only one processor the loop always sleeps, because the peer may need the processor. (Linux
-offers the same for network cards; Seastar does it by default.)
+sleeps in between. With only one processor the loop always sleeps, because the peer may need the processor, and so does
+a request whose answer waits for other brokers, which may be on the same machine. (Linux offers the same for network
+cards; Seastar does it by default.)
 """
 
 import asyncio

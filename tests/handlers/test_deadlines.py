@@ -1,0 +1,73 @@
+"""Deadlines with one timer: each is noticed in time, and those that were met leave no timer behind."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+
+from moldau.handlers.deadlines import TICK_S, Deadlines
+
+
+class Waiting:
+    def __init__(self) -> None:
+        self.over_at: float | None = None
+
+    def time_is_over(self) -> None:
+        assert self.over_at is None
+        self.over_at = asyncio.get_running_loop().time()
+
+
+def run(scenario: Callable[[], Awaitable[None]]) -> None:
+    asyncio.run(asyncio.wait_for(scenario(), 30))  # type: ignore[arg-type]
+
+
+async def until(*waiting: Waiting) -> None:
+    while any(one.over_at is None for one in waiting):
+        await asyncio.sleep(TICK_S / 4)
+
+
+def test_each_is_noticed_and_never_too_early() -> None:
+    async def scenario() -> None:
+        deadlines, now_s = Deadlines(), asyncio.get_running_loop().time()
+        due = [now_s + ticks * TICK_S for ticks in (3, 1, 0, 1.5, 2, -5)]
+        waiting = [Waiting() for _ in due]
+        for one, deadline_s in zip(waiting, due, strict=True):
+            deadlines.add(one, deadline_s)
+        await until(*waiting)
+        for one, deadline_s in zip(waiting, due, strict=True):
+            assert one.over_at is not None and one.over_at >= deadline_s
+        assert deadlines._timer is None
+
+    run(scenario)
+
+
+def test_who_has_left_is_not_called_and_an_empty_wait_has_no_timer() -> None:
+    async def scenario() -> None:
+        deadlines, now_s = Deadlines(), asyncio.get_running_loop().time()
+        stays, leaves, far = Waiting(), Waiting(), Waiting()
+        far_tick = deadlines.add(far, now_s + 3600)
+        tick = deadlines.add(leaves, now_s + TICK_S)
+        assert deadlines.add(stays, now_s + TICK_S) == tick
+        deadlines.remove(leaves, tick)
+        deadlines.remove(leaves, tick)
+        await until(stays)
+        assert leaves.over_at is None
+        timer = deadlines._timer
+        assert timer is not None and timer.when() > now_s + 3000
+        deadlines.remove(far, far_tick)
+        assert deadlines._timer is None and timer.cancelled()
+        deadlines.remove(stays, tick)
+
+    run(scenario)
+
+
+def test_one_may_wait_again_when_his_time_is_over() -> None:
+    async def scenario() -> None:
+        deadlines, second = Deadlines(), Waiting()
+
+        class First:
+            def time_is_over(self) -> None:
+                deadlines.add(second, asyncio.get_running_loop().time() + TICK_S)
+
+        deadlines.add(First(), 0)
+        await until(second)
+
+    run(scenario)
