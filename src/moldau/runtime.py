@@ -181,6 +181,17 @@ class Response(Protocol):
         """`call` this when the response is there: in the midst of what brings it, or in a later turn of the loop."""
 
 
+async def awaited(response: Response) -> Any:
+    """The value of a response, once it is there. Nobody waits for it any more after a cancellation."""
+    is_there = asyncio.Event()
+    response.add_done_callback(lambda _: is_there.set())
+    try:
+        await is_there.wait()
+        return response.result()
+    finally:
+        response.cancel()
+
+
 class Unanswered(NamedTuple):
     """A request whose reply has to wait: `pack` makes the reply when `response` is there, or says where it will be if
     that takes more than one turn of the loop. The frames that `admits` lets pass may be handled meanwhile; a request

@@ -1,6 +1,5 @@
 """A follower that fetches from a broker in this process, played by the test."""
 
-import asyncio
 import uuid
 from collections.abc import Awaitable, Callable
 from operator import attrgetter
@@ -28,7 +27,7 @@ from moldau.replication.quota import ReplicationQuota
 from moldau.replication.throttling import Throttle
 from moldau.requests.gate import Pending
 from moldau.requests.session import Call, Introduction, Session
-from moldau.runtime import FileSlice, Response
+from moldau.runtime import FileSlice, awaited
 from tests.handlers.in_sync import FOLLOWER, in_sync
 from tests.handlers.living import Living, batch, produce, run
 
@@ -104,24 +103,13 @@ class Asking:
             FOLLOWER, wait_ms, min_bytes, max_bytes, 0, *self.session, [], forgotten_now, False, positions_of(request)
         )
         answer = self._handler(fetch, self._call)
-        answer = await there(answer.response) if isinstance(answer, Pending) else answer
+        answer = await awaited(answer.response) if isinstance(answer, Pending) else answer
         pieces = pack_fetch(VERSION, 1, fetch, answer)
         whole = b"".join(one.file.read(one.length, one.offset) if isinstance(one, FileSlice) else one for one in pieces)
         reply = cast(FetchResponse, codec.read_reply(FETCH, VERSION, memoryview(whole)[4:]))
         if not reply.error_code:
             self.session = reply.session_id, self.session[1] + 1
         return reply
-
-
-async def there(response: Response) -> Any:
-    """The response, once it is there. Nobody waits for it any more after a cancellation."""
-    is_there = asyncio.Event()
-    response.add_done_callback(lambda _: is_there.set())
-    try:
-        await is_there.wait()
-        return response.result()
-    finally:
-        response.cancel()
 
 
 def parts(reply: FetchResponse) -> list[PartitionData]:

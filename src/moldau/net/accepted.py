@@ -148,7 +148,7 @@ class Connection(asyncio.BufferedProtocol):
             self._serve(nbytes, began + SHARE_S - self._spent_s)
         ended = self._stopwatch()
         polling = self._busy_polling
-        if polling is not None and not self._unanswered:  # else another broker, who needs a processor, comes first
+        if polling is not None and not self._unanswered:  # these wait for brokers that may need this processor
             if began < polling.follows_until:
                 polling.stay_awake()
             polling.follows_until = ended + polling.window_s

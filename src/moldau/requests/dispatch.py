@@ -30,7 +30,7 @@ from moldau.protocol.schema import release
 from moldau.requests.gate import Gate, Handler, Pending, Throttled
 from moldau.requests.routes import Route, new_route
 from moldau.requests.session import Call, Session
-from moldau.runtime import Answer, Muting, Reply, Response, Unanswered
+from moldau.runtime import Answer, Muting, Reply, Unanswered, awaited
 from moldau.turns import Turns, turn
 
 _new = tuple.__new__  # what a NamedTuple's constructor does, at a third of its cost
@@ -119,7 +119,7 @@ class Dispatch:
         response, ms = throttled
         while isinstance(response, NO_RESPONSE):
             if type(response) is Pending:
-                response = await _there(response.response)
+                response = await awaited(response.response)
             else:
                 response = await response if isinstance(response, Awaitable) else await self._turns.run(response)
         return Muting(route.pack(call.version, call.correlation_id, request, response, ms), ms)
@@ -158,17 +158,6 @@ def _is_small(route: Route, request: Any, response: Any) -> bool:
     if type(response) is not route.at_once and isinstance(response, NO_RESPONSE):
         return False
     return not (route.is_wide(response) or route.is_wide(request))
-
-
-async def _there(response: Response) -> Any:
-    """The response, once it is there."""
-    is_there = asyncio.Event()
-    response.add_done_callback(lambda _: is_there.set())
-    try:
-        await is_there.wait()
-        return response.result()
-    finally:
-        response.cancel()
 
 
 def _as_it_is(reply: Any) -> Any:
