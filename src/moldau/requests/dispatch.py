@@ -129,7 +129,7 @@ class Dispatch:
         continues meanwhile."""
         if isinstance(response, Awaitable):
             response = turn(await response)
-            if _is_small(route, request, response):
+            if not (isinstance(response, NO_RESPONSE) or route.is_wide(response) or route.is_wide(request)):
                 return route.pack(call.version, call.correlation_id, request, response)
         if type(response) is Pending:
             return self.unanswered(route, call, response)
@@ -144,20 +144,13 @@ class Dispatch:
         request, response = pending
 
         def packed(answer: Any) -> Reply | Unanswered:
-            if _is_small(route, request, answer):
+            if not (route.is_wide(answer) or route.is_wide(request)):
                 return route.pack(call.version, call.correlation_id, request, answer)
             later = asyncio.get_running_loop().create_task(self.later(route, call, request, answer))
             return Unanswered(later, _as_it_is, admits)
 
         admits = _same_api(call.key)
         return _new(Unanswered, (response, packed, admits))
-
-
-def _is_small(route: Route, request: Any, response: Any) -> bool:
-    """Whether this is a response, and packing it takes no executor."""
-    if type(response) is not route.at_once and isinstance(response, NO_RESPONSE):
-        return False
-    return not (route.is_wide(response) or route.is_wide(request))
 
 
 def _as_it_is(reply: Any) -> Any:
