@@ -115,3 +115,17 @@ def test_a_new_leader_tells_no_end_before_it_knows_how_far_the_log_is_committed(
         assert (part.error_code, part.offset) == (0, 4)
 
     run(scenario, tmp_path)
+
+
+@pytest.mark.parametrize("timestamp", [LATEST, EARLIEST, 0, MAX_TIMESTAMP])
+def test_a_leader_that_is_cut_off_does_not_answer(timestamp: int, tmp_path: Path) -> None:
+    async def scenario(alive: Living) -> None:
+        wire = await filled(alive)
+        alive.replica("a").cut_off(True)
+        (part,) = await ask(wire, 9, at(timestamp))
+        assert (part.error_code, part.offset) == (ErrorCode.NOT_LEADER_OR_FOLLOWER, -1)
+        alive.replica("a").cut_off(False)
+        (part,) = await ask(wire, 9, at(timestamp))
+        assert part.error_code == ErrorCode.NONE
+
+    run(scenario, tmp_path)

@@ -101,5 +101,10 @@ def test_who_believes_in_another_leader_is_told(replica: Replica, current: int, 
     assert ask(replica, 4, 0, current).error_code == code
 
 
+def test_a_leader_that_is_cut_off_does_not_answer(replica: Replica) -> None:
+    replica.cut_off(True)
+    assert ask(replica, 4, 0, LEADER_EPOCH).error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
+
+
 def test_a_partition_that_is_not_there_is_an_error_of_its_own(replica: Replica):
     assert ask(replica, 4, 0, partition=3).error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION

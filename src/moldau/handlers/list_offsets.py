@@ -77,7 +77,7 @@ class ListOffsets:
         replica = self._replicas.find(topic, None, part.partition_index)
         if replica is None:
             return _error(part, self._replicas.absence(topic, None, part.partition_index))
-        code = replica.leadership_error(part.current_leader_epoch)
+        code = replica.reader_error(part.current_leader_epoch)
         if code:
             return _error(part, code)
         if part.timestamp < 0 and version < FIRST_VERSION.get(part.timestamp, 0):
@@ -87,10 +87,10 @@ class ListOffsets:
         try:
             timestamp, offset, epoch = yield from _look_up(replica, part.timestamp, committed)
         except KafkaError as error:  # a partition that was deleted or moved meanwhile has let go of its log
-            code = replica.leadership_error(part.current_leader_epoch) or error.code
+            code = replica.reader_error(part.current_leader_epoch) or error.code
             is_unknown = code is ErrorCode.OFFSET_NOT_AVAILABLE and version < NOT_AVAILABLE_SINCE
             return _error(part, ErrorCode.LEADER_NOT_AVAILABLE if is_unknown else code)
-        code = replica.leadership_error(part.current_leader_epoch)
+        code = replica.reader_error(part.current_leader_epoch)
         if code:
             return _error(part, code)
         return ListOffsetsPartitionResponse(

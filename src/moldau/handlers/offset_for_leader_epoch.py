@@ -38,7 +38,7 @@ class OffsetForLeaderEpoch:
         if replica is None:
             absence = self._replicas.absence(topic, None, part.partition)
             return EpochEndOffset(error_code=absence, partition=part.partition)
-        if code := replica.leadership_error(part.current_leader_epoch):
+        if code := replica.reader_error(part.current_leader_epoch):
             return EpochEndOffset(error_code=code, partition=part.partition)
         epoch, end_offset = end_of_epoch(replica, part.leader_epoch)
         return EpochEndOffset(partition=part.partition, leader_epoch=epoch, end_offset=end_offset)

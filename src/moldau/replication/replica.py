@@ -428,7 +428,7 @@ class Replica:
         Raises `KafkaError`: OFFSET_OUT_OF_RANGE, KAFKA_STORAGE_ERROR, CORRUPT_MESSAGE, errors of leadership.
         """
         if leader_epoch >= 0 or not self._serves:
-            error = self._reader_error(leader_epoch, anywhere)
+            error = self.reader_error(leader_epoch, anywhere)
             if error is not None:
                 raise KafkaError(error)
         log, watermark = self.log, self.high_watermark
@@ -441,7 +441,9 @@ class Replica:
                 aborted = [(one.producer_id, one.first_offset) for one in log.committed.aborted_in(offset, records)]
         return _new(ReadResult, (watermark, stable, log.log_start_offset, aborted, records))
 
-    def _reader_error(self, leader_epoch: int, anywhere: bool) -> ErrorCode | None:
+    def reader_error(self, leader_epoch: int, anywhere: bool = False) -> ErrorCode | None:
+        """`leadership_error` for a client's question, which a leader that is cut off does not answer; `anywhere`: a
+        follower does."""
         if self._serves or (anywhere and not self.leadership.leads and self.cutting is None):
             return self._epoch_error(leader_epoch)
         return ErrorCode.NOT_LEADER_OR_FOLLOWER
@@ -462,7 +464,7 @@ class Replica:
         return start
 
     def leadership_error(self, current_leader_epoch: int) -> ErrorCode | None:
-        """The error for a client that sent this leader epoch (-1: none), per KIP-320; None if this broker leads and the
+        """The error for a request that has this leader epoch (-1: none), per KIP-320; None if this broker leads and the
         epoch is current or absent."""
         return self._epoch_error(current_leader_epoch) if self.leadership.leads else ErrorCode.NOT_LEADER_OR_FOLLOWER
 
