@@ -3,14 +3,16 @@
 import asyncio
 import re
 from collections.abc import Callable, Coroutine, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from harness.brokers import Broker
-from harness.patience import Deadline
-from moldau import aio
+from harness.patience import Deadline, wait_until
+from harness.proxy import Proxy
+from moldau import aio, testing
 from moldau.client.administration.admin import Admin
 from moldau.client.consuming.consumer import Consumer
 from moldau.client.producing.producer import Producer
@@ -227,6 +229,25 @@ def test_a_member_that_closes_while_the_group_waits_for_another_leaves_at_once(
         together.leaves(first)
         assert len(admin.describe_group(together.group).members) == 1
     together.until(together.shares(4))
+
+
+@pytest.mark.parametrize("kind", ["default", "consumer"])
+def test_a_member_leaves_its_group_although_its_connections_break(
+    proxied: testing.Broker, proxy: Proxy, group: str, topic: str, kind: str
+) -> None:
+    create(proxied.address, topic, 2)
+    alone = Group(proxy.address, group)
+    member = alone.joins(topic, **KINDS[kind], enable_auto_commit=False)
+    alone.until(alone.shares(2))
+    before = proxy.accepted
+    proxy.cut_requests_after(0)
+    with ThreadPoolExecutor(1) as aside:
+        closed = aside.submit(member.consumer.close)
+        assert wait_until(lambda: proxy.accepted > before + 1)
+        proxy.heal()
+        closed.result()
+    with Admin(proxy.address) as admin:
+        assert admin.describe_group(group).members == []
 
 
 def test_sticky_members_keep_what_they_had_over_eager_rebalances(together: Group, bootstrap: str, topic: str) -> None:

@@ -30,7 +30,10 @@ SETTINGS = {
     "group.consumer.min.heartbeat.interval.ms": "10",
     "group.consumer.heartbeat.interval.ms": "20",
     "group.consumer.assignment.interval.ms": "0",
+    "group.consumer.min.session.timeout.ms": "5000",
+    "group.consumer.session.timeout.ms": "5000",
 }
+"""A member that could not tell its group that it leaves has its partitions for 5 s at most."""
 
 
 class Scene(NamedTuple):

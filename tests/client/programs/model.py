@@ -37,8 +37,8 @@ class Progress:
                 raise Lost(f"{what} {tp}@{offset}, and {missing} was not processed")
 
     @property
-    def unprocessed(self) -> int:
-        return sum(self.ends.values()) - sum(map(len, self.processed.values()))
+    def unprocessed(self) -> list[str]:
+        return [f"{tp}@{at}" for tp, end in self.ends.items() for at in range(end) if at not in self.processed[tp]]
 
 
 class Seen:

@@ -298,9 +298,9 @@ class Program:
         self._alone = self._befall is None
         member = self._join({**self._settings, "enable_auto_commit": True, "max_partition_fetch_bytes": 1_000_000})
         deadline = Deadline()
-        while self._progress.unprocessed:
+        while left := self._progress.unprocessed:
             if deadline.passed:
-                raise Lost(f"{self._progress.unprocessed} records are never handed out")
+                raise Lost(f"never handed out: {' '.join(left)}; the last member has {sorted(member.seen.next)}")
             member.poll(50, 500)
         self.close()
 

@@ -34,6 +34,7 @@ NO_GENERATION = -1
 NO_EPOCH = -1
 """The leader epoch of a commit that names none."""
 FAREWELL_S = 5.0
+"""Leaving is tried again for this long."""
 STALE = frozenset({ErrorCode.STALE_MEMBER_EPOCH})
 
 
@@ -123,10 +124,11 @@ class Membership(abc.ABC):
         """Leave the group, so that it need not wait for the session time-out."""
 
     async def _farewell(self, api: Api, request: Any) -> None:
-        """Send a request by which the member leaves. If it is not answered soon, the session time-out does the rest."""
+        """Send a request by which the member leaves, again if the coordinator has moved or the connection breaks. If
+        that does not help soon, the group waits for the member until its session time-out."""
         try:
             async with asyncio.timeout(FAREWELL_S):
-                await self._aside.call(api, request)
+                await self._aside.retrying(api, lambda: request, lambda reply: [reply.error_code])
         except (KafkaError, TimeoutError):
             pass
 
