@@ -14,7 +14,6 @@ from moldau.handlers.deadlines import Deadlines
 from moldau.protocol.hot_produce import ProduceResult
 from moldau.replication.replica import Replica
 from moldau.replication.results import Appended
-from moldau.replication.waiting import Waiters
 from moldau.turns import Steps
 
 
@@ -26,89 +25,78 @@ class BatchBehind(NamedTuple):
     appended: Appended
 
 
-Offsets: TypeAlias = list[tuple[Waiters, int]]
-"""The high watermarks that are waited for: each partition, and the offset that it must reach."""
+Behind: TypeAlias = list[BatchBehind]
 
 
-class Acknowledgement:
-    """The batches of one request that are `behind`. `results` are those of all its batches, and get their errors."""
+def still_waits(batch: BatchBehind, results: list[ProduceResult], is_late: bool) -> bool:
+    """False if the batch needs no more waiting; an error is then among the results of its request. `is_late`: the
+    request's time is over."""
+    at, replica, appended = batch
+    error = replica.acknowledged(appended)
+    if error is None:
+        if not is_late:
+            return True
+        error = ErrorCode.REQUEST_TIMED_OUT
+    if error:
+        index, _, *rest = results[at]
+        results[at] = (index, error, *rest)  # type: ignore[assignment]
+    return False
 
-    def __init__(self, behind: list[BatchBehind], results: list[ProduceResult], timeout_ms: int):
-        self.loop = asyncio.get_running_loop()
-        self._behind = behind
-        self._results = results
-        self.deadline_s = self.loop.time() + timeout_ms / 1000
 
-    @property
-    def left_s(self) -> float:
-        return self.deadline_s - self.loop.time()
+def still_waiting(behind: Behind, results: list[ProduceResult], is_late: bool) -> Steps[Behind]:
+    """Those of the batches that `still_waits` is true of, found in turns, for a wide request."""
+    waiting: Behind = []
+    for batch in behind:
+        if still_waits(batch, results, is_late):
+            waiting.append(batch)
+        yield
+    return waiting
 
-    @property
-    def has_moved(self) -> bool:
-        """Whether something has changed since `look`, which may have taken several turns."""
-        return any(replica.acknowledged(appended) is not None for _, replica, appended in self._behind)
 
-    def look(self) -> Offsets:
-        """The high watermarks that must still be reached."""
-        is_late = self.left_s <= 0
-        self._behind = [batch for batch in self._behind if self._still_waits(batch, is_late)]
-        return [(replica.waiters, appended.last_offset + 1) for _, replica, appended in self._behind]
-
-    def look_in_turns(self) -> Steps[Offsets]:
-        """The same for a wide request."""
-        is_late = self.left_s <= 0
-        waiting: list[BatchBehind] = []
-        for batch in self._behind:
-            if self._still_waits(batch, is_late):
-                waiting.append(batch)
-            yield
-        self._behind = waiting
-        return [(replica.waiters, appended.last_offset + 1) for _, replica, appended in waiting]
-
-    def _still_waits(self, batch: BatchBehind, is_late: bool) -> bool:
-        """False if the batch has its result now."""
-        at, replica, appended = batch
-        error = replica.acknowledged(appended)
-        if error is None:
-            if not is_late:
-                return True
-            error = ErrorCode.REQUEST_TIMED_OUT
-        if error:
-            index, _, *rest = self._results[at]
-            self._results[at] = (index, error, *rest)  # type: ignore[assignment]
-        return False
+def has_moved(behind: Behind) -> bool:
+    """Whether one of the batches needs no more waiting."""
+    return any(replica.acknowledged(appended) is not None for _, replica, appended in behind)
 
 
 class PendingAnswer:
-    """What `answer` returns once all batches are acknowledged, or not: a `Response` without a future or task of its
-    own, since a producer may have several of these, and each of its requests makes one."""
+    """What `answer` returns once all batches that are `behind` are acknowledged, or not: a `Response` without a future
+    or task of its own, since a producer may have several of these, and each of its requests makes one. `results` are
+    those of all batches of the request, and get the errors of these."""
 
-    __slots__ = ("_acknowledgement", "_answer", "_called", "_deadlines", "_is_done", "_missing", "_places", "_tick")
+    __slots__ = ("_answer", "_behind", "_called", "_deadlines", "_is_done", "_missing", "_results", "_tick")
 
-    def __init__(self, acknowledgement: Acknowledgement, deadlines: Deadlines, answer: Callable[[], Any]):
-        self._acknowledgement = acknowledgement
+    def __init__(
+        self,
+        behind: Behind,
+        results: list[ProduceResult],
+        timeout_ms: int,
+        deadlines: Deadlines,
+        answer: Callable[[], Any],
+    ):
+        self._behind = behind
+        self._results = results
         self._answer = answer
         self._called: Callable[[Any], object] | None = None
         self._is_done = False
         self._missing = 0
-        self._places: Offsets = []
         self._deadlines = deadlines
-        self._tick = deadlines.add(self, acknowledgement.deadline_s)
-        self._look()
+        self._tick = deadlines.add(self, timeout_ms / 1000)
+        self._look(timeout_ms <= 0)
 
     def time_is_over(self) -> None:
-        self._look()
+        self._look(is_late=True)
 
-    def _look(self) -> None:
+    def _look(self, is_late: bool = False) -> None:
         if self._is_done:
             return
-        self._leave()
-        self._places = places = self._acknowledgement.look()
-        self._missing = len(places)
-        if places:
-            for waiters, offset in places:
-                waiters.park(offset, self)
-        else:
+        if self._missing:
+            self._leave()
+        results = self._results
+        self._behind = behind = [batch for batch in self._behind if still_waits(batch, results, is_late)]
+        self._missing = len(behind)
+        for _, replica, appended in behind:
+            replica.waiters.park(appended.last_offset + 1, self)
+        if not behind:
             self._end()
 
     def count_down(self, partitions: int) -> None:
@@ -119,7 +107,7 @@ class PendingAnswer:
 
     def finish(self) -> None:
         """Look again, once what changes now has changed."""
-        self._acknowledgement.loop.call_soon(self._look)
+        asyncio.get_running_loop().call_soon(self._look)
 
     def done(self) -> bool:
         return self._is_done
@@ -130,7 +118,8 @@ class PendingAnswer:
     def cancel(self) -> None:
         """The connection has closed: nobody waits for the answer any more."""
         if not self._is_done:
-            self._leave()
+            if self._missing:
+                self._leave()
             self._end()
 
     def add_done_callback(self, call: Callable[[Any], object]) -> None:
@@ -140,9 +129,8 @@ class PendingAnswer:
             call(self)
 
     def _leave(self) -> None:
-        if self._missing:
-            for waiters, offset in self._places:
-                waiters.unpark(offset, self)
+        for _, replica, appended in self._behind:
+            replica.waiters.unpark(appended.last_offset + 1, self)
 
     def _end(self) -> None:
         self._is_done = True

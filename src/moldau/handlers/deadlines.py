@@ -9,13 +9,14 @@ TICK_S = 0.02
 
 
 class Deadline(Protocol):
-    """Somebody who waits."""
+    """A request that waits."""
 
     def time_is_over(self) -> None: ...
 
 
 class Deadlines:
-    """Calls `time_is_over` of everybody who is still here at his deadline. Belongs to the loop it is first used on."""
+    """Calls `time_is_over` of each request that is still here at its deadline. Belongs to the loop it is first used
+    on."""
 
     def __init__(self) -> None:
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -24,9 +25,12 @@ class Deadlines:
         self._timer: asyncio.TimerHandle | None = None
         self._timer_tick = 0
 
-    def add(self, waiting: Deadline, deadline_s: float) -> int:
-        """`deadline_s`: by the loop's clock. Returns the tick, for `remove`."""
-        tick = int(deadline_s / TICK_S) + 1
+    def add(self, waiting: Deadline, seconds: float) -> int:
+        """The request's time is over in this many seconds. Returns the tick, for `remove`."""
+        loop = self._loop
+        if loop is None:
+            loop = self._loop = asyncio.get_running_loop()
+        tick = int((loop.time() + seconds) / TICK_S) + 1
         beside = self._ticks.get(tick)
         if beside is None:
             beside = self._ticks[tick] = {}
@@ -36,7 +40,7 @@ class Deadlines:
         return tick
 
     def remove(self, waiting: Deadline, tick: int) -> None:
-        """He waits no longer, or his time was over."""
+        """The request waits no longer, or its time was over."""
         beside = self._ticks.get(tick)
         if beside is not None:
             beside.pop(waiting, None)
@@ -47,8 +51,7 @@ class Deadlines:
 
     def _set_timer(self, tick: int) -> None:
         self._end_timer()
-        if self._loop is None:
-            self._loop = asyncio.get_running_loop()
+        assert self._loop is not None
         self._timer_tick = tick
         self._timer = self._loop.call_at(tick * TICK_S, self._tick)
 

@@ -19,10 +19,11 @@ is muted until they are appended.
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
 from moldau.errors import ErrorCode, ProtocolViolation
-from moldau.handlers.acknowledging import Acknowledgement, BatchBehind, PendingAnswer
+from moldau.handlers.acknowledging import BatchBehind, PendingAnswer, has_moved, still_waiting
 from moldau.handlers.deadlines import Deadlines
 from moldau.handlers.transaction_verification import (
     ADDS_PARTITIONS,
@@ -188,17 +189,18 @@ class ProduceHandler:
         results, details, behind = outcome
         if behind:
             own = without_records(request)
-            acknowledgement = Acknowledgement(behind, results, request.timeout_ms)
-            pending = PendingAnswer(acknowledgement, self._deadlines, lambda: _answer(own, version, outcome))
-            return _new(Pending, (own, pending))
+            answer = partial(_answer, own, version, outcome)
+            return _new(Pending, (own, PendingAnswer(behind, results, request.timeout_ms, self._deadlines, answer)))
         return results if request.acks and not details else _answer(request, version, outcome)
 
     async def _acknowledged(self, behind: list[BatchBehind], results: list[ProduceResult], timeout_ms: int) -> None:
         """Wait for the batches of a wide request."""
-        acknowledgement = Acknowledgement(behind, results, timeout_ms)
-        while offsets := await self._turns.run(acknowledgement.look_in_turns()):
-            wait = Wait.until_committed(offsets, acknowledgement.left_s, acknowledgement.loop)
-            if acknowledgement.has_moved:
+        loop = asyncio.get_running_loop()
+        deadline_s = loop.time() + timeout_ms / 1000
+        while behind := await self._turns.run(still_waiting(behind, results, loop.time() >= deadline_s)):
+            offsets = [(replica.waiters, appended.last_offset + 1) for _, replica, appended in behind]
+            wait = Wait.until_committed(offsets, deadline_s - loop.time(), loop)
+            if has_moved(behind):  # while looking took its turns
                 wait.finish()
             await wait.done
 

@@ -62,9 +62,11 @@ def markers_in(data: memoryview, headers: Sequence[BatchHeader]) -> list[Marker 
     markers: list[Marker | None] = []
     position = 0
     for header in headers:
-        batch = data[position : position + min(header.size, MARKER_BYTES_MAX)]
-        markers.append(read_marker(batch) if header.is_control else None)
-        position += header.size
+        size, marker = header.size, None
+        if header.is_control:
+            marker = read_marker(data[position : position + min(size, MARKER_BYTES_MAX)])
+        markers.append(marker)
+        position += size
     return markers
 
 

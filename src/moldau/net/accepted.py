@@ -203,7 +203,7 @@ class Connection(asyncio.BufferedProtocol):
         where the next frame is `_blocked`."""
         handle, stopwatch, size, unanswered = self._handle, self._stopwatch, 0, self._unanswered
         for frame in self.inbox.frames(self.server.shared, nbytes):
-            if unanswered and not unanswered.admits(frame):
+            if unanswered is not None and not unanswered.admits(frame):
                 self._blocked = True
                 self.inbox.put_back(self.server.shared, frame)
                 return None

@@ -168,8 +168,9 @@ class ClientConnection(asyncio.BufferedProtocol):
             self._received(whole)
 
     def _wake_after(self, left: int) -> None:
-        """Have the loop woken when the rest of a reply is there, or enough of it."""
-        wanted = min(max(left, 1), WAKE_BYTES)
+        """Have the loop woken when the rest of a reply is there, or enough of it: not for so little that asking for it
+        would cost as much as waking up once more."""
+        wanted = min(left, WAKE_BYTES) if left >= READ_BUFFER_BYTES else 1
         if wanted != self._wake_bytes and self._socket is not None:
             self._wake_bytes = wanted
             with contextlib.suppress(OSError):

@@ -46,8 +46,11 @@ class UnansweredQueue:
         return [one for one, _ in self._waiting if isinstance(one, Unanswered)]
 
     def admits(self, frame: memoryview) -> bool:
-        """Whether this frame may be handled now: there is room for its reply, and the unanswered requests admit it."""
+        """Whether this frame may be handled now: nothing is unanswered, or there is room for its reply and the
+        unanswered requests admit it."""
         count = len(self._waiting)
+        if not count:
+            return True
         if count >= UNANSWERED_MAX and (count >= SMALL_MAX or self._bytes + len(frame) > SMALL_BYTES):
             return False
         return self._admits(frame)

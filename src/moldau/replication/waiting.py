@@ -174,7 +174,11 @@ class Waiters:
 
     def park(self, offset: int, write: Write) -> None:
         """Count `write` down by one when the high watermark is at or above this offset."""
-        insort(self.until_committed, (offset, write), key=_OFFSET)
+        parked = self.until_committed
+        if not parked or parked[-1][0] <= offset:
+            parked.append((offset, write))  # a new write is at the end of the log
+        else:
+            insort(parked, (offset, write), key=_OFFSET)
 
     def forget(self, wait: Wait, offset: int) -> None:
         """The request is not parked here any more. `offset`: what it waited for, `NO_OFFSET` if for bytes, `FOR_STARTS`
