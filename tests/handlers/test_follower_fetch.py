@@ -179,6 +179,17 @@ def test_where_the_follower_differs_the_answer_says_only_that(tmp_path: Path) ->
     play(tmp_path, scenario)
 
 
+def test_a_follower_that_differs_no_longer_holds_back_what_it_was_about_to_join(tmp_path: Path) -> None:
+    async def scenario(alive: Living, follower: Asking, topic: bytes) -> None:
+        await follower.ask((topic, 0, 0, -1))
+        await write(alive)
+        assert alive.replica("a").high_watermark == 0, "the follower is about to join"
+        await follower.ask((topic, 0, 3, 0))
+        assert alive.replica("a").high_watermark == 1
+
+    play(tmp_path, scenario)
+
+
 def test_a_follower_below_the_logs_start_hears_where_that_is(tmp_path: Path) -> None:
     async def scenario(alive: Living, follower: Asking, topic: bytes) -> None:
         await write(alive)

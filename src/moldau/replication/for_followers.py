@@ -65,7 +65,7 @@ def read_for(
         return FollowerRead(ErrorCode.OFFSET_OUT_OF_RANGE, replica.high_watermark, log.log_start_offset)
     diverging = divergence(replica, position)
     if diverging is not None:
-        leadership.diverged(asker.broker)
+        replica.follower_diverged(asker.broker)
         return FollowerRead(ErrorCode.NONE, replica.high_watermark, log.log_start_offset, diverging)
     if not replica.follower_asked(asker.broker, Offset(position.offset), asker.broker_epoch, asker.may_join, now_ms):
         is_replica = asker.broker in leadership.replicas

@@ -154,15 +154,15 @@ class Leadership:
         if self._stands_still:
             return UNKNOWN
         joining = self.proposal.isr if self.proposal is not None else ()
-        end = self.own_end
+        end, followers, local = self.own_end, self._followers, self.local
         for broker in (*self.isr, *joining, *self._about_to_join):
-            if broker != self.local:
-                end = min(end, self._end_of(broker))
+            if broker != local:
+                follower = followers.get(broker)
+                if follower is None:
+                    return UNKNOWN
+                if follower.end < end:
+                    end = follower.end
         return end
-
-    def _end_of(self, broker: BrokerId) -> Offset:
-        follower = self._followers.get(broker)
-        return UNKNOWN if follower is None else follower.end
 
     def asked(
         self, broker: BrokerId, offset: Offset, broker_epoch: int, may_join: bool, log_end: Offset, now_ms: int

@@ -184,6 +184,11 @@ class Replica:
         if self.leadership.asks_no_more(follower):
             self._committed(self.leadership.committed(), None)
 
+    def follower_diverged(self, follower: BrokerId) -> None:
+        """The log of a follower that asked is not a beginning of this one; see `Leadership.diverged`."""
+        self.leadership.diverged(follower)
+        self._committed(self.leadership.committed(), None)
+
     def follower_starts_at(self, follower: BrokerId, log_start: Offset) -> None:
         """The log of a follower that asked begins at this offset."""
         if self.leadership.starts_at(follower, log_start):
@@ -227,6 +232,9 @@ class Replica:
         if leadership.alone:
             leadership.own_end = log_end
             return self._committed(log_end, size)
+        if self.high_watermark < leadership.own_end:  # a follower holds it back, or nothing may be committed
+            leadership.own_end = log_end
+            return False
         return self._committed(leadership.reached(log_end), size)
 
     def _committed(self, offset: Offset, size: int | None) -> bool:
