@@ -7,9 +7,10 @@ Three broker processes of ours with a ZooKeeper, and three Kafka nodes, run on t
 connection, then several, produce to one partition, each with at most `--in-flight` requests unanswered (a Kafka
 client's default is 5): into a topic with one replica and acks=1, and into one with three and acks=all. All of them have
 their turn in every round, for `--seconds`, so that other work on the machine meets all alike; the median of the rounds
-counts. Beside each rate stands the processor time of all brokers together for a megabyte. Latency is that of requests
-at a fixed rate. A replica catches up while its broker, which was away when the topic was filled, is back; a raw
-consumer that reads the same records from the same leader, 1 MB at a time, is its measure.
+counts. A turn begins once all brokers are idle: after its load a JVM compiles for a second or two, and all brokers
+delete files. Beside each rate stands the processor time of all brokers together for a megabyte. Latency is that of
+requests at a fixed rate. A replica catches up while its broker, which was away when the topic was filled, is back; a
+raw consumer that reads the same records from the same leader, 1 MB at a time, is its measure.
 """
 
 import argparse
@@ -54,6 +55,8 @@ RECORD_BYTES = 200
 METADATA_VERSION = 9
 ALL, LEADER = -1, 1
 LEFT_FREE = 1 << 30
+IDLE_PROCESSORS = 0.1
+IDLE_AFTER_S_MAX = 10.0
 DELETES_AT_ONCE = {**SETTINGS, "log.initial.task.delay.ms": "1000"}
 """The files of earlier loads must not fill the memory or the disk."""
 KAFKA_SETTINGS = {**DELETES_AT_ONCE, "offsets.topic.replication.factor": "3"}
@@ -227,6 +230,17 @@ class Rate(NamedTuple):
     cpu_ms_mb: float
 
 
+def until_idle(ways: Sequence[Way]) -> None:
+    """Wait until all brokers together use less than a tenth of a processor, for a limited time."""
+    sides = {way.side.name: way.side for way in ways}.values()
+    until = time.perf_counter() + IDLE_AFTER_S_MAX
+    used_s = IDLE_PROCESSORS
+    while used_s >= IDLE_PROCESSORS / 2 and time.perf_counter() < until:
+        before = sum(side.cpu_s for side in sides)
+        time.sleep(0.5)
+        used_s = sum(side.cpu_s for side in sides) - before
+
+
 def rates(
     ways: Sequence[Way], size: int, seconds: float, rounds: int, in_flight: int, connections: int
 ) -> dict[str, Rate]:
@@ -235,6 +249,7 @@ def rates(
     for number in range(rounds + 1):
         for way in ways:
             load = Load(way, size, in_flight, connections)
+            until_idle(ways)
             before, began = way.side.cpu_s, time.perf_counter()
             count = load.window(seconds)
             took_s = time.perf_counter() - began
@@ -252,6 +267,7 @@ def latencies(ways: Sequence[Way], size: int, seconds: float, rounds: int) -> di
     seen: dict[str, list[tuple[float, float]]] = {way.name: [] for way in ways}
     for number in range(rounds + 1):
         for name, load in loads.items():
+            until_idle(ways)
             found = sorted(load.latencies(seconds, PER_SECOND.get(size, 200)))
             if number:
                 seen[name].append((found[len(found) // 2] * 1e3, found[int(len(found) * 0.99)] * 1e3))
@@ -302,13 +318,14 @@ def catch_up(ours: Ours, gigabytes: float, folder: Path) -> CaughtUp:
     """Fill a topic while one of its three brokers is away; how fast that one has it when it is back."""
     load = Load(Way(ours.side, 3, LEADER), 84 << 10, 5)
     topic, leader = load.topic, load.port
-    here, away, _ = sorted(ours.brokers, key=lambda one: not one.address.endswith(f":{leader}"))
+    here, away, other = sorted(ours.brokers, key=lambda one: not one.address.endswith(f":{leader}"))
     away.stop()
     written = 0
     while written < gigabytes * 1e9:
         written += load.window(1.0) * load.batch_bytes
     consumer = read_all(ours.side, leader, topic)
     whole = here.log_bytes(topic)
+    assert wait_until(lambda: other.log_bytes(topic) == whole)
     use_free_memory()
     away.start()
     assert wait_until(lambda: away.log_bytes(topic) > whole / 100, pause_s=0.001)
