@@ -56,6 +56,7 @@ METADATA_VERSION = 9
 ALL, LEADER = -1, 1
 LEFT_FREE = 1 << 30
 IDLE_PROCESSORS = 0.1
+IDLE_LOOK_S = 0.5
 IDLE_AFTER_S_MAX = 10.0
 DELETES_AT_ONCE = {**SETTINGS, "log.initial.task.delay.ms": "1000"}
 """The files of earlier loads must not fill the memory or the disk."""
@@ -233,12 +234,13 @@ class Rate(NamedTuple):
 def until_idle(ways: Sequence[Way]) -> None:
     """Wait until all brokers together use less than a tenth of a processor, for a limited time."""
     sides = {way.side.name: way.side for way in ways}.values()
-    until = time.perf_counter() + IDLE_AFTER_S_MAX
-    used_s = IDLE_PROCESSORS
-    while used_s >= IDLE_PROCESSORS / 2 and time.perf_counter() < until:
+
+    def is_idle() -> bool:
         before = sum(side.cpu_s for side in sides)
-        time.sleep(0.5)
-        used_s = sum(side.cpu_s for side in sides) - before
+        time.sleep(IDLE_LOOK_S)
+        return sum(side.cpu_s for side in sides) - before < IDLE_PROCESSORS * IDLE_LOOK_S
+
+    wait_until(is_idle, IDLE_AFTER_S_MAX, pause_s=0)
 
 
 def rates(
