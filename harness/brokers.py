@@ -152,6 +152,12 @@ class Broker:
     def log(self) -> str:
         return (self.folder / "broker.log").read_text()[-4000:]
 
+    def traceback(self) -> str:
+        """The first one in its whole log, with the lines around it; "" if there is none."""
+        said = (self.folder / "broker.log").read_text()
+        at = said.find("Traceback")
+        return said[max(0, at - 500) : at + 4000] if at >= 0 else ""
+
     def log_bytes(self, topic: str, partition: int = 0) -> int:
         """The size of a partition's segments on the disk. Listed again if a segment was compacted or deleted
         meanwhile."""

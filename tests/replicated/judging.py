@@ -26,7 +26,7 @@ def assert_kept(brokers: Mapping[int, Broker], topic: str, places: Mapping[str, 
         broker.stop()
     assert_replicas_are_equal(brokers.values(), topic, ends)
     for number, broker in brokers.items():
-        assert "Traceback" not in (broker.folder / "broker.log").read_text(), f"broker {number}: {broker.log()}"
+        assert not (traceback := broker.traceback()), f"broker {number}: {traceback}"
 
 
 def _lots(address: str, topic: str, partition: int, end: int) -> Iterator[Records]:

@@ -157,7 +157,9 @@ class LeaderFollower:
         """Of requests, since the last answer."""
         self._stirred = asyncio.Event()
         self._timer: asyncio.TimerHandle | None = None
-        """Ends the earliest pause."""
+        """Ends the earliest pause, at `_timer_s` by the loop's time. If that is now, uvloop returns a handle without
+        `when`."""
+        self._timer_s = 0.0
         self._task: asyncio.Task[None] | None = None
 
     def __len__(self) -> int:
@@ -288,9 +290,10 @@ class LeaderFollower:
 
     def _wake_at(self, time_s: float) -> None:
         if self._timer is not None:
-            if self._timer.when() <= time_s:
+            if self._timer_s <= time_s:
                 return
             self._timer.cancel()
+        self._timer_s = time_s
         self._timer = asyncio.get_running_loop().call_at(time_s, self._end_pauses)
 
     async def _begin_again(self, error: KafkaError | None) -> None:

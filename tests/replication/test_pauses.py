@@ -1,0 +1,69 @@
+"""The pauses of partitions whose answers were errors."""
+
+import asyncio
+import uuid
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import uvloop
+
+from moldau.errors import ErrorCode
+from moldau.names import LeaderEpoch
+from moldau.protocol.messages.fetch import (
+    FetchableTopicResponse,
+    FetchRequest,
+    FetchResponse,
+    FetchTopic,
+    PartitionData,
+)
+from moldau.replication.follower import LeaderFollower
+from moldau.replication.leadership import PartitionRoles
+from moldau.replication.replica import Replica
+from moldau.runtime import Runtime
+from tests.replication.followed import ME, OTHER, SETTINGS, Stage
+from tests.replication.transcripts import Room
+
+
+@pytest.mark.parametrize("new_loop", [asyncio.new_event_loop, uvloop.new_event_loop])
+def test_a_pause_of_no_time_ends_for_all_partitions_of_an_answer(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, new_loop: Callable[[], asyncio.AbstractEventLoop]
+) -> None:
+    """Under uvloop the second pause of an answer failed: the timer of the first was due at once, and had no `when`."""
+    requests: list[FetchRequest] = []
+
+    async def refuse(request: FetchRequest, timeout_ms: int) -> FetchResponse:
+        requests.append(request)
+        return FetchResponse(session_id=7, responses=list(map(refused, request.topics)))
+
+    async def scenario() -> None:
+        throttle = Stage(tmp_path / "stage").throttle
+        settings = SETTINGS._replace(pause_s=0)
+        follower = LeaderFollower(OTHER, refuse, lambda: (ME, 10), settings, Runtime(), throttle)
+        for number in (1, 2):
+            follower.follow(followed(tmp_path, number))
+        try:
+            async with asyncio.timeout(30):
+                while len(requests) < 5:
+                    await asyncio.sleep(0.001)
+        finally:
+            await follower.stop()
+
+    with asyncio.Runner(loop_factory=new_loop) as runner:
+        runner.run(scenario())
+    assert "Traceback" not in caplog.text
+    assert [len(request.topics) for request in requests[:5]] == [2] * 5
+
+
+def refused(topic: FetchTopic) -> FetchableTopicResponse:
+    error = ErrorCode.KAFKA_STORAGE_ERROR
+    parts = [PartitionData(partition_index=part.partition, error_code=error) for part in topic.partitions]
+    return FetchableTopicResponse(topic_id=topic.topic_id, partitions=parts)
+
+
+def followed(folder: Path, number: int) -> Replica:
+    """A partition of a topic of its own, which the other broker leads."""
+    replica = Room(folder / str(number)).replicas["A"]
+    replica.topic_id = uuid.UUID(int=number)
+    replica.take_roles(PartitionRoles(OTHER, LeaderEpoch(0), (OTHER,), (ME, OTHER)), 0)
+    return replica
