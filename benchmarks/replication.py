@@ -49,7 +49,7 @@ from moldau.records.batch import batches
 
 SIZES = (200, 16 << 10, 84 << 10)
 """Of a batch: one record, the default of Kafka's clients, and what a busy client reaches."""
-PER_SECOND = {200: 1000, 16 << 10: 500, 84 << 10: 200}
+PER_SECOND = {200: 500, 16 << 10: 500, 84 << 10: 200}
 """Requests a second where latency is measured: a moderate load."""
 RECORD_BYTES = 200
 METADATA_VERSION = 9
