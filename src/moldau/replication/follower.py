@@ -157,9 +157,8 @@ class LeaderFollower:
         """Of requests, since the last answer."""
         self._stirred = asyncio.Event()
         self._timer: asyncio.TimerHandle | None = None
-        """Ends the earliest pause, at `_timer_s` by the loop's time. If that is now, uvloop returns a handle without
-        `when`."""
-        self._timer_s = 0.0
+        """Ends the earliest pause."""
+        self._timer_s = 0.0  # when, by the loop's time; uvloop's handle of what is due at once has no `when`
         self._task: asyncio.Task[None] | None = None
 
     def __len__(self) -> int:
@@ -293,8 +292,7 @@ class LeaderFollower:
             if self._timer_s <= time_s:
                 return
             self._timer.cancel()
-        self._timer_s = time_s
-        self._timer = asyncio.get_running_loop().call_at(time_s, self._end_pauses)
+        self._timer, self._timer_s = asyncio.get_running_loop().call_at(time_s, self._end_pauses), time_s
 
     async def _begin_again(self, error: KafkaError | None) -> None:
         """The session is lost, or the leader cannot be reached."""
