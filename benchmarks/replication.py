@@ -50,7 +50,7 @@ from moldau.records.batch import batches
 SIZES = (200, 16 << 10, 84 << 10)
 """Of a batch: one record, the default of Kafka's clients, and what a busy client reaches."""
 PER_SECOND = {200: 500, 16 << 10: 500, 84 << 10: 200}
-"""Requests a second where latency is measured: a moderate load."""
+"""Requests a second where latency is measured: fewer than three of our replicas answer one after the other."""
 RECORD_BYTES = 200
 METADATA_VERSION = 9
 ALL, LEADER = -1, 1
