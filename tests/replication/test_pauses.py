@@ -19,13 +19,45 @@ from moldau.protocol.messages.fetch import (
 )
 from moldau.replication.follower import LeaderFollower
 from moldau.replication.leadership import PartitionRoles
+from moldau.replication.pauses import Key, Pauses
 from moldau.replication.replica import Replica
 from moldau.runtime import Runtime
 from tests.replication.followed import ME, OTHER, SETTINGS, Stage
 from tests.replication.transcripts import Room
 
+LOOPS = pytest.mark.parametrize("new_loop", [asyncio.new_event_loop, uvloop.new_event_loop])
+ONE, TWO, THREE = (b"1", 0), (b"2", 0), (b"3", 0)
 
-@pytest.mark.parametrize("new_loop", [asyncio.new_event_loop, uvloop.new_event_loop])
+
+@LOOPS
+def test_pauses_end_when_each_is_over(new_loop: Callable[[], asyncio.AbstractEventLoop]) -> None:
+    async def scenario() -> list[list[Key]]:
+        ends: asyncio.Queue[list[Key]] = asyncio.Queue()
+        pauses = Pauses(ends.put_nowait)
+        pauses.begin(ONE, 3600)
+        pauses.begin(TWO, 0)  # the timer of the first one is too late for it
+        pauses.begin(THREE, 0)
+        seen = [await ends.get()]
+        assert list(pauses) == [ONE]
+        pauses.begin(ONE, 0)  # sooner than it was to end
+        seen.append(await ends.get())
+        pauses.begin(TWO, 0)
+        pauses.begin(TWO, 3600)  # later
+        pauses.begin(THREE, 0)
+        pauses.drop(THREE)
+        seen.append(await ends.get())
+        assert list(pauses) == [TWO]
+        pauses.begin(TWO, 0)
+        pauses.stop()
+        await asyncio.sleep(0.01)
+        assert ends.empty()
+        return seen
+
+    with asyncio.Runner(loop_factory=new_loop) as runner:
+        assert runner.run(scenario()) == [[TWO, THREE], [ONE], []]
+
+
+@LOOPS
 def test_a_pause_of_no_time_ends_for_all_partitions_of_an_answer(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, new_loop: Callable[[], asyncio.AbstractEventLoop]
 ) -> None:

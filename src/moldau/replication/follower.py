@@ -44,6 +44,7 @@ from moldau.replication.catching_up import (
     take_answer,
 )
 from moldau.replication.for_followers import FollowerPosition
+from moldau.replication.pauses import Key, Pauses
 from moldau.replication.replica import Replica
 from moldau.replication.replicas import elapsed_ms
 from moldau.replication.throttling import Throttle
@@ -62,8 +63,6 @@ LOST_SESSION: Final = (ErrorCode.FETCH_SESSION_ID_NOT_FOUND, ErrorCode.INVALID_F
 
 notices = Notices(logging.getLogger(__name__))
 
-Key: TypeAlias = tuple[bytes, int]
-"""A topic's id and a partition's number."""
 AskLeader: TypeAlias = Callable[[FetchRequest, int], Awaitable[FetchResponse]]
 """Sends a request to the leading broker, behind those before it, with a time-out in milliseconds. Raises
 `KafkaError`."""
@@ -140,8 +139,7 @@ class LeaderFollower:
         self._due: dict[Key, FollowerPosition | None] = {}
         """Partitions that the next request must name, because the session has another position of them; with the
         position to name, or None for the end of the log at that time."""
-        self._paused: dict[Key, float] = {}
-        """Until when, by the loop's time."""
+        self._pauses = Pauses(self._ask_again)
         self._forgotten: dict[Key, None] = {}
         """Partitions that the session has and must drop."""
         self._session = NEW_SESSION
@@ -156,9 +154,6 @@ class LeaderFollower:
         self._failures = 0
         """Of requests, since the last answer."""
         self._stirred = asyncio.Event()
-        self._timer: asyncio.TimerHandle | None = None
-        """Ends the earliest pause."""
-        self._timer_s = 0.0  # when, by the loop's time; uvloop's handle of what is due at once has no `when`
         self._task: asyncio.Task[None] | None = None
 
     def __len__(self) -> int:
@@ -170,7 +165,7 @@ class LeaderFollower:
         followed = self._followed.get(key)
         if followed is None or followed.replica is not replica:
             followed = self._followed[key] = FollowedReplica(replica)
-        self._paused.pop(key, None)
+        self._pauses.drop(key)
         if followed.asked != position_of(replica):
             self._due[key] = None
             self._stir()
@@ -183,7 +178,7 @@ class LeaderFollower:
         if known is not None and known.replica is replica:
             self._leave_session(key, known)
             self._due.pop(key, None)
-            self._paused.pop(key, None)
+            self._pauses.drop(key)
             del self._followed[key]
 
     def throttle_changed(self) -> None:
@@ -192,12 +187,12 @@ class LeaderFollower:
         now_ms = elapsed_ms()
         free_ms = self._throttle.quota.free_ms(now_ms)
         self._throttled_until_ms = 0
-        for key in [key for key in self._paused if self._followed[key].is_throttled]:
+        for key in [key for key in self._pauses if self._followed[key].is_throttled]:
             followed = self._followed[key]
             if free_ms > now_ms and self._is_held_back(followed.replica):
                 self._pause(key, followed, (free_ms - now_ms) / 1000, is_throttled=True)
             else:
-                del self._paused[key]
+                self._pauses.drop(key)
                 self._due[key] = None
         if self._due:
             self._stir()
@@ -211,8 +206,7 @@ class LeaderFollower:
         if self._task is not None:
             self._task.cancel()
             await asyncio.gather(self._task, return_exceptions=True)
-        if self._timer is not None:
-            self._timer.cancel()
+        self._pauses.stop()
         under_way = [task for followed in self._followed.values() for task in followed.replica.under_way]
         await asyncio.gather(*under_way, return_exceptions=True)
 
@@ -231,7 +225,7 @@ class LeaderFollower:
     async def _go_on(self) -> None:
         """Take the next answer, or wait until there is something to ask for."""
         self._stirred.clear()
-        if len(self._paused) == len(self._followed) and self._second is None:
+        if len(self._pauses) == len(self._followed) and self._second is None:
             await self._stirred.wait()
             return
         try:
@@ -276,23 +270,10 @@ class LeaderFollower:
     def _send_second(self) -> None:
         self._second = asyncio.ensure_future(self._ask(self._request(), self._settings.timeout_ms))
 
-    def _end_pauses(self) -> None:
-        """Ask again for what has paused long enough."""
-        now_s = asyncio.get_running_loop().time()
-        for key in [key for key, until_s in self._paused.items() if until_s <= now_s]:
-            del self._paused[key]
-            self._due[key] = None
-        self._timer = None
-        if self._paused:
-            self._wake_at(min(self._paused.values()))
+    def _ask_again(self, keys: Sequence[Key]) -> None:
+        """These have paused long enough."""
+        self._due.update(dict.fromkeys(keys))
         self._stir()
-
-    def _wake_at(self, time_s: float) -> None:
-        if self._timer is not None:
-            if self._timer_s <= time_s:
-                return
-            self._timer.cancel()
-        self._timer, self._timer_s = asyncio.get_running_loop().call_at(time_s, self._end_pauses), time_s
 
     async def _begin_again(self, error: KafkaError | None) -> None:
         """The session is lost, or the leader cannot be reached."""
@@ -301,7 +282,7 @@ class LeaderFollower:
         await self._drop_second()
         for key, followed in self._followed.items():
             followed.asked = None
-            if key not in self._paused:
+            if key not in self._pauses:
                 self._due[key] = None
         if error is not None and error.code in LOST_SESSION:
             return
@@ -381,7 +362,7 @@ class LeaderFollower:
             self._throttled_until_ms = free_ms
         for key in list(self._due if is_known else self._followed):
             followed = self._followed[key]
-            if key not in self._paused and self._is_held_back(followed.replica):
+            if key not in self._pauses and self._is_held_back(followed.replica):
                 self._pause(key, followed, (free_ms - now_ms) / 1000, is_throttled=True)
 
     def _forgotten_topics(self) -> list[ForgottenTopic]:
@@ -466,8 +447,7 @@ class LeaderFollower:
         self._leave_session(key, followed)
         followed.is_throttled = is_throttled
         self._due.pop(key, None)
-        until_s = self._paused[key] = asyncio.get_running_loop().time() + seconds
-        self._wake_at(until_s)
+        self._pauses.begin(key, seconds)
 
     async def _cut(self, key: Key, followed: FollowedReplica, rest: Rest) -> None:
         """Truncate a log, or begin it anew, with the cleaner away from it."""
