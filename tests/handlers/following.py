@@ -8,6 +8,7 @@ from typing import Any, cast
 
 from moldau.cluster.state.image import BrokerImage, Image
 from moldau.handlers.follower_fetch import FollowerFetch
+from moldau.handlers.follower_sessions import FollowerSession
 from moldau.names import BrokerId
 from moldau.net.server import Peer
 from moldau.protocol import codec
@@ -58,6 +59,10 @@ class Asking:
         )
         self._call = Call(Session("PLAINTEXT", Peer("here", 1)), FETCH.key, VERSION, 1, None)
         self._call.session.introduction = Introduction(introduced, EPOCH)
+
+    @property
+    def sessions(self) -> list[FollowerSession]:
+        return list(self._handler._sessions)
 
     def _image(self) -> Image:
         return Image("c", brokers={one: BrokerImage(one, (), epoch=epoch) for one, epoch in self.up.items()})

@@ -1,9 +1,14 @@
 """Deadlines with one timer: each is noticed in time, and those that were met leave no timer behind."""
 
 import asyncio
+import random
 from collections.abc import Awaitable, Callable
 
+import pytest
+
 from moldau.handlers.deadlines import TICK_S, Deadlines
+from moldau.simulation.loop import SimulatedLoop
+from moldau.simulation.network import Network
 
 
 class Waiting:
@@ -71,3 +76,29 @@ def test_one_may_wait_again_when_his_time_is_over() -> None:
         await until(second)
 
     run(scenario)
+
+
+def test_a_timer_that_is_exact_is_not_set_again_for_the_same_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """In simulation it is: 29 times 0.02, divided by 0.02, is a little less than 29."""
+    looks, tick = 0, Deadlines._tick
+
+    def counted(self: Deadlines) -> None:
+        nonlocal looks
+        looks += 1
+        assert looks <= 100, "the time stands still"
+        tick(self)
+
+    async def scenario() -> None:
+        deadlines = Deadlines()
+        waiting = [Waiting() for _ in range(100)]
+        for number, one in enumerate(waiting):
+            deadlines.add(one, number * TICK_S)
+        await asyncio.sleep(101 * TICK_S)
+        assert all(one.over_at is not None for one in waiting)
+
+    monkeypatch.setattr(Deadlines, "_tick", counted)
+    loop = SimulatedLoop(Network(random.Random(1)))
+    try:
+        loop.run_until_complete(scenario())
+    finally:
+        loop.close()

@@ -3,6 +3,8 @@
 import asyncio
 import time
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -10,6 +12,7 @@ from moldau import turns
 from moldau.errors import ErrorCode
 from moldau.handlers.follower_fetch import Answer, Answered, Asked, FollowerFetch
 from moldau.names import Offset
+from moldau.replication.replicas import elapsed_ms
 from tests.handlers.following import EPOCH, HOUR_MS, Asking, offsets, parts, play, write
 from tests.handlers.in_sync import FOLLOWER, in_sync
 from tests.handlers.living import Living, batch
@@ -305,5 +308,49 @@ def test_a_batch_that_finds_too_little_room_comes_next_time(tmp_path: Path) -> N
         third = parts(await follower.ask(max_bytes=size + 10, wait_ms=200))
         told = [(part.partition_index, offsets(part)) for part in (*second, *third) if part.records]
         assert told == [(1, [0])]
+
+    play(tmp_path, scenario)
+
+
+def test_a_second_request_that_lay_in_the_socket_of_a_leader_that_stood_still_is_an_old_one(tmp_path: Path) -> None:
+    """The second request is sent while the first waits; after the standstill the first one's wait is over, and only
+    then is the second one read."""
+
+    async def scenario(alive: Living, follower: Asking, topic: bytes) -> None:
+        replica = alive.replica("a")
+        in_sync(replica, 1, FOLLOWER)
+        await follower.ask((topic, 0, 0, -1))
+        first = asyncio.ensure_future(follower.ask(wait_ms=100))
+        await asyncio.sleep(0.01)
+        sent_ms = elapsed_ms()
+        time.sleep(0.5)
+        await first
+        await follower.ask()
+        now_ms = elapsed_ms()
+        assert replica.followers_silent_ms(now_ms) >= now_ms - sent_ms
+
+    play(tmp_path, scenario)
+
+
+def test_when_the_throttle_is_free_a_request_that_waited_for_that_sees_it() -> None:
+    """1.001 s is 1000 whole milliseconds, as far as a computer can tell."""
+    clock = SimpleNamespace(now_s=0.25)
+    clock.time = lambda: clock.now_s
+    for ms in range(251, 5000):
+        clock.now_s = 0.25
+        asked: Any = Asked._make((None, None, 1, clock, 100.0))
+        clock.now_s += asked.seconds_until(ms)
+        assert ms <= asked.now_ms <= ms + 1
+
+
+def test_a_partition_that_is_no_longer_followed_is_not_due_for_ever(tmp_path: Path) -> None:
+    async def scenario(alive: Living, follower: Asking, topic: bytes) -> None:
+        await follower.ask((topic, 0, 0, -1), (topic, 1, 0, -1))
+        (session,) = follower.sessions
+        gone = session.parts[topic, 1]
+        await follower.ask(forgotten=(topic, 1))
+        gone.grew()  # as a reading does that was given up
+        await follower.ask()
+        assert not session.due
 
     play(tmp_path, scenario)

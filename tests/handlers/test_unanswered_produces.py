@@ -3,6 +3,8 @@
 import asyncio
 from pathlib import Path
 
+import pytest
+
 from moldau.errors import ErrorCode
 from moldau.net.unanswered import SMALL_BYTES, SMALL_MAX, UNANSWERED_MAX
 from moldau.protocol.apis import FETCH, PRODUCE
@@ -194,5 +196,30 @@ def test_a_client_that_goes_leaves_its_records_and_nothing_else(tmp_path: Path) 
         while replica.waiters.until_committed:
             await asyncio.sleep(0)
         assert replica.log.log_end_offset == 5
+
+    run(scenario, tmp_path)
+
+
+def test_nothing_waits_for_a_client_that_goes_in_the_turn_in_which_its_batch_is_flushed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    flush = Replica.flush
+
+    async def scenario(alive: Living) -> None:
+        replica, wire = await led(alive, flush_messages=1), await alive.dial()
+
+        async def flush_and_lose(self: Replica, size: int | None = None) -> bool:
+            has_moved = await flush(self, size)
+            for connection in alive.broker.server.connections:
+                asyncio.get_running_loop().call_soon(connection.lose, "it is idle")
+            return has_moved
+
+        monkeypatch.setattr(Replica, "flush", flush_and_lose)
+        wire.send(PRODUCE, 9, request(("a", 0, batch(b"x"))))
+        assert await wire.is_closed()
+        while alive.broker.server.connections:
+            await asyncio.sleep(0.001)
+        await asyncio.sleep(0)
+        assert not replica.waiters.until_committed
 
     run(scenario, tmp_path)

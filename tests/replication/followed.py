@@ -1,6 +1,7 @@
 """Two brokers' replicas of one partition, of which a test plays the other broker and the controller."""
 
 import asyncio
+import uuid
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 from operator import attrgetter
@@ -133,6 +134,14 @@ class Stage:
             setattr(part, name, value)
         topic = FetchableTopicResponse(topic_id=self.replica.topic_id, partitions=[part])
         return FetchResponse(session_id=7, responses=[topic])
+
+
+def followed(folder: Path, number: int) -> Replica:
+    """A partition of a topic of its own, which the other broker leads."""
+    replica = Room(folder / str(number)).replicas["A"]
+    replica.topic_id = uuid.UUID(int=number)
+    replica.take_roles(PartitionRoles(OTHER, LeaderEpoch(0), (OTHER,), (ME, OTHER)), 0)
+    return replica
 
 
 def play(folder: Path, scenario: Callable[[Stage], Awaitable[None]]) -> None:

@@ -11,9 +11,13 @@ from moldau.cluster.state.isr_changes import ProposedIsr
 from moldau.config import broker_config
 from moldau.errors import ErrorCode, KafkaError
 from moldau.metadata_store.store import StoreConflict
+from moldau.names import BrokerId, LeaderEpoch, Offset
 from moldau.protocol.messages.fetch import EpochEndOffset, FetchResponse
+from moldau.replication import exchange
 from moldau.replication.follower import follower_settings
-from moldau.replication.leadership import PAUSE_MS
+from moldau.replication.leadership import PAUSE_MS, PartitionRoles
+from moldau.replication.replica import Replica
+from moldau.replication.replicas import elapsed_ms
 from tests.replication.followed import ME, OTHER, SETTINGS, UP, Stage, play
 
 
@@ -67,9 +71,9 @@ def test_a_refused_proposal_is_made_again_after_a_pause(tmp_path: Path) -> None:
     play(tmp_path, scenario)
 
 
-def test_followers_ask_twice_within_half_of_a_short_session() -> None:
+def test_followers_ask_three_times_within_half_of_a_short_session() -> None:
     short, usual = ({"node.id": "1", "zookeeper.session.timeout.ms": text} for text in ("1000", "18000"))
-    assert follower_settings(broker_config(short)[0]).wait_ms == 250
+    assert follower_settings(broker_config(short)[0]).wait_ms == 166
     assert follower_settings(broker_config(usual)[0]).wait_ms == 500
 
 
@@ -132,8 +136,11 @@ def test_what_is_led_here_again_is_not_asked_for(tmp_path: Path) -> None:
         await stage.asked(1)
         stage.roles(ME, ME, OTHER, epoch=1)
         stage.replies.put_nowait(stage.reply(high_watermark=5))
+        second = await stage.asked(2)
+        assert (second.topics, len(second.forgotten_topics_data)) == ([], 1)
+        stage.replies.put_nowait(stage.reply())
         await asyncio.sleep(0.05)
-        assert len(stage.requests) == 1
+        assert len(stage.requests) == 2
 
     play(tmp_path, scenario)
 
@@ -249,5 +256,50 @@ def test_a_leader_proposes_on_after_a_conflict(tmp_path: Path) -> None:
 
         stage.exchange._alter_isr = conflict
         await stage.proposed(1)
+
+    play(tmp_path, scenario)
+
+
+def test_a_follower_does_not_leave_the_isr_because_its_leader_stood_still(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whatever the leader does first: here it answers another replica."""
+    third, stood_still_ms = BrokerId(3), 0
+    monkeypatch.setattr(exchange, "elapsed_ms", lambda: elapsed_ms() + stood_still_ms)
+    looks: list[int] = []
+
+    async def scenario(stage: Stage) -> None:
+        nonlocal stood_still_ms
+        replica = stage.replica
+        roles = PartitionRoles(ME, LeaderEpoch(0), (ME, OTHER), (ME, OTHER, third), 1)
+        replica.take_roles(roles, elapsed_ms())
+        stage.exchange.changed(replica)
+        look = Replica.look
+        monkeypatch.setattr(Replica, "look", lambda self, *args: (looks.append(1), look(self, *args)))
+        append(replica.log)
+        while not looks:
+            await asyncio.sleep(0.001)
+        stood_still_ms = 60_000
+        assert replica.follower_asked(third, Offset(0), 30, False, elapsed_ms() + stood_still_ms)
+        stage.exchange.consider(replica)
+        count = len(looks)
+        while len(looks) == count:
+            await asyncio.sleep(0.001)
+        assert not stage.proposals and replica.leadership.proposal is None
+
+    play(tmp_path, scenario)
+
+
+def test_a_leader_hears_that_its_last_partition_is_not_followed_any_more(tmp_path: Path) -> None:
+    """Until then the replica may count as about to join, and hold back the high watermark."""
+
+    async def scenario(stage: Stage) -> None:
+        stage.roles(OTHER, OTHER)
+        stage.replies.put_nowait(FetchResponse(session_id=7))
+        await stage.asked(2)
+        stage.exchange.left(stage.replica)
+        stage.replies.put_nowait(FetchResponse(session_id=7))
+        third = await stage.asked(3)
+        assert [one.topic_id for one in third.forgotten_topics_data] == [stage.replica.topic_id]
 
     play(tmp_path, scenario)

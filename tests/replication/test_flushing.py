@@ -3,6 +3,7 @@
 import asyncio
 import errno
 import threading
+import time
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -17,12 +18,24 @@ from moldau.log.log import Log
 from moldau.log.segment import Segment
 from moldau.names import OFFSETS_TOPIC
 from moldau.protocol.apis import PRODUCE
-from moldau.protocol.messages.fetch import FetchResponse
+from moldau.protocol.messages.fetch import FetchRequest, FetchResponse
 from moldau.records.batch import Row, encode_batch
 from moldau.replication.internal_topic import InternalTopic
+from moldau.replication.replica import Replica
+from moldau.replication.results import AppendRefusal, AppendTerms
 from moldau.runtime import RealFile, Runtime
+from tests.handlers.in_sync import FOLLOWER, in_sync, reached
 from tests.handlers.living import NOW_MS, Living, batch, outcomes, produce, run
-from tests.replication.followed import ME, OTHER, Stage, play
+from tests.replication.followed import ME, OTHER, Stage, followed, play
+
+TERMS = AppendTerms(acks_all=True, transactional=False, zstd=True, transaction_version=0)
+
+
+async def put(replica: Replica) -> None:
+    """Append a client's record, and flush it if that is due."""
+    planned = replica.plan(memoryview(bytearray(batch(b"x"))), TERMS, NOW_MS)
+    assert not isinstance(planned, AppendRefusal)
+    assert not (await replica.produce_off_loop(planned, NOW_MS)).error
 
 
 def keyed() -> bytearray:
@@ -45,6 +58,57 @@ def test_nobody_sees_a_record_that_a_power_loss_could_take_back(tmp_path: Path, 
             assert outcomes(await wire.ask(PRODUCE, 9, produce(("a", 0, batch(b"x")))))[0][1] == 0
         assert seen == [(2, 1), (4, 3)]
         assert (replica.high_watermark, replica.log.recovery_point) == (5, 4)
+
+    run(scenario, tmp_path)
+
+
+def test_a_record_that_comes_while_an_earlier_one_is_flushed_can_be_committed(tmp_path: Path) -> None:
+    """The flush ends, another record is appended, and only then does the task that has waited for the flush go on."""
+
+    async def scenario(alive: Living) -> None:
+        await alive.make("a", flush_messages=10)
+        replica = alive.replica("a")
+        in_sync(replica, 1, FOLLOWER)
+        for _ in range(9):
+            await put(replica)
+        run_elsewhere = replica._runtime.run
+
+        async def before_another(work: Any) -> Any:
+            result = await run_elsewhere(work)
+            replica._runtime.run = run_elsewhere  # type: ignore[method-assign]
+            await put(replica)
+            return result
+
+        replica._runtime.run = before_another  # type: ignore[assignment]
+        await put(replica)
+        reached(replica, 11)
+        assert (replica.log.recovery_point, replica.log.log_end_offset, replica.high_watermark) == (10, 11, 11)
+
+    run(scenario, tmp_path)
+
+
+def test_a_flush_ends_and_counts_though_the_client_is_gone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    begun, released = threading.Event(), threading.Event()
+    flush = Log.flush
+
+    def slow(self: Log, closing: bool = False) -> None:
+        begun.set()
+        assert released.wait(20)
+        flush(self, closing)
+
+    async def scenario(alive: Living) -> None:
+        await alive.make("a", flush_messages=1)
+        replica = alive.replica("a")
+        with monkeypatch.context() as slowly:
+            slowly.setattr(Log, "flush", slow)
+            producing = asyncio.ensure_future(put(replica))
+            assert await asyncio.to_thread(begun.wait, 20)
+            producing.cancel()
+            await asyncio.sleep(0)
+            released.set()
+            await asyncio.gather(producing, return_exceptions=True)
+        assert producing.cancelled()
+        assert (replica.log.recovery_point, replica.high_watermark) == (1, 1)
 
     run(scenario, tmp_path)
 
@@ -134,6 +198,45 @@ def test_records_whose_flush_found_no_descriptor_are_flushed_before_the_leader_h
             if not told:
                 stage.replies.put_nowait(FetchResponse(session_id=1))
         assert not failures and not log.offline and told == 1
+
+    play(tmp_path, scenario)
+
+
+def test_a_follower_asks_for_others_at_its_usual_pace_while_a_slow_flush_lasts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each request named nothing, and ended the wait of the one before: thousands a second."""
+    begun, released = threading.Event(), threading.Event()
+    flush = Log.flush
+
+    def slow(self: Log, closing: bool = False) -> None:
+        begun.set()
+        assert released.wait(20)
+        flush(self, closing)
+
+    async def scenario(stage: Stage) -> None:
+        sent = 0
+
+        async def fetch(leader: object, request: FetchRequest, timeout_ms: int) -> FetchResponse:
+            nonlocal sent
+            sent = number = sent + 1
+            deadline_s = time.monotonic() + request.max_wait_ms / 1000
+            while sent == number and time.monotonic() < deadline_s:
+                await asyncio.sleep(0.0001)
+            return FetchResponse(session_id=7)
+
+        stage.exchange._fetch = fetch
+        slow_one = followed(tmp_path / "slow", 2)
+        slow_one.configure(replace(slow_one.config, flush_messages=1))
+        append(slow_one.log)
+        monkeypatch.setattr(Log, "flush", slow)
+        stage.roles(OTHER, ME, OTHER)
+        stage.exchange.changed(slow_one)
+        assert await asyncio.to_thread(begun.wait, 20)
+        before = sent
+        await asyncio.sleep(0.5)  # 50 pauses
+        released.set()
+        assert sent - before <= 110
 
     play(tmp_path, scenario)
 

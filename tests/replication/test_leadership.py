@@ -187,6 +187,16 @@ def test_a_follower_that_the_cluster_does_not_show_does_not_join():
     assert partition.propose(Offset(0), 0) is None and partition.alone
 
 
+def test_a_replica_that_was_about_to_join_and_is_none_any_more_holds_nobody_back():
+    partition = leading(ME, OTHER, end=10)
+    assert asked(partition, THIRD, 10, end=10)
+    assert asked(partition, OTHER, 20, end=20)
+    partition.reached(Offset(20))
+    assert partition.committed() == 10
+    shown(partition, replicas=(ME, OTHER))
+    assert partition.committed() == 20
+
+
 def test_a_follower_that_lags_leaves_when_the_controller_agrees():
     partition = leading(ME, OTHER)
     partition.reached(Offset(10))

@@ -1,7 +1,6 @@
 """The pauses of partitions whose answers were errors."""
 
 import asyncio
-import uuid
 from collections.abc import Callable
 from pathlib import Path
 
@@ -9,7 +8,6 @@ import pytest
 import uvloop
 
 from moldau.errors import ErrorCode
-from moldau.names import LeaderEpoch
 from moldau.protocol.messages.fetch import (
     FetchableTopicResponse,
     FetchRequest,
@@ -18,12 +16,9 @@ from moldau.protocol.messages.fetch import (
     PartitionData,
 )
 from moldau.replication.follower import LeaderFollower
-from moldau.replication.leadership import PartitionRoles
 from moldau.replication.pauses import Key, Pauses
-from moldau.replication.replica import Replica
 from moldau.runtime import Runtime
-from tests.replication.followed import ME, OTHER, SETTINGS, Stage
-from tests.replication.transcripts import Room
+from tests.replication.followed import ME, OTHER, SETTINGS, Stage, followed
 
 LOOPS = pytest.mark.parametrize("new_loop", [asyncio.new_event_loop, uvloop.new_event_loop])
 ONE, TWO, THREE = (b"1", 0), (b"2", 0), (b"3", 0)
@@ -91,11 +86,3 @@ def refused(topic: FetchTopic) -> FetchableTopicResponse:
     error = ErrorCode.KAFKA_STORAGE_ERROR
     parts = [PartitionData(partition_index=part.partition, error_code=error) for part in topic.partitions]
     return FetchableTopicResponse(topic_id=topic.topic_id, partitions=parts)
-
-
-def followed(folder: Path, number: int) -> Replica:
-    """A partition of a topic of its own, which the other broker leads."""
-    replica = Room(folder / str(number)).replicas["A"]
-    replica.topic_id = uuid.UUID(int=number)
-    replica.take_roles(PartitionRoles(OTHER, LeaderEpoch(0), (OTHER,), (ME, OTHER)), 0)
-    return replica

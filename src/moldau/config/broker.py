@@ -128,7 +128,7 @@ class BrokerConfig:
     replica_fetch_max_bytes: int = INT(1048576, "The most bytes of one partition that a follower asks its leader for at a time; a larger batch is sent whole.", low=0, **_FIXED)
     replica_fetch_response_max_bytes: int = INT(10485760, "The most bytes of all partitions together that a follower asks a leader for at a time; a larger batch is sent whole.", low=0, **_FIXED)
     replica_fetch_min_bytes: int = INT(1, "The number of bytes that a leader waits for before it answers a follower, at most for replica.fetch.wait.max.ms.", **_FIXED)
-    replica_fetch_wait_max_ms: int = INT(500, "The longest time that a follower's request waits at its leader if there is nothing to fetch; at most replica.lag.time.max.ms. Not more than a quarter of zookeeper.session.timeout.ms is used.", low=0, **_FIXED)
+    replica_fetch_wait_max_ms: int = INT(500, "The longest time that a follower's request waits at its leader if there is nothing to fetch; at most replica.lag.time.max.ms. Not more than a sixth of zookeeper.session.timeout.ms is used.", low=0, **_FIXED)
     replica_fetch_backoff_ms: int = INT(1000, "The pause of a follower after an error of its leader, or of a partition.", low=0, **_FIXED)
     replica_socket_timeout_ms: int = INT(30000, "The longest time that a follower waits for an answer before it dials its leader anew; not more than 10 s above replica.fetch.wait.max.ms are used.", low=1, **_FIXED)
     replica_selector_class: str | None = STRING(None, f"Which replica a consumer reads from: {BY_RACK} sends a consumer that names its rack (client.rack) to an in-sync replica there, see broker.rack; {BY_LEADER}, or not set: always the leader.", **_FIXED)

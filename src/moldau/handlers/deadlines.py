@@ -63,8 +63,8 @@ class Deadlines:
     def _tick(self) -> None:
         assert self._loop is not None
         self._timer = None
-        now = int(self._loop.time() / TICK_S)  # uvloop counts whole milliseconds: its timers may be early
-        late = [one for tick in sorted(self._ticks) if tick <= now for one in self._ticks.pop(tick)]
+        now_s = self._loop.time()  # uvloop counts whole milliseconds: its timers may be early
+        late = [one for tick in sorted(self._ticks) if tick * TICK_S <= now_s for one in self._ticks.pop(tick)]
         if self._ticks:
             self._set_timer(min(self._ticks))
         for waiting in late:

@@ -70,6 +70,10 @@ class Asked(NamedTuple):
     def now_ms(self) -> int:
         return int(self.loop.time() * 1000)
 
+    def seconds_until(self, ms: int) -> float:
+        """Until `now_ms` is `ms`, or one more: it is rounded down, and 1.001 s are a little less than 1001 ms."""
+        return (ms + 1) / 1000 - self.loop.time()
+
 
 class FollowerFetch:
     """`asked` is called with every replica whose follower has asked for records. `tells_watermarks`: followers hear of
@@ -124,10 +128,9 @@ class FollowerFetch:
 
     def _wait_s(self, asked: Asked) -> float:
         """For how long a request may wait: until its deadline, or until withheld partitions may be answered."""
-        now_s = asked.loop.time()
-        seconds = asked.deadline - now_s
+        seconds = asked.deadline - asked.loop.time()
         if asked.session.withheld:
-            seconds = min(seconds, self._throttle.quota.free_ms(int(now_s * 1000)) / 1000 - now_s)
+            seconds = min(seconds, asked.seconds_until(self._throttle.quota.free_ms(asked.now_ms)))
         return max(seconds, 0)
 
     def _throttle_changed(self) -> None:
@@ -157,7 +160,8 @@ class FollowerFetch:
             for key in due:
                 yield
                 part = session.parts.get(key)
-                if part is None:
+                if part is None:  # it is no longer followed
+                    session.due.pop(key, None)
                     continue
                 if bytes_max <= 0 or slices == files:
                     break

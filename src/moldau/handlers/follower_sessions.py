@@ -111,8 +111,8 @@ class FollowerSession:
 
     def __init__(self, broker: BrokerId, session_id: int, tells_watermarks: bool = False):
         self.tells_watermarks = tells_watermarks
-        self.asked_ms = self._replied_ms = NEVER_MS
-        """The latest request was sent at this time or later, by the loop's clock."""
+        self.asked_ms = self._replied_ms = self._replied_before_ms = NEVER_MS
+        """The latest request was sent at `asked_ms` or later, by the loop's clock."""
         self.broker = broker
         self.id = session_id
         self.epoch = FULL + 1
@@ -126,13 +126,13 @@ class FollowerSession:
         """Its request that waits."""
 
     def asked(self) -> None:
-        """A request has come. It was sent after the answer before: how long it was on its way nobody knows, and it may
-        have waited in the socket of a process that stood still."""
-        self.asked_ms = self._replied_ms
+        """A request has come. It was sent after the last answer but one, since a follower has at most two requests on
+        their way. Nobody knows how long this one was: it may have lain in the socket of a process that stood still."""
+        self.asked_ms = self._replied_before_ms
 
     def replied(self, now_ms: int) -> None:
         """A request is answered, and not because the next one has come."""
-        self._replied_ms = now_ms
+        self._replied_before_ms, self._replied_ms = self._replied_ms, now_ms
 
     def change(self, request: Fetch) -> None:
         """Take over what the request of a follower says of partitions: they are where it says, or are fetched no

@@ -291,8 +291,8 @@ class Connection(asyncio.BufferedProtocol):
     def _answered(self, task: "asyncio.Future[Reply | Muting | Unanswered]") -> None:
         self._task = None
         if self._closed:
-            if not task.cancelled():
-                task.exception()
+            if not (task.cancelled() or task.exception()) and isinstance(unsent := task.result(), Unanswered):
+                unsent.response.cancel()
             return
         try:
             answer = task.result()

@@ -70,6 +70,7 @@ class ReplicaExchange:
         self._led: dict[TopicPartition, Replica] = {}
         """The replicas that lead others."""
         self._proposing: dict[TopicPartition, Replica] = {}
+        self._standstill = Standstill(LOOK_MS)
         self._stirred = asyncio.Event()
         self._tasks: list[asyncio.Task[None]] = []
         self._is_stopped = False
@@ -126,7 +127,9 @@ class ReplicaExchange:
         """A follower has asked this replica for records: perhaps it may join."""
         leadership = replica.leadership
         if len(leadership.isr) < len(leadership.replicas) and leadership.proposal is None:
-            self._consider(replica, elapsed_ms())
+            now_ms = elapsed_ms()
+            if not self._standstill.is_noticed(now_ms):  # else no follower's clock is right before the next look
+                self._consider(replica, now_ms)
 
     def _consider(self, replica: Replica, now_ms: int) -> None:
         if replica.leadership.propose(replica.high_watermark, now_ms) is not None:
@@ -144,11 +147,10 @@ class ReplicaExchange:
 
     async def _look(self) -> None:
         """Look who lags, and whether this broker still leads, as time passes."""
-        standstill = Standstill(LOOK_MS)
         while True:
             await asyncio.sleep(LOOK_MS / 1000)
             now_ms, alive = elapsed_ms(), self._alive()
-            stood_still = standstill.is_over(now_ms)
+            stood_still = self._standstill.is_over(now_ms)
             has_lease, cut_off, has_moved = self._may_lead(inf), 0, False
             for replica in list(self._led.values()):
                 if stood_still:

@@ -81,8 +81,9 @@ class FollowerSettings(NamedTuple):
 
 def follower_settings(config: BrokerConfig) -> FollowerSettings:
     """A leader that the store does not answer counts on followers that have asked within half of the session's time-out
-    (`cluster.state.lease`): those of idle partitions ask twice in that time."""
-    wait_ms = min(config.replica_fetch_wait_max_ms, config.zookeeper_session_timeout_ms // 4)
+    (`cluster.state.lease`), and knows of a request only that it was sent after the last answer but one. So those of
+    idle partitions ask three times in that time."""
+    wait_ms = min(config.replica_fetch_wait_max_ms, config.zookeeper_session_timeout_ms // 6)
     return FollowerSettings(
         wait_ms=wait_ms,
         timeout_ms=min(config.replica_socket_timeout_ms, wait_ms + ANSWER_MS),
@@ -225,7 +226,8 @@ class LeaderFollower:
     async def _go_on(self) -> None:
         """Take the next answer, or wait until there is something to ask for."""
         self._stirred.clear()
-        if len(self._pauses) == len(self._followed) and self._second is None:
+        must_tell = not self._followed and self._forgotten and self._session != NEW_SESSION
+        if len(self._pauses) == len(self._followed) and self._second is None and not must_tell:
             await self._stirred.wait()
             return
         try:
@@ -311,10 +313,9 @@ class LeaderFollower:
         for key in list(self._due):
             followed = self._followed[key]
             replica = followed.replica
-            if replica.under_way:
-                continue
-            if replica.log.offline or replica.is_flush_due:  # the leader must not hear of an end that is not flushed
-                if not replica.log.offline:
+            is_changing = replica.log.offline or bool(replica.under_way)
+            if is_changing or replica.is_flush_due:  # the leader must not hear of an end that is not flushed
+                if not is_changing:
                     replica.begin_flush()
                 self._pause(key, followed, self._settings.pause_s)
                 continue

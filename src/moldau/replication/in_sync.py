@@ -69,5 +69,10 @@ class Standstill:
 
     def is_over(self, now_ms: int) -> bool:
         """Whether more than a second is missing since the last call."""
-        last_ms, self._last_ms = self._last_ms, now_ms
-        return last_ms is not None and now_ms - last_ms > self._gap_ms_max
+        is_noticed = self.is_noticed(now_ms)
+        self._last_ms = now_ms
+        return is_noticed
+
+    def is_noticed(self, now_ms: int) -> bool:
+        """Whether `is_over` would be true now."""
+        return self._last_ms is not None and now_ms - self._last_ms > self._gap_ms_max

@@ -102,7 +102,8 @@ class Leadership:
         for broker in roles.isr:
             if broker != self.local and broker not in self._followers:
                 self._followers[broker] = Follower(level_ms=now_ms)
-        self._about_to_join = {broker: None for broker in self._about_to_join if broker not in roles.isr}
+        others = set(roles.replicas).difference(roles.isr)
+        self._about_to_join = {broker: None for broker in self._about_to_join if broker in others}
         self._note_alone()
         return True
 

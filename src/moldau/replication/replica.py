@@ -45,6 +45,7 @@ from moldau.replication.results import AppendRefusal, AppendTerms, ReadResult
 from moldau.replication.topic_rules import KEEPS_CODEC, rules_of
 from moldau.replication.waiting import Waiters
 from moldau.runtime import Runtime
+from moldau.turns import to_its_end
 
 notices = Notices(logging.getLogger(__name__))
 
@@ -152,7 +153,7 @@ class Replica:
 
     def followers_silent_ms(self, now_ms: int) -> int:
         """For how long at most no in-sync follower has asked for records, in this leader epoch; very long before the
-        second request of one."""
+        third request of one."""
         isr, epoch = self.leadership.isr, self.leadership.leader_epoch
         watches = (one for one in self.waiters.followers if one.broker in isr and one.leader_epoch == epoch)
         return now_ms - max((one.asked_ms for one in watches), default=NEVER_MS)
@@ -384,11 +385,16 @@ class Replica:
         self.flushing = asyncio.ensure_future(flushed())
         return self.flushing
 
-    async def flush(self, size: int | None = None) -> None:
-        """Flush the log, and let readers see what was flushed. Raises `KafkaError(KAFKA_STORAGE_ERROR)`."""
+    async def flush(self, size: int | None = None) -> bool:
+        """Flush the log, and let readers see what was flushed, also if the client that waits for it goes away
+        meanwhile. True if the high watermark moved. Raises `KafkaError(KAFKA_STORAGE_ERROR)`."""
+        return await to_its_end(self._flush(size))
+
+    async def _flush(self, size: int | None) -> bool:
         await self._runtime.run(self.log.flush)
-        if self.leadership.leads:
-            self._reached(Offset(self.log.recovery_point), size)
+        leadership = self.leadership
+        end = max(leadership.own_end, Offset(self.log.recovery_point))  # perhaps more was appended meanwhile
+        return leadership.leads and self._reached(end, size)
 
     def append(self, records: memoryview, checked: Checked, now_ms: int) -> Appended:
         """Append a checked batch, move the watermark, wake who waits. Raises `KafkaError` (KAFKA_STORAGE_ERROR)."""
@@ -410,14 +416,13 @@ class Replica:
     async def appended_marker(self) -> None:
         """A marker was appended: flush it if `flush.messages` asks for that, and wake the readers that the open records
         of its transaction held back, once it is committed. Raises `KafkaError(KAFKA_STORAGE_ERROR)`."""
-        log = self.log
         self.waiters.grew()
-        end = log.log_end_offset
         if self.is_flush_due:
-            await self._runtime.run(log.flush)
-            end = Offset(log.recovery_point)
-        if self.leadership.leads and self._reached(end):
-            log.producers.settle(self.high_watermark)
+            has_moved = await self.flush()
+        else:
+            has_moved = self.leadership.leads and self._reached(self.log.log_end_offset)
+        if has_moved:
+            self.log.producers.settle(self.high_watermark)
             self.waiters.wake()
 
     def read(
