@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.brokers import SOURCE, first_line
+from harness.brokers import SOURCE, Broker, first_line
 from harness.patience import stretched, within
 from moldau.log.folder import LogFolder
 from moldau.log.identity import CLEAN_MARKER
@@ -277,3 +277,22 @@ def test_a_flood_of_connections_leaves_the_log_its_descriptors(tmp_path: Path):
         process.terminate()
         assert process.wait(stretched()) == 0
     assert 10 < served < 100
+
+
+def test_a_broker_of_a_cluster_does_not_begin_another_one_elsewhere(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """With a wrong chroot its records would be in a cluster without topics."""
+    store, other = (f"file:{tmp_path / name}" for name in ("cluster.sqlite", "other.sqlite"))
+    broker = Broker(tmp_path, {"broker.id": "3", "zookeeper.connect": store})
+    broker.start()
+    broker.stop()
+    lone = properties(tmp_path / "data") | {"node.id": "3", "zookeeper.connect": other}
+    capfd.readouterr()
+    for _ in range(2):
+        assert run(lone) == 1
+        said = capfd.readouterr().err.splitlines()[-1]
+        assert f"there is no cluster at {other}" in said
+        assert f"was at {store}: correct zookeeper.connect" in said
+    broker.start()
+    broker.stop()

@@ -38,7 +38,10 @@ def test_a_topic_is_altered_and_what_it_cannot_be_is_an_error(moldau: Moldau, to
     assert moldau("topics", "alter", topic, "--partitions", "4", "--json").json == {"altered": [topic]}
     assert "has 4 partitions, and 2 is not more" in moldau("topics", "alter", topic, "--partitions", "2").error
     assert "retention.ms must be a whole number" in moldau("topics", "alter", topic, "--config", "retention.ms=x").error
-    assert "the cluster has 1 broker" in moldau("topics", "alter", topic, "--replication-factor", "2").error
+    fewer = moldau("topics", "alter", topic, "--partitions", "2", "--config", "retention.ms=9")
+    assert "2 is not more" in fewer.error
+    assert moldau("topics", "describe", topic, "--json").json[0]["configs"] == {"retention.ms": "5"}, "nothing changed"
+    assert "1 broker of the cluster is up" in moldau("topics", "alter", topic, "--replication-factor", "2").error
     assert "has 1 replica already" in moldau("topics", "alter", topic, "--replication-factor", "1").err
     assert "give --partitions, --replication-factor, --config" in moldau("topics", "alter", topic).error
     assert "both in" in moldau("topics", "alter", topic, "--config", "a=1", "--delete-config", "a").error

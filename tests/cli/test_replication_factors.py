@@ -38,7 +38,7 @@ def test_partitions_that_have_enough_are_left_out() -> None:
 
 
 def test_what_cannot_be_is_one_sentence() -> None:
-    with pytest.raises(ConfigError, match="t cannot have 5 replicas: the cluster has 4 brokers"):
+    with pytest.raises(ConfigError, match="t cannot have 5 replicas: 4 brokers of the cluster are up"):
         with_more_replicas(topic([1]), 5, RACKS)
     with pytest.raises(ConfigError, match="t has 3 replicas, and replicas cannot be removed yet"):
         with_more_replicas(topic([1, 2, 3]), 2, RACKS)

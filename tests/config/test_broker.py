@@ -50,6 +50,18 @@ def test_nothing_said_is_every_default() -> None:
     assert config.client_listeners == (ClientListener("PLAINTEXT", "PLAINTEXT", "", 9092, default),)
 
 
+def test_a_broker_of_a_cluster_is_given_an_id() -> None:
+    among = {"zookeeper.connect": "zk:2181"}
+    with pytest.raises(ConfigError, match="needs an id"):
+        broker_config(among)
+    with pytest.raises(ConfigError, match="needs an id"):
+        broker_config({**among, "broker.id": "-1"})
+    with pytest.raises(ConfigError, match=r"broker\.id"):
+        broker_config({**among, "broker.id": "-7"})
+    assert broker_config({**among, "broker.id": "0"})[0].node_id == 0
+    assert broker_config({**among, "node.id": "4"})[0].broker_id == 4
+
+
 def test_the_first_member_of_a_group_need_not_wait_for_others() -> None:
     assert broker_config({})[0].group_initial_rebalance_delay_ms == 0
 

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from moldau.errors import ErrorCode
+from moldau.names import BrokerId, LeaderEpoch
 from moldau.protocol import apis
 from moldau.protocol.messages.describe_producers import DescribeProducersRequest, TopicRequest
 from moldau.protocol.messages.describe_transactions import DescribeTransactionsRequest, TopicData
@@ -15,6 +16,8 @@ from moldau.protocol.messages.write_txn_markers import (
     WritableTxnMarkerTopic,
     WriteTxnMarkersRequest,
 )
+from moldau.replication.leadership import PartitionRoles
+from tests.handlers.in_sync import FOLLOWER
 from tests.handlers.living import NOW_MS, Living, Wire
 from tests.handlers.transacting import committed, run, transactor
 
@@ -153,5 +156,23 @@ def test_a_marker_of_version_2_has_to_raise_the_epoch_of_an_open_transaction(tmp
         assert await marked(one.wire, marker(me, 0, transaction_version=-1)) == {me: [-1]}
         assert await marked(one.wire, marker(me, 1, transaction_version=2, transaction_result=True)) == {me: [0]}
         assert await committed(alive, "t") == [b"x"]
+
+    run(scenario, tmp_path)
+
+
+def test_a_follower_describes_the_producers_that_it_knows(tmp_path: Path) -> None:
+    """`kafka-transactions find-hanging --broker-id` asks one broker about all replicas that it has."""
+
+    async def scenario(alive: Living) -> None:
+        await alive.make("t")
+        one = await transactor(alive, "one")
+        await one.write("t", 0, b"x", version=12)
+        replica = alive.replica("t")
+        epoch = LeaderEpoch(replica.leadership.leader_epoch + 1)
+        replica.take_roles(PartitionRoles(FOLLOWER, epoch, (BrokerId(1), FOLLOWER), (BrokerId(1), FOLLOWER), 9), 0)
+        assert not replica.leadership.leads
+        [described] = await producers(one.wire, "t", 0)
+        assert [known.producer_id for known in described.active_producers] == [one.producer_id]
+        assert described.error_code == 0
 
     run(scenario, tmp_path)

@@ -301,5 +301,6 @@ def test_a_leader_hears_that_its_last_partition_is_not_followed_any_more(tmp_pat
         stage.replies.put_nowait(FetchResponse(session_id=7))
         third = await stage.asked(3)
         assert [one.topic_id for one in third.forgotten_topics_data] == [stage.replica.topic_id]
+        assert third.max_wait_ms == 0, "a leader that is about to stop would wait for its end"
 
     play(tmp_path, scenario)

@@ -9,12 +9,24 @@ from harness.patience import wait_until
 from moldau.cli import main
 from moldau.client.administration.admin import Admin
 from moldau.client.producing.producer import Producer
-from moldau.errors import OffsetNotAvailable
+from moldau.errors import LeaderNotAvailable, OffsetNotAvailable
 from moldau.names import TopicPartition
 from moldau.testing import Cluster
 from tests.testing.replicas import in_sync, leader_of, replicas
 
 TP = TopicPartition("levels", 0)
+
+
+def test_offsets_of_partitions_that_have_a_leader_are_known_without_the_others() -> None:
+    with Cluster(brokers=2) as cluster, Admin(cluster.address, default_api_timeout_ms=500) as admin:
+        cluster.create_topic("levels", partitions=2)
+        dead = leader_of(admin, "levels", 1)
+        cluster.brokers[dead - 1].kill()
+        assert wait_until(lambda: leader_of(admin, "levels", 1) == -1)
+        both = {TP: "earliest", TopicPartition("levels", 1): "earliest"}
+        with pytest.raises(LeaderNotAvailable):
+            admin.offsets(both)
+        assert admin.offsets(both, known_only=True) == {TP: 0}
 
 
 def test_a_topic_is_described_while_its_new_leader_does_not_know_its_end(capsys: pytest.CaptureFixture[str]) -> None:

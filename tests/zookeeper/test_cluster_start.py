@@ -2,15 +2,17 @@
 
 import os
 import signal
+import time
 from pathlib import Path
 
 import pytest
 
 from harness.local_cluster import is_gone, processes, started
-from harness.patience import wait_until
+from harness.patience import stretched, wait_until
 from moldau import Admin, Consumer, Producer
 from moldau.cli import main
 from moldau.errors import MoldauError
+from moldau.names import INTERNAL_TOPICS
 
 
 def test_three_brokers_serve_one_that_is_killed_is_started_again_and_one_ctrl_c_stops_all(tmp_path: Path) -> None:
@@ -57,17 +59,37 @@ def test_the_session_of_a_broker_that_has_died_is_ended_before_it_is_started_aga
 def test_what_keeps_it_from_starting_is_one_sentence_and_nothing_is_left(
     tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    def said(*arguments: str) -> str:
+    def said(*arguments: str, code: int = 1) -> str:
         capfd.readouterr()
-        assert main.run(["cluster", "start", "--data-dir", str(tmp_path / "data"), *arguments]) == 1
+        assert main.run(["cluster", "start", "--data-dir", str(tmp_path / "data"), *arguments]) == code
         out, err = capfd.readouterr()
         assert out == ""
         return err.splitlines()[-1]
 
-    assert "broker 1 did not start: error: unknown setting 'no.such'" in said(
-        "--brokers", "1", "--port", "0", "--set", "no.such=1"
-    )
-    assert not processes(tmp_path / "data")
+    assert "unknown setting 'no.such'" in said("--brokers", "1", "--port", "0", "--set", "no.such=1")
+    assert "is for one broker" in said("--set", "broker.id=7", code=2)
+    assert "'no.equals' is not of the form NAME=VALUE" in said("--set", "no.equals")
+    assert not (tmp_path / "data").exists()
+
+
+def test_the_status_comes_at_once_though_a_broker_does_not_answer(tmp_path: Path) -> None:
+    with started(tmp_path, "--embedded", "--set", "zookeeper.session.timeout.ms=60000") as (_, addresses):
+        with Consumer(addresses[2], group_id="g") as consumer:  # the topic of groups: now the status hints at factors
+            consumer.subscribe(["t"])
+            assert wait_until(lambda: consumer.poll(100) is not None and bool(internal(addresses[2])))
+        stopped = processes(tmp_path / "data")[str(tmp_path / "data" / "broker-1")]
+        os.kill(stopped, signal.SIGSTOP)
+        try:
+            began_s = time.monotonic()
+            assert main.run(["cluster", "status", "-b", f"{addresses[1]},{addresses[2]}"]) == 0
+            assert time.monotonic() - began_s < stretched(15)
+        finally:
+            os.kill(stopped, signal.SIGCONT)
+
+
+def internal(address: str) -> set[str]:
+    with Admin(address) as admin:
+        return admin.list_topics(internal=True).keys() & INTERNAL_TOPICS
 
 
 def leaders(address: str) -> set[int]:

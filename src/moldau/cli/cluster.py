@@ -12,13 +12,14 @@ from pathlib import Path
 from typing import Annotated, Any
 
 from moldau.cli.cluster_adopt import adopt
-from moldau.cli.command_line import Group, Option
-from moldau.cli.options import BOOTSTRAP, BootstrapServer, Json
+from moldau.cli.command_line import Group, Option, UsageError
+from moldau.cli.options import BOOTSTRAP, BootstrapServer, Json, pairs
 from moldau.cli.output import note, print_json, print_table, time_text
 from moldau.cli.replication_factors import below_their_setting
 from moldau.cli.until_signal import until_signal
 from moldau.client.administration.admin import Admin, ClusterDescription
 from moldau.client.cluster_view import TopicView
+from moldau.config import broker_config
 from moldau.errors import KafkaError
 from moldau.names import INTERNAL_TOPICS, TopicPartition, counted
 from moldau.zookeeper.ensemble import Ensemble
@@ -26,6 +27,9 @@ from moldau.zookeeper.java import find_java
 from moldau.zookeeper.local_cluster import ZOOKEEPER_FOLDER, LocalCluster
 
 PAUSE_S = 1.0
+OF_ONE_BROKER = {"broker.id", "node.id", "zookeeper.connect", "log.dir", "log.dirs"}
+HINT_MS = 2000
+"""How long a broker is asked for its settings, which only hints need: it may have died just now."""
 BROKERS_MAX = 9
 
 app = Group("cluster")
@@ -61,6 +65,10 @@ def start(
       moldau cluster start --brokers 5 --data-dir /var/lib/moldau --set num.partitions=5
     """
     logging.basicConfig(stream=sys.stderr, level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s")
+    given = pairs(settings or [], "--set")
+    for name in sorted(given.keys() & OF_ONE_BROKER):
+        raise UsageError(f"--set {name} is for one broker: this command gives each of its brokers one of its own")
+    broker_config({**given, "broker.id": "1"})  # refuses what no broker takes, before anything is started
     zookeeper = None if embedded else Ensemble(find_java(), data_dir / ZOOKEEPER_FOLDER, "localhost", 0, 1)
     return asyncio.run(until_signal(LocalCluster(zookeeper, data_dir, host, port, brokers, settings or ())))
 
@@ -83,33 +91,33 @@ def status(
 
       moldau cluster status --watch -b localhost:9092,localhost:9093
     """
-    with Admin(bootstrap_server) as admin:
+    with Admin(bootstrap_server) as admin, Admin(bootstrap_server, default_api_timeout_ms=HINT_MS) as brief:
         if not watch:
-            _print(_look(admin), as_json)
+            _print(_look(admin, brief), as_json)
             return
         before: dict[str, Any] | None = None
         while True:
-            now = _look_again(admin)
+            now = _look_again(admin, brief)
             if now is not None and now != before:
                 _print_change(now, as_json, is_first=before is None)
                 before = now
             time.sleep(PAUSE_S)
 
 
-def _look(admin: Admin) -> dict[str, Any]:
+def _look(admin: Admin, brief: Admin) -> dict[str, Any]:
     cluster, topics = admin.describe_cluster(), admin.list_topics(internal=True)
     settings: dict[str, str | None] = {}
     if len(cluster.brokers) > 1 and INTERNAL_TOPICS & topics.keys():
         with contextlib.suppress(KafkaError):  # that broker may have died just now
-            entries = admin.configs.describe("broker", str(min(cluster.brokers)))
+            entries = brief.configs.describe("broker", str(min(cluster.brokers)))
             settings = {entry.name: entry.value for entry in entries}
     return status_of(cluster, topics, settings)
 
 
-def _look_again(admin: Admin) -> dict[str, Any] | None:
+def _look_again(admin: Admin, brief: Admin) -> dict[str, Any] | None:
     """None while no broker answers, with a line for people."""
     try:
-        return _look(admin)
+        return _look(admin, brief)
     except KafkaError as failure:
         note(f"no broker answers: {failure}")
         return None

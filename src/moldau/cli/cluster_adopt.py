@@ -67,7 +67,8 @@ def adopt(
 
 async def _write(lone: LoneBroker, connect: str, settings: Sequence[str], before_last: Callable[[], None]) -> None:
     """Write the metadata into ZooKeeper, unless they are there already. Raises `ConfigError`, `StorageError`."""
-    config, warnings = broker_config({**pairs(list(settings), "--set"), "zookeeper.connect": connect})
+    needed = {"zookeeper.connect": connect, "broker.id": str(lone.node_id)}
+    config, warnings = broker_config({**pairs(list(settings), "--set"), **needed})
     for warning in warnings:
         note(f"warning: {warning}")
     session = await _opened(config)

@@ -17,7 +17,8 @@ def with_more_replicas(topic: TopicView, factor: int, racks: Mapping[int, str | 
     broker. Raises `ConfigError`."""
     if factor > len(racks):
         raise ConfigError(
-            f"{topic.name} cannot have {factor} replicas: the cluster has {counted(len(racks), 'broker')}"
+            f"{topic.name} cannot have {factor} replicas: {counted(len(racks), 'broker')} of the cluster "
+            f"{'is' if len(racks) == 1 else 'are'} up"
         )
     parts = {number: list(part.replicas) for number, part in sorted(topic.partitions.items())}
     if any(len(replicas) > factor for replicas in parts.values()):

@@ -93,8 +93,8 @@ def create(
 def describe(topics: Topics, bootstrap_server: BootstrapServer = BOOTSTRAP, as_json: Json = False) -> None:
     """
     Describe topics: partitions, leaders, replicas, offsets, and the settings that differ from the defaults. A partition
-    without a leader has none, and no offsets. One whose new leader waits for its in-sync replicas has no end offset
-    yet.
+    without a leader has none, and no offsets; nor has one whose leader does not answer. One whose new leader waits for
+    its in-sync replicas has no end offset yet.
 
     Examples:
 
@@ -165,6 +165,13 @@ def alter(
     if partitions is None and replication_factor is None and not wanted:
         raise UsageError("give --partitions, --replication-factor, --config NAME=VALUE or --delete-config NAME")
     with Admin(bootstrap_server) as admin:
+        if partitions is not None:  # all of this is checked before anything is changed
+            for refused in admin.expand_topics(dict.fromkeys(topics, partitions), validate_only=True).values():
+                if refused is not None:
+                    raise refused
+        if wanted:
+            for topic in topics:
+                admin.configs.alter("topic", topic, wanted, validate_only=True)
         for topic in topics:
             if replication_factor is not None:
                 _replicate(admin, topic, replication_factor)

@@ -93,7 +93,7 @@ class JoinedCluster(Cluster):
     async def join(self, cluster_id: str | None) -> None:
         """Open the session and read the metadata. Raises `ConfigError`, `StorageError`."""
         config = self._config
-        image = await self.membership.join(cluster_id)
+        image = await self.membership.join(cluster_id, self._why_not_begin(cluster_id))
         self.metadata = MetadataCache(config, image, others_write=True)
         self.metadata.subscribe(self._note_registration)
         identity = Identity(image.cluster_id, config.node_id, lambda: self.membership.epoch)
@@ -109,6 +109,16 @@ class JoinedCluster(Cluster):
             self._lease.controller_answered,
         )
         self.topics = MemberTopics(self.acting, self.following, self.forwarding_link, self.metadata, self._runtime)
+
+    def _why_not_begin(self, cluster_id: str | None) -> str | None:
+        """A broker that was in a cluster never begins another: its records would be there, and no topics."""
+        store, connect = self._folders.cluster_store, self._config.zookeeper_connect
+        if store is None:
+            return None
+        return (
+            f"there is no cluster at {connect}, and the log folders belong to the cluster {cluster_id}, whose metadata "
+            f"was at {store}: correct zookeeper.connect, or give this broker an empty folder"
+        )
 
     async def follow(self) -> None:
         """Follow the controller; returns when the metadata shows this broker's registration."""

@@ -50,8 +50,8 @@ _NUMBER = frozenset({"node.id", "broker.id"})
 class BrokerConfig:
     """The settings of one broker; every default is the value of an empty file."""
 
-    node_id: int = INT(1, "This broker's id in its cluster.", low=0, **_FIXED)
-    broker_id: int = INT(-1, "The older name of node.id; -1 means that node.id is used.", **_FIXED)
+    node_id: int = INT(1, "This broker's id in its cluster; with zookeeper.connect it must be given.", low=0, **_FIXED)
+    broker_id: int = INT(-1, "The older name of node.id; -1 means that node.id is used.", low=-1, **_FIXED)
     broker_rack: str | None = STRING(None, "This broker's rack or zone, for clients that fetch from the closest replica.", **_FIXED)
     listeners: tuple[str, ...] = LIST(("PLAINTEXT://:9092",), "The listeners, as NAME://HOST:PORT; no host means every interface, port 0 a free port.")
     advertised_listeners: tuple[str, ...] | None = LIST(None, "The addresses that the clients of each listener connect to, as NAME://HOST:PORT; the value of listeners if not set.", **_FIXED)
@@ -282,6 +282,8 @@ def _agree_on_node_id(values: dict[str, Any]) -> None:
     """`broker.id` is an older name of `node.id`: each stands for the other, and they may not differ."""
     broker_id = values.get("broker_id", -1)
     if broker_id < 0:
+        if "node_id" not in values and values.get("zookeeper_connect"):
+            raise ConfigError("a broker of a cluster needs an id that no other one has: give it with broker.id=N")
         values["broker_id"] = values.get("node_id", BrokerConfig.node_id)
     elif values.setdefault("node_id", broker_id) != broker_id:
         raise ConfigError(

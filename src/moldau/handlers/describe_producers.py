@@ -1,4 +1,5 @@
-"""DescribeProducers (key 61), all versions: the state of a partition's producers.
+"""DescribeProducers (key 61), all versions: the state of a partition's producers, as this replica knows them; followers
+answer, too (KIP-664).
 
 A partition that is named twice is answered once: a small request must not cause an unbounded reply.
 """
@@ -7,7 +8,6 @@ from collections.abc import Callable
 
 from moldau.cluster.controlling.controller import name_refusal
 from moldau.cluster.state.image import Image
-from moldau.errors import ErrorCode
 from moldau.protocol.messages.describe_producers import (
     DescribeProducersRequest,
     DescribeProducersResponse,
@@ -49,8 +49,6 @@ class DescribeProducers:
             absence = self._replicas.absence(topic, None, index)
             message = absence.sentence if topic not in self._image().topics else None
             return PartitionResponse(partition_index=index, error_code=absence, error_message=message)
-        if not replica.leadership.leads:
-            return PartitionResponse(partition_index=index, error_code=ErrorCode.NOT_LEADER_OR_FOLLOWER)
         response = PartitionResponse(partition_index=index)
         for producer in active_producers(replica):
             response.active_producers.append(

@@ -172,6 +172,13 @@ class LogFolders:
         return found[0] if found else None
 
     @property
+    def cluster_store(self) -> str | None:
+        """The `zookeeper.connect` that the folders were served with last; None if their broker was, or may have been,
+        alone. Raises `OSError`."""
+        found = (identity.cluster_store(self._runtime.disk, folder.path) for folder in self.serving)
+        return next(filter(None, found), None)
+
+    @property
     def high_watermarks(self) -> dict[TopicPartition, int]:
         """The high watermarks in the checkpoints of all folders."""
         found: dict[TopicPartition, int] = {}

@@ -305,7 +305,8 @@ class LeaderFollower:
 
     def _request(self) -> FetchRequest:
         """Names the partitions whose position is not what the session has, and those that it must drop. The first one
-        of a session does not wait at the leader: it could not be ended."""
+        of a session does not wait at the leader, since it could not be ended, nor does one that only tells it that
+        nothing is followed any more."""
         if self._throttle.is_on:
             self._hold_back()
         self._sent += 1
@@ -338,7 +339,7 @@ class LeaderFollower:
         session_id, session_epoch = self._session
         request = FetchRequest(
             replica_state=ReplicaState(replica_id=broker_id, replica_epoch=broker_epoch),
-            max_wait_ms=self._settings.wait_ms if session_id else 0,
+            max_wait_ms=self._settings.wait_ms if session_id and self._followed else 0,
             min_bytes=self._settings.bytes_min,
             max_bytes=self._settings.answer_bytes_max,
             session_id=session_id,

@@ -1,12 +1,13 @@
 """Offsets and records of partitions: list offsets by position or time, delete records from the front."""
 
+import asyncio
 from collections.abc import Callable, Mapping
 from datetime import datetime
 from typing import Any, Literal, NamedTuple
 
 from moldau.client.administration.asking import AdminPart
 from moldau.client.failures import STALE_METADATA, check, error_of
-from moldau.errors import ConfigError, ErrorCode
+from moldau.errors import ConfigError, ErrorCode, KafkaError
 from moldau.names import TopicPartition, by_topic
 from moldau.protocol.apis import DELETE_RECORDS, LIST_OFFSETS
 
@@ -14,6 +15,8 @@ EARLIEST, LATEST, MAX_TIMESTAMP = -2, -1, -3
 """Positions that ListOffsets understands instead of a time: the first record, the end, the largest timestamp."""
 _ISOLATION = {"read_uncommitted": 0, "read_committed": 1}
 _NAMED: dict[object, int] = {"earliest": EARLIEST, "latest": LATEST, "max_timestamp": MAX_TIMESTAMP}
+KNOWN_MS = 2000
+"""How long a leader is asked for offsets of which only those are wanted that are known."""
 Position = int | datetime | Literal["earliest", "latest", "max_timestamp"]
 """A position by name (or `EARLIEST`, `LATEST`, `MAX_TIMESTAMP`), or a time: a `datetime`, or ms since 1970."""
 
@@ -38,8 +41,9 @@ class RecordsPart(AdminPart):
     ) -> dict[TopicPartition, ListedOffset | None]:
         """The offset of each partition at a position (earliest, latest, max_timestamp) or time; None if no record is at
         or after the time. With `read_committed`, latest is the last stable offset. A new leader does not know the end
-        before its in-sync replicas have asked it for records (KIP-207): that is waited for, or with `known_only` the
-        partition is left out. Raises `UnknownTopicOrPartition` and others."""
+        before its in-sync replicas have asked it for records (KIP-207): that is waited for. With `known_only` such a
+        partition is left out, and so is one whose leader does not answer in two seconds. Raises
+        `UnknownTopicOrPartition` and others."""
         if isolation_level not in _ISOLATION:
             raise ConfigError(f"isolation_level={isolation_level!r} is not one of {', '.join(_ISOLATION)}")
         messages = LIST_OFFSETS.messages
@@ -47,8 +51,8 @@ class RecordsPart(AdminPart):
         found: dict[TopicPartition, ListedOffset | None] = {}
         unknown: set[TopicPartition] = set()
 
-        async def attempt() -> None:
-            missing = {tp: time_ms for tp, time_ms in times.items() if tp not in found and tp not in unknown}
+        async def attempt(asked: Mapping[TopicPartition, int], timeout_ms: int) -> None:
+            missing = {tp: time_ms for tp, time_ms in asked.items() if tp not in found and tp not in unknown}
             for leader, partitions in (await self._by_leader(missing)).items():
                 topics = _topics(
                     partitions,
@@ -59,7 +63,7 @@ class RecordsPart(AdminPart):
                 request = messages.ListOffsetsRequest(
                     replica_id=-1, isolation_level=_ISOLATION[isolation_level], topics=topics
                 )
-                reply = await link.call(LIST_OFFSETS, request, self._timeout_ms)
+                reply = await link.call(LIST_OFFSETS, request, timeout_ms)
                 for topic in reply.topics:
                     for p in topic.partitions:
                         tp = TopicPartition(topic.name, p.partition_index)
@@ -72,9 +76,23 @@ class RecordsPart(AdminPart):
                         timestamp_ms = p.timestamp if p.timestamp >= 0 else None
                         found[tp] = ListedOffset(p.offset, timestamp_ms, p.leader_epoch) if p.offset >= 0 else None
 
-        if times:
-            await self._router.retrying(attempt)
-        return {tp: found[tp] for tp in times if tp not in unknown}
+        async def brief_attempt(asked: Mapping[TopicPartition, int]) -> None:
+            timeout_ms = min(KNOWN_MS, self._timeout_ms)
+            try:
+                await self._router.retrying(lambda: attempt(asked, timeout_ms), timeout_ms=timeout_ms)
+            except KafkaError as failure:
+                if not failure.retriable:
+                    raise
+
+        if known_only:
+            await self._router.retrying(lambda: self._router.refresh({tp.topic for tp in times}))
+            by_leader: dict[object, dict[TopicPartition, int]] = {}
+            for tp, time_ms in times.items():
+                by_leader.setdefault(self._router.view.leader(tp), {})[tp] = time_ms
+            await asyncio.gather(*map(brief_attempt, by_leader.values()))
+        elif times:
+            await self._router.retrying(lambda: attempt(times, self._timeout_ms))
+        return {tp: found[tp] for tp in times if tp in found}
 
     async def offsets(
         self, wanted: Mapping[TopicPartition, Position], *, known_only: bool = False
