@@ -34,7 +34,9 @@ PLACES = {
         "moldau.cli.transactions", "app", "Transactions: list, describe, describe-producers, find-hanging, abort."
     ),
     "cluster": Place("moldau.cli.cluster", "app", "A cluster of brokers: start, status, adopt."),
-    "zookeeper": Place("moldau.cli.zookeeper", "app", "ZooKeeper, from the jars of PySpark: start."),
+    "zookeeper": Place(
+        "moldau.cli.zookeeper", "app", "ZooKeeper: start it from the jars of PySpark, show what is in one."
+    ),
     "log": Place("moldau.cli.log", "app", "The files of a stopped broker: dump, verify, repair, adopt, import."),
     "pipeline": Place(
         "moldau.cli.pipeline", "app", "The Spark pipeline: load, audit, demo, compact, vacuum, history, convert."

@@ -318,7 +318,8 @@ class Replicas:
         _sync_names(folders)
         if away:
             offline = f"{counted(away, 'partition')} {'is' if away == 1 else 'are'}"
-            logger.error("%s offline: the log folders that hold them are offline or missing", offline)
+            remedy = "docs/operations.md, A replaced disk"
+            logger.error("%s offline: the log folders that hold them are offline or missing (%s)", offline, remedy)
 
     def _host(self, topic: TopicImage) -> None:
         config = self._cluster.metadata.topic_config(topic.name)

@@ -29,6 +29,16 @@ class ListedOffset(NamedTuple):
     leader_epoch: int
 
 
+class _Listing:
+    """What is known of the offsets that are asked for. `unknown`: those that a leader does not know yet."""
+
+    def __init__(self, isolation_level: int, known_only: bool):
+        self.isolation_level = isolation_level
+        self.known_only = known_only
+        self.found: dict[TopicPartition, ListedOffset | None] = {}
+        self.unknown: set[TopicPartition] = set()
+
+
 class RecordsPart(AdminPart):
     """The part of an admin client for offsets and records."""
 
@@ -46,53 +56,56 @@ class RecordsPart(AdminPart):
         `UnknownTopicOrPartition` and others."""
         if isolation_level not in _ISOLATION:
             raise ConfigError(f"isolation_level={isolation_level!r} is not one of {', '.join(_ISOLATION)}")
-        messages = LIST_OFFSETS.messages
         times = {tp: _time_ms(position) for tp, position in wanted.items()}
-        found: dict[TopicPartition, ListedOffset | None] = {}
-        unknown: set[TopicPartition] = set()
+        listing = _Listing(_ISOLATION[isolation_level], known_only)
+        if known_only:
+            await self._list_known(times, listing)
+        elif times:
+            await self._router.retrying(lambda: self._list(times, listing, self._timeout_ms))
+        return {tp: listing.found[tp] for tp in times if tp in listing.found}
 
-        async def attempt(asked: Mapping[TopicPartition, int], timeout_ms: int) -> None:
-            missing = {tp: time_ms for tp, time_ms in asked.items() if tp not in found and tp not in unknown}
-            for leader, partitions in (await self._by_leader(missing)).items():
-                topics = _topics(
-                    partitions,
-                    messages.ListOffsetsTopic,
-                    lambda number, time_ms: messages.ListOffsetsPartition(partition_index=number, timestamp=time_ms),
-                )
-                link = await self._router.broker(leader)
-                request = messages.ListOffsetsRequest(
-                    replica_id=-1, isolation_level=_ISOLATION[isolation_level], topics=topics
-                )
-                reply = await link.call(LIST_OFFSETS, request, timeout_ms)
-                for topic in reply.topics:
-                    for p in topic.partitions:
-                        tp = TopicPartition(topic.name, p.partition_index)
-                        if error_of(p.error_code) in STALE_METADATA:
-                            self._router.stale(topic.name)
-                        if known_only and p.error_code == ErrorCode.OFFSET_NOT_AVAILABLE:
-                            unknown.add(tp)
-                            continue
-                        check(p.error_code, f"listing the offsets of {tp}")
-                        timestamp_ms = p.timestamp if p.timestamp >= 0 else None
-                        found[tp] = ListedOffset(p.offset, timestamp_ms, p.leader_epoch) if p.offset >= 0 else None
+    async def _list_known(self, times: Mapping[TopicPartition, int], listing: "_Listing") -> None:
+        """List the offsets that leaders tell in `KNOWN_MS`."""
+        timeout_ms = min(KNOWN_MS, self._timeout_ms)
 
-        async def brief_attempt(asked: Mapping[TopicPartition, int]) -> None:
-            timeout_ms = min(KNOWN_MS, self._timeout_ms)
+        async def list_some(asked: Mapping[TopicPartition, int]) -> None:
             try:
-                await self._router.retrying(lambda: attempt(asked, timeout_ms), timeout_ms=timeout_ms)
+                await self._router.retrying(lambda: self._list(asked, listing, timeout_ms), timeout_ms=timeout_ms)
             except KafkaError as failure:
                 if not failure.retriable:
                     raise
 
-        if known_only:
-            await self._router.retrying(lambda: self._router.refresh({tp.topic for tp in times}))
-            by_leader: dict[object, dict[TopicPartition, int]] = {}
-            for tp, time_ms in times.items():
-                by_leader.setdefault(self._router.view.leader(tp), {})[tp] = time_ms
-            await asyncio.gather(*map(brief_attempt, by_leader.values()))
-        elif times:
-            await self._router.retrying(lambda: attempt(times, self._timeout_ms))
-        return {tp: found[tp] for tp in times if tp in found}
+        await self._router.retrying(lambda: self._router.refresh({tp.topic for tp in times}))
+        by_leader: dict[object, dict[TopicPartition, int]] = {}
+        for tp, time_ms in times.items():
+            by_leader.setdefault(self._router.view.leader(tp), {})[tp] = time_ms
+        await asyncio.gather(*map(list_some, by_leader.values()))
+
+    async def _list(self, times: Mapping[TopicPartition, int], listing: "_Listing", timeout_ms: int) -> None:
+        """List those offsets that are not listed yet. Raises `KafkaError`."""
+        messages, known = LIST_OFFSETS.messages, listing.found.keys() | listing.unknown
+        missing = {tp: time_ms for tp, time_ms in times.items() if tp not in known}
+        for leader, partitions in (await self._by_leader(missing)).items():
+            topics = _topics(
+                partitions,
+                messages.ListOffsetsTopic,
+                lambda number, time_ms: messages.ListOffsetsPartition(partition_index=number, timestamp=time_ms),
+            )
+            link = await self._router.broker(leader)
+            request = messages.ListOffsetsRequest(replica_id=-1, isolation_level=listing.isolation_level, topics=topics)
+            reply = await link.call(LIST_OFFSETS, request, timeout_ms)
+            for topic in reply.topics:
+                for p in topic.partitions:
+                    tp = TopicPartition(topic.name, p.partition_index)
+                    if error_of(p.error_code) in STALE_METADATA:
+                        self._router.stale(topic.name)
+                    if listing.known_only and p.error_code == ErrorCode.OFFSET_NOT_AVAILABLE:
+                        listing.unknown.add(tp)
+                        continue
+                    check(p.error_code, f"listing the offsets of {tp}")
+                    timestamp_ms = p.timestamp if p.timestamp >= 0 else None
+                    is_there = p.offset >= 0
+                    listing.found[tp] = ListedOffset(p.offset, timestamp_ms, p.leader_epoch) if is_there else None
 
     async def offsets(
         self, wanted: Mapping[TopicPartition, Position], *, known_only: bool = False
