@@ -138,7 +138,9 @@ def test_a_broker_with_an_id_that_is_taken_says_who_has_it(tmp_path: Path, singl
 
 
 def test_a_zookeeper_that_does_not_answer_ends_the_start_with_a_sentence(tmp_path: Path) -> None:
-    alone = Broker(tmp_path, {"zookeeper.connect": "localhost:1", "zookeeper.connection.timeout.ms": "500"})
+    alone = Broker(
+        tmp_path, {"broker.id": "1", "zookeeper.connect": "localhost:1", "zookeeper.connection.timeout.ms": "500"}
+    )
     with pytest.raises(NotReady, match=r"ZooKeeper at localhost:1 did not answer within 0\.5 s"):
         alone.start()
 

@@ -21,7 +21,7 @@ def test_a_session_is_ended_when_nobody_holds_the_folder_any_more(
     single: ZooKeeper, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     connect = f"{single.connect}/dead-broker"
-    properties = {"zookeeper.connect": connect, "log.dirs": str(tmp_path)}
+    properties = {"zookeeper.connect": connect, "log.dirs": str(tmp_path), "broker.id": "1"}
 
     async def scenario() -> None:
         runtime, access = Runtime(), ZooKeeperAccess(connect, 60.0)
@@ -48,7 +48,7 @@ def test_a_session_is_ended_when_nobody_holds_the_folder_any_more(
 
 def test_what_cannot_be_ended_is_a_line_in_the_log(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     def end(folder: Path, **properties: str) -> None:
-        asyncio.run(end_session(folder, {"zookeeper.connect": "localhost:1", **properties}))
+        asyncio.run(end_session(folder, {"zookeeper.connect": "localhost:1", "broker.id": "1", **properties}))
 
     end(tmp_path)
     assert not caplog.records, "there was no session"
