@@ -31,6 +31,21 @@ from tests.replication.followed import ME, OTHER, Stage, followed, play
 TERMS = AppendTerms(acks_all=True, transactional=False, zstd=True, transaction_version=0)
 
 
+class HeldFlush:
+    """Flushes of logs wait in their threads until they are `released`."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch):
+        self.begun, self.released = threading.Event(), threading.Event()
+        flush = Log.flush
+
+        def held(log: Log, closing: bool = False) -> None:
+            self.begun.set()
+            assert self.released.wait(20)
+            flush(log, closing)
+
+        monkeypatch.setattr(Log, "flush", held)
+
+
 async def put(replica: Replica) -> None:
     """Append a client's record, and flush it if that is due."""
     planned = replica.plan(memoryview(bytearray(batch(b"x"))), TERMS, NOW_MS)
@@ -88,24 +103,16 @@ def test_a_record_that_comes_while_an_earlier_one_is_flushed_can_be_committed(tm
 
 
 def test_a_flush_ends_and_counts_though_the_client_is_gone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    begun, released = threading.Event(), threading.Event()
-    flush = Log.flush
-
-    def slow(self: Log, closing: bool = False) -> None:
-        begun.set()
-        assert released.wait(20)
-        flush(self, closing)
-
     async def scenario(alive: Living) -> None:
         await alive.make("a", flush_messages=1)
         replica = alive.replica("a")
         with monkeypatch.context() as slowly:
-            slowly.setattr(Log, "flush", slow)
+            held = HeldFlush(slowly)
             producing = asyncio.ensure_future(put(replica))
-            assert await asyncio.to_thread(begun.wait, 20)
+            assert await asyncio.to_thread(held.begun.wait, 20)
             producing.cancel()
             await asyncio.sleep(0)
-            released.set()
+            held.released.set()
             await asyncio.gather(producing, return_exceptions=True)
         assert producing.cancelled()
         assert (replica.log.recovery_point, replica.high_watermark) == (1, 1)
@@ -206,13 +213,6 @@ def test_a_follower_asks_for_others_at_its_usual_pace_while_a_slow_flush_lasts(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Each request named nothing, and ended the wait of the one before: thousands a second."""
-    begun, released = threading.Event(), threading.Event()
-    flush = Log.flush
-
-    def slow(self: Log, closing: bool = False) -> None:
-        begun.set()
-        assert released.wait(20)
-        flush(self, closing)
 
     async def scenario(stage: Stage) -> None:
         sent = 0
@@ -229,39 +229,31 @@ def test_a_follower_asks_for_others_at_its_usual_pace_while_a_slow_flush_lasts(
         slow_one = followed(tmp_path / "slow", 2)
         slow_one.configure(replace(slow_one.config, flush_messages=1))
         append(slow_one.log)
-        monkeypatch.setattr(Log, "flush", slow)
+        held = HeldFlush(monkeypatch)
         stage.roles(OTHER, ME, OTHER)
         stage.exchange.changed(slow_one)
-        assert await asyncio.to_thread(begun.wait, 20)
+        assert await asyncio.to_thread(held.begun.wait, 20)
         before = sent
         await asyncio.sleep(0.5)  # 50 pauses
-        released.set()
+        held.released.set()
         assert sent - before <= 110
 
     play(tmp_path, scenario)
 
 
 def test_roles_change_after_the_flush_of_a_follower(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    begun, released = threading.Event(), threading.Event()
-    flush = Log.flush
-
-    def slow(self: Log, closing: bool = False) -> None:
-        begun.set()
-        assert released.wait(20)
-        flush(self, closing)
-
     async def scenario(alive: Living) -> None:
         await alive.make("a", flush_messages=1)
         replica, replicas = alive.replica("a"), alive.broker.replicas
         append(replica.log)
         replicas.exchange = object()  # type: ignore[assignment]
         with monkeypatch.context() as slowly:
-            slowly.setattr(Log, "flush", slow)
+            held = HeldFlush(slowly)
             replica.begin_flush()
             changing = asyncio.ensure_future(replicas._until_whole(["a"]))
-            assert await asyncio.to_thread(begun.wait, 20)
+            assert await asyncio.to_thread(held.begun.wait, 20)
             assert not changing.done() and replica.flushing is not None
-            released.set()
+            held.released.set()
             await changing
         assert replica.flushing is None and replica.log.recovery_point == 1
         replicas.exchange = None
