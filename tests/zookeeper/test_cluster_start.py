@@ -2,6 +2,7 @@
 
 import os
 import signal
+import socket
 import time
 from pathlib import Path
 
@@ -70,6 +71,12 @@ def test_what_keeps_it_from_starting_is_one_sentence_and_nothing_is_left(
     assert "is for one broker" in said("--set", "broker.id=7", code=2)
     assert "'no.equals' is not of the form NAME=VALUE" in said("--set", "no.equals")
     assert not (tmp_path / "data").exists()
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = str(taken.getsockname()[1])
+        assert "broker 1 did not start: error: " in said("--brokers", "1", "--host", "127.0.0.1", "--port", port)
+    assert not processes(tmp_path / "data")
 
 
 def test_the_status_comes_at_once_though_a_broker_does_not_answer(tmp_path: Path) -> None:

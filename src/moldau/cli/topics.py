@@ -1,5 +1,6 @@
 """`moldau topics`: list, create, describe, alter, delete."""
 
+from collections.abc import Iterable
 from typing import Annotated, Any
 
 from moldau.cli.command_line import Argument, Group, Option, UsageError
@@ -166,9 +167,7 @@ def alter(
         raise UsageError("give --partitions, --replication-factor, --config NAME=VALUE or --delete-config NAME")
     with Admin(bootstrap_server) as admin:
         if partitions is not None:  # all of this is checked before anything is changed
-            for refused in admin.expand_topics(dict.fromkeys(topics, partitions), validate_only=True).values():
-                if refused is not None:
-                    raise refused
+            _raise_first(admin.expand_topics(dict.fromkeys(topics, partitions), validate_only=True).values())
         if wanted:
             for topic in topics:
                 admin.configs.alter("topic", topic, wanted, validate_only=True)
@@ -194,7 +193,11 @@ def _replicate(admin: Admin, topic: str, factor: int) -> None:
         note(f"topic {topic} has {counted(factor, 'replica')} already")
         return
     moves = {TopicPartition(topic, number): replicas for number, replicas in plan.items()}
-    for refused in admin.alter_reassignments(moves).values():
+    _raise_first(admin.alter_reassignments(moves).values())
+
+
+def _raise_first(outcomes: Iterable[KafkaError | None]) -> None:
+    for refused in outcomes:
         if refused is not None:
             raise refused
 

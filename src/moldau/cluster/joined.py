@@ -93,7 +93,7 @@ class JoinedCluster(Cluster):
     async def join(self, cluster_id: str | None) -> None:
         """Open the session and read the metadata. Raises `ConfigError`, `StorageError`."""
         config = self._config
-        image = await self.membership.join(cluster_id, self._why_not_begin(cluster_id))
+        image = await self.membership.join(cluster_id, lambda: self._why_not_begin(cluster_id))
         self.metadata = MetadataCache(config, image, others_write=True)
         self.metadata.subscribe(self._note_registration)
         identity = Identity(image.cluster_id, config.node_id, lambda: self.membership.epoch)
@@ -116,8 +116,8 @@ class JoinedCluster(Cluster):
         if store is None:
             return None
         return (
-            f"there is no cluster at {connect}, and the log folders belong to the cluster {cluster_id}, whose metadata "
-            f"was at {store}: correct zookeeper.connect, or give this broker an empty folder"
+            f"there is no cluster at {connect}. This broker's log folders belong to the cluster {cluster_id}, whose "
+            f"metadata was at {store}: correct zookeeper.connect, or give this broker an empty folder"
         )
 
     async def follow(self) -> None:

@@ -87,10 +87,10 @@ class Membership:
         assert self._store is not None, "not joined"
         return self._store
 
-    async def join(self, cluster_id: str | None, why_not_begin: str | None = None) -> Image:
+    async def join(self, cluster_id: str | None, why_not_begin: Callable[[], str | None] = lambda: None) -> Image:
         """Open the first session, begin a cluster if the store has none, and read its metadata, without the topics
-        that cannot be read: the controller names them. `why_not_begin` says why this broker may not begin a cluster.
-        Raises `StorageError`."""
+        that cannot be read: the controller names them. `why_not_begin` is asked only if there is no cluster,
+        and says why this broker may not begin one. Raises `StorageError`."""
         self._store = store = await self._shared.open()
         try:
             refused = ""
@@ -103,8 +103,8 @@ class Membership:
                         "a broker that was alone is being made the first of this cluster: when that was cut off, run "
                         "`moldau cluster adopt` again"
                     )
-                if why_not_begin is not None:
-                    raise StorageError(why_not_begin)
+                if (why := why_not_begin()) is not None:
+                    raise StorageError(why)
                 if conflicts == CONFLICTS_MAX:
                     raise StorageError(
                         f"ZooKeeper has {refused} but no {layout.CLUSTER_ID}: name an empty chroot in zookeeper.connect"

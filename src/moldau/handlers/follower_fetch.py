@@ -71,7 +71,7 @@ class Asked(NamedTuple):
         return int(self.loop.time() * 1000)
 
     def seconds_until(self, ms: int) -> float:
-        """Until `now_ms` is `ms`, or one more: it is rounded down, and 1.001 s are a little less than 1001 ms."""
+        """Seconds until `now_ms` is at least `ms`. A millisecond is added because `now_ms` is rounded down."""
         return (ms + 1) / 1000 - self.loop.time()
 
 
@@ -160,7 +160,7 @@ class FollowerFetch:
             for key in due:
                 yield
                 part = session.parts.get(key)
-                if part is None:  # it is no longer followed
+                if part is None:  # the follower no longer asks for it
                     session.due.pop(key, None)
                     continue
                 if bytes_max <= 0 or slices == files:

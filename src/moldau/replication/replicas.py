@@ -29,6 +29,7 @@ from moldau.replication.leadership import Leadership, PartitionRoles
 from moldau.replication.replica import FLUSH_NEVER, Replica
 from moldau.replication.results import LogDirectory
 from moldau.runtime import Runtime
+from moldau.turns import to_its_end
 
 logger = logging.getLogger(__name__)
 notices = Notices(logger)
@@ -227,12 +228,8 @@ class Replicas:
                     if tp in gone or self._folders.folder_of(tp) is None
                 ]
         if gone or missing:
-            changing = asyncio.ensure_future(self._runtime.run(partial(self._change_folders, list(gone), missing)))
-            try:
-                await asyncio.shield(changing)
-            except asyncio.CancelledError:
-                await changing  # its thread goes on: a broker that stops must not close the folders before it ends
-                raise
+            change = partial(self._change_folders, list(gone), missing)
+            await to_its_end(self._runtime.run(change))  # a broker that stops must not close the folders before
             await self._until_whole(names)
         for name in names:
             topic = image.topics.get(name)

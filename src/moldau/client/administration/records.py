@@ -16,7 +16,7 @@ EARLIEST, LATEST, MAX_TIMESTAMP = -2, -1, -3
 _ISOLATION = {"read_uncommitted": 0, "read_committed": 1}
 _NAMED: dict[object, int] = {"earliest": EARLIEST, "latest": LATEST, "max_timestamp": MAX_TIMESTAMP}
 KNOWN_MS = 2000
-"""How long a leader is asked for offsets of which only those are wanted that are known."""
+"""With `known_only`, a leader is asked for at most this long."""
 Position = int | datetime | Literal["earliest", "latest", "max_timestamp"]
 """A position by name (or `EARLIEST`, `LATEST`, `MAX_TIMESTAMP`), or a time: a `datetime`, or ms since 1970."""
 
@@ -30,7 +30,7 @@ class ListedOffset(NamedTuple):
 
 
 class _Listing:
-    """What is known of the offsets that are asked for. `unknown`: those that a leader does not know yet."""
+    """The offsets that were `found`, and the partitions whose leaders do not know the offset yet (`unknown`)."""
 
     def __init__(self, isolation_level: int, known_only: bool):
         self.isolation_level = isolation_level
