@@ -9,7 +9,7 @@ LOOPS ?= 6
 TIMES ?= 1
 
 .DEFAULT_GOAL := help
-.PHONY: help demo quick test busy lint format docs bench check long setup pins clean clean-columns java
+.PHONY: help demo quick test busy lint format docs bench check long machines setup pins clean clean-columns java
 
 help: ## what there is
 	@sed -n 's/^\([a-z-]*\):.*## /make \1\t/p' Makefile | expand -t 20
@@ -44,6 +44,9 @@ check: java setup ## all that CI runs: every stage, within its budget
 
 long: java setup ## the long mode of the randomised stages, for MINUTES=60
 	$(BIN)/python tools/stages.py --long $(MINUTES)
+
+machines: $(VENV)/installed ## install it in chroots of other Debian releases; needs root and debootstrap
+	$(BIN)/python tools/machines.py
 
 setup: $(VENV)/columns ## .venv with everything in it
 

@@ -16,7 +16,7 @@ find_python() {
         say "PYTHON=$PYTHON is not a Python 3.11 or newer: give the path of one that is, or leave PYTHON unset."
         return 1
     fi
-    for candidate in python3.13 python3.12 python3.11 python3.14 python3 python; do
+    for candidate in python3.13 python3.12 python3.11 python3.14 python3.15 python3 python; do
         new_enough "$candidate" && { echo "$candidate"; return; }
     done
     say "Python 3.11 or newer was not found: install it, for example with 'apt-get install python3 python3-venv'."
@@ -36,7 +36,8 @@ fi
 
 say "installing the pinned packages into $venv, once (some minutes on a slow line)"
 pip=("$venv/bin/python" -m pip --disable-pip-version-check --no-input install --quiet --constraint constraints.txt)
-if ! { "${pip[@]}" setuptools cython && "${pip[@]}" --no-build-isolation --editable '.[dev]'; }; then
+# The columns are compiled afterwards, by tools/compile_columns.sh.
+if ! { "${pip[@]}" setuptools cython && MOLDAU_INTERPRETED=1 "${pip[@]}" --no-build-isolation --editable '.[dev]'; }; then
     say "the packages could not be installed: see above, then run make again."
     exit 1
 fi

@@ -48,6 +48,7 @@ def filled(moldau: Moldau, fresh: Callable[[], str]) -> str:
     return name
 
 
+@pytest.mark.re2
 def test_transactions_are_listed_by_state_producer_duration_and_name(
     moldau: Moldau, begin: Begin, filled: str, fresh: Callable[[], str]
 ):

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Mapping
+from contextlib import closing
 
 import pytest
 
@@ -17,10 +18,9 @@ OUTSIDE = Endpoint("OUTSIDE", "PLAINTEXT", "::1", 9092)
 
 def registered(document: Mapping[str, object]) -> BrokerImage:
     """The broker of an image where this is the registration of broker 7."""
-    store = EmbeddedStore.in_memory()
-    store.multi([*layout.new_cluster("c"), Create(f"{layout.BROKERS}/7", json.dumps(document).encode())])
-    image = store.read(read_image())
-    store.close()
+    with closing(EmbeddedStore.in_memory()) as store:
+        store.multi([*layout.new_cluster("c"), Create(f"{layout.BROKERS}/7", json.dumps(document).encode())])
+        image = store.read(read_image())
     assert image is not None
     return image.brokers[7]
 

@@ -46,6 +46,7 @@ async def listed(wire: Wire, version: int = 2, **filters: Any) -> list[str]:
     return sorted(one.transactional_id for one in reply.transaction_states)
 
 
+@pytest.mark.re2
 @pytest.mark.parametrize("version", range(3))
 def test_transactions_are_listed_and_filtered(version: int, tmp_path: Path) -> None:
     async def scenario(alive: Living) -> None:

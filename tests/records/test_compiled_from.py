@@ -26,6 +26,8 @@ def test_sources_that_changed_since_are_noticed(folder: Path) -> None:
     assert compiled_from.is_outdated(folder)
     compiled_from.note(folder)
     assert not compiled_from.is_outdated(folder)
+    (folder / "scanning.pxd").write_text("cdef int x")
+    assert compiled_from.is_outdated(folder)
 
 
 def test_without_a_note_or_with_one_older_than_the_compiled_files_nothing_is_said(folder: Path) -> None:

@@ -195,12 +195,15 @@ class EmbeddedStore:
                 self._do([Delete(path) for path in paths], session_id)
 
     def close(self) -> None:
+        """Remove the ephemeral nodes, and close the file. Raises `StorageError`; the file is closed also then."""
         with self._lock:
             self._listeners.clear()
             self._sessions.clear()
             try:
-                self._db.execute("DELETE FROM node WHERE ephemeral")
-                self._db.close()
+                try:
+                    self._db.execute("DELETE FROM node WHERE ephemeral")
+                finally:
+                    self._db.close()
             except sqlite3.Error as error:
                 raise failure(self._path, "close", error) from error
 

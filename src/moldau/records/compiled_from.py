@@ -38,6 +38,6 @@ def check() -> None:
 
 def _checksum(folder: Path) -> int:
     checksum = 0
-    for file in sorted(set(folder.glob("*.py")) - {folder / "__init__.py"}):
+    for file in sorted({*folder.glob("*.py"), *folder.glob("*.pxd")} - {folder / "__init__.py"}):
         checksum = zlib.crc32(file.read_bytes(), checksum)
     return checksum

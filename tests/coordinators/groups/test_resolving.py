@@ -22,6 +22,8 @@ from moldau.simulation.loop import SimulatedLoop
 from tests.coordinators.consumer.scene import LEADER, beat_of, consumer_settings
 from tests.coordinators.fake_log import FakeLog, LoopClock, in_virtual_time
 
+pytestmark = pytest.mark.re2
+
 TOPICS = 3000
 
 

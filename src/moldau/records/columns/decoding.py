@@ -19,10 +19,12 @@ try:
     from cython.cimports.cpython.bytes import PyBytes_FromStringAndSize
     from cython.cimports.cpython.ref import Py_INCREF
     from cython.cimports.cpython.tuple import PyTuple_SET_ITEM
-    from cython.cimports.cpython.type import PyType_GenericAlloc
     from cython.cimports.libc.string import memcpy
 except (ImportError, AttributeError):
     from moldau.records import untyped as cython
+
+if cython.compiled:
+    from cython.cimports.moldau.records.columns.python_api import PyType_GenericAlloc
 
 COMPILED: bool = cython.compiled
 
@@ -80,7 +82,8 @@ def number(p: cython.p_const_uchar, at: cython.Py_ssize_t) -> tuple[cython.longl
 def bytes_of(p: cython.p_const_uchar, at: cython.Py_ssize_t, length: cython.Py_ssize_t) -> bytes:
     if cython.compiled:
         return PyBytes_FromStringAndSize(cython.cast(cython.p_char, p) + at, length)
-    return bytes(p[at : at + length])
+    else:
+        return bytes(p[at : at + length])
 
 
 @cython.cfunc

@@ -207,7 +207,8 @@ def digest(
     low: cython.longlong = 0
     high: cython.longlong = 0
     delay: cython.longlong
-    bucket: cython.int
+    bucket: cython.Py_ssize_t
+    first_bucket: cython.Py_ssize_t = FIRST_BUCKET
     for i in range(count):
         tick = times[i]
         ms = tick // ticks_per_ms if tick >= 0 else -1 - (-1 - tick) // ticks_per_ms
@@ -233,4 +234,4 @@ def digest(
             while delay > 0 and bucket < DELAY_BUCKETS - 1:
                 delay >>= 1
                 bucket += 1
-            row[FIRST_BUCKET + bucket] += 1
+            row[first_bucket + bucket] += 1

@@ -95,8 +95,8 @@ def put_prefix(
 
 def header_block(headers: Sequence[tuple[str, bytes | None]]) -> bytes:
     """The headers of one record in wire format, their count first."""
-    out = bytearray(10)
-    scratch = bytearray(10)
+    out: bytearray = bytearray(10)  # with a type: Cython infers another one from run to run, and wheels would differ
+    scratch: bytearray = bytearray(10)
     view: cython.uchar[::1] = scratch
     p: cython.p_uchar = cython.address(view[0]) if cython.compiled else scratch
     del out[put_varint(p, 0, len(headers)) :]
