@@ -43,6 +43,8 @@ class Asking:
     def __init__(self, alive: Living, introduced: int = FOLLOWER, tells_watermarks: bool = False):
         self.alive = alive
         self.session = (0, 0)
+        self.epoch = EPOCH
+        """The broker epoch that it names in its requests."""
         self.up = {FOLLOWER: EPOCH}
         replicas, runtime = alive.broker.replicas, alive.broker.runtime
         self.asked: list[object] = []
@@ -95,7 +97,7 @@ class Asking:
             for topic, index, offset, last in parts
         ]
         request = FetchRequest(
-            replica_state=ReplicaState(replica_id=FOLLOWER, replica_epoch=EPOCH),
+            replica_state=ReplicaState(replica_id=FOLLOWER, replica_epoch=self.epoch),
             max_wait_ms=wait_ms,
             min_bytes=1,
             max_bytes=max_bytes,

@@ -11,7 +11,7 @@ import pytest
 from moldau import turns
 from moldau.errors import ErrorCode
 from moldau.handlers.follower_fetch import Answer, Answered, Asked, FollowerFetch
-from moldau.names import Offset
+from moldau.names import BrokerId, Offset
 from moldau.replication.replicas import elapsed_ms
 from tests.handlers.following import EPOCH, HOUR_MS, Asking, offsets, parts, play, write
 from tests.handlers.in_sync import FOLLOWER, in_sync
@@ -46,6 +46,21 @@ def test_a_follower_gets_what_is_not_committed_and_its_next_request_commits_it(t
         assert (offsets(part), part.high_watermark) == ([], 1)
         assert alive.replica("a").high_watermark == 1
         assert follower.asked == [alive.replica("a")] * 2
+
+    play(tmp_path, scenario)
+
+
+def test_a_broker_that_registered_again_is_known_by_its_new_epoch_in_partitions_without_records(tmp_path: Path) -> None:
+    async def scenario(alive: Living, follower: Asking, topic: bytes) -> None:
+        await write(alive)
+        await follower.ask((topic, 0, 0, -1), (topic, 1, 0, -1))
+        await follower.ask((topic, 0, 1, 0))
+        follower.epoch = EPOCH + 1  # its session in the store ended, and its process went on
+        follower.up = {FOLLOWER: EPOCH + 1}
+        assert parts(await follower.ask(wait_ms=1)) == []
+        for index, end in ((0, 1), (1, 0)):
+            known = alive.replica("a", index).leadership._followers[BrokerId(FOLLOWER)]
+            assert (known.broker_epoch, known.may_join, known.end) == (EPOCH + 1, True, end)
 
     play(tmp_path, scenario)
 

@@ -13,7 +13,7 @@ from moldau.errors import ErrorCode, KafkaError
 from moldau.metadata_store.store import StoreConflict
 from moldau.names import BrokerId, LeaderEpoch, Offset
 from moldau.protocol.messages.fetch import EpochEndOffset, FetchResponse
-from moldau.replication import exchange
+from moldau.replication import exchange, shortage
 from moldau.replication.follower import follower_settings
 from moldau.replication.leadership import PAUSE_MS, PartitionRoles
 from moldau.replication.replica import Replica
@@ -69,6 +69,24 @@ def test_a_refused_proposal_is_made_again_after_a_pause(tmp_path: Path) -> None:
         assert asyncio.get_running_loop().time() - begun_s >= PAUSE_MS / 1000
 
     play(tmp_path, scenario)
+
+
+def test_a_partition_that_had_too_few_in_sync_replicas_for_long_is_named_with_the_brokers_that_lack(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(shortage, "LONG_MS", 1)
+    monkeypatch.setattr(exchange, "LOOK_MS", 1)
+
+    async def scenario(stage: Stage) -> None:
+        stage.replica.leadership.require(2)
+        stage.roles(ME, ME)
+        while not caplog.messages:
+            await asyncio.sleep(0.001)
+
+    play(tmp_path, scenario)
+    (line,) = caplog.messages
+    assert line.startswith("1 partition led by this broker had fewer in-sync replicas than min.insync.replicas")
+    assert f"One is t-0: the replicas on brokers {OTHER} are not in sync" in line
 
 
 def test_followers_ask_three_times_within_half_of_a_short_session() -> None:

@@ -14,7 +14,7 @@ from moldau.client.administration.admin import AsyncAdmin
 from moldau.client.consuming.consumer import AsyncConsumer
 from moldau.names import TopicPartition
 from moldau.replication.replica import Replica
-from moldau.simulation.world import World
+from moldau.simulation.world import SESSION_S, World
 from tests.testing.replicas import committed_bytes
 from tests.worlds.workload import Broken, History, produce
 
@@ -23,26 +23,38 @@ BOOTSTRAP = ",".join(f"{name}:9092" for name in NAMES)
 SETTINGS = {"default_replication_factor": 3, "min_insync_replicas": 2, "replica_lag_time_max_ms": 5000}
 FLUSHED = SETTINGS | {"log_flush_interval_messages": 1}
 PARTITIONS = 3
+TOPICS = ("events", "idle")
+"""One record is written to `idle`, before anything happens."""
 RECORDS = 300
 HEALED_S = 60
 ENDS_WITHIN_S = 600
 
 
+def hosted(world: World) -> dict[TopicPartition, list[Replica]]:
+    """The replicas of each partition of these topics, as far as their brokers are up."""
+    found: dict[TopicPartition, list[Replica]] = {}
+    for name in NAMES:
+        broker = world.host(name).broker
+        for replica in broker.replicas if broker is not None else ():
+            if replica.tp.topic in TOPICS:
+                found.setdefault(replica.tp, []).append(replica)
+    return found
+
+
 def replicas(world: World, partition: int) -> list[Replica]:
-    tp = TopicPartition("events", partition)
-    brokers = [world.host(name).broker for name in NAMES]
-    return [broker.replicas.hosted[tp] for broker in brokers if broker is not None and tp in broker.replicas.hosted]
+    """Those of one partition of `events`."""
+    return hosted(world).get(TopicPartition("events", partition), [])
 
 
 def is_whole(world: World) -> bool:
     """Whether all brokers are up, and all replicas in sync at the same high watermark."""
-    for partition in range(PARTITIONS):
-        found = replicas(world, partition)
+    every = hosted(world)
+    for found in every.values():
         if len(found) < 3 or any(len(one.leadership.isr) < 3 for one in found):
             return False
         if len({(one.high_watermark, one.log.log_end_offset) for one in found}) > 1:
             return False
-    return True
+    return bool(every)
 
 
 async def healed(world: World) -> None:
@@ -57,7 +69,7 @@ async def healed(world: World) -> None:
 
 def are_equal(world: World) -> bool:
     """Whether all replicas of each partition are the same bytes below the high watermark."""
-    every = [replicas(world, partition) for partition in range(PARTITIONS)]
+    every = hosted(world).values()
     return all(len({committed_bytes(one, one.high_watermark) for one in found}) == 1 for found in every)
 
 
@@ -104,6 +116,15 @@ async def cut_one_off(world: World) -> None:
         world.network.partition(victim, other, both_ways=world.random.random() < 0.5)
     await asyncio.sleep(world.random.random() * 15)
     world.network.heal(victim)
+
+
+async def end_the_session_of_one(world: World) -> None:
+    """A broker is cut off from ZooKeeper until its session is over, and goes on."""
+    session = world.host(world.random.choice(NAMES)).session
+    assert session is not None
+    world.zookeeper.cut(session.link)
+    await asyncio.sleep(SESSION_S + 3 + world.random.random() * 10)
+    world.zookeeper.mend(session.link)
 
 
 async def take_power_of_the_last(world: World) -> None:
@@ -201,6 +222,7 @@ POWER_LOSSES = {
     "anything and power losses of one": Harm(do_anything_with_power_losses, 1, SETTINGS),
     "anything and power losses of any that flush every record": Harm(do_anything_to_flushed, 1, FLUSHED),
 }
+SESSIONS = {"sessions that end while their brokers go on": Harm(end_the_session_of_one, 4, SETTINGS)}
 
 
 async def live_replicated(world: World, harm: Harm) -> None:
@@ -209,6 +231,8 @@ async def live_replicated(world: World, harm: Harm) -> None:
         await world.join_broker(name, **harm.settings)
     async with AsyncAdmin(BOOTSTRAP, runtime=world.runtime(world.host("admin"))) as admin:
         await admin.create_topic("events", partitions=PARTITIONS)
+        await admin.create_topic("idle", partitions=1)
+    await world.on("idle", produce(world, History(), BOOTSTRAP, "idle", "idle", 1))
     history = History()
     producing = world.loop.create_task(produce_slowly(world, history))
     for _ in range(harm.times):

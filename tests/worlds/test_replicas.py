@@ -10,6 +10,8 @@ import pytest
 from moldau.client.administration.admin import AsyncAdmin
 from moldau.cluster.controlling import acting
 from moldau.errors import ErrorCode
+from moldau.handlers.follower_sessions import FollowerSession
+from moldau.protocol.fetch_request import Fetch
 from moldau.replication.leadership import PartitionRoles
 from moldau.replication.replica import Replica
 from moldau.simulation.world import World
@@ -24,6 +26,7 @@ from tests.worlds.replicated import (
     PARTITIONS,
     POWER_LOSSES,
     RECORDS,
+    SESSIONS,
     SETTINGS,
     Harm,
     are_equal,
@@ -32,7 +35,7 @@ from tests.worlds.replicated import (
 )
 from tests.worlds.workload import Broken, History, produce
 
-EVERY = HARMS | POWER_LOSSES
+EVERY = HARMS | POWER_LOSSES | SESSIONS
 SEEDS = {name: range(100 * number, 100 * number + 5) for number, name in enumerate(EVERY)}
 
 
@@ -45,7 +48,7 @@ def test_nothing_acknowledged_is_lost_doubled_or_moved_by(name: str, seed: int) 
     live(seed, EVERY[name])
 
 
-@pytest.mark.parametrize("name", SEEDS)
+@pytest.mark.parametrize("name", [*HARMS, *POWER_LOSSES])
 def test_nor_if_followers_fetch_little_at_a_time_and_ask_ahead(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     ahead = 0
 
@@ -91,6 +94,18 @@ BUGS = {
     "a leader compares no epochs": Instead("moldau.replication.for_followers:divergence", returns(None)),
 }
 SEEDS_MAX = 12
+
+
+def _keeps_an_old_epoch(original: Callable[..., None], session: FollowerSession, request: Fetch) -> None:
+    assert request.follower is not None
+    session.broker_epoch = request.follower.broker_epoch
+    original(session, request)
+
+
+def test_a_session_that_keeps_an_old_broker_epoch_leaves_an_idle_partition_behind() -> None:
+    bug = Instead("moldau.handlers.follower_sessions:FollowerSession.change", _keeps_an_old_epoch)
+    with unlogged(logging.CRITICAL), replaced([bug]), pytest.raises(Broken, match="not all replicas are in sync"):
+        live(800, next(iter(SESSIONS.values())))
 
 
 @pytest.mark.parametrize("name", BUGS)

@@ -114,6 +114,8 @@ class FollowerSession:
         self.asked_ms = self._replied_ms = self._replied_before_ms = NEVER_MS
         """The latest request was sent at `asked_ms` or later, by the loop's clock."""
         self.broker = broker
+        self.broker_epoch = -1
+        """The one that the latest request named. It counts for all partitions, also those that requests leave out."""
         self.id = session_id
         self.epoch = FULL + 1
         self.parts: dict[FollowedKey, FollowedPart] = {}
@@ -139,6 +141,11 @@ class FollowerSession:
         more."""
         assert request.follower is not None
         parts, due = self.parts, self.due
+        if request.follower.broker_epoch != self.broker_epoch:
+            # The same process has registered again. Each leadership must know the new epoch, or the follower could not
+            # join the ISR of a partition that nothing is written to.
+            self.broker_epoch = request.follower.broker_epoch
+            due.update(dict.fromkeys(parts))
         for topic_id, asked in request.follower.topics:
             for index, leader_epoch, offset, fetched_epoch, log_start, max_bytes in asked:
                 key = topic_id, index

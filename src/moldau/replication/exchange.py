@@ -22,6 +22,7 @@ from moldau.replication.in_sync import Standstill
 from moldau.replication.leadership import NOBODY
 from moldau.replication.replica import Replica
 from moldau.replication.replicas import elapsed_ms
+from moldau.replication.shortage import Shortage
 from moldau.replication.throttling import Throttle
 from moldau.runtime import Runtime
 
@@ -71,6 +72,7 @@ class ReplicaExchange:
         """The replicas that lead others."""
         self._proposing: dict[TopicPartition, Replica] = {}
         self._standstill = Standstill(LOOK_MS)
+        self._shortage = Shortage()
         self._stirred = asyncio.Event()
         self._tasks: list[asyncio.Task[None]] = []
         self._is_stopped = False
@@ -162,6 +164,7 @@ class ReplicaExchange:
                 self._consider(replica, now_ms)
             if has_moved:
                 self._coordinators_moved()
+            self._tell_shortage(now_ms)
             if cut_off:
                 notices.error(
                     "",
@@ -169,6 +172,21 @@ class ReplicaExchange:
                     "in-sync follower has been heard from for too long",
                     counted(cut_off, "partition"),
                 )
+
+    def _tell_shortage(self, now_ms: int) -> None:
+        short = (tp for tp, replica in self._led.items() if replica.leadership.has_too_few_in_sync)
+        if long := self._shortage.long_short(short, now_ms):
+            leadership = self._led[long[0]].leadership
+            away = [one for one in leadership.replicas if one not in leadership.isr]
+            notices.error(
+                "",
+                "%s led by this broker had fewer in-sync replicas than min.insync.replicas for more than 30 s, so "
+                "writes with acks=all are refused. One is %s: the replicas on brokers %s are not in sync. Start these "
+                "brokers, or look in their logs why they do not follow",
+                counted(len(long), "partition"),
+                long[0],
+                ", ".join(map(str, away)),
+            )
 
     async def _propose(self) -> None:
         while True:
