@@ -1,9 +1,8 @@
-"""The tool that installs a checkout in other systems. The systems themselves belong to the long tier: `make machines`."""
+"""The tool that installs a checkout in other systems. Making the systems belongs to the long tier: `make machines`."""
 
 import re
 import subprocess
 from datetime import date
-from pathlib import Path
 
 import pytest
 

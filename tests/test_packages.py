@@ -1,6 +1,7 @@
 """What is built for an installation: wheels with and without a compiler, and the source package.
 
 The compiler here is asked not to optimise, which takes a tenth of the time; `make machines` builds with the real flags.
+Tests that need one are `foreign`.
 """
 
 import os
@@ -18,10 +19,6 @@ import pytest
 ROOT = Path(__file__).parents[1]
 FILES = ("pyproject.toml", "setup.py", "MANIFEST.in", "LICENSE", "constraints.txt")
 MADE = shutil.ignore_patterns("*.so", "__pycache__", "*.egg-info", "compiled_from")
-needs_compiler = pytest.mark.skipif(
-    shutil.which("cc") is None or sys.platform != "linux",
-    reason="needs cc, and a linker that needs no more options than Linux's",
-)
 
 
 def checkout(folder: Path) -> Path:
@@ -88,14 +85,14 @@ def test_without_a_compiler_a_wheel_is_built_whose_columns_run_interpreted(sourc
     assert said_by(wheel, tmp_path / "unpacked").endswith("(columns interpreted)")
 
 
-@needs_compiler
+@pytest.mark.foreign
 def test_one_file_that_does_not_compile_leaves_none_compiled(sources: Path, tmp_path: Path) -> None:
     wheel = built("wheel", sources, **compiler(tmp_path, refuses="hashing.c"))
     assert compiled_files(wheel) == []
     assert said_by(wheel, tmp_path / "unpacked").endswith("(columns interpreted)")
 
 
-@needs_compiler
+@pytest.mark.foreign
 def test_wheels_of_the_same_sources_are_equal_wherever_and_whenever_they_are_built(
     sources: Path, tmp_path: Path
 ) -> None:

@@ -14,6 +14,7 @@ import argparse
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -81,7 +82,7 @@ PROGRAM
 
 @dataclass(frozen=True)
 class Machine:
-    """`suite` is Debian's name of the release; `packages` are installed with apt, `python` among them or part of one."""
+    """`suite` is the name of the Debian release; `packages` are installed with apt, `python` with them."""
 
     name: str
     system: str
@@ -255,6 +256,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 1
     if subprocess.run(["git", "diff", "--quiet", "HEAD"], cwd=ROOT).returncode:
         print("moldau: the machines get what is committed; the changes in the working tree are not part of it.")
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # with the clean-up of an exception
     LOGS.mkdir(parents=True, exist_ok=True)
     results = []
     for machine in MACHINES:
