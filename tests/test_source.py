@@ -87,8 +87,9 @@ def test_only_tests_import_tests() -> None:
 
 
 KNOWN_AT_THE_TOP = {
-    ".ci", ".gitignore", "ARCHITECTURE.md", "CHANGELOG.md", "CONTRIBUTING.md", "LICENSE", "Makefile", "MANIFEST.in", "README.md",
-    "benchmarks", "constraints.txt", "docs", "harness", "pyproject.toml", "setup.py", "src", "tests", "tools",
+    ".ci", ".gitignore", "ARCHITECTURE.md", "CHANGELOG.md", "CONTRIBUTING.md", "LICENSE", "MANIFEST.in", "Makefile",
+    "README.md", "benchmarks", "constraints.txt", "docs", "harness", "pyproject.toml", "setup.py", "src", "tests",
+    "tools",
 }  # fmt: skip
 
 

@@ -8,17 +8,25 @@ from dataclasses import replace
 
 import pytest
 
+from moldau.cluster.controller_link import ControllerLink
+from moldau.cluster.controller_locator import ControllerLocator
 from moldau.cluster.controlling.assigned_directories import InDirectory
+from moldau.cluster.controlling.change_stream import ChangeStream
 from moldau.cluster.controlling.controller import NewTopic
 from moldau.cluster.directory_messages import outcomes, to_request
-from moldau.cluster.state.image import Image, TopicImage
+from moldau.cluster.following import Following
+from moldau.cluster.state.image import NO_LEADER, BrokerImage, Endpoint, Image, PartitionImage, TopicImage
+from moldau.cluster.state.metadata_cache import MetadataCache
+from moldau.config import broker_config
 from moldau.errors import ErrorCode, KafkaError
 from moldau.names import short_id
 from moldau.peers.address import Address
 from moldau.peers.introduction import Identity, link_to_broker
 from moldau.protocol.apis import ASSIGN_REPLICAS_TO_DIRS, FOLLOW_CLUSTER, METADATA
 from moldau.protocol.messages.follow_cluster import FollowClusterRequest
+from moldau.runtime import Runtime
 from tests.cluster.connected import PORT, Brokers, played
+from tests.cluster.several import SETTINGS
 
 
 def test_all_brokers_have_a_topic_when_its_creation_is_answered() -> None:
@@ -56,6 +64,39 @@ def test_images_are_those_of_the_controller_in_their_order_and_share_what_did_no
         assert shown_topics == [topics for image in decided if (topics := list(image.topics)) in shown_topics]
         assert [name for _, names in shown for name in names] == [f"t{number}" for number in range(10)]
         assert all(image.topics["first"] is first for image, _ in shown)
+
+    played(scenario)
+
+
+def test_a_broker_leads_nothing_before_an_image_shows_its_registration() -> None:
+    me, earlier, epochs = 1, 10, [20]
+    ours, others = PartitionImage(me, 4, (me, 2), (me, 2)), PartitionImage(2, 4, (me, 2), (me, 2))
+    topic = TopicImage("t", uuid.UUID(int=1), (ours, others), {})
+
+    def registered(broker_epoch: int) -> Image:
+        endpoint = Endpoint("PLAINTEXT", "PLAINTEXT", "here", PORT)
+        return Image("c", 1, {me: BrokerImage(me, (endpoint,), epoch=broker_epoch)}).with_topics({"t": topic})
+
+    async def scenario(_: Brokers) -> None:
+        stream = ChangeStream(1, registered(earlier))
+        metadata = MetadataCache(broker_config({**SETTINGS, "node.id": str(me)})[0], Image("c"))
+        link = ControllerLink(ControllerLocator(), Identity("c", me, lambda: epochs[-1]), "PLAINTEXT", Runtime())
+        shown: list[tuple[Image, list[str]]] = []
+        metadata.subscribe(lambda image, names: shown.append((image, list(names))))
+        following = Following(metadata, link, lambda: stream, Runtime())
+        following.start()
+        try:
+            await following.until(lambda image: "t" in image.topics)
+            assert [part.leader for part in metadata.image.topics["t"].partitions] == [NO_LEADER, 2]
+            stream.publish(registered(20))
+            await following.until(lambda image: image.brokers[me].epoch == 20)
+            assert shown[-1] == (registered(20), ["t"])
+            epochs.append(21)  # it has registered again, in the same process: its logs are whole
+            stream.publish(replace(registered(20), broker_overrides={"": {"log.retention.ms": "1"}}))
+            await following.until(lambda image: bool(image.broker_overrides))
+            assert [part.leader for part in metadata.image.topics["t"].partitions] == [me, 2]
+        finally:
+            await following.stop()
 
     played(scenario)
 

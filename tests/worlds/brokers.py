@@ -37,30 +37,34 @@ LOOK_EVERY = 5
 class LeaderWatch:
     """What leaders may never do, looked at while the world lives:
 
-    - two brokers lead a partition in one leader epoch;
+    - two brokers lead a partition in one leader epoch, or one does after it was started again: it may have lost records
+      of that epoch, and no follower could tell the new ones from them;
     - the high watermark falls while a leader leads, or is above the end of its log;
     - the leader of the newest epoch lacks what an earlier one has committed.
     """
 
     def __init__(self, brokers: "ThreeBrokers"):
         self._brokers = brokers
-        self._leaders: dict[tuple[TopicPartition, int], int] = {}
+        self._leaders: dict[tuple[TopicPartition, int], Broker] = {}
         self._watermarks: dict[tuple[TopicPartition, int], int] = {}
         self._newest: dict[TopicPartition, int] = {}
         self._committed: dict[TopicPartition, int] = {}
         self.failure = ""
 
     def look(self) -> None:
-        for broker in self._brokers.up:
+        for broker in self._brokers.running:
             for replica in broker.replicas:
                 if replica.leadership.leads and not self.failure:
-                    self.failure = self._wrong(replica) or ""
+                    self.failure = self._wrong(broker, replica) or ""
 
-    def _wrong(self, replica: Replica) -> str | None:
+    def _wrong(self, broker: Broker, replica: Replica) -> str | None:
         tp, me, epoch = replica.tp, replica.leadership.local, replica.leadership.leader_epoch
         watermark, end = replica.high_watermark, replica.log.log_end_offset
-        if self._leaders.setdefault((tp, epoch), me) != me:
-            return f"brokers {self._leaders[tp, epoch]} and {me} lead {tp} in epoch {epoch}"
+        before = self._leaders.setdefault((tp, epoch), broker)
+        if before is not broker:
+            if before.config.node_id == me:
+                return f"broker {me} leads {tp} in epoch {epoch} again, after it was started again"
+            return f"brokers {before.config.node_id} and {me} lead {tp} in epoch {epoch}"
         if not self._watermarks.get((tp, epoch), 0) <= watermark <= end:
             return f"the high watermark of {tp} is {watermark} after {self._watermarks[tp, epoch]}, its end is {end}"
         self._watermarks[tp, epoch] = watermark
@@ -93,6 +97,11 @@ class ThreeBrokers:
 
     def broker(self, name: str) -> Broker | None:
         return self.world.host(name).broker
+
+    @property
+    def running(self) -> list[Broker]:
+        """Also those that are starting, once they have opened their partitions."""
+        return [broker for name in NAMES if (broker := self.broker(name)) is not None and hasattr(broker, "replicas")]
 
     @property
     def up(self) -> list[Broker]:
@@ -132,6 +141,22 @@ class ThreeBrokers:
     def kill(self) -> None:
         if victim := self._victim():
             self.world.kill_broker(victim, self._loses_power())
+
+    def kill_controller(self) -> None:
+        """If it is back before another broker is the controller, nobody has noticed that it was away."""
+        if self._victim() and (victim := self._controller()):
+            self.world.kill_broker(victim, self._loses_power())
+
+    def cut_controller(self) -> None:
+        """The controller hears one of the others no more, or is not heard by it."""
+        if controller := self._controller():
+            other = self.random.choice([name for name in NAMES if name != controller])
+            one, another = self.random.sample((controller, other), 2)
+            self.world.network.partition(one, another, both_ways=False)
+            self.world.loop.call_later(self.random.random() * CUT_S_MAX, self.world.network.heal, controller)
+
+    def _controller(self) -> str | None:
+        return next((name for name in NAMES if (broker := self.broker(name)) is not None and broker.controls), None)
 
     def kill_at_call(self) -> None:
         if victim := self._victim():

@@ -36,6 +36,7 @@ class ClusterBug(NamedTuple):
     kind: str
     first: int
     seeds: int
+    power_loss: bool = False
 
 
 BUGS: dict[str, ClusterBug] = {
@@ -53,5 +54,8 @@ BUGS: dict[str, ClusterBug] = {
     ),
     "a new controller shows brokers before it has elected leaders without them": ClusterBug(
         Instead("moldau.cluster.controlling.acting:Acting._dealt_with", all_of_them), TRANSACTIONS, 9, 300
+    ),
+    "a broker leads by what it read at its start": ClusterBug(
+        Instead("moldau.cluster.state.own_leaderships:led_topics", returns([])), TRANSACTIONS, 9500, 200, True
     ),
 }

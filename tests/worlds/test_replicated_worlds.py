@@ -43,7 +43,7 @@ def test_fresh_seeds_hold_in_the_long_mode(kind: str) -> None:
 
 @pytest.mark.parametrize("name", BUGS)
 def test_a_bug_put_in_on_purpose_is_found(name: str) -> None:
-    bug, kind, first, seeds = BUGS[name]
+    bug, kind, first, seeds, power_loss = BUGS[name]
     with unlogged(logging.CRITICAL), replaced([bug]):
-        found = (live(first + number, kind, False).failure for number in range(seeds))
+        found = (live(first + number, kind, power_loss).failure for number in range(seeds))
         assert any(found), f"{name}: not found within {seeds} seeds"

@@ -5,6 +5,8 @@ The next question says which position this broker acts by. If showing a change t
 the questions go on meanwhile, so that the controller does not take this broker for gone. An answer of a controller that
 was replaced is dropped; after a change of controller everything comes anew, and what is equal stays the same object.
 
+Until an image shows this broker's registration, it leads nothing: it is shown all images without its leaderships.
+
 Before this broker stops, its questions say so (`leave`): the controller moves its leaderships, and answers when it may.
 """
 
@@ -20,6 +22,7 @@ from moldau.cluster.state.change_messages import from_message
 from moldau.cluster.state.image import Image
 from moldau.cluster.state.image_changes import applied, replaced
 from moldau.cluster.state.metadata_cache import MetadataCache
+from moldau.cluster.state.own_leaderships import led_topics, without_leaderships
 from moldau.error_codes import error_of
 from moldau.errors import ErrorCode, KafkaError
 from moldau.metadata_store.elapsed import elapsed_s
@@ -79,6 +82,8 @@ class Following:
         """Of the last one that is shown."""
         self._names: dict[str, None] = {}
         """The topics that may be different from what is shown."""
+        self._is_judged = False
+        """An image that is shown has this broker's registration: a controller has decided what it leads."""
         self._showing: asyncio.Task[None] | None = None
         self._shown = asyncio.Event()
         self._is_leaving = False
@@ -184,6 +189,9 @@ class Following:
         while self._applied != self._position:
             image, position, epoch, names = self._image, self._position, self._epoch, self._names
             self._names = {}
+            if not self._is_judged:
+                image, others = self._judged(image)
+                names.update(dict.fromkeys(others))
             try:
                 await self._metadata.show(image, list(names))
             except Exception:
@@ -196,6 +204,15 @@ class Following:
         self._showing = None
         self._shown.set()
         self._shown = asyncio.Event()
+
+    def _judged(self, image: Image) -> tuple[Image, list[str]]:
+        """What of this image may be shown, and the topics that were not shown as they are before."""
+        me = self._metadata.broker_id
+        broker = image.brokers.get(me)
+        if broker is None or broker.epoch != self._link.identity.epoch():
+            return without_leaderships(image, me), []
+        self._is_judged = True
+        return image, led_topics(image, me)
 
 
 def _read(reply: FollowClusterResponse) -> Followed:

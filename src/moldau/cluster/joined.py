@@ -37,6 +37,7 @@ from moldau.cluster.state.image import NO_LEADER, Endpoint, Image, TopicImage
 from moldau.cluster.state.isr_changes import ProposedIsr, codes_of, request_of
 from moldau.cluster.state.lease import NOT_REGISTERED, Lease
 from moldau.cluster.state.metadata_cache import MetadataCache
+from moldau.cluster.state.own_leaderships import without_leaderships
 from moldau.config import BrokerConfig
 from moldau.error_codes import error_of
 from moldau.errors import ErrorCode, KafkaError
@@ -94,6 +95,7 @@ class JoinedCluster(Cluster):
         """Open the session and read the metadata. Raises `ConfigError`, `StorageError`."""
         config = self._config
         image = await self.membership.join(cluster_id, lambda: self._why_not_begin(cluster_id))
+        image = without_leaderships(image, config.node_id)  # until the controller has dealt with its registration
         self.metadata = MetadataCache(config, image, others_write=True)
         self.metadata.subscribe(self._note_registration)
         identity = Identity(image.cluster_id, config.node_id, lambda: self.membership.epoch)

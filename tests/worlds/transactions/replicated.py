@@ -49,6 +49,8 @@ class ReplicatedTransactionStory(TransactionStory):
     async def _trouble(self) -> None:
         brokers = self._brokers
         events = [brokers.kill, brokers.kill_at_call, brokers.cut, brokers.cut_off, self._second, self._die]
+        if self.power_loss:
+            events += [brokers.kill_controller, brokers.cut_controller]
         weights = [self.random.random() for _ in events]
         for _ in range(self.random.randint(4, 12)):
             await asyncio.sleep(self.random.random() * self.random.choice((0.3, 3, 12)))
