@@ -37,6 +37,7 @@ PURE_CORES = (
     "cluster.state.isr_changes",
     "cluster.state.layout",
     "cluster.state.lease",
+    "cluster.state.own_leaderships",
     "cluster.state.placement",
     "cluster.state.reading",
     "coordinators.classic",
@@ -59,6 +60,7 @@ PURE_CORES = (
     "replication.in_sync",
     "replication.leadership",
     "replication.quota",
+    "replication.shortage",
 )
 IMPURE_MODULES = ("asyncio", "time", "random", "os", "socket", "threading", "secrets", "subprocess", "concurrent")
 IMPURE_CALLS = ("open", "input", "print", "uuid1", "uuid4", "now", "today", "utcnow")
