@@ -8,7 +8,7 @@ import pytest
 from harness.logs import NOW_MS, append, open_log
 from moldau.errors import ErrorCode
 from moldau.log.epochs import Epochs
-from moldau.names import BrokerId, LeaderEpoch
+from moldau.names import BrokerId, LeaderEpoch, Offset
 from moldau.replication.catching_up import Act, LeaderAnswer, Rest, position_of, take_answer, truncation_point
 from moldau.replication.for_followers import EpochEnd, FollowerPosition
 from moldau.replication.leadership import PartitionRoles
@@ -71,6 +71,28 @@ def test_the_high_watermark_does_not_fall_under_a_leader_that_knows_less(tmp_pat
     assert replica.high_watermark == 2
 
 
+def test_records_of_an_epoch_that_the_leader_has_not_begun_there_are_removed_with_a_reason(tmp_path: Path) -> None:
+    """Both have records of epoch 4, and the leader's begin later: its epochs alone show no difference."""
+    replica = follower(tmp_path, 0)
+    append(replica.log, 3, leader_epoch=2)
+    append(replica.log, 2, leader_epoch=3)
+    append(replica.log, 1, leader_epoch=EPOCH)
+    rest = take(replica, answer(batches_from(tmp_path, 6, epoch=2), hw=6))
+    assert (rest.act, rest.offset) == (Act.TRUNCATE, 3)
+    assert "records of leader epoch 3 from offset 3 on are removed" in rest.why and "broker 1" in rest.why
+    replica.log.truncate_to(rest.offset, 0, NOW_MS)
+    assert position_of(replica)[:3] == (EPOCH, 3, 2)
+
+
+def test_a_damaged_batch_of_an_earlier_epoch_removes_nothing(tmp_path: Path) -> None:
+    replica = follower(tmp_path)
+    damaged = bytearray(batches_from(tmp_path, 2, epoch=2))
+    damaged[-1] ^= 1
+    rest = take(replica, answer(bytes(damaged), hw=2))
+    assert rest.act is Act.PAUSE and rest.error is not None and rest.error.code is ErrorCode.CORRUPT_MESSAGE
+    assert replica.log.log_end_offset == 2
+
+
 @pytest.mark.parametrize("late", ["another epoch", "another leader", "it leads", "another end"])
 def test_a_late_answer_is_dropped(tmp_path: Path, late: str) -> None:
     replica = follower(tmp_path)
@@ -94,7 +116,7 @@ def test_where_the_logs_differ_nothing_else_of_the_answer_counts(tmp_path: Path)
     """Else records that are about to go would count as committed (KAFKA-14704)."""
     replica = follower(tmp_path)
     given = answer(batches_from(tmp_path, 2), hw=2, start=1, end=EpochEnd(3, 1))
-    assert take(replica, given) == (Act.TRUNCATE, 0, None, None)
+    assert take(replica, given) == Rest(Act.TRUNCATE, Offset(0))
     assert (replica.log.log_end_offset, replica.high_watermark, replica.log_start_offset) == (2, 0, 0)
 
 
@@ -117,14 +139,14 @@ def test_damaged_records_are_a_pause_and_move_nothing(tmp_path: Path) -> None:
 def test_a_leader_that_begins_later_is_begun_anew_with(tmp_path: Path) -> None:
     replica = follower(tmp_path)
     out = answer(error=ErrorCode.OFFSET_OUT_OF_RANGE, start=7)
-    assert take(replica, out) == (Act.BEGIN_ANEW, 7, None, None)
+    assert take(replica, out) == Rest(Act.BEGIN_ANEW, Offset(7))
     assert take(replica, out._replace(log_start_offset=1)).act is Act.PAUSE
 
 
 def test_a_log_that_begins_behind_what_both_have_begins_anew(tmp_path: Path) -> None:
     replica = follower(tmp_path)
     replica.log.delete_records_before(2)
-    assert take(replica, answer(end=EpochEnd(3, 1))) == (Act.BEGIN_ANEW, 1, None, None)
+    assert take(replica, answer(end=EpochEnd(3, 1))) == Rest(Act.BEGIN_ANEW, Offset(1))
 
 
 def test_the_log_starts_where_the_leaders_starts(tmp_path: Path) -> None:

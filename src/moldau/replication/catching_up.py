@@ -3,12 +3,15 @@
     1  Is the answer still for us? Same leader and leader epoch, and the log ends where it was asked from.
     2  Error: the log begins before the leader's -> begin anew where that begins; any other error -> pause.
     3  The logs differ -> truncate, and nothing else of this answer (KAFKA-14704).
-    4  Append.
-    5  High watermark: the leader's, at most the own end. It never falls here: what was committed stays so.
-    6  Log start: the leader's.
-    7  Flush, if `flush.messages` asks for it, before the next request tells the leader of the new end.
+    4  The leader's next batch is of an earlier epoch than the log's last one: epochs rise in a leader's log, so the
+       records of later epochs are not in it -> truncate them. Leader epochs alone cannot show that (KIP-101): both
+       logs have records of that epoch, and the leader's may reach further.
+    5  Append.
+    6  High watermark: the leader's, at most the own end. It never falls here: what was committed stays so.
+    7  Log start: the leader's.
+    8  Flush, if `flush.messages` asks for it, before the next request tells the leader of the new end.
 
-1 to 6 happen in one turn of the loop, so that no change of leadership comes between them. Blocking work
+1 to 7 happen in one turn of the loop, so that no change of leadership comes between them. Blocking work
 (truncating, beginning anew, flushing) is left to the caller as the answer's `Rest`.
 """
 
@@ -17,11 +20,11 @@ from typing import Final, NamedTuple
 
 from moldau.error_codes import error_of
 from moldau.errors import ErrorCode, KafkaError
-from moldau.log.epochs import Epochs
+from moldau.log.epochs import Epochs, EpochStart
 from moldau.log.log import Log
 from moldau.names import BrokerId, Offset
 from moldau.protocol.messages.fetch import PartitionData
-from moldau.records.batch import HEADER_SIZE, batches, read_header
+from moldau.records.batch import HEADER_SIZE, batches, crc_holds, read_header
 from moldau.replication.for_followers import EpochEnd, FollowerPosition
 from moldau.replication.replica import Replica
 from moldau.runtime import Buffer
@@ -60,12 +63,14 @@ class Act(enum.Enum):
 
 
 class Rest(NamedTuple):
-    """The work left to do. `answer`: the leader's answer, to be applied once the log has begun anew."""
+    """The work left to do. `answer`: the leader's answer, to be applied once the log has begun anew. `why`: a reason
+    that the operator has to hear."""
 
     act: Act
     offset: Offset = Offset(-1)
     error: KafkaError | None = None
     answer: LeaderAnswer | None = None
+    why: str = ""
 
 
 _ASK: Final = Rest(Act.ASK)
@@ -105,12 +110,34 @@ def take_answer(replica: Replica, leader: BrokerId, asked: FollowerPosition, ans
     if answer.error:
         return Rest(Act.PAUSE, error=KafkaError(answer.error))
     if answer.diverging is not None:
-        point = truncation_point(log.epochs, log.log_end_offset, answer.diverging)
-        return Rest(Act.TRUNCATE if point >= log.log_start_offset else Act.BEGIN_ANEW, point)
+        return _without_from(log, truncation_point(log.epochs, log.log_end_offset, answer.diverging))
+    contradicted = _contradicted(log, answer.records)
+    if contradicted is not None:
+        why = (
+            f"its records of leader epoch {contradicted.epoch} from offset {contradicted.start_offset} on are removed, "
+            f"and fetched anew: broker {leader}, the leader, has other records there"
+        )
+        return _without_from(log, Offset(contradicted.start_offset))._replace(why=why)
     base = _base_before(log, answer.records)
     if base is not None:
         return Rest(Act.BEGIN_ANEW, base, answer=answer)
     return apply_answer(replica, answer, now_ms)
+
+
+def _without_from(log: Log, point: Offset) -> Rest:
+    return Rest(Act.TRUNCATE if point >= log.log_start_offset else Act.BEGIN_ANEW, point)
+
+
+def _contradicted(log: Log, records: Buffer) -> EpochStart | None:
+    """The first epoch of this log that is above the epoch of the leader's next batch. A batch that must not be appended
+    for another reason proves nothing."""
+    if len(records) < HEADER_SIZE:
+        return None
+    header = read_header(records)
+    epoch = header.partition_leader_epoch
+    if epoch >= log.epochs.latest or epoch < 0 or header.base_offset < log.log_end_offset or not crc_holds(records):
+        return None
+    return next(start for start in log.epochs.starts if start.epoch > epoch)
 
 
 def _base_before(log: Log, records: Buffer) -> Offset | None:
