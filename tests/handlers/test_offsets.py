@@ -52,6 +52,16 @@ async def commit(
     return [(p.partition_index, ErrorCode(p.error_code).name) for p in answered.partitions]
 
 
+@pytest.mark.parametrize("version", [2, 3, 4])
+def test_an_offset_that_is_kept_for_ever_is_committed(version: int) -> None:
+    async def scene(group: Group) -> None:
+        await group.load("g")
+        assert await commit(group, version, (0, 5, ""), retention_time_ms=2**63 - 1) == [(0, "NONE")]
+        assert (await fetch(group, version, "g", [0]))[1][0][1] == 5
+
+    play(scene)
+
+
 def one_group(version: int, group_id: str, partitions: list[int] | None, place: Place = "") -> OffsetFetchRequest:
     where: Place = place or (T_ID if version >= 10 else "t")
     if version < 8:

@@ -288,6 +288,21 @@ def test_a_broker_may_leave_when_it_is_in_no_isr_and_the_others_act_by_it() -> N
     simulated(scenario())
 
 
+def test_a_broker_that_no_longer_says_that_it_stops_is_waited_for_again() -> None:
+    async def scenario() -> None:
+        heard: list[int] = []
+        leaving = replace(CLUSTER, brokers={1: CLUSTER.brokers[1]._replace(leaving=True)})
+        stream = ChangeStream(EPOCH, leaving, lambda: heard.append(1))
+        assert (await stream.follow(1, 11, EPOCH, 0, 0, leaving=True)).may_leave
+        assert (heard, stream.leaving()) == ([1], {1: 11})
+        assert not (await stream.follow(1, 11, EPOCH, 0, 0)).may_leave
+        assert (heard, stream.leaving()) == ([1, 1], {})
+        stream.publish(with_topic(stream.image, "a"))
+        assert not await stream.known_to([1], stream.position, 0.1)
+
+    simulated(scenario())
+
+
 def test_a_broker_that_may_leave_waits_for_changes_as_before() -> None:
     async def scenario() -> None:
         leaving = replace(CLUSTER, brokers={1: CLUSTER.brokers[1]._replace(leaving=True)})

@@ -61,8 +61,8 @@ class _Reader:
 
 
 class ChangeStream:
-    """The stream of one controller. `image` is its latest image, at `position`. `left` is called when a broker says for
-    the first time that it is about to stop. Belongs to the loop it was made on."""
+    """The stream of one controller. `image` is its latest image, at `position`. `left` is called when a broker says
+    that it is about to stop, or no longer says it. Belongs to the loop it was made on."""
 
     def __init__(self, controller_epoch: int, image: Image, left: Callable[[], None] = lambda: None):
         self.controller_epoch = controller_epoch
@@ -173,8 +173,9 @@ class ChangeStream:
         if reader is None:
             return None
         reader.asked_s = self._loop.time()
-        if leaving and not reader.leaving:
-            reader.leaving = True
+        if leaving != reader.leaving:  # also back: a question that says so by mistake must not count for ever
+            reader.leaving = leaving
+            reader.may_leave = False
             self._left()
         if reader.applied != applied:
             reader.applied = applied

@@ -8,7 +8,7 @@ of their records, and decoded when they are read.
 
 import uuid
 from collections.abc import Iterable, Iterator, Mapping
-from typing import NamedTuple, Protocol
+from typing import Final, NamedTuple, Protocol
 
 from moldau.coordinators.decision import Decision, InternalRecord
 from moldau.coordinators.offsets.messages import NewOffset, OffsetSettings
@@ -27,6 +27,9 @@ from moldau.coordinators.offsets.records import (
 from moldau.errors import ErrorCode
 from moldau.names import TopicPartition
 from moldau.protocol.internal import OffsetCommitValue
+
+TIMESTAMP_MAX_MS: Final = (1 << 63) - 1
+"""What a record can hold."""
 
 
 class SubscribedGroup(Protocol):
@@ -208,7 +211,7 @@ class CommittedOffsets:
                 leader_epoch=new.leader_epoch,
                 metadata=new.metadata,
                 commit_timestamp=wall_ms,
-                expire_timestamp=-1 if retention_ms < 0 else wall_ms + retention_ms,
+                expire_timestamp=-1 if retention_ms < 0 else min(wall_ms + retention_ms, TIMESTAMP_MAX_MS),
                 topic_id=new.topic_id,
             )
             record = offset_record(group_id, new.partition, value)
