@@ -240,6 +240,15 @@ def test_the_sessions_of_a_killed_process_are_over_when_the_file_is_opened_again
         assert again.children("/") == []
 
 
+def test_a_store_that_cannot_remove_what_is_ephemeral_is_closed_all_the_same(tmp_path: Path) -> None:
+    store = EmbeddedStore(tmp_path)
+    store._db.execute("DROP TABLE node")
+    with pytest.raises(StorageError, match="cannot close the metadata"):
+        store.close()
+    with pytest.raises(sqlite3.ProgrammingError, match="closed"):
+        store._db.execute("SELECT 1")
+
+
 def test_one_session_of_two_may_close_the_file(tmp_path: Path) -> None:
     async def scenario() -> None:
         store = EmbeddedStore(tmp_path)
