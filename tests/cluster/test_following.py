@@ -68,35 +68,68 @@ def test_images_are_those_of_the_controller_in_their_order_and_share_what_did_no
     played(scenario)
 
 
-def test_a_broker_leads_nothing_before_an_image_shows_its_registration() -> None:
-    me, earlier, epochs = 1, 10, [20]
-    ours, others = PartitionImage(me, 4, (me, 2), (me, 2)), PartitionImage(2, 4, (me, 2), (me, 2))
-    topic = TopicImage("t", uuid.UUID(int=1), (ours, others), {})
+class Newcomer:
+    """Broker 1, which has just started and reads a controller's stream. Its latest registration is `epochs[-1]`, as far
+    as it knows; the image still shows an earlier one, and that it leads the first of two partitions."""
 
-    def registered(broker_epoch: int) -> Image:
+    def __init__(self) -> None:
+        ours, others = PartitionImage(1, 4, (1, 2), (1, 2)), PartitionImage(2, 4, (1, 2), (1, 2))
+        self.topic = TopicImage("t", uuid.UUID(int=1), (ours, others), {})
+        self.epochs = [20]
+        self.stream = ChangeStream(1, self.registered(10))
+        self.metadata = MetadataCache(broker_config({**SETTINGS, "node.id": "1"})[0], Image("c"))
+        self.shown: list[tuple[Image, list[str]]] = []
+        self.metadata.subscribe(lambda image, names: self.shown.append((image, list(names))))
+        link = ControllerLink(ControllerLocator(), Identity("c", 1, lambda: self.epochs[-1]), "PLAINTEXT", Runtime())
+        self.following = Following(self.metadata, link, lambda: self.stream, Runtime())
+
+    def registered(self, epoch: int) -> Image:
         endpoint = Endpoint("PLAINTEXT", "PLAINTEXT", "here", PORT)
-        return Image("c", 1, {me: BrokerImage(me, (endpoint,), epoch=broker_epoch)}).with_topics({"t": topic})
+        return Image("c", 1, {1: BrokerImage(1, (endpoint,), epoch=epoch)}).with_topics({"t": self.topic})
 
+    @property
+    def leaders(self) -> list[int]:
+        return [part.leader for part in self.metadata.image.topics["t"].partitions]
+
+    async def shows(self, epoch: int) -> None:
+        await self.following.until(lambda image: 1 in image.brokers and image.brokers[1].epoch == epoch)
+
+
+def test_a_broker_leads_nothing_before_an_image_shows_its_registration() -> None:
     async def scenario(_: Brokers) -> None:
-        stream = ChangeStream(1, registered(earlier))
-        metadata = MetadataCache(broker_config({**SETTINGS, "node.id": str(me)})[0], Image("c"))
-        link = ControllerLink(ControllerLocator(), Identity("c", me, lambda: epochs[-1]), "PLAINTEXT", Runtime())
-        shown: list[tuple[Image, list[str]]] = []
-        metadata.subscribe(lambda image, names: shown.append((image, list(names))))
-        following = Following(metadata, link, lambda: stream, Runtime())
-        following.start()
+        new = Newcomer()
+        new.following.start()
         try:
-            await following.until(lambda image: "t" in image.topics)
-            assert [part.leader for part in metadata.image.topics["t"].partitions] == [NO_LEADER, 2]
-            stream.publish(registered(20))
-            await following.until(lambda image: image.brokers[me].epoch == 20)
-            assert shown[-1] == (registered(20), ["t"])
-            epochs.append(21)  # it has registered again, in the same process: its logs are whole
-            stream.publish(replace(registered(20), broker_overrides={"": {"log.retention.ms": "1"}}))
-            await following.until(lambda image: bool(image.broker_overrides))
-            assert [part.leader for part in metadata.image.topics["t"].partitions] == [me, 2]
+            await new.shows(10)
+            assert new.leaders == [NO_LEADER, 2]
+            new.stream.publish(new.registered(20))
+            await new.shows(20)
+            assert new.shown[-1] == (new.registered(20), ["t"])
+            new.epochs.append(21)  # it has registered again, in the same process: its logs are whole
+            new.stream.publish(replace(new.registered(20), broker_overrides={"": {"log.retention.ms": "1"}}))
+            await new.following.until(lambda image: bool(image.broker_overrides))
+            assert new.leaders == [1, 2]
         finally:
-            await following.stop()
+            await new.following.stop()
+
+    played(scenario)
+
+
+def test_a_registration_that_is_shown_before_the_broker_knows_of_it_counts_when_it_does() -> None:
+    async def scenario(_: Brokers) -> None:
+        new = Newcomer()
+        new.following.start()
+        try:
+            await new.shows(10)
+            await asyncio.sleep(0.1)  # the next question waits at the controller
+            new.stream.publish(new.registered(21))
+            await asyncio.sleep(1)
+            assert new.leaders == [NO_LEADER, 2]
+            new.epochs.append(21)
+            await new.shows(21)
+            assert new.leaders == [1, 2]
+        finally:
+            await new.following.stop()
 
     played(scenario)
 

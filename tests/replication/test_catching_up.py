@@ -84,6 +84,15 @@ def test_records_of_an_epoch_that_the_leader_has_not_begun_there_are_removed_wit
     assert position_of(replica)[:3] == (EPOCH, 3, 2)
 
 
+def test_committed_records_are_kept_whatever_the_leader_has(tmp_path: Path) -> None:
+    """Its metadata may be older than the logs, so that it leads in an epoch that was there before."""
+    replica = follower(tmp_path)
+    take(replica, answer(hw=1))
+    rest = take(replica, answer(batches_from(tmp_path, 2, epoch=2), hw=2))
+    assert rest.act is Act.PAUSE and rest.error is not None and rest.error.code is ErrorCode.CORRUPT_MESSAGE
+    assert replica.log.log_end_offset == 2
+
+
 def test_a_damaged_batch_of_an_earlier_epoch_removes_nothing(tmp_path: Path) -> None:
     replica = follower(tmp_path)
     damaged = bytearray(batches_from(tmp_path, 2, epoch=2))

@@ -187,6 +187,9 @@ class Following:
     async def _show(self) -> None:
         """Show what has come, until nothing more has come meanwhile."""
         while self._applied != self._position:
+            if self._has_unknown_registration(self._image):
+                await asyncio.sleep(RETRY_S)
+                continue
             image, position, epoch, names = self._image, self._position, self._epoch, self._names
             self._names = {}
             if not self._is_judged:
@@ -204,6 +207,12 @@ class Following:
         self._showing = None
         self._shown.set()
         self._shown = asyncio.Event()
+
+    def _has_unknown_registration(self, image: Image) -> bool:
+        """Whether the image shows a registration of this broker whose success it has not heard of yet. No later image
+        might come, so this one is judged when the epoch is known."""
+        broker = image.brokers.get(self._metadata.broker_id)
+        return not self._is_judged and broker is not None and broker.epoch > self._link.identity.epoch()
 
     def _judged(self, image: Image) -> tuple[Image, list[str]]:
         """What of this image may be shown, and the topics that were not shown as they are before."""

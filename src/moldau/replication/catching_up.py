@@ -4,8 +4,8 @@
     2  Error: the log begins before the leader's -> begin anew where that begins; any other error -> pause.
     3  The logs differ -> truncate, and nothing else of this answer (KAFKA-14704).
     4  The leader's next batch is of an earlier epoch than the log's last one: epochs rise in a leader's log, so the
-       records of later epochs are not in it -> truncate them. Leader epochs alone cannot show that (KIP-101): both
-       logs have records of that epoch, and the leader's may reach further.
+       records of later epochs are not in it -> truncate them, if none of them is committed. Leader epochs alone cannot
+       show that (KIP-101): both logs have records of that epoch, and the leader's may reach further.
     5  Append.
     6  High watermark: the leader's, at most the own end. It never falls here: what was committed stays so.
     7  Log start: the leader's.
@@ -112,7 +112,7 @@ def take_answer(replica: Replica, leader: BrokerId, asked: FollowerPosition, ans
     if answer.diverging is not None:
         return _without_from(log, truncation_point(log.epochs, log.log_end_offset, answer.diverging))
     contradicted = _contradicted(log, answer.records)
-    if contradicted is not None:
+    if contradicted is not None and contradicted.start_offset >= replica.high_watermark:
         why = (
             f"its records of leader epoch {contradicted.epoch} from offset {contradicted.start_offset} on are removed, "
             f"and fetched anew: broker {leader}, the leader, has other records there"

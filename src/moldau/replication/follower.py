@@ -436,11 +436,11 @@ class LeaderFollower:
         elif rest.act is Act.FLUSH:
             return asyncio.shield(replica.begin_flush())
         elif rest.act in (Act.TRUNCATE, Act.BEGIN_ANEW):
-            if rest.why:
-                notices.error(str(replica.tp), "%s: %s", replica.tp, rest.why)
             if replica.log.cleaning:  # the cleaner will be done with it
                 self._pause(key, followed, self._settings.pause_s)
                 return None
+            if rest.why:
+                notices.error(str(replica.tp), "%s: %s", replica.tp, rest.why)
             self._leave_session(key, followed)
             self._due[key] = None
             replica.cutting = asyncio.ensure_future(self._cut(key, followed, rest))

@@ -122,7 +122,7 @@ class ChangeStream:
         if leaving and not may_leave and self._is_handed_over(broker_id):
             await self.known_to(self.image.brokers.keys() - self.image.leaving, self.position)
             may_leave = True
-            if reader is not None:
+            if reader is not None and reader.leaving:
                 reader.may_leave = True
         elif position == self.position and not self._closed:
             await _waited(self._published, wait_s)
