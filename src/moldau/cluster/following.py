@@ -215,7 +215,7 @@ class Following:
         return not self._is_judged and broker is not None and broker.epoch > self._link.identity.epoch()
 
     def _judged(self, image: Image) -> tuple[Image, list[str]]:
-        """What of this image may be shown, and the topics that were not shown as they are before."""
+        """The image to show, and the topics that were shown before without this broker as their leader."""
         me = self._metadata.broker_id
         broker = image.brokers.get(me)
         if broker is None or broker.epoch != self._link.identity.epoch():

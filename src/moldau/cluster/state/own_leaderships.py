@@ -1,4 +1,4 @@
-"""What an image says that one broker leads. Pure.
+"""The leaderships of one broker in an image. Pure.
 
 A broker that has just started must not lead by what it reads before a controller has dealt with its registration: it
 may have lost records of a leader epoch in which it led before, and would write others with the same offsets and epoch.
@@ -9,7 +9,7 @@ from moldau.cluster.state.image import NO_LEADER, Image, TopicImage
 
 
 def led_topics(image: Image, broker_id: int) -> list[str]:
-    """The topics of which the broker leads partitions."""
+    """The topics with a partition that the broker leads."""
     return [name for name, topic in image.topics.items() if any(part.leader == broker_id for part in topic.partitions)]
 
 

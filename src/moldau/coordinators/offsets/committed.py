@@ -29,7 +29,7 @@ from moldau.names import TopicPartition
 from moldau.protocol.internal import OffsetCommitValue
 
 TIMESTAMP_MAX_MS: Final = (1 << 63) - 1
-"""What a record can hold."""
+"""The largest timestamp that fits into an offset's record (int64)."""
 
 
 class SubscribedGroup(Protocol):
