@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 from collections.abc import Callable, Iterator
+from typing import Any
 
 import pytest
 
@@ -20,6 +21,7 @@ from moldau.errors import (
     KafkaError,
     ProducerFenced,
     TransactionAbortable,
+    UnknownMemberId,
 )
 from moldau.names import GroupMetadata, TopicPartition
 from moldau.peers import negotiation
@@ -28,7 +30,8 @@ from moldau.testing import Broker
 
 @pytest.fixture(scope="module")
 def served() -> Iterator[Broker]:
-    with Broker() as broker:
+    often = {"group.consumer.min.heartbeat.interval.ms": 100, "group.consumer.heartbeat.interval.ms": 100}
+    with Broker(often) as broker:
         yield broker
 
 
@@ -237,6 +240,50 @@ def test_a_consumer_that_has_left_its_group_commits_nothing(address: str, topic:
         with producer.transaction():
             producer.send(topic, b"after")
     assert committed(address, topic) == [b"after"]
+
+
+@pytest.mark.parametrize(
+    ("api", "settings"),
+    [
+        ("Heartbeat", {"group_protocol": "classic", "heartbeat_interval_ms": 100}),
+        ("ConsumerGroupHeartbeat", {"group_protocol": "consumer"}),
+    ],
+)
+def test_offsets_are_not_sent_for_a_consumer_whose_session_has_ended(
+    served: Broker, address: str, topic: str, group: str, api: str, settings: dict[str, Any]
+) -> None:
+    with (
+        Consumer(
+            address,
+            group_id=group,
+            **settings,
+            auto_offset_reset="earliest",
+            enable_auto_commit=False,
+        ) as consumer,
+        Producer(address, transactional_id=topic) as producer,
+    ):
+        consumer.subscribe([topic])
+        with producer.transaction():
+            producer.send(topic, b"x")
+        assert wait_until(lambda: bool(consumer.poll(200)))
+        assert consumer.group_metadata().generation_id >= 0
+
+        def is_lost() -> bool:
+            try:
+                consumer.group_metadata()
+            except UnknownMemberId:
+                return True
+            return False
+
+        def copy() -> None:
+            with producer.transaction() as transaction:
+                transaction.send_offsets(consumer)
+
+        with served.fault(api, error="UNKNOWN_MEMBER_ID"):
+            assert wait_until(is_lost)
+        with pytest.raises(CommitFailed):
+            copy()
+        assert not consumer.committed([TopicPartition(topic, 0)])
 
 
 @pytest.mark.parametrize("address", [1], ids=["version 1"], indirect=True)

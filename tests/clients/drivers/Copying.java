@@ -11,6 +11,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.concurrent.ThreadLocalRandom;
 import java.util.function.Supplier;
+import org.apache.kafka.clients.consumer.ConsumerGroupMetadata;
 import org.apache.kafka.clients.consumer.ConsumerRecord;
 import org.apache.kafka.clients.consumer.ConsumerRecords;
 import org.apache.kafka.clients.consumer.KafkaConsumer;
@@ -70,10 +71,13 @@ public class Copying {
     }
 
     void turn() throws Exception {
+        // From before the poll: with the consumer protocol it may change in the background while these records are copied,
+        // to that of a member to which their partitions were given anew, behind what others have copied.
+        ConsumerGroupMetadata member = consumer.groupMetadata();
         ConsumerRecords<String, String> records = consumer.poll(Duration.ofMillis(200));
         if (records.isEmpty()) return;
         try {
-            transact(records);
+            transact(records, member);
         } catch (KafkaException failure) {
             System.err.println(failure);
             insist(() -> { producer.abortTransaction(); return null; });  // raises if the producer can go on no more
@@ -82,7 +86,7 @@ public class Copying {
         }
     }
 
-    void transact(ConsumerRecords<String, String> records) throws Exception {
+    void transact(ConsumerRecords<String, String> records, ConsumerGroupMetadata member) throws Exception {
         producer.beginTransaction();
         step("began");
         Map<TopicPartition, OffsetAndMetadata> offsets = new HashMap<>();
@@ -92,7 +96,7 @@ public class Copying {
         }
         producer.flush();
         step("wrote");
-        insist(() -> { producer.sendOffsetsToTransaction(offsets, consumer.groupMetadata()); return null; });
+        insist(() -> { producer.sendOffsetsToTransaction(offsets, member); return null; });
         step("offsets");
         insist(() -> { producer.commitTransaction(); return null; });
         step("committed");

@@ -2,13 +2,18 @@
 
 A commit is accepted at the member's epoch. At an earlier epoch it is accepted for partitions that were assigned to the
 member at that epoch or before (KIP-1251), so that a commit during a rebalance is not lost.
+
+In a transaction it is accepted only for such partitions, whatever the epoch. Kafka 4.3.1 accepts any partition at the
+member's epoch there. Java's consumer joins again in the background after its session has ended: a program that was
+stopped meanwhile then commits at the new epoch what it had read before, and sets back the offset of the member that now
+has the partition, which copies those records again.
 """
 
 import uuid
 
 from moldau.coordinators.consumer.group import ConsumerGroup, ConsumerMember
 from moldau.coordinators.consumer.messages import DescribedConsumerGroup, DescribedConsumerMember
-from moldau.coordinators.offsets.messages import OffsetsToCommit, TransactionalOffsetCommit
+from moldau.coordinators.offsets.messages import NewOffset, OffsetsToCommit, TransactionalOffsetCommit
 from moldau.errors import ErrorCode
 
 
@@ -23,28 +28,25 @@ def check_commit(group: ConsumerGroup, ask: OffsetsToCommit) -> list[ErrorCode]:
         return [ErrorCode.UNSUPPORTED_VERSION] * len(ask.offsets)
     if ask.generation == member.epoch:
         return [ErrorCode.NONE] * len(ask.offsets)
-    errors = []
-    for new in ask.offsets:
-        given = member.given_at(new.topic_id, new.partition.partition)
-        fine = ask.generation < member.epoch and given is not None and ask.generation >= given
-        errors.append(ErrorCode.NONE if fine else _stale(member))
-    return errors
+    return [ErrorCode.NONE if _held_at(member, ask.generation, new) else _stale(member) for new in ask.offsets]
 
 
 def check_commit_in_transaction(group: ConsumerGroup, ask: TransactionalOffsetCommit) -> list[ErrorCode]:
     """One error or NONE for each offset. Producers know only the errors of classic groups, so these are used."""
     if ask.generation < 0 and not ask.member_id and ask.instance_id is None:
         return [ErrorCode.NONE] * len(ask.offsets)
-    commit = OffsetsToCommit(
-        group_id=ask.group_id,
-        member_id=ask.member_id,
-        instance_id=ask.instance_id,
-        generation=ask.generation,
-        retention_ms=-1,
-        offsets=ask.offsets,
-    )
-    errors = check_commit(group, commit)
-    return [ErrorCode.ILLEGAL_GENERATION if e is ErrorCode.STALE_MEMBER_EPOCH else e for e in errors]
+    member = group.members.get(ask.member_id)
+    if member is None:
+        return [ErrorCode.UNKNOWN_MEMBER_ID] * len(ask.offsets)
+    return [
+        ErrorCode.NONE if _held_at(member, ask.generation, new) else ErrorCode.ILLEGAL_GENERATION for new in ask.offsets
+    ]
+
+
+def _held_at(member: ConsumerMember, epoch: int, offset: NewOffset) -> bool:
+    """Whether the member has the partition, and had it at this epoch."""
+    given = member.given_at(offset.topic_id, offset.partition.partition)
+    return given is not None and given <= epoch <= member.epoch
 
 
 def check_fetch(group: ConsumerGroup | None, member_id: str | None, epoch: int) -> ErrorCode:

@@ -100,11 +100,13 @@ class Membership(abc.ABC):
 
     @property
     def metadata(self) -> GroupMetadata:
-        """This member as its group knows it. Raises `ConfigError` without a group."""
+        """This member as its group knows it. Raises `ConfigError` without a group, `UnknownMemberId` if a subscribed
+        consumer is not a member (any more)."""
         if not self._settings.group_id:
             raise ConfigError("the consumer has no group_id, which offsets in a transaction need")
-        of = self._settings
-        return GroupMetadata(of.group_id, self.generation, self.member_id, of.group_instance_id)
+        generation, member_id = self._identity()
+        instance_id = self._settings.group_instance_id if member_id else None
+        return GroupMetadata(self._settings.group_id, generation, member_id, instance_id)
 
     def is_due(self, now_s: float) -> bool:
         """Whether `rebalance` has something to do. May be called from any thread."""
