@@ -34,6 +34,7 @@ from moldau.turns import Turns
 from tests.cluster.several import SETTINGS, Member
 
 PORT = 9092
+CLIENTS_PORT = 9093
 LISTENER = "PLAINTEXT"
 
 
@@ -55,7 +56,9 @@ class ConnectedBroker(Member):
         image = await self.membership.join(None)
         self.metadata = MetadataCache(config, image)
         self.locator = ControllerLocator()
-        identity = self.identity = Identity(image.cluster_id, self.broker_id, lambda: self.membership.epoch)
+        identity = self.identity = Identity(
+            image.cluster_id, self.broker_id, lambda: self.membership.epoch, lambda: self.membership.secret
+        )
         self.following = Following(
             self.metadata,
             ControllerLink(self.locator, identity, LISTENER, runtime),
@@ -79,10 +82,14 @@ class ConnectedBroker(Member):
             lambda wanted: {},
             lambda one: dispatch.requests_of(one),
             runtime,
+            LISTENER,
+            lambda: self.membership.secret,
+            self.following.until,
         )
         dispatch = Dispatch(handlers, Gate(), turns, handlers_between_brokers(peers))
         self.server = Server(dispatch.connected, Limits())
         await self.server.start(self.host, PORT, LISTENER)
+        await self.server.start(self.host, CLIENTS_PORT, "CLIENTS")
         await self.server.serve()
         await self.membership.register([Endpoint(LISTENER, LISTENER, self.host, PORT)])
         self.following.start()

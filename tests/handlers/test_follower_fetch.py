@@ -65,6 +65,44 @@ def test_a_broker_that_registered_again_is_known_by_its_new_epoch_in_partitions_
     play(tmp_path, scenario)
 
 
+def test_a_registration_that_the_leader_does_not_know_yet_is_sent_records_and_counts_when_it_does(
+    tmp_path: Path,
+) -> None:
+    async def scenario(alive: Living, follower: Asking, topic: bytes) -> None:
+        await write(alive)
+        follower.epoch = EPOCH + 1
+        first = parts(await follower.ask((topic, 0, 0, -1), (topic, 1, 0, -1)))
+        assert [(part.partition_index, offsets(part)) for part in first if part.records] == [(0, [0])]
+        await follower.ask((topic, 0, 1, 0))
+        leaderships = [alive.replica("a", index).leadership for index in (0, 1)]
+        assert [leadership._followers.get(BrokerId(FOLLOWER)) for leadership in leaderships] == [None, None]
+        follower.up = {FOLLOWER: EPOCH + 1}
+        await follower.ask(wait_ms=1)
+        assert [leadership._followers[BrokerId(FOLLOWER)].end for leadership in leaderships] == [1, 0]
+
+    play(tmp_path, scenario)
+
+
+@pytest.mark.parametrize("shown", [{}, {FOLLOWER: EPOCH}, {FOLLOWER: EPOCH + 2}])
+def test_an_epoch_that_is_not_the_followers_commits_nothing_and_shuts_nobody_out(
+    tmp_path: Path, shown: dict[int, int]
+) -> None:
+    async def scenario(alive: Living, follower: Asking, topic: bytes) -> None:
+        replica = alive.replica("a")
+        in_sync(replica, 1, FOLLOWER)
+        await write(alive)
+        follower.up, follower.epoch = shown, EPOCH + 1
+        reply = await follower.ask((topic, 0, 1, 0))
+        is_earlier = shown.get(FOLLOWER, 0) > EPOCH + 1
+        assert reply.error_code == (ErrorCode.STALE_BROKER_EPOCH if is_earlier else ErrorCode.NONE)
+        assert replica.high_watermark == 0
+        follower.session, follower.epoch, follower.up = (0, 0), EPOCH, {FOLLOWER: EPOCH}
+        assert not [part.error_code for part in parts(await follower.ask((topic, 0, 1, 0))) if part.error_code]
+        assert replica.high_watermark == 1
+
+    play(tmp_path, scenario)
+
+
 def test_a_leader_that_is_late_to_wait_answers_with_what_there_is(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

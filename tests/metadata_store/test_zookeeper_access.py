@@ -57,6 +57,7 @@ def test_the_user_is_that_of_the_jaas_file_which_kafka_opts_names(tmp_path: Path
         ("/config/users/u", Access.PRIVATE),
         ("/config/brokers/1", Access.PRIVATE),
         ("/delegation_token/tokens/t", Access.PRIVATE),
+        ("/moldau/secret", Access.PRIVATE),
     ],
 )
 def test_nodes_are_protected_as_kafka_protects_them(tmp_path: Path, path: str, who: Access) -> None:

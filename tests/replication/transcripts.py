@@ -111,7 +111,7 @@ class Room:
         leadership = replica.leadership
         leader = self.replicas[self.names[leadership.leader]]
         asked = position_of(replica)
-        read = read_for(leader, Asker(leadership.local, 1, True), asked, 1 << 20, True, 0)
+        read = read_for(leader, Asker(leadership.local, 1, True, True), asked, 1 << 20, True, 0)
         rest = take_answer(replica, leadership.leader, asked, _answer(read), NOW_MS)
         if rest.act is Act.TRUNCATE:
             replica.log.truncate_to(rest.offset, replica.high_watermark, NOW_MS)

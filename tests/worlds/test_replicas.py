@@ -96,10 +96,12 @@ BUGS = {
 SEEDS_MAX = 12
 
 
-def _keeps_an_old_epoch(original: Callable[..., None], session: FollowerSession, request: Fetch) -> None:
+def _keeps_an_old_epoch(
+    original: Callable[..., None], session: FollowerSession, request: Fetch, is_shown: bool
+) -> None:
     assert request.follower is not None
     session.broker_epoch = request.follower.broker_epoch
-    original(session, request)
+    original(session, request, is_shown)
 
 
 def test_a_session_that_keeps_an_old_broker_epoch_leaves_an_idle_partition_behind() -> None:

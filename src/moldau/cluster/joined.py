@@ -98,7 +98,9 @@ class JoinedCluster(Cluster):
         image = without_leaderships(image, config.node_id)  # until the controller has dealt with its registration
         self.metadata = MetadataCache(config, image, others_write=True)
         self.metadata.subscribe(self._note_registration)
-        identity = Identity(image.cluster_id, config.node_id, lambda: self.membership.epoch)
+        identity = Identity(
+            image.cluster_id, config.node_id, lambda: self.membership.epoch, lambda: self.membership.secret
+        )
         self._following_link, self.forwarding_link = [
             ControllerLink(self._locator, identity, config.inter_broker_listener, self._runtime) for _ in range(2)
         ]

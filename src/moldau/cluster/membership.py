@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from itertools import count
 
 from moldau.cluster.beginning import BrokerConflict, id_in_use, new_cluster_id
+from moldau.cluster.secret import cluster_secret
 from moldau.cluster.state import layout
 from moldau.cluster.state.image import BrokerImage, Endpoint, Image
 from moldau.cluster.state.reading import read_image
@@ -80,6 +81,8 @@ class Membership:
         self._going_on: asyncio.Task[None] | None = None
         self.epoch = -1
         """The broker epoch: another one for every registration."""
+        self.secret = b""
+        """The cluster's, as it was when the current session began."""
 
     @property
     def store(self) -> MetadataStore:
@@ -97,6 +100,7 @@ class Membership:
             for conflicts in count():
                 image = await store.read(read_image({}))
                 if image is not None:
+                    self.secret = await cluster_secret(store, self._runtime)
                     return image
                 if await store.read(node_at(layout.ADOPTION)) is not None:
                     raise StorageError(
@@ -200,6 +204,7 @@ class Membership:
                     with contextlib.suppress(StorageError):  # it ends then as that of a process that was killed
                         await self.store.close()
                     self._store = await self._shared.open()
+                    self.secret = await cluster_secret(self._store, self._runtime)
                     await self._register()
                     break
                 except BrokerConflict as conflict:

@@ -8,7 +8,8 @@ The next request of the same session, behind it on its connection, ends it: the 
 A log start that is ahead of the follower's does: a DeleteRecords may wait until the follower has moved its own.
 While the leader's throttle is exceeded, the partitions it covers are answered without records, unless the follower is
 in sync. A request that finds nothing else waits as if they had no records, until the throttle allows more.
-Only the broker that has introduced itself on the connection may ask as a replica.
+Only the broker that has introduced itself on the connection may ask as a replica. A request of an earlier life of it is
+refused; one of a life that the image does not show yet is answered, and its position does not count.
 """
 
 import asyncio
@@ -103,7 +104,12 @@ class FollowerFetch:
         assert positions is not None
         if known is None or known.broker_id != request.replica_id:
             return FetchReply(ErrorCode.CLUSTER_AUTHORIZATION_FAILED, 0, (), ())
-        session = self._sessions.of(BrokerId(known.broker_id), request, self._image().brokers)
+        brokers = self._image().brokers
+        shown = brokers.get(known.broker_id)
+        if shown is not None and positions.broker_epoch < shown.epoch:
+            return FetchReply(ErrorCode.STALE_BROKER_EPOCH, 0, (), ())
+        is_shown = shown is not None and positions.broker_epoch == shown.epoch
+        session = self._sessions.of(BrokerId(known.broker_id), request, brokers, is_shown)
         if isinstance(session, ErrorCode):
             return FetchReply(session, 0, (), ())
         session.asked()
@@ -145,8 +151,8 @@ class FollowerFetch:
         find no room stay due, and so do all if the reading is given up (`close`)."""
         request, session, epoch, _, _ = asked
         broker = self._image().brokers.get(session.broker)
-        may_join = broker is not None and broker.epoch == epoch and not broker.leaving
-        asker = Asker(session.broker, epoch, may_join)
+        counts = broker is not None and broker.epoch == epoch
+        asker = Asker(session.broker, epoch, counts, counts and broker is not None and not broker.leaving)
         bytes_max = min(request.max_bytes, self._bytes_max)
         session.looked()
         throttled_bytes = 0 if self._throttle.is_on else None

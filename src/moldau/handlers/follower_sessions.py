@@ -115,7 +115,8 @@ class FollowerSession:
         """The latest request was sent at `asked_ms` or later, by the loop's clock."""
         self.broker = broker
         self.broker_epoch = -1
-        """The one that the latest request named. It counts for all partitions, also those that requests leave out."""
+        """The latest one of requests that the image shows. It counts for all partitions, also those that requests leave
+        out."""
         self.id = session_id
         self.epoch = FULL + 1
         self.parts: dict[FollowedKey, FollowedPart] = {}
@@ -136,14 +137,14 @@ class FollowerSession:
         """A request is answered, and not because the next one has come."""
         self._replied_before_ms, self._replied_ms = self._replied_ms, now_ms
 
-    def change(self, request: Fetch) -> None:
+    def change(self, request: Fetch, is_shown: bool) -> None:
         """Take over what the request of a follower says of partitions: they are where it says, or are fetched no
-        more."""
+        more. `is_shown`: the image shows the broker with the epoch that it names."""
         assert request.follower is not None
         parts, due = self.parts, self.due
-        if request.follower.broker_epoch != self.broker_epoch:
-            # The same process has registered again. Each leadership must know the new epoch, or the follower could not
-            # join the ISR of a partition that nothing is written to.
+        if is_shown and request.follower.broker_epoch != self.broker_epoch:
+            # The same process has registered again, or this broker hears of it only now. Each leadership must know the
+            # new epoch, or the follower could not join the ISR of a partition that nothing is written to.
             self.broker_epoch = request.follower.broker_epoch
             due.update(dict.fromkeys(parts))
         for topic_id, asked in request.follower.topics:
@@ -207,8 +208,11 @@ class FollowerSessions:
     def __iter__(self) -> Iterator[FollowerSession]:
         return iter(self._sessions.values())
 
-    def of(self, broker: BrokerId, request: Fetch, alive: Iterable[int]) -> FollowerSession | ErrorCode:
-        """The session of this request, with what it changes. `alive`: the brokers that are up."""
+    def of(
+        self, broker: BrokerId, request: Fetch, alive: Iterable[int], is_shown: bool = True
+    ) -> FollowerSession | ErrorCode:
+        """The session of this request, with what it changes. `alive`: the brokers that are up; `is_shown`: this one is,
+        with the epoch that it names."""
         session = self._sessions.get(broker)
         if request.session_epoch in (FULL, FINAL):
             for gone in [one for one in self._sessions if one == broker or one not in alive]:
@@ -221,5 +225,5 @@ class FollowerSessions:
         else:
             session.epoch = session.epoch + 1 if session.epoch < 2**31 - 1 else FULL + 1
             session.wake()
-        session.change(request)
+        session.change(request, is_shown)
         return session

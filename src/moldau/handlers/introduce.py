@@ -1,39 +1,61 @@
 """Introduce (key 30000, ours), version 0: a broker of the same cluster says who it is, first on its connection.
 
-From then on the connection answers the APIs between brokers too. A broker of another cluster, or one that looks for
-another broker here, is refused, and the log says so: an address is advertised wrongly, or was reused.
+It is asked to prove that it knows the secret of the cluster, and then does. From then on the connection answers the
+APIs between brokers too. Refused are a broker of another cluster, one that looks for another broker here, one without
+the secret, and one that the cluster does not show with that broker epoch. The log says so: an address is advertised
+wrongly or was reused, or somebody pretends to be a broker.
 """
 
+import asyncio
+import contextlib
 import logging
+from collections.abc import Awaitable, Callable
 
+from moldau.cluster.state.image import Image
 from moldau.cluster.state.metadata_cache import MetadataCache
 from moldau.errors import ErrorCode
 from moldau.notices import Notices
+from moldau.peers.proof import is_proof, proof
 from moldau.protocol.apis import BETWEEN_BROKERS
 from moldau.protocol.messages.introduce import IntroduceRequest, IntroduceResponse, PeerApiVersion
 from moldau.requests.session import Call, Introduction
+from moldau.runtime import Random
 
 notices = Notices(logging.getLogger(__name__))
 ID_CHARS_MAX = 50
+SHOWN_S = 2.0
+"""How long a broker that has just registered is waited for until the image shows it."""
 
 
 class Introduce:
-    def __init__(self, metadata: MetadataCache):
-        self._metadata = metadata
+    """`secret` returns the cluster's. `until` waits for an image for which its argument holds."""
 
-    def __call__(self, request: IntroduceRequest, call: Call) -> IntroduceResponse:
-        own_cluster, own_id = self._metadata.image.cluster_id, self._metadata.broker_id
-        if request.cluster_id != own_cluster:
-            theirs = request.cluster_id[:ID_CHARS_MAX]
-            why = f"this is a broker of cluster {own_cluster}, not of {theirs}"
-            return _refused(ErrorCode.INCONSISTENT_CLUSTER_ID, why, request, call)
-        if request.expected_id != own_id:
-            why = f"this is broker {own_id}, not {request.expected_id}"
-            return _refused(ErrorCode.BROKER_NOT_AVAILABLE, why, request, call)
-        if request.broker_id == own_id:
-            why = f"this is broker {own_id} itself: two brokers have its id"
-            return _refused(ErrorCode.DUPLICATE_BROKER_REGISTRATION, why, request, call)
-        call.session.introduction = Introduction(request.broker_id, request.broker_epoch)
+    def __init__(
+        self,
+        metadata: MetadataCache,
+        secret: Callable[[], bytes],
+        until: Callable[[Callable[[Image], bool]], Awaitable[None]],
+        random: Random,
+    ):
+        self._metadata = metadata
+        self._secret = secret
+        self._until = until
+        self._random = random
+
+    async def __call__(self, request: IntroduceRequest, call: Call) -> IntroduceResponse:
+        session = call.session
+        refused = self._misdirected(request)
+        if refused is None and not request.proof:
+            session.challenge = self._random.uuid().bytes
+            return IntroduceResponse(challenge=session.challenge)
+        refused = refused or self._unproved(request, session.challenge) or await self._unknown(request)
+        session.challenge = b""
+        if refused is not None:
+            code, why = refused
+            # One line for all: who is refused may claim another id each time.
+            notices.error("", "broker %d at %s was refused: %s", request.broker_id, call.client_host, why)
+            return IntroduceResponse(error_code=code, error_message=why)
+        session.introduction = Introduction(request.broker_id, request.broker_epoch)
         return IntroduceResponse(
             api_keys=[
                 PeerApiVersion(api_key=api.key, min_version=api.low, max_version=api.high)
@@ -41,8 +63,40 @@ class Introduce:
             ]
         )
 
+    def _misdirected(self, request: IntroduceRequest) -> tuple[ErrorCode, str] | None:
+        own_cluster, own_id = self._metadata.image.cluster_id, self._metadata.broker_id
+        if request.cluster_id != own_cluster:
+            theirs = request.cluster_id[:ID_CHARS_MAX]
+            return (
+                ErrorCode.INCONSISTENT_CLUSTER_ID,
+                f"this is a broker of cluster {own_cluster}, not of {theirs}",
+            )
+        if request.expected_id != own_id:
+            return ErrorCode.BROKER_NOT_AVAILABLE, f"this is broker {own_id}, not {request.expected_id}"
+        if request.broker_id == own_id:
+            return ErrorCode.DUPLICATE_BROKER_REGISTRATION, f"this is broker {own_id} itself: two brokers have its id"
+        return None
 
-def _refused(code: ErrorCode, why: str, request: IntroduceRequest, call: Call) -> IntroduceResponse:
-    place = f"{code.name} {request.broker_id}"
-    notices.error(place, "broker %d at %s was refused: %s", request.broker_id, call.client_host, why)
-    return IntroduceResponse(error_code=code, error_message=why)
+    def _unproved(self, request: IntroduceRequest, challenge: bytes) -> tuple[ErrorCode, str] | None:
+        expected = proof(self._secret(), challenge, request.broker_id, request.broker_epoch, request.expected_id)
+        if challenge and is_proof(request.proof, expected):
+            return None
+        return ErrorCode.CLUSTER_AUTHORIZATION_FAILED, "it has not proved that it knows the secret of the cluster"
+
+    async def _unknown(self, request: IntroduceRequest) -> tuple[ErrorCode, str] | None:
+        """Refuse an epoch that is not the broker's in the image. Its registration may reach this broker only now."""
+        asked_id, epoch = request.broker_id, request.broker_epoch
+
+        def is_judged(image: Image) -> bool:
+            broker = image.brokers.get(asked_id)
+            return broker is not None and broker.epoch >= epoch
+
+        if not is_judged(self._metadata.image):
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(SHOWN_S):
+                    await self._until(is_judged)
+        broker = self._metadata.image.brokers.get(asked_id)
+        if broker is not None and broker.epoch == epoch:
+            return None
+        known = "no such broker" if broker is None else f"it with epoch {broker.epoch}"
+        return ErrorCode.STALE_BROKER_EPOCH, f"it says that its broker epoch is {epoch}; the cluster shows {known}"

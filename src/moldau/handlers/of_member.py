@@ -23,6 +23,9 @@ def member_dispatch(parts: BrokerParts, cluster: JoinedCluster, gate: Gate) -> D
         cluster.log_ends,
         lambda session: dispatch.requests_of(session),
         parts.runtime,
+        cluster.metadata.config.inter_broker_listener,
+        lambda: cluster.membership.secret,
+        cluster.following.until,
     )
     as_controller = parts._replace(cluster=cast(Cluster, acting))
     controllers = ControllersHandlers(

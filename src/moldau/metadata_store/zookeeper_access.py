@@ -5,8 +5,8 @@ The user comes from a JAAS file. As for Kafka's scripts, `KAFKA_OPTS` in the env
 `-Dzookeeper.sasl.client=false` leaves it out.
 
 With `zookeeper.set.acl` the nodes that a broker creates are its user's alone to change, and everybody's to read, as
-Kafka has them. Nodes with settings that may be secret are not for everybody. Clients of Kafka 0.8 write below
-`/consumers`, so that stays open.
+Kafka has them. Nodes with settings that may be secret, and the cluster's secret, are not for everybody. Clients of
+Kafka 0.8 write below `/consumers`, so that stays open.
 """
 
 import enum
@@ -24,7 +24,7 @@ IN_FLIGHT = 1000
 """The most questions that wait for answers together, if the setting does not say another number. Kafka's 10 make
 reading a cluster of 10,000 partitions several times slower."""
 _OPEN = ("/consumers",)
-_PRIVATE = ("/config/users", "/config/brokers", "/delegation_token/tokens")
+_PRIVATE = ("/config/users", "/config/brokers", "/delegation_token/tokens", "/moldau/secret")
 _FILE, _ENABLED, _SECTION = "java.security.auth.login.config", "zookeeper.sasl.client", "zookeeper.sasl.clientconfig"
 
 

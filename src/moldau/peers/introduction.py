@@ -7,16 +7,19 @@ from moldau.error_codes import error_of
 from moldau.errors import KafkaError
 from moldau.peers.address import Address
 from moldau.peers.link import Link, connect
+from moldau.peers.proof import proof
 from moldau.protocol.apis import INTRODUCE
-from moldau.protocol.messages.introduce import IntroduceRequest
+from moldau.protocol.messages.introduce import IntroduceRequest, IntroduceResponse
 
 
 class Identity(NamedTuple):
-    """What a broker says about itself. `epoch` returns that of its latest registration."""
+    """What a broker says about itself. `epoch` returns that of its latest registration, and `secret` the cluster's
+    secret, with which it proves that it is a broker."""
 
     cluster_id: str
     broker_id: int
     epoch: Callable[[], int]
+    secret: Callable[[], bytes]
 
 
 async def link_to_broker(address: Address, broker_id: int, identity: Identity, timeout_ms: int) -> Link:
@@ -31,11 +34,20 @@ async def link_to_broker(address: Address, broker_id: int, identity: Identity, t
             broker_epoch=identity.epoch(),
             expected_id=broker_id,
         )
-        answer = await link.call(INTRODUCE, request, timeout_ms)
-        if answer.error_code:
-            raise KafkaError(error_of(answer.error_code), f"{address}: {answer.error_message}")
+        answer = await _asked(link, address, request, timeout_ms)
+        request.proof = proof(
+            identity.secret(), answer.challenge, request.broker_id, request.broker_epoch, request.expected_id
+        )
+        answer = await _asked(link, address, request, timeout_ms)
     except BaseException:
         link.connection.close()
         raise
     link.versions.add({one.api_key: (one.min_version, one.max_version) for one in answer.api_keys})
     return link
+
+
+async def _asked(link: Link, address: Address, request: IntroduceRequest, timeout_ms: int) -> IntroduceResponse:
+    answer: IntroduceResponse = await link.call(INTRODUCE, request, timeout_ms)
+    if answer.error_code:
+        raise KafkaError(error_of(answer.error_code), f"{address}: {answer.error_message}")
+    return answer

@@ -2,7 +2,7 @@
 
 A follower names the offset it has reached and the leader epoch of its last record. If that epoch ended earlier in this
 log, the answer says only that: the follower truncates and asks again (KIP-595's form of KIP-101 and KIP-279). Otherwise
-the follower has everything below the offset, and that is noted before anything is read.
+the follower has everything below the offset, and that is noted before anything is read, if the cluster knows it.
 """
 
 from typing import Final, NamedTuple
@@ -36,10 +36,12 @@ class FollowerPosition(NamedTuple):
 
 
 class Asker(NamedTuple):
-    """The follower. `may_join`: the cluster shows it with that broker epoch, and it is not about to stop."""
+    """The follower. `counts`: the cluster shows it with that broker epoch; otherwise it is sent records, and nothing is
+    noted of it. `may_join`: it counts, and is not about to stop."""
 
     broker: BrokerId
     broker_epoch: int
+    counts: bool
     may_join: bool
 
 
@@ -65,12 +67,16 @@ def read_for(
         return FollowerRead(ErrorCode.OFFSET_OUT_OF_RANGE, replica.high_watermark, log.log_start_offset)
     diverging = divergence(replica, position)
     if diverging is not None:
-        replica.follower_diverged(asker.broker)
+        if asker.counts:
+            replica.follower_diverged(asker.broker)
         return FollowerRead(ErrorCode.NONE, replica.high_watermark, log.log_start_offset, diverging)
-    if not replica.follower_asked(asker.broker, Offset(position.offset), asker.broker_epoch, asker.may_join, now_ms):
-        is_replica = asker.broker in leadership.replicas
-        return FollowerRead(ErrorCode.STALE_BROKER_EPOCH if is_replica else ErrorCode.NOT_LEADER_OR_FOLLOWER, -1, -1)
-    replica.follower_starts_at(asker.broker, Offset(position.log_start_offset))
+    if asker.broker not in leadership.replicas:
+        return FollowerRead(ErrorCode.NOT_LEADER_OR_FOLLOWER, -1, -1)
+    if asker.counts:
+        offset = Offset(position.offset)
+        if not replica.follower_asked(asker.broker, offset, asker.broker_epoch, asker.may_join, now_ms):
+            return FollowerRead(ErrorCode.STALE_BROKER_EPOCH, -1, -1)
+        replica.follower_starts_at(asker.broker, Offset(position.log_start_offset))
     try:
         records = log.read(position.offset, max_bytes, log.log_end_offset, min_one)
     except KafkaError as failed:

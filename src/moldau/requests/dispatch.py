@@ -2,8 +2,8 @@
 
 `protocol/apis.py` says which APIs are supported, and in which versions; the handlers are those the broker is assembled
 with. Any other key or version closes the connection, as in Kafka; ApiVersions alone answers a version that it does not
-support, in version 0 and with the range that it does (KIP-511). APIs between brokers are answered on connections that
-were introduced as those of a broker of the same cluster.
+support, in version 0 and with the range that it does (KIP-511). APIs between brokers are answered only on the listener
+for brokers, on connections that were introduced as those of a broker of the same cluster.
 
 A handler answers with the response's message, with steps that end in it (`turns`), or with an awaitable of either. A
 small request is answered without awaiting. A wide request is read and its reply packed in the executor, and its handler
@@ -18,7 +18,7 @@ import struct
 from collections.abc import Awaitable, Callable, Mapping
 from functools import cache, partial
 from types import GeneratorType
-from typing import Any
+from typing import Any, NamedTuple
 
 from moldau.errors import ProtocolViolation
 from moldau.net.server import Handle, Peer
@@ -38,6 +38,13 @@ NO_RESPONSE: tuple[Any, ...] = (Throttled, Pending, GeneratorType, Awaitable)
 """The types of a handler's answers that are not a response yet."""
 
 
+class BetweenBrokers(NamedTuple):
+    """The handlers of the APIs between brokers, by key, and the name of the only listener that has them."""
+
+    listener: str
+    handlers: Mapping[int, Handler]
+
+
 class Dispatch:
     """All connections of a broker go through one `Dispatch`: it knows the routes, the gate, and the queue of wide
     requests."""
@@ -47,7 +54,7 @@ class Dispatch:
         handlers: Mapping[int, Handler],
         gate: Gate,
         turns: Turns,
-        between_brokers: Mapping[int, Handler] | None = None,
+        between_brokers: BetweenBrokers | None = None,
         imports: Mapping[int, Callable[[], object]] | None = None,
     ):
         """`imports`: what to call in the executor before the first request of an API, by key."""
@@ -78,10 +85,13 @@ class Dispatch:
         return route
 
     def _route_between_brokers(self, kind: int, session: Session) -> Route | None:
-        if self._between_brokers is None or (session.introduction is None and kind >> 16 != INTRODUCE.key):
+        between = self._between_brokers
+        if between is None or session.listener != between.listener:
+            return None
+        if session.introduction is None and kind >> 16 != INTRODUCE.key:
             return None
         route = self._routes_between_brokers.get(kind)
-        if route is None and (route := new_route(kind, self._between_brokers, BETWEEN_BROKERS)) is not None:
+        if route is None and (route := new_route(kind, between.handlers, BETWEEN_BROKERS)) is not None:
             self._routes_between_brokers[kind] = route
         return route
 

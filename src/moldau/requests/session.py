@@ -24,8 +24,8 @@ class Session:
 
     `listener` is the name of the listener that accepted it. `client_id` is the one of its latest request. A client
     sends the name and version of its software with ApiVersions, from version 3 on. A broker of the same cluster has an
-    `introduction`; the requests that it forwards have sessions of their own, with the principal and address of the
-    client.
+    `introduction`, once it has answered the `challenge` that this broker sent last; the requests that it forwards have
+    sessions of their own, with the principal and address of the client.
     """
 
     listener: str
@@ -35,6 +35,7 @@ class Session:
     software_name: str = UNKNOWN
     software_version: str = UNKNOWN
     introduction: Introduction | None = None
+    challenge: bytes = b""
     is_forwarded: bool = False
 
 

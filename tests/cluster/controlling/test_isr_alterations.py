@@ -14,7 +14,7 @@ from moldau.errors import ErrorCode, KafkaError, StorageError
 from moldau.metadata_store.store import Operation, Set, Written
 from moldau.names import TopicPartition
 from moldau.peers.address import Address
-from moldau.peers.introduction import Identity, link_to_broker
+from moldau.peers.introduction import link_to_broker
 from moldau.protocol.apis import ALTER_PARTITION
 from moldau.protocol.messages.alter_partition import AlterPartitionRequest
 from moldau.simulation.zookeeper_session import ModelSession
@@ -150,16 +150,15 @@ def test_a_leader_asks_the_controller_over_the_network() -> None:
         controller, other = brokers.controller, brokers.others[0]
         image = await replicated(controller)
         sender = other.broker_id
-        identity = Identity(image.cluster_id, sender, lambda: image.brokers[sender].epoch)
         proposals = [proposal(image, [1]), proposal(image, [1])._replace(partition=5)]
         request = request_of(sender, image.brokers[sender].epoch, proposals)
-        link = await link_to_broker(Address(controller.host, PORT), controller.broker_id, identity, 5000)
+        link = await link_to_broker(Address(controller.host, PORT), controller.broker_id, other.identity, 5000)
         codes = codes_of(proposals, await link.call(ALTER_PARTITION, request))
         assert codes == [ErrorCode.INVALID_REQUEST, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION], "broker 1 leads"
         foreign = AlterPartitionRequest(broker_id=7)
         assert (await link.call(ALTER_PARTITION, foreign)).error_code == ErrorCode.INVALID_REQUEST
-        link = await link_to_broker(Address(other.host, PORT), other.broker_id, identity._replace(broker_id=7), 5000)
-        answer = await link.call(ALTER_PARTITION, AlterPartitionRequest(broker_id=7))
+        link = await link_to_broker(Address(other.host, PORT), sender, controller.identity, 5000)
+        answer = await link.call(ALTER_PARTITION, AlterPartitionRequest(broker_id=controller.broker_id))
         with pytest.raises(KafkaError) as refused:
             codes_of([], answer)
         assert refused.value.code is ErrorCode.NOT_CONTROLLER

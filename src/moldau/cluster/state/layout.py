@@ -47,6 +47,7 @@ DELETED_TOPICS = "/moldau/deleted_topics"
 DIRECTORIES = "/moldau/directories"
 BROKER_EPOCHS = "/moldau/brokers"
 ADOPTION = "/moldau/adoption"
+SECRET = "/moldau/secret"
 _DELETED_BEFORE = "/admin/delete_topics"
 """Where earlier versions had them. Kafka's tools put the names of topics to delete there."""
 PRODUCER_ID_BLOCK = "/latest_producer_id_block"
@@ -75,6 +76,10 @@ def cluster(cluster_id: str) -> Create:
 
 def new_cluster(cluster_id: str) -> list[Operation]:
     return [*(Create(path) for path in _TREE), cluster(cluster_id)]
+
+
+def secret(value: bytes) -> Create:
+    return Create(SECRET, _json(version=1, secret=value.hex()))
 
 
 def adoption_begun(cluster_id: str) -> list[Create]:

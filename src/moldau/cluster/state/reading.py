@@ -74,6 +74,12 @@ def cluster_id_of(node: Node) -> str:
         return as_text(document(node, layout.CLUSTER_ID)["id"])
 
 
+def secret_of(node: Node) -> bytes:
+    """The secret of a cluster, by its node. Raises `MalformedMetadata`."""
+    with expecting("a secret", layout.SECRET):
+        return bytes.fromhex(as_text(document(node, layout.SECRET)["secret"]))
+
+
 def adopted_cluster(node: Node) -> str:
     """The id of the cluster that is being adopted, by its node. Raises `MalformedMetadata`."""
     with expecting("an adoption", layout.ADOPTION):

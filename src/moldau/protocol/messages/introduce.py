@@ -1,10 +1,11 @@
-"""Introduce (API key 30000, ours): the first request of a broker that has dialled another one of its cluster.
+"""Introduce (API key 30000, ours): the first requests of a broker that has dialled another one of its cluster.
 
-The answer has the versions of the APIs between brokers; they are answered on introduced connections only, and
-ApiVersions does not advertise them.
+The first one has no `proof`, and is answered with a challenge; the second one has the proof that answers it
+(`peers/proof.py`). Its answer has the versions of the APIs between brokers; they are answered on introduced connections
+only, and ApiVersions does not advertise them.
 """
 
-from moldau.protocol.schema import ARRAY, INT16, INT32, INT64, STRING, message
+from moldau.protocol.schema import ARRAY, BYTES, INT16, INT32, INT64, STRING, message
 
 
 @message
@@ -14,6 +15,7 @@ class IntroduceRequest:
     broker_epoch: int = INT64()
     expected_id: int = INT32()
     """The broker that should be here."""
+    proof: bytes = BYTES()
 
 
 @message
@@ -27,4 +29,5 @@ class PeerApiVersion:
 class IntroduceResponse:
     error_code: int = INT16()
     error_message: str | None = STRING(nullable=0, default=None)
+    challenge: bytes = BYTES()
     api_keys: list[PeerApiVersion] = ARRAY(PeerApiVersion)
