@@ -36,6 +36,9 @@ class HandClock:
     def now_ms(self) -> int:
         return self.ms
 
+    def elapsed_s(self) -> float:
+        return self.ms / 1000
+
 
 def config(**settings: Any) -> TopicConfig:
     return TopicConfig(**{**FOREVER, **settings})

@@ -27,6 +27,7 @@ from typing import Any, NamedTuple, Protocol, TypeAlias, TypeVar
 from moldau.errors import StorageError
 
 Buffer: TypeAlias = bytes | bytearray | memoryview
+_BOOTTIME = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
 T = TypeVar("T")
 
 
@@ -132,6 +133,9 @@ class Clock(Protocol):
     def now_ms(self) -> int:
         """Milliseconds since 1970 UTC, for the timestamps of records and checkpoints."""
 
+    def elapsed_s(self) -> float:
+        """Seconds since some moment, by a clock that never jumps: for time-outs that others count."""
+
 
 class Random(Protocol):
     def uuid(self) -> uuid.UUID:
@@ -210,9 +214,18 @@ Step: TypeAlias = Callable[[], Any] | None
 back, or None to let others go first."""
 
 
+def elapsed_s() -> float:
+    """Seconds since some moment before this process began. The clock goes on while the process or the machine stands
+    still."""
+    return time.clock_gettime(_BOOTTIME)
+
+
 class RealClock:
     def now_ms(self) -> int:
         return time.time_ns() // 1_000_000
+
+    def elapsed_s(self) -> float:
+        return elapsed_s()
 
 
 class RealRandom:

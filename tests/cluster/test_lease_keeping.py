@@ -6,7 +6,7 @@ from typing import Any
 
 from moldau.cluster.lease_keeping import LeaseKeeping
 from moldau.cluster.state.lease import Lease
-from moldau.metadata_store.elapsed import elapsed_s
+from moldau.runtime import RealClock, elapsed_s
 
 EPOCH = 7
 ASKED_S, GRANTED_S = 3600.0, 2.0
@@ -29,7 +29,7 @@ def test_the_lease_is_not_longer_than_the_session_that_the_store_has_granted() -
         store: Any = GrantsLess()
         lease = Lease(ASKED_S, inf)
         lease.controller_answered(elapsed_s())
-        keeping = asyncio.ensure_future(LeaseKeeping(lease, ASKED_S, lambda: EPOCH).serve(store))
+        keeping = asyncio.ensure_future(LeaseKeeping(lease, ASKED_S, lambda: EPOCH, RealClock()).serve(store))
         began_s = elapsed_s()
         await store.answered.wait()
         keeping.cancel()

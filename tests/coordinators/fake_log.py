@@ -36,6 +36,9 @@ class LoopClock:
     def now_ms(self) -> int:
         return YEAR_2013_MS + int(asyncio.get_running_loop().time() * 1000)
 
+    def elapsed_s(self) -> float:
+        return asyncio.get_running_loop().time()
+
 
 class FakeLog:
     """`batches` is what is committed, while `committed` is set. While `gate` is closed, appends wait; the next ones

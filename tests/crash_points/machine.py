@@ -50,6 +50,9 @@ class Clock:
     def now_ms(self) -> int:
         return self.ms
 
+    def elapsed_s(self) -> float:
+        return self.ms / 1000
+
 
 def take_folder(disk: SimulatedDisk, clock: Clock, seed: random.Random) -> LogFolder:
     """The folder is ours, and nothing in it is loaded yet."""

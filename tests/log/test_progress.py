@@ -23,6 +23,9 @@ class TickingClock:
         self.ms += 1000
         return self.ms
 
+    def elapsed_s(self) -> float:
+        return self.ms / 1000
+
 
 def unclean(path: Path) -> dict[TopicPartition, int]:
     """Three partitions of several segments, the first of which is flushed."""

@@ -364,3 +364,16 @@ def test_a_follower_that_was_level_before_an_idle_time_is_not_thrown_out_by_the_
     asked(partition, OTHER, 10, end=11, now_ms=3 * LAG_MS)  # the parked request is read again
     partition.look({OTHER: 1}, 3 * LAG_MS)
     assert partition.propose(Offset(10), 3 * LAG_MS) is None
+
+
+def test_who_can_be_elected_is_in_sync_or_proposed_unless_others_are_eligible_or_losses_are_accepted() -> None:
+    partition = leading(ME, OTHER)
+    assert partition.successors(unclean=False) == [OTHER]
+    assert partition.successors(unclean=True) == [OTHER, THIRD]
+    assert asked(partition, THIRD, 0, 0)
+    assert partition.propose(Offset(0), 0) is not None
+    assert partition.successors(unclean=False) == [OTHER, THIRD]
+    alone = leading(ME)
+    assert alone.successors(unclean=False) == []
+    assert shown(alone, has_eligible=True)
+    assert alone.successors(unclean=False) == [OTHER, THIRD]

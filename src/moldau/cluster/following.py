@@ -25,7 +25,6 @@ from moldau.cluster.state.metadata_cache import MetadataCache
 from moldau.cluster.state.own_leaderships import led_topics, without_leaderships
 from moldau.error_codes import error_of
 from moldau.errors import ErrorCode, KafkaError
-from moldau.metadata_store.elapsed import elapsed_s
 from moldau.notices import Notices
 from moldau.protocol.apis import FOLLOW_CLUSTER
 from moldau.protocol.messages.follow_cluster import FollowClusterRequest, FollowClusterResponse
@@ -56,8 +55,8 @@ class Taken(NamedTuple):
 
 class Following:
     """`metadata` is shown every change. `stream` returns this broker's own stream while it is the controller, else
-    None. `answered` is told when each question was asked that the controller has answered, by `elapsed_s`. Belongs to
-    the loop it is used on."""
+    None. `answered` is told when each question was asked that the controller has answered, by the clock's
+    `elapsed_s`. Belongs to the loop it is used on."""
 
     def __init__(
         self,
@@ -122,7 +121,7 @@ class Following:
 
     async def _follow(self) -> None:
         while True:
-            asked_s = elapsed_s()
+            asked_s = self._runtime.clock.elapsed_s()
             try:
                 taken = await self._asked()
             except KafkaError as error:

@@ -42,7 +42,6 @@ from moldau.config import BrokerConfig
 from moldau.error_codes import error_of
 from moldau.errors import ErrorCode, KafkaError
 from moldau.log.folders import LogFolders
-from moldau.metadata_store.elapsed import elapsed_s
 from moldau.metadata_store.store import MetadataStore
 from moldau.names import counted
 from moldau.peers.introduction import Identity
@@ -89,7 +88,7 @@ class JoinedCluster(Cluster):
         self.registration = MemberRegistration(self.membership, self.acting, folders)
         self.producer_ids = MemberProducerIds(config.node_id, lambda: self.membership.store)
         self._lease = Lease(shared.timeout_s, config.replica_lag_time_max_ms / 1000)
-        self._lease_keeping = LeaseKeeping(self._lease, shared.timeout_s, lambda: self.membership.epoch)
+        self._lease_keeping = LeaseKeeping(self._lease, shared.timeout_s, lambda: self.membership.epoch, runtime.clock)
 
     async def join(self, cluster_id: str | None) -> None:
         """Open the session and read the metadata. Raises `ConfigError`, `StorageError`."""
@@ -209,7 +208,7 @@ class JoinedCluster(Cluster):
         """Whether this broker may lead a partition with several replicas: see `Lease.may_lead`."""
         broker = self.metadata.image.brokers.get(self._config.node_id)
         shown = NOT_REGISTERED if broker is None else broker.epoch
-        return self._lease.may_lead(shown, elapsed_s(), followers_silent_s)
+        return self._lease.may_lead(shown, self._runtime.clock.elapsed_s(), followers_silent_s)
 
     async def _report(self, found: Sequence[InDirectory]) -> list[ErrorCode]:
         epoch = self.membership.epoch

@@ -6,8 +6,8 @@ from collections.abc import Callable
 
 from moldau.cluster.state.lease import Lease
 from moldau.errors import StorageError
-from moldau.metadata_store.elapsed import elapsed_s
 from moldau.metadata_store.store import MetadataStore, SessionOver
+from moldau.runtime import Clock
 
 QUESTIONS = 6
 """The number of questions in the time-out of a session."""
@@ -17,10 +17,11 @@ class LeaseKeeping:
     """`timeout_s` is the time-out that sessions ask for; the store may grant less. `epoch` returns the broker epoch of
     this broker's latest registration."""
 
-    def __init__(self, lease: Lease, timeout_s: float, epoch: Callable[[], int]):
+    def __init__(self, lease: Lease, timeout_s: float, epoch: Callable[[], int], clock: Clock):
         self._lease = lease
         self._timeout_s = timeout_s
         self._epoch = epoch
+        self._clock = clock
 
     async def serve(self, store: MetadataStore) -> None:
         """Ask in this session until it is over. The broker is registered in it."""
@@ -29,7 +30,7 @@ class LeaseKeeping:
             while True:
                 timeout_s = min(self._timeout_s, store.timeout_s)
                 self._lease.session_lasts(timeout_s)
-                asked_s = elapsed_s()
+                asked_s = self._clock.elapsed_s()
                 try:
                     await store.sync()
                 except SessionOver:

@@ -37,7 +37,6 @@ from kazoo.retry import KazooRetry
 from kazoo.security import CREATOR_ALL_ACL, OPEN_ACL_UNSAFE, READ_ACL_UNSAFE
 
 from moldau.errors import ConfigError, StorageError
-from moldau.metadata_store.elapsed import elapsed_s
 from moldau.metadata_store.multi_read import TOGETHER, Found, is_answered_by, read_async
 from moldau.metadata_store.multi_request import multi_async, request_of
 from moldau.metadata_store.one_session import OneSession, tell_granted
@@ -63,7 +62,7 @@ from moldau.metadata_store.store import (
 )
 from moldau.metadata_store.zookeeper_access import Access, Credentials, ZooKeeperAccess
 from moldau.metadata_store.zookeeper_login import log_in
-from moldau.runtime import Runtime
+from moldau.runtime import Runtime, elapsed_s
 
 BEATS = 6
 """How often in its time-out an idle session asks something, to know that it goes on."""

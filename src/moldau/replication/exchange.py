@@ -41,9 +41,9 @@ notices = Notices(logging.getLogger(__name__))
 class ReplicaExchange:
     """`fetch` sends a request to that broker; `alter_isr` sends proposals to the controller, and returns a code for
     each; both raise `KafkaError`. `identity` returns the id and epoch of this broker, `alive` the epochs of the brokers
-    that are up, by id. `may_lead` says whether this broker may serve clients as the leader of others, if no in-sync
-    follower has asked for records for this many seconds (see `cluster.state.lease`). `coordinators_moved` is called
-    when leaders of internal topics here are cut off, or not any more. `throttle` is that of followers."""
+    that are up, by id. `may_lead` says whether this broker may serve clients as the leader of others, if one that can
+    be elected has not asked for records for this many seconds (see `cluster.state.lease`). `coordinators_moved` is
+    called when leaders of internal topics here are cut off, or not any more. `throttle` is that of followers."""
 
     def __init__(
         self,
@@ -168,8 +168,8 @@ class ReplicaExchange:
             if cut_off:
                 notices.error(
                     "",
-                    "clients of %s are refused: another broker may lead by now, since neither the cluster nor an "
-                    "in-sync follower has been heard from for too long",
+                    "clients of %s are refused: another broker may lead by now, since neither the cluster nor all "
+                    "in-sync followers have been heard from lately",
                     counted(cut_off, "partition"),
                 )
 

@@ -218,6 +218,13 @@ class Leadership:
                 start = min(start, follower.log_start)
         return start
 
+    def successors(self, unclean: bool) -> list[BrokerId]:
+        """The other replicas that may be elected while this one leads, as far as this one knows: only a proposal of its
+        own adds to the ISR. `unclean`: those that are not in sync too."""
+        proposed = self.proposal.isr if self.proposal is not None else ()
+        able = self.replicas if unclean or self._has_eligible else (*self.isr, *proposed)
+        return [one for one in dict.fromkeys(able) if one != self.local]
+
     def in_sync_followers(self) -> Iterator[tuple[BrokerId, Follower]]:
         """The followers in the committed ISR that are known to this leader."""
         for broker in self.isr:

@@ -152,11 +152,14 @@ class Replica:
         return True
 
     def followers_silent_ms(self, now_ms: int) -> int:
-        """For how long at most no in-sync follower has asked for records, in this leader epoch; very long before the
-        third request of one."""
-        isr, epoch = self.leadership.isr, self.leadership.leader_epoch
-        watches = (one for one in self.waiters.followers if one.broker in isr and one.leader_epoch == epoch)
-        return now_ms - max((one.asked_ms for one in watches), default=NEVER_MS)
+        """For how long at most one of the replicas that can be elected has not asked for records, in this leader epoch;
+        very long before the third request of each, and if there is no other one."""
+        epoch, others = (
+            self.leadership.leader_epoch,
+            self.leadership.successors(self.config.unclean_leader_election_enable),
+        )
+        asked_ms = {one.broker: one.asked_ms for one in self.waiters.followers if one.leader_epoch == epoch}
+        return now_ms - min((asked_ms.get(one, NEVER_MS) for one in others), default=NEVER_MS)
 
     def take_roles(self, roles: PartitionRoles, now_ms: int) -> None:
         """Apply the leader, epochs and ISR that the cluster decided. `now_ms`: of a clock that never jumps."""

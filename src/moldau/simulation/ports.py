@@ -18,6 +18,9 @@ class SimulatedClock:
     def now_ms(self) -> int:
         return START_MS + int(self._loop.time() * 1000) + self.skew_ms
 
+    def elapsed_s(self) -> float:
+        return self._loop.time()
+
 
 class SimulatedRandom:
     def __init__(self, seed: random.Random):

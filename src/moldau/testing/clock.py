@@ -12,6 +12,8 @@ import time
 from collections.abc import Callable
 from typing import Any, TypeVar
 
+from moldau.runtime import elapsed_s
+
 T = TypeVar("T")
 STEPS_MAX = 100
 """`advance` moves the time in this many steps at most, however far it goes: periodic jobs run once in each."""
@@ -33,6 +35,10 @@ class Clock:
     def now_ms(self) -> int:
         """The broker's time, in milliseconds since 1970 UTC."""
         return int((time.time() + self._ahead_s) * 1000)
+
+    def elapsed_s(self) -> float:
+        """As on the machine: the sessions of brokers last for as long as there, however far the time is moved."""
+        return elapsed_s()
 
     @property
     def ahead_s(self) -> float:

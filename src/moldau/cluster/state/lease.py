@@ -13,10 +13,11 @@ for `replica.lag.time.max.ms`. The lease holds while neither can have happened:
 Both count for a registration that the image shows only: with it, the image shows every leader that was elected before.
 
 Without the lease a broker still leads a partition if it has the only replica of it, since no other broker can be
-elected, and if an in-sync follower asked it for records in this leader epoch within half of the session's time-out. So
-clients are served while ZooKeeper is away, and a leader that is cut off from everybody stops. Half, because the session
-of a process that stands still ends sooner than the time-out after its followers' last requests: it counts from the
-broker's own last sign of life.
+elected, and if every replica that can be elected asked it for records in this leader epoch within half of the session's
+time-out: who leads asks no other leader. So clients are served while ZooKeeper is away, and a leader that is cut off
+from a replica in sync stops, also if another follower is cut off with it. Half, because the session of a process that
+stands still ends sooner than the time-out after its followers' last requests: it counts from the broker's own last sign
+of life.
 
 Times are seconds of a clock that never jumps, and goes on while the process or the machine stands still.
 """
@@ -66,5 +67,6 @@ class Lease:
 
     def may_lead(self, shown_epoch: int, now_s: float, followers_silent_s: float) -> bool:
         """Whether this broker may lead a partition that the image says it leads, and that has other replicas.
-        `followers_silent_s`: how long ago an in-sync follower asked for records last, in this leader epoch."""
+        `followers_silent_s`: how long ago the last of the replicas that can be elected asked for records, in this
+        leader epoch."""
         return followers_silent_s <= FOLLOWED_SHARE * self._session_s or self.holds(shown_epoch, now_s)
