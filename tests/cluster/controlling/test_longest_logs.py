@@ -59,6 +59,7 @@ def partition(image: Image) -> PartitionImage:
 def test_the_longest_log_of_all_that_may_have_lost_records_leads_once_they_are_here() -> None:
     async def scenario(members: Members) -> None:
         controller = await led_by_one(members)
+        asking = asyncio.ensure_future(followed_by(controller, 1, 2, 3))
         await lose_one_and_two(members)
         assert partition(controller.image).elr == (1, 2)
         controller.logs = {1: LogEnd(0, 90)}
@@ -71,6 +72,7 @@ def test_the_longest_log_of_all_that_may_have_lost_records_leads_once_they_are_h
         image = await members.shown(lambda image: partition(image).leader != -1)
         assert (partition(image).leader, partition(image).isr, partition(image).last_elr) == (2, (2,), (1,))
         assert partition(image).leader_epoch > TWO.leader_epoch + 1
+        asking.cancel()
 
     play(scenario)
 
@@ -128,6 +130,7 @@ def test_a_broker_that_has_gone_during_a_contest_is_not_elected() -> None:
             return dict.fromkeys(wanted, LogEnd(0, 90))
 
         controller.acting._longest._ask = slow
+        asking = asyncio.ensure_future(followed_by(controller, 2, 3))
         await lose_one_and_two(members)
         controller.acting._deciding = asyncio.ensure_future(asyncio.sleep(1000))  # no contest before both are here
         await members.join(1)
@@ -140,7 +143,6 @@ def test_a_broker_that_has_gone_during_a_contest_is_not_elected() -> None:
         await members.shown(lambda image: list(image.brokers) == [2, 3])
         go_on.set()
 
-        asking = asyncio.ensure_future(followed_by(controller, 2, 3))
         await asyncio.sleep(60)
         asking.cancel()
         assert partition(controller.image).leader == 2, partition(controller.image)

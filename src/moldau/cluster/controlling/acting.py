@@ -10,23 +10,26 @@ what it leads (`departures`). Some minutes after a broker came back, it leads ag
 (`leader_balance`).
 
 A controller that was replaced, whose session is over, or that does not know whether a write was done, resigns: all who
-wait are answered NOT_CONTROLLER, and it stands again and reads everything.
+wait are answered NOT_CONTROLLER, and it stands again and reads everything. One that hears from too few of the other
+brokers gives way to another one (`isolation`).
 """
 
 import asyncio
 import contextlib
 import logging
-from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
+from math import inf
 from typing import TypeVar
 
 from moldau.cluster.controlling.assigned_directories import AssignedDirectories, InDirectory, need_election
-from moldau.cluster.controlling.change_queue import ChangeQueue
-from moldau.cluster.controlling.change_stream import NOTHING, ChangeStream
+from moldau.cluster.controlling.change_stream import POLL_S, ChangeStream
 from moldau.cluster.controlling.config_changes import ConfigChanges
 from moldau.cluster.controlling.controller import Refusal
+from moldau.cluster.controlling.controller_queue import ControllerQueue
 from moldau.cluster.controlling.directory_placement import DirectoryPlacement
+from moldau.cluster.controlling.isolation import hearing_s, is_isolated
 from moldau.cluster.controlling.isr_alterations import IsrAlterations
 from moldau.cluster.controlling.leader_balance import LeaderBalance
 from moldau.cluster.controlling.longest_logs import AskBroker, Contest, LongestLogs, nobody_answers
@@ -42,9 +45,9 @@ from moldau.cluster.state.reading import (
     LeftOut,
     controller_epoch,
     dealt_with,
+    given_way,
     holders_of_deleted,
     kept_since,
-    read_again,
     read_brokers,
     read_image,
 )
@@ -54,9 +57,8 @@ from moldau.metadata_store.store import (
     Check,
     Delete,
     MetadataStore,
-    Operation,
+    Node,
     OutcomeUnknown,
-    Reading,
     SessionOver,
     StoreConflict,
     node_at,
@@ -69,73 +71,18 @@ from moldau.runtime import Runtime
 CHECKS = 3
 """How often in `replica.lag.time.max.ms` the controller looks for brokers that have fallen silent."""
 RETRY_S = 1.0
+SOON_S = 0.05
+"""A broker is silent a moment after its limit."""
 T = TypeVar("T")
 
 logger = logging.getLogger(__name__)
 notices = Notices(logger)
 
 
-class ControllerQueue(ChangeQueue):
-    """The changes of a controller, refused while this broker is not the controller. `resign` is called with the reason
-    when it cannot be the controller any more."""
-
-    def __init__(self, metadata: MetadataCache, runtime: Runtime, resign: Callable[[str], None]):
-        super().__init__(metadata, runtime)
-        self.stream: ChangeStream | None = None
-        self.elected = asyncio.Event()
-        """Cleared while leaders are being elected for the brokers that came and went. The brokers are shown no change
-        then: those of administrators wait."""
-        self._resign = resign
-
-    async def run(self, change: Callable[[], Awaitable[T]]) -> T:
-        """As `ChangeQueue.run`; returns when all live brokers act by what was changed, or after a second."""
-        if self.stream is not None:
-            await self.elected.wait()
-        before = NOTHING
-
-        async def noted() -> T:
-            nonlocal before
-            if self.stream is not None:
-                before = self.stream.position
-            return await change()
-
-        result = await self.made(noted)
-        if self.stream is not None and self.stream.position != before:
-            await self.stream.known_to(self.stream.image.brokers, self.stream.position)
-        return result
-
-    async def made(self, change: Callable[[], Awaitable[T]]) -> T:
-        """As `run`, but returns at once."""
-
-        async def as_controller() -> T:
-            self.check_controller()
-            return await change()
-
-        return await super().run(as_controller)
-
-    def _again(self) -> Reading[tuple[Image, list[str]]]:
-        """All but the brokers: those that come and go are shown with the elections that this needs. A topic that cannot
-        be read stays as it was."""
-        image, names = yield from read_again(self._metadata.image, {})
-        return replace(image, brokers=self._metadata.image.brokers), names
-
-    async def commit(self, operations: Sequence[Operation]) -> None:
-        try:
-            await super().commit(operations)
-        except (OutcomeUnknown, SessionOver) as lost:
-            self._resign(str(lost))
-            raise KafkaError(ErrorCode.NOT_CONTROLLER, f"this broker is not the controller any more: {lost}") from lost
-        except StoreConflict as conflict:
-            if conflict.path == layout.CONTROLLER_EPOCH:
-                self._resign("another broker was elected")
-                self.check_controller()
-            raise
-
-
 class UnreadableNames(DirectoryPlacement):
     """Refuses the names of topics that were `left_out` of the image because nobody can read them."""
 
-    def __init__(self, metadata: MetadataCache, queue: ChangeQueue):
+    def __init__(self, metadata: MetadataCache, queue: ControllerQueue):
         super().__init__(metadata, queue)  # each broker chooses its own folders
         self.left_out: set[str] = set()
 
@@ -166,6 +113,12 @@ class Acting:
         self._old_tools = OldTools(self.metadata, self.queue, runtime)
         self.metadata.subscribe(self._publish)
         self._is_leaving = False
+        self._stands_at_s = 0.0
+        """This broker does not stand for election before, by the loop's time."""
+        self._hearing_s = inf
+        """After how long a broker is not heard from: see `isolation`."""
+        self._was_given_way = False
+        """This term began because another controller had given way, and has not heard from enough brokers yet."""
         self._broker_id = config.node_id
         self._silence_s = config.replica_lag_time_max_ms / 1000
         self._runtime = runtime
@@ -242,7 +195,9 @@ class Acting:
         is_ours = node is not None and node.owner == store.session_id
         if self.stream is not None and not is_ours:
             self._resign("its node in the store is gone")
-        if self.stream is None and not self._is_leaving and (node is None or is_ours):
+        if self.stream is not None and node is not None and self._gives_way():
+            await self._give_way(store, node)
+        if self.stream is None and not self._is_leaving and (node is None or is_ours) and not self._pause_s():
             await self._stand(store)
         if self.stream is not None:
             await self._take_brokers(store)
@@ -257,8 +212,29 @@ class Acting:
 
     def _next_look_in_s(self) -> float | None:
         if self.stream is None:
-            return None
-        return min(self._silence_s / CHECKS, self._balance.due_in_s(asyncio.get_running_loop().time()))
+            return self._pause_s() or None
+        silent_in_s = (self.stream.silent_in_s(limit_s) + SOON_S for limit_s in (self._hearing_s, self._silence_s))
+        balance_in_s = self._balance.due_in_s(asyncio.get_running_loop().time())
+        return min(self._silence_s / CHECKS, balance_in_s, *silent_in_s)
+
+    def _pause_s(self) -> float:
+        """How long this broker does not stand for election yet."""
+        return max(self._stands_at_s - asyncio.get_running_loop().time(), 0)
+
+    def _gives_way(self) -> bool:
+        """Whether this controller hears from too few brokers, and another one may hear from more: see `isolation`."""
+        assert self.stream is not None
+        registered, limit_s = len(self.stream.image.brokers), self._hearing_s
+        self._was_given_way &= is_isolated(registered, self.stream.heard(limit_s))
+        return not self._was_given_way and is_isolated(registered, registered - len(self.stream.silent(limit_s)))
+
+    async def _give_way(self, store: MetadataStore, node: Node) -> None:
+        """Let another broker be the controller, and do not stand for a while."""
+        before = await store.read(node_at(layout.GIVEN_WAY))
+        epoch, version = self.metadata.image.controller_epoch, None if before is None else before.version
+        self._stands_at_s = asyncio.get_running_loop().time() + self._hearing_s
+        self._resign("it hears from too few of the other brokers, and lets another one be the controller")
+        await store.multi([Delete(layout.CONTROLLER, node.version), layout.given_way(self._broker_id, epoch, version)])
 
     async def _balance_leaders(self) -> None:
         """If it is time, let preferred replicas lead again."""
@@ -278,7 +254,8 @@ class Acting:
             self._old_tools.look()
 
     async def _stand(self, store: MetadataStore) -> None:
-        node, ours = await store.read(nodes_at([layout.CONTROLLER_EPOCH, layout.CONTROLLER]))
+        paths = [layout.CONTROLLER_EPOCH, layout.CONTROLLER, layout.GIVEN_WAY]
+        node, ours, before = await store.read(nodes_at(paths))
         if ours is not None and ours.owner != store.session_id:
             return
         epoch, version = controller_epoch(node) + 1, None if node is None else node.version
@@ -306,6 +283,8 @@ class Acting:
         fence = Check(layout.CONTROLLER_EPOCH, 0 if version is None else version + 1)
         self.queue.begin(store, fence)
         self._balance.begin(asyncio.get_running_loop().time())
+        self._hearing_s = hearing_s(store.timeout_s, self._silence_s, POLL_S)
+        self._was_given_way = given_way(before) == epoch - 1
         self.queue.elected.clear()  # until all that has happened to brokers is dealt with: see _take_brokers
         await self.metadata.show(image, list(image.topics))
         rests = await store.read(removal_of_rests(image))

@@ -13,6 +13,7 @@ import asyncio
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping
 from itertools import islice
+from math import inf
 from typing import NamedTuple
 
 from moldau.cluster.state.departures import is_in_sync
@@ -49,15 +50,15 @@ class Followed(NamedTuple):
 
 
 class _Reader:
-    """A broker that is up: when its latest question came, and the position it acts by; whether it is about to stop, and
-    may."""
+    """A broker that is up: when its latest question came, or else its registration; the position it acts by; whether it
+    is about to stop, and may."""
 
-    __slots__ = ("applied", "asked_s", "leaving", "may_leave")
+    __slots__ = ("applied", "asked_s", "has_asked", "leaving", "may_leave")
 
     def __init__(self, asked_s: float):
         self.asked_s = asked_s
         self.applied = NOTHING
-        self.leaving = self.may_leave = False
+        self.has_asked = self.leaving = self.may_leave = False
 
 
 class ChangeStream:
@@ -149,6 +150,17 @@ class ChangeStream:
         since_s = self._loop.time() - limit_s
         return [broker_id for broker_id, reader in self._readers.items() if reader.asked_s < since_s]
 
+    def heard(self, limit_s: float) -> int:
+        """The number of brokers that are up and have asked within the limit."""
+        since_s = self._loop.time() - limit_s
+        return sum(reader.has_asked and reader.asked_s >= since_s for reader in self._readers.values())
+
+    def silent_in_s(self, limit_s: float) -> float:
+        """The seconds until the next broker is silent, if it asks nothing until then; infinite if all are."""
+        since_s = self._loop.time() - limit_s
+        left = (reader.asked_s - since_s for reader in self._readers.values())
+        return min((one for one in left if one >= 0), default=inf)
+
     def leaving(self) -> dict[int, int]:
         """The brokers that are up and about to stop, with their broker epochs."""
         return {one: self.image.brokers[one].epoch for one, reader in self._readers.items() if reader.leaving}
@@ -172,7 +184,7 @@ class ChangeStream:
         reader = self._readers.get(broker_id)
         if reader is None:
             return None
-        reader.asked_s = self._loop.time()
+        reader.asked_s, reader.has_asked = self._loop.time(), True
         if leaving != reader.leaving:  # also back: a question that says so by mistake must not count for ever
             reader.leaving = leaving
             reader.may_leave = False

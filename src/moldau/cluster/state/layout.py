@@ -48,6 +48,7 @@ DIRECTORIES = "/moldau/directories"
 BROKER_EPOCHS = "/moldau/brokers"
 ADOPTION = "/moldau/adoption"
 SECRET = "/moldau/secret"
+GIVEN_WAY = "/moldau/given_way"
 _DELETED_BEFORE = "/admin/delete_topics"
 """Where earlier versions had them. Kafka's tools put the names of topics to delete there."""
 PRODUCER_ID_BLOCK = "/latest_producer_id_block"
@@ -147,6 +148,12 @@ def group_changed(group_id: str, old: Mapping[str, str] | None, new: Mapping[str
 
 def controller(broker_id: int, now_ms: int) -> Operation:
     return Create(CONTROLLER, _json(version=2, brokerid=broker_id, timestamp=str(now_ms)), ephemeral=True)
+
+
+def given_way(broker_id: int, epoch: int, version: int | None) -> Operation:
+    """The controller of that epoch has given way; `version` is that of the node, None if there is none yet."""
+    data = _json(version=1, broker=broker_id, controller_epoch=epoch)
+    return Create(GIVEN_WAY, data) if version is None else Set(GIVEN_WAY, data, version)
 
 
 def controller_epoch(epoch: int, version: int | None) -> Operation:

@@ -94,6 +94,15 @@ def controller_epoch(node: Node | None) -> int:
         return int(node.data)
 
 
+def given_way(node: Node | None) -> int:
+    """The epoch of the latest controller that gave its office up, by the node of that; 0 if none did. Raises
+    `MalformedMetadata`."""
+    if node is None:
+        return 0
+    with expecting("a controller that gave way", layout.GIVEN_WAY):
+        return index(document(node, layout.GIVEN_WAY)["controller_epoch"])
+
+
 def block_end(node: Node | None) -> int:
     """The last id of the latest block of producer ids, by its node; -1 before the first block. Raises
     `MalformedMetadata`."""
