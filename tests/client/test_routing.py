@@ -5,6 +5,7 @@ from typing import Any
 
 from harness.patience import within
 from moldau.client.routing import Router
+from moldau.names import TopicPartition
 from moldau.protocol.apis import METADATA
 from moldau.protocol.messages.metadata import MetadataRequest
 from tests.client.scripted_cluster import TOPIC, ScriptedCluster
@@ -35,5 +36,30 @@ def test_metadata_is_asked_of_a_broker_that_has_answered_all_before() -> None:
             await within(router.refresh([TOPIC]))
             assert not unanswered.done()
             unanswered.cancel()
+
+    asyncio.run(scenario())
+
+
+class Outdated(ScriptedCluster):
+    """Broker 0 is cut off from the cluster and goes on saying that it leads; broker 1 does."""
+
+    async def _answer(self, broker: int, key: int, request: Any) -> Any:
+        answer = await super()._answer(broker, key, request)
+        if key == METADATA.key:
+            for topic in answer.topics:
+                for part in topic.partitions:
+                    part.leader_id, part.leader_epoch = (0, 1) if broker == 0 else (1, 2)
+        return answer
+
+
+def test_a_broker_that_goes_on_naming_a_leader_that_does_not_lead_is_not_asked_again() -> None:
+    async def scenario() -> None:
+        async with Outdated().running() as cluster, Router(cluster.bootstrap) as router:
+            tp = TopicPartition(TOPIC, 0)
+            leaders = []
+            for _ in range(4):
+                leaders.append(await within(router.leader(tp)))
+                router.stale(TOPIC)
+            assert leaders[-2:] == [1, 1] and 0 in leaders
 
     asyncio.run(scenario())

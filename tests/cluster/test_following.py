@@ -277,6 +277,24 @@ def test_a_broker_reports_its_log_folders_to_the_controller_and_to_nobody_else()
     played(scenario)
 
 
+def test_a_broker_whose_session_is_over_hears_what_changes_and_is_silent_all_the_same() -> None:
+    async def scenario(brokers: Brokers) -> None:
+        await brokers.start(1, 2)
+        await brokers.until(lambda image: len(image.brokers) == 2)
+        stream = brokers.controller.acting.stream
+        assert stream is not None and brokers.controller is brokers[1]
+        await brokers[2].following.stop()
+        unregistered = brokers[2].identity._replace(epoch=lambda: -1)
+        link = await link_to_broker(Address("host1", PORT), 1, unregistered, 5000)
+        for _ in range(20):
+            own = FollowClusterRequest(broker_id=2, broker_epoch=-1)
+            assert (await link.call(FOLLOW_CLUSTER, own)).whole is not None
+            await asyncio.sleep(0.5)
+        assert stream.silent(9) == [2]
+
+    played(scenario)
+
+
 def test_a_broker_may_not_follow_in_the_name_of_another() -> None:
     async def scenario(brokers: Brokers) -> None:
         await brokers.start(1, 2)

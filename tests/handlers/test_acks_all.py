@@ -171,6 +171,19 @@ def test_a_partition_that_gets_another_leader_or_is_deleted_answers_at_once(tmp_
     run(scenario, tmp_path)
 
 
+def test_a_leader_that_is_cut_off_from_the_cluster_does_not_wait_for_other_replicas(tmp_path: Path) -> None:
+    async def scenario(alive: Living) -> None:
+        await alive.make("a")
+        replica, wire = alive.replica("a"), await alive.dial()
+        in_sync(replica, 1, FOLLOWER)
+        wire.send(PRODUCE, 9, request(("a", 0, batch(b"x"))))
+        await parked(replica)
+        assert replica.cut_off(True)
+        assert await answer(wire) == [(0, ErrorCode.NOT_LEADER_OR_FOLLOWER, 0)]
+
+    run(scenario, tmp_path)
+
+
 def test_a_batch_of_an_earlier_leader_epoch_is_not_acknowledged(tmp_path: Path) -> None:
     async def scenario(alive: Living) -> None:
         await alive.make("a")

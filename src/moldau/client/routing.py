@@ -11,7 +11,7 @@ import logging
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from typing import TypeVar
 
-from moldau.client.cluster_view import NEWEST_WITH_NAMES, ClusterView
+from moldau.client.cluster_view import NEWEST_WITH_NAMES, ClusterView, TopicView
 from moldau.client.failures import STALE_METADATA, Backoff, ClientClosed, RetryLog, check
 from moldau.client.settings import ClientSettings
 from moldau.errors import ErrorCode, KafkaError
@@ -76,6 +76,10 @@ class Router:
         self._highest = {**NEWEST_WITH_NAMES, ADD_PARTITIONS_TO_TXN.key: NEWEST_OF_CLIENTS, **highest}
         self._links: dict[tuple[Address, str], asyncio.Task[Link]] = {}
         self._closed = False
+        self._outdated: dict[str, TopicView] = {}
+        """What was known of topics when their leaders turned out to be others."""
+        self._doubted: Address | None = None
+        """The broker that went on saying the same of such a topic: it may be cut off from the cluster."""
 
     async def __aenter__(self) -> "Router":
         return self
@@ -115,16 +119,22 @@ class Router:
 
     async def any(self) -> Link:
         """A connection to any broker that answers: the open one with the fewest unanswered requests, as a broker that
-        hangs has some. Raises `KafkaError(NETWORK_EXCEPTION)` if none answers."""
-        links = [dialling.result() for dialling in self._links.values() if _is_open(dialling)]
-        if links:
-            return min(links, key=lambda link: link.connection.in_flight)
+        hangs has some. One whose metadata was outdated is the last choice. Raises `KafkaError(NETWORK_EXCEPTION)` if
+        none answers."""
+        return (await self._any())[1]
+
+    async def _any(self) -> tuple[Address, Link]:
+        opened = [(address, dialling.result()) for (address, _), dialling in self._links.items() if _is_open(dialling)]
+        trusted = [one for one in opened if one[0] != self._doubted]
+        if trusted:
+            return min(trusted, key=lambda one: one[1].connection.in_flight)
         failure: KafkaError | None = None
-        for address in dict.fromkeys([*self.view.brokers.values(), *self._bootstrap]):
+        addresses = dict.fromkeys([*self.view.brokers.values(), *self._bootstrap])
+        for address in sorted(addresses, key=lambda address: address == self._doubted):
             if failure is not None:
                 logger.debug("%s: %s (next: %s)", self.client_id, failure, address)
             try:
-                return await self.link(address)
+                return address, await self.link(address)
             except KafkaError as refused:
                 failure = refused
         assert failure is not None
@@ -133,12 +143,15 @@ class Router:
     async def refresh(self, topics: Iterable[str] | None, *, create: bool = False) -> None:
         """Request metadata of these topics, or of all (None), from any broker. With `create`, the broker may create
         missing topics if `auto.create.topics.enable` is on."""
-        link = await self.any()
+        address, link = await self._any()
         asked = None if topics is None else [MetadataRequestTopic(name=name) for name in topics]
         request = MetadataRequest(topics=asked, allow_auto_topic_creation=create)
         reply = await link.call(METADATA, request, self.request_timeout_ms)
         check(reply.error_code, "metadata")
         self.view.apply(reply, everything=asked is None)
+        for name in [name for name in self._outdated if name in self.view.topics]:
+            if self._outdated.pop(name) == self.view.topics[name]:
+                self._doubted = address
 
     async def leader(self, tp: TopicPartition, *, create: bool = False) -> int:
         """The id of the partition's leader; refreshes the view if it does not know the leader. Raises `KafkaError`,
@@ -153,7 +166,8 @@ class Router:
 
     def stale(self, topic: str) -> None:
         """Forget the leaders of this topic: the next look-up refreshes the view."""
-        self.view.topics.pop(topic, None)
+        if known := self.view.topics.pop(topic, None):
+            self._outdated[topic] = known
 
     async def coordinator(self, key: str, key_type: int = GROUP_KEY) -> int:
         """The id of the broker that coordinates a group or a transactional id. Raises `KafkaError`, retriable while the
@@ -184,7 +198,8 @@ class Router:
                 if not failure.retriable:
                     raise
                 if failure.code in STALE_METADATA:
-                    self.view.topics.clear()
+                    for topic in list(self.view.topics):
+                        self.stale(topic)
                 wait_ms = backoff.next_ms()
                 if loop.time() + wait_ms / 1000 > deadline:
                     raise

@@ -20,31 +20,44 @@ notices = Notices(logging.getLogger(__name__))
 
 class ControllerLocator:
     """`controller` is the registration of the latest known controller, None if there is none now. While the store
-    cannot be reached, it stays as it was."""
+    cannot be reached, it stays as it was. `is_told`: the store says where it is, in a session that is not over."""
 
     def __init__(self) -> None:
         self.controller: BrokerImage | None = None
+        self.is_told = False
         self._moved = asyncio.Event()
 
     async def serve(self, store: MetadataStore) -> None:
         """Follow the controller from broker to broker until this session is over."""
+        try:
+            await self._follow(store)
+        except SessionOver:
+            pass
+        finally:
+            self.is_told = False
+
+    def found(self, controller: BrokerImage) -> None:
+        """Other brokers say that this is the controller: that counts while the store says nothing."""
+        if not self.is_told:
+            self._show(controller)
+
+    async def _follow(self, store: MetadataStore) -> None:
         look = asyncio.Event()
-        with contextlib.suppress(SessionOver):
-            while not await self._watched(store, look):
-                await asyncio.sleep(LOOK_S)
-            while True:
-                look.clear()
-                is_known = False
-                try:
-                    self._show(await store.read(read_controller_broker()))
-                    is_known = self.controller is not None
-                except SessionOver:
-                    raise
-                except StorageError as error:
-                    notices.error("", "the controller cannot be found: %s", error)
-                with contextlib.suppress(TimeoutError):
-                    async with asyncio.timeout(None if is_known else LOOK_S):
-                        await look.wait()
+        while not await self._watched(store, look):
+            await asyncio.sleep(LOOK_S)
+        while True:
+            look.clear()
+            is_known = False
+            try:
+                self._show(await store.read(read_controller_broker()))
+                is_known, self.is_told = self.controller is not None, True
+            except SessionOver:
+                raise
+            except StorageError as error:
+                notices.error("", "the controller cannot be found: %s", error)
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(None if is_known else LOOK_S):
+                    await look.wait()
 
     async def moved_from(self, controller: BrokerImage | None) -> BrokerImage | None:
         """Wait until the controller is another one than this, or None; returns it."""

@@ -12,7 +12,7 @@ Before this broker stops, its questions say so (`leave`): the controller moves i
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import NamedTuple
 
@@ -43,6 +43,10 @@ logger = logging.getLogger(__name__)
 notices = Notices(logger)
 
 
+async def nowhere() -> None:
+    """Only the store says where the controller is."""
+
+
 class Taken(NamedTuple):
     """An answer of the controller, applied."""
 
@@ -56,7 +60,8 @@ class Taken(NamedTuple):
 class Following:
     """`metadata` is shown every change. `stream` returns this broker's own stream while it is the controller, else
     None. `answered` is told when each question was asked that the controller has answered, by the clock's
-    `elapsed_s`. Belongs to the loop it is used on."""
+    `elapsed_s`. `search` looks for the controller where the store cannot say where it is. Belongs to the loop it is
+    used on."""
 
     def __init__(
         self,
@@ -65,9 +70,11 @@ class Following:
         stream: Callable[[], ChangeStream | None],
         runtime: Runtime,
         answered: Callable[[float], None] = lambda _: None,
+        search: Callable[[], Awaitable[None]] = nowhere,
     ):
         self._metadata = metadata
         self._answered = answered
+        self._search = search
         self._link = link
         self._stream = stream
         self._runtime = runtime
@@ -127,6 +134,7 @@ class Following:
             except KafkaError as error:
                 if error.code is not ErrorCode.NOT_CONTROLLER:
                     notices.error("", "the controller cannot be followed: %s", error)
+                await self._search()
                 await asyncio.sleep(RETRY_S)
                 continue
             except Exception:

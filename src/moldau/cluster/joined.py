@@ -38,6 +38,7 @@ from moldau.cluster.state.isr_changes import ProposedIsr, codes_of, request_of
 from moldau.cluster.state.lease import NOT_REGISTERED, Lease
 from moldau.cluster.state.metadata_cache import MetadataCache
 from moldau.cluster.state.own_leaderships import without_leaderships
+from moldau.cluster.successor import SuccessorSearch
 from moldau.config import BrokerConfig
 from moldau.error_codes import error_of
 from moldau.errors import ErrorCode, KafkaError
@@ -97,19 +98,22 @@ class JoinedCluster(Cluster):
         image = without_leaderships(image, config.node_id)  # until the controller has dealt with its registration
         self.metadata = MetadataCache(config, image, others_write=True)
         self.metadata.subscribe(self._note_registration)
+        membership, listener = self.membership, config.inter_broker_listener
         identity = Identity(
-            image.cluster_id, config.node_id, lambda: self.membership.epoch, lambda: self.membership.secret
+            image.cluster_id, config.node_id, lambda: membership.registered_epoch, lambda: membership.secret
         )
         self._following_link, self.forwarding_link = [
-            ControllerLink(self._locator, identity, config.inter_broker_listener, self._runtime) for _ in range(2)
+            ControllerLink(self._locator, identity, listener, self._runtime) for _ in range(2)
         ]
-        self.links = BrokerLinks(lambda: self.metadata.image, identity, config.inter_broker_listener)
+        self.links = BrokerLinks(lambda: self.metadata.image, identity, listener)
+        successor = SuccessorSearch(self._locator, lambda: self.metadata.image, config.node_id, listener)
         self.following = Following(
             self.metadata,
             self._following_link,
             lambda: self.acting.stream,
             self._runtime,
             self._lease.controller_answered,
+            successor.look,
         )
         self.topics = MemberTopics(self.acting, self.following, self.forwarding_link, self.metadata, self._runtime)
 

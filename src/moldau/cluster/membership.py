@@ -81,6 +81,7 @@ class Membership:
         self._going_on: asyncio.Task[None] | None = None
         self.epoch = -1
         """The broker epoch: another one for every registration."""
+        self._is_registered = False
         self.secret = b""
         """The cluster's, as it was when the current session began."""
 
@@ -89,6 +90,11 @@ class Membership:
         """The current session, or the last one."""
         assert self._store is not None, "not joined"
         return self._store
+
+    @property
+    def registered_epoch(self) -> int:
+        """The broker epoch; -1 while this broker is registered in no session, as far as it knows."""
+        return self.epoch if self._is_registered else -1
 
     async def join(self, cluster_id: str | None, why_not_begin: Callable[[], str | None] = lambda: None) -> Image:
         """Open the first session, begin a cluster if the store has none, and read its metadata, without the topics
@@ -177,7 +183,7 @@ class Membership:
                 await store.multi([node])
             found = await store.read(node_at(node.path))
             if found is not None and found.owner == store.session_id:
-                self._version, self.epoch = found.version, found.czxid
+                self._version, self.epoch, self._is_registered = found.version, found.czxid, True
                 for directory in self._directories:
                     self._kept.setdefault(directory, []).append(self.epoch)
                 return
@@ -198,6 +204,7 @@ class Membership:
                 logger.exception("a fault of this broker: it serves its cluster again")
                 await asyncio.sleep(RETRY_S)
                 continue
+            self._is_registered = False
             logger.warning("the session in the store of the cluster is over: this broker registers in another one")
             while True:
                 try:

@@ -1,7 +1,8 @@
 """FollowCluster (key 30001, ours), version 0: what comes after a broker's position in the controller's stream.
 
 The answer waits for up to two seconds if nothing does. NOT_CONTROLLER if this broker is not the controller;
-STALE_BROKER_EPOCH if the one that asks has registered again since.
+STALE_BROKER_EPOCH if the one that asks has registered again since. A broker whose session is over (epoch -1) is
+answered too, so that its clients hear who leads; it is not noted that it asked.
 """
 
 from collections.abc import Callable
@@ -12,6 +13,8 @@ from moldau.errors import ErrorCode, KafkaError
 from moldau.protocol.messages.follow_cluster import FollowClusterRequest, FollowClusterResponse
 from moldau.requests.session import Call
 from moldau.runtime import Runtime
+
+NOBODY = -1
 
 
 class FollowCluster:
@@ -27,7 +30,7 @@ class FollowCluster:
             return FollowClusterResponse(error_code=ErrorCode.NOT_CONTROLLER)
         try:
             followed = await stream.follow(
-                request.broker_id,
+                request.broker_id if request.broker_epoch >= 0 else NOBODY,
                 request.broker_epoch,
                 request.controller_epoch,
                 request.position,

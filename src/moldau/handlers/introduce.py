@@ -23,6 +23,7 @@ from moldau.runtime import Random
 
 notices = Notices(logging.getLogger(__name__))
 ID_CHARS_MAX = 50
+UNREGISTERED = -1
 SHOWN_S = 2.0
 """How long a broker that has just registered is waited for until the image shows it."""
 
@@ -86,6 +87,8 @@ class Introduce:
     async def _unknown(self, request: IntroduceRequest) -> tuple[ErrorCode, str] | None:
         """Refuse an epoch that is not the broker's in the image. Its registration may reach this broker only now."""
         asked_id, epoch = request.broker_id, request.broker_epoch
+        if epoch == UNREGISTERED:
+            return None  # its session is over, and it still has to know what changes: see `FollowCluster`
 
         def is_judged(image: Image) -> bool:
             broker = image.brokers.get(asked_id)

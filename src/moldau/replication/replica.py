@@ -345,11 +345,11 @@ class Replica:
 
     def acknowledged(self, appended: Appended) -> ErrorCode | None:
         """The answer to a batch that was appended with acks=all, once the in-sync replicas have its last offset; None
-        as long as they have not."""
+        as long as they have not. A leader that is cut off does not wait for them: another one may take the batch."""
         if not self.leadership.leads or self.leadership.leader_epoch != appended.leader_epoch:
             return ErrorCode.NOT_LEADER_OR_FOLLOWER
         if self.high_watermark <= appended.last_offset:
-            return None
+            return ErrorCode.NOT_LEADER_OR_FOLLOWER if self.is_cut_off else None
         _, too_few_in_sync = self._unready
         return ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND if too_few_in_sync else ErrorCode.NONE
 

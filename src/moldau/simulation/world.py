@@ -16,6 +16,7 @@ from typing import Any, TypeVar
 from moldau.broker import Broker
 from moldau.cluster.membership import SharedStore
 from moldau.config import broker_config
+from moldau.errors import StorageError
 from moldau.runtime import Runtime
 from moldau.simulation.disk import SimulatedDisk
 from moldau.simulation.faults import CHANGES, DiskCall, Faults, PowerLoss
@@ -44,6 +45,7 @@ class Host:
         self.broker: Broker | None = None
         self.joins = False
         """Whether the broker is one of several: its session outlives it until its time-out."""
+        self.reaches_zookeeper = True
 
 
 class World:
@@ -130,8 +132,17 @@ class World:
         return host.broker
 
     async def _joined(self, host: Host) -> ModelSession:
+        if not host.reaches_zookeeper:
+            raise StorageError("ZooKeeper cannot be reached")
         host.session = ModelSession(self.zookeeper, SESSION_S)
         return host.session
+
+    def cut_from_zookeeper(self, name: str) -> None:
+        """A broker that has joined does not reach ZooKeeper from now on: its session is over after its time-out."""
+        host = self.host(name)
+        assert host.session is not None
+        host.reaches_zookeeper = False
+        self.zookeeper.cut(host.session.link)
 
     async def stop_broker(self, name: str) -> None:
         """SIGTERM."""
