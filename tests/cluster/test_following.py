@@ -286,11 +286,11 @@ def test_a_broker_whose_session_is_over_hears_what_changes_and_is_silent_all_the
         await brokers[2].following.stop()
         unregistered = brokers[2].identity._replace(epoch=lambda: -1)
         link = await link_to_broker(Address("host1", PORT), 1, unregistered, 5000)
-        for _ in range(20):
+        for _ in range(8):
             own = FollowClusterRequest(broker_id=2, broker_epoch=-1)
             assert (await link.call(FOLLOW_CLUSTER, own)).whole is not None
             await asyncio.sleep(0.5)
-        assert stream.silent(9) == [2]
+        assert stream.silent(3) == [2]
 
     played(scenario)
 
