@@ -1,0 +1,54 @@
+"""A broker whose session in ZooKeeper ended while its process stood still comes back into the ISR of a partition that
+nothing is written to. `MOLDAU_PROFILE=long` is thirty rounds."""
+
+import os
+import signal
+import time
+from pathlib import Path
+
+import pytest
+
+from harness.brokers import Broker
+from harness.patience import wait_until
+from harness.zookeeper import ZooKeeper
+from moldau import Admin, Producer
+from tests.replicated.on_disk import assert_replicas_are_equal
+from tests.zookeeper.three_brokers import three_brokers
+
+ROUNDS = 30 if os.environ.get("MOLDAU_PROFILE") == "long" else 2
+SESSION_S, STOPPED_S, BACK_S = 6.0, 12.0, 10.0
+IDLE = "idle"
+SETTINGS = {"default.replication.factor": "3", "min.insync.replicas": "2"}
+
+
+def isr(broker: Broker) -> set[int]:
+    with Admin(broker.address) as admin:
+        return {*admin.describe_topics([IDLE])[IDLE].partitions[0].isr}
+
+
+@pytest.mark.timeout(60 * ROUNDS + 120)
+def test_a_broker_whose_session_ended_while_it_stood_still_is_in_sync_again(tmp_path: Path) -> None:
+    with (
+        ZooKeeper(tmp_path / "zookeeper") as zookeeper,
+        three_brokers(tmp_path, f"{zookeeper.connect}/idle", SESSION_S, SETTINGS) as brokers,
+    ):
+        addresses = ",".join(broker.address for broker in brokers.values())
+        with Admin(addresses) as admin:
+            admin.create_topic(IDLE, partitions=1)
+        with Producer(addresses, acks="all") as producer:
+            producer.send(IDLE, "one").result(60)
+        for number in range(ROUNDS):
+            victim, other = 1 + number % 3, 1 + (number + 1) % 3
+            assert wait_until(lambda: isr(brokers[other]) == {1, 2, 3}, BACK_S)  # noqa: B023
+            os.kill(brokers[victim].pid, signal.SIGSTOP)
+            try:
+                time.sleep(STOPPED_S)
+                assert wait_until(lambda: victim not in isr(brokers[other])), "its session has not ended"  # noqa: B023
+            finally:
+                os.kill(brokers[victim].pid, signal.SIGCONT)
+            assert wait_until(lambda: isr(brokers[other]) == {1, 2, 3}, BACK_S), isr(brokers[other])  # noqa: B023
+        with Producer(addresses, acks="all") as producer:
+            producer.send(IDLE, "two").result(60)
+        for broker in brokers.values():
+            broker.stop()
+        assert_replicas_are_equal(brokers.values(), IDLE, {0: 2})
