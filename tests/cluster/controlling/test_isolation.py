@@ -120,6 +120,25 @@ def test_a_controller_stands_again_if_no_other_one_does_and_stays_then() -> None
     play(scenario)
 
 
+def test_a_controller_whose_brokers_have_all_died_does_not_wait_for_others_to_stand() -> None:
+    async def scenario(members: Members) -> None:
+        asking = Asking(members, 3)
+        first = await asking.start()
+        asking.cut(first.broker_id)
+        await asyncio.sleep(TIMEOUT_S - 1)  # it gives way shortly before the sessions of the others end
+        for member in [member for member in members.values() if member is not first]:
+            member.acting._is_leaving = True
+            member.die()
+            del members[member.broker_id]
+        await asyncio.sleep(2)
+        assert not first.is_controller
+        await members.shown(lambda image: list(image.brokers) == [first.broker_id])
+        assert asyncio.get_running_loop().time() < 60 + 2 * TIMEOUT_S + 1
+        assert await asking.seen(60) == [first.broker_id]
+
+    play(scenario)
+
+
 def test_a_controller_that_has_heard_from_all_since_gives_way_again() -> None:
     async def scenario(members: Members) -> None:
         asking = Asking(members, 3)

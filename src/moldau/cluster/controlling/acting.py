@@ -61,6 +61,7 @@ from moldau.metadata_store.store import (
     OutcomeUnknown,
     SessionOver,
     StoreConflict,
+    children_of,
     node_at,
     nodes_at,
 )
@@ -197,7 +198,7 @@ class Acting:
             self._resign("its node in the store is gone")
         if self.stream is not None and node is not None and self._gives_way():
             await self._give_way(store, node)
-        if self.stream is None and not self._is_leaving and (node is None or is_ours) and not self._pause_s():
+        if self.stream is None and not self._is_leaving and (node is None or is_ours) and await self._may_stand(store):
             await self._stand(store)
         if self.stream is not None:
             await self._take_brokers(store)
@@ -218,8 +219,15 @@ class Acting:
         return min(self._silence_s / CHECKS, balance_in_s, *silent_in_s)
 
     def _pause_s(self) -> float:
-        """How long this broker does not stand for election yet."""
+        """How long this broker lets others stand for election first."""
         return max(self._stands_at_s - asyncio.get_running_loop().time(), 0)
+
+    async def _may_stand(self, store: MetadataStore) -> bool:
+        """Whether it need not, or cannot, let another broker be the controller."""
+        if self._pause_s() and {*await store.read(children_of(layout.BROKERS))} - {str(self._broker_id)}:
+            return False
+        self._stands_at_s = 0.0
+        return True
 
     def _gives_way(self) -> bool:
         """Whether this controller hears from too few brokers, and another one may hear from more: see `isolation`."""
