@@ -27,6 +27,7 @@ from moldau.error_codes import error_of
 from moldau.errors import ErrorCode, KafkaError
 from moldau.metadata_store.elapsed import elapsed_s
 from moldau.notices import Notices
+from moldau.peers.unreachable import NOT_REACHED, tell_unreachable
 from moldau.protocol.apis import FOLLOW_CLUSTER
 from moldau.protocol.messages.follow_cluster import FollowClusterRequest, FollowClusterResponse
 from moldau.runtime import Runtime
@@ -121,12 +122,18 @@ class Following:
             await self._shown.wait()
 
     async def _follow(self) -> None:
+        failures = 0
         while True:
-            asked_s = elapsed_s()
+            asked_s, controller = elapsed_s(), self._link.locator.controller
             try:
                 taken = await self._asked()
+                failures = 0
             except KafkaError as error:
-                if error.code is not ErrorCode.NOT_CONTROLLER:
+                failures += 1
+                if error.code in NOT_REACHED and controller is not None:
+                    if failures > 1:  # the first is perhaps only a connection to its earlier life
+                        tell_unreachable(controller.id, error)
+                elif error.code is not ErrorCode.NOT_CONTROLLER:
                     notices.error("", "the controller cannot be followed: %s", error)
                 await asyncio.sleep(RETRY_S)
                 continue
