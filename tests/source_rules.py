@@ -59,6 +59,7 @@ PURE_CORES = (
     "replication.closest",
     "replication.in_sync",
     "replication.leadership",
+    "replication.offline_folders",
     "replication.quota",
     "replication.shortage",
 )
