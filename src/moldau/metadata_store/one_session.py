@@ -11,6 +11,8 @@ from typing import Any
 
 from kazoo.handlers.threading import SequentialThreadingHandler
 
+SILENT = "it accepts connections and does not answer, as without a leader"
+
 
 class OneSession(SequentialThreadingHandler):  # type: ignore[misc]
     """Connects only as long as its session lives, with TLS if there is a context."""
@@ -21,7 +23,7 @@ class OneSession(SequentialThreadingHandler):  # type: ignore[misc]
         super().__init__()
         self._tls = tls
         self.problem = ""
-        """Why it could not connect the last time."""
+        """Why it could not connect the last time; `SILENT` if it could, and until the server has answered."""
         self.another_connection: Callable[[], socket.socket]
         """Opens one more connection to the server that it connected to last."""
 
@@ -38,6 +40,7 @@ class OneSession(SequentialThreadingHandler):  # type: ignore[misc]
         except OSError as error:
             self.problem = _problem(error)
             raise
+        self.problem = SILENT
         self.another_connection = partial(self.create_connection, *args, hostname=hostname, **kwargs)
         return made
 
