@@ -1,8 +1,8 @@
 """The start of a broker while its ZooKeeper has no leader, or is away: it waits, says so, and can be stopped."""
 
 import os
-import re
 import signal
+import socket
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -72,11 +72,15 @@ def test_a_start_without_a_leader_waits_longer_than_a_session_and_goes_on(tmp_pa
             os.kill(pid, signal.SIGCONT)
 
 
-def test_a_start_that_waits_for_zookeeper_can_be_stopped(tmp_path: Path) -> None:
-    wait = {"zookeeper_connect": "localhost:1", "zookeeper_connection_timeout_ms": "3600000"}
-    with starting(tmp_path, **wait) as (broker, ended):
-        assert wait_until(lambda: ended or re.search("waiting for ZooKeeper at localhost:1: .*refused", broker.log()))
-        os.kill(broker.pid, signal.SIGTERM)
+@pytest.mark.parametrize("is_silent", [False, True])
+def test_a_start_that_waits_for_zookeeper_can_be_stopped(is_silent: bool, tmp_path: Path) -> None:
+    """Also while it waits for the answer of a server that accepts connections: for as long as a session may take."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        connect = f"127.0.0.1:{listener.getsockname()[1] if is_silent else 1}"
+        wait = {f"zookeeper_{name}_timeout_ms": "3600000" for name in ("connection", "session")}
+        with starting(tmp_path, zookeeper_connect=connect, **wait) as (broker, ended):
+            assert wait_until(lambda: ended or f"waiting for ZooKeeper at {connect}: " in broker.log())
+            os.kill(broker.pid, signal.SIGTERM)
     [end] = ended
     assert end.code == 0
     assert "the broker was asked to stop before it had joined its cluster" in str(end)

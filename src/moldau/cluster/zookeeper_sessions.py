@@ -37,8 +37,12 @@ class ZooKeeperSessions:
         else:
             session = await ZooKeeperSession.open(access, self._runtime)
         self._is_first = False
-        await self.end_last()
-        await self._runtime.run(lambda: self._keep(session.credentials))
+        try:
+            await self.end_last()
+            await self._runtime.run(lambda: self._keep(session.credentials))
+        except BaseException:
+            await session.close()
+            raise
         return session
 
     def _waiting(self, reason: str) -> None:

@@ -443,6 +443,8 @@ class ZooKeeperSession:
         await self._runtime.run(self._stopped)
 
     def _stopped(self) -> None:
+        if not self.session_id:  # else kazoo tells the server that it ends
+            self._handler.break_off()
         for end in (self._client.stop, self._client.close):
             with contextlib.suppress(Exception):  # the connection is in any state; what counts is that its threads end
                 end()
