@@ -55,10 +55,12 @@ PURE_CORES = (
     "coordinators.transactions.transaction",
     "files.legacy",
     "files.metadata_log",
+    "handlers.mistimed",
     "log.epochs",
     "replication.closest",
     "replication.in_sync",
     "replication.leadership",
+    "replication.offline_folders",
     "replication.quota",
     "replication.shortage",
 )

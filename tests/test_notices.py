@@ -34,6 +34,15 @@ def test_one_line_of_a_kind_and_place_is_written_in_a_while_and_the_next_counts_
     assert caplog.messages[4:] == ["a-0 failed: 6"]
 
 
+def test_a_warning_is_limited_as_an_error_is(caplog: pytest.LogCaptureFixture) -> None:
+    said = Notices(logging.getLogger("disk"), HandTime())
+    for _ in range(2):
+        said.warning("a-0", "%s is late", "a-0")
+        said.error("a-0", "%s is gone", "a-0")
+    written = [(record.levelname, record.getMessage()) for record in caplog.records]
+    assert written == [("WARNING", "a-0 is late"), ("ERROR", "a-0 is gone")]
+
+
 def test_few_places_are_remembered(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
     monkeypatch.setattr(notices, "PLACES_MAX", 10)
     said = Notices(logging.getLogger("disk"), HandTime())

@@ -95,6 +95,7 @@ class Broker:
         self._loaded = False
         self._interrupted = self._cut_short = False
         self._loading: LogFolders | None = None
+        self._joining: asyncio.Task[None] | None = None
         self._leaving: set[asyncio.Task[None]] = set()
 
     async def start(self) -> None:
@@ -108,9 +109,11 @@ class Broker:
             self._undo = undo.pop_all()
 
     def interrupt(self) -> None:
-        """Stop before `start` has returned: `start` raises `StartInterrupted` once the partitions being opened are
-        open, or continues if no long step is left."""
+        """Stop before `start` has returned: `start` raises `StartInterrupted`, at once if it waits for the cluster's
+        store, or once the partitions being opened are open; or continues if no long step is left."""
         self._interrupted = True
+        if self._joining is not None:
+            self._joining.cancel()
         if self._loading is not None:
             self._loading.interrupt()
 
@@ -193,7 +196,13 @@ class Broker:
                     f"{folder.path} --zookeeper {self.config.zookeeper_connect}`, which begins a new cluster with it"
                 )
         joined = self._joined = JoinedCluster(self.config, self.runtime, shared, self._replaced, self.folders)
-        await joined.join(self.folders.cluster_id)
+        self._joining = asyncio.ensure_future(joined.join(self.folders.cluster_id))
+        try:
+            await self._joining
+        except asyncio.CancelledError:
+            if not self._interrupted:
+                raise
+            raise StartInterrupted("the broker was asked to stop before it had joined its cluster") from None
         self.cluster = joined
         undo.push_async_callback(joined.close)
         self.folders.claim(joined.image.cluster_id, self.config.node_id, self.config.zookeeper_connect)

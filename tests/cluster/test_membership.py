@@ -148,6 +148,33 @@ def test_a_broker_is_a_member_again_when_the_quorum_is_back() -> None:
     play(scenario)
 
 
+def test_a_start_without_a_quorum_goes_on_when_there_is_one() -> None:
+    async def scenario(members: Members) -> None:
+        members.store.lose_quorum()
+        starting = asyncio.ensure_future(members.join(1))
+        await asyncio.sleep(5 * TIMEOUT_S)
+        assert not starting.done()
+        members.store.regain_quorum()
+        await starting
+        await members.shown(lambda image: list(image.brokers) == [1])
+
+    play(scenario)
+
+
+def test_a_session_that_ends_while_a_broker_loads_its_logs_does_not_end_its_start() -> None:
+    async def scenario(members: Members) -> None:
+        member = members[1] = members.made(1)
+        await member.membership.join(None)
+        first = member.session
+        members.store.end(first.link)
+        await member.register()
+        assert member.session is not first
+        image = await members.shown(lambda image: list(image.brokers) == [1])
+        assert image.brokers[1].epoch == member.membership.epoch
+
+    play(scenario)
+
+
 def test_whether_a_node_was_made_is_looked_up_if_the_answer_was_lost() -> None:
     async def scenario(members: Members) -> None:
         member = members[1] = members.made(1)

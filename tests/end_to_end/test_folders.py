@@ -214,13 +214,14 @@ def test_a_partition_whose_folder_was_never_made_is_made_by_the_next_start(
     asyncio.run(scenario())
 
 
-def test_a_folder_that_is_left_out_of_log_dirs_is_no_loss(paths: list[Path]) -> None:
+def test_a_folder_that_is_left_out_of_log_dirs_is_no_loss(paths: list[Path], caplog: pytest.LogCaptureFixture) -> None:
     async def scenario() -> None:
         async with on(paths) as alive:
             await alive.make("t", 2)
             assert await written(await alive.dial(), "t", 2) == [0, 0]
         async with on(paths[:1]) as alive:
             assert await written(await alive.dial(), "t", 2) == [0, OFFLINE]
+        assert f"if it is lost for good, `moldau log repair {paths[0]}` can start them empty" in caplog.text
         async with on(paths) as alive:
             assert await written(await alive.dial(), "t", 2) == [0, 0]
             assert alive.replica("t", 1).log.log_end_offset == 2

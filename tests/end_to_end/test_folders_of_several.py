@@ -196,7 +196,9 @@ def test_a_log_folder_that_fails_takes_its_leaderships_and_gets_them_back(tmp_pa
     asyncio.run(scenario())
 
 
-def test_partitions_of_a_log_folder_that_was_replaced_have_no_leader(tmp_path: Path) -> None:
+def test_partitions_of_a_log_folder_that_was_replaced_have_no_leader(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     async def scenario() -> None:
         async with two(tmp_path) as brokers:
             await brokers.make("t", 4)
@@ -207,7 +209,12 @@ def test_partitions_of_a_log_folder_that_was_replaced_have_no_leader(tmp_path: P
             before = [part.leader for part in brokers.parts("t")]
             await brokers.stop(2)
             right.rename(tmp_path / "away")
+            caplog.clear()
             await brokers.start(2)
+            directory = brokers.parts("t")[gone].directory_of(2)
+            [said] = [line for line in caplog.messages if directory in line]
+            assert said.startswith("1 partition is offline with the log folder that has directory.id=")
+            assert "start once with --accept-empty all (or TOPIC-N)" in said
             await brokers.until_led("t", [-1 if number == gone else leader for number, leader in enumerate(before)])
             assert not list(tmp_path.glob(f"2-*/t-{gone}"))
             await brokers.stop(2)

@@ -1,4 +1,4 @@
-"""Fetch of readers that name a rack (KIP-392): leaders send them on, and followers answer them."""
+"""Fetch from followers (KIP-392): they answer readers, and leaders send those that name a rack on to them."""
 
 import asyncio
 from collections.abc import Awaitable
@@ -67,7 +67,7 @@ def test_a_follower_answers_readers_in_a_rack_up_to_its_high_watermark(version: 
                 found = await ask(offset, **fields)
                 assert (values(found), found.error_code) == ([], 0)
             assert (await ask(3, **fields)).error_code == ErrorCode.OFFSET_OUT_OF_RANGE
-            assert (await ask(0, "", **fields)).error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
+            assert values(await ask(0, "", **fields)) == [b"x"]
         assert (await ask(0, current_leader_epoch=8)).error_code == ErrorCode.FENCED_LEADER_EPOCH
         assert (await ask(0, current_leader_epoch=10)).error_code == ErrorCode.UNKNOWN_LEADER_EPOCH
 
@@ -75,36 +75,45 @@ def test_a_follower_answers_readers_in_a_rack_up_to_its_high_watermark(version: 
 
 
 @pytest.mark.parametrize("version", [11, 12, 17])
-def test_without_a_selector_a_follower_answers_only_readers_in_a_rack_that_know_the_leader(
-    version: int, tmp_path: Path
-):
+def test_without_a_selector_a_follower_answers_every_reader_up_to_its_high_watermark(version: int, tmp_path: Path):
     async def scenario(alive: Living) -> None:
         topic_id = await alive.make("a")
         await fill(alive, "a", batch(b"x"))
         follow(alive)
+        append(alive.replica("a").log, 1)
         wire = await alive.dial()
 
-        async def ask(epoch: int, rack: str = "b") -> Any:
-            request = fetch((topic_of(version, topic_id), at(0, current_leader_epoch=epoch)), rack_id=rack)
+        async def ask(offset: int, epoch: int, rack: str) -> Any:
+            request = fetch((topic_of(version, topic_id), at(offset, current_leader_epoch=epoch)), rack_id=rack)
             (part,) = parts_of(await wire.ask(FETCH, version, request))
             return part
 
-        assert values(await ask(9)) == [b"x"]
-        for epoch, rack in ((9, ""), (-1, "b"), (8, "b"), (10, "b")):
-            assert (await ask(epoch, rack)).error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
+        for rack in ("", "b"):
+            for epoch in (9, -1):
+                found = await ask(0, epoch, rack)
+                assert (values(found), found.high_watermark, found.preferred_read_replica) == ([b"x"], 1, -1)
+                for offset in (1, 2):  # the high watermark, and the end of the log
+                    found = await ask(offset, epoch, rack)
+                    assert (values(found), found.error_code, found.high_watermark) == ([], 0, 1)
+                assert (await ask(3, epoch, rack)).error_code == ErrorCode.OFFSET_OUT_OF_RANGE
+            assert (await ask(0, 8, rack)).error_code == ErrorCode.FENCED_LEADER_EPOCH
+            assert (await ask(0, 10, rack)).error_code == ErrorCode.UNKNOWN_LEADER_EPOCH
 
     run(scenario, tmp_path)
 
 
-def test_before_version_11_a_follower_is_not_read(tmp_path: Path):
+@pytest.mark.parametrize("known", [{}, {"current_leader_epoch": 9}])
+def test_before_version_11_a_follower_is_not_read(known: dict[str, int], tmp_path: Path):
     async def scenario(alive: Living) -> None:
         await alive.make("a")
         follow(alive)
         wire = await alive.dial()
-        for version, error in ((10, ErrorCode.NOT_LEADER_OR_FOLLOWER), (11, ErrorCode.NONE)):
-            asked = fetch(("a", at(0, current_leader_epoch=9)), rack_id="b" if version > 10 else "")
-            (part,) = parts_of(await wire.ask(FETCH, version, asked))
-            assert part.error_code == error
+        for version in (4, 8, 9, 10, 11):
+            error = ErrorCode.NOT_LEADER_OR_FOLLOWER if version < 11 else ErrorCode.NONE
+            two = fetch(("a", at(0, **known)), ("a", at(0, **known)))  # read in another way than one
+            for asked in (fetch(("a", at(0, **known))), two):
+                found = parts_of(await wire.ask(FETCH, version, asked))
+                assert {part.error_code for part in found} == {error}
 
     run(scenario, tmp_path)
 
@@ -115,16 +124,16 @@ def test_a_leader_that_is_cut_off_and_a_follower_that_truncates_are_not_read(tmp
         replica = alive.replica("a")
         handler = by_rack(alive, lambda leadership, offset: FOLLOWER if leadership.leads else None)
 
-        async def error() -> int:
-            (part,) = parts_of(await asked_of(handler, 12, fetch(("a", at(0)), rack_id="b")))
-            return int(part.error_code)
+        async def errors() -> set[int]:
+            asked = [fetch(("a", at(0)), rack_id=rack) for rack in ("", "b")]
+            return {part.error_code for one in asked for part in parts_of(await asked_of(handler, 12, one))}
 
         replica.cut_off(True)
-        assert await error() == ErrorCode.NOT_LEADER_OR_FOLLOWER
+        assert await errors() == {ErrorCode.NOT_LEADER_OR_FOLLOWER}
         follow(alive)
-        assert await error() == ErrorCode.NONE
+        assert await errors() == {ErrorCode.NONE}
         replica.cutting = asyncio.ensure_future(asyncio.sleep(0))
-        assert await error() == ErrorCode.NOT_LEADER_OR_FOLLOWER
+        assert await errors() == {ErrorCode.NOT_LEADER_OR_FOLLOWER}
         replica.cutting = None
 
     run(scenario, tmp_path)
@@ -150,7 +159,7 @@ def test_a_reader_that_waits_at_a_follower_wakes_when_the_watermark_or_the_roles
             await asyncio.sleep(0)
         follow(alive, 10)
         (part,) = parts_of(await waiting)
-        assert part.error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
+        assert part.error_code == ErrorCode.FENCED_LEADER_EPOCH
 
     run(scenario, tmp_path)
 

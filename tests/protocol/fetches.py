@@ -38,5 +38,5 @@ def as_by_hand(message: Any, version: int) -> Fetch:
             for topic in message.forgotten_topics_data
         ],
         follower=None if replica_id == CONSUMER else positions_of(message),
-        rack=message.rack_id,
+        rack=message.rack_id if version >= 11 else None,
     )

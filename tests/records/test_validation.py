@@ -14,7 +14,7 @@ from hypothesis import given
 
 from moldau.errors import ErrorCode
 from moldau.records import compression, rows, validation
-from moldau.records.batch import crc_holds, encode_batch, read_header
+from moldau.records.batch import Row, crc_holds, encode_batch, read_header
 from moldau.records.validation import INT64_MAX, Checked, Rules, assign_offsets, check_produce, needs_executor
 from tests.records import making
 from tests.records.making import NOW, batch, record
@@ -404,3 +404,15 @@ def test_the_short_way_and_the_long_way_give_one_answer() -> None:
         for rule in rules:
             short = check_produce(memoryview(data), rule, NOW)
             assert short == validation._check(memoryview(data), rule, NOW)
+
+
+@pytest.mark.parametrize(
+    ("stamps", "furthest"),
+    [((NOW, NOW + HOUR + 1, NOW + 9 * HOUR), NOW + 9 * HOUR), ((NOW, NOW - 2 * HOUR - 1), NOW - 2 * HOUR - 1)],
+)
+def test_a_refusal_for_timestamps_has_the_one_that_is_furthest_from_the_clock(
+    stamps: tuple[int, ...], furthest: int
+) -> None:
+    written = [Row(None, b"x", stamp) for stamp in stamps]
+    refused = check(bytes(encode_batch(written)), before_max_ms=2 * HOUR)
+    assert (refused.error, refused.max_timestamp) == (TIMESTAMP, furthest)

@@ -10,8 +10,12 @@ from harness.patience import wait_until
 from moldau.client.administration.admin import Admin
 from moldau.client.consuming.consumer import Consumer
 from moldau.client.producing.producer import Producer
+from moldau.errors import ErrorCode
 from moldau.names import TopicPartition
+from moldau.protocol.apis import FETCH
+from moldau.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
 from moldau.testing import Cluster
+from tests.end_to_end.raw import Raw
 from tests.testing.replicas import in_sync, leader_of, replicas
 
 BY_RACK = {"replica.selector.class": "org.apache.kafka.common.replica.RackAwareReplicaSelector"}
@@ -137,3 +141,26 @@ def test_a_follower_shows_committed_transactions_only() -> None:
             consumer.assign([TP])
             assert read(consumer, 4) == [0, 1, 2, 3]
             assert wait_until(lambda: readers(cluster, 2) == 1)
+
+
+@pytest.mark.parametrize("version", [10, 11, 17])
+def test_without_a_selector_followers_answer_a_consumer_without_a_rack_from_version_11_on(version: int) -> None:
+    with in_racks() as (cluster, admin):
+        write(cluster, 0, 5)
+        topic_id = admin.describe_topics([TP.topic])[TP.topic].topic_id
+        part = FetchPartition(partition=0, fetch_offset=0, partition_max_bytes=1 << 20)
+        named = FetchTopic(topic=TP.topic) if version < 13 else FetchTopic(topic_id=topic_id)
+        named.partitions = [part]
+        request = FetchRequest(max_wait_ms=0, min_bytes=1, max_bytes=1 << 20, topics=[named])
+
+        def answers() -> list[tuple[int, int, bool]]:
+            found = []
+            for broker in cluster.brokers:
+                with Raw(broker.address) as raw:
+                    answer = raw.ask(FETCH, version, request).responses[0].partitions[0]
+                found.append((answer.error_code, answer.high_watermark, bool(answer.records)))
+            return found
+
+        whole, refused = (0, 5, True), (ErrorCode.NOT_LEADER_OR_FOLLOWER, -1, False)
+        followers = refused if version < 11 else whole
+        assert wait_until(lambda: answers() == [whole, followers, followers]), answers()

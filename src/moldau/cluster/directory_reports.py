@@ -18,6 +18,7 @@ from moldau.errors import ErrorCode, KafkaError, StorageError
 from moldau.metadata_store.store import StoreConflict
 from moldau.names import TopicPartition
 from moldau.notices import Notices
+from moldau.peers.unreachable import NO_CONTROLLER
 
 COLLECT_S = 0.2
 RETRY_S = 0.5
@@ -91,7 +92,9 @@ class DirectoryReports(DirectoryPlacement):
             try:
                 errors = await self._send(found)
             except (KafkaError, StorageError, StoreConflict) as failure:
-                notices.error("", "the controller does not know yet in which log folders partitions are: %s", failure)
+                if not (isinstance(failure, KafkaError) and failure.code in NO_CONTROLLER):
+                    line = "the controller does not know yet in which log folders partitions are: %s"
+                    notices.error("", line, failure)
                 await asyncio.sleep(RETRY_S)
                 continue
             for one, error in zip(found, errors, strict=True):

@@ -26,6 +26,7 @@ from moldau.cluster.state.own_leaderships import led_topics, without_leaderships
 from moldau.error_codes import error_of
 from moldau.errors import ErrorCode, KafkaError
 from moldau.notices import Notices
+from moldau.peers.unreachable import NOT_REACHED, tell_unreachable
 from moldau.protocol.apis import FOLLOW_CLUSTER
 from moldau.protocol.messages.follow_cluster import FollowClusterRequest, FollowClusterResponse
 from moldau.runtime import Runtime
@@ -127,12 +128,18 @@ class Following:
             await self._shown.wait()
 
     async def _follow(self) -> None:
+        failures = 0
         while True:
-            asked_s = self._runtime.clock.elapsed_s()
+            asked_s, controller = self._runtime.clock.elapsed_s(), self._link.locator.controller
             try:
                 taken = await self._asked()
+                failures = 0
             except KafkaError as error:
-                if error.code is not ErrorCode.NOT_CONTROLLER:
+                failures += 1
+                if error.code in NOT_REACHED and controller is not None:
+                    if failures > 1:  # the first is perhaps only a connection to its earlier life
+                        tell_unreachable(controller.id, error)
+                elif error.code is not ErrorCode.NOT_CONTROLLER:
                     notices.error("", "the controller cannot be followed: %s", error)
                 await self._search()
                 await asyncio.sleep(RETRY_S)

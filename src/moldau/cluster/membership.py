@@ -99,36 +99,47 @@ class Membership:
     async def join(self, cluster_id: str | None, why_not_begin: Callable[[], str | None] = lambda: None) -> Image:
         """Open the first session, begin a cluster if the store has none, and read its metadata, without the topics
         that cannot be read: the controller names them. `why_not_begin` is asked only if there is no cluster,
-        and says why this broker may not begin one. Raises `StorageError`."""
-        self._store = store = await self._shared.open()
-        try:
-            refused = ""
-            for conflicts in count():
-                image = await store.read(read_image({}))
-                if image is not None:
-                    self.secret = await cluster_secret(store, self._runtime)
-                    return image
-                if await store.read(node_at(layout.ADOPTION)) is not None:
-                    raise StorageError(
-                        "a broker that was alone is being made the first of this cluster: when that was cut off, run "
-                        "`moldau cluster adopt` again"
-                    )
-                if (why := why_not_begin()) is not None:
-                    raise StorageError(why)
-                if conflicts == CONFLICTS_MAX:
-                    raise StorageError(
-                        f"ZooKeeper has {refused} but no {layout.CLUSTER_ID}: name an empty chroot in zookeeper.connect"
-                    )
-                try:
-                    await store.multi(layout.new_cluster(cluster_id or new_cluster_id(self._runtime)))
-                except StoreConflict as conflict:  # another broker was faster
-                    refused = conflict.path
-                except OutcomeUnknown:
-                    continue
-            raise AssertionError("unreachable")
-        except BaseException:
-            await store.close()
-            raise
+        and says why this broker may not begin one. A session that ends meanwhile is followed by another one. Raises
+        `StorageError`."""
+        while True:
+            self._store = store = await self._shared.open()
+            try:
+                return await self._begun(store, cluster_id, why_not_begin)
+            except SessionOver as over:
+                logger.warning("%s: the start goes on in another one", over)
+                await self._close_last()
+            except BaseException:
+                await store.close()
+                raise
+
+    async def _begun(
+        self, store: MetadataStore, cluster_id: str | None, why_not_begin: Callable[[], str | None]
+    ) -> Image:
+        """The metadata of the cluster, which is begun if there is none."""
+        refused = ""
+        for conflicts in count():
+            image = await store.read(read_image({}))
+            if image is not None:
+                self.secret = await cluster_secret(store, self._runtime)
+                return image
+            if await store.read(node_at(layout.ADOPTION)) is not None:
+                raise StorageError(
+                    "a broker that was alone is being made the first of this cluster: when that was cut off, run "
+                    "`moldau cluster adopt` again"
+                )
+            if (why := why_not_begin()) is not None:
+                raise StorageError(why)
+            if conflicts == CONFLICTS_MAX:
+                raise StorageError(
+                    f"ZooKeeper has {refused} but no {layout.CLUSTER_ID}: name an empty chroot in zookeeper.connect"
+                )
+            try:
+                await store.multi(layout.new_cluster(cluster_id or new_cluster_id(self._runtime)))
+            except StoreConflict as conflict:  # another broker was faster
+                refused = conflict.path
+            except OutcomeUnknown:
+                continue
+        raise AssertionError("unreachable")
 
     async def register(
         self,
@@ -141,7 +152,14 @@ class Membership:
         that cannot be shown. Raises `BrokerConflict` if another broker with its id stays up, `StorageError`."""
         self._endpoints, self._directories = tuple(endpoints), tuple(directories)
         self._kept = {one: [epoch] for one, epoch in (kept_since or {}).items() if epoch >= 0}
-        await self._register()
+        while True:
+            try:
+                await self._register()
+                break
+            except SessionOver as over:  # it was long ago that it was opened: the logs were read meanwhile
+                logger.warning("%s: this broker registers in another one", over)
+                await self._close_last()
+                self._store = await self._shared.open()
         self._going_on = asyncio.ensure_future(self._go_on())
 
     async def serve_only(self, directories: Sequence[str]) -> None:
@@ -169,6 +187,11 @@ class Membership:
             self._going_on.cancel()
             await asyncio.gather(self._going_on, return_exceptions=True)
         await self.store.close()
+
+    async def _close_last(self) -> None:
+        """Close a session that is over. One that cannot be closed ends as that of a process that was killed."""
+        with contextlib.suppress(StorageError):
+            await self.store.close()
 
     def _node(self, version: int | None) -> Create | Set:
         me = BrokerImage(self._broker_id, self._endpoints, self._rack, self._directories)
@@ -208,8 +231,7 @@ class Membership:
             logger.warning("the session in the store of the cluster is over: this broker registers in another one")
             while True:
                 try:
-                    with contextlib.suppress(StorageError):  # it ends then as that of a process that was killed
-                        await self.store.close()
+                    await self._close_last()
                     self._store = await self._shared.open()
                     self.secret = await cluster_secret(self._store, self._runtime)
                     await self._register()

@@ -1,5 +1,7 @@
 """A broker's sessions in ZooKeeper, each closing the one before: the id and the password of a session are in the data
 folder, so that the next process that holds the folder ends what a killed one has left, and need not wait for it.
+
+The first session is waited for, up to `zookeeper.connection.timeout.ms`, with a line now and then.
 """
 
 import json
@@ -10,9 +12,11 @@ from moldau.log.checkpoints import CorruptCheckpoint, read_whole, replace_privat
 from moldau.log.identity import SESSION
 from moldau.metadata_store.zookeeper import ZooKeeperSession
 from moldau.metadata_store.zookeeper_access import Credentials, ZooKeeperAccess
+from moldau.notices import Notices
 from moldau.runtime import Runtime
 
 logger = logging.getLogger(__name__)
+notices = Notices(logger)
 
 
 class ZooKeeperSessions:
@@ -22,13 +26,34 @@ class ZooKeeperSessions:
         self._access = access
         self._path = folder / SESSION
         self._runtime = runtime
+        self._is_first = True
 
     async def open(self) -> ZooKeeperSession:
-        """As `ZooKeeperSession.open`."""
-        await self.end_last()
-        session = await ZooKeeperSession.open(self._access, self._runtime)
-        await self._runtime.run(lambda: self._keep(session.credentials))
+        """As `ZooKeeperSession.open`. The last session is ended when there is a new one: ZooKeeper can be reached then,
+        and the time-out is waited for once."""
+        access = self._access
+        if self._is_first:
+            session = await ZooKeeperSession.open(access, self._runtime, self._waiting)
+        else:
+            session = await ZooKeeperSession.open(access, self._runtime)
+        self._is_first = False
+        try:
+            await self.end_last()
+            await self._runtime.run(lambda: self._keep(session.credentials))
+        except BaseException:
+            await session.close()
+            raise
         return session
+
+    def _waiting(self, reason: str) -> None:
+        notices.warning(
+            self._access.connect,
+            "waiting for ZooKeeper at %s%s. The start ends if it has not answered after %g s "
+            "(zookeeper.connection.timeout.ms)",
+            self._access.connect,
+            f": {reason}" if reason else "",
+            self._access.connection_limit_s,
+        )
 
     async def end_last(self) -> None:
         """End the session that the folder knows, if there is one. Its process is dead: this one holds the folder."""

@@ -8,11 +8,10 @@ of committed records, who are also told which transactions were aborted: an empt
 batch that contains the offset asked for is sent from its start.
 
 With the rack-aware `replica.selector.class` a leader sends readers that name a rack (version 11 or higher) on to a
-follower there: the answer has that broker's id and no records (KIP-392). Followers answer such readers up to where they
-know the high watermark. A follower without that setting answers only those that also name the current leader epoch: a
-leader that has the setting already sent them. Followers always answer readers that compare replicas (replica id -2, as
-`kafka-replica-verification` says). Not Kafka's: other readers are refused, because they take the follower for the
-leader. Kafka's followers answer them, and they may not see the end of the log.
+follower there: the answer has that broker's id and no records (KIP-392). Followers answer every reader from version 11
+on, whatever its rack and their settings, up to where they know the high watermark: nothing between that and the end of
+their log, OFFSET_OUT_OF_RANGE beyond. Before version 11 they refuse readers, except those that compare replicas
+(replica id -2, as `kafka-replica-verification` says).
 
 Not Kafka's: until a reply has left it holds a file open for each partition with records, and the process has only so
 many descriptors. A reply that may hold no more ends there, as at the byte limit: the partitions behind it have no
@@ -73,7 +72,7 @@ class Reading:
         self._replicas = replicas
         self._near = near
         self._replica_id = request.replica_id
-        self._reads_followers = bool(request.rack) or request.replica_id == COMPARES_REPLICAS
+        self._reads_followers = request.rack is not None or request.replica_id == COMPARES_REPLICAS
         self._committed = request.isolation_level == READ_COMMITTED
         self._bytes_left = min(request.max_bytes, bytes_max)
         self._missing = request.min_bytes if topics else 0
@@ -92,15 +91,12 @@ class Reading:
                 raise KafkaError(replicas.absence(name, topic_id, index))
             if self._replica_id > CONSUMER:  # a client that says it is a broker, and has not introduced itself
                 raise KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
-            anywhere = False
-            if self._reads_followers:
-                if self._near is not None and (preferred := self._near(replica.leadership, offset)) is not None:
-                    self._results.append(_sent_on(replica, index, leader_epoch, preferred))
-                    self._missing = 0
-                    return
-                anywhere = self._may_read_follower(replica, leader_epoch)
+            if self._near is not None and (preferred := self._near(replica.leadership, offset)) is not None:
+                self._results.append(_sent_on(replica, index, leader_epoch, preferred))
+                self._missing = 0
+                return
             limit = max(min(bytes_max, self._bytes_left), 0)
-            read = replica.read(offset, limit, self._committed, self._is_first, leader_epoch, anywhere)
+            read = replica.read(offset, limit, self._committed, self._is_first, leader_epoch, self._reads_followers)
         except KafkaError as error:
             self._results.append(_error(part, error.code, error.code in NOT_THERE))
             self._missing = 0
@@ -114,13 +110,6 @@ class Reading:
             self._files_left -= 1
             if not self._files_left and self._hold is not None:  # it may hold no more: the rest is asked for again
                 self._bytes_left = self._missing = 0
-
-    def _may_read_follower(self, replica: Replica, leader_epoch: int) -> bool:
-        """Whether this reader of followers knows that the replica may be one: a reader that names no current leader
-        epoch is believed only where `replica.selector.class` is set."""
-        if self._near is not None or self._replica_id == COMPARES_REPLICAS:
-            return True
-        return leader_epoch == replica.leadership.leader_epoch
 
     @property
     def read(self) -> Read:

@@ -18,6 +18,7 @@ is muted until they are appended.
 """
 
 import asyncio
+import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
@@ -25,12 +26,14 @@ from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 from moldau.errors import ErrorCode, ProtocolViolation
 from moldau.handlers.acknowledging import BatchBehind, PendingAnswer, has_moved, still_waiting
 from moldau.handlers.deadlines import Deadlines
+from moldau.handlers.mistimed import Mistimed, line_of
 from moldau.handlers.transaction_verification import (
     ADDS_PARTITIONS,
     AppendStep,
     TransactionVerifier,
     begins_transaction,
 )
+from moldau.notices import Notices
 from moldau.protocol.apis import PRODUCE
 from moldau.protocol.hot_produce import (
     Produce,
@@ -52,6 +55,8 @@ from moldau.turns import Steps, Turns
 
 if TYPE_CHECKING:
     from moldau.protocol.messages.produce import ProduceResponse
+
+notices = Notices(logging.getLogger(__name__))
 
 ALL_IN_SYNC: Final = -1
 """acks: -1 (or "all"), 1 the leader alone, 0 no reply at all."""
@@ -103,6 +108,7 @@ class ProduceHandler:
         self._verifier = verifier
         self._turns = turns
         self._deadlines = Deadlines()
+        self._mistimed = Mistimed()
         self._now_ms: Callable[[], int] = runtime.clock.now_ms
 
     def __call__(self, request: Produce, call: Call) -> "Answer | Awaitable[Answer] | Steps[Awaitable[Answer]]":
@@ -110,21 +116,21 @@ class ProduceHandler:
         transactional_id, _, _, topics, is_wide = request
         version, now_ms = call.version, self._now_ms()
         if is_wide:
-            return self._plan_wide(request, version, now_ms)
+            return self._plan_wide(request, call, now_ms)
         plan = self._plan(request, version, topics, now_ms)
         outcomes: list[AppendOutcome] = []
         if (transactional_id is None or not begins_transaction(plan)) and self._append(plan, outcomes, now_ms):
-            return self._answered(request, version, plan, outcomes)
+            return self._answered(request, call, plan, outcomes)
         own = in_own_memory(request)
-        return self._complete(own, version, _over(plan, own), outcomes)
+        return self._complete(own, call, _over(plan, own), outcomes)
 
-    def _plan_wide(self, request: Produce, version: int, now_ms: int) -> Steps[Awaitable[Answer]]:
+    def _plan_wide(self, request: Produce, call: Call, now_ms: int) -> Steps[Awaitable[Answer]]:
         plan: list[AppendStep] = []
         for name, topic_id, parts in request.topics:
             for part in parts:
-                plan += self._plan(request, version, [(name, topic_id, [part])], now_ms)
+                plan += self._plan(request, call.version, [(name, topic_id, [part])], now_ms)
                 yield
-        return self._complete(request, version, plan, [])
+        return self._complete(request, call, plan, [])
 
     def _plan(self, request: Produce, version: int, topics: Sequence[ProduceTopic], now_ms: int) -> list[AppendStep]:
         """What is to be done for each partition of these topics."""
@@ -156,12 +162,12 @@ class ProduceHandler:
         return True
 
     async def _complete(
-        self, request: Produce, version: int, plan: Sequence[AppendStep], outcomes: list[AppendOutcome]
+        self, request: Produce, call: Call, plan: Sequence[AppendStep], outcomes: list[AppendOutcome]
     ) -> Answer:
         """Go on where the loop alone could not: ask the transaction's coordinator, use the executor, work in turns.
         `outcomes`: those of the first batches of the plan."""
         if request.transactional_id is not None and not outcomes and begins_transaction(plan):
-            plan = await self._verifier.verified(request.transactional_id, version, plan)
+            plan = await self._verifier.verified(request.transactional_id, call.version, plan)
         while (count := len(outcomes)) < len(plan):
             step = plan[count]
             if isinstance(step, PlannedAppend) and step.off_loop:
@@ -172,26 +178,41 @@ class ProduceHandler:
             if not len(outcomes) % APPENDS_IN_TURN:
                 await asyncio.sleep(0)
         if len(plan) <= WIDE:
-            return self._answered(request, version, plan, outcomes)
+            return self._answered(request, call, plan, outcomes)
         async with self._turns:
             outcome = await self._turns.off_loop(lambda: _outcome(request, plan, outcomes))
+        self._tell_mistimed(call, plan, outcome)
         if outcome.behind:
             await self._acknowledged(outcome.behind, outcome.results, request.timeout_ms)
         async with self._turns:
-            return await self._turns.off_loop(lambda: _answer(request, version, outcome))
+            return await self._turns.off_loop(lambda: _answer(request, call.version, outcome))
 
     def _answered(
-        self, request: Produce, version: int, plan: Sequence[AppendStep], outcomes: Sequence[AppendOutcome]
+        self, request: Produce, call: Call, plan: Sequence[AppendStep], outcomes: Sequence[AppendOutcome]
     ) -> Answer:
         """The answer to a request whose batches were appended or refused; with acks=all not before the in-sync replicas
         have them. Raises `ProtocolViolation`."""
         outcome = _outcome(request, plan, outcomes)
         results, details, behind = outcome
+        if details:
+            self._tell_mistimed(call, plan, outcome)
         if behind:
             own = without_records(request)
-            answer = partial(_answer, own, version, outcome)
+            answer = partial(_answer, own, call.version, outcome)
             return _new(Pending, (own, PendingAnswer(behind, results, request.timeout_ms, self._deadlines, answer)))
-        return results if request.acks and not details else _answer(request, version, outcome)
+        return results if request.acks and not details else _answer(request, call.version, outcome)
+
+    def _tell_mistimed(self, call: Call, plan: Sequence[AppendStep], outcome: Outcome) -> None:
+        """Log the first batch that was refused for its timestamps: the client's clock is wrong, or this broker's."""
+        for at, refusal in (outcome.details or {}).items():
+            step = plan[at]
+            if refusal.error is ErrorCode.INVALID_TIMESTAMP and refusal.timestamp_ms >= 0:
+                assert isinstance(step, PlannedAppend), "no other step looks at timestamps"
+                stamp, now_ms, host = refusal.timestamp_ms, self._now_ms(), call.client_host
+                hosts = self._mistimed.hosts(host, stamp > now_ms, asyncio.get_running_loop().time())
+                line = line_of(call.client_id, host, step.replica.tp, stamp, now_ms, hosts)
+                notices.warning("ahead" if stamp > now_ms else "behind", "%s", line)
+                return
 
     async def _acknowledged(self, behind: list[BatchBehind], results: list[ProduceResult], timeout_ms: int) -> None:
         """Wait for the batches of a wide request."""

@@ -3,6 +3,7 @@
 kazoo by itself begins a new session when one has expired; see `zookeeper`.
 """
 
+import contextlib
 import socket
 import ssl
 from collections.abc import Callable
@@ -10,6 +11,8 @@ from functools import partial
 from typing import Any
 
 from kazoo.handlers.threading import SequentialThreadingHandler
+
+SILENT = "it accepts connections and does not answer, as without a leader"
 
 
 class OneSession(SequentialThreadingHandler):  # type: ignore[misc]
@@ -21,7 +24,8 @@ class OneSession(SequentialThreadingHandler):  # type: ignore[misc]
         super().__init__()
         self._tls = tls
         self.problem = ""
-        """Why it could not connect the last time."""
+        """Why it could not connect the last time; `SILENT` if it could, and until the server has answered."""
+        self._made: socket.socket | None = None
         self.another_connection: Callable[[], socket.socket]
         """Opens one more connection to the server that it connected to last."""
 
@@ -38,8 +42,15 @@ class OneSession(SequentialThreadingHandler):  # type: ignore[misc]
         except OSError as error:
             self.problem = _problem(error)
             raise
+        self.problem, self._made = SILENT, made
         self.another_connection = partial(self.create_connection, *args, hostname=hostname, **kwargs)
         return made
+
+    def break_off(self) -> None:
+        """End a wait for the answer of a server that is silent: kazoo waits for it as long as a session may take."""
+        if self._made is not None:
+            with contextlib.suppress(OSError):  # it is closed already
+                self._made.shutdown(socket.SHUT_RDWR)
 
     def select(self, readable: Any, writable: Any, failed: Any, timeout: float | None = None) -> Any:
         """One record of TLS may have several answers: those after the first are in no socket any more."""

@@ -69,6 +69,8 @@ BEATS = 6
 ANSWERS_MAX = 1000
 """The most answers that a reading is sent on the loop."""
 RECONNECT_S, RECONNECT_S_MAX = 0.05, 1.0
+TELL_S = 2.0
+"""How often it is said that a session could not be opened so far."""
 _LOST = (AuthFailedError, ConnectionLoss, ConnectionClosedError, SessionExpiredError)
 _ACLS = {
     Access.OPEN: OPEN_ACL_UNSAFE,
@@ -141,26 +143,47 @@ class ZooKeeperSession:
         self._beating: asyncio.Future[None] | None = None
 
     @classmethod
-    async def open(cls, access: ZooKeeperAccess, runtime: Runtime) -> "ZooKeeperSession":
-        """A new session. Raises `ConfigError`, `StorageError`."""
-        session = cls(access, runtime)
-        limit_s = access.timeout_s if access.connection_timeout_s is None else access.connection_timeout_s
+    async def open(
+        cls, access: ZooKeeperAccess, runtime: Runtime, waiting: Callable[[str], None] = lambda reason: None
+    ) -> "ZooKeeperSession":
+        """A new session. While there is none, `waiting` is called every `TELL_S` seconds with the reason ("" if it is
+        not known), up to `access.connection_limit_s`. Raises `ConfigError`, `StorageError`."""
+        limit_s, loop = access.connection_limit_s, asyncio.get_running_loop()
+        until_s = loop.time() + limit_s
+        while True:
+            session = cls(access, runtime)
+            telling = asyncio.ensure_future(session._tell(waiting))
+            try:
+                async with asyncio.timeout_at(until_s):
+                    await session._begin()
+                return session
+            except SessionOver:  # the servers have lost their leader meanwhile
+                if session._refusal or loop.time() >= until_s:
+                    raise
+            except TimeoutError:
+                sentence = f"ZooKeeper at {session._hosts} did not answer within {limit_s:g} s"
+                problem = session._handler.problem
+                raise StorageError(f"{sentence}: {problem}" if problem else sentence) from None
+            finally:
+                telling.cancel()
+            await asyncio.sleep(RECONNECT_S)
+
+    async def _begin(self) -> None:
+        """Connect for the first time. Raises `SessionOver`, `StorageError`; the session is closed then."""
         try:
-            session._client.start_async()
-            async with asyncio.timeout(limit_s):
-                await session._connected()
-                await session._make_root()
-        except TimeoutError:
-            await session.close()
-            sentence = f"ZooKeeper at {session._hosts} did not answer within {limit_s:g} s"
-            problem = session._handler.problem
-            raise StorageError(f"{sentence}: {problem}" if problem else sentence) from None
+            self._client.start_async()
+            await self._connected()
+            await self._make_root()
         except BaseException:
-            await session.close()
+            await self.close()
             raise
-        session._heard_s = elapsed_s()
-        session._beating = asyncio.ensure_future(session._beat())
-        return session
+        self._heard_s = elapsed_s()
+        self._beating = asyncio.ensure_future(self._beat())
+
+    async def _tell(self, waiting: Callable[[str], None]) -> None:
+        while True:
+            await asyncio.sleep(TELL_S)
+            waiting(self._handler.problem)
 
     @classmethod
     async def end(cls, access: ZooKeeperAccess, earlier: Credentials, runtime: Runtime) -> None:
@@ -373,7 +396,7 @@ class ZooKeeperSession:
             for path in self._looks:
                 self._look_again(path)
         else:
-            self.session_id = self.credentials.session_id
+            self.session_id, self._heard_s = self.credentials.session_id, elapsed_s()
 
     def _take_granted(self, timeout_s: float) -> None:
         if timeout_s < self.timeout_s:
@@ -419,6 +442,8 @@ class ZooKeeperSession:
         await self._runtime.run(self._stopped)
 
     def _stopped(self) -> None:
+        if not self.session_id:  # else kazoo tells the server that it ends
+            self._handler.break_off()
         for end in (self._client.stop, self._client.close):
             with contextlib.suppress(Exception):  # the connection is in any state; what counts is that its threads end
                 end()

@@ -54,6 +54,11 @@ class ZooKeeperAccess(NamedTuple):
     login: Login | None = None
     protects: bool = False
 
+    @property
+    def connection_limit_s(self) -> float:
+        """The longest time in which a session must have begun."""
+        return self.timeout_s if self.connection_timeout_s is None else self.connection_timeout_s
+
     def access_to(self, path: str) -> Access:
         """For a node below the chroot."""
         if not self.protects or path in _OPEN:

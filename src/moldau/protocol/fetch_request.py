@@ -43,5 +43,5 @@ class Fetch(NamedTuple):
     """The request has more topics and partitions than one turn of the loop answers."""
     follower: Positions | None = None
     """If a broker sent it."""
-    rack: str = ""
-    """The reader's rack (KIP-392), empty if it names none, as before version 11."""
+    rack: str | None = None
+    """The reader's rack (KIP-392), empty if it names none; None before version 11, which has no such field."""

@@ -71,7 +71,7 @@ def read_fetch(frame: memoryview, version: int, at: int, most: int = WIDE) -> Fe
 
             if (of_follower := hot_follower.read_request(frame, version, at)) is not None:
                 return of_follower
-        replica_id, begins_at, rack = CONSUMER, at, ""
+        replica_id, begins_at, rack = CONSUMER, at, None
         if version <= REPLICA_ID_UNTIL:
             (replica_id,) = _INT32(frame, at)
             at += 4
@@ -137,7 +137,8 @@ def _read_one(frame: memoryview, version: int, at: int) -> Fetch | None:
     if parts != 1 or forgotten or (version == 11 and frame[end + _ONE_BY_NAME.size :] != _NO_RACK):
         return None
     name = str(frame[at:end], "utf-8")
-    return _new(Fetch, (*fields[:7], [(name, None, [(index, epoch, offset, bytes_max)])], [], False, None, ""))
+    rack = "" if version == 11 else None
+    return _new(Fetch, (*fields[:7], [(name, None, [(index, epoch, offset, bytes_max)])], [], False, None, rack))
 
 
 def _read_topics(frame: memoryview, version: int, at: int, most: int) -> tuple[list[FetchTopic], int]:

@@ -85,7 +85,8 @@ class Checked(NamedTuple):
     message: str | None
     header: BatchHeader
     max_timestamp: int
-    """The largest timestamp of the records themselves, not the header's; -1 if they have none."""
+    """The largest timestamp of the records themselves, not the header's; -1 if they have none. If timestamps were
+    refused, the one of them that is furthest from the clock."""
     offset_of_max_timestamp: int
     """The offset delta of the first record with that timestamp; 0 under log append time."""
     size: int
@@ -192,6 +193,8 @@ def _check_records(records: Buffer, start: int, stop: int, header: BatchHeader, 
         not append_time and (largest > now_ms + rules.after_max_ms or smallest < now_ms - rules.before_max_ms)
     ):
         refusal = _find_refused(records, start, stop, header, rules, now_ms)
+        if refusal is not None and refusal.error is ErrorCode.INVALID_TIMESTAMP:
+            return refusal._replace(max_timestamp=largest if largest > now_ms + rules.after_max_ms else smallest)
         if refusal is not None:
             return refusal
     if rules.compression_type != "producer":

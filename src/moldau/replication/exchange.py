@@ -13,9 +13,10 @@ from math import inf
 from typing import Final
 
 from moldau.cluster.state.isr_changes import ProposedIsr
-from moldau.errors import ErrorCode, MoldauError
+from moldau.errors import ErrorCode, KafkaError, MoldauError
 from moldau.names import BrokerId, TopicPartition, counted
 from moldau.notices import Notices
+from moldau.peers.unreachable import NO_CONTROLLER
 from moldau.protocol.messages.fetch import FetchRequest, FetchResponse
 from moldau.replication.follower import FollowerSettings, LeaderFollower
 from moldau.replication.in_sync import Standstill
@@ -203,7 +204,8 @@ class ReplicaExchange:
             try:
                 codes = await self._alter_isr(proposals)
             except MoldauError as unknown:
-                notices.error("", "the controller cannot be asked to change in-sync replicas: %s", unknown)
+                if not (isinstance(unknown, KafkaError) and unknown.code in NO_CONTROLLER):
+                    notices.error("", "the controller cannot be asked to change in-sync replicas: %s", unknown)
                 codes = [ErrorCode.NOT_CONTROLLER] * len(proposals)
             again = False
             for replica, proposal, code in zip(waiting.values(), sent, codes, strict=True):

@@ -25,6 +25,7 @@ from moldau.error_codes import error_of
 from moldau.errors import ErrorCode, KafkaError
 from moldau.names import BrokerId
 from moldau.notices import Notices
+from moldau.peers.unreachable import NOT_REACHED, tell_unreachable
 from moldau.protocol.messages.fetch import (
     FetchPartition,
     FetchRequest,
@@ -292,7 +293,9 @@ class LeaderFollower:
         if self._failures == 1:  # perhaps only an idle connection to its earlier life
             await asyncio.sleep(SOON_S)
             return
-        if error is not None:
+        if error is not None and error.code in NOT_REACHED:
+            tell_unreachable(self._leader, error)
+        elif error is not None:
             notices.error(str(self._leader), "broker %d cannot be followed: %s", self._leader, error)
         await asyncio.sleep(self._settings.pause_s)
 

@@ -324,7 +324,8 @@ class Replica:
         if checked.error:
             start = self.log.log_start_offset if reached_the_log(checked) else -1
             message = checked.message if is_told(checked) else None
-            return AppendRefusal(self.tp.partition, checked.error, start, message, checked.record_errors)
+            stamp, errors = checked.max_timestamp, checked.record_errors
+            return AppendRefusal(self.tp.partition, checked.error, start, message, errors, stamp)
         try:
             return self.append(records, checked, now_ms)
         except KafkaError as failed:

@@ -23,9 +23,10 @@ from moldau.errors import ErrorCode, KafkaError, StorageError
 from moldau.log.files import OpenFiles
 from moldau.log.folder import LogFolder
 from moldau.log.folders import UNASSIGNED, LogFolders
-from moldau.names import BrokerId, LeaderEpoch, Offset, TopicPartition, counted
+from moldau.names import BrokerId, LeaderEpoch, Offset, TopicPartition
 from moldau.notices import Notices
 from moldau.replication.leadership import Leadership, PartitionRoles
+from moldau.replication.offline_folders import offline_line
 from moldau.replication.replica import FLUSH_NEVER, Replica
 from moldau.replication.results import LogDirectory
 from moldau.runtime import Runtime
@@ -293,14 +294,14 @@ class Replicas:
     def _change_folders(self, gone: list[TopicPartition], missing: list[MissingReplica]) -> None:
         now_ms = self._runtime.clock.now_ms()
         self._folders.delete(gone, now_ms)
-        away = 0
+        away: list[str] = []
         folders: set[LogFolder] = set()
         for tp, topic_id, directory, is_new in missing:
             if self._folders.folder_of(tp) is not None:
                 continue
             folder = self._folders.home(directory, is_new=is_new)
             if folder is None:
-                away += 1
+                away.append(directory)
                 continue
             try:
                 folder.create(tp, topic_id, self._cluster.metadata.topic_config(tp.topic))
@@ -311,12 +312,11 @@ class Replicas:
                 if folder.failed is None:  # no file descriptor was left: `make_missing` tries again
                     self._unmade[tp.topic] = None
                 else:
-                    away += 1
+                    away.append(folder.directory_id)
         _sync_names(folders)
         if away:
-            offline = f"{counted(away, 'partition')} {'is' if away == 1 else 'are'}"
-            remedy = "docs/operations.md, A replaced disk"
-            logger.error("%s offline: the log folders that hold them are offline or missing (%s)", offline, remedy)
+            place = ",".join(sorted(set(away)))
+            notices.error(place, "%s", offline_line(len(away), away, self._folders.repair_command))
 
     def _host(self, topic: TopicImage) -> None:
         config = self._cluster.metadata.topic_config(topic.name)

@@ -22,13 +22,15 @@ class AppendTerms(NamedTuple):
 
 class AppendRefusal(NamedTuple):
     """A batch that is not appended. `log_start_offset` is -1 where Kafka's response does not carry it, `message` is
-    None where Kafka sends no sentence; each of `record_errors` is a record's index in the batch and a sentence."""
+    None where Kafka sends no sentence; each of `record_errors` is a record's index in the batch and a sentence.
+    `timestamp_ms` is the one that was refused, -1 if none was."""
 
     partition: int
     error: ErrorCode
     log_start_offset: int = -1
     message: str | None = None
     record_errors: tuple[tuple[int, str], ...] = ()
+    timestamp_ms: int = -1
 
 
 AppendOutcome: TypeAlias = Appended | AppendRefusal
