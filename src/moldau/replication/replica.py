@@ -154,10 +154,8 @@ class Replica:
     def followers_silent_ms(self, now_ms: int) -> int:
         """For how long at most one of the replicas that can be elected has not asked for records, in this leader epoch;
         very long before the third request of each, and if there is no other one."""
-        epoch, others = (
-            self.leadership.leader_epoch,
-            self.leadership.successors(self.config.unclean_leader_election_enable),
-        )
+        epoch, unclean = self.leadership.leader_epoch, self.config.unclean_leader_election_enable
+        others = self.leadership.successors(unclean)
         asked_ms = {one.broker: one.asked_ms for one in self.waiters.followers if one.leader_epoch == epoch}
         return now_ms - min((asked_ms.get(one, NEVER_MS) for one in others), default=NEVER_MS)
 
