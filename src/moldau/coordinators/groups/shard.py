@@ -262,12 +262,12 @@ class GroupShard:
         """The topics were deleted: delete the offsets in them, those of some groups with each decision. A topic may
         have been made anew, and offsets of the new one stay."""
         image = self._image()
-        anew = {name: image.topics[name].id for name in topics if name in image.topics}
+        names = {name.encode(): image.topics[name].id if name in image.topics else None for name in topics}
         out, looks = Decision(), 0
         offsets = self.offsets
         groups = (*offsets.groups(), *offsets.groups_in_transactions(), *offsets.groups_undecided())
         for group_id in dict.fromkeys(groups):
-            self.offsets.delete_topics(group_id, topics, anew, out)
+            self.offsets.delete_topics(group_id, names, out)
             looks += 1 + len(self.offsets.of(group_id))
             if looks >= EXPIRY_LOOKS:
                 yield out
