@@ -1,13 +1,17 @@
-"""Requests that change very many topics, with many there: none holds the loop for long."""
+"""Requests about very many topics that exist: none holds the loop for long."""
 
 import asyncio
 from pathlib import Path
 
 from harness.patience import stretched
+from moldau.cluster.controlling.controller import NewTopic
 from moldau.protocol import apis
+from moldau.protocol.messages.consumer_group_describe import ConsumerGroupDescribeRequest
+from moldau.protocol.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 from moldau.protocol.messages.create_partitions import CreatePartitionsRequest, CreatePartitionsTopic
 from moldau.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from moldau.protocol.messages.delete_topics import DeleteTopicsRequest
+from moldau.protocol.messages.find_coordinator import FindCoordinatorRequest
 from moldau.protocol.messages.incremental_alter_configs import (
     AlterableConfig,
     AlterConfigsResource,
@@ -16,7 +20,7 @@ from moldau.protocol.messages.incremental_alter_configs import (
 from tests.handlers.living import Living, living
 from tests.handlers.longest_turn import answered_in_turns
 
-TOPICS = 1200
+TOPICS, MANY = 1200, 4000
 WAIT_MS = 120_000
 NAMES = [f"t-{number}" for number in range(TOPICS)]
 OF_TOPIC, OF_GROUP = 2, 32
@@ -102,3 +106,38 @@ def test_settings_of_many_groups_and_topics_are_written_in_one_step_each(tmp_pat
 
     asyncio.run(scene())
     assert [len(names) for names in shown] == [99, 0]
+
+
+def test_members_with_very_many_topics_join_and_are_described_in_turns(tmp_path: Path) -> None:
+    names = [f"t-{number}" for number in range(MANY)]
+
+    async def scene() -> None:
+        settings = {"offsets_topic_num_partitions": 1, "group_consumer_assignment_interval_ms": 0}
+        async with asyncio.timeout(stretched(240)), living(tmp_path, **settings) as alive:
+            wire = await alive.dial()
+            asked = FindCoordinatorRequest(key_type=0, coordinator_keys=["g"])
+            while (await wire.ask(apis.FIND_COORDINATOR, 6, asked)).coordinators[0].error_code:
+                await asyncio.sleep(0.01)
+            await alive.broker.cluster.topics.create([NewTopic(name, 1, 1) for name in names])
+            shares = []
+            for member in ("a", "b"):
+                joins = ConsumerGroupHeartbeatRequest(
+                    group_id="g",
+                    member_id=member,
+                    rebalance_timeout_ms=WAIT_MS,
+                    subscribed_topic_names=names,
+                    topic_partitions=[],
+                )
+                await wire.ask(apis.CONSUMER_GROUP_HEARTBEAT, 1, joins)  # imports what it needs
+                answer = await answered_in_turns(alive, apis.CONSUMER_GROUP_HEARTBEAT, joins)
+                assert answer.error_code == 0
+                shares.append(len(answer.assignment.topic_partitions))
+            assert shares == [MANY, 0]
+            describe = ConsumerGroupDescribeRequest(group_ids=["g"])
+            described = await answered_in_turns(alive, apis.CONSUMER_GROUP_DESCRIBE, describe)
+            first, second = described.groups[0].members
+            assert len(first.assignment.topic_partitions) == MANY
+            assert len(first.target_assignment.topic_partitions) == MANY // 2
+            assert len(second.target_assignment.topic_partitions) == MANY // 2
+
+    asyncio.run(scene())

@@ -15,6 +15,7 @@ from moldau.coordinators.classic.messages import Join, Leaver, Sync
 from moldau.coordinators.classic.records import ClassicGroupRecord
 from moldau.coordinators.consumer.changes import Match
 from moldau.coordinators.consumer.groups import ConsumerGroups
+from moldau.coordinators.consumer.large_heartbeats import LargeHeartbeat
 from moldau.coordinators.consumer.messages import ConsumerHeartbeat
 from moldau.coordinators.consumer.records import ConsumerGroupRecord
 from moldau.coordinators.deadlines import Deadlines, earliest_ms
@@ -167,6 +168,14 @@ class GroupShard:
         if kind is None or kind is self.consumer or ask.epoch != 0:
             return self.consumer.beat(ask, ticket, now)
         return self._conversions.convert(kind, ask, ticket, now)
+
+    def is_large(self, ask: ConsumerHeartbeat) -> bool:
+        """Whether the heartbeat takes so much work that it is decided elsewhere (`consumer.large`)."""
+        return self._kind_of(ask.group_id) in (None, self.consumer) and self.consumer.is_large(ask)
+
+    def fits(self, group_id: str, large: LargeHeartbeat) -> bool:
+        """Whether the decision about a large heartbeat is still the right one, and can be taken over."""
+        return self._kind_of(group_id) in (None, self.consumer) and self.consumer.fits(group_id, large)
 
     def sync(self, ask: Sync, ticket: Ticket, now: Now) -> Decision:
         """SyncGroup; the answer is a `Synced`."""
