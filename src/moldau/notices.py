@@ -25,6 +25,13 @@ class Notices:
     def error(self, place: str, line: str, *values: object) -> None:
         """Write a line, unless one of this kind (the same `line`) about this place was written in the last `EVERY_S`
         seconds."""
+        self._write(logging.ERROR, place, line, values)
+
+    def info(self, place: str, line: str, *values: object) -> None:
+        """As `error`, about what needs no remedy."""
+        self._write(logging.INFO, place, line, values)
+
+    def _write(self, level: int, place: str, line: str, values: tuple[object, ...]) -> None:
         key, now = (line, place), self._now_s()
         written_s, left_out = self._written.pop(key, (-EVERY_S, 0))
         if now - written_s < EVERY_S:
@@ -34,4 +41,4 @@ class Notices:
             del self._written[next(iter(self._written))]
         self._written[key] = now, 0
         more = f" ({left_out} more like this since the last line)" if left_out else ""
-        self._logger.error("%s%s", line % values, more)
+        self._logger.log(level, "%s%s", line % values, more)
