@@ -154,6 +154,9 @@ def consumer_groups() -> Iterator[Asked]:
     yield Asked(f"ConsumerGroupHeartbeat ({MEMBERS} members, one expression)", api, version, same)
     described = apis.CONSUMER_GROUP_DESCRIBE.request(group_ids=["all", "named", "each", "same"])
     yield one(f"ConsumerGroupDescribe ({MEMBERS} members, {TOPICS:,} topics)", apis.CONSUMER_GROUP_DESCRIBE, described)
+    for group in ("all", "each", "same"):
+        leaving = ConsumerGroupHeartbeatRequest(group_id=group, member_id="m-0", member_epoch=-1)
+        yield one(f"ConsumerGroupHeartbeat (leaves {group!r})", api, leaving)
 
 
 def in_a_transaction(producer_id: int, epoch: int) -> Iterator[Asked]:
