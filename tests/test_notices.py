@@ -51,3 +51,12 @@ def test_few_places_are_remembered(monkeypatch: pytest.MonkeyPatch, caplog: pyte
     assert len(caplog.messages) == 100 and len(said._written) == 10
     said.error("99", "failed")
     assert len(caplog.messages) == 100
+
+
+def test_a_notice_has_the_level_that_its_method_is_called(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO)
+    said = Notices(logging.getLogger("net"), HandTime())
+    for _ in range(2):
+        said.info("host", "closed")
+        said.error("host", "failed")
+    assert [(one.levelname, one.message) for one in caplog.records] == [("INFO", "closed"), ("ERROR", "failed")]

@@ -3,7 +3,8 @@
 usage: python -m benchmarks.hostile [--before REVISION] [--only pipelining,unfinished] [--rounds 3]
 
 With `--before`, a revision of git or the folder of a source tree, the broker of that revision is measured in turns with
-today's, figure by figure. A round measures everything once; the median of all rounds is shown.
+today's, figure by figure. A round measures everything once; the median of all rounds is shown. A module may have
+`table(figures)`, which makes a table of its own of today's figures.
 """
 
 import argparse
@@ -25,6 +26,8 @@ from benchmarks.broker_load import Case
 from benchmarks.earlier import source_of
 from benchmarks.side_by_side import ours, ratio
 
+WIDTH = 160
+"""Of the tables, in letters."""
 Figures = dict[str, list[Case]]
 """By name, one for each round."""
 
@@ -93,6 +96,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     for column in table.columns[1:]:
         column.justify = "right"
 
+    summaries: list[Table] = []
+
     with contextlib.ExitStack() as stack:
         source = stack.enter_context(source_of(asked.before)) if asked.before else None
         for module in modules([name for name in asked.only.split(",") if name]):
@@ -101,7 +106,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 now = median(todays[name]) if name in todays else None
                 before = median(earlier[name]) if name in earlier else None
                 table.add_row(name, shown(before), shown(now), ratio(now, before) if now else "")
-    console.print(table)
+            if hasattr(module, "table"):
+                summaries.append(module.table(todays))
+    for summary in (table, *summaries):
+        console.print(summary, width=max(console.width, WIDTH))
     return 0
 
 

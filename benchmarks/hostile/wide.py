@@ -14,7 +14,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from benchmarks import frames
 from benchmarks.broker_load import Case, Wire
@@ -52,9 +52,9 @@ def everywhere(count: int) -> list[int]:
     return [number % PARTITIONS for number in range(count)]
 
 
-def offsets(group: str, numbers: list[int]) -> OffsetCommitRequest:
+def offsets(group: str, numbers: list[int], topic: str = "wide") -> OffsetCommitRequest:
     partitions = [OffsetCommitRequestPartition(partition_index=number, committed_offset=1) for number in numbers]
-    return OffsetCommitRequest(group_id=group, topics=[OffsetCommitRequestTopic(name="wide", partitions=partitions)])
+    return OffsetCommitRequest(group_id=group, topics=[OffsetCommitRequestTopic(name=topic, partitions=partitions)])
 
 
 def batches(topic: str, numbers: list[int], records: list[bytes]) -> ProduceRequest:
@@ -87,6 +87,17 @@ def generated() -> Iterator[Asked]:
         yield f"{api.name} ({array})", api, api.high, request_of(api, array, ELEMENTS)
 
 
+class Cost(NamedTuple):
+    """What requests cost the broker, as `probed` says it, and the longest that another client waited. `reply` is the
+    last one, None if the broker closed the connection."""
+
+    longest_ms: float
+    processor_ms: float
+    collection_ms: float
+    waited_ms: float
+    reply: bytes | None
+
+
 class Bench:
     """A broker, and the socket that tells its longest turn."""
 
@@ -94,18 +105,18 @@ class Bench:
         self._port = port
         self._probe = probe
 
-    def held_ms(self) -> float:
-        """The longest turn since the last call."""
+    def held_ms(self) -> tuple[float, ...]:
+        """The longest turn since the last call, the processor time of all work, and the longest collection."""
         with socket.socket(socket.AF_UNIX) as probe:
             probe.connect(str(self._probe))
-            return float(probe.makefile().readline())
+            return tuple(map(float, probe.makefile().readline().split()))
 
     def prepare(self) -> None:
         self.all([(apis.CREATE_TOPICS, frames.CREATE_VERSION, frames.create("wide", PARTITIONS))])
         self.all([(apis.CREATE_TOPICS, frames.CREATE_VERSION, frames.create("producers", 1))])
         for kind in (0, 1):
             asked = FindCoordinatorRequest(key_type=kind, coordinator_keys=["wide"])
-            self.all([_written(apis.FIND_COORDINATOR, 6, asked)])
+            self.all([written(apis.FIND_COORDINATOR, 6, asked)])
 
     def fill(self) -> None:
         now_ms = int(time.time() * 1000)
@@ -113,10 +124,10 @@ class Bench:
         for first in range(0, PRODUCERS, AT_ONCE):
             ids = range(first, first + AT_ONCE)
             made = [bytes(encode_batch(one, producer_id=n, producer_epoch=0, base_sequence=0)) for n in ids]
-            self.all([_written(apis.PRODUCE, 9, batches("producers", [0] * AT_ONCE, made))])
+            self.all([written(apis.PRODUCE, 9, batches("producers", [0] * AT_ONCE, made))])
         for first in range(0, GROUPS, AT_ONCE):
             groups = range(first, first + AT_ONCE)
-            self.all([_written(apis.OFFSET_COMMIT, 9, offsets(f"group-{n}", [0])) for n in groups])
+            self.all([written(apis.OFFSET_COMMIT, 9, offsets(f"group-{n}", [0])) for n in groups])
 
     def all(self, requests: list[tuple[Api, int, bytes]]) -> None:
         """Send all of them, and read all replies."""
@@ -127,25 +138,31 @@ class Bench:
 
     def measured(self, asked: Asked) -> Iterator[Case]:
         name, api, version, message = asked
-        frame = codec.write_request(api, version, 1, frames.CLIENT, message)
+        cost = self.cost([codec.write_request(api, version, 1, frames.CLIENT, message)])
+        yield Case(f"{name}: longest turn", cost.longest_ms, "ms")
+        yield Case(f"{name}: longest wait of others", cost.waited_ms, "ms")
+
+    def cost(self, requests: list[bytes]) -> Cost:
+        """Send these requests, each when the one before is answered, while another client asks all the time."""
         waited: list[float] = []
         over = threading.Event()
         other = threading.Thread(target=_ask_all_the_time, args=(self._port, waited, over))
+        reply = None
         self.held_ms()
         other.start()
         try:
             with Wire(self._port) as wire, contextlib.suppress(EOFError):
-                wire.send(frame)
-                wire.reply()
-            held_ms = self.held_ms()
+                for frame in requests:
+                    wire.send(frame)
+                    reply = bytes(wire.reply())
+            longest_ms, processor_ms, collection_ms = self.held_ms()
         finally:
             over.set()
             other.join()
-        yield Case(f"{name}: longest turn", held_ms, "ms")
-        yield Case(f"{name}: longest wait of others", max(waited) * 1000, "ms")
+        return Cost(longest_ms, processor_ms, collection_ms, max(waited) * 1000, reply)
 
 
-def _written(api: Api, version: int, message: Any) -> tuple[Api, int, bytes]:
+def written(api: Api, version: int, message: Any) -> tuple[Api, int, bytes]:
     return api, version, codec.write_request(api, version, 1, frames.CLIENT, message)
 
 

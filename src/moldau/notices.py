@@ -31,6 +31,10 @@ class Notices:
         """As `error`, for what ends by itself, or is no fault of this broker."""
         self._write(logging.WARNING, place, line, values)
 
+    def info(self, place: str, line: str, *values: object) -> None:
+        """As `error`, about what needs no remedy."""
+        self._write(logging.INFO, place, line, values)
+
     def _write(self, level: int, place: str, line: str, values: tuple[object, ...]) -> None:
         key, now = (line, place), self._now_s()
         written_s, left_out = self._written.pop(key, (-EVERY_S, 0))

@@ -56,7 +56,7 @@ def test_everything_that_was_answered_is_there_after_a_restart(tmp_path: Path) -
         cluster = await open_cluster(tmp_path)
         await cluster.topics.create([NewTopic("a", 3, configs=[("retention.ms", "5")]), NewTopic("b"), NewTopic("c")])
         await cluster.topics.create_partitions([MorePartitions("a", 5)])
-        await cluster.configs.alter_topic("b", [Alteration("cleanup.policy", OpType.SET, "compact")])
+        await cluster.configs.alter_topics([("b", [Alteration("cleanup.policy", OpType.SET, "compact")])])
         await cluster.configs.alter_broker("1", [Alteration("log.segment.bytes", OpType.SET, "2000000")])
         await cluster.topics.delete([("c", None)])
         before = cluster.image

@@ -195,7 +195,7 @@ def replacement(*resources: tuple[int, str, dict[str, str | None]], check: bool 
 @pytest.mark.parametrize("version", range(ALTER_CONFIGS.low, ALTER_CONFIGS.high + 1))
 def test_each_resource_is_replaced_or_refused_by_itself(tmp_path: Path, version: int) -> None:
     async def scenario(cluster: Cluster, asker: Asker) -> Any:
-        await cluster.configs.alter_topic("a", Replacement([("segment.ms", "5"), ("retention.ms", "6")]))
+        await cluster.configs.alter_topics([("a", Replacement([("segment.ms", "5"), ("retention.ms", "6")]))])
         request = replacement(
             (TOPIC, "a", {"retention.ms": "7"}),
             (TOPIC, "b", {"retention.ms": "7", "segment.bytes": "1"}),
@@ -304,7 +304,7 @@ def test_what_has_settings_is_listed(
     tmp_path: Path, version: int, kinds: list[int], told: list[tuple[str, int]]
 ) -> None:
     async def scenario(cluster: Cluster, asker: Asker) -> Any:
-        await cluster.configs.alter_group("g", Replacement([("consumer.session.timeout.ms", "50000")]))
+        await cluster.configs.alter_groups([("g", Replacement([("consumer.session.timeout.ms", "50000")]))])
         return await asker.ask(LIST_CONFIG_RESOURCES, version, ListConfigResourcesRequest(resource_types=kinds))
 
     response = play(tmp_path, scenario)

@@ -2,7 +2,9 @@
 
 import asyncio
 import contextlib
+import logging
 import os
+import re
 import socket
 import struct
 from collections.abc import AsyncIterator, Awaitable
@@ -232,6 +234,39 @@ def test_localhost_is_reached_by_both_protocols_on_one_port():
         await server.stop()
 
     run(scenario())
+
+
+def test_connections_that_break_the_protocol_again_and_again_write_one_line_for_each_kind(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    caplog.set_level(logging.INFO)
+
+    def refuse(frame: memoryview) -> Answer:
+        raise ProtocolViolation(f"request {bytes(frame)!r}")
+
+    async def scenario() -> None:
+        async with serving(refuse, max_connections=1) as (server, port):
+            for number in range(20):
+                reader, writer = await dial(port)
+                writer.write(framed(str(number).encode()))
+                assert await closes(reader)
+                writer.close()
+                while server.connections:
+                    await asyncio.sleep(0)
+            first = await dial(port)
+            for _ in range(5):
+                reader, writer = await dial(port)
+                assert await closes(reader)
+                writer.close()
+            assert not first[0].at_eof()
+            first[1].close()
+
+    run(scenario())
+    closing = [re.sub(r":\d+: ", ": ", line) for line in caplog.messages if line.startswith("closing the")]
+    assert closing == [
+        "closing the connection from 127.0.0.1: request b'0'",
+        "closing the connection from 127.0.0.1: too many connections",
+    ]
 
 
 @pytest.mark.parametrize("awaited", [False, True])

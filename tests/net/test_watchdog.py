@@ -158,6 +158,63 @@ def test_the_time_of_garbage_collection_is_named(
     assert held and "garbage collection took" in lines(caplog)[0]
 
 
+def of_a_turn(watchdog: Watchdog, took: dict[str, float], processor: dict[str, float]) -> None:
+    """One turn by these clocks: work, a collection of the whole heap, work."""
+    began = took["now"]
+    watchdog.mark(began)
+    for name, seconds in (("work", 0.03125), ("collection", 0.125), ("work", 0.03125)):
+        if name == "collection":
+            watchdog._collecting("start", {"generation": 2})
+        took["now"] += seconds
+        processor["now"] += seconds
+        if name == "collection":
+            watchdog._collecting("stop", {"generation": 2})
+    watchdog.ended(began, took["now"], of_a_turn)
+
+
+@pytest.mark.parametrize("on_another_thread", [False, True])
+def test_a_turn_that_is_long_only_for_a_collection_is_told_as_the_collectors(
+    on_another_thread: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    wall, processor = {"now": 100.0}, {"now": 5.0}
+    watchdog = Watchdog(clock=lambda: wall["now"], processor_clock=lambda: processor["now"])
+    loop = asyncio.new_event_loop()
+    watchdog.watch(loop)
+    if on_another_thread:
+        watchdog._thread += 1
+    with caplog.at_level(logging.WARNING):
+        of_a_turn(watchdog, wall, processor)
+    watchdog.rest()
+    loop.close()
+    by = "of_a_turn" if on_another_thread else "Python's garbage collector, during of_a_turn"
+    took = "" if on_another_thread else "; garbage collection took 125 ms"
+    assert lines(caplog) == [
+        f"the event loop was held for 187 ms (187 ms of processor time{took}) by {by}; no client was served meanwhile"
+    ]
+
+
+def test_a_turn_that_would_have_been_long_without_the_collection_keeps_its_name(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    wall, processor = {"now": 100.0}, {"now": 5.0}
+    watchdog = Watchdog(clock=lambda: wall["now"], processor_clock=lambda: processor["now"])
+    loop = asyncio.new_event_loop()
+    watchdog.watch(loop)
+    watchdog.mark(100.0)
+    watchdog._collecting("start", {"generation": 2})
+    processor["now"] += 0.02
+    wall["now"] += 0.5  # it waited for a processor
+    watchdog._collecting("stop", {"generation": 2})
+    wall["now"] += 0.2
+    processor["now"] += 0.68  # since the mark
+    with caplog.at_level(logging.WARNING):
+        watchdog.ended(100.0, wall["now"], of_a_turn)
+    watchdog.rest()
+    loop.close()
+    (line,) = lines(caplog)
+    assert "garbage collection took 20 ms) by of_a_turn" in line
+
+
 @NEW_LOOPS
 def test_after_its_rest_a_loop_is_as_it_was(new_loop: Callable[[], asyncio.AbstractEventLoop]):
     loop, watchdog = new_loop(), Watchdog()

@@ -144,7 +144,7 @@ def test_fewer_replicas_than_the_topic_asks_for_take_nothing(tmp_path: Path) -> 
         internal = topic(alive)
         shown = internal.begin(0, 7, 0)
         raised = Alteration("min.insync.replicas", OpType.SET, "2")
-        assert await cluster.configs.alter_topic(OFFSETS_TOPIC, [raised]) is None
+        assert await cluster.configs.alter_topics([(OFFSETS_TOPIC, [raised])]) == [None]
         replica = alive.replica(OFFSETS_TOPIC)
         in_sync(replica, 1)
         for asked in (
@@ -154,7 +154,7 @@ def test_fewer_replicas_than_the_topic_asks_for_take_nothing(tmp_path: Path) -> 
         ):
             with pytest.raises(KafkaError, match="NOT_ENOUGH_REPLICAS"):
                 await asked
-        assert await cluster.configs.alter_topic(OFFSETS_TOPIC, [raised._replace(value="1")]) is None
+        assert await cluster.configs.alter_topics([(OFFSETS_TOPIC, [raised._replace(value="1")])]) == [None]
         await internal.append(0, records(b"x"), NOW_MS)
         assert alive.replica(OFFSETS_TOPIC).high_watermark == 1
 

@@ -175,7 +175,7 @@ def test_more_partitions_and_new_settings_reach_what_is_hosted(tmp_path: Path):
         await cluster.topics.create([NewTopic("a", 1, 1)])
         await cluster.topics.create_partitions([MorePartitions("a", 3)])
         assert replicas.find("a", None, 2) is not None
-        await cluster.configs.alter_topic("a", [Alteration("max.message.bytes", SET, "1000")])
+        await cluster.configs.alter_topics([("a", [Alteration("max.message.bytes", SET, "1000")])])
         replica = replicas.find("a", None, 0)
         assert replica is not None
         assert produce(replica, batch(b"x" * 2000), NOW_MS).error

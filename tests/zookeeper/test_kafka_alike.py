@@ -97,7 +97,7 @@ async def do_the_same(connect: str, broker: Broker) -> Tree:
     own = [("retention.ms", "5"), ("cleanup.policy", "compact,delete")]
     await cluster.topics.create([NewTopic("a", 2, configs=own), NewTopic("b"), NewTopic("c")])
     await cluster.topics.create_partitions([MorePartitions("a", 3)])
-    await cluster.configs.alter_topic("b", [Alteration("segment.bytes", OpType.SET, "2000000")])
+    await cluster.configs.alter_topics([("b", [Alteration("segment.bytes", OpType.SET, "2000000")])])
     await cluster.configs.alter_broker("1", [Alteration("log.cleaner.threads", OpType.SET, "2")])
     await cluster.topics.delete([("c", None)])
     await cluster.topics.forget_deleted(list(cluster.image.deleted))

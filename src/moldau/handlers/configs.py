@@ -3,15 +3,16 @@ ListConfigResources (74, 0 to 1): the settings of topics, of this broker and its
 
 A broker is named by its number, and all of them by the empty name; a group by its id, whether it exists or not. Any
 broker alters the settings of any broker that is up; each describes its own, as in Kafka. A null or empty list of keys
-means all of them. Each resource of an alteration is independent: a refused one does not affect the others.
-AlterConfigs sets the named settings and resets all others to their defaults; older clients have no other
-request. Client metrics (KIP-714) are refused as INVALID_REQUEST: this broker does not collect them, and version 0 of
-ListConfigResources, which lists nothing else, is answered with nothing.
+means all of them. Each resource of an alteration is independent: a refused one does not affect the others. Only if the
+metadata cannot be written do up to `OF_A_PORTION` resources fail together. AlterConfigs sets the named settings and
+resets all others to their defaults; older clients have no other request. Client metrics (KIP-714) are refused as
+INVALID_REQUEST: this broker does not collect them, and version 0 of ListConfigResources, which lists nothing else, is
+answered with nothing.
 """
 
 import enum
 from collections import Counter
-from collections.abc import AsyncIterator, Iterable, Mapping
+from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from moldau.cluster.controlling.alterations import Alteration, ConfigChange, Replacement
@@ -42,7 +43,11 @@ from moldau.requests.session import Call
 from moldau.turns import Steps, in_turns
 
 OF_A_TURN = 100
-"""Resources that are altered in one turn of the loop."""
+"""Resources of other types that are altered in one turn of the loop."""
+OF_A_PORTION = 2000
+"""Resources, with their settings, that are altered together."""
+DOUBLED = Refusal(ErrorCode.INVALID_REQUEST, "the request names this resource more than once")
+NO_TOPIC = Refusal(ErrorCode.INVALID_REQUEST, "there are no settings of all topics")
 
 
 class Resource(enum.IntEnum):
@@ -126,40 +131,45 @@ class Configs:
         return alter_configs.AlterConfigsResponse(responses=responses)
 
     async def _each(self, request: Any) -> AsyncIterator[dict[str, Any]]:
-        """Alter one resource after the other; the fields of the answer for each."""
+        """Alter the resources, those of one type that follow each other together; the fields of the answer for each."""
         counts: Counter[tuple[int, str]] = Counter()
         async for one in in_turns(request.resources):
             counts[one.resource_type, one.resource_name] += 1
-        async for one in in_turns(request.resources, OF_A_TURN):
-            refusal: Refusal | None
-            if counts[one.resource_type, one.resource_name] > 1:
-                refusal = Refusal(ErrorCode.INVALID_REQUEST, "the request names this resource more than once")
-            else:
-                try:
-                    refusal = await self._alter(
-                        one.resource_type, one.resource_name, change_of(one), validate_only=request.validate_only
-                    )
-                except (StorageError, KafkaError) as error:
-                    refusal = not_made(error)
-            code, message = refusal or (ErrorCode.NONE, None)
-            yield {
-                "error_code": code,
-                "error_message": message,
-                "resource_type": one.resource_type,
-                "resource_name": one.resource_name,
-            }
+        async for some in in_turns(_portions(request.resources), 1):
+            kind = some[0].resource_type
+            single = [one for one in some if counts[kind, one.resource_name] == 1]
+            wanted = [(one.resource_name, change_of(one)) for one in single]
+            try:
+                refusals = await self._alter(kind, wanted, validate_only=request.validate_only)
+            except (StorageError, KafkaError) as error:
+                refusals = [not_made(error)] * len(wanted)
+            by_name = {name: refusal for (name, _), refusal in zip(wanted, refusals, strict=True)}
+            for one in some:
+                code, message = by_name.get(one.resource_name, DOUBLED) or (ErrorCode.NONE, None)
+                yield {
+                    "error_code": code,
+                    "error_message": message,
+                    "resource_type": kind,
+                    "resource_name": one.resource_name,
+                }
 
-    async def _alter(self, kind: int, name: str, change: ConfigChange, *, validate_only: bool) -> Refusal | None:
-        if kind == Resource.TOPIC:
-            if not name:
-                return Refusal(ErrorCode.INVALID_REQUEST, "there are no settings of all topics")
-            return await self._changes.alter_topic(name, change, validate_only=validate_only)
+    async def _alter(
+        self, kind: int, wanted: Sequence[tuple[str, ConfigChange]], *, validate_only: bool
+    ) -> Sequence[Refusal | None]:
+        """Alter resources of one type, each of which is named once."""
+        if kind not in (Resource.TOPIC, Resource.GROUP):
+            each = in_turns(wanted, OF_A_TURN)
+            return [await self._alter_one(kind, *one, validate_only=validate_only) async for one in each]
+        alter = self._changes.alter_topics if kind == Resource.TOPIC else self._changes.alter_groups
+        altered = iter(await alter([one for one in wanted if one[0]], validate_only=validate_only))
+        nameless = NO_TOPIC if kind == Resource.TOPIC else _group_refusal("")
+        return [next(altered) if name else nameless for name, _ in wanted]
+
+    async def _alter_one(self, kind: int, name: str, change: ConfigChange, *, validate_only: bool) -> Refusal | None:
         if kind == Resource.BROKER:
             if name and name not in map(str, self._metadata.image.brokers):
                 return Refusal(ErrorCode.INVALID_REQUEST, f"no broker {name[:20]} is up in this cluster")
             return await self._changes.alter_broker(name or DEFAULT_BROKER, change, validate_only=validate_only)
-        if kind == Resource.GROUP:
-            return _group_refusal(name) or await self._changes.alter_group(name, change, validate_only=validate_only)
         if kind == Resource.BROKER_LOGGER and not isinstance(change, Replacement):
             return self._broker_refusal(name, only_one=True) or broker_loggers.alter(
                 change, validate_only=validate_only
@@ -185,6 +195,20 @@ class Configs:
                 ConfigResource(resource_name=name, resource_type=kind) for kind in kinds for name in names[kind]
             ]
         )
+
+
+def _portions(resources: Iterable[Any]) -> Iterator[list[Any]]:
+    """The resources in portions of one type, and of at most `OF_A_PORTION` resources and settings."""
+    some: list[Any] = []
+    size = 0
+    for one in resources:
+        size += 1 + len(one.configs)
+        if some and (size > OF_A_PORTION or one.resource_type != some[0].resource_type):
+            yield some
+            some, size = [], 1 + len(one.configs)
+        some.append(one)
+    if some:
+        yield some
 
 
 def change_of(

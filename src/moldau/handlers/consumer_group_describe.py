@@ -62,14 +62,14 @@ class ConsumerGroupDescribe:
             assignor_name=described.assignor,
         )
         for member in described.members:
-            group.members.append(_member(member, image))
-            yield
+            group.members.append((yield from _member(member, image)))
         if request.include_authorized_operations:
             group.authorized_operations = OPERATIONS_OF_A_GROUP
         return group
 
 
-def _member(member: DescribedConsumerMember, image: Image) -> Member:
+def _member(member: DescribedConsumerMember, image: Image) -> Steps[Member]:
+    yield
     return Member(
         member_id=member.member_id,
         instance_id=member.instance_id,
@@ -79,19 +79,20 @@ def _member(member: DescribedConsumerMember, image: Image) -> Member:
         client_host=member.client_host,
         subscribed_topic_names=list(member.topics),
         subscribed_topic_regex=member.expression,
-        assignment=_assignment(member.assigned, image),
-        target_assignment=_assignment(member.target, image),
+        assignment=(yield from _assignment(member.assigned, image)),
+        target_assignment=(yield from _assignment(member.target, image)),
         member_type=CLASSIC_MEMBER if member.is_classic else CONSUMER_MEMBER,
     )
 
 
-def _assignment(assigned: Assigned, image: Image) -> describing.Assignment:
+def _assignment(assigned: Assigned, image: Image) -> Steps[describing.Assignment]:
     """The assignment with topic names; deleted topics have none, and are left out."""
-    topics = image.topics_by_id
-    return describing.Assignment(
-        topic_partitions=[
-            describing.TopicPartitions(topic_id=topic, topic_name=topics[topic].name, partitions=partitions)
-            for topic, partitions in assigned.items()
-            if topic in topics
-        ]
-    )
+    found = describing.Assignment()
+    for topic_id, partitions in assigned.items():
+        topic = image.topics_by_id.get(topic_id)
+        if topic is not None:
+            found.topic_partitions.append(
+                describing.TopicPartitions(topic_id=topic_id, topic_name=topic.name, partitions=sorted(partitions))
+            )
+        yield
+    return found

@@ -25,6 +25,7 @@ from moldau.net.outbox import Outbox, Piece, SocketOutbox, TransportOutbox, outb
 from moldau.net.pool import Pool
 from moldau.net.unanswered import UnansweredQueue
 from moldau.net.watchdog import Watchdog
+from moldau.notices import Notices
 from moldau.runtime import Answer, Muting, Reply, Response, Unanswered
 
 log = logging.getLogger(__name__)
@@ -61,6 +62,7 @@ class Acceptor(Protocol):
     pool: Pool
     shared: memoryview
     busy_polling: BusyPolling | None
+    notices: Notices
 
     @property
     def connected(self) -> Connected: ...
@@ -354,8 +356,10 @@ class Connection(asyncio.BufferedProtocol):
         return False
 
     def lose(self, why: str) -> None:
+        """Close it, for one of few reasons."""
         if not self._closed:
-            log.info("closing the connection from %s:%d: %s", self.peer.host, self.peer.port, why)
+            line = "closing the connection from %s:%d: " + why  # another reason is a line of another kind
+            self.server.notices.info(self.peer.host, line, self.peer.host, self.peer.port)
             self.close()
 
     def give_up(self) -> str:
@@ -381,7 +385,8 @@ class Connection(asyncio.BufferedProtocol):
     def _refuse(self, error: BaseException, ready: list[Piece]) -> None:
         """A request raised this error: send what was answered before it, then close."""
         if isinstance(error, asyncio.CancelledError | ProtocolViolation):
-            log.info("closing the connection from %s:%d: %s", self.peer.host, self.peer.port, error)
+            line = "closing the connection from %s:%d: %s"
+            self.server.notices.info(self.peer.host, line, self.peer.host, self.peer.port, error)
         else:
             log.error("a request from %s:%d failed", self.peer.host, self.peer.port, exc_info=error)
         if self._outbox.send(ready) and not self._unanswered:

@@ -20,6 +20,7 @@ from moldau.net.fair_share import FairShare
 from moldau.net.limits import Limits, addresses
 from moldau.net.pool import Pool
 from moldau.net.watchdog import Watchdog
+from moldau.notices import Notices
 
 log = logging.getLogger(__name__)
 
@@ -45,6 +46,7 @@ class Server:
 
     def __post_init__(self) -> None:
         self.pool = Pool(self.limits.queued_max_request_bytes)
+        self.notices = Notices(log)
         self.shared = memoryview(bytearray(SHARED_BYTES))
         self._listening: list[asyncio.AbstractServer] = []
         self._sweeper: asyncio.TimerHandle | None = None

@@ -3,7 +3,8 @@
 A turn is one callback of the loop: one read of one connection, one step of a task, one timer. No other client is served
 meanwhile. A turn is too long if it used more than `LONG_TURN_S` of the loop thread's own *processor time*: if the
 machine had no processor for the broker, the turn is not to blame. (A turn that waits for a disk is therefore not
-counted.)
+counted.) A turn that would not have been too long without the garbage collector is told as the collector's: it came
+in the midst of a request that just made one object too many.
 
 The wall clock alone is read for every turn. The processor time, a system call, is read at most every `MARK_S`, and when
 a turn took too long by the wall clock: the reported time is at most `MARK_S` too short and never too long.
@@ -13,9 +14,10 @@ import asyncio
 import functools
 import gc
 import logging
+import threading
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from moldau.names import counted
@@ -28,6 +30,8 @@ LINE_S = 1.0
 """The log gets at most one line in this time."""
 COLLECTION_S = 0.01
 """Garbage collections that take longer than this are named."""
+
+COLLECTOR = "Python's garbage collector"
 
 Namer = Callable[[object], str | None]
 
@@ -58,6 +62,9 @@ class Watchdog:
         self.mark_due_at = self._marked_at = self._marked_processor_s = 0.0
         self._collection_began = 0.0
         self._collections: deque[tuple[float, float]] = deque(maxlen=8)
+        """When long collections on the loop's thread ended, and how long they took: by the processor, if it was one of
+        the whole heap."""
+        self._thread = 0
         self._line_at = -LINE_S
         self._unsaid = 0
         self._timed = self._run
@@ -66,6 +73,7 @@ class Watchdog:
     def watch(self, loop: asyncio.AbstractEventLoop) -> None:
         """Time every callback that `loop` is given from now on. Tasks and futures, too, look up `call_soon` and its
         siblings on the loop itself, so this works with every loop. Call it on the loop's thread."""
+        self._thread = threading.get_ident()
         for name in ("call_soon", "call_soon_threadsafe"):
             self._replace(loop, name, _timed_at_0(getattr(loop, name), self._timed))
         for name in ("call_later", "call_at", "add_reader", "add_writer"):
@@ -112,12 +120,13 @@ class Watchdog:
         if ended - self._line_at < LINE_S:
             return
         collecting_s = sum(took for at, took in self._collections if at > began)
+        name = self._name(callback)
         log.warning(
             "the event loop was held for %d ms (%d ms of processor time%s) by %s; no client was served meanwhile%s",
             (ended - began) * 1000,
             processor_s * 1000,
             f"; garbage collection took {collecting_s * 1000:.0f} ms" if collecting_s else "",
-            self._name(callback),
+            f"{COLLECTOR}, during {name}" if processor_s - collecting_s <= LONG_TURN_S else name,
             f" ({counted(self._unsaid - 1, 'other long turn')} since the last such line)" if self._unsaid > 1 else "",
         )
         self._line_at, self._unsaid = ended, 0
@@ -133,12 +142,16 @@ class Watchdog:
             callback = callback.func
         return str(getattr(callback, "__qualname__", None) or repr(callback))
 
-    def _collecting(self, phase: str, _: dict[str, int]) -> None:
-        now = self._clock()
+    def _collecting(self, phase: str, details: Mapping[str, int]) -> None:
+        """Called by the collector, in whatever thread made the object that was one too many. There are many collections
+        of few objects, and the processor time is a system call."""
+        if threading.get_ident() != self._thread:
+            return
+        clock = self._processor_clock if details["generation"] == 2 else self._clock
         if phase == "start":
-            self._collection_began = now
-        elif now - self._collection_began > COLLECTION_S:
-            self._collections.append((now, now - self._collection_began))
+            self._collection_began = clock()
+        elif (took_s := clock() - self._collection_began) > COLLECTION_S:
+            self._collections.append((self._clock(), took_s))
 
 
 def _timed_at_0(original: Callable[..., Any], timed: Callable[..., Any]) -> Callable[..., Any]:

@@ -32,6 +32,9 @@ from moldau.replication.results import LogDirectory
 from moldau.runtime import Runtime
 from moldau.turns import to_its_end
 
+PARTITIONS_PER_TURN = 200
+"""The most partitions that are hosted, or leave, in one turn of the loop: up to about 10 ms."""
+
 logger = logging.getLogger(__name__)
 notices = Notices(logger)
 
@@ -78,6 +81,8 @@ class Replicas:
         """With other brokers; None for a broker alone."""
         self._is_loaded = False
         self._following = asyncio.Lock()
+        self._worked_on = 0
+        """Partitions, in this turn of the loop."""
         self._unmade: dict[str, None] = {}
 
     def find(self, name: str | None, topic_id: bytes | None, index: int) -> Replica | None:
@@ -216,26 +221,50 @@ class Replicas:
     async def _follow(self, image: Image, names: Sequence[str]) -> None:
         missing: list[MissingReplica] = []
         gone: dict[TopicPartition, None] = {}
-        await self._until_whole(names)
         for name in names:
-            topic = image.topics.get(name)
-            if name in self._followed and (topic is None or self.names.get(topic.id.bytes) != name):
-                gone |= {tp: None for tp in self._drop(name) if self._topic_of(tp) in image.deleted}
-            if topic is not None:
-                gone |= {tp: None for tp in self._ours(topic) if self._topic_of(tp) not in (None, topic.id)}
-                missing += [
-                    self._missing(tp, topic.id, topic.partitions[tp.partition])
-                    for tp in self._ours(topic)
-                    if tp in gone or self._folders.folder_of(tp) is None
-                ]
+            await self._in_turns(name, self._leave(image, name, gone, missing))
         if gone or missing:
             change = partial(self._change_folders, list(gone), missing)
             await to_its_end(self._runtime.run(change))  # a broker that stops must not close the folders before
-            await self._until_whole(names)
         for name in names:
             topic = image.topics.get(name)
             if topic is not None:
-                self._host(topic)
+                await self._in_turns(name, self._host(topic))
+
+    async def _in_turns(self, name: str, work: Iterator[None]) -> None:
+        """Do work on a topic that yields after each of its partitions, with a turn for others after every
+        `PARTITIONS_PER_TURN` of all topics."""
+        await self._until_whole([name])
+        for _ in work:
+            self._worked_on += 1
+            if self._worked_on >= PARTITIONS_PER_TURN:
+                self._worked_on = 0
+                await asyncio.sleep(0)
+                await self._until_whole([name])
+
+    def _leave(
+        self, image: Image, name: str, gone: dict[TopicPartition, None], missing: list[MissingReplica]
+    ) -> Iterator[None]:
+        """Stop serving a topic that is another one by now, or none. Adds its partitions that have to be deleted to
+        `gone`, and those that have to be made to `missing`."""
+        topic, before = image.topics.get(name), self._followed.get(name)
+        if before is not None and (topic is None or topic.id != before.id):
+            self.names.pop(before.id.bytes, None)
+            for number in range(len(before.partitions)):
+                replica = self.hosted.pop((name, number), None)
+                if replica is not None:
+                    self._left(replica)
+                    if self._topic_of(replica.tp) in image.deleted:
+                        gone[replica.tp] = None
+                yield
+            del self._followed[name]
+        for tp in self._ours(topic) if topic is not None else ():
+            assert topic is not None
+            if self._topic_of(tp) not in (None, topic.id):
+                gone[tp] = None
+            if tp in gone or self._folders.folder_of(tp) is None:
+                missing.append(self._missing(tp, topic.id, topic.partitions[tp.partition]))
+            yield
 
     def _missing(self, tp: TopicPartition, topic_id: uuid.UUID, partition: PartitionImage) -> MissingReplica:
         if tp in self._folders.begun_empty:
@@ -280,17 +309,6 @@ class Replicas:
             if self._local in partition.replicas
         ]
 
-    def _drop(self, name: str) -> list[TopicPartition]:
-        """Stop serving a topic: wake the requests that wait for it; requests in progress find that it is gone."""
-        for topic_id in [topic_id for topic_id, known in self.names.items() if known == name]:
-            del self.names[topic_id]
-        count = len(self._followed.pop(name).partitions)
-        places = [(name, number) for number in range(count) if (name, number) in self.hosted]
-        found = [self.hosted.pop(place) for place in places]
-        for replica in found:
-            self._left(replica)
-        return [replica.tp for replica in found]
-
     def _change_folders(self, gone: list[TopicPartition], missing: list[MissingReplica]) -> None:
         now_ms = self._runtime.clock.now_ms()
         self._folders.delete(gone, now_ms)
@@ -318,11 +336,10 @@ class Replicas:
             place = ",".join(sorted(set(away)))
             notices.error(place, "%s", offline_line(len(away), away, self._folders.repair_command))
 
-    def _host(self, topic: TopicImage) -> None:
+    def _host(self, topic: TopicImage) -> Iterator[None]:
+        """Serve the partitions of a topic as it is now. Yields after each. The topic counts as followed once all are
+        served: before, a partition that is not is still being made (see `absence`)."""
         config = self._cluster.metadata.topic_config(topic.name)
-        now_ms = elapsed_ms()
-        self.names[topic.id.bytes] = topic.name
-        self._followed[topic.name] = topic
         for number, partition in enumerate(topic.partitions):
             tp = TopicPartition(topic.name, number)
             replica = self.hosted.get(tp)
@@ -331,6 +348,7 @@ class Replicas:
                 if replica is not None:
                     del self.hosted[tp]
                     self._left(replica)
+                yield
                 continue
             log = folder.logs[tp]
             if replica is None:
@@ -341,11 +359,15 @@ class Replicas:
                 self.hosted[tp] = replica
             elif replica.config != config:
                 replica.configure(config)
-            replica.take_roles(roles_in(partition), now_ms)
+            replica.take_roles(roles_in(partition), elapsed_ms())
             if self.exchange is not None:
                 self.exchange.changed(replica)
+            yield
+        self.names[topic.id.bytes] = topic.name
+        self._followed[topic.name] = topic
 
     def _left(self, replica: Replica) -> None:
+        """Wake the requests that wait for a replica; those in progress find that it is gone."""
         replica.leave()
         if self.exchange is not None:
             self.exchange.left(replica)

@@ -347,7 +347,7 @@ def test_eligible_leaders_are_forgotten_when_fewer_in_sync_are_enough() -> None:
         controller = await three(members)
         await place(controller, "t", PartitionImage(1, 0, (1, 2), (1,), elr=(2,)), min_insync_replicas="2")
         assert controller.image.topics["t"].partitions[0].elr == (2,)
-        await controller.acting.configs.alter_topic("t", [Alteration("min.insync.replicas", OpType.SET, "1")])
+        await controller.acting.configs.alter_topics([("t", [Alteration("min.insync.replicas", OpType.SET, "1")])])
         image = await members.shown(lambda image: not image.topics["t"].partitions[0].elr)
         assert image.topics["t"].partitions[0].isr == (1,)
 

@@ -35,7 +35,7 @@ def play(folder: Path, scenario: Callable[[Cluster], Awaitable[Any]]) -> Any:
 def test_a_group_of_any_name_keeps_its_settings_over_a_restart(tmp_path: Path) -> None:
     async def alter(cluster: Cluster) -> None:
         for name in ODD_NAMES:
-            assert await cluster.configs.alter_group(name, LONGER) is None
+            assert await cluster.configs.alter_groups([(name, LONGER)]) == [None]
 
     async def look(cluster: Cluster) -> None:
         assert set(cluster.image.group_overrides) == set(ODD_NAMES)
@@ -50,9 +50,9 @@ def test_a_group_of_any_name_keeps_its_settings_over_a_restart(tmp_path: Path) -
 def test_a_group_whose_settings_are_taken_back_is_forgotten(tmp_path: Path, taken_back: Any) -> None:
     async def scenario(cluster: Cluster) -> None:
         for _ in range(2):
-            await cluster.configs.alter_group("g", LONGER)
+            await cluster.configs.alter_groups([("g", LONGER)])
             assert cluster.metadata.group_config("g").consumer_session_timeout_ms == 50_000
-            await cluster.configs.alter_group("g", taken_back)
+            await cluster.configs.alter_groups([("g", taken_back)])
             assert cluster.image.group_overrides == {}
             assert cluster.metadata.group_config("g").consumer_session_timeout_ms == 45_000
 
@@ -65,8 +65,8 @@ def test_a_group_whose_settings_are_taken_back_is_forgotten(tmp_path: Path, take
 def test_what_is_refused_or_only_validated_changes_nothing(tmp_path: Path) -> None:
     async def scenario(cluster: Cluster) -> None:
         before = cluster.image
-        assert await cluster.configs.alter_group("g", LONGER, validate_only=True) is None
-        refusal = await cluster.configs.alter_group("g", [Alteration(SESSION, OpType.SET, "1")])
+        assert await cluster.configs.alter_groups([("g", LONGER)], validate_only=True) == [None]
+        [refusal] = await cluster.configs.alter_groups([("g", [Alteration(SESSION, OpType.SET, "1")])])
         assert isinstance(refusal, Refusal)
         assert refusal.code is ErrorCode.INVALID_CONFIG
         assert cluster.image is before
@@ -78,7 +78,7 @@ def test_a_cluster_that_an_earlier_version_began_gets_the_place_for_them(tmp_pat
     async def nothing(cluster: Cluster) -> None: ...
 
     async def alter(cluster: Cluster) -> None:
-        assert await cluster.configs.alter_group("g", LONGER) is None
+        assert await cluster.configs.alter_groups([("g", LONGER)]) == [None]
 
     play(tmp_path, nothing)
     store = EmbeddedStore(tmp_path)

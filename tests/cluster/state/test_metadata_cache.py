@@ -70,7 +70,7 @@ def test_settings_of_topics_follow_those_of_the_broker(tmp_path: Path) -> None:
         for broker, value in (("<default>", "3000000"), ("1", "2000000")):
             await cluster.configs.alter_broker(broker, [Alteration("log.segment.bytes", OpType.SET, value)])
             found.append(cluster.metadata.topic_config("a").segment_bytes)
-        await cluster.configs.alter_topic("a", [Alteration("segment.bytes", OpType.SET, "1500000")])
+        await cluster.configs.alter_topics([("a", [Alteration("segment.bytes", OpType.SET, "1500000")])])
         found.append(cluster.metadata.topic_config("a").segment_bytes)
         await cluster.close()
         return found

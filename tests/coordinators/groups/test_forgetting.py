@@ -1,6 +1,7 @@
 """A round of forgetting looks at a bounded number of groups and offsets in one go, and yet at all of them."""
 
 import uuid
+from collections.abc import Iterator
 
 from moldau.coordinators.decision import Decision, Now
 from moldau.coordinators.groups.settings import GroupCoordinatorSettings
@@ -55,3 +56,23 @@ def test_the_offsets_of_a_deleted_topic_go_in_parts() -> None:
     assert max(parts) <= EXPIRY_LOOKS
     assert sum(parts) == GROUPS
     assert {tp.topic for number in range(GROUPS) for tp in shard.offsets.of(f"g{number}")} == {"other"}
+
+
+class Looked(frozenset[str]):
+    """Names that count how often somebody goes through all of them."""
+
+    times = 0
+
+    def __iter__(self) -> Iterator[str]:
+        Looked.times += 1
+        return super().__iter__()
+
+
+def test_what_a_group_costs_does_not_depend_on_how_many_topics_were_deleted() -> None:
+    shard = GroupShard(GroupCoordinatorSettings(), str)
+    value = OffsetCommitValue(offset=1, metadata="", commit_timestamp=0, topic_id=uuid.UUID(int=7))
+    for number in range(100):
+        shard.apply(offset_record(f"g{number}", TopicPartition("t", 0), value), Now(0, 0))
+    gone = sum(len(out.records) for out in shard.forget_topics(Looked({"t", "u", "v"}), Now(0, 0)))
+    assert gone == 100
+    assert Looked.times == 1

@@ -6,7 +6,7 @@ overrides: the other settings return to their defaults. Source: KIP-339, KIP-133
 """
 
 import enum
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple, TypeAlias
 
 from moldau.cluster.controlling.controller import Refusal
@@ -76,8 +76,7 @@ whenever they are used."""
 
 def topic_overrides(config: BrokerConfig, now: Mapping[str, str], change: ConfigChange) -> dict[str, str] | Refusal:
     """A topic's overrides after the change. The controller decides whether their values are allowed."""
-    in_force = {name: inherited(setting, config) for name, setting in TOPIC_SETTINGS.items()}
-    return _altered(now, _alterations(now, change), TOPIC_SETTINGS, in_force)
+    return _altered(now, _alterations(now, change), TOPIC_SETTINGS, lambda setting: inherited(setting, config))
 
 
 def broker_overrides(config: BrokerConfig, now: Mapping[str, str], change: ConfigChange) -> dict[str, str] | Refusal:
@@ -92,14 +91,12 @@ def broker_overrides(config: BrokerConfig, now: Mapping[str, str], change: Confi
             elif known_to_kafka(name):
                 why = "is a Kafka setting that this broker does not have"
             return Refusal(ErrorCode.INVALID_REQUEST, f"{name[:200]} {why}")
-    in_force = {name: getattr(config, SETTINGS[name].field) for name in DYNAMIC}
-    return _altered(now, alterations, SETTINGS, in_force)
+    return _altered(now, alterations, SETTINGS, lambda setting: getattr(config, setting.field, None))
 
 
 def group_overrides(config: BrokerConfig, now: Mapping[str, str], change: ConfigChange) -> dict[str, str] | Refusal:
     """As `topic_overrides`, for a group; the values must be within the broker's bounds."""
-    in_force = {name: inherited(setting, config) for name, setting in GROUP_SETTINGS.items()}
-    overrides = _altered(now, _alterations(now, change), GROUP_SETTINGS, in_force)
+    overrides = _altered(now, _alterations(now, change), GROUP_SETTINGS, lambda setting: inherited(setting, config))
     if not isinstance(overrides, Refusal):
         try:
             group_config(config, overrides)
@@ -116,7 +113,7 @@ def _altered(
     now: Mapping[str, str],
     alterations: Sequence[Alteration],
     settings: Mapping[str, Setting],
-    in_force: Mapping[str, Value],
+    in_force: Callable[[Setting], Value],
 ) -> dict[str, str] | Refusal:
     if len({alteration.name for alteration in alterations}) < len(alterations):
         return Refusal(ErrorCode.INVALID_REQUEST, "a setting is named more than once")
@@ -138,7 +135,7 @@ def _altered(
                 ErrorCode.INVALID_CONFIG,
                 f"{name[:200]} is not a list: it can be set, not appended to or subtracted from",
             )
-        items = result[name].split(",") if name in result else list(_items(in_force.get(name)))
+        items = result[name].split(",") if name in result else list(_items(in_force(setting)))
         given = [item.strip() for item in value.split(",")]
         if operation == OpType.APPEND:
             items += [item for item in given if item not in items]

@@ -25,11 +25,13 @@ from moldau.errors import ErrorCode, KafkaError, StorageError
 from moldau.metadata_store.steps import in_steps
 from moldau.metadata_store.store import (
     Check,
+    Create,
     MetadataStore,
     Operation,
     OutcomeUnknown,
     Reading,
     SessionOver,
+    Set,
     StoreConflict,
     Written,
 )
@@ -40,6 +42,8 @@ ATTEMPTS_MAX = 3
 """The number of times a change is decided if it conflicts with changes of other sessions."""
 DECIDED_AT_ONCE = 1000
 """The most topics, partitions or settings of a decision made on the loop."""
+BYTES_OF_AN_ELEMENT = 10
+"""The fewest bytes of an element in a document of many."""
 P = ParamSpec("P")
 T = TypeVar("T")
 
@@ -158,7 +162,7 @@ class ChangeQueue:
                 done = f"{len(results)} of {len(operations)} operations of a change were done, then one was refused"
                 raise OutcomeUnknown(f"{done}: {error}") from error
         image = self._metadata.image
-        shown = await self.decided(len(operations), lambda: image_after(image, nodes_after(operations, results)))
+        shown = await self.decided(_size(operations), lambda: image_after(image, nodes_after(operations, results)))
         await self._metadata.show(*shown)
 
     async def read(self, reading: Reading[T]) -> T:
@@ -230,6 +234,12 @@ class ChangeQueue:
                 notices.error("", "%s. Changes that other brokers have made are not seen until it can be read", error)
             except Exception:
                 logger.exception("changes that other brokers have made could not be taken over")
+
+
+def _size(operations: Sequence[Operation]) -> int:
+    """How many elements the operations write: one document may have many."""
+    data = (len(one.data) for one in operations if isinstance(one, Create | Set))
+    return len(operations) + sum(data) // BYTES_OF_AN_ELEMENT
 
 
 def _heard(change: "asyncio.Future[Any]") -> None:

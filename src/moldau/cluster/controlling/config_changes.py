@@ -1,17 +1,26 @@
 """Changes to the settings of topics, brokers and groups, as administrators ask for them.
 
-Every method answers None, or the `Refusal`; with `validate_only` nothing is written. Raises what `ChangeQueue.commit`
-raises.
+Topics and groups are altered many at a time: each is refused by itself, and what is not is written in one step, since
+every step makes a new image. Every method answers None, or the `Refusal`, for each; with `validate_only` nothing is
+written. Raises what `ChangeQueue.commit` raises; then none was altered.
 """
+
+from collections.abc import Callable, Sequence
+from typing import TypeAlias
 
 from moldau.cluster.controlling import alterations, controller
 from moldau.cluster.controlling.alterations import ConfigChange, Replacement
 from moldau.cluster.controlling.change_queue import ChangeQueue, in_turn
 from moldau.cluster.controlling.controller import Refusal
 from moldau.cluster.state import layout
-from moldau.cluster.state.image import TopicImage
+from moldau.cluster.state.image import Image
 from moldau.cluster.state.metadata_cache import MetadataCache
+from moldau.config import BrokerConfig
 from moldau.errors import ConfigError, ErrorCode
+from moldau.metadata_store.store import Operation
+
+Altered: TypeAlias = list[Operation] | Refusal
+"""What is to be written for one resource."""
 
 
 class ConfigChanges:
@@ -20,25 +29,32 @@ class ConfigChanges:
         self._metadata = metadata
 
     @in_turn
-    async def alter_topic(self, name: str, change: ConfigChange, *, validate_only: bool = False) -> Refusal | None:
+    async def alter_topics(
+        self, wanted: Sequence[tuple[str, ConfigChange]], *, validate_only: bool = False
+    ) -> list[Refusal | None]:
+        """`wanted` names each topic once."""
         image, config = self._metadata.image, self._metadata.config
-        topic = image.topics.get(name)
-        if topic is None:
-            unknown = Refusal(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"topic {name[:249]} does not exist")
-            return controller.name_refusal(name) or unknown
+        return await self._alter(wanted, lambda name, change: _of_topic(image, config, name, change), validate_only)
 
-        def decide() -> TopicImage | Refusal:
-            overrides = alterations.topic_overrides(config, topic.overrides, change)
-            if isinstance(overrides, Refusal):
-                return overrides
-            return controller.with_overrides(image, config, name, overrides)
+    @in_turn
+    async def alter_groups(
+        self, wanted: Sequence[tuple[str, ConfigChange]], *, validate_only: bool = False
+    ) -> list[Refusal | None]:
+        """`wanted` names each group once, whether it exists or not."""
+        image, config = self._metadata.image, self._metadata.config
+        return await self._alter(wanted, lambda name, change: _of_group(image, config, name, change), validate_only)
 
-        changed = await self.queue.decided(_length(change), decide)
-        if isinstance(changed, Refusal):
-            return changed
+    async def _alter(
+        self,
+        wanted: Sequence[tuple[str, ConfigChange]],
+        decide: Callable[[str, ConfigChange], Altered],
+        validate_only: bool,
+    ) -> list[Refusal | None]:
+        settings = sum(1 + _length(change) for _, change in wanted)
+        altered = await self.queue.decided(settings, lambda: [decide(name, change) for name, change in wanted])
         if not validate_only:
-            await self.queue.commit(layout.topic_changed(topic, changed, image.controller_epoch))
-        return None
+            await self.queue.commit([step for one in altered if not isinstance(one, Refusal) for step in one])
+        return [one if isinstance(one, Refusal) else None for one in altered]
 
     @in_turn
     async def alter_broker(self, broker: str, change: ConfigChange, *, validate_only: bool = False) -> Refusal | None:
@@ -52,16 +68,27 @@ class ConfigChanges:
             await self.queue.commit([layout.config(path, overrides, is_new=now is None)])
         return None
 
-    @in_turn
-    async def alter_group(self, group_id: str, change: ConfigChange, *, validate_only: bool = False) -> Refusal | None:
-        """Of a group by its name, whether it exists or not."""
-        now = self._metadata.image.group_overrides.get(group_id)
-        overrides = alterations.group_overrides(self._metadata.config, now or {}, change)
-        if isinstance(overrides, Refusal):
-            return overrides
-        if not validate_only and overrides != (now or {}):
-            await self.queue.commit(layout.group_changed(group_id, now, overrides))
-        return None
+
+def _of_topic(image: Image, config: BrokerConfig, name: str, change: ConfigChange) -> Altered:
+    topic = image.topics.get(name)
+    if topic is None:
+        unknown = Refusal(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"topic {name[:249]} does not exist")
+        return controller.name_refusal(name) or unknown
+    overrides = alterations.topic_overrides(config, topic.overrides, change)
+    if isinstance(overrides, Refusal):
+        return overrides
+    refusal = controller.overrides_refusal(config, overrides)
+    if refusal is not None:
+        return refusal
+    return [] if overrides == topic.overrides else [layout.topic_overrides(name, overrides)]
+
+
+def _of_group(image: Image, config: BrokerConfig, group_id: str, change: ConfigChange) -> Altered:
+    now = image.group_overrides.get(group_id)
+    overrides = alterations.group_overrides(config, now or {}, change)
+    if isinstance(overrides, Refusal):
+        return overrides
+    return [] if overrides == (now or {}) else layout.group_changed(group_id, now, overrides)
 
 
 def _length(change: ConfigChange) -> int:

@@ -143,15 +143,16 @@ def _new_overrides(config: BrokerConfig, configs: Iterable[tuple[str, str | None
         if value is None:
             return Refusal(ErrorCode.INVALID_CONFIG, f"{name[:NAME_MAX]} has no value")
         overrides[name] = value
-    return _checked_overrides(config, overrides)
+    return overrides_refusal(config, overrides) or overrides
 
 
-def _checked_overrides(config: BrokerConfig, overrides: dict[str, str]) -> dict[str, str] | Refusal:
+def overrides_refusal(config: BrokerConfig, overrides: Mapping[str, str]) -> Refusal | None:
+    """The reason why a topic cannot have these overrides."""
     try:
         topic_config(config, overrides)
     except ConfigError as wrong:
         return Refusal(ErrorCode.INVALID_CONFIG, str(wrong))
-    return overrides
+    return None
 
 
 def _new_partition(image: Image, replicas: Sequence[int]) -> PartitionImage:
@@ -335,12 +336,6 @@ def reassigned(
 def _cut(name: str) -> str:
     """A client's name, shortened for a sentence."""
     return repr(name[:NAME_MAX])
-
-
-def with_overrides(image: Image, config: BrokerConfig, name: str, overrides: Mapping[str, str]) -> TopicImage | Refusal:
-    """The topic with these overrides instead of its own."""
-    checked = _checked_overrides(config, dict(overrides))
-    return checked if isinstance(checked, Refusal) else image.topics[name]._replace(overrides=checked)
 
 
 def with_directories(topic: TopicImage, broker_id: int, directories: Mapping[int, str]) -> TopicImage:

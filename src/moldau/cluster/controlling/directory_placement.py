@@ -15,7 +15,7 @@ from moldau.cluster.state import layout
 from moldau.cluster.state.image import PartitionImage, TopicImage
 from moldau.cluster.state.metadata_cache import MetadataCache
 from moldau.errors import ErrorCode, StorageError
-from moldau.metadata_store.store import StoreConflict
+from moldau.metadata_store.store import Operation, StoreConflict
 from moldau.names import TopicPartition
 from moldau.notices import Notices
 
@@ -83,15 +83,23 @@ class DirectoryPlacement:
         count as made."""
         await self._commit_made(directories)
 
-    async def note_made(self, names: Sequence[str]) -> None:
+    async def note_made(self, topics: Sequence[TopicImage]) -> None:
         """Record the new partitions of these topics as made, as far as their folders are durable. Part of the change
         that created them."""
-        directories: dict[str, dict[int, str]] = {}
-        for name in names if self._folder_of else ():
-            for number, part in enumerate(self._metadata.image.topics[name].partitions):
-                directory = None if part.made or not self._folder_of else self._folder_of(TopicPartition(name, number))
-                if directory is not None:
-                    directories.setdefault(name, {})[number] = directory
+        folder_of, now = self._folder_of, self._metadata.image.topics
+        if folder_of is None:
+            return
+
+        def found() -> dict[str, dict[int, str]]:
+            directories: dict[str, dict[int, str]] = {}
+            for name in (topic.name for topic in topics):
+                for number, part in enumerate(now[name].partitions):
+                    directory = None if part.made else folder_of(TopicPartition(name, number))
+                    if directory is not None:
+                        directories.setdefault(name, {})[number] = directory
+            return directories
+
+        directories = await self.queue.decided(sum(len(topic.partitions) for topic in topics), found)
         try:
             await self._commit_made(directories)
         except (StorageError, StoreConflict) as error:  # the topics exist nevertheless, and the next start records it
@@ -100,9 +108,14 @@ class DirectoryPlacement:
     async def _commit_made(self, directories: Mapping[str, Mapping[int, str]]) -> None:
         topics, broker_id = self._metadata.image.topics, self._metadata.broker_id
         epoch = self._metadata.image.controller_epoch
-        changed = [
-            (topics[name], controller.made_in(topics[name], broker_id, by_number))
-            for name, by_number in directories.items()
-            if name in topics
-        ]
-        await self.queue.commit([step for old, new in changed for step in layout.topic_changed(old, new, epoch)])
+
+        def decide() -> list[Operation]:
+            changed = (
+                (topics[name], controller.made_in(topics[name], broker_id, by_number))
+                for name, by_number in directories.items()
+                if name in topics
+            )
+            return [step for old, new in changed for step in layout.topic_changed(old, new, epoch)]
+
+        partitions = sum(len(topics[name].partitions) for name in directories if name in topics)
+        await self.queue.commit(await self.queue.decided(partitions, decide))

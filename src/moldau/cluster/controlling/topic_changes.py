@@ -18,7 +18,7 @@ from moldau.cluster.state.metadata_cache import MetadataCache
 from moldau.cluster.state.placement import Draw
 from moldau.config.internal_topics import FACTOR_SETTINGS
 from moldau.errors import ErrorCode
-from moldau.metadata_store.store import Delete
+from moldau.metadata_store.store import Delete, Operation
 from moldau.names import OFFSETS_TOPIC, TRANSACTIONS_TOPIC, TopicPartition, short_id
 from moldau.runtime import Runtime
 
@@ -52,17 +52,17 @@ class TopicChanges:
         )
         results = [(name, self._directories.refusal(name) or result) for name, result in results]
         if not validate_only:
-            new = self._directories.placed([(topic, 0) for _, topic in results if isinstance(topic, TopicImage)])
+            made = [topic for _, topic in results if isinstance(topic, TopicImage)]
+
+            def decide() -> tuple[list[TopicImage], list[Operation]]:
+                new = self._directories.placed([(topic, 0) for topic in made])
+                return new, [step for topic in new for step in layout.topic_created(topic, image.controller_epoch)]
+
+            new, operations = await self.queue.decided(_partitions(made), decide)
             by_name = {topic.name: topic for topic in new}
             results = [(name, by_name.get(name, result)) for name, result in results]
-            operations = await self.queue.decided(
-                sum(len(topic.partitions) for topic in new),
-                lambda: [
-                    operation for topic in new for operation in layout.topic_created(topic, image.controller_epoch)
-                ],
-            )
             await self.queue.commit(operations)
-            await self._directories.note_made([topic.name for topic in new])
+            await self._directories.note_made(new)
         return results
 
     @in_turn
@@ -74,7 +74,10 @@ class TopicChanges:
         results = await self.queue.decided(len(wanted), lambda: controller.delete_topics(image, wanted))
         if not validate_only:
             deleted = [topic for _, _, topic in results if isinstance(topic, TopicImage)]
-            await self.queue.commit([operation for topic in deleted for operation in layout.topic_deleted(topic)])
+            operations = await self.queue.decided(
+                _partitions(deleted), lambda: [step for topic in deleted for step in layout.topic_deleted(topic)]
+            )
+            await self.queue.commit(operations)
         return results
 
     @in_turn
@@ -85,17 +88,16 @@ class TopicChanges:
         results = await self.queue.decided(len(wanted), lambda: controller.create_partitions(image, wanted, shift))
         if not validate_only:
             before = image.topics
-            grown = self._directories.placed(
-                [(topic, len(before[topic.name].partitions)) for _, topic in results if isinstance(topic, TopicImage)]
-            )
-            await self.queue.commit(
-                [
-                    step
-                    for topic in grown
-                    for step in layout.topic_changed(before[topic.name], topic, image.controller_epoch)
-                ]
-            )
-            await self._directories.note_made([topic.name for topic in grown])
+            larger = [topic for _, topic in results if isinstance(topic, TopicImage)]
+
+            def decide() -> tuple[list[TopicImage], list[Operation]]:
+                grown = self._directories.placed([(topic, len(before[topic.name].partitions)) for topic in larger])
+                changes = ((before[topic.name], topic, image.controller_epoch) for topic in grown)
+                return grown, [step for change in changes for step in layout.topic_changed(*change)]
+
+            grown, operations = await self.queue.decided(_partitions(larger), decide)
+            await self.queue.commit(operations)
+            await self._directories.note_made(grown)
         return results
 
     @in_turn
@@ -173,6 +175,10 @@ class TopicChanges:
         """The data of these deleted topics is on no disk any more."""
         known = [topic_id for topic_id in topic_ids if topic_id in self._metadata.image.deleted]
         await self.queue.commit([Delete(f"{layout.DELETED_TOPICS}/{short_id(one)}") for one in known])
+
+
+def _partitions(topics: Sequence[TopicImage]) -> int:
+    return sum(len(topic.partitions) for topic in topics)
 
 
 def lack_of_brokers(image: Image, wish: NewTopic) -> Refusal | None:

@@ -285,8 +285,13 @@ def topic_changed(old: TopicImage, new: TopicImage, epoch: int) -> list[Operatio
         if before._replace(directories=(), made=True) != after._replace(directories=(), made=True):
             operations.append(Set(state_path(new.name, number), _state(after, epoch), before.partition_epoch))
     if old.overrides != new.overrides:
-        operations.append(config(f"{TOPIC_CONFIGS}/{new.name}", new.overrides, is_new=False))
+        operations.append(topic_overrides(new.name, new.overrides))
     return operations
+
+
+def topic_overrides(name: str, overrides: Mapping[str, str]) -> Operation:
+    """The settings of a topic that exists."""
+    return config(f"{TOPIC_CONFIGS}/{name}", overrides, is_new=False)
 
 
 def deleted(topic_id: uuid.UUID, name: str, holders: Mapping[int, Collection[str]] | None = None) -> Operation:

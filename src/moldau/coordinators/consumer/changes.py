@@ -199,7 +199,9 @@ class GroupChanges:
             self._states.write(group, ConsumerRecordType.CURRENT, member.member_id, current_of(after), out)
             self._deadlines.watch_revocation(group, after, now)
         self._deadlines.keep_alive(group, after, now)
-        changed = ask.is_full or partitions_of(before) != partitions_of(after)
+        changed = ask.is_full or (
+            before.assigned is not after.assigned and partitions_of(before) != partitions_of(after)
+        )
         return ConsumerHeartbeatReply(
             member_id=after.member_id,
             epoch=after.epoch,

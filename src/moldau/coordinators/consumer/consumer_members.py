@@ -27,7 +27,7 @@ class ConsumerMembers:
         """ConsumerGroupHeartbeat; the answer is a `ConsumerHeartbeatReply`."""
         out = Decision()
         try:
-            answer = self._leave(ask, now, out) if ask.epoch < 0 else self._beat(ask, now, out)
+            answer = self._leave(ask, now, out) if ask.epoch < 0 else self.stay(ask, now, out)
         except HeartbeatRefused as refused:
             assert not out.records
             out.reply(ticket, ConsumerHeartbeatReply(error=refused.code, message=refused.message))
@@ -38,7 +38,8 @@ class ConsumerMembers:
         out.reply(ticket, answer, lambda error: ConsumerHeartbeatReply(error=error))
         return self._states.conclude(out, now)
 
-    def _beat(self, ask: ConsumerHeartbeat, now: Now, out: Decision) -> ConsumerHeartbeatReply:
+    def stay(self, ask: ConsumerHeartbeat, now: Now, out: Decision) -> ConsumerHeartbeatReply:
+        """Decide about a heartbeat that does not leave. Raises `HeartbeatRefused`; then nothing is decided."""
         joins = ask.epoch == 0
         group = self._states.live.get(ask.group_id)
         if group is None:

@@ -112,6 +112,20 @@ class ConsumerGroup:
     checked: object = None
     resolved: dict[str, object] = field(default_factory=dict, compare=False)
     is_behind: bool = field(default=False, compare=False)
+    applied: int = field(default=0, compare=False)
+    """How many records were."""
+
+    def fork(self) -> "ConsumerGroup":
+        """The same group, that can change by itself."""
+        return replace(
+            self,
+            members=dict(self.members),
+            statics=dict(self.statics),
+            targets=dict(self.targets),
+            expressions=dict(self.expressions),
+            owners=dict(self.owners),
+            resolved=dict(self.resolved),
+        )
 
     def copy(self) -> "ConsumerGroup":
         """An equal group that can change by itself. Its `owners` do not depend on the order of the records."""
@@ -147,7 +161,12 @@ class ConsumerGroup:
 
     def subscribed(self) -> list[str]:
         """The names of all topics that members subscribe to, sorted."""
-        return sorted({topic for member in self.members.values() for topic in self.topics_of(member)})
+        found: set[str] = set()
+        for member in self.members.values():
+            found.update(member.topics)
+        for expression in {member.expression: None for member in self.members.values()}:
+            found.update(self.expressions.get(expression, ()))
+        return sorted(found)
 
     def is_subscribed(self, topic: str) -> bool:
         return any(topic in self.topics_of(member) for member in self.members.values())
@@ -178,6 +197,7 @@ class ConsumerGroup:
 
     def apply(self, record: ConsumerGroupRecord) -> None:
         """Apply a record, except the tombstone of the group itself."""
+        self.applied += 1
         value, name = record.value, record.name
         match record.kind:
             case ConsumerRecordType.EPOCH:

@@ -6,13 +6,13 @@ of them, the later ones are not appended either, and `live` is made from `stored
 without records waits for the last decision with records: no member learns of an epoch that a crash could take back.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from moldau.coordinators.consumer.group import ConsumerGroup
 from moldau.coordinators.consumer.member_deadlines import MemberDeadlines
 from moldau.coordinators.consumer.records import ConsumerGroupRecord, ConsumerRecordType, consumer_group_record
-from moldau.coordinators.decision import Decision, DecisionChain, Now
+from moldau.coordinators.decision import Decision, DecisionChain, InternalRecord, Now
 from moldau.errors import ErrorCode
 
 
@@ -54,6 +54,12 @@ class GroupStates:
         out.records.append(consumer_group_record(record))
         self._uncommitted += 1
         _apply(self.live, record)
+
+    def take_over(self, group: ConsumerGroup, records: Sequence[InternalRecord], out: Decision) -> None:
+        """Decide these records, which are applied to the group already: it replaces the live one."""
+        out.records += records
+        self._uncommitted += len(records)
+        self.live[group.group_id] = group
 
     def delete(self, group_id: str, out: Decision) -> None:
         """Delete a group without members; the decision still has to be concluded."""

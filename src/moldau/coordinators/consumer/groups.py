@@ -2,8 +2,9 @@
 ids and the image of the cluster's topics are arguments.
 
 `group_states` holds what is stored and what is decided; `changes` are the steps that both protocols' members share;
-`consumer_members` and `classic_members` handle requests, `departures` and `upgrades` the changes to and from classic
-groups. Source: KIP-848, and the answers of Apache Kafka 4.3, asked one by one.
+`consumer_members` and `classic_members` handle requests, `large_heartbeats` those about very many topics; `departures`
+and `upgrades` are the changes to and from classic groups. Source: KIP-848, and the answers of Apache Kafka 4.3, asked
+one by one.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -16,13 +17,14 @@ from moldau.coordinators.consumer.consumer_members import ConsumerMembers
 from moldau.coordinators.consumer.departures import Adopt, Departures
 from moldau.coordinators.consumer.group import Phase
 from moldau.coordinators.consumer.group_states import GroupStates
+from moldau.coordinators.consumer.large_heartbeats import LargeHeartbeat, is_large
 from moldau.coordinators.consumer.member_deadlines import REVOKE, Key, MemberDeadlines
 from moldau.coordinators.consumer.messages import ConsumerGroupSettings, ConsumerHeartbeat, DescribedConsumerGroup
 from moldau.coordinators.consumer.records import ConsumerGroupRecord
 from moldau.coordinators.consumer.rights import check_commit, check_commit_in_transaction, described
 from moldau.coordinators.consumer.upgrades import Upgrades
 from moldau.coordinators.deadlines import Deadlines
-from moldau.coordinators.decision import Decision, Now, Replies
+from moldau.coordinators.decision import Decision, Now, Replies, Ticket
 from moldau.coordinators.offsets.messages import OffsetsToCommit, TransactionalOffsetCommit
 from moldau.errors import ErrorCode
 
@@ -52,7 +54,27 @@ class ConsumerGroups:
         members = ConsumerMembers(self._states, self.changes, self._departures, new_id)
         classic = ClassicMembers(self._states, self.changes, self._departures, self._deadlines, image, new_id)
         self.beat = members.beat
+        self._settings, self._image, self._match, self._new_id = settings, image, match, new_id
         self.join, self.sync, self.heartbeat, self.leave = classic.join, classic.sync, classic.heartbeat, classic.leave
+
+    # -- large heartbeats
+
+    def is_large(self, ask: ConsumerHeartbeat) -> bool:
+        """Whether the heartbeat takes so much work that it is decided elsewhere."""
+        return is_large(ask, self.live.get(ask.group_id), self._image(), self._match)
+
+    def large(self, ask: ConsumerHeartbeat, now: Now) -> LargeHeartbeat:
+        """The heartbeat with what it takes to decide about it elsewhere."""
+        group, image = self.live.get(ask.group_id), self._image()
+        return LargeHeartbeat(ask, group, image, self._settings, self._match, self._new_id, now)
+
+    def fits(self, group_id: str, large: LargeHeartbeat) -> bool:
+        """Whether the decision about a large heartbeat is still the right one."""
+        return large.fits(self.live.get(group_id), self._image())
+
+    def take_over(self, large: LargeHeartbeat, ticket: Ticket, now: Now) -> Decision:
+        """The decision about a large heartbeat, which fits."""
+        return large.take_over(self._states, self._deadlines, ticket, now)
 
     # -- from the log
 

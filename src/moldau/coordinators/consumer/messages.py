@@ -5,7 +5,7 @@ A field that is None in a `ConsumerHeartbeat` has not changed since the last hea
 """
 
 import uuid
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -60,7 +60,8 @@ class ConsumerHeartbeat:
         return self.epoch == 0 or (self.rebalance_timeout_ms != -1 and subscribes and self.owned is not None)
 
 
-Assigned = Mapping[uuid.UUID, list[int]]
+Assigned = Mapping[uuid.UUID, Collection[int]]
+"""Topics and their partitions, in any order."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,7 +73,7 @@ class ConsumerHeartbeatReply:
     member_id: str | None = None
     epoch: int = 0
     heartbeat_interval_ms: int = 0
-    assignment: Assigned | None = None
+    assignment: Mapping[uuid.UUID, list[int]] | None = None
 
 
 class DescribedConsumerMember(NamedTuple):

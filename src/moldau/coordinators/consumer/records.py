@@ -64,20 +64,28 @@ class ConsumerGroupRecord:
     value: Any
 
 
+class DecidedRecord(InternalRecord):
+    """A record that this process has made: what it says need not be read from its bytes again."""
+
+    decided: ConsumerGroupRecord | None = None
+
+
 def consumer_group_record(record: ConsumerGroupRecord) -> InternalRecord:
-    """The record as bytes."""
+    """The record as bytes. Its value must not change any more."""
     key = bytearray()
     write_int16(key, record.kind)
     if record.kind in _OF_A_GROUP:
         key += schema.write(ConsumerGroupKey(group=record.group), 0, False)
     else:
         key += schema.write(ConsumerGroupMemberKey(group=record.group, member_id=record.name), 0, False)
-    if record.value is None:
-        return InternalRecord(bytes(key), None)
-    value = bytearray()
-    write_int16(value, 0)
-    value += schema.write(record.value, 0, True)
-    return InternalRecord(bytes(key), bytes(value))
+    value = None
+    if record.value is not None:
+        value = bytearray()
+        write_int16(value, 0)
+        value += schema.write(record.value, 0, True)
+    made = DecidedRecord(bytes(key), None if value is None else bytes(value))
+    made.decided = record
+    return made
 
 
 def read_consumer_group_record(number: int, record: InternalRecord, at: int) -> ConsumerGroupRecord | None:
@@ -85,6 +93,8 @@ def read_consumer_group_record(number: int, record: InternalRecord, at: int) -> 
 
     Raises `ProtocolViolation` if it is truncated.
     """
+    if isinstance(record, DecidedRecord) and record.decided is not None:
+        return record.decided
     kind = ConsumerRecordType(number)
     name = ""
     if kind in _OF_A_GROUP:

@@ -12,7 +12,7 @@ has the partition, which copies those records again.
 import uuid
 
 from moldau.coordinators.consumer.group import ConsumerGroup, ConsumerMember
-from moldau.coordinators.consumer.messages import DescribedConsumerGroup, DescribedConsumerMember
+from moldau.coordinators.consumer.messages import Assigned, DescribedConsumerGroup, DescribedConsumerMember
 from moldau.coordinators.offsets.messages import NewOffset, OffsetsToCommit, TransactionalOffsetCommit
 from moldau.errors import ErrorCode
 
@@ -76,7 +76,7 @@ def described(group: ConsumerGroup, assignor: str) -> DescribedConsumerGroup:
             m.topics,
             m.expression,
             _held(m),
-            {topic: sorted(parts) for topic, parts in group.targets.get(m.member_id, {}).items()},
+            group.targets.get(m.member_id, {}),
             m.classic is not None,
         )
         for m in group.members.values()
@@ -84,10 +84,12 @@ def described(group: ConsumerGroup, assignor: str) -> DescribedConsumerGroup:
     return DescribedConsumerGroup(group.state.value, group.epoch, group.target_epoch, assignor, members)
 
 
-def _held(member: ConsumerMember) -> dict[uuid.UUID, list[int]]:
+def _held(member: ConsumerMember) -> Assigned:
     """The member's partitions, including those that it still has to revoke."""
+    if not member.revoking:
+        return member.assigned
     topics = dict.fromkeys((*member.assigned, *member.revoking))
-    return {t: sorted({*member.assigned.get(t, ()), *member.revoking.get(t, ())}) for t in topics}
+    return {t: {*member.assigned.get(t, ()), *member.revoking.get(t, ())} for t in topics}
 
 
 def partitions_of(member: ConsumerMember) -> dict[uuid.UUID, list[int]]:

@@ -15,6 +15,7 @@ from typing import Any, TypeVar
 from moldau.cluster.state.image import Image
 from moldau.coordinators.classic.messages import DescribedClassicGroup, Join, Joined, Leaver, Left, Sync, Synced
 from moldau.coordinators.consumer.expressions import Expressions
+from moldau.coordinators.consumer.large_heartbeats import LargeHeartbeat
 from moldau.coordinators.consumer.messages import ConsumerHeartbeat, ConsumerHeartbeatReply, DescribedConsumerGroup
 from moldau.coordinators.consumer.rights import check_fetch
 from moldau.coordinators.coordinator_runtime import error_for_client, partition_of
@@ -38,6 +39,9 @@ ID_BYTES_MAX = 32767
 
 OFFSETS_PER_DECISION_MAX = 1000
 """The most offsets that one decision commits or deletes."""
+
+LARGE_ATTEMPTS_MAX = 5
+"""How often a large heartbeat is decided in the executor."""
 
 RESOLVE_WAIT_S = 2.0
 """How long a heartbeat waits for the topics of a new expression. After that it is answered without them, and a later
@@ -72,6 +76,9 @@ class GroupCoordinator:
             return GroupShard(settings, lambda: str(runtime.random.uuid()), image, self._resolver.match)
 
         self._internal = internal
+        self._run = runtime.run
+        self._deciding = asyncio.Lock()
+        """Held while a large heartbeat is decided in the executor."""
         self._unfinished: dict[asyncio.Task[Any], None] = {}
         self._runtime: TransactionalRuntime[GroupShard] = TransactionalRuntime(internal, shard, runtime.clock)
 
@@ -118,19 +125,50 @@ class GroupCoordinator:
     def beat(self, ask: ConsumerHeartbeat) -> ConsumerHeartbeatReply | Awaitable[ConsumerHeartbeatReply]:
         """ConsumerGroupHeartbeat. Waits up to `RESOLVE_WAIT_S` for the topics of a new expression."""
         later = self._resolver.resolving(ask.expression) if ask.expression else None
-        return self._beat(ask) if later is None else self._beat_once_resolved(ask, later)
+        return self._beat_or_large(ask) if later is None else self._beat_once_resolved(ask, later)
 
     async def _beat_once_resolved(self, ask: ConsumerHeartbeat, later: asyncio.Future[None]) -> ConsumerHeartbeatReply:
         await asyncio.wait([later], timeout=RESOLVE_WAIT_S)
-        answer = self._beat(ask)
+        answer = self._beat_or_large(ask)
         return await answer if isawaitable(answer) else answer
 
-    def _beat(self, ask: ConsumerHeartbeat) -> ConsumerHeartbeatReply | Awaitable[ConsumerHeartbeatReply]:
-        return self._ask(
-            ask.group_id,
-            lambda shard, ticket, now: shard.beat(ask, ticket, now),
-            lambda error: ConsumerHeartbeatReply(error=error),
-        )
+    def _beat_or_large(self, ask: ConsumerHeartbeat) -> ConsumerHeartbeatReply | Awaitable[ConsumerHeartbeatReply]:
+        return self._beat(ask) if self._to_be_decided_elsewhere(ask) is None else self._large_beat(ask)
+
+    def _to_be_decided_elsewhere(self, ask: ConsumerHeartbeat) -> GroupShard | None:
+        """The shard of a large heartbeat; None if the heartbeat is small, or is refused."""
+        try:
+            shard = self._runtime.machine(self.partition_of(ask.group_id))
+        except KafkaError:
+            return None
+        return shard if shard.is_large(ask) else None
+
+    async def _large_beat(self, ask: ConsumerHeartbeat) -> ConsumerHeartbeatReply:
+        """Decide in the executor, one heartbeat at a time. If the group changes meanwhile, decide again; a group that
+        never stops changing is decided on the loop in the end."""
+        decided: LargeHeartbeat | None = None
+        for _ in range(LARGE_ATTEMPTS_MAX):
+            async with self._deciding:
+                shard = self._to_be_decided_elsewhere(ask)
+                if shard is None:
+                    break
+                large = shard.consumer.large(ask, self._runtime.now())
+                await self._run(large.decide)
+            if self._to_be_decided_elsewhere(ask) is shard and shard.fits(ask.group_id, large):
+                decided = large
+                break
+        answer = self._beat(ask, decided)
+        return await answer if isawaitable(answer) else answer
+
+    def _beat(
+        self, ask: ConsumerHeartbeat, large: LargeHeartbeat | None = None
+    ) -> ConsumerHeartbeatReply | Awaitable[ConsumerHeartbeatReply]:
+        """`large` has been decided, and fits."""
+
+        def decide(shard: GroupShard, ticket: Ticket, now: Now) -> Decision:
+            return shard.beat(ask, ticket, now) if large is None else shard.consumer.take_over(large, ticket, now)
+
+        return self._ask(ask.group_id, decide, lambda error: ConsumerHeartbeatReply(error=error))
 
     def sync(self, ask: Sync) -> Synced | Awaitable[Synced]:
         return self._ask(

@@ -15,6 +15,7 @@ from moldau.coordinators.classic.messages import Join, Leaver, Sync
 from moldau.coordinators.classic.records import ClassicGroupRecord
 from moldau.coordinators.consumer.changes import Match
 from moldau.coordinators.consumer.groups import ConsumerGroups
+from moldau.coordinators.consumer.large_heartbeats import LargeHeartbeat
 from moldau.coordinators.consumer.messages import ConsumerHeartbeat
 from moldau.coordinators.consumer.records import ConsumerGroupRecord
 from moldau.coordinators.deadlines import Deadlines, earliest_ms
@@ -168,6 +169,14 @@ class GroupShard:
             return self.consumer.beat(ask, ticket, now)
         return self._conversions.convert(kind, ask, ticket, now)
 
+    def is_large(self, ask: ConsumerHeartbeat) -> bool:
+        """Whether the heartbeat takes so much work that it is decided elsewhere (`consumer.large`)."""
+        return self._kind_of(ask.group_id) in (None, self.consumer) and self.consumer.is_large(ask)
+
+    def fits(self, group_id: str, large: LargeHeartbeat) -> bool:
+        """Whether the decision about a large heartbeat is still the right one, and can be taken over."""
+        return self._kind_of(group_id) in (None, self.consumer) and self.consumer.fits(group_id, large)
+
     def sync(self, ask: Sync, ticket: Ticket, now: Now) -> Decision:
         """SyncGroup; the answer is a `Synced`."""
         return (self._kind_of(ask.group_id) or self.classic).sync(ask, ticket, now)
@@ -262,12 +271,12 @@ class GroupShard:
         """The topics were deleted: delete the offsets in them, those of some groups with each decision. A topic may
         have been made anew, and offsets of the new one stay."""
         image = self._image()
-        anew = {name: image.topics[name].id for name in topics if name in image.topics}
+        names = {name.encode(): image.topics[name].id if name in image.topics else None for name in topics}
         out, looks = Decision(), 0
         offsets = self.offsets
         groups = (*offsets.groups(), *offsets.groups_in_transactions(), *offsets.groups_undecided())
         for group_id in dict.fromkeys(groups):
-            self.offsets.delete_topics(group_id, topics, anew, out)
+            self.offsets.delete_topics(group_id, names, out)
             looks += 1 + len(self.offsets.of(group_id))
             if looks >= EXPIRY_LOOKS:
                 yield out

@@ -243,18 +243,19 @@ class CommittedOffsets:
         """Delete the group's offsets, also those that wait for the end of a transaction."""
         out.records += self._tombstones(group_id, map(partition_at, self._places(group_id)))
 
-    def delete_topics(
-        self, group_id: str, topics: frozenset[str], anew: Mapping[str, uuid.UUID], out: Decision
-    ) -> None:
-        """Delete the group's offsets in these topics. `anew`: of topics that exist again, only where no offset is
-        committed for the topic with this id, and none is about to be."""
-        group, names = group_id.encode(), frozenset(map(str.encode, topics))
+    def delete_topics(self, group_id: str, topics: Mapping[bytes, uuid.UUID | None], out: Decision) -> None:
+        """Delete the group's offsets in these topics, by UTF-8 name. The id is that of a topic that has this name
+        again: then only where no offset is committed for that topic, and none is about to be."""
+        group = group_id.encode()
 
         def is_gone(place: bytes) -> bool:
-            topic_id = anew.get(str(topic_at(place), "utf-8"))
-            return topic_id is None or all(_value(one).topic_id != topic_id for one in self._newest(group, place))
+            name = topic_at(place)
+            if name not in topics:
+                return False
+            anew = topics[name]
+            return anew is None or all(_value(one).topic_id != anew for one in self._newest(group, place))
 
-        gone = [partition_at(place) for place in self._places(group_id) if topic_at(place) in names and is_gone(place)]
+        gone = [partition_at(place) for place in self._places(group_id) if is_gone(place)]
         out.records += self._tombstones(group_id, gone)
 
     def _newest(self, group: bytes, place: bytes) -> list[bytes]:

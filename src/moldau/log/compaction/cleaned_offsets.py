@@ -8,15 +8,20 @@ file is damaged, its logs are cleaned from their start.
 import asyncio
 import logging
 import uuid
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from functools import partial
 from pathlib import Path
+from typing import TypeAlias
 
 from moldau.log import checkpoints
 from moldau.log.checkpoints import CorruptCheckpoint
 from moldau.log.log import Log
 from moldau.names import TopicPartition
 from moldau.runtime import Disk, Runtime
+from moldau.turns import in_turns
+
+Cleaned: TypeAlias = tuple[uuid.UUID | None, int]
+"""The id of a log's topic, and the offset up to which the log was cleaned."""
 
 logger = logging.getLogger(__name__)
 
@@ -27,7 +32,7 @@ class CleanedOffsets:
     def __init__(self, runtime: Runtime):
         self.begun = False
         self._runtime = runtime
-        self._of: dict[Path, dict[TopicPartition, tuple[uuid.UUID | None, int]]] = {}
+        self._of: dict[Path, dict[TopicPartition, Cleaned]] = {}
         self._writing = asyncio.Lock()
 
     async def begin(self, logs: Iterable[Log]) -> None:
@@ -49,14 +54,13 @@ class CleanedOffsets:
         await self._write(log.folder.parent)
 
     async def forget_others(self, logs: Iterable[Log]) -> None:
-        """Keep only the entries of these logs, which are all logs that exist. Raises `OSError`."""
-        there = {(log.folder.parent, log.tp): log.topic_id for log in logs}
-        for folder in dict.fromkeys(folder for folder, _ in there):
-            known = self._of.get(folder, {})
-            gone = [tp for tp, (topic_id, _) in known.items() if there.get((folder, tp)) != topic_id]
-            for tp in gone:
-                del known[tp]
-            if gone:
+        """Keep only the entries of these logs, which are all logs that exist in the folders that are online. Raises
+        `OSError`."""
+        there = {log.tp: log async for log in in_turns(logs)}
+        for folder, known in list(self._of.items()):
+            if _gone(known, folder, there) and await _is_online(folder, there.values()):
+                for tp in _gone(known, folder, there):
+                    del known[tp]
                 await self._write(folder)
 
     async def _write(self, folder: Path) -> None:
@@ -64,6 +68,26 @@ class CleanedOffsets:
             offsets = {tp: offset for tp, (_, offset) in self._of[folder].items()}
             path = folder / checkpoints.CLEANER_OFFSETS
             await self._runtime.run(partial(checkpoints.write_offsets, self._runtime.disk, path, offsets))
+
+
+def _gone(
+    known: Mapping[TopicPartition, Cleaned], folder: Path, there: Mapping[TopicPartition, Log]
+) -> list[TopicPartition]:
+    """The known logs of this folder that are not in it any more."""
+
+    def is_there(tp: TopicPartition, topic_id: uuid.UUID | None) -> bool:
+        log = there.get(tp)
+        return log is not None and log.topic_id == topic_id and log.folder.parent == folder
+
+    return [tp for tp, (topic_id, _) in known.items() if not is_there(tp, topic_id)]
+
+
+async def _is_online(folder: Path, logs: Iterable[Log]) -> bool:
+    """Whether one of the logs is in the folder."""
+    async for log in in_turns(logs):
+        if log.folder.parent == folder:
+            return True
+    return False
 
 
 def _read(disk: Disk, folder: Path) -> dict[TopicPartition, int]:
