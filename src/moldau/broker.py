@@ -286,7 +286,8 @@ class Broker:
         return member_dispatch(parts, self._joined, self._gate)
 
     async def _open_listeners(self) -> list[Endpoint]:
-        """Bind every listener; returns the addresses to register, of those that are advertised."""
+        """Bind every listener; returns the addresses to register, of those that are advertised: first the one for other
+        brokers."""
         endpoints = []
         for name, protocol, host, port, advertised in self.config.client_listeners:
             bound = self.ports[name] = await self.server.start(host or None, port, name)
@@ -294,7 +295,7 @@ class Broker:
                 endpoints.append(
                     Endpoint(name, protocol, advertised.host or _reachable(host), advertised.port or bound)
                 )
-        return endpoints
+        return sorted(endpoints, key=lambda endpoint: endpoint.name != self.config.inter_broker_listener)
 
     def _replaced(self, conflict: BrokerConflict) -> None:
         """Another broker has this one's id now."""

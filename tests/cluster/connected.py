@@ -61,12 +61,12 @@ class ConnectedBroker(Member):
         )
         self.following = Following(
             self.metadata,
-            ControllerLink(self.locator, identity, LISTENER, runtime),
+            ControllerLink(self.locator, identity, runtime),
             lambda: self.acting.stream,
             runtime,
         )
         turns = Turns(runtime)
-        self.forwarding = Forwarding(ControllerLink(self.locator, identity, LISTENER, runtime), turns)
+        self.forwarding = Forwarding(ControllerLink(self.locator, identity, runtime), turns)
         none: Any = None
         as_controller = BrokerParts(cast(Cluster, self.acting), none, none, none, none, runtime, turns, none)
         controllers = ControllersHandlers(
@@ -84,7 +84,7 @@ class ConnectedBroker(Member):
             runtime,
             LISTENER,
             lambda: self.membership.secret,
-            self.following.until,
+            lambda: self.following.received,
         )
         dispatch = Dispatch(handlers, Gate(), turns, handlers_between_brokers(peers))
         self.server = Server(dispatch.connected, Limits())

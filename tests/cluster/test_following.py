@@ -80,9 +80,7 @@ class Newcomer:
         self.metadata = MetadataCache(broker_config({**SETTINGS, "node.id": "1"})[0], Image("c"))
         self.shown: list[tuple[Image, list[str]]] = []
         self.metadata.subscribe(lambda image, names: self.shown.append((image, list(names))))
-        link = ControllerLink(
-            ControllerLocator(), Identity("c", 1, lambda: self.epochs[-1], lambda: b""), "PLAINTEXT", Runtime()
-        )
+        link = ControllerLink(ControllerLocator(), Identity("c", 1, lambda: self.epochs[-1], lambda: b""), Runtime())
         self.following = Following(self.metadata, link, lambda: self.stream, Runtime())
 
     def registered(self, epoch: int) -> Image:

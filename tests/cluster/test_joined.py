@@ -11,14 +11,14 @@ from moldau.errors import ErrorCode, KafkaError
 from moldau.names import OFFSETS_TOPIC
 from moldau.peers.link import REQUEST_TIMEOUT_MS
 from moldau.runtime import Runtime
-from tests.cluster.connected import LISTENER, Brokers, played
+from tests.cluster.connected import Brokers, played
 
 
 def test_a_topic_that_nobody_can_create_is_refused_while_its_client_still_waits() -> None:
     async def scenario(brokers: Brokers) -> None:
         await brokers.start(1, 2)
         one = brokers[1]
-        link = ControllerLink(one.locator, one.identity, LISTENER, Runtime())
+        link = ControllerLink(one.locator, one.identity, Runtime())
         topics = MemberTopics(one.acting, one.following, link, one.metadata, Runtime())
         brokers.store.lose_quorum()
         while any(broker.is_controller for broker in brokers.values()):

@@ -6,7 +6,7 @@ from moldau.cluster.link_pool import KEPT, LinkPool
 from moldau.cluster.state.image import BrokerImage
 from moldau.errors import ErrorCode, KafkaError
 from moldau.peers.link import Link
-from tests.cluster.connected import LISTENER, Brokers, played
+from tests.cluster.connected import Brokers, played
 
 TIMEOUT_MS = 10_000
 
@@ -14,7 +14,7 @@ TIMEOUT_MS = 10_000
 def pool_to(brokers: Brokers) -> tuple[LinkPool, BrokerImage]:
     """Connections of broker 1, and broker 2 as it is registered."""
     one = brokers[1]
-    pool = LinkPool(one.identity, LISTENER, lambda broker: one.metadata.image.brokers.get(broker.id) == broker)
+    pool = LinkPool(one.identity, lambda broker: one.metadata.image.brokers.get(broker.id) == broker)
     return pool, one.metadata.image.brokers[2]
 
 

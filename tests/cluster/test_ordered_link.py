@@ -14,7 +14,7 @@ from moldau.peers.introduction import Identity
 from moldau.peers.link import Link
 from moldau.protocol.apis import API_VERSIONS
 from moldau.protocol.messages.api_versions import ApiVersionsRequest
-from tests.cluster.connected import LISTENER, Brokers, played
+from tests.cluster.connected import Brokers, played
 
 TIMEOUT_MS = 10_000
 
@@ -23,7 +23,7 @@ async def started(brokers: Brokers) -> tuple[OrderedLink, BrokerImage]:
     """The connection of broker 1 to broker 2, and broker 2 as it is registered."""
     await brokers.start(1, 2)
     await brokers.until(lambda image: len(image.brokers) == 2)
-    return OrderedLink(brokers[1].identity, LISTENER), brokers[1].metadata.image.brokers[2]
+    return OrderedLink(brokers[1].identity), brokers[1].metadata.image.brokers[2]
 
 
 def test_requests_go_out_in_order_while_the_connection_is_made(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -32,9 +32,9 @@ def test_requests_go_out_in_order_while_the_connection_is_made(monkeypatch: pyte
         may_dial, sent = asyncio.Event(), []
         dialled = ordered_link.dialled
 
-        async def late(broker: BrokerImage, listener: str, identity: Identity, timeout_ms: int) -> Link:
+        async def late(broker: BrokerImage, identity: Identity, timeout_ms: int) -> Link:
             await may_dial.wait()
-            return await dialled(broker, listener, identity, timeout_ms)
+            return await dialled(broker, identity, timeout_ms)
 
         monkeypatch.setattr("moldau.cluster.ordered_link.dialled", late)
 

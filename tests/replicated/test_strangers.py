@@ -130,6 +130,19 @@ def test_a_program_without_the_secret_is_no_broker(brokers: list[Broker]) -> Non
         )
 
 
+def test_the_listener_for_brokers_can_be_another_one_after_a_rolling_restart(brokers: list[Broker]) -> None:
+    clients = ",".join(one.addresses[0] for one in brokers)
+    with Admin(clients) as admin, Producer(clients, acks="all") as producer:
+        admin.create_topic(TOPIC, assignment={0: [1, 2, 3]})
+        for number, broker in enumerate(brokers, 1):
+            assert wait_until(lambda: len(state(admin)[1]) == 3)
+            broker.stop()
+            broker.settings["inter.broker.listener.name"] = "CLIENTS"
+            broker.start()
+            producer.send(TOPIC, f"after {number}").result(60)
+        assert wait_until(lambda: len(state(admin)[1]) == 3)
+
+
 def state(admin: AdminClient) -> tuple[int | None, list[int], int | None]:
     part = admin.describe_topics([TOPIC])[TOPIC].partitions[0]
     return part.leader, sorted(part.isr), part.leader_epoch

@@ -136,7 +136,9 @@ class Router:
             try:
                 return address, await self.link(address)
             except KafkaError as refused:
-                failure = refused
+                failure, self._doubted = refused, None  # rather a doubtful broker than none
+                if opened:
+                    return opened[0]
         assert failure is not None
         raise failure
 

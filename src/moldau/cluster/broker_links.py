@@ -16,14 +16,13 @@ from moldau.protocol.messages.fetch import FetchRequest, FetchResponse
 class BrokerLinks:
     """`listener` is as in `LinkPool`."""
 
-    def __init__(self, image: Callable[[], Image], identity: Identity, listener: str):
+    def __init__(self, image: Callable[[], Image], identity: Identity):
         self._image = image
         self._identity = identity
-        self._listener = listener
         self._followed: dict[int, OrderedLink] = {}
         """To the brokers that this one follows."""
         self._is_closed = False
-        self._pool = LinkPool(identity, listener, lambda broker: image().brokers.get(broker.id) == broker)
+        self._pool = LinkPool(identity, lambda broker: image().brokers.get(broker.id) == broker)
 
     async def call(self, broker_id: int, api: Api, request: Any, timeout_ms: int) -> Any:
         """Send a request to that broker and return its reply. Raises `KafkaError`."""
@@ -38,7 +37,7 @@ class BrokerLinks:
         broker = self._broker(broker_id)
         link = self._followed.get(broker_id)
         if link is None:
-            link = self._followed[broker_id] = OrderedLink(self._identity, self._listener)
+            link = self._followed[broker_id] = OrderedLink(self._identity)
         to_leader = await link.link_to(broker, timeout_ms)
         return await to_leader.call(FETCH, request, timeout_ms, by_hand=hot_follower)  # type: ignore[no-any-return]
 

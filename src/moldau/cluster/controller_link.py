@@ -22,11 +22,11 @@ T = TypeVar("T")
 class ControllerLink:
     """`listener` is as in `LinkPool`."""
 
-    def __init__(self, locator: ControllerLocator, identity: Identity, listener: str, runtime: Runtime):
+    def __init__(self, locator: ControllerLocator, identity: Identity, runtime: Runtime):
         self.locator = locator
         self.identity = identity
         self._runtime = runtime
-        self._pool = LinkPool(identity, listener, lambda broker: broker == locator.controller)
+        self._pool = LinkPool(identity, lambda broker: broker == locator.controller)
 
     async def call(self, api: Api, request: Any, timeout_ms: int, read: Callable[[Any], T]) -> T:
         """Send a request to the controller, and return what `read` makes of the reply; a large reply is read in the

@@ -8,8 +8,13 @@ from moldau.peers.link import Link
 DIAL_MS = 5_000
 
 
-async def dialled(broker: BrokerImage, listener: str, identity: Identity, timeout_ms: int) -> Link:
-    """A new connection to that broker. `listener` is the name of the listener that brokers connect to; a broker without
-    it is reached by its first one. Raises `KafkaError`."""
-    endpoint = broker.endpoint(listener) or broker.endpoints[0]
-    return await link_to_broker(Address(endpoint.host, endpoint.port), broker.id, identity, min(timeout_ms, DIAL_MS))
+async def dialled(broker: BrokerImage, identity: Identity, timeout_ms: int) -> Link:
+    """A new connection to that broker. Raises `KafkaError`."""
+    return await link_to_broker(address_of(broker), broker.id, identity, min(timeout_ms, DIAL_MS))
+
+
+def address_of(broker: BrokerImage) -> Address:
+    """Where the broker answers other brokers: it says by its own settings which listener that is, and registers that
+    one first."""
+    endpoint = broker.endpoints[0]
+    return Address(endpoint.host, endpoint.port)

@@ -141,8 +141,7 @@ class Following:
                         tell_unreachable(controller.id, error)
                 elif error.code is not ErrorCode.NOT_CONTROLLER:
                     notices.error("", "the controller cannot be followed: %s", error)
-                await self._search()
-                await asyncio.sleep(RETRY_S)
+                await self._search_on()
                 continue
             except Exception:
                 logger.exception("the controller's changes could not be taken over; everything is asked for again")
@@ -156,6 +155,18 @@ class Following:
                 await asyncio.wait([self._showing], timeout=SHOW_S)
             if taken.may_leave and self._showing is None and taken.controller_epoch == self._epoch:
                 self._may_leave.set()
+
+    async def _search_on(self) -> None:
+        try:
+            await self._search()
+        except Exception:
+            logger.exception("the controller could not be looked for; it is looked for again")
+        await asyncio.sleep(RETRY_S)
+
+    @property
+    def received(self) -> Image:
+        """The latest image that has come: it may not be shown yet."""
+        return self._image
 
     async def _asked(self) -> Taken:
         stream, epoch = self._stream(), self._link.identity.epoch()

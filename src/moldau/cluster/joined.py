@@ -88,7 +88,9 @@ class JoinedCluster(Cluster):
         self.directories = DirectoryReports(config.node_id, lambda: self.image, folders.directory_of, self._report)
         self.registration = MemberRegistration(self.membership, self.acting, folders)
         self.producer_ids = MemberProducerIds(config.node_id, lambda: self.membership.store)
-        self._lease = Lease(shared.timeout_s, config.replica_lag_time_max_ms / 1000)
+        self._lease = Lease(
+            shared.timeout_s, config.replica_lag_time_max_ms / 1000, config.replica_fetch_wait_max_ms / 1000
+        )
         self._lease_keeping = LeaseKeeping(self._lease, shared.timeout_s, lambda: self.membership.epoch, runtime.clock)
 
     async def join(self, cluster_id: str | None) -> None:
@@ -98,15 +100,15 @@ class JoinedCluster(Cluster):
         image = without_leaderships(image, config.node_id)  # until the controller has dealt with its registration
         self.metadata = MetadataCache(config, image, others_write=True)
         self.metadata.subscribe(self._note_registration)
-        membership, listener = self.membership, config.inter_broker_listener
+        membership = self.membership
         identity = Identity(
             image.cluster_id, config.node_id, lambda: membership.registered_epoch, lambda: membership.secret
         )
         self._following_link, self.forwarding_link = [
-            ControllerLink(self._locator, identity, listener, self._runtime) for _ in range(2)
+            ControllerLink(self._locator, identity, self._runtime) for _ in range(2)
         ]
-        self.links = BrokerLinks(lambda: self.metadata.image, identity, listener)
-        successor = SuccessorSearch(self._locator, lambda: self.metadata.image, config.node_id, listener)
+        self.links = BrokerLinks(lambda: self.metadata.image, identity)
+        successor = SuccessorSearch(self._locator, lambda: self.metadata.image, config.node_id)
         self.following = Following(
             self.metadata,
             self._following_link,

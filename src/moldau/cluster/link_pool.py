@@ -20,9 +20,8 @@ class LinkPool:
     """`listener` is the name of the listener that brokers connect to. `is_current` says whether a broker is still
     registered as it was: connections to others are not kept."""
 
-    def __init__(self, identity: Identity, listener: str, is_current: Callable[[BrokerImage], bool]):
+    def __init__(self, identity: Identity, is_current: Callable[[BrokerImage], bool]):
         self._identity = identity
-        self._listener = listener
         self._is_current = is_current
         self._free: dict[BrokerImage, list[Link]] = {}
         self._closed = False
@@ -32,7 +31,7 @@ class LinkPool:
         """A connection to that broker that no other request uses. If the request fails it is closed. Raises
         `KafkaError`."""
         self._forget_replaced()
-        link = self._taken(broker) or await dialled(broker, self._listener, self._identity, timeout_ms)
+        link = self._taken(broker) or await dialled(broker, self._identity, timeout_ms)
         is_whole = False
         try:
             yield link

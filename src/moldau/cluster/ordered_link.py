@@ -13,9 +13,8 @@ class OrderedLink:
     """`listener` is the name of the listener that brokers connect to. The connection is made when it is needed, and
     again when it has broken or the broker has registered anew."""
 
-    def __init__(self, identity: Identity, listener: str):
+    def __init__(self, identity: Identity):
         self._identity = identity
-        self._listener = listener
         self._order = asyncio.Lock()
         self._epoch = -1
         self._link: Link | None = None
@@ -27,7 +26,7 @@ class OrderedLink:
         async with self._order:
             if self._link is None or self._link.closed or self._epoch != broker.epoch:
                 self._drop()
-                self._link = await dialled(broker, self._listener, self._identity, timeout_ms)
+                self._link = await dialled(broker, self._identity, timeout_ms)
                 self._epoch = broker.epoch
             if self._is_closed:  # perhaps while the connection was made
                 self._drop()

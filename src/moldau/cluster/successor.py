@@ -8,44 +8,40 @@ import asyncio
 from collections.abc import Callable
 
 from moldau.cluster.controller_locator import ControllerLocator
+from moldau.cluster.dialling import address_of
 from moldau.cluster.state.image import BrokerImage, Image
 from moldau.errors import KafkaError
-from moldau.peers.address import Address
 from moldau.peers.link import connect
 from moldau.protocol.apis import METADATA
 from moldau.protocol.messages.metadata import MetadataRequest
 
 ASK_MS = 1_000
-PAUSE_S = 0.5
+PAUSE_S = 1.0
 
 
 class SuccessorSearch:
-    """`listener` is the name of the listener that brokers connect to."""
-
-    def __init__(self, locator: ControllerLocator, image: Callable[[], Image], broker_id: int, listener: str):
+    def __init__(self, locator: ControllerLocator, image: Callable[[], Image], broker_id: int):
         self._locator = locator
         self._image = image
         self._broker_id = broker_id
-        self._listener = listener
 
     async def look(self) -> None:
-        """If the store does not say where the controller is, ask the others, and tell the locator; then pause."""
+        """If the store does not say where the controller is, ask the others, and tell the locator. Pauses, unless it is
+        another one than before: that one was asked, and is not the controller."""
         if self._locator.is_told:
             return
-        brokers = self._image().brokers
+        brokers, refused = self._image().brokers, self._locator.controller
         others = [broker for broker in brokers.values() if broker.id != self._broker_id]
         for controller in await asyncio.gather(*map(self._controller_of, others)):
-            if controller in brokers and controller != self._broker_id:
+            if controller in brokers and controller != self._broker_id and brokers[controller] != refused:
                 self._locator.found(brokers[controller])
                 return
         await asyncio.sleep(PAUSE_S)
 
     async def _controller_of(self, broker: BrokerImage) -> int:
         """The controller's id as this broker knows it; -1 if it does not answer."""
-        endpoint = broker.endpoint(self._listener) or broker.endpoints[0]
-        address = Address(endpoint.host, endpoint.port)
         try:
-            link = await connect(address, f"broker-{self._broker_id}", ASK_MS)
+            link = await connect(address_of(broker), f"broker-{self._broker_id}", ASK_MS)
         except KafkaError:
             return -1
         try:

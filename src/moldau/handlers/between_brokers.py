@@ -1,6 +1,6 @@
 """The handlers of the APIs between brokers; a broker alone has none of them."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from typing import NamedTuple
 
 from moldau.cluster.controlling.change_stream import ChangeStream
@@ -28,7 +28,7 @@ class PeerParts(NamedTuple):
     None), `assign_directories` records the log folders of a broker's partitions, and `alter_isr` judges what leaders
     propose. `log_ends` looks up how far logs of this broker go, `requests_of` returns what answers the frames of a
     session. `listener` is the name of the listener that other brokers connect to, `secret` returns the cluster's, and
-    `until` waits for an image that this broker serves by.
+    `received` the latest image from the controller.
     """
 
     metadata: MetadataCache
@@ -40,12 +40,12 @@ class PeerParts(NamedTuple):
     runtime: Runtime
     listener: str
     secret: Callable[[], bytes]
-    until: Callable[[Callable[[Image], bool]], Awaitable[None]]
+    received: Callable[[], Image]
 
 
 def handlers_between_brokers(parts: PeerParts) -> BetweenBrokers:
     handlers: dict[int, Handler] = {
-        apis.INTRODUCE.key: Introduce(parts.metadata, parts.secret, parts.until, parts.runtime.random),
+        apis.INTRODUCE.key: Introduce(parts.metadata, parts.secret, parts.received, parts.runtime.random),
         apis.FOLLOW_CLUSTER.key: FollowCluster(parts.stream, parts.runtime),
         apis.ALTER_PARTITION.key: AlterPartition(parts.alter_isr),
         apis.GET_REPLICA_LOG_INFO.key: GetReplicaLogInfo(parts.metadata, parts.log_ends),

@@ -7,9 +7,8 @@ wrongly or was reused, or somebody pretends to be a broker.
 """
 
 import asyncio
-import contextlib
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 
 from moldau.cluster.state.image import Image
 from moldau.cluster.state.metadata_cache import MetadataCache
@@ -24,23 +23,24 @@ from moldau.runtime import Random
 notices = Notices(logging.getLogger(__name__))
 ID_CHARS_MAX = 50
 UNREGISTERED = -1
-SHOWN_S = 2.0
-"""How long a broker that has just registered is waited for until the image shows it."""
+SHOWN_S, LOOK_S = 2.0, 0.02
+"""How long a broker that has just registered is waited for, and how often the image is looked at."""
 
 
 class Introduce:
-    """`secret` returns the cluster's. `until` waits for an image for which its argument holds."""
+    """`secret` returns the cluster's. `received` returns the latest image that has come from the controller: it may be
+    long until this broker acts by it."""
 
     def __init__(
         self,
         metadata: MetadataCache,
         secret: Callable[[], bytes],
-        until: Callable[[Callable[[Image], bool]], Awaitable[None]],
+        received: Callable[[], Image],
         random: Random,
     ):
         self._metadata = metadata
         self._secret = secret
-        self._until = until
+        self._received = received
         self._random = random
 
     async def __call__(self, request: IntroduceRequest, call: Call) -> IntroduceResponse:
@@ -90,15 +90,13 @@ class Introduce:
         if epoch == UNREGISTERED:
             return None  # its session is over, and it still has to know what changes: see `FollowCluster`
 
-        def is_judged(image: Image) -> bool:
-            broker = image.brokers.get(asked_id)
-            return broker is not None and broker.epoch >= epoch
-
-        if not is_judged(self._metadata.image):
-            with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(SHOWN_S):
-                    await self._until(is_judged)
-        broker = self._metadata.image.brokers.get(asked_id)
+        until_s = asyncio.get_running_loop().time() + SHOWN_S
+        broker = self._received().brokers.get(asked_id)
+        while broker is None or broker.epoch < epoch:
+            if asyncio.get_running_loop().time() > until_s:
+                break
+            await asyncio.sleep(LOOK_S)
+            broker = self._received().brokers.get(asked_id)
         if broker is not None and broker.epoch == epoch:
             return None
         known = "no such broker" if broker is None else f"it with epoch {broker.epoch}"

@@ -25,7 +25,7 @@ def member_dispatch(parts: BrokerParts, cluster: JoinedCluster, gate: Gate) -> D
         parts.runtime,
         cluster.metadata.config.inter_broker_listener,
         lambda: cluster.membership.secret,
-        cluster.following.until,
+        lambda: cluster.following.received,
     )
     as_controller = parts._replace(cluster=cast(Cluster, acting))
     controllers = ControllersHandlers(

@@ -259,6 +259,7 @@ def test_deleted_topics_are_remembered_until_every_broker_that_had_them_acts_by_
     async def scenario(members: Members) -> None:
         controller = await three(members)
         await controller.acting.topics.create([NewTopic("t", 3)])
+        asking = asyncio.ensure_future(followed_by(controller, 1, 2))
         members[3].die()
         del members[3]
         await members.shown(lambda image: list(image.brokers) == [1, 2])
@@ -273,6 +274,7 @@ def test_deleted_topics_are_remembered_until_every_broker_that_had_them_acts_by_
         await members.shown(lambda image: list(image.brokers) == [1, 2, 3])
         await stream.follow(3, -1, 1, stream.position - 1, stream.position)
         await members.shown(lambda image: not image.deleted)
+        asking.cancel()
 
     play(scenario)
 
@@ -357,6 +359,7 @@ def test_eligible_leaders_are_forgotten_when_fewer_in_sync_are_enough() -> None:
 def test_partitions_lose_their_leaders_in_steps_of_500() -> None:
     async def scenario(members: Members) -> None:
         controller = await three(members)
+        asking = asyncio.ensure_future(followed_by(controller, 1, 2, 3))
         for number in range(10):
             await controller.acting.topics.create([NewTopic(f"t{number}", 300)])
         written: list[int] = []
@@ -372,6 +375,7 @@ def test_partitions_lose_their_leaders_in_steps_of_500() -> None:
         image = await members.shown(
             lambda image: sum(leaders(topic).count(-1) for topic in image.topics.values()) == 1000
         )
+        asking.cancel()
         assert sorted(written) == [501, 501]
         assert list(image.brokers) == [1, 2]
 
@@ -389,6 +393,7 @@ def test_a_broker_that_goes_while_the_image_is_read_again_leads_nothing(monkeypa
             await look(store)
 
         monkeypatch.setattr(controller.acting, "_take_brokers", later)
+        asking = asyncio.ensure_future(followed_by(controller, *members))
         killed = members.pop(next(number for number in members if number != controller.broker_id))
         killed.die()
         while f"/brokers/ids/{killed.broker_id}" in members.store.nodes:
@@ -398,6 +403,7 @@ def test_a_broker_that_goes_while_the_image_is_read_again_leads_nothing(monkeypa
         async with asyncio.timeout(5):  # before all count as silent
             await members.shown(lambda image: NO_LEADER in leaders(image.topics["t"]))
         assert killed.broker_id not in controller.image.brokers
+        asking.cancel()
 
     play(scenario)
 

@@ -29,7 +29,7 @@ from moldau.metadata_store.store import (
 )
 from moldau.simulation.zookeeper import Manners, ModelZooKeeper
 from moldau.simulation.zookeeper_session import ModelSession
-from tests.cluster.several import TIMEOUT_S, Member, Members, play
+from tests.cluster.several import TIMEOUT_S, Member, Members, followed_by, play
 
 
 def created(path: str, **document: Any) -> Create:
@@ -200,12 +200,14 @@ def test_a_topic_that_was_left_half_deleted_is_not_taken_for_one_that_a_tool_has
 def test_topics_that_come_and_go_leave_no_watch() -> None:
     async def scenario(members: Members) -> None:
         controller, tool = await two(members)
+        asking = asyncio.ensure_future(followed_by(controller, 1, 2))
         for number in range(5):
             await controller.acting.topics.create([NewTopic(f"t{number}")])
             await asyncio.sleep(1)
             await controller.acting.topics.delete([(f"t{number}", None)])
             await asyncio.sleep(1)
         assert not [path for path in controller.session._looks if path.startswith("/brokers/topics/")]
+        asking.cancel()
         await tool.close()
 
     play(scenario)

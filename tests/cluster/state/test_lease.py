@@ -77,3 +77,14 @@ def test_it_holds_for_the_session_that_the_store_has_granted() -> None:
     assert one.holds(EPOCH, 110)
     assert not one.holds(EPOCH, 110.001)
     assert one.may_lead(EPOCH, 200, 5) and not one.may_lead(EPOCH, 200, 5.001)
+
+
+@pytest.mark.parametrize(
+    ("fetch_s", "followed_s"), [(0.5, 3.0), (0.0, 1.0), (5.0, SESSION_S / 2), (inf, SESSION_S / 2)]
+)
+def test_followers_stand_in_for_the_lease_for_a_few_waits_and_half_a_session_at_most(
+    fetch_s: float, followed_s: float
+) -> None:
+    one = Lease(SESSION_S, SILENCE_S, fetch_s)
+    assert one.may_lead(EPOCH, 0, followed_s)
+    assert not one.may_lead(EPOCH, 0, followed_s + 0.001)

@@ -29,7 +29,7 @@ from moldau.cluster.controlling.config_changes import ConfigChanges
 from moldau.cluster.controlling.controller import Refusal
 from moldau.cluster.controlling.controller_queue import ControllerQueue
 from moldau.cluster.controlling.directory_placement import DirectoryPlacement
-from moldau.cluster.controlling.isolation import hearing_s, is_isolated
+from moldau.cluster.controlling.isolation import LETS_STAND_S, hearing_s, is_isolated, is_last, who_gave_way
 from moldau.cluster.controlling.isr_alterations import IsrAlterations
 from moldau.cluster.controlling.leader_balance import LeaderBalance
 from moldau.cluster.controlling.longest_logs import AskBroker, Contest, LongestLogs, nobody_answers
@@ -57,7 +57,6 @@ from moldau.metadata_store.store import (
     Check,
     Delete,
     MetadataStore,
-    Node,
     OutcomeUnknown,
     SessionOver,
     StoreConflict,
@@ -114,12 +113,12 @@ class Acting:
         self._old_tools = OldTools(self.metadata, self.queue, runtime)
         self.metadata.subscribe(self._publish)
         self._is_leaving = False
-        self._stands_at_s = 0.0
-        """This broker does not stand for election before, by the loop's time."""
+        self._vacant_s: float | None = None
+        """Since when nobody is the controller, by the loop's time, while this broker lets others stand first."""
         self._hearing_s = inf
         """After how long a broker is not heard from: see `isolation`."""
-        self._was_given_way = False
-        """This term began because another controller had given way, and has not heard from enough brokers yet."""
+        self._gave_way: tuple[int, ...] = ()
+        """The brokers that have given way one after the other, before this term; none once it has heard from enough."""
         self._broker_id = config.node_id
         self._silence_s = config.replica_lag_time_max_ms / 1000
         self._runtime = runtime
@@ -196,8 +195,11 @@ class Acting:
         is_ours = node is not None and node.owner == store.session_id
         if self.stream is not None and not is_ours:
             self._resign("its node in the store is gone")
-        if self.stream is not None and node is not None and self._gives_way():
-            await self._give_way(store, node)
+        if self.stream is not None and self._gives_way():
+            await self._give_way(store)
+            node, is_ours = await store.read(node_at(layout.CONTROLLER)), False
+        if node is not None:
+            self._vacant_s = None
         if self.stream is None and not self._is_leaving and (node is None or is_ours) and await self._may_stand(store):
             await self._stand(store)
         if self.stream is not None:
@@ -213,36 +215,44 @@ class Acting:
 
     def _next_look_in_s(self) -> float | None:
         if self.stream is None:
-            return self._pause_s() or None
+            return None if self._vacant_s is None else LETS_STAND_S / 3
         silent_in_s = (self.stream.silent_in_s(limit_s) + SOON_S for limit_s in (self._hearing_s, self._silence_s))
         balance_in_s = self._balance.due_in_s(asyncio.get_running_loop().time())
         return min(self._silence_s / CHECKS, balance_in_s, *silent_in_s)
 
-    def _pause_s(self) -> float:
-        """How long this broker lets others stand for election first."""
-        return max(self._stands_at_s - asyncio.get_running_loop().time(), 0)
-
     async def _may_stand(self, store: MetadataStore) -> bool:
-        """Whether it need not, or cannot, let another broker be the controller."""
-        if self._pause_s() and {*await store.read(children_of(layout.BROKERS))} - {str(self._broker_id)}:
-            return False
-        self._stands_at_s = 0.0
+        """Whether this broker need not let another one be the controller, as it has given way (see `isolation`)."""
+        node, latest = await store.read(nodes_at([layout.CONTROLLER_EPOCH, layout.GIVEN_WAY]))
+        now_s = asyncio.get_running_loop().time()
+        if self._broker_id in who_gave_way(given_way(latest), controller_epoch(node)):
+            others = {*await store.read(children_of(layout.BROKERS))} - {str(self._broker_id)}
+            if self._vacant_s is None:
+                self._vacant_s = now_s
+            if others and now_s < self._vacant_s + LETS_STAND_S:
+                return False
+        self._vacant_s = None
         return True
 
     def _gives_way(self) -> bool:
         """Whether this controller hears from too few brokers, and another one may hear from more: see `isolation`."""
         assert self.stream is not None
-        registered, limit_s = len(self.stream.image.brokers), self._hearing_s
-        self._was_given_way &= is_isolated(registered, self.stream.heard(limit_s))
-        return not self._was_given_way and is_isolated(registered, registered - len(self.stream.silent(limit_s)))
+        registered, limit_s = self.stream.image.brokers.keys(), self._hearing_s
+        if not is_isolated(len(registered), self.stream.heard(limit_s)):
+            self._gave_way = ()
+        heard = len(registered) - len(self.stream.silent(limit_s))
+        return is_isolated(len(registered), heard) and not is_last(self._broker_id, registered, self._gave_way)
 
-    async def _give_way(self, store: MetadataStore, node: Node) -> None:
-        """Let another broker be the controller, and do not stand for a while."""
-        before = await store.read(node_at(layout.GIVEN_WAY))
-        epoch, version = self.metadata.image.controller_epoch, None if before is None else before.version
-        self._stands_at_s = asyncio.get_running_loop().time() + self._hearing_s
+    async def _give_way(self, store: MetadataStore) -> None:
+        """Let another broker be the controller."""
+        latest = layout.GivenWay(self.metadata.image.controller_epoch, (*self._gave_way, self._broker_id))
         self._resign("it hears from too few of the other brokers, and lets another one be the controller")
-        await store.multi([Delete(layout.CONTROLLER, node.version), layout.given_way(self._broker_id, epoch, version)])
+        while True:
+            node, before = await store.read(nodes_at([layout.CONTROLLER, layout.GIVEN_WAY]))
+            if node is None or node.owner != store.session_id:
+                return
+            noted = layout.given_way(latest, None if before is None else before.version)
+            with contextlib.suppress(StoreConflict, OutcomeUnknown):
+                await store.multi([Delete(layout.CONTROLLER, node.version), noted])
 
     async def _balance_leaders(self) -> None:
         """If it is time, let preferred replicas lead again."""
@@ -292,7 +302,7 @@ class Acting:
         self.queue.begin(store, fence)
         self._balance.begin(asyncio.get_running_loop().time())
         self._hearing_s = hearing_s(store.timeout_s, self._silence_s, POLL_S)
-        self._was_given_way = given_way(before) == epoch - 1
+        self._gave_way = who_gave_way(given_way(before), epoch - 1)
         self.queue.elected.clear()  # until all that has happened to brokers is dealt with: see _take_brokers
         await self.metadata.show(image, list(image.topics))
         rests = await store.read(removal_of_rests(image))

@@ -29,7 +29,7 @@ import json
 import urllib.parse
 import uuid
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from moldau.cluster.state.image import BrokerImage, Image, PartitionImage, TopicImage
 from moldau.metadata_store.store import Create, Delete, Operation, Reading, Set, children_of, nodes_at
@@ -150,9 +150,16 @@ def controller(broker_id: int, now_ms: int) -> Operation:
     return Create(CONTROLLER, _json(version=2, brokerid=broker_id, timestamp=str(now_ms)), ephemeral=True)
 
 
-def given_way(broker_id: int, epoch: int, version: int | None) -> Operation:
-    """The controller of that epoch has given way; `version` is that of the node, None if there is none yet."""
-    data = _json(version=1, broker=broker_id, controller_epoch=epoch)
+class GivenWay(NamedTuple):
+    """The brokers that have given way as controllers, one after the other, and the epoch of the last one."""
+
+    controller_epoch: int
+    brokers: tuple[int, ...]
+
+
+def given_way(latest: GivenWay, version: int | None) -> Operation:
+    """`version` is that of the node, None if there is none yet."""
+    data = _json(version=1, controller_epoch=latest.controller_epoch, brokers=latest.brokers)
     return Create(GIVEN_WAY, data) if version is None else Set(GIVEN_WAY, data, version)
 
 

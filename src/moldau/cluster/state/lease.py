@@ -14,8 +14,9 @@ Both count for a registration that the image shows only: with it, the image show
 
 Without the lease a broker still leads a partition if it has the only replica of it, since no other broker can be
 elected, and if every replica that can be elected asked it for records in this leader epoch within half of the session's
-time-out: who leads asks no other leader. So clients are served while ZooKeeper is away, and a leader that is cut off
-from a replica in sync stops, also if another follower is cut off with it. Half, because the session of a process that
+time-out, and within a few waits of a fetch: one that leads asks nobody. So clients are served while ZooKeeper is away,
+and a leader that is cut off from a replica in sync stops, also if another follower is cut off with it. Until then, for
+a few seconds, it may serve beside a successor that has just ceased to ask. Half, because the session of a process that
 stands still ends sooner than the time-out after its followers' last requests: it counts from the broker's own last sign
 of life.
 
@@ -27,15 +28,20 @@ from typing import Final
 
 NEVER_S: Final = -inf
 FOLLOWED_SHARE: Final = 0.5
+FETCHES: Final = 6
+FOLLOWED_S_MIN: Final = 1.0
+"""The time of a request is known only by the answer before: two waits pass without any delay."""
 NOT_REGISTERED: Final = -1
 
 
 class Lease:
-    """`session_s` is the time-out that the session asks for, `silence_s` the controller's limit."""
+    """`session_s` is the time-out that the session asks for, `silence_s` the controller's limit. A follower asks again
+    after `fetch_s` at the latest."""
 
-    __slots__ = ("_broker_epoch", "_controller_s", "_session_s", "_silence_s", "_store_s")
+    __slots__ = ("_broker_epoch", "_controller_s", "_fetch_s", "_session_s", "_silence_s", "_store_s")
 
-    def __init__(self, session_s: float, silence_s: float):
+    def __init__(self, session_s: float, silence_s: float, fetch_s: float = inf):
+        self._fetch_s = fetch_s
         self._session_s = session_s
         self._silence_s = silence_s
         self._broker_epoch = NOT_REGISTERED
@@ -69,4 +75,5 @@ class Lease:
         """Whether this broker may lead a partition that the image says it leads, and that has other replicas.
         `followers_silent_s`: how long ago the last of the replicas that can be elected asked for records, in this
         leader epoch."""
-        return followers_silent_s <= FOLLOWED_SHARE * self._session_s or self.holds(shown_epoch, now_s)
+        followed_s = min(FOLLOWED_SHARE * self._session_s, max(FETCHES * self._fetch_s, FOLLOWED_S_MIN))
+        return followers_silent_s <= followed_s or self.holds(shown_epoch, now_s)

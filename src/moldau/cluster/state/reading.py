@@ -94,13 +94,13 @@ def controller_epoch(node: Node | None) -> int:
         return int(node.data)
 
 
-def given_way(node: Node | None) -> int:
-    """The epoch of the latest controller that gave its office up, by the node of that; 0 if none did. Raises
-    `MalformedMetadata`."""
+def given_way(node: Node | None) -> layout.GivenWay | None:
+    """The controllers that gave their office up, by the node of that; None if none did. Raises `MalformedMetadata`."""
     if node is None:
-        return 0
-    with expecting("a controller that gave way", layout.GIVEN_WAY):
-        return index(document(node, layout.GIVEN_WAY)["controller_epoch"])
+        return None
+    with expecting("controllers that gave way", layout.GIVEN_WAY):
+        found = document(node, layout.GIVEN_WAY)
+        return layout.GivenWay(index(found["controller_epoch"]), tuple(map(index, found["brokers"])))
 
 
 def block_end(node: Node | None) -> int:
