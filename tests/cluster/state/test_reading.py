@@ -3,9 +3,10 @@
 import pytest
 
 from moldau.cluster.controlling.controller import NewTopic
+from moldau.cluster.state import layout
 from moldau.cluster.state.image import Image
-from moldau.cluster.state.reading import read_image
-from moldau.metadata_store.store import Question, Reading
+from moldau.cluster.state.reading import given_way, read_image
+from moldau.metadata_store.store import Node, Question, Reading
 from moldau.simulation.zookeeper_session import ModelSession
 from tests.cluster.several import TIMEOUT_S, Members, play
 
@@ -39,3 +40,18 @@ def test_a_topic_that_is_deleted_while_an_image_is_read_is_in_it_or_one_of_the_d
         await session.close()
 
     play(scenario)
+
+
+@pytest.mark.parametrize(
+    ("data", "expected"),
+    [
+        (b'{"controller_epoch": 7, "brokers": [3, 1]}', layout.GivenWay(7, (3, 1))),
+        (b"", None),
+        (b"[]", None),
+        (b'{"controller_epoch": "7", "brokers": [3]}', None),
+        (b'{"controller_epoch": 7, "brokers": 3}', None),
+    ],
+)
+def test_who_gave_way_is_nobody_if_the_node_has_something_else(data: bytes, expected: layout.GivenWay | None) -> None:
+    assert given_way(Node(data, 0)) == expected
+    assert given_way(None) is None

@@ -251,8 +251,10 @@ class Acting:
             if node is None or node.owner != store.session_id:
                 return
             noted = layout.given_way(latest, None if before is None else before.version)
-            with contextlib.suppress(StoreConflict, OutcomeUnknown):
+            try:
                 await store.multi([Delete(layout.CONTROLLER, node.version), noted])
+            except (StoreConflict, OutcomeUnknown):  # an outsider has written, or nobody knows
+                await asyncio.sleep(RETRY_S)
 
     async def _balance_leaders(self) -> None:
         """If it is time, let preferred replicas lead again."""

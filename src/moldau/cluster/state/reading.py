@@ -95,12 +95,16 @@ def controller_epoch(node: Node | None) -> int:
 
 
 def given_way(node: Node | None) -> layout.GivenWay | None:
-    """The controllers that gave their office up, by the node of that; None if none did. Raises `MalformedMetadata`."""
+    """The controllers that gave their office up, by the node of that; None if none did, or if the node has something
+    else: no cluster must be without a controller because of it."""
     if node is None:
         return None
-    with expecting("controllers that gave way", layout.GIVEN_WAY):
-        found = document(node, layout.GIVEN_WAY)
-        return layout.GivenWay(index(found["controller_epoch"]), tuple(map(index, found["brokers"])))
+    try:
+        with expecting("controllers that gave way", layout.GIVEN_WAY):
+            found = document(node, layout.GIVEN_WAY)
+            return layout.GivenWay(index(found["controller_epoch"]), tuple(map(index, found["brokers"])))
+    except MalformedMetadata:
+        return None
 
 
 def block_end(node: Node | None) -> int:
