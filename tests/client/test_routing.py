@@ -3,9 +3,14 @@
 import asyncio
 from typing import Any
 
+import pytest
+
 from harness.patience import within
 from moldau.client.routing import Router
+from moldau.errors import ErrorCode, KafkaError
 from moldau.names import TopicPartition
+from moldau.peers.address import Address
+from moldau.peers.link import Link
 from moldau.protocol.apis import METADATA
 from moldau.protocol.messages.metadata import MetadataRequest
 from tests.client.scripted_cluster import TOPIC, ScriptedCluster
@@ -63,3 +68,26 @@ def test_a_broker_that_goes_on_naming_a_leader_that_does_not_lead_is_not_asked_a
             assert leaders[-2:] == [1, 1] and 0 in leaders
 
     asyncio.run(scenario())
+
+
+def test_a_doubtful_broker_is_asked_rather_than_waiting_for_others_that_cannot_be_reached(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    dialled: list[Address] = []
+
+    async def scenario() -> None:
+        async with Outdated().running() as cluster, Router(cluster.bootstrap) as router:
+            link = await router.any()
+            [(router._doubted, _)] = router._links
+            router.view.brokers = {5: Address("192.0.2.1", 9), 6: Address("192.0.2.2", 9)}  # of the documentation's net
+
+            async def refused(address: Address, *_: object) -> Link:
+                dialled.append(address)
+                raise KafkaError(ErrorCode.NETWORK_EXCEPTION, "cannot connect")
+
+            monkeypatch.setattr("moldau.client.routing.connect", refused)
+            for _ in range(3):
+                assert await router.any() is link
+
+    asyncio.run(scenario())
+    assert len(dialled) == 1

@@ -60,7 +60,7 @@ def test_whoever_is_refused_is_one_line_in_the_log_whatever_it_claims(caplog: py
     assert caplog.text.count("was refused") == 1
 
 
-def test_a_broker_whose_registration_is_about_to_be_shown_is_waited_for() -> None:
+def test_a_broker_whose_registration_comes_is_waited_for_and_not_until_this_broker_acts_by_it() -> None:
     async def scenario(brokers: Brokers) -> None:
         await brokers.start(1, 2)
         await brokers.until(lambda image: len(image.brokers) == 2)
@@ -71,6 +71,11 @@ def test_a_broker_whose_registration_is_about_to_be_shown_is_waited_for() -> Non
         dialled = asyncio.ensure_future(link_to_broker(Address("host1", PORT), 1, again, 5000))
         await asyncio.sleep(0.5)
         assert not dialled.done()
+
+        async def for_ever(*_: object) -> None:
+            await asyncio.Event().wait()
+
+        brokers[1].metadata.subscribe(for_ever)
         registered = {**stream.image.brokers, 2: stream.image.brokers[2]._replace(epoch=epoch)}
         stream.publish(replace(stream.image, brokers=registered))
         assert not (await dialled).closed
