@@ -28,7 +28,7 @@ class Notices:
         self._write(logging.ERROR, place, line, values)
 
     def warning(self, place: str, line: str, *values: object) -> None:
-        """As `error`, for what ends by itself, or is no fault of this broker."""
+        """As `error`, for a problem that ends by itself, or that this broker has not caused."""
         self._write(logging.WARNING, place, line, values)
 
     def info(self, place: str, line: str, *values: object) -> None:

@@ -77,9 +77,9 @@ class Router:
         self._links: dict[tuple[Address, str], asyncio.Task[Link]] = {}
         self._closed = False
         self._outdated: dict[str, TopicView] = {}
-        """What was known of topics when their leaders turned out to be others."""
+        """The views of topics that turned out to be outdated, until the next metadata."""
         self._doubted: Address | None = None
-        """The broker that went on saying the same of such a topic: it may be cut off from the cluster."""
+        """The broker whose metadata repeated such a view: it may be cut off from the cluster."""
 
     async def __aenter__(self) -> "Router":
         return self

@@ -14,8 +14,6 @@ from moldau.protocol.messages.fetch import FetchRequest, FetchResponse
 
 
 class BrokerLinks:
-    """`listener` is as in `LinkPool`."""
-
     def __init__(self, image: Callable[[], Image], identity: Identity):
         self._image = image
         self._identity = identity

@@ -20,8 +20,6 @@ T = TypeVar("T")
 
 
 class ControllerLink:
-    """`listener` is as in `LinkPool`."""
-
     def __init__(self, locator: ControllerLocator, identity: Identity, runtime: Runtime):
         self.locator = locator
         self.identity = identity

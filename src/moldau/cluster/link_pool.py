@@ -17,7 +17,7 @@ KEPT = 4
 
 
 class LinkPool:
-    """`listener` is the name of the listener that brokers connect to. `is_current` says whether a broker is still
+    """`is_current` says whether a broker is still
     registered as it was: connections to others are not kept."""
 
     def __init__(self, identity: Identity, is_current: Callable[[BrokerImage], bool]):

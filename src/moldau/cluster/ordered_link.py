@@ -10,8 +10,7 @@ from moldau.peers.link import Link
 
 
 class OrderedLink:
-    """`listener` is the name of the listener that brokers connect to. The connection is made when it is needed, and
-    again when it has broken or the broker has registered anew."""
+    """The connection is made when it is needed, and again when it has broken or the broker has registered anew."""
 
     def __init__(self, identity: Identity):
         self._identity = identity

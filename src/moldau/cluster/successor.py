@@ -1,7 +1,7 @@
 """Where the controller is, as other brokers know it: for a broker whose session in the store is over.
 
-Such a broker is no member of the cluster until it reaches the store again. If it was the controller itself, the store
-cannot tell it of its successor; but clients go on asking it for metadata. So it asks the brokers that it knew.
+Such a broker is not a member of the cluster until it reaches the store again. If it was the controller, it cannot read
+its successor from the store, but its clients still ask it for metadata. So it asks the brokers that it knew.
 """
 
 import asyncio

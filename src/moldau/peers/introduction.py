@@ -13,8 +13,8 @@ from moldau.protocol.messages.introduce import IntroduceRequest, IntroduceRespon
 
 
 class Identity(NamedTuple):
-    """What a broker says about itself. `epoch` returns that of its latest registration, and `secret` the cluster's
-    secret, with which it proves that it is a broker."""
+    """How a broker introduces itself. `epoch` returns its broker epoch, -1 while it is not registered. `secret` returns
+    the cluster's secret, which proves that it is a broker."""
 
     cluster_id: str
     broker_id: int

@@ -152,8 +152,8 @@ class Replica:
         return True
 
     def followers_silent_ms(self, now_ms: int) -> int:
-        """For how long at most one of the replicas that can be elected has not asked for records, in this leader epoch;
-        very long before the third request of each, and if there is no other one."""
+        """The longest time, at most, since a replica that can be elected asked for records in this leader epoch. Very
+        long before each has asked three times, and if no other replica can be elected."""
         epoch, unclean = self.leadership.leader_epoch, self.config.unclean_leader_election_enable
         others = self.leadership.successors(unclean)
         asked_ms = {one.broker: one.asked_ms for one in self.waiters.followers if one.leader_epoch == epoch}

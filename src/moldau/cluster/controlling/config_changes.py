@@ -20,7 +20,7 @@ from moldau.errors import ConfigError, ErrorCode
 from moldau.metadata_store.store import Operation
 
 Altered: TypeAlias = list[Operation] | Refusal
-"""What is to be written for one resource."""
+"""The operations that alter one resource, or why it is not altered."""
 
 
 class ConfigChanges:
