@@ -21,7 +21,7 @@ quick: setup ## the most telling tests, without Java: less than a minute
 	$(BIN)/python tools/quick.py
 
 test: java setup ## all that Python and a JRE can run
-	$(BIN)/python -m pytest -n 2 --dist loadfile -m "not foreign" tests
+	MOLDAU_TIER=test $(BIN)/python -m pytest -n 2 --dist loadfile tests
 
 busy: java setup ## the same tests beside LOOPS=6 busy processes, TIMES=1
 	$(BIN)/python tools/busy.py --loops $(LOOPS) --times $(TIMES)

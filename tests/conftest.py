@@ -1,7 +1,8 @@
-"""What every test gets: columns interpreted when asked for, and the profiles of property tests.
+"""What every test gets: its tier, columns interpreted when asked for, and the profiles of property tests.
 
 `MOLDAU_INTERPRETED=1` makes `moldau.records.columns` run from its Python files even where they are compiled, so that
-the same tests run both ways. `MOLDAU_PROFILE=long` makes property tests search a hundred times longer.
+the same tests run both ways. Property tests take the same examples in every run; in the long tier they take new ones,
+and a hundred times as many.
 """
 
 import importlib.abc
@@ -20,6 +21,7 @@ import hypothesis
 import pytest
 import pytest_timeout
 
+from harness import tiers
 from harness.patience import Deadline
 from tests.spark import bootstrap, half_open, moldau_command, new_topic, numbers, produce, slow_once, spark
 
@@ -29,10 +31,9 @@ FIRST_PYTHON_WITHOUT_RE2 = (3, 15)
 """As in pyproject.toml. On older ones a missing google-re2 is a failure, not a reason to skip."""
 COLUMNS = Path(__file__).parents[1] / "src" / "moldau" / "records" / "columns"
 
-hypothesis.settings.register_profile("usual", deadline=None)
-hypothesis.settings.register_profile("ci", deadline=None, print_blob=True)
-hypothesis.settings.register_profile("long", deadline=None, print_blob=True, max_examples=10_000)
-hypothesis.settings.load_profile(os.environ.get("MOLDAU_PROFILE") or ("ci" if os.environ.get("CI") else "usual"))
+hypothesis.settings.register_profile("same", deadline=None, print_blob=True, derandomize=True)
+hypothesis.settings.register_profile("new", deadline=None, print_blob=True, max_examples=10_000)
+hypothesis.settings.load_profile("new" if tiers.LONG else "same")
 
 
 class InterpretedColumns(importlib.abc.MetaPathFinder):
@@ -82,8 +83,25 @@ def hear_signals() -> None:
 hear_signals()
 
 
-def pytest_report_header() -> str:
-    return f"records/columns: {f'interpreted ({INTERPRETED_WHY})' if INTERPRETED_WHY else 'compiled'}"
+def pytest_report_header() -> list[str]:
+    return [
+        f"records/columns: {f'interpreted ({INTERPRETED_WHY})' if INTERPRETED_WHY else 'compiled'}",
+        f"tier: {tiers.ASKED or 'none, so all that is named runs'}",
+        f"property tests: {'new examples' if tiers.LONG else 'the same examples in every run (seeds of their names)'}",
+    ]
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Tests of higher tiers than the one that is asked for are left out."""
+    if tiers.ASKED:
+        above = [item for item in items if tier_of(item) > tiers.TIER]
+        config.hook.pytest_deselected(items=above)
+        items[:] = [item for item in items if tier_of(item) <= tiers.TIER]
+
+
+def tier_of(item: pytest.Item) -> tiers.Tier:
+    return max((tier for name, tier in tiers.MARKERS.items() if item.get_closest_marker(name)), default=tiers.Tier.TEST)
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:

@@ -1,7 +1,7 @@
 """What is built for an installation: wheels with and without a compiler, and the source package.
 
 The compiler here is asked not to optimise, which takes a tenth of the time; `make machines` builds with the real flags.
-Tests that need one are `foreign`.
+Tests that need one belong to `make check`.
 """
 
 import os
@@ -85,14 +85,14 @@ def test_without_a_compiler_a_wheel_is_built_whose_columns_run_interpreted(sourc
     assert said_by(wheel, tmp_path / "unpacked").endswith("(columns interpreted)")
 
 
-@pytest.mark.foreign
+@pytest.mark.check
 def test_one_file_that_does_not_compile_leaves_none_compiled(sources: Path, tmp_path: Path) -> None:
     wheel = built("wheel", sources, **compiler(tmp_path, refuses="hashing.c"))
     assert compiled_files(wheel) == []
     assert said_by(wheel, tmp_path / "unpacked").endswith("(columns interpreted)")
 
 
-@pytest.mark.foreign
+@pytest.mark.check
 def test_wheels_of_the_same_sources_are_equal_wherever_and_whenever_they_are_built(
     sources: Path, tmp_path: Path
 ) -> None:

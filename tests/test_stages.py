@@ -124,7 +124,7 @@ def test_the_long_mode_repeats_its_stages_and_stops_at_a_failure(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     seen = tmp_path / "seen"
-    code = f"import os; open({str(seen)!r}, 'a').write(os.environ['MOLDAU_PROFILE'] + ' '); raise SystemExit(%s)"
+    code = f"import os; open({str(seen)!r}, 'a').write(os.environ['MOLDAU_TIER'] + ' '); raise SystemExit(%s)"
     fails_third = code % f"len(open({str(seen)!r}).read().split()) == 3"
     monkeypatch.setattr(stages, "STAGES", (stages.Stage("once", 1), stages.Stage("again", 1, long=True)))
     monkeypatch.setattr(stages, "commands_of", lambda stage: [list(python(fails_third))])

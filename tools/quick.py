@@ -40,7 +40,7 @@ TESTS = (
     "tests/test_source.py",
 )
 """Folders and files; `tests/test_quick.py` says what may be among them."""
-OPTIONS = ("-q", "-n", "2", "--dist", "loadfile", "-m", "not foreign")
+OPTIONS = ("-q", "-n", "2", "--dist", "loadfile", "-m", "not check and not long")
 
 
 def main(arguments: Sequence[str]) -> None:

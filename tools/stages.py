@@ -255,7 +255,7 @@ def run_long(minutes: float) -> list[Outcome]:
         for stage in STAGES:
             if stage.long:
                 unhurried = replace(stage, budget_minutes=float("inf"), commands=(), options=(*PARALLEL, "--timeout=0"))
-                outcomes.append(run_stage(unhurried, {"MOLDAU_PROFILE": "long"}))
+                outcomes.append(run_stage(unhurried, {"MOLDAU_TIER": "long"}))
                 if outcomes[-1].failures:
                     return outcomes
     return outcomes

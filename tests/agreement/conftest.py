@@ -15,7 +15,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if item.path.is_relative_to(Path(__file__).parent):
             item.add_marker(pytest.mark.timeout(SECONDS_MAX))
-            item.add_marker(pytest.mark.foreign)
+            item.add_marker(pytest.mark.check)
 
 
 @pytest.fixture(scope="session")

@@ -1,15 +1,15 @@
 """Random programs of poll, iteration, break, raise, seek, pause, commit, close and rebalance never lose a record.
 
-`MOLDAU_SEED=N` runs the program of that seed alone; `MOLDAU_PROFILE=long` runs 1,000.
+`MOLDAU_SEED=N` runs the program of that seed alone; `MOLDAU_TIER=long` runs 1,000.
 """
 
-import os
 import random
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
 import pytest
 
+from harness.tiers import seeds_or, sized
 from moldau.client.administration.admin import Admin
 from moldau.client.producing.producer import Producer
 from moldau.names import TopicPartition
@@ -23,8 +23,8 @@ SETTINGS = {
     "group.consumer.heartbeat.interval.ms": 20,
     "group.consumer.assignment.interval.ms": 0,
 }
-PROGRAMS = 1_000 if os.environ.get("MOLDAU_PROFILE") == "long" else 150
-SEEDS = [int(os.environ["MOLDAU_SEED"])] if os.environ.get("MOLDAU_SEED") else range(PROGRAMS)
+PROGRAMS = sized(40, 150, 1_000)
+SEEDS = seeds_or(0, PROGRAMS)
 
 
 class Scene(NamedTuple):

@@ -12,7 +12,7 @@ from moldau import Admin, Producer
 from tests.clients.client import DRIVERS
 from tests.environments import python_with
 
-pytestmark = pytest.mark.foreign
+pytestmark = pytest.mark.check
 
 TOPIC, COUNT = "near", 100
 BY_RACK = {"replica.selector.class": "org.apache.kafka.common.replica.RackAwareReplicaSelector"}

@@ -17,7 +17,7 @@ from tests.clients.client import DRIVERS, Client, Event
 from tests.clients.scenarios import numbered, soon
 from tests.environments import java_class, kafka_jars, python_with
 
-pytestmark = pytest.mark.foreign
+pytestmark = pytest.mark.check
 
 FAST = {
     "group.consumer.min.session.timeout.ms": "1000",

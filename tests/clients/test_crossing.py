@@ -22,7 +22,7 @@ from tests.clients.crossing.exact import Message, line, message
 from tests.clients.test_java_client import QUICK_START
 from tests.environments import java_class, kafka_jars, node_with, python_with
 
-pytestmark = pytest.mark.foreign
+pytestmark = pytest.mark.check
 
 FOLDER = Path(__file__).parent / "crossing"
 CODECS = ["none", "gzip", "snappy", "lz4", "zstd"]

@@ -10,7 +10,7 @@ from tests.clients.client import DRIVERS, Client
 from tests.clients.scenarios import Administers, Compresses, Exchanges
 from tests.environments import java_class, kafka_jars
 
-pytestmark = pytest.mark.foreign
+pytestmark = pytest.mark.check
 
 QUICK_START = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xshare:auto", "-Dfile.encoding=UTF-8")
 

@@ -18,7 +18,7 @@ from tests.clients.test_java_client import QUICK_START
 from tests.environments import kafka_jars
 from tests.raw_transactions import Producer
 
-pytestmark = pytest.mark.foreign
+pytestmark = pytest.mark.check
 
 TOPICS = "org.apache.kafka.tools.TopicCommand"
 GROUPS = "org.apache.kafka.tools.consumer.group.ConsumerGroupCommand"

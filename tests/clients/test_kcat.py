@@ -11,7 +11,7 @@ from tests.clients.kcat import Kcat
 from tests.clients.scenarios import Compresses, Exchanges, numbered, soon
 from tests.environments import program
 
-pytestmark = pytest.mark.foreign
+pytestmark = pytest.mark.check
 
 
 class TestKcat(Exchanges, Compresses):

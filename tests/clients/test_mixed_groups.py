@@ -18,7 +18,7 @@ from tests.churn.plan import Script
 from tests.churn.running import SETTINGS, TIMING, churn
 from tests.churn.scripts import MIXED, migrating_with_ours, newer_with_ours, static_with_ours, with_ours
 
-pytestmark = pytest.mark.foreign
+pytestmark = pytest.mark.check
 
 CHANGES, CHANGES_UNDER_KILLS, SEED = 10, 16, 7
 KILLS_APART_S = 1.5 * TIMING.session_ms / 1000

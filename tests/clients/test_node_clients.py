@@ -10,7 +10,7 @@ from tests.clients.client import DRIVERS, Client
 from tests.clients.scenarios import Administers, Exchanges
 from tests.environments import node_with
 
-pytestmark = pytest.mark.foreign
+pytestmark = pytest.mark.check
 
 
 def started(pin: str, driver: str, broker: Broker, folder: Path) -> Iterator[Client]:

@@ -20,7 +20,7 @@ from tests.environments import java_class, kafka_jars
 LOG_DIRS = "org.apache.kafka.tools.LogDirsCommand"
 SOURCE = Path(__file__).parent / "ManyTools.java"
 Tool = Callable[..., str]
-pytestmark = [pytest.mark.foreign, pytest.mark.timeout(stretched(300))]
+pytestmark = [pytest.mark.check, pytest.mark.timeout(stretched(300))]
 
 
 @pytest.fixture

@@ -27,7 +27,7 @@ from tests.clients.client import without_ours
 from tests.clients.test_java_client import QUICK_START
 from tests.environments import go_program, java_class, kafka_jars, python_with
 
-pytestmark = [pytest.mark.foreign, pytest.mark.restarts]
+pytestmark = [pytest.mark.check, pytest.mark.restarts]
 
 PROGRAMS = Path(__file__).parent / "restarts"
 PARTITIONS = 6

@@ -33,7 +33,7 @@ from tests.clients.client import without_ours
 from tests.clients.test_java_client import QUICK_START
 from tests.environments import apicurio, python_with
 
-pytestmark = pytest.mark.foreign
+pytestmark = pytest.mark.check
 
 PROGRAM = Path(__file__).parent / "registry" / "confluent.py"
 CONFLUENT = "confluent-kafka[avro,json,schemaregistry]==2.16.0"

@@ -89,7 +89,7 @@ def _topic_configs(through: Broker) -> list[object]:
         return list(admin.configs.describe("topic", "inherits"))
 
 
-@pytest.mark.foreign
+@pytest.mark.check
 @pytest.mark.timeout(450)
 def test_kafkas_tool_changes_and_shows_any_broker_through_any_broker(brokers: list[Broker]) -> None:
     entity = ("--entity-type", "brokers", "--entity-name")

@@ -1,8 +1,6 @@
 """The harness itself: what it covers, that it repeats itself; and in the long mode, fresh seeds for long."""
 
-import os
-import random
-
+from harness.tiers import seed_or, sized
 from tests.crash_points import coverage
 from tests.crash_points.driver import replay, run_many, run_script
 from tests.crash_points.story import Script
@@ -40,7 +38,5 @@ def test_a_story_lives_through_deaths_and_restarts() -> None:
 
 
 def test_fresh_seeds_hold_in_the_long_mode() -> None:
-    long = os.environ.get("MOLDAU_PROFILE") == "long"
-    seed = random.SystemRandom().randrange(1 << 40) if long else 77
-    report = run_many(seed, LONG_POINTS if long else 300)
+    report = run_many(seed_or(77), sized(300, 300, LONG_POINTS))
     assert not report.failures, report.failures[0]

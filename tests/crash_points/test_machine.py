@@ -4,7 +4,6 @@ The driver of `python -m tests.crash_points` counts exact points; this looks for
 shrinks them.
 """
 
-import os
 import random
 from collections.abc import Callable
 from functools import partial
@@ -13,6 +12,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
+from harness.tiers import LONG
 from moldau.names import TopicPartition
 from moldau.records.batch import Row
 from moldau.simulation.faults import Fault, PowerLoss
@@ -22,7 +22,6 @@ from tests.crash_points.story import PARTITIONS, PLAIN, TRANSACTIONAL, draw_conf
 
 PARTITION = st.sampled_from(PARTITIONS)
 FAULTS = st.sampled_from([Fault.POWER_LOSS, Fault.POWER_LOSS, Fault.IO_ERROR, Fault.NO_SPACE])
-LONG = os.environ.get("MOLDAU_PROFILE") == "long"
 
 
 class LogFolderUnderFire(RuleBasedStateMachine):

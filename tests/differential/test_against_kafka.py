@@ -9,7 +9,7 @@ from tests.differential.normalising import RULES
 from tests.differential.running import Run, confirmed, place_of, play, play_until_sure
 from tests.differential.steps import SCRIPT
 
-pytestmark = [pytest.mark.foreign, pytest.mark.timeout(800)]
+pytestmark = [pytest.mark.check, pytest.mark.timeout(800)]
 KINDS = ("reply", "closed", "silence", "sent")
 
 

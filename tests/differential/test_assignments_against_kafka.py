@@ -25,7 +25,7 @@ from tests.differential.playing import Player
 from tests.differential.script import Step, Tree, step
 from tests.differential.steps.consumer_groups import assigned
 
-pytestmark = [pytest.mark.foreign, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.check, pytest.mark.timeout(300)]
 
 AT_ONCE = {"group.consumer.min.assignment.interval.ms": "0", "group.consumer.assignment.interval.ms": "0"}
 TOPICS = {"t": 6, "u": 6, "v": 5, "w": 4, "x": 1}

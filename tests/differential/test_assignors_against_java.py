@@ -17,7 +17,7 @@ from moldau.client.consuming.assigning import ASSIGNORS, Known, Subscriber, read
 from moldau.names import TopicPartition
 from tests.environments import java_class, kafka_jars
 
-pytestmark = pytest.mark.foreign
+pytestmark = pytest.mark.check
 
 ROUNDS, SEED = 150, 14
 Members = Mapping[str, tuple[str | None, bytes]]

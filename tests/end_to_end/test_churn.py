@@ -2,13 +2,13 @@
 the broker is killed as well: what must hold of them (`tests.churn.judge`) does, by the broker's own trace; and it would
 be found if it did not."""
 
-import os
 import random
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import pytest
 
+from harness.tiers import LONG
 from tests.churn.evidence import BEAT, LEAVES, Answer, Current, Generation, Trace
 from tests.churn.instances import returns, tenures
 from tests.churn.judge import violations
@@ -19,7 +19,7 @@ LONG_CHANGES, LONG_KILLS_MAX, LONG_ROUNDS = 400, 8, 5
 INSTALLING_SECONDS_MAX = 900
 """The first run of all may have to wait until package managers have brought every client."""
 
-pytestmark = [pytest.mark.foreign, pytest.mark.timeout(INSTALLING_SECONDS_MAX)]
+pytestmark = [pytest.mark.check, pytest.mark.timeout(INSTALLING_SECONDS_MAX)]
 
 
 def assert_held(report: Report) -> None:
@@ -42,7 +42,7 @@ def test_groups_keep_their_promises_while_members_and_the_broker_are_killed(tmp_
     assert all(any(seeded(trace) for trace in report.traces.values()) for seeded in SEEDED.values())
 
 
-if os.environ.get("MOLDAU_PROFILE") == "long":
+if LONG:
 
     @pytest.mark.timeout(0)
     @pytest.mark.parametrize("_", range(LONG_ROUNDS))

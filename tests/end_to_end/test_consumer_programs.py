@@ -1,10 +1,9 @@
 """Random programs of a consumer (`tests.client.programs`) whose broker is killed, stands still and answers late, and
 whose connections break: no record that was not processed is ever lost.
 
-`MOLDAU_SEED` repeats a program; `MOLDAU_PROFILE=long` runs 1,000 new ones.
+`MOLDAU_SEED` repeats a program; `MOLDAU_TIER=long` runs 1,000 new ones.
 """
 
-import os
 import random
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
@@ -14,15 +13,14 @@ import pytest
 from harness.brokers import Broker
 from harness.patience import stretched
 from harness.proxy import Proxy
+from harness.tiers import LONG, seeds_or
 from moldau import Admin, Producer, TopicPartition
 from tests.client.programs.running import Program
 from tests.end_to_end.faults import Faults
 from tests.replacing import Instead, replaced
 
-LONG = os.environ.get("MOLDAU_PROFILE") == "long"
-FIRST = random.randrange(1 << 32) if LONG else 14
 PROGRAMS = 1_000 if LONG else 12
-SEEDS = [int(os.environ["MOLDAU_SEED"])] if os.environ.get("MOLDAU_SEED") else range(FIRST, FIRST + PROGRAMS)
+SEEDS = seeds_or(14, PROGRAMS)
 TOPIC = "orders"
 REQUEST_BYTES_MAX = 2_000
 """A request breaks within so many bytes: those of a consumer are small."""

@@ -2,11 +2,10 @@
 whether sent one by one, as a list or as a table: the broker is killed, connections break within requests and replies,
 replies get lost or come late, the broker's process stands still.
 
-`MOLDAU_SEED` repeats a run; `MOLDAU_PROFILE=long` sends more, of a new seed.
+`MOLDAU_SEED` repeats a run; `MOLDAU_TIER=long` sends more, of a new seed.
 """
 
 import asyncio
-import os
 import random
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
@@ -20,6 +19,7 @@ import pytest
 from harness.brokers import Broker
 from harness.patience import stretched, within
 from harness.proxy import Proxy
+from harness.tiers import LONG, seed_or
 from moldau import TopicPartition
 from moldau.client.administration.admin import Admin
 from moldau.client.fetching import LATEST, list_offsets, read_columns
@@ -28,8 +28,7 @@ from moldau.client.producing.partitioning import positive_hash
 from moldau.client.producing.producer import AsyncProducer, Producer
 from tests.end_to_end.faults import KINDS, Faults
 
-LONG = os.environ.get("MOLDAU_PROFILE") == "long"
-SEED = int(os.environ.get("MOLDAU_SEED") or (random.randrange(1 << 32) if LONG else 14))
+SEED = seed_or(14)
 FAULTS = 20 * len(KINDS) if LONG else len(KINDS)
 TOPIC = "orders"
 PARTITIONS = 3

@@ -23,7 +23,7 @@ TOPIC = TopicPartition("load", 0)
 LOADING = Path(__file__).with_name("loading.py")
 LOAD_SECONDS_MAX = 80
 
-CLIENTS = ["ours", pytest.param("confluent", marks=pytest.mark.foreign)]
+CLIENTS = ["ours", pytest.param("confluent", marks=pytest.mark.check)]
 
 
 @pytest.fixture

@@ -12,7 +12,6 @@ import shutil
 import signal
 import subprocess
 import sys
-import time
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -21,6 +20,7 @@ import pytest
 
 from harness.brokers import SOURCE, Broker, NotReady
 from harness.patience import stretched
+from harness.tiers import LONG, seed_or
 from moldau.errors import KafkaError
 from moldau.records.batch import batches
 from moldau.records.rows import iterate
@@ -30,9 +30,8 @@ from tests.end_to_end.fragile_broker import AFTER, BEFORE, HALF, SERVING, Point,
 from tests.end_to_end.ledger import Found, Ledger, found
 from tests.end_to_end.raw import Raw
 
-LONG = os.environ.get("MOLDAU_PROFILE") == "long"
 KILLS = 200 if LONG else 30
-SEED = int(os.environ.get("MOLDAU_SEED") or (time.time_ns() if LONG else 4))
+SEED = seed_or(4)
 ROOT = Path(__file__).parents[2]
 EARLIEST, LATEST = -2, -1
 OUT_OF_RANGE = 1

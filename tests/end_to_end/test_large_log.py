@@ -1,7 +1,7 @@
 """A log that is far larger than memory is written, restarted, read anywhere, shortened and compacted by a broker that
 stays small.
 
-200 MB in CI; `MOLDAU_PROFILE=long` writes 20 GB, or what half of the disk holds; `MOLDAU_LARGE_LOG_MB` says how many.
+200 MB in CI; `MOLDAU_TIER=long` writes 20 GB, or what half of the disk holds; `MOLDAU_LARGE_LOG_MB` says how many.
 """
 
 import os
@@ -17,12 +17,12 @@ from crc32c import crc32c
 
 from harness.brokers import Broker
 from harness.patience import wait_until
+from harness.tiers import LONG
 from moldau.client.administration.admin import Admin
 from moldau.records.batch import ATTRIBUTES_AT, CRC_AT, MAX_TIMESTAMP_AT, batches, crc_holds, encode_batch
 from moldau.records.rows import iterate
 from tests.end_to_end.raw import Raw
 
-LONG = os.environ.get("MOLDAU_PROFILE") == "long"
 MEGABYTE = 1_000_000
 RESIDENT_MB_MAX = 300
 RECORDS, VALUE_BYTES = 4000, 200

@@ -7,7 +7,6 @@ the log's own bytes are not read, and whoever consumes them finds the checksum w
 """
 
 import logging
-import os
 import random
 import shutil
 import uuid
@@ -18,6 +17,7 @@ from typing import NamedTuple
 import pytest
 
 from harness.logs import NOW_MS, HandClock, append, config, offset_for_time
+from harness.tiers import LONG, seed_or
 from moldau.config import TopicConfig
 from moldau.errors import ErrorCode, KafkaError, StorageError
 from moldau.log.checkpoints import LOG_STARTS, RECOVERY_POINTS
@@ -30,9 +30,8 @@ from moldau.records.rows import Record, iterate
 from moldau.runtime import File, RealDisk, RealFile, Runtime
 from tests.log.compaction.compacting import COMPACTED, compact, put
 
-LONG = os.environ.get("MOLDAU_PROFILE") == "long"
 FLIPS = 20_000 if LONG else 500
-SEED = int(os.environ.get("MOLDAU_SEED") or (random.randrange(1 << 32) if LONG else 8))
+SEED = seed_or(8)
 STEP_MS = 1000
 PLAIN, TABLE, BANK = (TopicPartition(name, 0) for name in ("plain", "table", "bank"))
 KNOWN = {tp.topic: uuid.UUID(int=number) for number, tp in enumerate((PLAIN, TABLE, BANK), 1)}

@@ -2,15 +2,13 @@
 lead in the leader epochs that it had before. Each transaction is there as a whole or not at all, and the replicas are
 equal; those of a partition that nothing is written to are in sync again too.
 
-`MOLDAU_SEED` repeats what is lost; `MOLDAU_PROFILE=long` is a hundred rounds.
+`MOLDAU_SEED` repeats what is lost; `MOLDAU_TIER=long` is a hundred rounds.
 """
 
 import collections
 import contextlib
-import os
 import random
 import threading
-import time
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -18,6 +16,7 @@ import pytest
 
 from harness.brokers import Broker
 from harness.patience import SECONDS, wait_until
+from harness.tiers import LONG, seed_or
 from harness.zookeeper import ZooKeeper
 from moldau import Admin, Consumer, Producer, TopicPartition
 from moldau.errors import MoldauError
@@ -26,9 +25,8 @@ from tests.replicated.on_disk import assert_replicas_are_equal
 from tests.zookeeper.faults import known_to, started, wait_until_whole
 from tests.zookeeper.three_brokers import three_brokers
 
-LONG = os.environ.get("MOLDAU_PROFILE") == "long"
 ROUNDS = 100 if LONG else 3
-SEED = int(os.environ.get("MOLDAU_SEED") or (time.time_ns() if LONG else 33))
+SEED = seed_or(33)
 SESSION_S = 3.0
 TOPIC, IDLE, PARTITIONS, PRODUCERS = "orders", "idle", 3, 4
 SETTINGS = {

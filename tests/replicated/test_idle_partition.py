@@ -1,5 +1,5 @@
 """A broker whose session in ZooKeeper ended while its process stood still comes back into the ISR of a partition that
-nothing is written to. `MOLDAU_PROFILE=long` is thirty rounds."""
+nothing is written to. `MOLDAU_TIER=long` is thirty rounds."""
 
 import os
 import signal
@@ -10,12 +10,13 @@ import pytest
 
 from harness.brokers import Broker
 from harness.patience import wait_until
+from harness.tiers import sized
 from harness.zookeeper import ZooKeeper
 from moldau import Admin, Producer
 from tests.replicated.on_disk import assert_replicas_are_equal
 from tests.zookeeper.three_brokers import three_brokers
 
-ROUNDS = 30 if os.environ.get("MOLDAU_PROFILE") == "long" else 2
+ROUNDS = sized(1, 2, 30)
 SESSION_S, STOPPED_S, BACK_S = 6.0, 12.0, 10.0
 IDLE = "idle"
 SETTINGS = {"default.replication.factor": "3", "min.insync.replicas": "2"}

@@ -17,6 +17,7 @@ import pytest
 
 from harness.brokers import Broker
 from harness.patience import stretched
+from harness.tiers import LONG, seed_or
 from harness.zookeeper import ZooKeeper
 from moldau.client.administration.admin import Admin
 from tests.replicated.judging import assert_kept
@@ -24,12 +25,11 @@ from tests.replicated.senders import Probe, Sender
 from tests.zookeeper.faults import BROKER, CONTROLLER, KILL, LEADER, STOP, ZOOKEEPER, Faults, Kind
 from tests.zookeeper.three_brokers import three_brokers
 
-LONG = os.environ.get("MOLDAU_PROFILE") == "long"
 PIECES = int(os.environ.get("MOLDAU_PIECES") or 1)
 """The number of runs, at different times or side by side, that are the long mode together."""
 KILLS, STOPS = (-(-1000 // PIECES), -(-300 // PIECES)) if LONG else (30, 10)
 RECORDS = -(-10_000_000 // PIECES) if LONG else 1_000_000
-SEED = int(os.environ.get("MOLDAU_SEED") or (time.time_ns() if LONG else 17))
+SEED = seed_or(17)
 SESSION_S = 3.0
 FAULT_S = 6.0
 """About as long a fault takes, with its end."""
@@ -51,7 +51,7 @@ def kinds(chance: random.Random) -> list[Kind]:
     return drawn
 
 
-@pytest.mark.foreign
+@pytest.mark.check
 @pytest.mark.timeout(20_000 if LONG else 1500)
 def test_nothing_acknowledged_is_lost_doubled_or_moved_whatever_is_killed_or_stopped(tmp_path: Path) -> None:
     with (

@@ -6,7 +6,6 @@ the ISR; if all lose power, nothing of a topic that flushes every record.
 """
 
 import contextlib
-import os
 import random
 import time
 from collections.abc import Iterator
@@ -16,6 +15,7 @@ import pytest
 
 from harness.brokers import Broker
 from harness.patience import SECONDS, wait_until
+from harness.tiers import LONG, seed_or
 from harness.zookeeper import ZooKeeper
 from moldau.client.administration.admin import Admin
 from tests.replicated.judging import assert_kept
@@ -24,9 +24,8 @@ from tests.replicated.senders import Probe, Sender
 from tests.zookeeper.faults import known_to, started, wait_until_whole
 from tests.zookeeper.three_brokers import three_brokers
 
-LONG = os.environ.get("MOLDAU_PROFILE") == "long"
 TIMES = 20 if LONG else 1
-SEED = int(os.environ.get("MOLDAU_SEED") or (time.time_ns() if LONG else 23))
+SEED = seed_or(23)
 SESSION_S = 3.0
 TOPIC, PARTITIONS, RATE = "kept", 3, 500
 SETTINGS = {"default.replication.factor": "3", "min.insync.replicas": "2", "log.segment.bytes": str(1 << 20)}

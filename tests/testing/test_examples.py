@@ -61,7 +61,7 @@ def test_the_pages_have_their_examples() -> None:
 @pytest.mark.parametrize(
     ("page", "name"),
     [
-        pytest.param(page, name, marks=[pytest.mark.foreign] if is_foreign(text) else [], id=f"{page}-{name}")
+        pytest.param(page, name, marks=[pytest.mark.check] if is_foreign(text) else [], id=f"{page}-{name}")
         for (page, name), text in EXAMPLES.items()
     ],
 )

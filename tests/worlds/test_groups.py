@@ -2,13 +2,13 @@
 
 import asyncio
 import os
-import random
 import subprocess
 import sys
 
 import pytest
 
 from harness.patience import stretched
+from harness.tiers import seeds_or, sized
 from moldau.client.administration.admin import AsyncAdmin
 from moldau.errors import ErrorCode
 from moldau.names import TopicPartition
@@ -23,7 +23,7 @@ from tests.worlds.scenarios import live, run_groups
 from tests.worlds.workload import Broken
 
 SEEDS = range(1, 9)
-FRESH = 2000 if os.environ.get("MOLDAU_PROFILE") == "long" else 6
+FRESH = sized(2, 6, 2000)
 PLACE = TopicPartition("t", 0)
 
 REPLAY = """
@@ -47,8 +47,7 @@ def test_groups_keep_their_promises_when_the_power_fails(seed: int) -> None:
 
 
 def test_fresh_seeds_hold_for_long_in_the_long_mode() -> None:
-    first = random.SystemRandom().randrange(1 << 40) if FRESH > 100 else 7000
-    for seed in range(first, first + FRESH):
+    for seed in seeds_or(7000, FRESH):
         lived = live(seed, "groups", seed % 2 == 0)
         assert lived.failure is None, f"seed {seed}, power loss {seed % 2 == 0}: {lived.failure}"
 

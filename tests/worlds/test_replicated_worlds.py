@@ -2,18 +2,17 @@
 the replicas are equal in the end."""
 
 import logging
-import os
-import random
 
 import pytest
 
+from harness.tiers import seeds_or, sized
 from tests.replacing import replaced
 from tests.unlogged import unlogged
 from tests.worlds.cluster_bugs import BUGS
 from tests.worlds.scenarios import live, run_replicated_groups, run_replicated_transactions
 
 SEEDS = range(1, 7)
-FRESH = 2000 if os.environ.get("MOLDAU_PROFILE") == "long" else 6
+FRESH = sized(2, 6, 2000)
 GROUPS, TRANSACTIONS = "replicated-groups", "replicated-transactions"
 
 
@@ -35,8 +34,7 @@ def test_promises_are_kept_when_the_machines_of_single_brokers_lose_power(kind: 
 
 @pytest.mark.parametrize("kind", [GROUPS, TRANSACTIONS])
 def test_fresh_seeds_hold_in_the_long_mode(kind: str) -> None:
-    first = random.SystemRandom().randrange(1 << 40) if FRESH > 100 else 7000
-    for seed in range(first, first + FRESH):
+    for seed in seeds_or(7000, FRESH):
         lived = live(seed, kind, seed % 2 == 0)
         assert lived.failure is None, f"seed {seed}, power loss {seed % 2 == 0}: {lived.failure}"
 

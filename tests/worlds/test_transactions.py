@@ -1,17 +1,15 @@
 """Worlds of transactions: all there or not at all, whatever producers do and whenever the broker dies."""
 
-import os
-import random
-
 import pytest
 
+from harness.tiers import seeds_or, sized
 from moldau.names import TopicPartition
 from tests.worlds.scenarios import live, run_transactions
 from tests.worlds.transactions.ledger import TransactionLedger
 from tests.worlds.workload import Broken
 
 SEEDS = range(1, 9)
-FRESH = 2000 if os.environ.get("MOLDAU_PROFILE") == "long" else 6
+FRESH = sized(2, 6, 2000)
 PLACE = TopicPartition("money", 0)
 
 
@@ -26,8 +24,7 @@ def test_transactions_keep_their_promises_when_the_power_fails(seed: int) -> Non
 
 
 def test_fresh_seeds_of_transactions_hold_in_the_long_mode() -> None:
-    first = random.SystemRandom().randrange(1 << 40) if FRESH > 100 else 7000
-    for seed in range(first, first + FRESH):
+    for seed in seeds_or(7000, FRESH):
         lived = live(seed, "transactions", seed % 2 == 0)
         assert lived.failure is None, f"seed {seed}, power loss {seed % 2 == 0}: {lived.failure}"
 

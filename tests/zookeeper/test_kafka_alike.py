@@ -25,7 +25,7 @@ from moldau.runtime import Runtime
 
 SECONDS_MAX = 450
 """The first test may have to wait until Maven has brought Kafka's jars."""
-pytestmark = [pytest.mark.foreign, pytest.mark.timeout(SECONDS_MAX)]
+pytestmark = [pytest.mark.check, pytest.mark.timeout(SECONDS_MAX)]
 DRAWN = ("id", "topic_id", "timestamp")
 """Fields that are another value each time."""
 SETTINGS = {"broker.rack": "r1", "offsets.topic.num.partitions": "2", "offsets.topic.replication.factor": "1"}

@@ -21,7 +21,7 @@ VERSION = "2.8.2"
 """The last release whose tools change topics in ZooKeeper."""
 SECONDS_MAX = 450
 """The first test may have to wait until Maven has brought Kafka's jars."""
-pytestmark = [pytest.mark.foreign, pytest.mark.timeout(SECONDS_MAX)]
+pytestmark = [pytest.mark.check, pytest.mark.timeout(SECONDS_MAX)]
 TOPICS, CONFIGS, SHELL = "TopicCommand", "ConfigCommand", "org.apache.zookeeper.ZooKeeperMainWithTlsSupportForKafka"
 REASSIGN, PREFER = "ReassignPartitionsCommand", "PreferredReplicaLeaderElectionCommand"
 Tool = Callable[..., Awaitable[str]]

@@ -6,7 +6,6 @@ the brokers share a file instead of ZooKeeper.
 """
 
 import asyncio
-import os
 import random
 import re
 import statistics
@@ -20,6 +19,7 @@ import pytest
 
 from harness.brokers import Broker
 from harness.patience import SECONDS, Deadline, stretched, wait_until
+from harness.tiers import LONG, seed_or
 from harness.zookeeper import ZooKeeper
 from moldau.errors import KafkaError
 from tests.zookeeper.asking import Topics, settings_of, view_of
@@ -28,9 +28,8 @@ from tests.zookeeper.faults import BROKER, CONTROLLER, KILL, STOP, ZOOKEEPER, Fa
 from tests.zookeeper.three_brokers import three_brokers
 from tests.zookeeper.whole_tree import read_tree, topics_in, wrong_in
 
-LONG = os.environ.get("MOLDAU_PROFILE") == "long"
 FAULTS = 100 if LONG else 10
-SEED = int(os.environ.get("MOLDAU_SEED") or (time.time_ns() if LONG else 5))
+SEED = seed_or(5)
 SESSION_S = 3.0
 IN_STEPS, STEPS_S = 0.5, 0.2
 """The share of the controller's faults that come in the middle of a change of several steps, and how far in it."""

@@ -33,7 +33,7 @@ def test_mypy_finds_nothing_in_its_strict_mode(tmp_path: Path) -> None:
     run([sys.executable, "-m", "mypy", program], tmp_path)
 
 
-@pytest.mark.foreign
+@pytest.mark.check
 @pytest.mark.timeout(450)
 def test_pyright_finds_nothing_in_its_strict_mode(tmp_path: Path) -> None:
     """pyarrow has no types of its own; pyright needs its stubs to know what a table is."""

@@ -1,15 +1,13 @@
 """What these tests share: how long they go on, and from which seed."""
 
-import os
-import random
-
 import pytest
 
-LONG = os.environ.get("MOLDAU_PROFILE") == "long"
-KILLS = 50 if LONG else 10
+from harness.tiers import seed_or, sized
+
+KILLS = sized(10, 10, 50)
 
 
 @pytest.fixture
 def seed() -> int:
-    """`MOLDAU_SEED` repeats a run; the long mode draws another each time."""
-    return int(os.environ.get("MOLDAU_SEED") or (random.randrange(1 << 32) if LONG else 6))
+    """`MOLDAU_SEED` repeats a run; the long tier draws another each time."""
+    return seed_or(6)

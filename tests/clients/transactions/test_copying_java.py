@@ -4,14 +4,15 @@ from pathlib import Path
 
 import pytest
 
+from harness.tiers import LONG
 from tests.clients.client import DRIVERS
 from tests.clients.referee import SIZES
 from tests.clients.test_java_client import QUICK_START
 from tests.clients.transactions import copying
-from tests.clients.transactions.conftest import KILLS, LONG
+from tests.clients.transactions.conftest import KILLS
 from tests.environments import java_class, kafka_jars
 
-pytestmark = pytest.mark.foreign
+pytestmark = pytest.mark.check
 
 
 @pytest.mark.parametrize("protocol", ["classic", "consumer"] if LONG else ["consumer"])

@@ -5,10 +5,11 @@ from pathlib import Path
 
 import pytest
 
+from harness.tiers import LONG
 from tests.clients.client import DRIVERS
 from tests.clients.referee import SIZES
 from tests.clients.transactions import copying
-from tests.clients.transactions.conftest import KILLS, LONG
+from tests.clients.transactions.conftest import KILLS
 
 
 @pytest.mark.parametrize("protocol", ["classic", "consumer"] if LONG else ["classic"])

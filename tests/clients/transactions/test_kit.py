@@ -31,7 +31,7 @@ from tests.environments import java_class, kafka_jars, node_with, python_with
 
 __all__ = ["group"]
 
-pytestmark = pytest.mark.foreign
+pytestmark = pytest.mark.check
 
 KAFKA_PYTHON = "kafka-python[crc32c,lz4,snappy,zstd]=={}"
 PYTHON = {

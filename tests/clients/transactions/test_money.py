@@ -12,16 +12,17 @@ from pathlib import Path
 import pytest
 
 from harness.patience import Deadline
+from harness.tiers import LONG
 from moldau.client.administration.admin import Admin
 from tests.clients.client import DRIVERS
 from tests.clients.referee import SIZES, BrokerOfATest, kill_and_start, of_its_own
-from tests.clients.transactions.conftest import KILLS, LONG
+from tests.clients.transactions.conftest import KILLS
 from tests.clients.transactions.judging import Books, entries, faults_of_an_audit, faults_of_the_end
 from tests.clients.transactions.reading import contents
 from tests.clients.transactions.workers import FENCED, Worker
 from tests.environments import python_with
 
-pytestmark = pytest.mark.foreign
+pytestmark = pytest.mark.check
 
 TOPIC, PARTITIONS = "transfers", 5
 ACCOUNTS, DEPOSIT = 50, 100

@@ -13,17 +13,17 @@ import pytest
 
 from harness.patience import wait_until
 from harness.replicated_brokers import ReplicatedBrokers
+from harness.tiers import LONG
 from moldau.client.administration.admin import Admin
 from tests.clients.client import DRIVERS
 from tests.clients.referee import SIZES, BrokerOfATest, kill_and_start, of_its_own
 from tests.clients.test_java_client import QUICK_START
-from tests.clients.transactions.conftest import LONG
 from tests.clients.transactions.judging import faults_of_counts
 from tests.clients.transactions.reading import Feeder, contents, size
 from tests.clients.transactions.workers import Worker
 from tests.environments import jars, java_class
 
-pytestmark = pytest.mark.foreign
+pytestmark = pytest.mark.check
 
 LINES, COUNTS, PARTITIONS = "lines", "counts", 2
 WORDS = ["the", "river", "rises", "in", "two", "springs", "the", "warm", "one", "and", "the", "cold", "one", "city"]

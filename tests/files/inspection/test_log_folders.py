@@ -1,7 +1,6 @@
 """What is wrong with a folder is found, and nothing is where nothing is."""
 
 import base64
-import os
 import random
 import shutil
 import struct
@@ -11,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from harness.logs import NOW_MS, HandClock, append, config, names, rows
+from harness.tiers import sized
 from moldau.files.inspection.findings import Finding, Seen
 from moldau.files.inspection.log_folders import verify
 from moldau.log.folder import LogFolder
@@ -20,7 +20,7 @@ from moldau.records.batch import HEADER_SIZE, batches, encode_batch, stamp
 from moldau.runtime import RealDisk, Runtime
 from tests.files.inspection.filled import BATCHES, FLIGHTS, IDS, RECORDS, SMALL, fill
 
-FLIPS = 20_000 if os.environ.get("MOLDAU_PROFILE") == "long" else 500
+FLIPS = sized(200, 500, 20_000)
 
 
 @pytest.fixture(scope="module")

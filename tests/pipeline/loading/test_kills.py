@@ -5,7 +5,6 @@ In local mode the JVM is driver and executor in one; a worker is a Python proces
 `MOLDAU_SEED` repeats the order of the kills.
 """
 
-import os
 import random
 import threading
 import time
@@ -21,6 +20,7 @@ from deltalake import DeltaTable
 
 from harness.brokers import Broker
 from harness.patience import SECONDS, wait_until
+from harness.tiers import LONG, seed_or
 from moldau.client.administration.admin import Admin
 from moldau.client.fetching import LATEST, list_offsets, read_columns
 from moldau.client.producing.producer import Producer
@@ -33,9 +33,8 @@ from tests.pipeline.loading.continuous_command import DRIVER, JVM, WORKER, Conti
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-LONG = os.environ.get("MOLDAU_PROFILE") == "long"
 KILLS = 50 if LONG else 8
-SEED = int(os.environ.get("MOLDAU_SEED") or (time.time_ns() if LONG else 3))
+SEED = seed_or(3)
 BROKER = "broker"
 TOPIC = "events"
 VICTIMS = (DRIVER, BROKER, JVM, WORKER)
