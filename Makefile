@@ -20,14 +20,14 @@ demo: java setup ## the main job on real data: broker, replay, load, questions, 
 quick: setup ## the most telling tests, without Java: less than a minute
 	$(BIN)/python tools/quick.py
 
-test: java setup ## all that Python and a JRE can run
-	MOLDAU_TIER=test $(BIN)/python -m pytest -n 2 --dist loadfile tests
+test: java setup ## all that is deterministic and that Python and a JRE can run
+	$(BIN)/python tools/stages.py test
 
 busy: java setup ## the same tests beside LOOPS=6 busy processes, TIMES=1
 	$(BIN)/python tools/busy.py --loops $(LOOPS) --times $(TIMES)
 
 lint: $(VENV)/installed ## ruff, mypy, import contracts
-	$(BIN)/python tools/stages.py lint
+	$(BIN)/python tools/stages.py check lint
 
 format: $(VENV)/installed ## let ruff format and fix
 	$(BIN)/ruff check --fix
@@ -39,11 +39,11 @@ docs: $(VENV)/installed ## the reference of settings, docs/settings.md
 bench: java setup ## figures, not tests
 	$(BIN)/python -m benchmarks
 
-check: java setup ## all that CI runs: every stage, within its budget
-	$(BIN)/python tools/stages.py
+check: java setup ## `make test`, lint, the newest foreign clients, Kafka's recorded answers, each kind of kill, the whole demo
+	$(BIN)/python tools/stages.py check
 
-long: java setup ## the long mode of the randomised stages, for MINUTES=60
-	$(BIN)/python tools/stages.py --long $(MINUTES)
+long: java setup ## every client version, all put-in bugs, 20,000 crash points, thousands of seeds, 1,000 kills, live Kafka (MINUTES=60 ONLY=name)
+	$(BIN)/python tools/stages.py long --minutes $(MINUTES) --only "$(ONLY)"
 
 machines: $(VENV)/installed ## install it in chroots of other Debian releases; needs root and debootstrap
 	$(BIN)/python tools/machines.py

@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
-TESTS = (sys.executable, "-m", "pytest", "-n", "2", "--dist", "loadfile", "-m", "not check and not long", "tests")
+TESTS = (sys.executable, "tools/stages.py", "test")
 LOOP = """
 import os, sys
 while os.getppid() == int(sys.argv[1]):

@@ -1,0 +1,83 @@
+"""What a run shows: folders, failures, the slowest, and how to repeat; one worker for each group, the longest first."""
+
+from pathlib import Path
+
+import pytest
+
+from tools.progress import again, bare, folder_of
+
+ROOT = Path(__file__).parents[2]
+pytest_plugins = ["pytester"]
+FILES = {
+    "tests/one/test_a.py": """
+import os, pytest
+@pytest.mark.parametrize("n", range(3))
+def test_fine(n):
+    print("here", os.environ.get("PYTEST_XDIST_WORKER"))
+""",
+    "tests/one/test_b.py": "def test_bad():\n    assert [] == ['what it was']\n",
+    "tests/two/test_c.py": """
+import os, pytest
+@pytest.mark.xdist_group("together")
+def test_first(tmp_path_factory):
+    (tmp_path_factory.getbasetemp().parent / "first").write_text(os.environ["PYTEST_XDIST_WORKER"])
+""",
+    "tests/two/test_d.py": """
+import os, pytest
+@pytest.mark.xdist_group("together")
+def test_second(tmp_path_factory):
+    first = tmp_path_factory.getbasetemp().parent / "first"
+    assert first.read_text() == os.environ["PYTEST_XDIST_WORKER"]
+""",
+}
+
+
+@pytest.fixture
+def lines(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """What is shown of two folders, of which one has a test that fails."""
+    for name, text in FILES.items():
+        path = pytester.path / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    monkeypatch.setenv("PYTHONPATH", str(ROOT))
+    monkeypatch.setenv("MOLDAU_TIER", "test")
+    options = ("-p", "tools.progress", "-p", "no:cacheprovider", "--dist", "loadgroup", "--no-loadscope-reorder")
+    done = pytester.runpytest_subprocess(*options, "-n", "2", "tests")
+    done.assert_outcomes(passed=5, failed=1)
+    return done.outlines
+
+
+def test_each_folder_has_a_line_when_it_is_done(lines: list[str]) -> None:
+    assert any("6 tests in 2 folders, 2 at a time" in line for line in lines)
+    shown = [line for line in lines if " s of processor time" in line]
+    assert len(shown) == 2 and "100%" in shown[-1]
+    assert any("one " in line and "3 passed" in line and "1 failed" in line for line in shown)
+    assert any("two " in line and "2 passed" in line for line in shown)
+
+
+def test_a_failure_is_told_at_once_and_how_to_repeat_it_at_the_end(lines: list[str]) -> None:
+    assert sum("FAILED   tests/one/test_b.py::test_bad" in line for line in lines) == 1
+    assert lines.count("again: MOLDAU_TIER=test .venv/bin/pytest tests/one/test_b.py::test_bad") == 1
+    slowest = next(i for i, line in enumerate(lines) if "the 10 slowest" in line)
+    assert " s  tests/" in lines[slowest + 1]
+
+
+@pytest.mark.parametrize(
+    ("nodeid", "name"),
+    [
+        ("tests/a/test_b.py::test_c[x@y]", "tests/a/test_b.py::test_c[x@y]"),
+        ("tests/a/test_b.py::test_c[x@y]@spark", "tests/a/test_b.py::test_c[x@y]"),
+        ("tests/a/test_b.py::test_c", "tests/a/test_b.py::test_c"),
+    ],
+)
+def test_a_name_is_told_without_its_group(nodeid: str, name: str) -> None:
+    assert bare(nodeid) == name
+
+
+def test_names_are_quoted_for_the_shell_and_files_beside_the_folders_are_a_folder(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("harness.tiers.ASKED", None)
+    monkeypatch.setenv("MOLDAU_INTERPRETED", "1")
+    assert again("tests/a.py::t[a b]") == "MOLDAU_INTERPRETED=1 .venv/bin/pytest 'tests/a.py::t[a b]'"
+    assert folder_of("tests/test_x.py::t") == "tests" and folder_of("tests/log/deep/test_x.py::t") == "log"

@@ -1,0 +1,56 @@
+"""How long each file of tests takes: `tests/durations.tsv` has its seconds in `make test` and in `make check`.
+
+They decide in which order files go to workers, and what is said about the time that is left.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+TABLE = ROOT / "tests" / "durations.tsv"
+COLUMNS = ("test", "check")
+UNKNOWN_TEST_S = 0.05
+"""What is expected of a test in a file that the table does not have."""
+
+
+def file_of(nodeid: str) -> str:
+    return nodeid.partition("::")[0]
+
+
+@dataclass
+class Durations:
+    """Seconds by tier and file."""
+
+    seconds: dict[str, dict[str, float]] = field(default_factory=lambda: {name: {} for name in COLUMNS})
+
+    def of(self, tier: str, file: str, tests: int) -> float:
+        """What that many tests of a file are expected to take. The long tier has no column: it is like `check`."""
+        known = self.seconds[tier if tier in COLUMNS else COLUMNS[-1]]
+        return known.get(file, tests * UNKNOWN_TEST_S)
+
+    def take(self, tier: str, measured: Mapping[str, float]) -> None:
+        """Files that are gone are forgotten."""
+        self.seconds[tier].update(measured)
+        for known in self.seconds.values():
+            for file in [file for file in known if not (ROOT / file).exists()]:
+                del known[file]
+
+
+def read(path: Path = TABLE) -> Durations:
+    durations = Durations()
+    for line in path.read_text().splitlines()[1:] if path.exists() else ():
+        file, *cells = line.split("\t")
+        for name, cell in zip(COLUMNS, cells, strict=True):
+            if cell:
+                durations.seconds[name][file] = float(cell)
+    return durations
+
+
+def write(durations: Durations, path: Path = TABLE) -> None:
+    columns = [durations.seconds[name] for name in COLUMNS]
+    lines = [
+        "\t".join([file, *(f"{known[file]:.1f}" if file in known else "" for known in columns)])
+        for file in sorted({file for known in columns for file in known})
+    ]
+    path.write_text("\n".join(["\t".join(["file", *COLUMNS]), *lines]) + "\n")

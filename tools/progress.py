@@ -1,0 +1,200 @@
+"""What a run of the tests shows (a plugin of pytest): a line for each folder that is done, each failure at once, and at
+the end the ten slowest tests and the command that repeats each failure.
+
+usage: python -m pytest -p tools.progress -n 3 --dist loadgroup tests
+
+A file of tests, or all tests with the same `xdist_group`, goes to one worker; the longest comes first, by
+`tests/durations.tsv`.
+`MOLDAU_RECORD=1` writes the seconds of this run into the table.
+"""
+
+import heapq
+import os
+import resource
+import shlex
+import time
+from collections import Counter, defaultdict
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+from xdist.scheduler import LoadScopeScheduling
+
+from harness import tiers
+from tools import durations
+from tools.durations import file_of
+
+SLOWEST = 10
+PROCESSOR = "processor_s"
+TIER = tiers.TIER.name.lower()
+
+
+def folder_of(nodeid: str) -> str:
+    """The folder below `tests`; files beside the folders are `tests`."""
+    parts = file_of(nodeid).split("/")
+    return parts[1] if len(parts) > 2 else parts[0]
+
+
+def group_of(item: pytest.Item) -> str:
+    """What goes to one worker together."""
+    marker = item.get_closest_marker("xdist_group")
+    return str(marker.args[0]) if marker else file_of(item.nodeid)
+
+
+def bare(nodeid: str) -> str:
+    """Without the group that xdist appends."""
+    before, at, group = nodeid.rpartition("@")
+    return before if at and group.isidentifier() else nodeid
+
+
+class ByGroup(LoadScopeScheduling):  # type: ignore[misc]
+    def _split_scope(self, nodeid: str) -> str:
+        return file_of(nodeid) if bare(nodeid) == nodeid else nodeid.rpartition("@")[2]
+
+
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> LoadScopeScheduling:
+    return ByGroup(config, log)
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """The longest group first."""
+    table, files = durations.read(), Counter(file_of(item.nodeid) for item in items)
+    groups: dict[str, dict[str, None]] = {}
+    for item in items:
+        groups.setdefault(group_of(item), {})[file_of(item.nodeid)] = None
+    seconds = {name: sum(table.of(TIER, file, files[file]) for file in of) for name, of in groups.items()}
+    items.sort(key=lambda item: (-seconds[group_of(item)], group_of(item)))
+
+
+def processor_s() -> float:
+    """User and system time of this process and of those it has waited for."""
+    both = resource.getrusage(resource.RUSAGE_SELF), resource.getrusage(resource.RUSAGE_CHILDREN)
+    return sum(used.ru_utime + used.ru_stime for used in both)
+
+
+BEGAN_AT = pytest.StashKey[float]()
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    item.stash[BEGAN_AT] = processor_s()
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) -> Any:
+    report = yield
+    if call.when == "teardown":
+        report.user_properties.append((PROCESSOR, processor_s() - item.stash[BEGAN_AT]))
+    return report
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_report_teststatus(report: pytest.TestReport) -> tuple[str, str, str] | None:
+    """No dots: folders and failures are told instead."""
+    if report.passed and report.when == "call":
+        return "passed", "", ""
+    if report.failed:
+        return "failed" if report.when == "call" else "error", "", ""
+    return None
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    if not hasattr(config, "workerinput"):
+        config.pluginmanager.register(Progress(config), "moldau-progress")
+
+
+class Progress:
+    """In the process that the workers report to."""
+
+    def __init__(self, config: pytest.Config):
+        self._config = config
+        self._table = durations.read()
+        self._began = time.monotonic()
+        self._left: dict[str, Counter[str]] = defaultdict(Counter)
+        """Of each folder, the tests of each file that are not done."""
+        self._expected_s: dict[str, float] = {}
+        self._outcomes: dict[str, Counter[str]] = defaultdict(Counter)
+        self._folder_s: dict[str, float] = defaultdict(float)
+        self._folder_processor_s: dict[str, float] = defaultdict(float)
+        self._test_s: dict[str, float] = defaultdict(float)
+        self._failed: dict[str, None] = {}
+
+    def pytest_collection_finish(self, session: pytest.Session) -> None:
+        self._collected([item.nodeid for item in session.items])
+
+    def pytest_xdist_node_collection_finished(self, ids: Sequence[str]) -> None:
+        self._collected(ids)
+
+    def _collected(self, ids: Sequence[str]) -> None:
+        if self._expected_s or not ids:
+            return
+        files = Counter(file_of(nodeid) for nodeid in ids)
+        for file, tests in files.items():
+            self._left[folder_of(file)][file] = tests
+            self._expected_s[file] = self._table.of(TIER, file, tests)
+        workers = self._config.getoption("numprocesses", None) or 1
+        minutes = sum(self._expected_s.values()) / workers / 60
+        self._say(f"{len(ids):,} tests in {len(self._left)} folders, {workers} at a time: about {minutes:.0f} min")
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        name = bare(report.nodeid)
+        file, folder = file_of(name), folder_of(name)
+        self._test_s[name] += report.duration
+        self._folder_s[folder] += report.duration
+        if report.failed and name not in self._failed:
+            self._failed[name] = None
+            self._say(f"FAILED   {name}")
+        if report.when == "call" or not report.passed:
+            self._outcomes[folder][report.outcome] += 1
+        if report.when == "teardown":
+            self._folder_processor_s[folder] += sum(
+                float(str(value)) for name, value in report.user_properties if name == PROCESSOR
+            )
+            self._done(folder, file)
+
+    def _done(self, folder: str, file: str) -> None:
+        left = self._left[folder]
+        left[file] -= 1
+        if left[file] <= 0:
+            del left[file]
+        if not left:
+            counts = ", ".join(f"{number:,} {what}" for what, number in self._outcomes[folder].items())
+            took = f"{self._folder_s[folder]:.0f} s, {self._folder_processor_s[folder]:.0f} s of processor time"
+            self._say(f"{self._share():>4.0%}  {folder:<15}{counts} in {took}")
+
+    def _share(self) -> float:
+        """The part of the expected time that is done."""
+        waiting = sum(self._expected_s[file] for left in self._left.values() for file in left)
+        return 1 - waiting / (sum(self._expected_s.values()) or 1)
+
+    def _say(self, line: str) -> None:
+        reporter = self._config.pluginmanager.get_plugin("terminalreporter")
+        if reporter:
+            reporter.ensure_newline()
+            reporter.write_line(f"{time.monotonic() - self._began:>5.0f} s  {line}")
+
+    def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
+        terminalreporter.section(f"the {SLOWEST} slowest")
+        for name, seconds in heapq.nlargest(SLOWEST, self._test_s.items(), key=lambda one: one[1]):
+            terminalreporter.write_line(f"{seconds:>7.1f} s  {name}")
+        if self._failed:
+            terminalreporter.section("to repeat")
+        for name in self._failed:
+            terminalreporter.write_line(f"again: {again(name)}")
+        if os.environ.get("MOLDAU_RECORD"):
+            self._record()
+
+    def _record(self) -> None:
+        measured: dict[str, float] = defaultdict(float)
+        for name, seconds in self._test_s.items():
+            measured[file_of(name)] += seconds
+        self._table.take(TIER, measured)
+        durations.write(self._table)
+
+
+def again(name: str) -> str:
+    """The command that runs one test as it was run."""
+    tier = f"MOLDAU_TIER={tiers.ASKED} " if tiers.ASKED else ""
+    way = "MOLDAU_INTERPRETED=1 " if os.environ.get("MOLDAU_INTERPRETED") else ""
+    return f"{tier}{way}.venv/bin/pytest {shlex.quote(name)}"

@@ -1,0 +1,34 @@
+"""How many tests run at a time: one more than processors, since many of them wait, where there is memory for them."""
+
+import os
+from pathlib import Path
+
+WORKER_GB = 2.0
+"""What a process of tests may take, with the brokers or the Java machine that it starts."""
+
+
+def processors() -> int:
+    """Those that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def free_gb() -> float | None:
+    """Memory that programs can have; None where the system does not say (macOS)."""
+    try:
+        lines = Path("/proc/meminfo").read_text().splitlines()
+    except OSError:
+        return None
+    return next((int(line.split()[1]) / 1e6 for line in lines if line.startswith("MemAvailable:")), None)
+
+
+def workers() -> int:
+    """Asks for the memory once it is called: other programs may have taken it."""
+    free = free_gb()
+    room = processors() + 1 if free is None else int(free / WORKER_GB)
+    return max(1, min(processors() + 1, room))
+
+
+def machine() -> str:
+    free = free_gb()
+    memory = "memory unknown" if free is None else f"{free:.0f} GB of memory free"
+    return f"{processors()} processors, {memory}"
