@@ -118,6 +118,7 @@ class Progress:
         self._folder_s: dict[str, float] = defaultdict(float)
         self._folder_processor_s: dict[str, float] = defaultdict(float)
         self._test_s: dict[str, float] = defaultdict(float)
+        self._test_processor_s: dict[str, float] = defaultdict(float)
         self._failed: dict[str, None] = {}
 
     def pytest_collection_finish(self, session: pytest.Session) -> None:
@@ -148,9 +149,9 @@ class Progress:
         if report.when == "call" or not report.passed:
             self._outcomes[folder][report.outcome] += 1
         if report.when == "teardown":
-            self._folder_processor_s[folder] += sum(
-                float(str(value)) for name, value in report.user_properties if name == PROCESSOR
-            )
+            used_s = sum(float(str(value)) for what, value in report.user_properties if what == PROCESSOR)
+            self._folder_processor_s[folder] += used_s
+            self._test_processor_s[name] += used_s
             self._done(folder, file)
 
     def _done(self, folder: str, file: str) -> None:
@@ -177,7 +178,8 @@ class Progress:
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
         terminalreporter.section(f"the {SLOWEST} slowest")
         for name, seconds in heapq.nlargest(SLOWEST, self._test_s.items(), key=lambda one: one[1]):
-            terminalreporter.write_line(f"{seconds:>7.1f} s  {name}")
+            processor_s = self._test_processor_s[name]
+            terminalreporter.write_line(f"{seconds:>7.1f} s, {processor_s:.1f} s of processor time  {name}")
         if self._failed:
             terminalreporter.section("to repeat")
         for name in self._failed:

@@ -31,6 +31,7 @@ REASON_CHARACTERS_MAX = 1500
 AGAIN = "again: "
 TAIL_LINES = 15
 PR_SET_CHILD_SUBREAPER = 36
+STOP_SECONDS_MAX = 10.0
 LEFT_SECONDS_MAX = 15.0
 """How long a process may go on after the command that started it: Java's end some seconds after their client."""
 
@@ -118,7 +119,7 @@ def run_command(
     try:
         code = _await(process, outcome)
     except BaseException:
-        stop(process.pid)
+        stop(process.pid, reap=True)
         raise
     finally:
         timer.cancel()
@@ -136,20 +137,23 @@ def run_command(
         outcome.reasons += reading.why()
 
 
-def stop(leader: int) -> None:
-    """Ask a command and all of its session to end; kill what has not after ten seconds."""
+def stop(leader: int, reap: bool = False) -> None:
+    """Ask a command and all of its session to end; kill what has not after ten seconds. `reap`: nobody else waits for
+    them."""
     for sign in (signal.SIGTERM, signal.SIGKILL):
         try:
             os.killpg(leader, sign)
         except ProcessLookupError:
             return
-        until = time.monotonic() + 10
+        until = time.monotonic() + STOP_SECONDS_MAX
         while time.monotonic() < until:
             try:
                 os.killpg(leader, 0)
-            except ProcessLookupError:
+                if reap:
+                    os.waitpid(-1, os.WNOHANG)
+            except (ProcessLookupError, ChildProcessError):
                 return
-            time.sleep(0.1)
+            time.sleep(0.05)
 
 
 def _show(process: subprocess.Popen[str], reading: Reading, log: TextIO | None) -> None:

@@ -92,6 +92,7 @@ def test_an_asyncio_producer_of_a_slow_broker_holds_at_most_its_buffer(broker: B
     asyncio.run(run())
 
 
+@pytest.mark.bug
 def test_a_producer_that_takes_no_account_of_its_batches_is_found(broker: Broker, proxy: Proxy) -> None:
     bug = Instead("moldau.client.producing.batching:Accumulator._reserve", _counts_nothing)
     with replaced([bug, Instead("tests.client.test_memory:is_full", _holds_too_much)]), pytest.raises(AssertionError):
@@ -139,6 +140,7 @@ def test_a_consumer_that_is_read_slowly_holds_one_fetch_and_a_batch(broker: Brok
     read_slowly(broker, face)
 
 
+@pytest.mark.bug
 def test_a_consumer_that_fetches_more_than_its_limit_is_found(broker: Broker) -> None:
     bug = Instead("moldau.client.consuming.polling:Poller._budget", returns(1 << 30))
     with replaced([bug]), pytest.raises(AssertionError):

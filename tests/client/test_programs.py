@@ -86,6 +86,7 @@ BUGS = {
 LOOKED_AT = range(60)
 
 
+@pytest.mark.bug
 @pytest.mark.parametrize("bug", BUGS)
 def test_programs_find(scene: Scene, bug: str) -> None:
     def run_all() -> None:

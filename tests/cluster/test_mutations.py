@@ -95,6 +95,7 @@ BUGS: dict[str, tuple[Instead | list[Instead], Callable[[], None]]] = {
 }  # fmt: skip
 
 
+@pytest.mark.bug
 @pytest.mark.parametrize("name", BUGS)
 def test_a_bug_put_in_on_purpose_is_found(name: str) -> None:
     bug, check = BUGS[name]

@@ -22,6 +22,7 @@ from moldau.log.producers import snapshots
 from moldau.log.producers.producers import Producers
 from tests.crash_points.driver import Report, run_seed
 from tests.crash_points.machine import ROOT
+from tests.first_seeds import first_seed
 from tests.replacing import Instead, nothing, replaced, returns, unless
 from tests.unlogged import unlogged
 
@@ -281,13 +282,13 @@ MUTATIONS: dict[str, list[Instead]] = {
 }
 
 
-def caught_after(name: str, points: int = POINTS, seed: int = 1) -> tuple[int, str] | None:
-    """After how many points a mutation is caught, and by which sentence; None if it is not."""
-    done = Report()
+def found(name: str) -> tuple[int, str] | None:
+    """The story that shows a bug, and the sentence that says so; None if so many points do not."""
+    done, seed = Report(), first_seed("logs", name, 1)
     with unlogged(), replaced(MUTATIONS[name]):
-        while done.points + done.errors < points:
-            done.add(run_seed(seed, points - done.points - done.errors, 0.1, FAVOURS.get(name)))
+        while done.points + done.errors < POINTS:
+            done.add(run_seed(seed, POINTS - done.points - done.errors, 0.1, FAVOURS.get(name)))
             if done.failures:
-                return done.points + done.errors, done.failures[0].sentence
+                return seed, done.failures[0].sentence
             seed += 1
     return None

@@ -3,14 +3,15 @@
 import pytest
 
 from tests.crash_points.driver import run_many
-from tests.crash_points.mutations import MUTATIONS, POINTS, caught_after
+from tests.crash_points.mutations import MUTATIONS, POINTS, found
 from tests.replacing import replaced
 
 
+@pytest.mark.check
+@pytest.mark.bug
 @pytest.mark.parametrize("name", MUTATIONS)
 def test_a_mutation_is_caught(name: str) -> None:
-    caught = caught_after(name)
-    assert caught is not None, f"{name}: not caught within {POINTS} points"
+    assert found(name), f"{name}: not caught within {POINTS} points"
 
 
 def test_a_mutation_is_undone() -> None:

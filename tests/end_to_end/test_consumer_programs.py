@@ -89,6 +89,7 @@ async def _skip_what_was_asked_for(original: Any, poller: Any, failure: Any, top
     await original(poller, failure, topics)
 
 
+@pytest.mark.bug
 def test_programs_find_a_consumer_that_skips_what_a_broken_connection_was_to_bring(scene: Scene) -> None:
     bug = Instead("moldau.client.consuming.polling:Poller._failed", _skip_what_was_asked_for)
 

@@ -347,6 +347,7 @@ BUGS = {
 }
 
 
+@pytest.mark.bug
 @pytest.mark.parametrize("name", BUGS)
 def test_the_walks_find_every_bug_put_in_on_purpose(name: str):
     with replaced([BUGS[name]]):

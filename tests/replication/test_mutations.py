@@ -135,6 +135,7 @@ BUGS: dict[str, Caught] = {
 }
 
 
+@pytest.mark.bug
 @pytest.mark.parametrize("name", BUGS)
 def test_a_bug_put_in_on_purpose_is_found(tmp_path: Path, name: str) -> None:
     bug, check = BUGS[name]

@@ -1,6 +1,9 @@
-"""Bugs of replication and of replicated coordinators that worlds of three brokers must find, each within the seeds that
-are beside it. Those that only the tests of single rules find are in `tests/replication` and `tests/cluster`."""
+"""Bugs of replication and of replicated coordinators that worlds of three brokers must find.
 
+Those that only the tests of single rules find are in `tests/replication` and `tests/cluster`.
+"""
+
+import logging
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
@@ -9,7 +12,10 @@ from moldau.cluster.state.image import BrokerImage
 from moldau.errors import ErrorCode
 from moldau.replication.leadership import PartitionRoles
 from moldau.replication.replica import Replica
-from tests.replacing import Instead, nothing, returns
+from tests.first_seeds import first_seed
+from tests.replacing import Instead, nothing, replaced, returns
+from tests.unlogged import unlogged
+from tests.worlds.scenarios import live
 
 GROUPS, TRANSACTIONS = "replicated-groups", "replicated-transactions"
 INTERNAL = "moldau.replication.internal_topic"
@@ -30,32 +36,40 @@ def all_of_them(
 
 
 class ClusterBug(NamedTuple):
-    """`first`: the seed where the search begins; `seeds`: how many it takes at most."""
-
     bug: Instead
     kind: str
-    first: int
-    seeds: int
     power_loss: bool = False
 
 
 BUGS: dict[str, ClusterBug] = {
     "acks=all is answered at the append": ClusterBug(
-        Instead("moldau.replication.replica:Replica.acknowledged", returns(ErrorCode.NONE)), TRANSACTIONS, 20_020, 300
+        Instead("moldau.replication.replica:Replica.acknowledged", returns(ErrorCode.NONE)), TRANSACTIONS
     ),
     "a leader compares no epochs": ClusterBug(
-        Instead("moldau.replication.for_followers:divergence", returns(None)), TRANSACTIONS, 60_000, 300
+        Instead("moldau.replication.for_followers:divergence", returns(None)), TRANSACTIONS
     ),
     "a follower truncates to its high watermark": ClusterBug(
-        Instead("moldau.replication.replica:Replica.take_roles", cuts_at_the_watermark), TRANSACTIONS, 60_030, 300
+        Instead("moldau.replication.replica:Replica.take_roles", cuts_at_the_watermark), TRANSACTIONS
     ),
     "a group coordinator answers before its records are committed": ClusterBug(
-        Instead(f"{INTERNAL}:committed", nothing), GROUPS, 60_005, 300
+        Instead(f"{INTERNAL}:committed", nothing), GROUPS
     ),
     "a new controller shows brokers before it has elected leaders without them": ClusterBug(
-        Instead("moldau.cluster.controlling.acting:Acting._dealt_with", all_of_them), TRANSACTIONS, 9, 300
+        Instead("moldau.cluster.controlling.acting:Acting._dealt_with", all_of_them), TRANSACTIONS
     ),
     "a broker leads by what it read at its start": ClusterBug(
-        Instead("moldau.cluster.state.own_leaderships:led_topics", returns([])), TRANSACTIONS, 9500, 200, True
+        Instead("moldau.cluster.state.own_leaderships:led_topics", returns([])), TRANSACTIONS, True
     ),
 }
+SEEDS_MAX = 300
+"""Each is found within so many seeds."""
+
+
+def found(name: str) -> tuple[int, str] | None:
+    """The seed that shows a bug, and the sentence that says so; None if none of so many does."""
+    (bug, kind, power_loss), first = BUGS[name], first_seed("clusters", name, 20_000)
+    with unlogged(logging.CRITICAL), replaced([bug]):
+        for seed in range(first, first + SEEDS_MAX):
+            if failure := live(seed, kind, power_loss).failure:
+                return seed, failure
+    return None

@@ -141,6 +141,7 @@ BUGS: dict[str, tuple[Instead, Scenario]] = {
 }
 
 
+@pytest.mark.bug
 @pytest.mark.parametrize("name", BUGS)
 def test_a_bug_put_in_on_purpose_is_found(name: str) -> None:
     bug, scenario = BUGS[name]

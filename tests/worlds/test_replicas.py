@@ -66,12 +66,14 @@ def test_nor_if_followers_fetch_little_at_a_time_and_ask_ahead(monkeypatch: pyte
     assert ahead
 
 
+@pytest.mark.bug
 def test_without_the_boot_id_the_last_one_would_lead_without_its_records(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(acting, "kept_folders", lambda broker, noted, since: {*broker.directories, ""})
     with pytest.raises(Broken, match=r"was acknowledged .* and is lost"):
         live(300, POWER_LOSSES["power losses of the last one in sync"])
 
 
+@pytest.mark.bug
 def test_without_the_flushes_all_would_lose_records() -> None:
     bug = Instead("moldau.replication.replica:Replica.is_flush_due", returns(False))
     with replaced([bug]), pytest.raises(Broken, match=r"was acknowledged .* and is lost"):
@@ -104,12 +106,14 @@ def _keeps_an_old_epoch(
     original(session, request, is_shown)
 
 
+@pytest.mark.bug
 def test_a_session_that_keeps_an_old_broker_epoch_leaves_an_idle_partition_behind() -> None:
     bug = Instead("moldau.handlers.follower_sessions:FollowerSession.change", _keeps_an_old_epoch)
     with unlogged(logging.CRITICAL), replaced([bug]), pytest.raises(Broken, match="not all replicas are in sync"):
         live(800, next(iter(SESSIONS.values())))
 
 
+@pytest.mark.bug
 @pytest.mark.parametrize("name", BUGS)
 def test_a_bug_put_in_on_purpose_is_found_within_a_few_seeds(name: str) -> None:
     with unlogged(logging.CRITICAL), replaced([BUGS[name]]):

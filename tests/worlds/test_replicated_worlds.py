@@ -1,14 +1,10 @@
 """Worlds of groups and of transactions on three brokers: they keep every promise, whatever happens to the brokers, and
 the replicas are equal in the end."""
 
-import logging
-
 import pytest
 
 from harness.tiers import seeds_or, sized
-from tests.replacing import replaced
-from tests.unlogged import unlogged
-from tests.worlds.cluster_bugs import BUGS
+from tests.worlds.cluster_bugs import BUGS, SEEDS_MAX, found
 from tests.worlds.scenarios import live, run_replicated_groups, run_replicated_transactions
 
 SEEDS = range(1, 7)
@@ -39,9 +35,8 @@ def test_fresh_seeds_hold_in_the_long_mode(kind: str) -> None:
         assert lived.failure is None, f"seed {seed}, power loss {seed % 2 == 0}: {lived.failure}"
 
 
+@pytest.mark.check
+@pytest.mark.bug
 @pytest.mark.parametrize("name", BUGS)
 def test_a_bug_put_in_on_purpose_is_found(name: str) -> None:
-    bug, kind, first, seeds, power_loss = BUGS[name]
-    with unlogged(logging.CRITICAL), replaced([bug]):
-        found = (live(first + number, kind, power_loss).failure for number in range(seeds))
-        assert any(found), f"{name}: not found within {seeds} seeds"
+    assert found(name), f"{name}: not found within {SEEDS_MAX} seeds"
