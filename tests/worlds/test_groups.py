@@ -22,7 +22,7 @@ from tests.worlds.groups.register import OffsetRegister
 from tests.worlds.scenarios import live, run_groups
 from tests.worlds.workload import Broken
 
-SEEDS = range(1, 9)
+SEEDS = range(1, 1 + sized(3, 8, 8))
 FRESH = sized(2, 6, 2000)
 PLACE = TopicPartition("t", 0)
 

@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 import pytest
 
+from harness.tiers import sized
 from moldau.client.administration.admin import AsyncAdmin
 from moldau.cluster.controlling import acting
 from moldau.errors import ErrorCode
@@ -36,7 +37,7 @@ from tests.worlds.replicated import (
 from tests.worlds.workload import Broken, History, produce
 
 EVERY = HARMS | POWER_LOSSES | SESSIONS
-SEEDS = {name: range(100 * number, 100 * number + 5) for number, name in enumerate(EVERY)}
+SEEDS = {name: range(100 * number, 100 * number + sized(2, 5, 5)) for number, name in enumerate(EVERY)}
 
 
 def live(seed: int, harm: Harm) -> None:

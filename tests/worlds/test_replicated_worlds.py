@@ -7,7 +7,7 @@ from harness.tiers import seeds_or, sized
 from tests.worlds.cluster_bugs import BUGS, SEEDS_MAX, found
 from tests.worlds.scenarios import live, run_replicated_groups, run_replicated_transactions
 
-SEEDS = range(1, 7)
+SEEDS = range(1, 1 + sized(2, 6, 6))
 FRESH = sized(2, 6, 2000)
 GROUPS, TRANSACTIONS = "replicated-groups", "replicated-transactions"
 

@@ -8,6 +8,7 @@ import sys
 import pytest
 
 from harness.patience import stretched
+from harness.tiers import sized
 from moldau.errors import KafkaError
 from moldau.log.log import Log
 from moldau.log.producers.producers import Producers
@@ -15,7 +16,7 @@ from moldau.replication.replica import Replica
 from tests.worlds.scenarios import run_seed
 from tests.worlds.workload import Broken
 
-SEEDS = range(1, 13)
+SEEDS = range(1, 1 + sized(4, 12, 12))
 MUTATION_SEEDS = range(1, 41)
 
 REPLAY = """
