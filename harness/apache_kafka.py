@@ -15,6 +15,9 @@ from pathlib import Path
 from harness.listening import Broker, free_port, stop, wait_until_ready
 
 VERSION = "4.3.1"
+"""The release that a test gets that names none."""
+VERSIONS = (VERSION, "4.4.0")
+"""The releases that judge Moldau."""
 ZOOKEEPER_VERSION = "3.9.1"
 FOR_KAFKA = {"transaction.state.log.replication.factor": "1", "transaction.state.log.min.isr": "1"}
 """Settings that a single node needs for transactions."""
@@ -53,16 +56,20 @@ def _download(folder: Path, version: str) -> None:
 
 
 @contextlib.contextmanager
-def running(settings: Mapping[str, str], jvm: Sequence[str] = JVM) -> Iterator[Broker]:
+def running(settings: Mapping[str, str], jvm: Sequence[str] = JVM, version: str = VERSION) -> Iterator[Broker]:
     """A Kafka with these settings on a free port, its data in a temporary folder."""
     with tempfile.TemporaryDirectory(prefix="kafka-", ignore_cleanup_errors=True) as name:
-        with started(Path(name), settings, jvm) as (broker, _):
+        with started(Path(name), settings, jvm, version) as (broker, _):
             yield broker
 
 
 @contextlib.contextmanager
 def running_cluster(
-    settings: Mapping[str, str], jvm: Sequence[str] = JVM, nodes: int = 3, folder: str | None = None
+    settings: Mapping[str, str],
+    jvm: Sequence[str] = JVM,
+    nodes: int = 3,
+    folder: str | None = None,
+    version: str = VERSION,
 ) -> Iterator[list[tuple[int, int]]]:
     """That many Kafka nodes as one cluster, each broker and controller, their data in a temporary folder (below
     `folder`); the port and the process id of each."""
@@ -76,7 +83,7 @@ def running_cluster(
         for number, home in homes.items():
             home.mkdir()
             own = {**settings, "node.id": str(number), "controller.quorum.voters": voters}
-            begun.append(stack.enter_context(_launched(home, own, jvm, raft[number])))
+            begun.append(stack.enter_context(_launched(home, own, jvm, raft[number], version)))
         for (broker, process), home in zip(begun, homes.values(), strict=True):
             wait_until_ready(broker, process, home / "kafka.log")
         yield [(broker.port, process.pid) for broker, process in begun]
@@ -84,19 +91,19 @@ def running_cluster(
 
 @contextlib.contextmanager
 def started(
-    folder: Path, settings: Mapping[str, str], jvm: Sequence[str] = JVM
+    folder: Path, settings: Mapping[str, str], jvm: Sequence[str] = JVM, version: str = VERSION
 ) -> Iterator[tuple[Broker, subprocess.Popen[bytes]]]:
     """A Kafka whose data is in `folder/data`, made if it is not there, and its process."""
-    with _launched(folder, settings, jvm, free_port()) as (broker, process):
+    with _launched(folder, settings, jvm, free_port(), version) as (broker, process):
         yield wait_until_ready(broker, process, folder / "kafka.log"), process
 
 
 @contextlib.contextmanager
 def _launched(
-    folder: Path, settings: Mapping[str, str], jvm: Sequence[str], controller: int
+    folder: Path, settings: Mapping[str, str], jvm: Sequence[str], controller: int, version: str
 ) -> Iterator[tuple[Broker, subprocess.Popen[bytes]]]:
     """A Kafka that may not be ready yet, with its controller on that port."""
-    jars, port = class_path(), free_port()
+    jars, port = class_path(version), free_port()
     properties = {
         "process.roles": "broker,controller",
         "controller.quorum.voters": f"{settings['node.id']}@127.0.0.1:{controller}",
