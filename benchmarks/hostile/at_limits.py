@@ -40,7 +40,7 @@ from moldau.protocol.messages.produce import PartitionProduceData, ProduceReques
 TOPICS, GROUPS, CHANGED, GROWN, MEMBERS = 9000, 10_000, 3000, 500, 50
 OF_TOPIC, OF_CONFIG = 2, 32
 ASKED_MS = 30_000
-BY_NAME = {apis.METADATA: 9, apis.OFFSET_COMMIT: 9, apis.OFFSET_FETCH: 9}
+BY_NAME = {apis.METADATA: 9, apis.OFFSET_COMMIT: 9, apis.OFFSET_FETCH: 9, apis.TXN_OFFSET_COMMIT: 5}
 """The highest versions that name topics by name."""
 OF_GROUPS = {apis.OFFSET_FETCH, apis.FIND_COORDINATOR, apis.DESCRIBE_GROUPS, apis.CONSUMER_GROUP_DESCRIBE}
 CHANGES = {apis.CREATE_TOPICS, apis.DELETE_TOPICS, apis.CREATE_PARTITIONS, apis.DELETE_GROUPS, apis.OFFSET_DELETE}

@@ -155,6 +155,9 @@ class ErrorCode(enum.IntEnum):
     STREAMS_INVALID_TOPOLOGY_EPOCH = 131, False, "the topology is at another epoch"
     STREAMS_TOPOLOGY_FENCED = 132, False, "the group has a newer topology"
     SHARE_SESSION_LIMIT_REACHED = 133, True, "the broker has its maximum number of share sessions"
+    GROUP_DELETION_FAILED = 134, False, "the group could not be deleted"
+    STREAMS_TOPOLOGY_DESCRIPTION_UPDATE_FAILED = 135, False, "the description of the topology could not be stored"
+    CONTROLLER_ID_NOT_REGISTERED = 136, False, "no controller with that id has registered"
 
 
 _BY_NUMBER: dict[int, ErrorCode] = {int(error): error for error in ErrorCode}

@@ -403,6 +403,10 @@ class NonEmptyGroup(KafkaError, code=ErrorCode.NON_EMPTY_GROUP):
     """The group still has members."""
 
 
+class GroupDeletionFailed(KafkaError, code=ErrorCode.GROUP_DELETION_FAILED):
+    """The group could not be deleted; the message says why."""
+
+
 class GroupMaxSizeReached(KafkaError, code=ErrorCode.GROUP_MAX_SIZE_REACHED):
     """The group has its maximum number of members (`group.max.size`)."""
 

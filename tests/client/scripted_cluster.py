@@ -37,7 +37,11 @@ OFFERED = (METADATA, FETCH, LIST_OFFSETS, OFFSET_FOR_LEADER_EPOCH)
 class ScriptedCluster:
     """`log` has the epoch of each offset; broker 0 leads, broker 1 follows in rack "near" with the first
     `follower_end` offsets. `fetched` lists (broker, offset) of each Fetch that was answered with a log. The metadata
-    has the follower, unless `is_shown` is false: then only once the leader has sent a reader to it."""
+    has the follower, unless `is_shown` is false: then only once the leader has sent a reader to it. The brokers know
+    the `cluster_id`, if there is one, and their `ids`, and check which one a client means (KIP-1242): `meant`.
+    `api_versions_max` is the newest version of ApiVersions that they know."""
+
+    offered = OFFERED
 
     def __init__(self) -> None:
         self.log: list[int] = []
@@ -47,6 +51,10 @@ class ScriptedCluster:
         self.is_shown = True
         self.fetched: list[tuple[int, int]] = []
         self.racks: set[str] = set()
+        self.cluster_id: str | None = None
+        self.ids = [0, 1]
+        self.meant: list[tuple[str | None, int]] = []
+        self.api_versions_max = API_VERSIONS.high
         self._ports: list[int] = []
 
     @property
@@ -60,6 +68,11 @@ class ScriptedCluster:
                 frame = await reader.readexactly(size)
                 header = read_header(frame)
                 api = APIS[header.key]
+                if api is API_VERSIONS and header.version > self.api_versions_max:
+                    own = ApiVersion(api_key=api.key, max_version=self.api_versions_max)
+                    refused = ApiVersionsResponse(error_code=ErrorCode.UNSUPPORTED_VERSION, api_keys=[own])
+                    writer.write(write_reply(api, 0, header.correlation_id, refused))
+                    continue
                 request = read_request(api, header.version, frame, header.body)
                 reply = await self._answer(broker, api.key, request)
                 writer.write(write_reply(api, header.version, header.correlation_id, reply))
@@ -70,7 +83,10 @@ class ScriptedCluster:
 
     async def _answer(self, broker: int, key: int, request: Any) -> Any:
         if key == API_VERSIONS.key:
-            offered = [ApiVersion(api_key=a.key, min_version=a.low, max_version=a.high) for a in OFFERED]
+            self.meant.append((request.cluster_id, request.node_id))
+            if request.cluster_id is not None and self.meant[-1] != (self.cluster_id, self.ids[broker]):
+                return ApiVersionsResponse(error_code=ErrorCode.REBOOTSTRAP_REQUIRED)
+            offered = [ApiVersion(api_key=a.key, min_version=a.low, max_version=a.high) for a in self.offered]
             return ApiVersionsResponse(api_keys=offered)
         if key == METADATA.key:
             return self._metadata()
@@ -84,15 +100,19 @@ class ScriptedCluster:
 
     def _metadata(self) -> MetadataResponse:
         partition = MetadataResponsePartition(
-            partition_index=0, leader_id=0, leader_epoch=self.leader_epoch, replica_nodes=[0, 1], isr_nodes=[0, 1]
+            partition_index=0,
+            leader_id=self.ids[0],
+            leader_epoch=self.leader_epoch,
+            replica_nodes=self.ids,
+            isr_nodes=self.ids,
         )
         brokers = [
-            MetadataResponseBroker(node_id=number, host="127.0.0.1", port=port, rack=rack)
+            MetadataResponseBroker(node_id=self.ids[number], host="127.0.0.1", port=port, rack=rack)
             for number, (port, rack) in enumerate(zip(self._ports, ("far", "near"), strict=True))
             if self.is_shown or number == 0
         ]
         topic = MetadataResponseTopic(name=TOPIC, partitions=[partition])
-        return MetadataResponse(brokers=brokers, topics=[topic], controller_id=0)
+        return MetadataResponse(brokers=brokers, topics=[topic], controller_id=self.ids[0], cluster_id=self.cluster_id)
 
     def _epoch_end(self, epoch: int) -> OffsetForLeaderEpochResponse:
         answer = EpochEndOffset(partition=0)

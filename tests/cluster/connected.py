@@ -13,7 +13,7 @@ from moldau.cluster.following import Following
 from moldau.cluster.state.image import Endpoint, Image
 from moldau.cluster.state.metadata_cache import MetadataCache
 from moldau.config import broker_config
-from moldau.handlers.api_versions import api_versions
+from moldau.handlers.api_versions import ApiVersions
 from moldau.handlers.between_brokers import PeerParts, handlers_between_brokers
 from moldau.handlers.forwarding import FORWARDED, ControllersHandlers, Forwarding
 from moldau.handlers.table import BrokerParts
@@ -72,7 +72,7 @@ class ConnectedBroker(Member):
         controllers = ControllersHandlers(
             as_controller, lambda: self.is_controller, self.forwarding, turns, self.metadata
         )
-        handlers: dict[int, Handler] = {API_VERSIONS.key: api_versions}
+        handlers: dict[int, Handler] = {API_VERSIONS.key: ApiVersions(self.metadata)}
         handlers |= {key: cast(Handler, controllers(api)) for key, api in FORWARDED.items()}
         peers = PeerParts(
             self.metadata,

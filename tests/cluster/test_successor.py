@@ -7,6 +7,10 @@ import pytest
 from moldau.cluster.controller_locator import ControllerLocator
 from moldau.cluster.state.image import BrokerImage, Endpoint, Image
 from moldau.cluster.successor import PAUSE_S, SuccessorSearch
+from moldau.errors import ErrorCode, KafkaError
+from moldau.peers.address import Address
+from moldau.peers.link import Link
+from moldau.peers.negotiation import IntendedBroker
 from moldau.simulation.world import World
 
 BROKERS = {
@@ -55,3 +59,22 @@ def test_what_the_store_says_counts(monkeypatch: pytest.MonkeyPatch) -> None:
     assert looked(locator, {1: 3, 3: 3}, monkeypatch) == 0
     locator.found(BROKERS[3])
     assert locator.controller == BROKERS[1]
+
+
+def test_only_the_broker_that_was_known_is_asked_and_not_another_at_its_address(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    asked: list[tuple[Address, IntendedBroker]] = []
+
+    async def refused(address: Address, client_id: str, timeout_ms: int, *, intended: IntendedBroker) -> Link:
+        asked.append((address, intended))
+        raise KafkaError(ErrorCode.REBOOTSTRAP_REQUIRED)
+
+    async def scenario(_: World) -> None:
+        locator = ControllerLocator()
+        await SuccessorSearch(locator, lambda: Image("c", brokers=BROKERS), 2).look()
+        assert locator.controller is None
+
+    monkeypatch.setattr("moldau.cluster.successor.connect", refused)
+    World(0).run(scenario)
+    assert asked == [(Address(f"host{number}", 9092), IntendedBroker("c", number)) for number in (1, 3)]

@@ -6,8 +6,11 @@ from typing import Any
 
 import pytest
 
+from moldau.cluster.state.image import Image
+from moldau.cluster.state.metadata_cache import MetadataCache
+from moldau.config.broker import broker_config
 from moldau.errors import ErrorCode, StorageError
-from moldau.handlers.api_versions import api_versions
+from moldau.handlers.api_versions import ApiVersions
 from moldau.handlers.table import TABLE
 from moldau.metadata_store.embedded import EmbeddedStore
 from moldau.protocol.apis import API_VERSIONS, APIS, INIT_PRODUCER_ID
@@ -29,9 +32,14 @@ def ask(folder: Path, version: int, *requests: InitProducerIdRequest) -> list[An
     return asyncio.run(scenario())
 
 
-def versions(version: int, name: str = "some-client", software: str = "1.2.3") -> Any:
-    request = ApiVersionsRequest(client_software_name=name, client_software_version=software)
-    return api_versions(request, call(API_VERSIONS, version))
+CLUSTER, NODE = "gZW1xyrxToKXBiAjZfFIVg", 1
+
+
+def versions(version: int, name: str = "some-client", software: str = "1.2.3", **meant: Any) -> Any:
+    """The answer of broker 1 of the cluster."""
+    handler = ApiVersions(MetadataCache(broker_config({"node.id": str(NODE)})[0], Image(CLUSTER)))
+    request = ApiVersionsRequest(client_software_name=name, client_software_version=software, **meant)
+    return handler(request, call(API_VERSIONS, version))
 
 
 def test_every_api_that_is_advertised_has_a_handler() -> None:
@@ -51,11 +59,11 @@ def test_every_api_is_told_with_the_range_it_is_served_in(version: int) -> None:
     assert not response.zk_migration_ready
 
 
-@pytest.mark.parametrize("version", [-1, 5, 99])
+@pytest.mark.parametrize("version", [-1, 6, 99])
 def test_an_unknown_version_is_told_the_range_of_this_api_alone(version: int) -> None:
     response = versions(version)
     assert response.error_code == ErrorCode.UNSUPPORTED_VERSION
-    assert [(one.api_key, one.min_version, one.max_version) for one in response.api_keys] == [(18, 0, 4)]
+    assert [(one.api_key, one.min_version, one.max_version) for one in response.api_keys] == [(18, 0, 5)]
 
 
 @pytest.mark.parametrize("said", ["", "a b", "-a", "a-", ".a", "a_b", "ä", "a\n"])
@@ -63,6 +71,40 @@ def test_a_client_must_say_plainly_what_it_is_from_version_3(said: str) -> None:
     assert versions(3, name=said).error_code == ErrorCode.INVALID_REQUEST
     assert versions(4, software=said).error_code == ErrorCode.INVALID_REQUEST
     assert versions(2, name=said).error_code == ErrorCode.NONE
+
+
+@pytest.mark.parametrize(
+    ("cluster_id", "node_id", "code"),
+    [
+        (None, -1, ErrorCode.NONE),
+        (CLUSTER, NODE, ErrorCode.NONE),
+        (CLUSTER, 2, ErrorCode.REBOOTSTRAP_REQUIRED),
+        (CLUSTER, 0, ErrorCode.REBOOTSTRAP_REQUIRED),
+        (CLUSTER, -2, ErrorCode.REBOOTSTRAP_REQUIRED),
+        (CLUSTER, 0x7FFFFFFF - NODE, ErrorCode.REBOOTSTRAP_REQUIRED),
+        ("another", NODE, ErrorCode.REBOOTSTRAP_REQUIRED),
+        (CLUSTER.lower(), NODE, ErrorCode.REBOOTSTRAP_REQUIRED),
+        ("", NODE, ErrorCode.REBOOTSTRAP_REQUIRED),
+        (CLUSTER, -1, ErrorCode.INVALID_REQUEST),
+        ("another", -1, ErrorCode.INVALID_REQUEST),
+        ("", -1, ErrorCode.INVALID_REQUEST),
+        (None, NODE, ErrorCode.INVALID_REQUEST),
+        (None, 2, ErrorCode.INVALID_REQUEST),
+        (None, -2, ErrorCode.INVALID_REQUEST),
+    ],
+)
+def test_a_client_that_means_another_broker_is_sent_back_to_its_bootstrap_servers(
+    cluster_id: str | None, node_id: int, code: ErrorCode
+) -> None:
+    """KIP-1242, as Apache Kafka 4.4.0 answered each of these."""
+    response = versions(5, cluster_id=cluster_id, node_id=node_id)
+    assert response.error_code == code
+    assert bool(response.api_keys) is (code is ErrorCode.NONE)
+    assert response.finalized_features_epoch == (0 if code is ErrorCode.NONE else -1)
+
+
+def test_a_client_without_a_plain_name_is_told_that_first() -> None:
+    assert versions(5, name="a b", cluster_id="another", node_id=NODE).error_code == ErrorCode.INVALID_REQUEST
 
 
 @pytest.mark.parametrize("said", ["a", "a.b-c", "1", "x" * 1000])

@@ -1,7 +1,8 @@
 """Offsets that a producer commits in its transactions, by raw requests in every version: the answers are those of Kafka
-4.3.1."""
+4.3.1, and for version 6 of 4.4.0."""
 
 import asyncio
+import uuid
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ import pytest
 from moldau.errors import ErrorCode
 from moldau.names import OFFSETS_TOPIC
 from moldau.protocol.apis import (
+    CONSUMER_GROUP_HEARTBEAT,
     DELETE_GROUPS,
     FIND_COORDINATOR,
     JOIN_GROUP,
@@ -17,6 +19,7 @@ from moldau.protocol.apis import (
     SYNC_GROUP,
     TXN_OFFSET_COMMIT,
 )
+from moldau.protocol.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 from moldau.protocol.messages.delete_groups import DeleteGroupsRequest
 from moldau.protocol.messages.find_coordinator import FindCoordinatorRequest
 from moldau.protocol.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
@@ -38,8 +41,16 @@ from tests.handlers.transacting import PAUSE_S, Transactor, run, transactor, tri
 
 NONE, UNSTABLE = ErrorCode.NONE, ErrorCode.UNSTABLE_OFFSET_COMMIT
 ABSENT = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+BY_ID = 6
+CONSUMER_GROUP = 1
 VERSIONS = range(TXN_OFFSET_COMMIT.low, TXN_OFFSET_COMMIT.high + 1)
 OLDER = [version for version in VERSIONS if version < 5]
+
+
+def topic_id(one: Transactor, name: str) -> uuid.UUID:
+    """The topic's id; that of no topic if there is none of that name."""
+    topic = one.image().topics.get(name)
+    return uuid.uuid5(uuid.NAMESPACE_OID, name) if topic is None else topic.id
 
 
 async def ready(alive: Living, name: str = "t") -> Transactor:
@@ -68,12 +79,20 @@ async def commit(
         "group_id": group,
         "producer_id": one.producer_id,
         "producer_epoch": one.epoch,
-        "topics": [TxnOffsetCommitRequestTopic(name=name, partitions=parts) for name, parts in topics.items()],
+        "topics": [
+            TxnOffsetCommitRequestTopic(name=name, topic_id=topic_id(one, name), partitions=parts)
+            for name, parts in topics.items()
+        ],
     }
+    names = {topic_id(one, name): name for name in topics}
     request = TxnOffsetCommitRequest(**{**known, **fields})
 
     def codes(answer: Any) -> list[tuple[str, int, ErrorCode]]:
-        return [(t.name, p.partition_index, ErrorCode(p.error_code)) for t in answer.topics for p in t.partitions]
+        return [
+            (t.name if version < BY_ID else names[t.topic_id], p.partition_index, ErrorCode(p.error_code))
+            for t in answer.topics
+            for p in t.partitions
+        ]
 
     def first(answer: Any) -> int:
         return next((error for _, _, error in codes(answer)), NONE)
@@ -128,7 +147,7 @@ def test_offsets_count_with_the_end_of_their_transaction(version: int, tmp_path:
             assert await commit(one, version, {("a", 0): offset, ("a", 1): offset}) == [("a", 0, NONE), ("a", 1, NONE)]
             assert await fetched(one, 0, 1, stable=False) == seen
             assert await fetched(one, 0, 1) == [(0, -1, UNSTABLE), (1, -1, UNSTABLE)]
-            assert await one.end(commits, version=version) is NONE
+            assert await one.end(commits, version=min(version, 5)) is NONE
             seen = [(0, offset, NONE), (1, offset, NONE)] if commits else seen
             assert await settled(one, 0, 1) == seen
 
@@ -190,10 +209,85 @@ def test_partitions_that_are_not_there_come_first(version: int, tmp_path: Path) 
     async def scenario(alive: Living) -> None:
         one = await ready(alive)
         assert await one.add_offsets("g") is NONE
+        no_topic = ErrorCode.UNKNOWN_TOPIC_ID if version >= BY_ID else ABSENT
         answer = await commit(one, version, {("nope", 0): 1, ("a", 0): 1, ("a", 7): 1, ("a", -1): 1})
-        assert answer == [("nope", 0, ABSENT), ("a", 7, ABSENT), ("a", -1, ABSENT), ("a", 0, NONE)]
-        assert await commit(one, version, {("nope", 0): 1}) == [("nope", 0, ABSENT)]
+        assert answer == [("nope", 0, no_topic), ("a", 7, ABSENT), ("a", -1, ABSENT), ("a", 0, NONE)]
+        assert await commit(one, version, {("nope", 0): 1}) == [("nope", 0, no_topic)]
         assert await commit(one, version, {}) == []
+
+    run(scenario, tmp_path)
+
+
+@pytest.mark.parametrize("version", [5, BY_ID])
+def test_a_topic_that_is_named_twice_is_answered_twice_unless_one_is_not_there(version: int, tmp_path: Path) -> None:
+    async def scenario(alive: Living) -> None:
+        one = await ready(alive)
+        await alive.make("b", 2)
+
+        async def answered(*asked: tuple[str, list[int]]) -> list[tuple[str, list[int]]]:
+            names = {topic_id(one, name): name for name, _ in asked}
+            topics = [
+                TxnOffsetCommitRequestTopic(
+                    name=name,
+                    topic_id=topic_id(one, name),
+                    partitions=[TxnOffsetCommitRequestPartition(partition_index=number) for number in numbers],
+                )
+                for name, numbers in asked
+            ]
+            request = TxnOffsetCommitRequest(
+                transactional_id="t",
+                group_id="g",
+                producer_id=one.producer_id,
+                producer_epoch=one.epoch,
+                topics=topics,
+            )
+            answer = await one.wire.ask(TXN_OFFSET_COMMIT, version, request)
+            return [
+                (t.name if version < BY_ID else names[t.topic_id], [p.partition_index for p in t.partitions])
+                for t in answer.topics
+            ]
+
+        twice = [("a", [0]), ("b", [0]), ("a", [1])]
+        assert await answered(*twice) == twice
+        assert await answered(("a", [0]), ("nope", [0]), ("nope", [0]), ("a", [1])) == [
+            ("nope", [0, 0]),
+            ("a", [0, 1]),
+        ]
+        assert await answered(("nope", []), ("b", []), ("a", [0])) == [("nope", []), ("a", [0])]
+
+    run(scenario, tmp_path)
+
+
+@pytest.mark.parametrize("version", [version for version in VERSIONS if version >= 3])
+def test_a_generation_of_a_group_that_is_not_there_is_refused(version: int, tmp_path: Path) -> None:
+    async def scenario(alive: Living) -> None:
+        one = await ready(alive)
+        assert await one.add_offsets("g") is NONE
+        no_group = ErrorCode.GROUP_ID_NOT_FOUND if version >= BY_ID else ErrorCode.ILLEGAL_GENERATION
+        for generation in (0, 3):
+            for member in ("", "m"):
+                assert await error(one, version, member_id=member, generation_id_or_member_epoch=generation) is no_group
+        assert await error(one, version, member_id="m", group_instance_id="i") is NONE
+
+    run(scenario, tmp_path)
+
+
+@pytest.mark.parametrize("version", [version for version in VERSIONS if version >= 3])
+def test_a_member_of_a_consumer_group_at_another_epoch_is_stale(version: int, tmp_path: Path) -> None:
+    async def scenario(alive: Living) -> None:
+        one = await ready(alive)
+        assert await one.add_offsets("g") is NONE
+        epoch = await consumer_of(one)
+
+        async def told(epoch: int, member_id: str) -> ErrorCode:
+            return await error(one, version, member_id=member_id, generation_id_or_member_epoch=epoch)
+
+        stale = ErrorCode.STALE_MEMBER_EPOCH if version >= BY_ID else ErrorCode.ILLEGAL_GENERATION
+        assert await told(epoch, "m") is NONE
+        assert [await told(other, "m") for other in (-1, 0, epoch - 1, epoch + 1)] == [stale] * 4
+        assert [await told(other, "stranger") for other in (-1, epoch)] == [ErrorCode.UNKNOWN_MEMBER_ID] * 2
+        assert await told(epoch, "") is ErrorCode.UNKNOWN_MEMBER_ID
+        assert await told(-1, "") is NONE
 
     run(scenario, tmp_path)
 
@@ -207,6 +301,19 @@ def test_where_there_are_no_groups_yet_there_is_no_coordinator(version: int, tmp
         assert await error(one, version, group="") is ErrorCode.INVALID_GROUP_ID
 
     run(scenario, tmp_path)
+
+
+async def consumer_of(one: Transactor) -> int:
+    """The member m of consumer group g has all partitions of topic a; its epoch."""
+    joining = {"rebalance_timeout_ms": 30_000, "subscribed_topic_names": ["a"], "topic_partitions": []}
+    epoch, given = 0, None
+    while given is None or not given.topic_partitions:
+        beat = ConsumerGroupHeartbeatRequest(group_id="g", member_id="m", member_epoch=epoch, **joining)
+        answer = await one.wire.ask(CONSUMER_GROUP_HEARTBEAT, CONSUMER_GROUP, beat)
+        assert not answer.error_code
+        epoch, given, joining = answer.member_epoch, answer.assignment or given, {}
+    assert isinstance(epoch, int)
+    return epoch
 
 
 async def member_of(one: Transactor, instance_id: str | None = None) -> str:
@@ -239,7 +346,11 @@ def test_a_consumer_of_another_generation_is_fenced(version: int, instance_id: s
         assert await one.add_offsets("g") is NONE
 
         async def told(generation: int, member_id: str) -> ErrorCode:
-            who = {"generation_id": generation, "member_id": member_id, "group_instance_id": instance_id}
+            who = {
+                "generation_id_or_member_epoch": generation,
+                "member_id": member_id,
+                "group_instance_id": instance_id,
+            }
             return await error(one, version, **who)
 
         another = ErrorCode.UNKNOWN_MEMBER_ID if instance_id is None else ErrorCode.FENCED_INSTANCE_ID
@@ -283,7 +394,7 @@ def test_a_transaction_is_one_over_offsets_and_records_and_a_restart(tmp_path: P
 
     async def second(alive: Living) -> None:
         await alive.broker.coordinators.groups.loaded("g")
-        one = Transactor(await alive.dial(), "t")
+        one = Transactor(await alive.dial(), "t", lambda: alive.broker.cluster.image)
         assert await fetched(one, 0, 1) == [(0, -1, UNSTABLE), (1, -1, UNSTABLE)]
         assert await fetched(one, stable=False) == [(0, 1, NONE)]
         assert await one.init() is NONE

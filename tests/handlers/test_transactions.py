@@ -88,7 +88,7 @@ def test_what_comes_late_never_joins_a_later_transaction(tmp_path: Path) -> None
         await alive.make("a")
         one = await transactor(alive, "t", 5)
         assert await one.write("a", 0, b"x", version=12) is NONE
-        late = Transactor(one.wire, "t")
+        late = Transactor(one.wire, "t", one.image)
         late.producer_id, late.epoch, late.sequences = one.producer_id, one.epoch, dict(one.sequences)
         assert await one.end(True, version=5) is NONE
         assert await late.write("a", 0, b"late", version=12) is OLD_EPOCH
@@ -143,7 +143,7 @@ def test_a_batch_is_refused_whose_producer_is_not_that_of_the_transactional_id(v
         assert await one.write("a", 0, b"x", version=version, producer_id=pid + 1) is mapping
         assert await one.write("a", 1, b"x", version=version, producer_epoch=one.epoch + 1) is OLD_EPOCH
         for other, error in (("nobody", mapping), ("", ErrorCode.INVALID_REQUEST)):
-            stranger = Transactor(one.wire, other)
+            stranger = Transactor(one.wire, other, one.image)
             stranger.producer_id, stranger.epoch = pid, one.epoch
             assert await stranger.write("a", 2, b"x", version=version) is error
         both = [(0, one.records("a", 0, b"x")), (1, one.records("a", 1, b"x", producer_id=pid + 1)), (2, batch(b"x"))]

@@ -169,7 +169,9 @@ def test_very_many_offsets_join_a_transaction_in_turns(tmp_path: Path) -> None:
             group_id="wide",
             producer_id=producer.producer_id,
             producer_epoch=producer.producer_epoch,
-            topics=[TxnOffsetCommitRequestTopic(name="t", partitions=partitions)],
+            topics=[
+                TxnOffsetCommitRequestTopic(topic_id=alive.broker.cluster.image.topics["t"].id, partitions=partitions)
+            ],
         )
         answer = await answered_in_turns(alive, apis.TXN_OFFSET_COMMIT, request)
         assert [part.error_code for part in answer.topics[0].partitions] == [0] * ELEMENTS

@@ -5,6 +5,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+from moldau.cluster.state.image import Image
 from moldau.errors import ErrorCode
 from moldau.protocol.apis import (
     ADD_OFFSETS_TO_TXN,
@@ -55,8 +56,10 @@ async def tried(ask: Callable[[], Awaitable[Any]], error: Callable[[Any], int]) 
 class Transactor:
     """One producer of one transactional id, on a connection of its own."""
 
-    def __init__(self, wire: Wire, transactional_id: str):
+    def __init__(self, wire: Wire, transactional_id: str, image: Callable[[], Image]):
+        """`image` returns the cluster's."""
         self.wire = wire
+        self.image = image
         self.transactional_id = transactional_id
         self.producer_id, self.epoch = -1, -1
         self.sequences: dict[tuple[str | bytes, int], int] = {}
@@ -154,7 +157,7 @@ class Transactor:
 
 async def transactor(alive: Living, transactional_id: str, version: int = 4) -> Transactor:
     """A producer that is ready for its first transaction."""
-    one = Transactor(await alive.dial(), transactional_id)
+    one = Transactor(await alive.dial(), transactional_id, lambda: alive.broker.cluster.image)
     find = FindCoordinatorRequest(key_type=1, coordinator_keys=[transactional_id])
     (found,) = (await one.wire.ask(FIND_COORDINATOR, 4, find)).coordinators
     assert found.error_code == 0, found

@@ -1,7 +1,7 @@
 import pytest
 
-from moldau.errors import ErrorCode, KafkaError, ProtocolViolation
-from moldau.peers.negotiation import Versions, read_versions, versions_request
+from moldau.errors import ErrorCode, KafkaError, ProtocolViolation, RebootstrapRequired
+from moldau.peers.negotiation import IntendedBroker, Versions, read_versions, versions_request
 from moldau.protocol import codec
 from moldau.protocol.apis import API_VERSIONS, END_TXN, FETCH, HEARTBEAT, PRODUCE
 from moldau.protocol.messages.api_versions import ApiVersion, ApiVersionsResponse, FinalizedFeatureKey
@@ -58,6 +58,21 @@ def test_an_old_broker_is_greeted_again_in_a_version_it_knows() -> None:
 def test_a_broker_that_refuses_what_it_offers_is_not_asked_forever() -> None:
     with pytest.raises(ProtocolViolation):
         read_versions(4, answer(0, ErrorCode.UNSUPPORTED_VERSION, api_versions=(0, 4)))
+
+
+@pytest.mark.parametrize("version", range(API_VERSIONS.high + 1))
+def test_the_greeting_names_the_broker_that_is_meant_from_version_5_on(version: int) -> None:
+    for intended in (None, IntendedBroker("c", 7)):
+        frame = versions_request(version, 1, "me", intended)[4:]
+        request = codec.read_request(API_VERSIONS, version, frame, codec.read_header(frame).body)
+        named = (None, -1) if intended is None or version < 5 else intended
+        assert (request.cluster_id, request.node_id) == named
+
+
+def test_a_broker_that_is_not_meant_says_so() -> None:
+    refused = ApiVersionsResponse(error_code=ErrorCode.REBOOTSTRAP_REQUIRED)
+    with pytest.raises(RebootstrapRequired, match="another broker, or one of another cluster"):
+        read_versions(5, codec.write_reply(API_VERSIONS, 5, 1, refused)[4:])
 
 
 def test_the_greeting_names_the_software() -> None:

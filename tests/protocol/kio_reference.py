@@ -17,11 +17,17 @@ from typing import Any
 
 from kio.serial import entity_reader, entity_writer
 
+from moldau.protocol.apis import API_VERSIONS, DELETE_GROUPS, TXN_OFFSET_COMMIT
+from moldau.protocol.messages.txn_offset_commit import TxnOffsetCommitRequest
 from moldau.protocol.schema import Spec, specs
 
 EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
 MILLISECOND = datetime.timedelta(milliseconds=1)
 OURS_BY_KIO_TYPE = {"error_code": "int16", "timedelta_i32": "int32", "timedelta_i64": "int64", "datetime_i64": "int64"}
+KIO_LACKS = ((API_VERSIONS, 5), (TXN_OFFSET_COMMIT, 6), (DELETE_GROUPS, 3))
+"""Versions of Apache Kafka 4.4.0 (the message definitions in its kafka-clients-4.4.0.jar), newer than kio 0.6.5."""
+RENAMED = {(TxnOffsetCommitRequest, "generation_id_or_member_epoch"): "generation_id"}
+"""Fields that Kafka 4.4.0 calls otherwise in all versions than kio does: (message, our name) -> kio's."""
 
 
 @dataclasses.dataclass(frozen=True)

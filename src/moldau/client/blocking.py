@@ -13,10 +13,10 @@ from typing import Any, TypeVar
 
 from moldau.client.cluster_view import NEWEST_WITH_NAMES, ClusterView
 from moldau.client.failures import STALE_METADATA, Backoff, RetryLog, check
-from moldau.errors import ErrorCode, KafkaError, ProtocolViolation
+from moldau.errors import ErrorCode, KafkaError, ProtocolViolation, RebootstrapRequired
 from moldau.names import TopicPartition
 from moldau.peers.address import Address, bootstrap_addresses
-from moldau.peers.negotiation import Versions, read_versions, versions_request
+from moldau.peers.negotiation import IntendedBroker, Versions, read_versions, versions_request
 from moldau.protocol.apis import API_VERSIONS, METADATA, Api
 from moldau.protocol.codec import read_reply, write_request
 from moldau.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
@@ -28,9 +28,10 @@ T = TypeVar("T")
 
 
 class BlockingLink:
-    """A negotiated connection to one broker."""
+    """A negotiated connection to one broker. Raises `RebootstrapRequired` if the address is that of another broker than
+    the `intended` one."""
 
-    def __init__(self, address: Address, client_id: str, timeout_ms: int):
+    def __init__(self, address: Address, client_id: str, timeout_ms: int, intended: IntendedBroker | None = None):
         self._address = address
         self._client_id = client_id
         self._correlation_id = 0
@@ -42,16 +43,16 @@ class BlockingLink:
             raise KafkaError(ErrorCode.NETWORK_EXCEPTION, f"cannot connect to {address}: {why}") from None
         self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         try:
-            self.versions = self._negotiate()
+            self.versions = self._negotiate(intended)
         except BaseException:
             self.close()
             raise
 
-    def _negotiate(self) -> Versions:
+    def _negotiate(self, intended: IntendedBroker | None) -> Versions:
         version = API_VERSIONS.high
         while True:
             self._correlation_id += 1
-            self._write(versions_request(version, self._correlation_id, self._client_id))
+            self._write(versions_request(version, self._correlation_id, self._client_id, intended))
             versions = read_versions(version, self.receive(), NEWEST_WITH_NAMES)
             if isinstance(versions, Versions):
                 return versions
@@ -149,22 +150,29 @@ class Caller:
                 backoff.say(failure, wait_ms)
                 time.sleep(wait_ms / 1000)
 
-    def link(self, address: Address) -> BlockingLink:
-        """The connection to a broker, dialled on first use."""
+    def link(self, address: Address, broker_id: int | None = None) -> BlockingLink:
+        """The connection to a broker, dialled on first use; `broker_id` if the metadata says which one has the address.
+        If another one has it, the client starts again from the bootstrap servers."""
         link = self._links.get(address)
         if link is None:
-            link = self._links[address] = BlockingLink(address, self._client_id, self.timeout_ms)
+            intended = self.view.intended(broker_id)
+            try:
+                link = self._links[address] = BlockingLink(address, self._client_id, self.timeout_ms, intended)
+            except RebootstrapRequired as misrouted:
+                self.close()
+                self.view.forget()
+                raise KafkaError(ErrorCode.NETWORK_EXCEPTION, f"{address} is not {intended}: {misrouted}") from None
         return link
 
     def any(self) -> BlockingLink:
         """A connection to any broker that answers. Raises `KafkaError(NETWORK_EXCEPTION)` if none does."""
         if self._links:
             return next(iter(self._links.values()))
-        addresses = list(dict.fromkeys([*self._bootstrap, *self.view.brokers.values()]))
+        ids = {address: number for number, address in self.view.brokers.items()}
         failure: KafkaError | None = None
-        for address in addresses:
+        for address in dict.fromkeys([*self._bootstrap, *ids]):
             try:
-                return self.link(address)
+                return self.link(address, ids.get(address))
             except KafkaError as refused:
                 failure = failure or refused
         assert failure is not None
@@ -189,4 +197,4 @@ class Caller:
             leader = self.view.leader(tp)
         if isinstance(leader, ErrorCode):
             check(leader, f"partition {tp.partition} of topic {tp.topic}")
-        return self.link(self.view.brokers[leader])
+        return self.link(self.view.brokers[leader], leader)

@@ -1,7 +1,7 @@
 """A client's view of the cluster: the brokers' addresses and the leader of each partition. No I/O, no clock.
 
 The view is built from Metadata replies. An older leader epoch never replaces a newer one (KIP-320). The view finds
-topics by name, not by id, so this client uses no API version that has topic ids only.
+topics by name: APIs that fetch, produce and commit plainly are used in versions with names.
 """
 
 import uuid
@@ -12,6 +12,7 @@ from moldau.client.failures import error_of
 from moldau.errors import ErrorCode
 from moldau.names import TopicPartition
 from moldau.peers.address import Address
+from moldau.peers.negotiation import IntendedBroker
 from moldau.protocol.apis import FETCH, OFFSET_COMMIT, OFFSET_FETCH, PRODUCE
 from moldau.protocol.messages.metadata import MetadataResponse, MetadataResponseTopic
 
@@ -66,6 +67,17 @@ class ClusterView:
             else:
                 self.missing.pop(topic.name, None)
                 self.topics[topic.name] = _topic(topic.name, topic, known.get(topic.name))
+
+    def forget(self) -> None:
+        """Forget the cluster: the next reply may be of another one."""
+        self.brokers, self.racks, self.topics, self.missing = {}, {}, {}, {}
+        self.cluster_id, self.controller_id = None, -1
+
+    def intended(self, broker_id: int | None) -> IntendedBroker | None:
+        """What a connection to that broker is meant for; None while the cluster's id is not known, and for None."""
+        if broker_id is None or self.cluster_id is None:
+            return None
+        return IntendedBroker(self.cluster_id, broker_id)
 
     def replica_racks(self, topic: str) -> list[frozenset[str]]:
         """The racks that have a replica, of each partition of a known topic."""

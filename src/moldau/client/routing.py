@@ -4,6 +4,10 @@
 poll must not delay a heartbeat. It dials on first use and forgets a broken link. Its `ClusterView` knows the brokers'
 addresses and the leaders, and is refreshed when it turns out to be stale. `retrying` is the only place where an attempt
 is repeated: with backoff, until it succeeds, fails with an error that is not retriable, or its time is over.
+
+A link to a broker of the metadata names that broker and its cluster to whoever answers (KIP-1242). If that is another
+one, or a broker says in reply to Metadata that its clients must start again (KIP-1102), the router does: it forgets the
+cluster, closes its links and asks the bootstrap servers, as it does when no known broker answers.
 """
 
 import asyncio
@@ -14,7 +18,7 @@ from typing import TypeVar
 from moldau.client.cluster_view import NEWEST_WITH_NAMES, ClusterView, TopicView
 from moldau.client.failures import STALE_METADATA, Backoff, ClientClosed, RetryLog, check
 from moldau.client.settings import ClientSettings
-from moldau.errors import ErrorCode, KafkaError
+from moldau.errors import ErrorCode, KafkaError, RebootstrapRequired
 from moldau.names import TopicPartition
 from moldau.net.connection import MAX_REPLY_BYTES
 from moldau.peers.address import Address, bootstrap_addresses
@@ -31,6 +35,8 @@ API_TIMEOUT_MS = 60_000
 METADATA_MAX_AGE_MS = 300_000
 NEWEST_OF_CLIENTS = 3
 """The newest version of AddPartitionsToTxn that clients send; newer ones are for brokers."""
+REBOOTSTRAP, NO_RECOVERY = "rebootstrap", "none"
+"""Values of `metadata.recovery.strategy`."""
 GROUP_KEY, TRANSACTION_KEY = 0, 1
 """Key types of FindCoordinator: group and transactional id."""
 T = TypeVar("T")
@@ -45,12 +51,15 @@ def router_of(settings: ClientSettings) -> "Router":
         request_timeout_ms=settings.request_timeout_ms,
         api_timeout_ms=settings.default_api_timeout_ms,
         runtime=settings.runtime,
+        recovers=settings.metadata_recovery_strategy == REBOOTSTRAP,
+        checks_brokers=settings.metadata_cluster_check_enable,
     )
 
 
 class Router:
-    """The connections of one client; `highest` limits the versions of some APIs (key -> version). Use it in
-    `async with`, on one loop."""
+    """The connections of one client; `highest` limits the versions of some APIs (key -> version). `recovers`: whether
+    it returns to the bootstrap servers once it knows the cluster. `checks_brokers`: whether links name the broker that
+    they are meant for; not without `recovers`. Use it in `async with`, on one loop."""
 
     def __init__(
         self,
@@ -63,6 +72,8 @@ class Router:
         max_reply_bytes: int = MAX_REPLY_BYTES,
         highest: Mapping[int, int] = NO_LIMITS,
         runtime: Runtime | None = None,
+        recovers: bool = True,
+        checks_brokers: bool = True,
     ):
         self._bootstrap = bootstrap_addresses(bootstrap)
         self.client_id = client_id
@@ -74,6 +85,8 @@ class Router:
         self._connect_timeout_ms = connect_timeout_ms
         self._max_reply_bytes = max_reply_bytes
         self._highest = {**NEWEST_WITH_NAMES, ADD_PARTITIONS_TO_TXN.key: NEWEST_OF_CLIENTS, **highest}
+        self._recovers = recovers
+        self._checks_brokers = recovers and checks_brokers
         self._links: dict[tuple[Address, str], asyncio.Task[Link]] = {}
         self._closed = False
         self._outdated: dict[str, TopicView] = {}
@@ -97,25 +110,47 @@ class Router:
             if isinstance(result, Link):
                 result.connection.close()
 
-    async def link(self, address: Address, purpose: str = "") -> Link:
-        """The link to a broker for a purpose. Concurrent callers share one attempt to dial."""
+    async def link(self, address: Address, purpose: str = "", broker_id: int | None = None) -> Link:
+        """The link to a broker for a purpose; `broker_id` if the metadata says which one has the address. Concurrent
+        callers share one attempt to dial."""
         if self._closed:
             raise ClientClosed("this client is closed")
         key = (address, purpose)
         dialling = self._links.get(key)
         if dialling is None or (dialling.done() and not _is_open(dialling)):
-            connecting = connect(
-                address, self.client_id, self._connect_timeout_ms, self._max_reply_bytes, self._highest
-            )
+            connecting = self._connect(address, broker_id)
             dialling = self._links[key] = asyncio.get_running_loop().create_task(connecting)
         return await asyncio.shield(dialling)
+
+    async def _connect(self, address: Address, broker_id: int | None) -> Link:
+        intended = self.view.intended(broker_id) if self._checks_brokers else None
+        try:
+            return await connect(
+                address, self.client_id, self._connect_timeout_ms, self._max_reply_bytes, self._highest, intended
+            )
+        except RebootstrapRequired as misrouted:
+            what = f"{address} is not {intended}: {misrouted}"
+            # Others may have dialled by the same metadata, and the client may have begun again since.
+            if self.view.intended(broker_id) == intended and self.view.brokers.get(broker_id or 0) == address:
+                self._begin_again(what)
+            raise KafkaError(ErrorCode.NETWORK_EXCEPTION, what) from None
+
+    def _begin_again(self, why: str) -> None:
+        """Forget the cluster and close the links to it."""
+        logger.info("%s: %s; asking the bootstrap servers again", self.client_id, why)
+        self.view.forget()
+        self._outdated.clear()
+        self._doubted = None
+        for dialling in self._links.values():
+            if _is_open(dialling):
+                dialling.result().connection.close()
 
     async def broker(self, broker_id: int, purpose: str = "") -> Link:
         """The link to a broker by its id. Raises `KafkaError` for an id that Metadata does not list."""
         address = self.view.brokers.get(broker_id)
         if address is None:
             raise KafkaError(ErrorCode.LEADER_NOT_AVAILABLE, f"broker {broker_id} is not in the cluster's metadata")
-        return await self.link(address, purpose)
+        return await self.link(address, purpose, broker_id)
 
     async def any(self) -> Link:
         """A connection to any broker that answers: the open one with the fewest unanswered requests, as a broker that
@@ -129,12 +164,14 @@ class Router:
         if trusted:
             return min(trusted, key=lambda one: one[1].connection.in_flight)
         failure: KafkaError | None = None
-        addresses = dict.fromkeys([*self.view.brokers.values(), *self._bootstrap])
+        addresses: dict[Address, int | None] = {address: number for number, address in self.view.brokers.items()}
+        if self._recovers or not addresses:
+            addresses |= {address: None for address in self._bootstrap if address not in addresses}
         for address in sorted(addresses, key=lambda address: address == self._doubted):
             if failure is not None:
                 logger.debug("%s: %s (next: %s)", self.client_id, failure, address)
             try:
-                return address, await self.link(address)
+                return address, await self.link(address, broker_id=addresses[address])
             except KafkaError as refused:
                 failure, self._doubted = refused, None  # rather a doubtful broker than none
                 if opened:
@@ -149,6 +186,9 @@ class Router:
         asked = None if topics is None else [MetadataRequestTopic(name=name) for name in topics]
         request = MetadataRequest(topics=asked, allow_auto_topic_creation=create)
         reply = await link.call(METADATA, request, self.request_timeout_ms)
+        if reply.error_code == ErrorCode.REBOOTSTRAP_REQUIRED and self._recovers:
+            self._begin_again(f"{address} says that its clients must start again")
+            raise KafkaError(ErrorCode.NETWORK_EXCEPTION, f"{address} says that its clients must start again")
         check(reply.error_code, "metadata")
         self.view.apply(reply, everything=asked is None)
         for name in [name for name in self._outdated if name in self.view.topics]:

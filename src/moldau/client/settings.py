@@ -61,12 +61,23 @@ class ClientSettings:
     default_api_timeout_ms: int = setting(
         default=60_000, low=1, about="Retry this long before a call fails that takes no time-out of its own."
     )
+    metadata_recovery_strategy: str = setting(
+        default="rebootstrap",
+        about="`rebootstrap`: ask bootstrap_servers again when no known broker answers, or one says that the client"
+        " must start again. `none`: only until the cluster is known.",
+    )
+    metadata_cluster_check_enable: bool = setting(
+        default=True,
+        about="Name broker and cluster when connecting to a broker of Kafka 4.4 or newer, which refuses what is"
+        " meant for another. Not with metadata_recovery_strategy `none`.",
+    )
     runtime: Runtime | None = setting(
         default=None, internal=True, about="Clock and chance; simulations hand in their own."
     )
 
     def check(self) -> None:
         """Raise `ConfigError` for a combination of settings that is not allowed."""
+        one_of("metadata_recovery_strategy", self.metadata_recovery_strategy, ("rebootstrap", "none"))
 
 
 SomeSettings = TypeVar("SomeSettings", bound=ClientSettings)

@@ -12,6 +12,7 @@ from moldau.cluster.dialling import address_of
 from moldau.cluster.state.image import BrokerImage, Image
 from moldau.errors import KafkaError
 from moldau.peers.link import connect
+from moldau.peers.negotiation import IntendedBroker
 from moldau.protocol.apis import METADATA
 from moldau.protocol.messages.metadata import MetadataRequest
 
@@ -40,8 +41,9 @@ class SuccessorSearch:
 
     async def _controller_of(self, broker: BrokerImage) -> int:
         """The controller's id as this broker knows it; -1 if it does not answer."""
+        intended = IntendedBroker(self._image().cluster_id, broker.id)
         try:
-            link = await connect(address_of(broker), f"broker-{self._broker_id}", ASK_MS)
+            link = await connect(address_of(broker), f"broker-{self._broker_id}", ASK_MS, intended=intended)
         except KafkaError:
             return -1
         try:

@@ -1,9 +1,9 @@
-"""The broker settings of Kafka 3.x and 4.3 that this broker does not have; a start names them in one warning.
+"""The broker settings of Kafka 3.x to 4.4 that this broker does not have; a start names them in one warning.
 
 A setting in `REFUSED` ends the start instead, because the broker would be less safe than the setting promises.
 
-Source: all settings of a running Kafka 4.3.1, and the documentation of earlier releases. A name moves from here to
-`broker` once this broker implements it.
+Source: all settings of a running Kafka 4.3.1 and 4.4.0, and the documentation of earlier releases. A name moves
+from here to `broker` once this broker implements it.
 """
 
 from moldau.config.setting import Setting, SettingType
@@ -46,6 +46,7 @@ NAMES: frozenset[str] = frozenset(
     delete.records.purgatory.purge.interval.requests
     early.start.listeners
     eligible.leader.replicas.enable
+    errors.deadletterqueue.auto.create.topics.enable errors.deadletterqueue.topic.name.prefix
     fetch.purgatory.purge.interval.requests
     follower.fetch.last.tiered.offset.enable
     group.consumer.regex.refresh.interval.ms
@@ -60,18 +61,22 @@ NAMES: frozenset[str] = frozenset(
     group.share.min.partition.max.record.locks group.share.min.record.lock.duration.ms
     group.share.min.session.timeout.ms group.share.partition.max.record.locks group.share.persister.class.name
     group.share.record.lock.duration.ms group.share.session.timeout.ms group.streams.assignment.interval.ms
-    group.streams.heartbeat.interval.ms group.streams.initial.rebalance.delay.ms
+    group.streams.assignors group.streams.heartbeat.interval.ms group.streams.initial.rebalance.delay.ms
     group.streams.max.assignment.interval.ms group.streams.max.heartbeat.interval.ms
     group.streams.max.session.timeout.ms group.streams.max.size group.streams.max.standby.replicas
     group.streams.min.assignment.interval.ms group.streams.min.heartbeat.interval.ms
-    group.streams.min.session.timeout.ms group.streams.num.standby.replicas group.streams.session.timeout.ms
+    group.streams.min.session.timeout.ms group.streams.num.standby.replicas
+    group.streams.rack.aware.assignment.tags group.streams.session.timeout.ms
+    group.streams.topology.description.plugin.class
     initial.broker.registration.timeout.ms
     inter.broker.protocol.version
     kafka.metrics.polling.interval.secs kafka.metrics.reporters
     log.dir.failure.timeout.ms
     log.message.downconversion.enable log.message.format.version
     log.message.timestamp.difference.max.ms
+    log.remote.copy.lag.bytes log.remote.copy.lag.ms
     max.connection.creation.rate max.connections.per.ip.overrides
+    max.decompressed.message.bytes
     metadata.log.dir metadata.log.max.record.bytes.between.snapshots metadata.log.max.snapshot.interval.ms
     metadata.log.segment.bytes metadata.log.segment.ms metadata.max.idle.interval.ms metadata.max.retention.bytes
     metadata.max.retention.ms

@@ -1,13 +1,15 @@
-"""ApiVersions (key 18), versions 0 to 4: the supported APIs and their versions.
+"""ApiVersions (key 18), versions 0 to 5: the supported APIs and their versions.
 
 An unknown version is answered in version 0, with UNSUPPORTED_VERSION and only this API's own range (KIP-511); the
 client then tries again. From version 3 on the request has the client's name and version, in letters, digits, dots and
-hyphens. Of Kafka's features, `group.version` and `transaction.version` are finalized (KIP-584): clients choose their
-behaviour by them.
+hyphens. Version 5 may say which broker of which cluster is meant, both or neither (else INVALID_REQUEST): any other
+broker answers REBOOTSTRAP_REQUIRED, and the connection stays usable (KIP-1242). Of Kafka's features, `group.version`
+and `transaction.version` are finalized (KIP-584): clients choose their behaviour by them.
 """
 
 import re
 
+from moldau.cluster.state.metadata_cache import MetadataCache
 from moldau.errors import ErrorCode
 from moldau.protocol.apis import API_VERSIONS, APIS
 from moldau.protocol.messages.api_versions import (
@@ -32,20 +34,39 @@ MINIMUM_MAY_BE_0 = 4
 """Clients that use version 3 fail on a feature whose lowest version is 0."""
 FEATURES_EPOCH = 0
 """Feature levels change only with the software version, so their epoch is constant."""
+ANY_NODE = -1
 
 
-def api_versions(request: ApiVersionsRequest, call: Call) -> ApiVersionsResponse:
-    if not API_VERSIONS.low <= call.version <= API_VERSIONS.high:
-        return ApiVersionsResponse(error_code=ErrorCode.UNSUPPORTED_VERSION, api_keys=_OWN)
-    if call.version >= 3:
-        for said in (request.client_software_name, request.client_software_version):
-            if not _SOFTWARE.fullmatch(said):
-                return ApiVersionsResponse(error_code=ErrorCode.INVALID_REQUEST)
-        call.session.software_name = request.client_software_name
-        call.session.software_version = request.client_software_version
-    return ApiVersionsResponse(
-        api_keys=_ALL,
-        supported_features=_SUPPORTED if call.version >= MINIMUM_MAY_BE_0 else [],
-        finalized_features_epoch=FEATURES_EPOCH,
-        finalized_features=_FINALIZED,
-    )
+class ApiVersions:
+    def __init__(self, metadata: MetadataCache):
+        self._metadata = metadata
+
+    def __call__(self, request: ApiVersionsRequest, call: Call) -> ApiVersionsResponse:
+        if not API_VERSIONS.low <= call.version <= API_VERSIONS.high:
+            return ApiVersionsResponse(error_code=ErrorCode.UNSUPPORTED_VERSION, api_keys=_OWN)
+        if not _is_valid(request, call.version):
+            return ApiVersionsResponse(error_code=ErrorCode.INVALID_REQUEST)
+        if call.version >= 3:
+            call.session.software_name = request.client_software_name
+            call.session.software_version = request.client_software_version
+        if self._is_misrouted(request):
+            return ApiVersionsResponse(error_code=ErrorCode.REBOOTSTRAP_REQUIRED)
+        return ApiVersionsResponse(
+            api_keys=_ALL,
+            supported_features=_SUPPORTED if call.version >= MINIMUM_MAY_BE_0 else [],
+            finalized_features_epoch=FEATURES_EPOCH,
+            finalized_features=_FINALIZED,
+        )
+
+    def _is_misrouted(self, request: ApiVersionsRequest) -> bool:
+        """Whether the client wants another broker, or another cluster."""
+        if request.cluster_id is None:
+            return False
+        return request.cluster_id != self._metadata.image.cluster_id or request.node_id != self._metadata.broker_id
+
+
+def _is_valid(request: ApiVersionsRequest, version: int) -> bool:
+    if (request.cluster_id is None) != (request.node_id == ANY_NODE):
+        return False
+    software = (request.client_software_name, request.client_software_version)
+    return version < 3 or all(map(_SOFTWARE.fullmatch, software))

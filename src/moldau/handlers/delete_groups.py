@@ -1,4 +1,8 @@
-"""DeleteGroups (key 42), all versions. Each group has its own answer; many groups take several decisions."""
+"""DeleteGroups (key 42), all versions. Each group has its own answer; many groups take several decisions.
+
+Version 3 has a message for each group. Kafka 4.4 sends one with GROUP_DELETION_FAILED only (a plugin of streams groups
+failed), and null with all errors that a group has here: NON_EMPTY_GROUP and GROUP_ID_NOT_FOUND say everything.
+"""
 
 from collections.abc import Awaitable, Mapping
 from inspect import isawaitable

@@ -1,4 +1,4 @@
-"""GetReplicaLogInfo (key 93), version 0: how far this broker's logs go, for the controller's election of last resort.
+"""GetReplicaLogInfo (key 30002, ours), version 0: the ends of this broker's logs, for the election of last resort.
 
 Answered on connections between brokers only, at most 1,000 logs at once. A log that is not here, or not online, has
 NOT_LEADER_OR_FOLLOWER (KIP-966).

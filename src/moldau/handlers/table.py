@@ -233,7 +233,7 @@ TABLE: Mapping[apis.Api, HandlerRow] = {
     apis.SYNC_GROUP: HandlerRow("moldau.handlers.sync_group:SyncGroup", _groups, OFFSETS_TOPIC),
     apis.DESCRIBE_GROUPS: HandlerRow("moldau.handlers.describe_groups:DescribeGroups", _groups, OFFSETS_TOPIC),
     apis.LIST_GROUPS: HandlerRow("moldau.handlers.list_groups:ListGroups", _groups, OFFSETS_TOPIC),
-    apis.API_VERSIONS: HandlerRow("moldau.handlers.api_versions:api_versions"),
+    apis.API_VERSIONS: HandlerRow("moldau.handlers.api_versions:ApiVersions", _metadata),
     apis.CREATE_TOPICS: HandlerRow("moldau.handlers.topics:Topics.create", _topics),
     apis.DELETE_TOPICS: HandlerRow("moldau.handlers.topics:Topics.delete", _topics),
     apis.DELETE_RECORDS: HandlerRow(

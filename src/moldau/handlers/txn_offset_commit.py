@@ -2,20 +2,23 @@
 
 The group's coordinator takes the offsets, and from version 3 on compares the producer's consumer with the group
 (KIP-447). If the transaction has not begun in the group's partition of the offsets topic, the transaction coordinator
-decides: for version 5 it adds that partition, which saves the client an AddOffsetsToTxn; for older versions it checks
-whether the client has added it (KIP-890). A fenced producer gets INVALID_PRODUCER_EPOCH in every version. In answers,
-partitions that do not exist come first.
+decides: from version 5 on it adds that partition, which saves the client an AddOffsetsToTxn; for older versions it
+checks whether the client has added it (KIP-890). Version 6 names topics by id, earlier ones by name, and it knows the
+errors GROUP_ID_NOT_FOUND and STALE_MEMBER_EPOCH (KIP-1319). A fenced producer gets INVALID_PRODUCER_EPOCH in every
+version. In answers, partitions that do not exist come first.
 """
 
+import uuid
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING
 
 from moldau.cluster.state.image import Image
 from moldau.config import BrokerConfig
 from moldau.coordinators.groups.coordinator import GroupCoordinator
-from moldau.coordinators.offsets.messages import NewOffset, TransactionalOffsetCommit
+from moldau.coordinators.offsets.messages import TransactionalOffsetCommit
 from moldau.coordinators.transactions.messages import AddPartitions
 from moldau.errors import ErrorCode
+from moldau.handlers.committing import Place, asked_offsets
 from moldau.handlers.responding import respond_when_ready
 from moldau.names import OFFSETS_TOPIC, TopicPartition
 from moldau.protocol.messages.txn_offset_commit import (
@@ -33,6 +36,7 @@ if TYPE_CHECKING:
 
 
 ADDS_PARTITIONS = 5
+BY_ID = 6
 
 
 class TxnOffsetCommit:
@@ -54,41 +58,27 @@ class TxnOffsetCommit:
         self, request: TxnOffsetCommitRequest, call: Call
     ) -> Steps[Steps[TxnOffsetCommitResponse] | Awaitable[Steps[TxnOffsetCommitResponse]]]:
         image = self._image()
-        errors: dict[str, list[tuple[int, ErrorCode]]] = {}
-        offsets: list[NewOffset] = []
-        for asked in request.topics:
-            topic = image.topics.get(asked.name)
-            for p in asked.partitions:
-                yield
-                if topic is None or not 0 <= p.partition_index < len(topic.partitions):
-                    absent = (p.partition_index, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
-                    errors.setdefault(asked.name, []).append(absent)
-                    continue
-                partition = TopicPartition(asked.name, p.partition_index)
-                metadata = p.committed_metadata or ""
-                offsets.append(NewOffset(partition, p.committed_offset, p.committed_leader_epoch, metadata, topic.id))
+        asked = yield from asked_offsets(request.topics, image, call.version >= BY_ID)
+
+        def add(topic: TxnOffsetCommitResponseTopic, index: int, error: ErrorCode) -> None:
+            known = TXN_OFFSET_COMMIT.in_version(error, call.version)
+            topic.partitions.append(TxnOffsetCommitResponsePartition(partition_index=index, error_code=known))
 
         def respond(committed: list[ErrorCode]) -> Steps[TxnOffsetCommitResponse]:
-            for new, error in zip(offsets, committed, strict=True):
-                errors.setdefault(new.partition.topic, []).append((new.partition.partition, error))
-                yield
-            response = TxnOffsetCommitResponse()
-            for name, partition_errors in errors.items():
-                response.topics.append((yield from _answered(name, partition_errors)))
-            return response
+            return TxnOffsetCommitResponse(topics=(yield from asked.answered(committed, _topic, add)))
 
-        if not offsets:
+        if not asked.offsets:
             return respond([])
         if request.group_id and OFFSETS_TOPIC not in image.topics:  # no client has looked up a group coordinator yet
-            return respond([ErrorCode.COORDINATOR_NOT_AVAILABLE] * len(offsets))
+            return respond([ErrorCode.COORDINATOR_NOT_AVAILABLE] * len(asked.offsets))
         ask = TransactionalOffsetCommit(
             group_id=request.group_id,
             producer_id=request.producer_id,
             epoch=request.producer_epoch,
             member_id=request.member_id,
             instance_id=request.group_instance_id,
-            generation=request.generation_id,
-            offsets=offsets,
+            generation=request.generation_id_or_member_epoch,
+            offsets=asked.offsets,
         )
         may_begin = self._may_begin(request, call.version)
         return respond_when_ready(self._groups.commit_in_transaction(ask, may_begin), respond)
@@ -110,24 +100,18 @@ class TxnOffsetCommit:
                 transaction_version=2 if adds else 0,
             )
             if adds:
-                return respond_when_ready(
-                    self._transactions().add_partitions(question),
-                    lambda error: TXN_OFFSET_COMMIT.in_version(error, version),
-                )
+                return self._transactions().add_partitions(question)
             if not self._config().transaction_partition_verification_enable:
                 return ErrorCode.NONE
             return respond_when_ready(
                 self._transactions().verify_partitions(question),
-                lambda verified: TXN_OFFSET_COMMIT.in_version(verified.get(partition, ErrorCode.NONE), version),
+                lambda verified: verified.get(partition, ErrorCode.NONE),
             )
 
         return ask
 
 
-def _answered(name: str, errors: list[tuple[int, ErrorCode]]) -> Steps[TxnOffsetCommitResponseTopic]:
-    topic = TxnOffsetCommitResponseTopic(name=name)
-    yield
-    for index, error in errors:
-        topic.partitions.append(TxnOffsetCommitResponsePartition(partition_index=index, error_code=error))
-        yield
-    return topic
+def _topic(place: Place) -> TxnOffsetCommitResponseTopic:
+    if isinstance(place, uuid.UUID):
+        return TxnOffsetCommitResponseTopic(topic_id=place)
+    return TxnOffsetCommitResponseTopic(name=place)

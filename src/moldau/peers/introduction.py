@@ -24,7 +24,7 @@ class Identity(NamedTuple):
 
 async def link_to_broker(address: Address, broker_id: int, identity: Identity, timeout_ms: int) -> Link:
     """Dial that broker, and introduce this one. Raises `KafkaError`: the address cannot be reached, or another broker
-    or another cluster is there."""
+    or another cluster is there. ApiVersions does not ask for that broker: Introduce does, and answers in words."""
     link = await connect(address, f"broker-{identity.broker_id}", timeout_ms)
     try:
         link.versions.add({INTRODUCE.key: (INTRODUCE.low, INTRODUCE.high)})

@@ -11,7 +11,7 @@ from typing import Any, Protocol
 from moldau.errors import ErrorCode, KafkaError, ProtocolViolation
 from moldau.net.connection import MAX_REPLY_BYTES, ClientConnection, dial, fresh
 from moldau.peers.address import Address
-from moldau.peers.negotiation import NO_LIMITS, Versions, read_versions, versions_request
+from moldau.peers.negotiation import NO_LIMITS, IntendedBroker, Versions, read_versions, versions_request
 from moldau.protocol.apis import API_VERSIONS, Api
 from moldau.protocol.codec import read_reply, write_request_around
 from moldau.protocol.primitives import Around
@@ -106,14 +106,16 @@ async def connect(
     timeout_ms: int,
     max_reply_bytes: int = MAX_REPLY_BYTES,
     highest: Mapping[int, int] = NO_LIMITS,
+    intended: IntendedBroker | None = None,
 ) -> Link:
-    """Dial and agree on versions; `highest` limits the versions of some APIs (key -> version). Raises `KafkaError`."""
+    """Dial and agree on versions; `highest` limits the versions of some APIs (key -> version). Raises `KafkaError`:
+    `RebootstrapRequired` if the address is that of another broker than the intended one, and that broker can tell."""
     connection = await dial(address.host, address.port, timeout_ms=timeout_ms, max_reply_bytes=max_reply_bytes)
     try:
         version = API_VERSIONS.high
         while True:
             correlation_id = connection.next_correlation_id()
-            request = versions_request(version, correlation_id, client_id)
+            request = versions_request(version, correlation_id, client_id, intended)
             answer = read_versions(version, await connection.send(correlation_id, [request], timeout_ms), highest)
             if isinstance(answer, Versions):
                 return Link(connection, answer, client_id)

@@ -1,8 +1,10 @@
-"""Chooses the version of each API for one connection: the highest that both ends support (KIP-35, KIP-511)."""
+"""Chooses the version of each API for one connection: the highest that both ends support (KIP-35, KIP-511).
+
+The request that asks for them may also say which broker the connection is meant for (KIP-1242, from version 5 on)."""
 
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import Any
+from typing import Any, NamedTuple
 
 from moldau.errors import ErrorCode, KafkaError, ProtocolViolation
 from moldau.protocol import schema
@@ -17,6 +19,16 @@ NO_FEATURES: Mapping[str, int] = MappingProxyType({})
 TRANSACTIONS = "transaction.version"
 BEFORE_TRANSACTIONS_2 = {PRODUCE.key: 11, END_TXN.key: 4, TXN_OFFSET_COMMIT.key: 4}
 """API key -> the newest version that does not mean version 2 of transactions."""
+
+
+class IntendedBroker(NamedTuple):
+    """The broker that a connection is meant for, as the cluster's metadata names it."""
+
+    cluster_id: str
+    broker_id: int
+
+    def __str__(self) -> str:
+        return f"broker {self.broker_id} of cluster {self.cluster_id}"
 
 
 class Versions:
@@ -60,15 +72,20 @@ class Versions:
         return version
 
 
-def versions_request(version: int, correlation_id: int, client_id: str) -> bytes:
+def versions_request(
+    version: int, correlation_id: int, client_id: str, intended: IntendedBroker | None = None
+) -> bytes:
     """The frame of an ApiVersions request, the first on every connection."""
     request = ApiVersionsRequest(client_software_name="moldau", client_software_version=VERSION)
+    if intended is not None:
+        request.cluster_id, request.node_id = intended
     return write_request(API_VERSIONS, version, correlation_id, client_id, request)
 
 
 def read_versions(version: int, frame: Buffer, highest: Mapping[int, int] = NO_LIMITS) -> Versions | int:
     """Read the reply to an ApiVersions request of that version. Returns the broker's versions; or, if the broker does
-    not know that version, the version for a second attempt. Raises `KafkaError`, `ProtocolViolation`."""
+    not know that version, the version for a second attempt. Raises `KafkaError`, `ProtocolViolation`; the first is
+    `RebootstrapRequired` if the broker is not the intended one."""
     error = read_int16(frame, 4)[0]
     response: Any
     if error == ErrorCode.UNSUPPORTED_VERSION:
@@ -77,6 +94,8 @@ def read_versions(version: int, frame: Buffer, highest: Mapping[int, int] = NO_L
         if min(offered, API_VERSIONS.high) >= version:
             raise ProtocolViolation("the broker refuses a version of ApiVersions that it advertises")
         return min(offered, API_VERSIONS.high)
+    if error == ErrorCode.REBOOTSTRAP_REQUIRED:
+        raise KafkaError(ErrorCode.REBOOTSTRAP_REQUIRED, "another broker, or one of another cluster, has this address")
     if error:
         raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, f"the broker answered ApiVersions with error {error}")
     response = read_reply(API_VERSIONS, version, frame)

@@ -64,8 +64,8 @@ def offsets_of(*groups: str, stable: bool) -> dict[str, object]:
     return {"groups": [{"group_id": group, "topics": None} for group in groups], "require_stable": stable}
 
 
-def by(member: object, generation: int, **more: object) -> dict[str, object]:
-    return {"member_id": member, "generation_id": generation, **more}
+def by(member: object, generation: object, **more: object) -> dict[str, object]:
+    return {"member_id": member, "generation_id_or_member_epoch": generation, **more}
 
 
 def wrongly(version: int) -> Iterator[Step]:

@@ -195,5 +195,8 @@ class SimulatedProducer:
         else:
             key = (self._group, GROUP_KEY) if api is TXN_OFFSET_COMMIT else (self.transactional_id, TRANSACTION_KEY)
             node = await self._router.coordinator(*key)
+            if api is TXN_OFFSET_COMMIT:
+                await self._router.leader(TopicPartition(TOPIC, 0))
+                request.topics[0].topic_id = self._router.view.topics[TOPIC].topic_id
         link = await self._router.broker(node, "transactions")
         return await link.call(api, request, CALL_MS)

@@ -99,13 +99,20 @@ class AdminPart:
                     raise
         return {name: found[name] for name in order}
 
-    async def _ask_coordinator(self, group_id: str, api: Api, request: Any, error: Callable[[Any], int]) -> Any:
-        """Ask the coordinator of a group; `error` returns the reply's error code. Raises `KafkaError`."""
+    async def _ask_coordinator(
+        self,
+        group_id: str,
+        api: Api,
+        request: Any,
+        error: Callable[[Any], int],
+        message: Callable[[Any], str | None] = lambda reply: None,
+    ) -> Any:
+        """Ask the coordinator of a group; `error` and `message` return those of the reply. Raises `KafkaError`."""
 
         async def attempt() -> Any:
             link = await self._router.broker(await self._router.coordinator(group_id))
             reply = await link.call(api, request, self._timeout_ms)
-            check(error(reply), f"group {group_id}")
+            check(error(reply), f"group {group_id}", message(reply))
             return reply
 
         return await self._router.retrying(attempt)

@@ -207,7 +207,13 @@ class GroupsPart(AdminPart):
     async def delete_group(self, group_id: str) -> None:
         """Delete a group without members, and its offsets. Raises `NonEmptyGroup`, `GroupIdNotFound` and others."""
         request = DELETE_GROUPS.request(groups_names=[group_id])
-        await self._ask_coordinator(group_id, DELETE_GROUPS, request, lambda r: int(r.results[0].error_code))
+        await self._ask_coordinator(
+            group_id,
+            DELETE_GROUPS,
+            request,
+            lambda r: int(r.results[0].error_code),
+            lambda r: r.results[0].error_message,
+        )
 
     async def delete_groups(self, group_ids: Iterable[str]) -> Outcomes:
         """Delete several groups without members. Returns None or the error of each, by group id."""

@@ -104,6 +104,7 @@ class ConsumerSettings(ClientSettings):
     metadata_max_age_ms: int = setting(default=300_000, low=0, about="Look this often for new topics and partitions.")
 
     def check(self) -> None:
+        super().check()
         reset_time(self.auto_offset_reset, 0)
         one_of("isolation_level", self.isolation_level, ISOLATION_LEVELS)
         one_of("group_protocol", self.group_protocol, (CLASSIC, CONSUMER))

@@ -84,6 +84,7 @@ class ProducerSettings(ClientSettings):
         return self.acks_number == -1 if self.enable_idempotence is None else self.enable_idempotence
 
     def check(self) -> None:
+        super().check()
         one_of("acks", str(self.acks), ("all", "1", "0", "-1"))
         one_of("compression_type", self.compression_type, CODECS)
         if self.audit_topic == "":

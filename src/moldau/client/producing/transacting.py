@@ -32,11 +32,14 @@ from moldau.protocol.messages.txn_offset_commit import (
     TxnOffsetCommitRequestPartition,
     TxnOffsetCommitRequestTopic,
 )
+from moldau.protocol.primitives import ZERO_UUID
 
 logger = logging.getLogger(__name__)
 
 EPOCH_EACH = 5
 """The first version of EndTxn that gives each transaction its epoch: version 2 of transactions."""
+TOPIC_IDS = 6
+"""The first version of TxnOffsetCommit that names topics by id (KIP-1319)."""
 FATAL = frozenset(
     {
         ErrorCode.PRODUCER_FENCED,
@@ -58,6 +61,10 @@ _LOST_COORDINATOR = frozenset({ErrorCode.NOT_COORDINATOR, ErrorCode.COORDINATOR_
 
 
 GroupOffsets = Mapping[TopicPartition, int | OffsetAndMetadata]
+
+
+async def _nothing(_: Link) -> None:
+    """Nothing is to be done before an attempt."""
 
 
 class State(enum.Enum):
@@ -143,12 +150,13 @@ class ProducerTransactions:
         about = "adding partitions to the transaction"
         self._adds_none.clear()
         try:
-            await self._guarded(
-                self._ask(apis.ADD_PARTITIONS_TO_TXN, request, code, about, check_wanted=self._check_wanted)
-            )
+            await self._guarded(self._ask(apis.ADD_PARTITIONS_TO_TXN, request, code, about, before=self._still_wanted))
         finally:
             self._adds_none.set()
         self._added.update(wanted)
+
+    async def _still_wanted(self, _: Link) -> None:
+        self._check_wanted()
 
     def _check_wanted(self) -> None:
         """Raise unless partitions may still join the transaction."""
@@ -227,16 +235,41 @@ class ProducerTransactions:
             producer_id=producer_id,
             producer_epoch=epoch,
             topics=[TxnOffsetCommitRequestTopic(name=name, partitions=each) for name, each in topics.items()],
-            **group._asdict(),
+            group_id=group.group_id,
+            generation_id_or_member_epoch=group.generation_id,
+            member_id=group.member_id,
+            group_instance_id=group.group_instance_id,
         )
         self._began = True
         about = f"committing offsets of group {group.group_id} in the transaction"
 
         def code(reply: Any) -> int:
             codes: list[int] = [p.error_code for topic in reply.topics for p in topic.partitions if p.error_code]
-            return codes[0] if codes else 0
+            first = codes[0] if codes else 0
+            # The group is gone, and with it the consumer's generation: a failed commit, as from older brokers.
+            return ErrorCode.ILLEGAL_GENERATION if first == ErrorCode.GROUP_ID_NOT_FOUND else first
 
-        await self._guarded(self._ask(apis.TXN_OFFSET_COMMIT, request, code, about, (group.group_id, GROUP_KEY)))
+        async def before(link: Link) -> None:
+            if link.versions.of(apis.TXN_OFFSET_COMMIT) >= TOPIC_IDS:
+                await self._find_ids(request.topics)
+
+        coordinator = group.group_id, GROUP_KEY
+        await self._guarded(self._ask(apis.TXN_OFFSET_COMMIT, request, code, about, coordinator, before))
+
+    async def _find_ids(self, topics: list[TxnOffsetCommitRequestTopic]) -> None:
+        """Fill in the ids that are missing. An id stays through all attempts: the offsets are of that topic, not of one
+        that is made anew under its name. Raises `KafkaError`."""
+        missing = [topic for topic in topics if topic.topic_id == ZERO_UUID]
+        view = self._router.view
+        unknown = [topic.name for topic in missing if topic.name not in view.topics]
+        if unknown:
+            await self._router.refresh(unknown)
+        for topic in missing:
+            known = view.topics.get(topic.name)
+            if known is None:
+                check(view.missing.get(topic.name, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION), f"topic {topic.name}")
+            else:
+                topic.topic_id = known.topic_id
 
     async def _end(self, *, committed: bool, renew: bool = False) -> None:
         """End the transaction at its coordinator, if that knows of it, and take over the next epoch. `renew`: batches
@@ -333,15 +366,15 @@ class ProducerTransactions:
         code_of: Callable[[Any], int],
         about: str,
         coordinator: tuple[str, int] | None = None,
-        check_wanted: Callable[[], None] = lambda: None,
+        before: Callable[[Link], Awaitable[None]] = _nothing,
     ) -> Any:
         """The reply of the transaction's coordinator, or of the given one, after retriable errors asked again. Raises
-        `KafkaError`, also that of `check_wanted`, which is called before each attempt."""
+        `KafkaError`, also that of `before`, which is called with the link before each attempt."""
         whose = coordinator or (self.transactional_id, TRANSACTION_KEY)
 
         async def attempt() -> Any:
             link = await self._link(whose)
-            check_wanted()
+            await before(link)
             try:
                 reply = await link.call(api, request, self._router.request_timeout_ms)
             except KafkaError:

@@ -48,7 +48,7 @@ def check_commit_in_transaction(group: ClassicGroup | None, ask: TransactionalOf
     """Whether the offsets may be committed in a transaction. Also allowed: requests that name no member, and members
     whose rebalance has not finished."""
     if group is None:
-        return ErrorCode.NONE if ask.generation < 0 else ErrorCode.ILLEGAL_GENERATION
+        return ErrorCode.NONE if ask.generation < 0 else ErrorCode.GROUP_ID_NOT_FOUND
     if group.state is ClassicGroupState.DEAD:
         return ErrorCode.COORDINATOR_NOT_AVAILABLE
     names_no_member = not ask.member_id and ask.instance_id is None

@@ -3,10 +3,10 @@
 A commit is accepted at the member's epoch. At an earlier epoch it is accepted for partitions that were assigned to the
 member at that epoch or before (KIP-1251), so that a commit during a rebalance is not lost.
 
-In a transaction it is accepted only for such partitions, whatever the epoch. Kafka 4.3.1 accepts any partition at the
-member's epoch there. Java's consumer joins again in the background after its session has ended: a program that was
-stopped meanwhile then commits at the new epoch what it had read before, and sets back the offset of the member that now
-has the partition, which copies those records again.
+In a transaction it is accepted only for such partitions, whatever the epoch. Kafka (4.3.1, 4.4.0) accepts any partition
+at the member's epoch there. Java's consumer joins again in the background after its session has ended: a program that
+was stopped meanwhile then commits at the new epoch what it had read before, and sets back the offset of the member that
+now has the partition, which copies those records again.
 """
 
 import uuid
@@ -32,15 +32,13 @@ def check_commit(group: ConsumerGroup, ask: OffsetsToCommit) -> list[ErrorCode]:
 
 
 def check_commit_in_transaction(group: ConsumerGroup, ask: TransactionalOffsetCommit) -> list[ErrorCode]:
-    """One error or NONE for each offset. Producers know only the errors of classic groups, so these are used."""
+    """One error or NONE for each offset."""
     if ask.generation < 0 and not ask.member_id and ask.instance_id is None:
         return [ErrorCode.NONE] * len(ask.offsets)
     member = group.members.get(ask.member_id)
     if member is None:
         return [ErrorCode.UNKNOWN_MEMBER_ID] * len(ask.offsets)
-    return [
-        ErrorCode.NONE if _held_at(member, ask.generation, new) else ErrorCode.ILLEGAL_GENERATION for new in ask.offsets
-    ]
+    return [ErrorCode.NONE if _held_at(member, ask.generation, new) else _stale(member) for new in ask.offsets]
 
 
 def _held_at(member: ConsumerMember, epoch: int, offset: NewOffset) -> bool:

@@ -7,6 +7,8 @@ from moldau.protocol.schema import ARRAY, BOOL, INT16, INT32, INT64, STRING, mes
 class ApiVersionsRequest:
     client_software_name: str = STRING(since=3)
     client_software_version: str = STRING(since=3)
+    cluster_id: str | None = STRING(since=5, nullable=5, default=None)
+    node_id: int = INT32(since=5, default=-1)
 
 
 @message

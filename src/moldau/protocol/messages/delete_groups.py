@@ -12,6 +12,7 @@ class DeleteGroupsRequest:
 class DeletableGroupResult:
     group_id: str = STRING()
     error_code: int = INT16()
+    error_message: str | None = STRING(since=3, nullable=3, default=None)
 
 
 @message

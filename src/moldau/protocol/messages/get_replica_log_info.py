@@ -1,5 +1,5 @@
-"""GetReplicaLogInfo (API key 93): request and response; the ends of a broker's replicas, for the controller that looks
-for the longest log (KIP-966)."""
+"""GetReplicaLogInfo (API key 30002, ours): request and response; the ends of a broker's replicas, for the
+controller that looks for the longest log (as in KIP-966)."""
 
 import uuid
 

@@ -1,6 +1,8 @@
 """TxnOffsetCommit (API key 28): request and response, in all versions."""
 
-from moldau.protocol.schema import ARRAY, INT16, INT32, INT64, STRING, message
+import uuid
+
+from moldau.protocol.schema import ARRAY, INT16, INT32, INT64, STRING, UUID, message
 
 
 @message
@@ -13,7 +15,8 @@ class TxnOffsetCommitRequestPartition:
 
 @message
 class TxnOffsetCommitRequestTopic:
-    name: str = STRING()
+    name: str = STRING(until=5)
+    topic_id: uuid.UUID = UUID(since=6)
     partitions: list[TxnOffsetCommitRequestPartition] = ARRAY(TxnOffsetCommitRequestPartition)
 
 
@@ -23,7 +26,7 @@ class TxnOffsetCommitRequest:
     group_id: str = STRING()
     producer_id: int = INT64()
     producer_epoch: int = INT16()
-    generation_id: int = INT32(since=3, default=-1)
+    generation_id_or_member_epoch: int = INT32(since=3, default=-1)
     member_id: str = STRING(since=3)
     group_instance_id: str | None = STRING(since=3, nullable=3, default=None)
     topics: list[TxnOffsetCommitRequestTopic] = ARRAY(TxnOffsetCommitRequestTopic)
@@ -37,7 +40,8 @@ class TxnOffsetCommitResponsePartition:
 
 @message
 class TxnOffsetCommitResponseTopic:
-    name: str = STRING()
+    name: str = STRING(until=5)
+    topic_id: uuid.UUID = UUID(since=6)
     partitions: list[TxnOffsetCommitResponsePartition] = ARRAY(TxnOffsetCommitResponsePartition)
 
 
