@@ -207,7 +207,7 @@ def check_producers(partition: Partition, log: Log, replayed: Replayed, compacte
         if log.producers.get(producer_id) is None:
             broken(f"{partition.tp}: producer {producer_id} is forgotten, and wrote {expected}")
         for batch in kept:
-            answer = log.producers.check(_header(producer_id, expected.epoch, batch.sequence, batch.count))
+            answer = log.producers.check(_header(producer_id, expected.epoch, batch.sequence, batch.records))
             if not isinstance(answer, BatchMetadata) or answer.base_offset != batch.base:
                 broken(f"{partition.tp}: the batch of producer {producer_id} at {batch.base} is no duplicate: {answer}")
         if expected.transaction_start < 0 and kept:
@@ -245,9 +245,9 @@ def check_transactions(
             for producer_id, first, last, _ in expected_aborted:
                 if header.producer_id == producer_id and first <= header.base_offset < last and records:
                     first_left.setdefault((producer_id, last), header.base_offset)
-        begun = {(producer_id, last): first for producer_id, first, last, _ in told}
-        right = all(begun.get(which, end) <= first for which, first in first_left.items())
-        right = right and begun.keys() <= {(producer_id, last) for producer_id, _, last, _ in expected_aborted}
+        first_told = {(producer_id, last): first for producer_id, first, last, _ in told}
+        right = all(first_told.get(which, end) <= first for which, first in first_left.items())
+        right = right and first_told.keys() <= {(producer_id, last) for producer_id, _, last, _ in expected_aborted}
     else:
         right = told == expected_aborted
     if not right:

@@ -38,7 +38,7 @@ class Sent(NamedTuple):
     """What a broker has to remember of a batch of an idempotent producer."""
 
     sequence: int
-    count: int
+    records: int
     base: int
 
 
@@ -60,7 +60,7 @@ class ProducerState:
 
     @property
     def next_sequence(self) -> int:
-        return self.batches[-1].sequence + self.batches[-1].count if self.batches else 0
+        return self.batches[-1].sequence + self.batches[-1].records if self.batches else 0
 
 
 @dataclass

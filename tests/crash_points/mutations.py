@@ -105,7 +105,7 @@ def stays_online(_: Any, self: Any, error: OSError) -> KafkaError:
 
 
 def one_too_late(segment_at: Any, segments: Any, offset: int) -> int:
-    return max(min(segment_at(segments, offset) + 1, len(segments) - 1), 0)
+    return max(min(int(segment_at(segments, offset)) + 1, len(segments) - 1), 0)
 
 
 def newest_snapshot(_: Any, loading: Any, *__: Any) -> tuple[Producers, int]:
