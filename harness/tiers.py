@@ -39,6 +39,12 @@ def sized(test: T, check: T, long: T) -> T:
     return (test, check, long)[TIER]
 
 
+def examples(test: int, check: int) -> int:
+    """How many examples a property test takes: a hundred times as many in the long tier. `max_examples` of a test must
+    come from here, since it replaces that of the profile."""
+    return sized(test, check, 100 * check)
+
+
 def seed_or(usual: int) -> int:
     """`MOLDAU_SEED`, which repeats a run; else `usual`, or a new one in the long tier: chance belongs there."""
     if given := os.environ.get("MOLDAU_SEED"):

@@ -4,9 +4,9 @@ They read syntax trees and import nothing of what they judge, so that broken cod
 """
 
 import ast
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
-from functools import cached_property
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from functools import cache, cached_property
 from pathlib import Path
 
 FILE_LINES_MAX = 500
@@ -69,6 +69,49 @@ IMPURE_CALLS = ("open", "input", "print", "uuid1", "uuid4", "now", "today", "utc
 WAITING = (ast.Await, ast.AsyncFunctionDef, ast.AsyncFor, ast.AsyncWith)
 
 
+@dataclass
+class Facts:
+    """What the rules need of a syntax tree: one walk finds it, and the tree is not kept."""
+
+    has_header: bool
+    imports: list[tuple[int, str]] = field(default_factory=list)
+    """Line and dotted name of everything imported, `from a import b` as `a.b`."""
+    functions: list[tuple[int, str, int]] = field(default_factory=list)
+    """Line, name and number of lines."""
+    waits: list[int] = field(default_factory=list)
+    calls: list[tuple[int, str]] = field(default_factory=list)
+    attributes: list[tuple[int, str, str]] = field(default_factory=list)
+    """Line, variable and attribute of each `variable.attribute`."""
+    strings: list[str] = field(default_factory=list)
+    docstrings: list[str] = field(default_factory=list)
+    prefixes: list[str] = field(default_factory=list)
+    """The text that an f-string begins with."""
+
+    def note(self, node: ast.AST) -> None:
+        match node:
+            case ast.Import():
+                self.imports += [(node.lineno, alias.name) for alias in node.names]
+            case ast.ImportFrom(module=str() as module, level=0):
+                self.imports += [(node.lineno, f"{module}.{alias.name}") for alias in node.names]
+            case ast.Call(func=ast.Attribute(attr=name) | ast.Name(id=name)):
+                self.calls.append((node.lineno, name))
+            case ast.Attribute(value=ast.Name(id=variable)):
+                self.attributes.append((node.lineno, variable, node.attr))
+            case ast.Expr(value=ast.Constant(value=str() as text)):
+                self.docstrings.append(text)
+            case ast.Constant(value=str() as text):
+                self.strings.append(text)
+            case ast.JoinedStr(values=[ast.Constant(value=str() as text), *_]):
+                self.prefixes.append(text)
+            case ast.comprehension(is_async=1):
+                self.waits.append(node.target.lineno)
+            case ast.FunctionDef() | ast.AsyncFunctionDef():
+                length = (node.end_lineno or node.lineno) - node.lineno + 1
+                self.functions.append((node.lineno, node.name, length))
+        if isinstance(node, WAITING):
+            self.waits.append(node.lineno)
+
+
 @dataclass(frozen=True)
 class Source:
     """One file; `name` is its module's dotted name, "" for a file that is no module of ours."""
@@ -78,18 +121,27 @@ class Source:
     name: str = ""
 
     @cached_property
-    def tree(self) -> ast.Module:
-        return ast.parse(self.text, self.path)
+    def facts(self) -> Facts:
+        tree = ast.parse(self.text, self.path)
+        facts = Facts(bool(ast.get_docstring(tree)))
+        for node in ast.walk(tree):
+            facts.note(node)
+        return facts
 
 
 def read_all(root: Path, *folders: str) -> list[Source]:
     """Every Python file below the folders of `root`; those below `src` get the name they are imported by."""
+    return [source for folder in folders for source in _read(root, folder)]
+
+
+@cache
+def _read(root: Path, folder: str) -> list[Source]:
+    """Read once, so that each file is parsed once."""
     found = []
-    for folder in folders:
-        for path in sorted((root / folder).rglob("*.py")):
-            parts = path.relative_to(root / folder).with_suffix("").parts
-            name = ".".join(parts[:-1] if parts[-1] == "__init__" else parts) if folder == "src" else ""
-            found.append(Source(str(path.relative_to(root)), path.read_text(), name))
+    for path in sorted((root / folder).rglob("*.py")):
+        parts = path.relative_to(root / folder).with_suffix("").parts
+        name = ".".join(parts[:-1] if parts[-1] == "__init__" else parts) if folder == "src" else ""
+        found.append(Source(str(path.relative_to(root)), path.read_text(), name))
     return found
 
 
@@ -98,25 +150,15 @@ def is_pure(name: str) -> bool:
     return any(below == core or below.startswith(f"{core}.") for core in PURE_CORES)
 
 
-def imports(source: Source) -> Iterator[tuple[int, str]]:
-    """Line and dotted name of everything imported, `from a import b` as `a.b`."""
-    for node in ast.walk(source.tree):
-        if isinstance(node, ast.Import):
-            yield from ((node.lineno, alias.name) for alias in node.names)
-        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
-            yield from ((node.lineno, f"{node.module}.{alias.name}") for alias in node.names)
-
-
 def too_long(source: Source) -> list[str]:
     """Files of more than 500 lines, functions of more than 60."""
     lines = source.text.count("\n")
     found = [f"{source.path} has {lines} lines"] if lines > FILE_LINES_MAX else []
-    for node in ast.walk(source.tree):
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-            length = (node.end_lineno or node.lineno) - node.lineno + 1
-            if length > FUNCTION_LINES_MAX:
-                found.append(f"{source.path}:{node.lineno} {node.name} has {length} lines")
-    return found
+    return found + [
+        f"{source.path}:{line} {name} has {length} lines"
+        for line, name, length in source.facts.functions
+        if length > FUNCTION_LINES_MAX
+    ]
 
 
 def at_the_top(tracked: Iterable[str]) -> set[str]:
@@ -126,19 +168,16 @@ def at_the_top(tracked: Iterable[str]) -> set[str]:
 
 def impure(source: Source) -> list[str]:
     """What a pure core must not do: wait, or reach for the clock, chance, files, sockets, threads."""
-    found = [
-        f"{source.path}:{line} imports {name}"
-        for line, name in imports(source)
-        if name.partition(".")[0] in IMPURE_MODULES
+    facts = source.facts
+    return [
+        *(f"{source.path}:{line} imports {name}" for line, name in facts.imports if top(name) in IMPURE_MODULES),
+        *(f"{source.path}:{line} waits" for line in facts.waits),
+        *(f"{source.path}:{line} calls {name}" for line, name in facts.calls if name in IMPURE_CALLS),
     ]
-    for node in ast.walk(source.tree):
-        if isinstance(node, WAITING) or (isinstance(node, ast.comprehension) and node.is_async):
-            found.append(f"{source.path}:{getattr(node, 'lineno', 0)} waits")
-        elif isinstance(node, ast.Call):
-            called = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
-            if called in IMPURE_CALLS:
-                found.append(f"{source.path}:{node.lineno} calls {called}")
-    return found
+
+
+def top(name: str) -> str:
+    return name.partition(".")[0]
 
 
 def unfinished(source: Source) -> list[str]:
@@ -153,7 +192,7 @@ def unfinished(source: Source) -> list[str]:
 
 def without_header(source: Source) -> list[str]:
     """Every module opens with what it holds, but for an empty `__init__.py`."""
-    return [] if ast.get_docstring(source.tree) or not source.text.strip() else [f"{source.path} has no header"]
+    return [] if source.facts.has_header or not source.text.strip() else [f"{source.path} has no header"]
 
 
 def drawer(source: Source) -> list[str]:
@@ -164,31 +203,25 @@ def drawer(source: Source) -> list[str]:
 
 def foreign_imports(source: Source, known: Mapping[str, str]) -> list[str]:
     """Third-party modules that no requirement brings. `known` maps a module's top name to what it belongs to."""
-    return [
-        f"{source.path}:{line} imports {name}" for line, name in imports(source) if name.partition(".")[0] not in known
-    ]
+    return [f"{source.path}:{line} imports {name}" for line, name in source.facts.imports if top(name) not in known]
 
 
 def imports_of_tests(source: Source) -> list[str]:
     """Where a file that is not a test imports one: what both need belongs to `harness`."""
-    return [
-        f"{source.path}:{line} imports {name}"
-        for line, name in imports(source)
-        if name.partition(".")[0] == "tests" and not source.path.startswith("tests/")
-    ]
+    if source.path.startswith("tests/"):
+        return []
+    return [f"{source.path}:{line} imports {name}" for line, name in source.facts.imports if top(name) == "tests"]
 
 
 def record_work(source: Source) -> list[str]:
     """Where a function of `RECORD_WORK` is imported, or used as an attribute of its module."""
-    imported = list(imports(source))
-    found = [f"{source.path}:{line} imports {name}" for line, name in imported if name in RECORD_WORK]
+    imported = source.facts.imports
     modules = {name.rpartition(".")[2]: name for _, name in imported}
-    for node in ast.walk(source.tree):
-        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
-            name = f"{modules.get(node.value.id)}.{node.attr}"
-            if name in RECORD_WORK:
-                found.append(f"{source.path}:{node.lineno} uses {name}")
-    return found
+    used = [(line, f"{modules.get(variable)}.{name}") for line, variable, name in source.facts.attributes]
+    return [
+        *(f"{source.path}:{line} imports {name}" for line, name in imported if name in RECORD_WORK),
+        *(f"{source.path}:{line} uses {name}" for line, name in used if name in RECORD_WORK),
+    ]
 
 
 def dead_modules(sources: list[Source], entry_points: tuple[str, ...]) -> list[str]:
@@ -196,13 +229,10 @@ def dead_modules(sources: list[Source], entry_points: tuple[str, ...]) -> list[s
     used: dict[str, None] = dict.fromkeys(entry_points)
     prefixes: dict[str, None] = {}
     for source in sources:
-        for _, name in imports(source):
+        for _, name in source.facts.imports:
             used[name] = used[name.rpartition(".")[0]] = None
-        for node in ast.walk(source.tree):
-            if isinstance(node, ast.JoinedStr) and node.values and isinstance(node.values[0], ast.Constant):
-                prefixes[str(node.values[0].value)] = None
-            elif isinstance(node, ast.Constant) and isinstance(node.value, str):
-                used[node.value.partition(":")[0]] = None
+        prefixes.update(dict.fromkeys(source.facts.prefixes))
+        used.update(dict.fromkeys(text.partition(":")[0] for text in source.facts.strings))
     started = tuple(prefix for prefix in prefixes if prefix.startswith("moldau.") and prefix.endswith("."))
     return [
         f"{source.path} is imported by nobody"

@@ -1,16 +1,14 @@
 """What the documents name exists: files, folders and modules; the tree and the layers are those of the source."""
 
-import ast
 import fnmatch
 import re
 import tomllib
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from moldau.broker import SEND_BUFFER_BYTES
-from tests.source_rules import Source, read_all
+from tests.source_rules import read_all
 
 ROOT = Path(__file__).parents[1]
 SOURCE = ROOT / "src" / "moldau"
@@ -75,12 +73,6 @@ def is_module(name: str) -> bool:
     return any(place.is_dir() or place.with_suffix(".py").exists() for place in (path, above) if place != SOURCE.parent)
 
 
-def docstrings(source: Source) -> Iterator[str]:
-    for node in ast.walk(source.tree):
-        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str):
-            yield node.value.value
-
-
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_files_and_modules_that_a_page_names_exist(page: Path) -> None:
     if page.name != "CHANGELOG.md":
@@ -92,7 +84,7 @@ def test_files_and_modules_that_docstrings_name_exist() -> None:
         source.path: names
         for source in read_all(ROOT, "src", "tests", "tools", "benchmarks", "harness")
         if source.path != "tests/test_documents.py"
-        and (names := [name for text in docstrings(source) for name in missing(text)])
+        and (names := [name for text in source.facts.docstrings for name in missing(text)])
     }
     assert found == {}
 
@@ -146,12 +138,7 @@ def test_the_layers_are_those_that_are_executed() -> None:
 def test_log_lines_that_operators_look_for_are_written() -> None:
     rows = re.findall(r"^\| (`.*?) \|", (ROOT / "docs" / "operations.md").read_text(), re.MULTILINE)
     lines = [CODE.findall(row) for row in rows if "..." in row or " " in row.strip("`")]
-    texts = [
-        node.value
-        for source in read_all(ROOT, "src")
-        for node in ast.walk(source.tree)
-        if isinstance(node, ast.Constant) and isinstance(node.value, str)
-    ]
+    texts = [text for source in read_all(ROOT, "src") for text in source.facts.strings]
     assert len(lines) > 10
     assert [line for line in lines if not any(all(part in text for part in line) for text in texts)] == []
 

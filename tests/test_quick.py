@@ -3,7 +3,7 @@
 import re
 from pathlib import Path
 
-from tests.source_rules import Source, imports
+from tests.source_rules import Source
 from tools.quick import TESTS
 
 ROOT = Path(__file__).parents[1]
@@ -36,7 +36,7 @@ def test_its_tests_start_no_process_and_no_world() -> None:
     slow = [
         f"{path.relative_to(ROOT)} imports {name}"
         for path in files()
-        for _, name in imports(Source(str(path), path.read_text()))
+        for _, name in Source(str(path), path.read_text()).facts.imports
         if name.startswith(SLOW)
     ]
     assert slow == []

@@ -85,10 +85,12 @@ async def held(alive: Living, api: Api, request: Any, version: int | None = None
     return longest.calls, reading, reply
 
 
-async def answered_in_turns(alive: Living, api: Api, request: Any, version: int | None = None) -> Any:
+async def answered_in_turns(
+    alive: Living, api: Api, request: Any, version: int | None = None, least_calls: int = LEAST_CALLS
+) -> Any:
     """The reply to a request that must not hold the loop; None without one."""
     longest, reading, reply = await held(alive, api, request, version)
-    assert longest < max(SHARE * reading, LEAST_CALLS), (
+    assert longest < max(SHARE * reading, least_calls), (
         f"{longest} calls in a turn; reading the request takes {reading}"
     )
     return codec.read_reply(api, api.high if version is None else version, reply) if reply else None

@@ -1,7 +1,12 @@
-"""Requests about very many topics that exist: none holds the loop for long."""
+"""Requests about very many topics that exist: none holds the loop for long.
+
+Thousands of partitions are made for most of them, so those belong to `make check`: fewer would fit into one turn.
+"""
 
 import asyncio
 from pathlib import Path
+
+import pytest
 
 from harness.patience import stretched
 from moldau.cluster.controlling.controller import NewTopic
@@ -49,6 +54,7 @@ def alteration(kind: int, name: str, value: str, count: int = TOPICS) -> Increme
     )
 
 
+@pytest.mark.check
 def test_very_many_topics_are_created_altered_enlarged_and_deleted_in_turns(tmp_path: Path) -> None:
     async def scene() -> None:
         async with asyncio.timeout(stretched(240)), living(tmp_path) as alive:
@@ -77,6 +83,7 @@ def test_very_many_topics_are_created_altered_enlarged_and_deleted_in_turns(tmp_
     asyncio.run(scene())
 
 
+@pytest.mark.check
 def test_a_topic_of_very_many_partitions_is_created_and_deleted_in_turns(tmp_path: Path) -> None:
     async def scene() -> None:
         async with asyncio.timeout(stretched(240)), living(tmp_path) as alive:
@@ -108,6 +115,7 @@ def test_settings_of_many_groups_and_topics_are_written_in_one_step_each(tmp_pat
     assert [len(names) for names in shown] == [99, 0]
 
 
+@pytest.mark.check
 def test_members_with_very_many_topics_join_and_are_described_in_turns(tmp_path: Path) -> None:
     names = [f"t-{number}" for number in range(MANY)]
 

@@ -17,7 +17,7 @@ from typing import NamedTuple
 import pytest
 
 from harness.logs import NOW_MS, HandClock, append, config, offset_for_time
-from harness.tiers import LONG, seed_or
+from harness.tiers import LONG, seed_or, sized
 from moldau.config import TopicConfig
 from moldau.errors import ErrorCode, KafkaError, StorageError
 from moldau.log.checkpoints import LOG_STARTS, RECOVERY_POINTS
@@ -30,7 +30,7 @@ from moldau.records.rows import Record, iterate
 from moldau.runtime import File, RealDisk, RealFile, Runtime
 from tests.log.compaction.compacting import COMPACTED, compact, put
 
-FLIPS = 20_000 if LONG else 500
+FLIPS = sized(100, 500, 20_000)
 SEED = seed_or(8)
 STEP_MS = 1000
 PLAIN, TABLE, BANK = (TopicPartition(name, 0) for name in ("plain", "table", "bank"))

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from harness.logs import NOW_MS, HandClock, append, config, offset_for_time, open_log, read_all
+from harness.tiers import examples
 from moldau.log.log import Log
 from moldau.records.batch import Row
 from moldau.records.rows import iterate
@@ -194,7 +195,7 @@ class LogOnADiskThatLosesPower(LogAgainstAList):
         self.come_back(start, point)
 
 
-LogAgainstAList.TestCase.settings = settings(max_examples=60, stateful_step_count=30, deadline=None)
-LogOnADiskThatLosesPower.TestCase.settings = settings(max_examples=100, stateful_step_count=30, deadline=None)
+LogAgainstAList.TestCase.settings = settings(max_examples=examples(20, 60), stateful_step_count=30)
+LogOnADiskThatLosesPower.TestCase.settings = settings(max_examples=examples(30, 100), stateful_step_count=30)
 TestLogAgainstAList = LogAgainstAList.TestCase
 TestLogOnADiskThatLosesPower = LogOnADiskThatLosesPower.TestCase

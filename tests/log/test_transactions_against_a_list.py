@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from harness.logs import NOW_MS, append, config, open_log
+from harness.tiers import examples
 from moldau.log.log import Log
 from moldau.names import Offset
 from moldau.records.batch import TRANSACTIONAL_BIT, Marker, Row, batches
@@ -124,7 +125,7 @@ steps = st.lists(
 )
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(20, 60))
 @given(steps, st.randoms(use_true_random=False))
 def test_readers_of_committed_records_get_what_was_committed(
     steps: list[tuple[str, int, int]], chance: random.Random

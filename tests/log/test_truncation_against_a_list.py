@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
 from harness.logs import NOW_MS, HandClock, append, config, offset_for_time, open_log
+from harness.tiers import examples
 from moldau.errors import ErrorCode
 from moldau.log.log import Log
 from moldau.log.producers.producers import Producers
@@ -245,5 +246,5 @@ class FollowerAgainstAList(RuleBasedStateMachine):
             assert self.log.read_batches(header.last_offset, 1) == data
 
 
-FollowerAgainstAList.TestCase.settings = settings(max_examples=40, stateful_step_count=20, deadline=None)
+FollowerAgainstAList.TestCase.settings = settings(max_examples=examples(15, 40), stateful_step_count=20)
 TestFollowerAgainstAList = FollowerAgainstAList.TestCase

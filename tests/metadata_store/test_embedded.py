@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given, settings
 
 from harness.patience import within
+from harness.tiers import examples
 from moldau.errors import StorageError
 from moldau.metadata_store.embedded import FILE_NAME, EmbeddedStore
 from moldau.metadata_store.embedded_format import DamagedMetadata
@@ -43,7 +44,7 @@ operations = st.one_of(
 )
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(20, 60))
 @given(st.lists(st.lists(operations, min_size=1, max_size=3), max_size=12))
 def test_the_file_and_the_model_agree_on_any_history(history: list[list[Operation]]) -> None:
     async def scenario() -> None:

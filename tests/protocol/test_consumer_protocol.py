@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from kio.index import load_entity_schema
 from kio.static.constants import EntityType
 
+from harness.tiers import examples
 from moldau.errors import ProtocolViolation
 from moldau.protocol import consumer, schema
 from moldau.protocol.consumer import ConsumerProtocolAssignment, ConsumerProtocolSubscription
@@ -26,7 +27,7 @@ EVERY = [
 
 
 @pytest.mark.parametrize(("message", "name", "version"), EVERY)
-@settings(max_examples=25)
+@settings(max_examples=examples(10, 25))
 @given(data=st.data())
 def test_kio_reads_and_writes_the_same(message: type[Any], name: str, version: int, data: st.DataObject) -> None:
     kio_class = load_entity_schema(name, version, EntityType.data)

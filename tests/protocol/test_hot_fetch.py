@@ -11,6 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from kio.index import load_request_schema
 
+from harness.tiers import examples
 from moldau.errors import ProtocolViolation
 from moldau.protocol import hot_fetch, schema
 from moldau.protocol.apis import FETCH
@@ -33,7 +34,7 @@ from tests.protocol.fetches import as_by_hand
 
 VERSIONS = range(FETCH.low, FETCH.high + 1)
 REQUEST = Fetch(CONSUMER, 0, 0, 0, 0, 0, 0, [], [])
-few = settings(max_examples=25, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+few = settings(max_examples=examples(10, 25), suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 INT16, INT32, INT64 = (drawn.VALUES[kind] for kind in ("int16", "int32", "int64"))
 aborted = st.none() | st.lists(st.tuples(INT64, INT64), max_size=2)
 partitions = st.tuples(

@@ -11,6 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from kio.index import UnknownEntity, load_request_schema, load_response_schema
 
+from harness.tiers import examples
 from moldau.protocol import schema
 from moldau.protocol.apis import ALTER_PARTITION, APIS, ASSIGN_REPLICAS_TO_DIRS, ENVELOPE, Api
 from moldau.protocol.primitives import ZERO_UUID
@@ -37,7 +38,9 @@ MESSAGES = [
     for side in ("Request", "Response")
 ]
 every_message = pytest.mark.parametrize(("api", "version", "side"), MESSAGES)
-few = settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+few = settings(
+    max_examples=examples(4, 12), suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large]
+)
 
 
 def classes(api: Api, version: int, side: str) -> tuple[type[Any], type[Any]]:

@@ -4,6 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from harness.tiers import examples
 from moldau.client.producing.batching import (
     MAX_IN_FLIGHT,
     TABLES_BYTES,
@@ -296,7 +297,7 @@ class Run:
             self.refused += values(batch)
 
 
-@settings(max_examples=300)
+@settings(max_examples=examples(100, 300))
 @given(st.lists(st.sampled_from(["append", "append", "send", "send", "handle", "handle", "answer", "answer", "break",
                                  "refuse", "too large"]), max_size=120))  # fmt: skip
 def test_whatever_breaks_each_record_is_in_the_log_once_and_in_order_or_was_refused(actions: list[str]) -> None:

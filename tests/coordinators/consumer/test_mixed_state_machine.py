@@ -12,6 +12,7 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import invariant, rule
 
+from harness.tiers import examples
 from moldau.assignors import range_assign
 from moldau.client.consuming.assigning import assignment_of, read_subscription
 from moldau.coordinators.classic.messages import Join, Joined, Leaver, Sync, Synced
@@ -220,5 +221,5 @@ class MixedMachine(ConsumersMachine):
 
 TestMixed = MixedMachine.TestCase
 TestMixed.settings = settings(
-    max_examples=100, stateful_step_count=40, deadline=None, suppress_health_check=[HealthCheck.too_slow]
+    max_examples=examples(25, 100), stateful_step_count=40, suppress_health_check=[HealthCheck.too_slow]
 )

@@ -12,6 +12,7 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
+from harness.tiers import examples
 from moldau.coordinators.consumer.group import ConsumerGroupState
 from moldau.coordinators.consumer.messages import ConsumerHeartbeat, ConsumerHeartbeatReply
 from moldau.coordinators.groups.settings import GroupCoordinatorSettings
@@ -207,5 +208,5 @@ class ConsumersMachine(RuleBasedStateMachine):
 
 TestConsumers = ConsumersMachine.TestCase
 TestConsumers.settings = settings(
-    max_examples=200, stateful_step_count=50, deadline=None, suppress_health_check=[HealthCheck.too_slow]
+    max_examples=examples(50, 200), stateful_step_count=50, suppress_health_check=[HealthCheck.too_slow]
 )

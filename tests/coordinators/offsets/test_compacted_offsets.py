@@ -7,6 +7,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from harness.logs import NOW_MS, HandClock
+from harness.tiers import examples
 from moldau.coordinators.decision import InternalRecord, Now
 from moldau.coordinators.groups.settings import GroupCoordinatorSettings
 from moldau.coordinators.groups.shard import GroupShard
@@ -68,7 +69,7 @@ def read_back(log: Log) -> tuple[dict[TopicPartition, int], frozenset[TopicParti
     return offsets, shard.offsets.pending_of("g")
 
 
-@settings(deadline=None, max_examples=40, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=examples(15, 40), suppress_health_check=[HealthCheck.too_slow])
 @given(st.lists(WRITTEN, min_size=3, max_size=40))
 def test_what_is_left_means_what_was_there(story: list[tuple[object, ...]]) -> None:
     clock = HandClock()

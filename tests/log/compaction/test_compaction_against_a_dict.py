@@ -11,6 +11,7 @@ from hypothesis import settings
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from harness.logs import HandClock, append, config, offset_for_time, open_log, read_all
+from harness.tiers import examples
 from moldau.log.log import Log
 from moldau.records.batch import Marker, Row
 from moldau.records.rows import Record
@@ -155,5 +156,5 @@ class CompactedLog(RuleBasedStateMachine):
         assert all(any(first <= offset <= last for first, last in ranges) for offset in left)
 
 
-CompactedLog.TestCase.settings = settings(max_examples=60, stateful_step_count=40, deadline=None)
+CompactedLog.TestCase.settings = settings(max_examples=examples(20, 60), stateful_step_count=40)
 TestCompactedLog = CompactedLog.TestCase
