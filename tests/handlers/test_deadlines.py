@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
+from harness.patience import within
 from moldau.handlers.deadlines import TICK_S, Deadlines
 from moldau.simulation.loop import SimulatedLoop
 from moldau.simulation.network import Network
@@ -21,7 +22,7 @@ class Waiting:
 
 
 def run(scenario: Callable[[], Awaitable[None]]) -> None:
-    asyncio.run(asyncio.wait_for(scenario(), 30))  # type: ignore[arg-type]
+    asyncio.run(within(scenario()))
 
 
 async def until(*waiting: Waiting) -> None:

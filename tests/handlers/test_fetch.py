@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from harness.logs import append
+from moldau import turns
 from moldau.errors import ErrorCode
 from moldau.names import LeaderEpoch
 from moldau.protocol.apis import FETCH, METADATA, PRODUCE
@@ -345,7 +346,8 @@ def test_a_batch_that_comes_in_the_turn_of_a_fetch_that_found_nothing_ends_its_w
 def test_a_batch_that_comes_while_a_wide_fetch_looks_elsewhere_ends_its_wait(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    count = 2100  # several turns
+    monkeypatch.setattr(turns, "ELEMENTS", 100)
+    count = 210  # several turns
 
     async def scenario(alive: Living) -> None:
         await alive.make("a", count)

@@ -3,6 +3,7 @@
 import asyncio
 from pathlib import Path
 
+from harness.patience import stretched
 from moldau.names import Offset
 from moldau.protocol.messages.fetch import FetchResponse
 from moldau.replication.replicas import elapsed_ms
@@ -53,7 +54,7 @@ def test_a_request_that_waits_for_the_throttle_is_answered_when_its_rate_is_take
         assert not waiting.done()
         follower.throttle.quota.limit = None
         follower.throttle.announce()
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(stretched()):
             assert sorted(told(await waiting)) == [(0, [1]), (1, [0])]
 
     play(tmp_path, scenario, "*")
@@ -108,7 +109,7 @@ def test_a_follower_that_is_proposed_to_join_is_not_withheld_any_more(tmp_path: 
         replica.look(follower.up, elapsed_ms())
         assert replica.leadership.propose(Offset(1), elapsed_ms()) is not None
         replica.waiters.proposed()
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(stretched()):
             assert told(await waiting) == [(0, [1])]
 
     play(tmp_path, scenario, "*")

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from harness.logs import NOW_MS, TOPIC_ID, TP, HandClock, append, config, names, read_all, rows
+from harness.patience import stretched
 from moldau.config import TopicConfig
 from moldau.errors import ErrorCode, KafkaError, StorageError
 from moldau.log.folder import LogFolder, folder_name_for_deletion, partition_of
@@ -340,14 +341,14 @@ def test_two_logs_of_a_folder_begin_anew_at_once(tmp_path: Path, monkeypatch: py
     def held(where: Path, *more: Any, **named: Any) -> Segment:
         if where == logs[0].folder:
             begun.set()
-            assert released.wait(20)
+            assert released.wait(stretched())
         return create(where, *more, **named)
 
     monkeypatch.setattr(Segment, "create", staticmethod(held))
     other = threading.Thread(target=logs[0].begin_at, args=(100, NOW_MS))
     other.start()
     try:
-        assert begun.wait(20)
+        assert begun.wait(stretched())
         logs[1].begin_at(100, NOW_MS)
     finally:
         released.set()

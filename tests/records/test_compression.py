@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from harness.patience import stretched
+from harness.tiers import LONG
 from moldau.records import compression
 from moldau.records.compression import GZIP, LZ4, NONE, SNAPPY, ZSTD, DecompressionError, TooLarge, UnknownCodec
 from tests.records.making import batch, record
@@ -235,5 +236,4 @@ def test_bombs_take_neither_memory_nor_time(tmp_path: Path) -> None:
     *codes, kib, seconds = done.stdout.split()
     assert codes == ["MESSAGE_TOO_LARGE"] * 4 + ["INVALID_RECORD"]
     assert int(kib) <= 64 * 1024, kib
-    print(kib)
-    assert float(seconds) <= 2 * len(codes)
+    assert not LONG or float(seconds) <= 2 * len(codes)  # a processor's speed is for the long tier

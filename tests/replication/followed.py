@@ -1,6 +1,7 @@
 """Two brokers' replicas of one partition, of which a test plays the other broker and the controller."""
 
 import asyncio
+import random
 import uuid
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
@@ -8,6 +9,7 @@ from operator import attrgetter
 from pathlib import Path
 
 from harness.logs import append
+from harness.patience import stretched
 from moldau.cluster.state.isr_changes import ProposedIsr
 from moldau.config import broker_config
 from moldau.errors import ErrorCode, KafkaError
@@ -26,6 +28,8 @@ from moldau.replication.replica import Replica
 from moldau.replication.replicas import elapsed_ms
 from moldau.replication.throttling import Throttle
 from moldau.runtime import Runtime
+from moldau.simulation.loop import SimulatedLoop
+from moldau.simulation.network import Network
 from tests.replication.transcripts import Room
 
 ME, OTHER = BrokerId(1), BrokerId(2)
@@ -144,14 +148,21 @@ def followed(folder: Path, number: int) -> Replica:
     return replica
 
 
-def play(folder: Path, scenario: Callable[[Stage], Awaitable[None]]) -> None:
+def play(
+    folder: Path,
+    scenario: Callable[[Stage], Awaitable[None]],
+    new_loop: Callable[[], asyncio.AbstractEventLoop] = lambda: SimulatedLoop(Network(random.Random(1))),
+) -> None:
+    """In virtual time, unless `new_loop` makes a loop whose executor has threads."""
+
     async def live() -> None:
         stage = Stage(folder)
         stage.exchange.start()
         try:
-            async with asyncio.timeout(30):
+            async with asyncio.timeout(stretched()):
                 await scenario(stage)
         finally:
             await stage.exchange.stop()
 
-    asyncio.run(live())
+    with asyncio.Runner(loop_factory=new_loop) as runner:
+        runner.run(live())

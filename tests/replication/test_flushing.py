@@ -3,7 +3,6 @@
 import asyncio
 import errno
 import threading
-import time
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -11,7 +10,7 @@ from typing import Any
 import pytest
 
 from harness.logs import append
-from harness.patience import within
+from harness.patience import stretched, within
 from moldau.errors import ErrorCode, KafkaError
 from moldau.log.flushing import Flushing
 from moldau.log.log import Log
@@ -24,6 +23,7 @@ from moldau.replication.internal_topic import InternalTopic
 from moldau.replication.replica import Replica
 from moldau.replication.results import AppendRefusal, AppendTerms
 from moldau.runtime import RealFile, Runtime
+from moldau.simulation.loop import SimulatedLoop
 from tests.handlers.in_sync import FOLLOWER, in_sync, reached
 from tests.handlers.living import NOW_MS, Living, batch, outcomes, produce, run
 from tests.replication.followed import ME, OTHER, Stage, followed, play
@@ -40,7 +40,7 @@ class HeldFlush:
 
         def held(log: Log, closing: bool = False) -> None:
             self.begun.set()
-            assert self.released.wait(20)
+            assert self.released.wait(stretched())
             flush(log, closing)
 
         monkeypatch.setattr(Log, "flush", held)
@@ -109,7 +109,7 @@ def test_a_flush_ends_and_counts_though_the_client_is_gone(tmp_path: Path, monke
         with monkeypatch.context() as slowly:
             held = HeldFlush(slowly)
             producing = asyncio.ensure_future(put(replica))
-            assert await asyncio.to_thread(held.begun.wait, 20)
+            assert await asyncio.to_thread(held.begun.wait, stretched())
             producing.cancel()
             await asyncio.sleep(0)
             held.released.set()
@@ -209,33 +209,35 @@ def test_records_whose_flush_found_no_descriptor_are_flushed_before_the_leader_h
     play(tmp_path, scenario)
 
 
-def test_a_follower_asks_for_others_at_its_usual_pace_while_a_slow_flush_lasts(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_follower_asks_for_others_at_its_usual_pace_while_a_slow_flush_lasts(tmp_path: Path) -> None:
     """Each request named nothing, and ended the wait of the one before: thousands a second."""
 
     async def scenario(stage: Stage) -> None:
-        sent = 0
+        loop, sent, flushing = asyncio.get_running_loop(), 0, asyncio.Event()
+        assert isinstance(loop, SimulatedLoop)
 
         async def fetch(leader: object, request: FetchRequest, timeout_ms: int) -> FetchResponse:
             nonlocal sent
             sent = number = sent + 1
-            deadline_s = time.monotonic() + request.max_wait_ms / 1000
-            while sent == number and time.monotonic() < deadline_s:
+            deadline_s = loop.time() + request.max_wait_ms / 1000
+            while sent == number and loop.time() < deadline_s:
                 await asyncio.sleep(0.0001)
             return FetchResponse(session_id=7)
+
+        def takes_s() -> float:
+            flushing.set()
+            return 0.5
 
         stage.exchange._fetch = fetch
         slow_one = followed(tmp_path / "slow", 2)
         slow_one.configure(replace(slow_one.config, flush_messages=1))
         append(slow_one.log)
-        held = HeldFlush(monkeypatch)
+        loop.work_s = takes_s
         stage.roles(OTHER, ME, OTHER)
         stage.exchange.changed(slow_one)
-        assert await asyncio.to_thread(held.begun.wait, 20)
+        await flushing.wait()
         before = sent
-        await asyncio.sleep(0.5)  # 50 pauses
-        held.released.set()
+        await asyncio.sleep(0.49)  # 49 pauses
         assert sent - before <= 110
 
     play(tmp_path, scenario)
@@ -251,7 +253,7 @@ def test_roles_change_after_the_flush_of_a_follower(tmp_path: Path, monkeypatch:
             held = HeldFlush(slowly)
             replica.begin_flush()
             changing = asyncio.ensure_future(replicas._until_whole(["a"]))
-            assert await asyncio.to_thread(held.begun.wait, 20)
+            assert await asyncio.to_thread(held.begun.wait, stretched())
             assert not changing.done() and replica.flushing is not None
             held.released.set()
             await changing

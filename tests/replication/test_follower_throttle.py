@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from harness.patience import stretched
 from moldau.names import BrokerId
 from moldau.protocol.messages.fetch import FetchResponse
 from moldau.replication.replicas import elapsed_ms
@@ -27,7 +28,7 @@ def test_a_throttled_replica_is_not_asked_for_while_its_rate_is_exceeded(tmp_pat
         assert len(stage.requests) == 2, "there is nothing to ask for"
         stage.throttle.quota.limit = None
         stage.throttle.announce()
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(stretched()):
             third = await stage.asked(3)
         assert [part.fetch_offset for topic in third.topics for part in topic.partitions] == [1]
 
@@ -42,7 +43,7 @@ def test_a_throttled_replica_is_asked_for_again_when_its_topic_no_longer_lists_i
         assert len(stage.requests) == 1, "nothing has changed"
         stage.throttled("1:1")
         stage.throttle.announce()
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(stretched()):
             assert len((await stage.asked(2)).topics) == 1
 
     play(tmp_path, scenario)
@@ -55,7 +56,7 @@ def test_a_throttled_replica_pauses_less_under_a_higher_rate(tmp_path: Path) -> 
         stage.throttle.quota.limit = 10 << 20
         assert stage.throttle.quota.is_exceeded(elapsed_ms())
         stage.throttle.announce()
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(stretched()):
             assert len((await stage.asked(2)).topics) == 1
 
     play(tmp_path, scenario)

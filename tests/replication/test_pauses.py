@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 import uvloop
 
+from harness.patience import stretched
 from moldau.errors import ErrorCode
 from moldau.protocol.messages.fetch import (
     FetchableTopicResponse,
@@ -70,7 +71,7 @@ def test_a_pause_of_no_time_ends_for_all_partitions_of_an_answer(
         for number in (1, 2):
             follower.follow(followed(tmp_path, number))
         try:
-            async with asyncio.timeout(30):
+            async with asyncio.timeout(stretched()):
                 while len(requests) < 5:
                     await asyncio.sleep(0.001)
         finally:

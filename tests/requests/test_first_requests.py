@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from harness.patience import stretched
 from moldau.net.server import Peer
 from moldau.protocol import codec
 from moldau.protocol.apis import APIS, HEARTBEAT, LEAVE_GROUP, Api
@@ -38,7 +39,7 @@ class Broker:
     def _import_of(self, api: Api) -> Callable[[], None]:
         def do() -> None:
             self.imported.append((api.name, threading.get_ident() == self._thread))
-            assert self.may_end.wait(60)
+            assert self.may_end.wait(stretched())
             if self.failure is not None:
                 raise self.failure
 

@@ -2,7 +2,7 @@
 
 from functools import partial
 
-from harness.patience import wait_until
+from harness.patience import stretched, wait_until
 from moldau.client.administration.admin import Admin
 from moldau.client.consuming.consumer import Consumer
 from moldau.client.producing.producer import Producer
@@ -58,7 +58,7 @@ def test_too_few_in_sync_take_no_acks_all_and_all_is_well_again_when_one_is_back
             sent = producer.send("levels", b"x", partition=0)
             assert not sent.done
             cluster.brokers[1].start()
-            assert sent.result(60).offset == 0
+            assert sent.result(stretched()).offset == 0
 
 
 def test_groups_and_transactions_go_on_when_their_coordinators_are_killed() -> None:

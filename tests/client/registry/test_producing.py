@@ -8,6 +8,7 @@ import pyarrow as pa
 import pytest
 
 from harness.pages import examples
+from harness.patience import stretched
 from harness.small_registry import SmallRegistry
 from moldau import Consumer, Producer, TopicPartition, aio
 from moldau.serializers import AvroDeserializer, AvroSerializer, RegistryUnavailable, SchemaRegistry
@@ -49,7 +50,7 @@ def test_a_registry_that_is_down_is_an_error_of_send_and_the_next_send_asks_agai
     with Producer(address, value_serializer=AvroSerializer(SchemaRegistry(small.url), NUMBER)) as producer:
         with pytest.raises(RegistryUnavailable, match="HTTP 503"):
             producer.send("late", {"n": 1})
-        producer.send("late", {"n": 2}).result(60)
+        producer.send("late", {"n": 2}).result(stretched())
 
 
 def test_on_asyncio_the_registry_is_asked_outside_of_the_loop(

@@ -4,9 +4,10 @@ import uuid
 from dataclasses import fields, replace
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from harness.tiers import examples
 from moldau.cluster.state.change_messages import from_message, to_message
 from moldau.cluster.state.image import BrokerImage, Endpoint, Image, PartitionImage, TopicImage
 from moldau.cluster.state.image_changes import ImageChange, applied, difference, replaced, whole
@@ -15,6 +16,7 @@ from moldau.protocol import schema
 from moldau.protocol.messages.follow_cluster import FollowedChange, FollowedPartition, FollowedTopic
 from tests.cluster.drawn_images import IMAGES, later
 
+few = settings(max_examples=examples(25, 100))
 PARTITION = PartitionImage(1, 0, (1,), (1,))
 BROKER = BrokerImage(1, (Endpoint("PLAINTEXT", "PLAINTEXT", "here", 9092),), epoch=5)
 
@@ -35,6 +37,7 @@ def sent(change: ImageChange) -> ImageChange:
     return from_message(message)
 
 
+@few
 @given(st.data())
 def test_the_change_between_two_images_makes_the_one_of_the_other(data: st.DataObject) -> None:
     before = data.draw(IMAGES)
@@ -52,6 +55,7 @@ def test_the_change_between_two_images_makes_the_one_of_the_other(data: st.DataO
         assert set(names) == differing
 
 
+@few
 @given(st.data())
 def test_parts_that_did_not_change_are_the_same_objects(data: st.DataObject) -> None:
     before = data.draw(IMAGES)
@@ -69,6 +73,7 @@ def test_parts_that_did_not_change_are_the_same_objects(data: st.DataObject) -> 
                 assert now is then or now != then or len(new.partitions) < len(old.partitions)
 
 
+@few
 @given(st.data())
 def test_the_whole_image_replaces_any_other_and_shares_what_is_equal(data: st.DataObject) -> None:
     before = data.draw(IMAGES)
