@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import IO
 
 from harness.patience import stretched
+from harness.tiers import LONG
 
 SOURCE = Path(__file__).parents[1] / "src"
 START_SECONDS_MAX = 60
@@ -36,8 +37,9 @@ class Broker:
     """`moldau server start` as a process of its own; `addresses` are those it printed, `address` is the first.
 
     `program` replaces `moldau` and gets the same arguments behind its own; `environment` is added to the process's.
-    When the broker has been stopped or killed, `LoopHeld` is raised if its watchdog logged a line, unless its loop
-    `may_be_held`. `descriptors` is its `ulimit -n`.
+    When the broker has been stopped or killed, the lines that its watchdog logged are printed; `LoopHeld` is raised
+    for them unless its loop `may_be_held`. By default it may, except in the long tier: the watchdog measures time.
+    `descriptors` is its `ulimit -n`.
     """
 
     def __init__(
@@ -47,7 +49,7 @@ class Broker:
         program: Sequence[str] = ("moldau",),
         environment: Mapping[str, str] | None = None,
         options: Sequence[str] = (),
-        may_be_held: bool = False,
+        may_be_held: bool = not LONG,
         descriptors: int | None = None,
     ):
         self.folder = folder
@@ -144,10 +146,10 @@ class Broker:
             log.seek(self._log_checked)
             said = log.read()
         self._log_checked += len(said)
-        if self._may_be_held:
-            return
         if held := [line for line in said.decode(errors="replace").splitlines() if HELD in line]:
-            raise LoopHeld("\n".join(held))
+            print(*held, sep="\n", file=sys.stderr)
+            if not self._may_be_held:
+                raise LoopHeld("\n".join(held))
 
     def log(self) -> str:
         return (self.folder / "broker.log").read_text()[-4000:]

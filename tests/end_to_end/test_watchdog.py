@@ -1,4 +1,5 @@
-"""A broker whose loop is held logs the request and its client; every test that stops a broker looks for such a line."""
+"""A broker whose loop is held logs the request and its client; every test that stops a broker looks for
+such a line, and fails for it in the long tier."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,7 +16,7 @@ from tests.end_to_end.raw import Raw
 
 @pytest.fixture
 def broker(tmp_path: Path) -> Iterator[Broker]:
-    ours = Broker(tmp_path, program=("tests.end_to_end.holding_broker",))
+    ours = Broker(tmp_path, program=("tests.end_to_end.holding_broker",), may_be_held=False)
     ours.start()
     yield ours
     ours.kill()

@@ -25,6 +25,7 @@ def test_the_program_runs() -> None:
     assert application.main() == 0
 
 
+@pytest.mark.check  # it goes through all of our source
 def test_mypy_finds_nothing_in_its_strict_mode(tmp_path: Path) -> None:
     """Untyped libraries such as pyarrow are the program's affair: errors inside of packages are not shown to users."""
     program = tmp_path / PROGRAM.name
