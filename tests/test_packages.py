@@ -18,6 +18,7 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 FILES = ("pyproject.toml", "setup.py", "MANIFEST.in", "LICENSE", "constraints.txt")
+TRANSLATED = ROOT / "build" / "cython"
 MADE = shutil.ignore_patterns("*.so", "__pycache__", "*.egg-info", "compiled_from")
 
 
@@ -34,8 +35,11 @@ def checkout(folder: Path) -> Path:
 
 @pytest.fixture(scope="module")
 def translated(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A checkout in which Cython has written its C files already: most of the time of a build without optimising."""
+    """A checkout in which Cython has written its C files already: most of the time of a build without optimising. Those
+    that `make setup` wrote are taken; Cython writes anew what is older than its source."""
     sources = checkout(tmp_path_factory.mktemp("packages") / "sources")
+    if TRANSLATED.exists():
+        shutil.copytree(TRANSLATED, sources / "build" / "cython")
     built("wheel", sources, CC="/bin/false")
     shutil.rmtree(sources / "dist")
     return sources
