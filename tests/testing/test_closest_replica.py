@@ -97,9 +97,9 @@ def test_a_consumer_goes_on_at_its_replica_when_another_broker_leads() -> None:
 
 
 def test_records_are_not_late_at_a_follower() -> None:
-    with in_racks(
-        **BY_RACK, **{"replica.fetch.wait.max.ms": str(LATE_MS), "replica.lag.time.max.ms": str(2 * LATE_MS)}
-    ) as (cluster, _):
+    times = {"replica.fetch.wait.max.ms": 1, "replica.lag.time.max.ms": 2, "replica.socket.timeout.ms": 2}
+    late = {name: str(count * LATE_MS) for name, count in times.items()}
+    with in_racks(**BY_RACK, **late) as (cluster, _):
         write(cluster, 0, 1)
         with reading(cluster, "b") as consumer:
             assert read(consumer, 1) == [0]
