@@ -5,6 +5,7 @@ the same tests run both ways. Property tests take the same examples in every run
 and a hundred times as many.
 """
 
+import gc
 import importlib.abc
 import importlib.machinery
 import importlib.util
@@ -31,8 +32,9 @@ FIRST_PYTHON_WITHOUT_RE2 = (3, 15)
 """As in pyproject.toml. On older ones a missing google-re2 is a failure, not a reason to skip."""
 COLUMNS = Path(__file__).parents[1] / "src" / "moldau" / "records" / "columns"
 
-hypothesis.settings.register_profile("same", deadline=None, print_blob=True, derandomize=True)
-hypothesis.settings.register_profile("new", deadline=None, print_blob=True, max_examples=10_000)
+EXAMPLES = tiers.examples(30, 100)
+hypothesis.settings.register_profile("same", deadline=None, print_blob=True, derandomize=True, max_examples=EXAMPLES)
+hypothesis.settings.register_profile("new", deadline=None, print_blob=True, max_examples=EXAMPLES)
 hypothesis.settings.load_profile("new" if tiers.LONG else "same")
 
 
@@ -98,6 +100,13 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         above = [item for item in items if tier_of(item) > tiers.TIER]
         config.hook.pytest_deselected(items=above)
         items[:] = [item for item in items if tier_of(item) <= tiers.TIER]
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_finish() -> None:
+    """What collecting made stays until the end: no collection of garbage needs to look at it again."""
+    gc.collect()
+    gc.freeze()
 
 
 def tier_of(item: pytest.Item) -> tiers.Tier:
