@@ -8,6 +8,7 @@ and 1 get INVALID_PRODUCER_EPOCH for PRODUCER_FENCED.
 
 from collections.abc import Awaitable, Callable, Mapping
 from inspect import isawaitable
+from typing import cast
 
 from moldau.cluster.state.image import Image
 from moldau.coordinators.transactions.coordinator import TransactionCoordinator
@@ -26,7 +27,7 @@ from moldau.protocol.messages.add_partitions_to_txn import (
 from moldau.protocol.transaction_errors import ADD_PARTITIONS_TO_TXN
 from moldau.protocol.upgrades import ADD_PARTITIONS_BATCHES, downgrade_add_partitions, upgrade_add_partitions
 from moldau.requests.session import Call
-from moldau.turns import Steps
+from moldau.turns import Steps, in_turns
 
 Errors = Mapping[TopicPartition, ErrorCode]
 
@@ -47,12 +48,13 @@ class AddPartitionsToTxn:
             waits = waits or isawaitable(answers[-1])
         if waits:
             return self._added_later(request, answers, version)
-        return _added(request, [errors for errors in answers if not isawaitable(errors)], version)
+        return _added(request, cast(list[Errors], answers), version)
 
     async def _added_later(
         self, request: AddPartitionsToTxnRequest, answers: list[Errors | Awaitable[Errors]], version: int
     ) -> Steps[AddPartitionsToTxnResponse]:
-        return _added(request, [await errors if isawaitable(errors) else errors for errors in answers], version)
+        found = [await errors if isawaitable(errors) else errors async for errors in in_turns(answers)]
+        return _added(request, found, version)
 
     def _add(self, transaction: AddPartitionsToTxnTransaction, version: int) -> Steps[Errors | Awaitable[Errors]]:
         image = self._image()
