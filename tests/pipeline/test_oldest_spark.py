@@ -12,7 +12,7 @@ from harness.patience import stretched
 from moldau.pipeline.session import python_path
 from tests.environments import python_with
 
-pytestmark = pytest.mark.check
+pytestmark = [pytest.mark.check, pytest.mark.own_jvm("it is another Spark")]
 PINS = ("pyspark==4.0.0", "pyarrow==20.0.0", "crc32c==2.9.post0", "cramjam==2.14.0", "google-re2==1.1.20251105")
 PROGRAM = """
 import sys

@@ -204,6 +204,8 @@ def command(moldau: list[str], bootstrap: str, topic: str, folder: Path) -> "sub
     )  # fmt: skip
 
 
+@pytest.mark.check
+@pytest.mark.own_jvm("the driver is killed")
 @pytest.mark.timeout(240)
 def test_a_load_killed_half_way_and_run_again_has_each_record_once(
     bootstrap: str, new_topic: NewTopic, produce: Produce, tmp_path: Path, moldau_command: list[str]
