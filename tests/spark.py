@@ -5,6 +5,7 @@ marker `spark` by `pytest_itemcollected`: one worker runs them all.
 `tests/conftest.py` imports this before it is decided how columns run, so fixtures import `moldau` themselves.
 """
 
+import contextlib
 import itertools
 import os
 import sys
@@ -66,6 +67,18 @@ def spark(tmp_path_factory: pytest.TempPathFactory, slow_once: Path, quick_jvms:
     session = start_session("tests", "local[2]", tmp_path_factory.mktemp("spark"))
     yield session
     session.stop()
+
+
+@contextlib.contextmanager
+def setting_of(spark: "SparkSession", name: str, value: str) -> Iterator[None]:
+    """Another value of a setting of the session, in this block. Afterwards the setting has the value it had: `unset`
+    would give it Spark's default, not that of the session's start."""
+    before = spark.conf.get(name)
+    spark.conf.set(name, value)
+    try:
+        yield
+    finally:
+        spark.conf.set(name, before)
 
 
 @pytest.fixture(scope="session")

@@ -72,9 +72,7 @@ class DemoFailed(MoldauError):
 class Demo:
     """One run of the demo; its steps fill `stages` and `books`. `session` replaces the Spark that it starts."""
 
-    def __init__(
-        self, folder: Path, console: Console, source: Path | None = None, session: MakeSession | None = None
-    ):
+    def __init__(self, folder: Path, console: Console, source: Path | None = None, session: MakeSession | None = None):
         self.folder = folder.absolute()
         self.console = console
         self.source = source

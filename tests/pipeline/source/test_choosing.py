@@ -16,6 +16,7 @@ from moldau.pipeline.options import read_options
 from moldau.pipeline.ranges import OffsetRange
 from moldau.pipeline.source.batch import FilteringBatchReader
 from moldau.pipeline.source.reading import RangePartition, task_partitions
+from tests.spark import setting_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -71,13 +72,10 @@ def test_filters_reach_the_source_and_results_stay_the_same(
     assert read(spark, bootstrap, **options).where(since).count() == 10
     one = read(spark, bootstrap, **options).where("partition = 1")
     assert one.rdd.getNumPartitions() == 1, "the other partition is not read"
-    spark.conf.set("spark.sql.python.filterPushdown.enabled", "false")
-    try:
+    with setting_of(spark, "spark.sql.python.filterPushdown.enabled", "false"):
         unfiltered = read(spark, bootstrap, **options).where("partition = 1")
         assert unfiltered.rdd.getNumPartitions() == 2 and unfiltered.count() == 50
         assert read(spark, bootstrap, **options).where(filters[1]).count() == 10
-    finally:
-        spark.conf.set("spark.sql.python.filterPushdown.enabled", "true")
 
 
 def test_queries_of_one_frame_do_not_see_the_filters_of_others(

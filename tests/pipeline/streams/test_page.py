@@ -1,7 +1,7 @@
 """The examples of docs/streams.md run from the first to the last, and print what stands beneath them."""
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,15 +21,7 @@ def examples() -> list[tuple[str, str]]:
     return [(code, printed) for code, printed in BLOCK.findall(PAGE.read_text())]
 
 
-@pytest.fixture
-def in_utc(spark: "SparkSession") -> Iterator[None]:
-    spark.conf.set("spark.sql.session.timeZone", "UTC")
-    yield
-    spark.conf.unset("spark.sql.session.timeZone")
-
-
 @pytest.mark.timeout(300)
-@pytest.mark.usefixtures("in_utc")
 def test_the_examples_print_what_the_page_says(
     spark: "SparkSession",
     bootstrap: str,
