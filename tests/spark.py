@@ -81,6 +81,20 @@ def setting_of(spark: "SparkSession", name: str, value: str) -> Iterator[None]:
         spark.conf.set(name, before)
 
 
+def run_example(code: str, names: dict[str, Any]) -> None:
+    """Run an example of a page; again if the Python process of a streaming source started too slowly for Spark."""
+    from moldau.pipeline.streams.running import STARTED_TOO_SLOWLY, STARTS_MAX
+
+    for start in range(1, STARTS_MAX + 1):
+        try:
+            exec(code, names)
+        except Exception as error:
+            if start == STARTS_MAX or STARTED_TOO_SLOWLY not in str(error):
+                raise
+        else:
+            return
+
+
 @pytest.fixture(scope="session")
 def bootstrap(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """A real broker in a process of its own."""

@@ -11,7 +11,6 @@ import shlex
 import signal
 import subprocess
 import sys
-import time
 import zipfile
 from collections.abc import Mapping
 from pathlib import Path
@@ -23,7 +22,7 @@ import pytest
 from deltalake import DeltaTable
 from rich.console import Console
 
-from harness.patience import Deadline, stretched
+from harness.patience import stretched, wait_until
 from moldau.demo import flights
 from moldau.demo.audit import COLUMNS, Book, Count, hash_sum
 from moldau.demo.run import Demo
@@ -103,11 +102,8 @@ def test_after_a_kill_it_starts_over_and_ends_with_balanced_books(tmp_path: Path
     (tmp_path / "source").mkdir()
     folder, source = tmp_path / "build" / "demo", every_nth(A_FEW, tmp_path / "source")
     first = start(folder, source)
-    give_up = Deadline(100)
-    while not list(folder.glob("warehouse/*/*.parquet")):
-        assert not give_up.passed
-        assert first.poll() is None, first.communicate()[0]
-        time.sleep(0.01)
+    assert wait_until(lambda: list(folder.glob("warehouse/*/*.parquet")) or first.poll() is not None, 100, 0.01)
+    assert first.poll() is None, first.communicate()[0]
     second = start(folder, source)
     said, _ = second.communicate(timeout=stretched(60))
     assert second.returncode == 1 and "Another demo is running" in said
