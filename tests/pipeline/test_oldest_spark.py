@@ -19,6 +19,7 @@ import sys
 from pathlib import Path
 import pyspark
 from moldau.pipeline.session import start_session
+from moldau.pipeline.streams.running import run_to_end
 
 bootstrap, source, target, folder = sys.argv[1:]
 spark = start_session("oldest", "local[2]", Path(folder, "spark"))
@@ -35,7 +36,7 @@ def copy(frame):
     columns = ["key", "value", "timestamp", "headers"]
     writer = frame.select(*columns).writeStream.format("moldau").options(**here, topic=target)
     writer = writer.option("checkpointLocation", str(Path(folder, "checkpoint"))).trigger(availableNow=True)
-    writer.start().awaitTermination()
+    run_to_end(lambda _: writer.start())
 
 for _ in range(2):
     copy(stream())

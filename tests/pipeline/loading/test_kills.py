@@ -125,8 +125,8 @@ def test_each_record_is_once_in_the_table_whatever_is_killed(
                 broker.kill()
                 time.sleep(chance.random() * 2)
                 broker.start()
-            elif not load.kill(what):
-                continue
+            else:
+                assert wait_until(lambda what=what: goes_on(-1) and load.kill(what), 6 * SECONDS), f"no {what} to kill"
             killed[what] += 1
         producing.end()
         records = in_log(broker.address)
