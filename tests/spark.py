@@ -1,8 +1,11 @@
 """Fixtures of the tests that need Spark: one session and one broker for all of them; each test has topics of its own.
 
+A test that starts a JVM itself says why with `@pytest.mark.own_jvm(WHY)`. These tests and those of the session get the
+marker `spark` by `pytest_itemcollected`: one worker runs them all.
 `tests/conftest.py` imports this before it is decided how columns run, so fixtures import `moldau` themselves.
 """
 
+import contextlib
 import itertools
 import os
 import sys
@@ -17,7 +20,8 @@ if TYPE_CHECKING:
 
 DAY_MS = 86_400_000
 Record = tuple[bytes | None, bytes | None, int]
-
+JVM_OPTIONS = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+"""The optimising compiler takes more processor time than it saves in jobs of a few records."""
 
 SLOW_ONCE = """
 import pathlib, sys, time
@@ -40,13 +44,56 @@ def slow_once(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
         yield folder / "slow_once"
 
 
+def pytest_itemcollected(item: pytest.Item) -> None:
+    """A hook for the conftest of a folder with Spark in it."""
+    if item.get_closest_marker("own_jvm") or "spark" in getattr(item, "fixturenames", ()):
+        item.add_marker("spark")
+        item.add_marker(pytest.mark.xdist_group("spark"))
+
+
+@pytest.fixture(scope="session", autouse=True)
+def quick_jvms(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """`JVM_OPTIONS` for every Spark of these tests, also that of a command, as a user would set them: in a file."""
+    folder = tmp_path_factory.mktemp("spark-conf")
+    (folder / "spark-defaults.conf").write_text(f"spark.driver.defaultJavaOptions {JVM_OPTIONS}\n")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("SPARK_CONF_DIR", str(folder))
+        yield
+
+
 @pytest.fixture(scope="session")
-def spark(tmp_path_factory: pytest.TempPathFactory, slow_once: Path) -> Iterator["SparkSession"]:
+def spark(tmp_path_factory: pytest.TempPathFactory, slow_once: Path, quick_jvms: None) -> Iterator["SparkSession"]:
     from moldau.pipeline.session import start_session
 
     session = start_session("tests", "local[2]", tmp_path_factory.mktemp("spark"))
     yield session
     session.stop()
+
+
+@contextlib.contextmanager
+def setting_of(spark: "SparkSession", name: str, value: str) -> Iterator[None]:
+    """Another value of a setting of the session, in this block. Afterwards the setting has the value it had: `unset`
+    would give it Spark's default, not that of the session's start."""
+    before = spark.conf.get(name)
+    spark.conf.set(name, value)
+    try:
+        yield
+    finally:
+        spark.conf.set(name, before)
+
+
+def run_example(code: str, names: dict[str, Any]) -> None:
+    """Run an example of a page; again if the Python process of a streaming source started too slowly for Spark."""
+    from moldau.pipeline.streams.running import STARTED_TOO_SLOWLY, STARTS_MAX
+
+    for start in range(1, STARTS_MAX + 1):
+        try:
+            exec(code, names)
+        except Exception as error:
+            if start == STARTS_MAX or STARTED_TOO_SLOWLY not in str(error):
+                raise
+        else:
+            return
 
 
 @pytest.fixture(scope="session")

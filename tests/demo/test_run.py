@@ -1,4 +1,4 @@
-"""The demo on a small part of its data: from any state to balanced books; books that do not balance end it badly."""
+"""The demo on a part of its data: from any state to balanced books; books that do not balance end it badly."""
 
 import contextlib
 import csv
@@ -11,9 +11,10 @@ import shlex
 import signal
 import subprocess
 import sys
-import time
 import zipfile
+from collections.abc import Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import duckdb
 import pyarrow
@@ -21,12 +22,15 @@ import pytest
 from deltalake import DeltaTable
 from rich.console import Console
 
-from harness.patience import Deadline, stretched
+from harness.patience import stretched, wait_until
 from moldau.demo import flights
 from moldau.demo.audit import COLUMNS, Book, Count, hash_sum
 from moldau.demo.run import Demo
 from moldau.demo.streams import Answer
 from moldau.pipeline.session import python_path
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 RUN = """
 import sys
@@ -34,14 +38,14 @@ from pathlib import Path
 from moldau.demo.run import run
 sys.exit(run(Path(sys.argv[1]), source=Path(sys.argv[2])))
 """
-EVERY_NTH = {"flights": 200, "weather": 20, "airlines": 1, "planes": 50, "airports": 10}
+A_TENTH = {"flights": 10, "weather": 10, "airlines": 1, "planes": 10, "airports": 10}
+A_FEW = {"flights": 200, "weather": 20, "airlines": 1, "planes": 50, "airports": 10}
 
 
-@pytest.fixture(scope="module")
-def source(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Every n-th row of the real files, as CSV."""
-    folder, full = tmp_path_factory.mktemp("source"), flights.data_folder()
-    for topic, step in EVERY_NTH.items():
+def every_nth(steps: Mapping[str, int], folder: Path) -> Path:
+    """Every n-th row of the real files, as CSV files in a folder."""
+    full = flights.data_folder()
+    for topic, step in steps.items():
         if topic == "flights":
             text = zipfile.ZipFile(full / "flights.csv.zip").read("flights.csv").decode()
         else:
@@ -50,6 +54,20 @@ def source(tmp_path_factory: pytest.TempPathFactory) -> Path:
         with (folder / f"{topic}.csv").open("w", newline="") as file:
             csv.writer(file).writerows([head, *rows[::step]])
     return folder
+
+
+def test_a_tenth_of_the_data_ends_in_balanced_books_and_all_that_the_report_shows_works(
+    tmp_path: Path, spark: "SparkSession"
+) -> None:
+    (tmp_path / "source").mkdir()
+    folder, source, said = tmp_path / "demo", every_nth(A_TENTH, tmp_path / "source"), io.StringIO()
+    demo = Demo(folder, Console(file=said, width=100), source, lambda _: contextlib.nullcontext(spark))
+    assert demo.run() == 0, said.getvalue()
+    assert "The books balance" in said.getvalue()
+    numbers = check_what_is_left(folder, source)
+    page = (folder / "report.html").read_text()
+    check_queries(folder, page, numbers["flights"], numbers["planes"])
+    check_commands(folder, page)
 
 
 def start(folder: Path, source: Path) -> "subprocess.Popen[str]":
@@ -80,15 +98,15 @@ def alive(pid: int) -> bool:
         return False
 
 
+@pytest.mark.check
+@pytest.mark.own_jvm("the demo is killed and run again")
 @pytest.mark.timeout(300)
-def test_after_a_kill_it_starts_over_and_ends_with_balanced_books(tmp_path: Path, source: Path) -> None:
-    folder = tmp_path / "build" / "demo"
+def test_after_a_kill_it_starts_over_and_ends_with_balanced_books(tmp_path: Path) -> None:
+    (tmp_path / "source").mkdir()
+    folder, source = tmp_path / "build" / "demo", every_nth(A_FEW, tmp_path / "source")
     first = start(folder, source)
-    give_up = Deadline(100)
-    while not list(folder.glob("warehouse/*/*.parquet")):
-        assert not give_up.passed
-        assert first.poll() is None, first.communicate()[0]
-        time.sleep(0.01)
+    assert wait_until(lambda: list(folder.glob("warehouse/*/*.parquet")) or first.poll() is not None, 100, 0.01)
+    assert first.poll() is None, first.communicate()[0]
     second = start(folder, source)
     said, _ = second.communicate(timeout=stretched(60))
     assert second.returncode == 1 and "Another demo is running" in said
@@ -113,7 +131,8 @@ def test_after_a_kill_it_starts_over_and_ends_with_balanced_books(tmp_path: Path
     check_what_is_left(folder, source)
 
 
-def check_what_is_left(folder: Path, source: Path) -> None:
+def check_what_is_left(folder: Path, source: Path) -> dict[str, int]:
+    """Tables, books and pages agree with the source; returns the number of records of each topic."""
     summary = json.loads((folder / "summary.json").read_text())
     assert summary["balanced"] is True and summary["differences"] == []
     assert sum(stage["records"] > 0 for stage in summary["stages"]) >= 6
@@ -132,10 +151,9 @@ def check_what_is_left(folder: Path, source: Path) -> None:
     assert 0 < summary["lag_records_max"] <= sum(book["source"] for book in summary["topics"].values())
     raw, log, *tables = summary["bytes"].values()
     assert raw > log > 0 and 0 < max(tables) < raw
-    page = (folder / "report.html").read_text()
-    assert "The books balance" in page and "Complete: each of the" in (folder / "audit.html").read_text()
-    check_queries(folder, page)
-    check_commands(folder, page)
+    assert "The books balance" in (folder / "report.html").read_text()
+    assert "Complete: each of the" in (folder / "audit.html").read_text()
+    return {topic: book["source"] for topic, book in summary["topics"].items()}
 
 
 def shown(page: str, after: str, before: str) -> list[str]:
@@ -144,15 +162,15 @@ def shown(page: str, after: str, before: str) -> list[str]:
     return [html.unescape(text) for text in re.findall(r"<pre><code>(.*?)</code></pre>", part, re.DOTALL)]
 
 
-def check_queries(folder: Path, page: str) -> None:
+def check_queries(folder: Path, page: str, flights_count: int, planes_count: int) -> None:
     """DuckDB answers each query of the page, pasted as it is."""
     statements = shown(page, "<h3>DuckDB</h3>", "<h3>Polars</h3>")
     assert len(statements) == 5 and str(folder / "decoded") in statements[0]
     with duckdb.connect() as connection:
         _, months, airlines, fog, places = [connection.execute(text).fetchall() for text in statements]
-        assert connection.execute("SELECT count(*) FROM planes").fetchall() == [(67,)]
-    assert [month for month, *_ in months] == [*range(1, 13)] and sum(row[1] for row in months) == 1684
-    assert len(airlines) == 5 and sum(row[1] for row in fog) == 1684 and len(places) == 5
+        assert connection.execute("SELECT count(*) FROM planes").fetchall() == [(planes_count,)]
+    assert [month for month, *_ in months] == [*range(1, 13)] and sum(row[1] for row in months) == flights_count
+    assert len(airlines) == 5 and sum(row[1] for row in fog) == flights_count and len(places) == 5
 
 
 def check_commands(folder: Path, page: str) -> None:

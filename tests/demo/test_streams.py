@@ -92,6 +92,7 @@ def test_the_top_destinations_are_kept_over_the_stream(
     assert [tuple(row.values()) for row in rows] == [("LAX", "Los Angeles Intl", 3, -8.0)]
 
 
+@pytest.mark.check  # for 11 s it only waits: longer than Spark does
 def test_a_query_whose_python_process_starts_too_slowly_is_started_again(ask: Any, slow_once: Path) -> None:
     slow_once.touch()
     rows = ask("slow", streams.windowed_counts)

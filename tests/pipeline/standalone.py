@@ -78,8 +78,9 @@ class Cluster:
 
     def kill_busy_executor(self) -> None:
         """Kill an executor while it runs a Python task."""
-        assert wait_until(self.busy_executors, 200, 0.01), self.log.read_text()
-        os.kill(self.busy_executors()[0], signal.SIGKILL)
+        busy: list[int] = []
+        assert wait_until(lambda: busy.extend(self.busy_executors()) or busy, 200, 0.01), self.log.read_text()
+        os.kill(busy[0], signal.SIGKILL)
 
     def stop(self) -> None:
         """Stop workers, then the master, and what they have started."""

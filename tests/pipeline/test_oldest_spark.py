@@ -12,13 +12,14 @@ from harness.patience import stretched
 from moldau.pipeline.session import python_path
 from tests.environments import python_with
 
-pytestmark = pytest.mark.check
+pytestmark = [pytest.mark.check, pytest.mark.own_jvm("it is another Spark")]
 PINS = ("pyspark==4.0.0", "pyarrow==20.0.0", "crc32c==2.9.post0", "cramjam==2.14.0", "google-re2==1.1.20251105")
 PROGRAM = """
 import sys
 from pathlib import Path
 import pyspark
 from moldau.pipeline.session import start_session
+from moldau.pipeline.streams.running import run_to_end
 
 bootstrap, source, target, folder = sys.argv[1:]
 spark = start_session("oldest", "local[2]", Path(folder, "spark"))
@@ -35,7 +36,7 @@ def copy(frame):
     columns = ["key", "value", "timestamp", "headers"]
     writer = frame.select(*columns).writeStream.format("moldau").options(**here, topic=target)
     writer = writer.option("checkpointLocation", str(Path(folder, "checkpoint"))).trigger(availableNow=True)
-    writer.start().awaitTermination()
+    run_to_end(lambda _: writer.start())
 
 for _ in range(2):
     copy(stream())

@@ -12,6 +12,7 @@ from moldau.pipeline import options
 from moldau.pipeline.sink import options as sink_options
 from moldau.pipeline.table_source import options as table_options
 from tests.pipeline.tables.test_readers import commit
+from tests.spark import run_example
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -40,7 +41,7 @@ def test_the_examples_run(
     names = {"spark": spark, "checkpoint": str(tmp_path)}
     for example in EXAMPLES:
         here = example.replace("localhost:9092", bootstrap).replace("WAREHOUSE", str(tmp_path))
-        exec(compile(here, "docs/spark.md", "exec"), names)
+        run_example(here, names)
     assert len(moldau.read_table("clicks-copy", bootstrap)) == 1 + 3 * 50
     said = capfd.readouterr().out
     assert "50 50\n" in said and "20 40\n" in said

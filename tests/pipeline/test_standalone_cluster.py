@@ -81,6 +81,8 @@ def killing_an_executor(cluster: Cluster, process: "subprocess.Popen[str]", read
     return out
 
 
+@pytest.mark.long  # eleven JVMs, 80 s of processor time; and an executor has to be met at work
+@pytest.mark.own_jvm("master, workers, executors and drivers are processes of their own")
 @pytest.mark.timeout(600)
 def test_load_audit_and_windows_are_exact_although_executors_are_killed(
     bootstrap: str, new_topic: NewTopic, tmp_path: Path

@@ -61,6 +61,8 @@ WINDOWED, JOINED = 200_000, 400_000
 QUICK_START = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 """Options of the JVM. Its optimising compiler takes more processor time than it saves in so short a run."""
 T = TypeVar("T")
+MakeSession = Callable[[Path], contextlib.AbstractContextManager["SparkSession"]]
+"""Starts the demo's Spark; the argument is the folder for its files."""
 
 
 class DemoFailed(MoldauError):
@@ -68,12 +70,13 @@ class DemoFailed(MoldauError):
 
 
 class Demo:
-    """One run of the demo; its steps fill `stages` and `books`."""
+    """One run of the demo; its steps fill `stages` and `books`. `session` replaces the Spark that it starts."""
 
-    def __init__(self, folder: Path, console: Console, source: Path | None = None):
+    def __init__(self, folder: Path, console: Console, source: Path | None = None, session: MakeSession | None = None):
         self.folder = folder.absolute()
         self.console = console
         self.source = source
+        self.session = session or own_session
         self.places = inventory.places(self.folder)
         self.warehouse, self.decoded = Warehouse(self.places.warehouse), Warehouse(self.places.decoded)
         self.stages: list[Stage] = []
@@ -96,14 +99,13 @@ class Demo:
             self.console.print(f"Broker listening on {bootstrap}, data in {_short(data)}")
             _create_topics(bootstrap)
             scratch = self.folder / "scratch"
-            spark = self._timed("Start Spark", lambda: _session(scratch), lambda _: 0)
-            try:
+            with contextlib.ExitStack() as stack:
+                started = self.session(scratch)
+                spark = self._timed("Start Spark", lambda: stack.enter_context(started), lambda _: 0)
                 produced = self._live(spark, bootstrap, topics)
                 self._decode(spark, bootstrap)
                 with errors_in_a_sentence():
                     answers = self._questions(spark, bootstrap, scratch / "checkpoints")
-            finally:
-                spark.stop()
             faults = self._timed("Audit", lambda: self._audit(bootstrap), lambda _: 0)
             books = self._timed("Check the books", lambda: self._books(bootstrap, topics, produced), lambda _: 0)
         shutil.rmtree(scratch, ignore_errors=True)
@@ -231,8 +233,14 @@ class Demo:
         return 1 if differences else 0
 
 
-def _session(scratch: Path) -> "SparkSession":
-    return start_session("moldau demo", scratch=scratch, spark__driver__defaultJavaOptions=QUICK_START)
+@contextlib.contextmanager
+def own_session(scratch: Path) -> "Iterator[SparkSession]":
+    """The demo's Spark, with its files in `scratch`; it ends with the block."""
+    spark = start_session("moldau demo", scratch=scratch, spark__driver__defaultJavaOptions=QUICK_START)
+    try:
+        yield spark
+    finally:
+        spark.stop()
 
 
 def _answer(ask: "Callable[[], DataFrame]", checkpoint: Path) -> streams.Answer:

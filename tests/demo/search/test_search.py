@@ -26,6 +26,8 @@ from moldau.demo.search.searches import CLASSES, WrongSearch, by_class, class_of
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+ONE_PERIOD = "5000 weeks"
+"""The searches of a test are in one period, also those made while an hour ends."""
 USERS = ("guest", "somebody", "member-1", "member-2", "premium-7")
 
 
@@ -97,12 +99,12 @@ def test_searches_are_analysed_by_period_and_class(
     capsys.readouterr()
     activity, top_keywords, searches = (space[name] for name in ("activity", "top_keywords", "searches"))
     by_class_found = Counter[str]()
-    for row in activity(searches, "1 hour").collect():
+    for row in activity(searches, ONE_PERIOD).collect():
         by_class_found[row["class"]] += row.searches
         assert row.users == (1 if row["class"] == "premium" else 2)
     assert by_class_found == Counter(name for (name, _), count in made.items() for _ in range(count))
     ranked: Counter[tuple[str, str]] = Counter()
-    for row in top_keywords(searches, "1 hour", k=10).collect():
+    for row in top_keywords(searches, ONE_PERIOD, k=10).collect():
         ranked[row["class"], row.keyword] += row.measure
     assert ranked == made
 

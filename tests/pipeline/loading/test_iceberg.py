@@ -16,7 +16,8 @@ import pytest
 from pyiceberg.catalog import load_catalog
 from pyiceberg.table import Table as PyIcebergTable
 
-from harness.patience import Deadline, stretched
+from harness.patience import stretched, wait_until
+from harness.tiers import seed_or
 from moldau.cli.main import run
 from moldau.names import TopicPartition
 from moldau.pipeline.decoding.choosing import Decoding
@@ -204,6 +205,8 @@ def command(moldau: list[str], bootstrap: str, topic: str, folder: Path) -> "sub
     )  # fmt: skip
 
 
+@pytest.mark.check
+@pytest.mark.own_jvm("the driver is killed")
 @pytest.mark.timeout(240)
 def test_a_load_killed_half_way_and_run_again_has_each_record_once(
     bootstrap: str, new_topic: NewTopic, produce: Produce, tmp_path: Path, moldau_command: list[str]
@@ -211,11 +214,9 @@ def test_a_load_killed_half_way_and_run_again_has_each_record_once(
     topic = new_topic(2)
     for partition in range(2):
         produce(topic, numbered(50_000, days=20), partition)
-    killed, give_up = command(moldau_command, bootstrap, topic, tmp_path), Deadline(100)
-    while not list(tmp_path.glob("w/lake/*/data/*/*.parquet")):
-        assert killed.poll() is None and not give_up.passed
-        time.sleep(0.002)
-    time.sleep(random.random() * 0.5)
+    killed = command(moldau_command, bootstrap, topic, tmp_path)
+    assert wait_until(lambda: list(tmp_path.glob("w/lake/*/data/*/*.parquet")) or killed.poll(), 100, 0.002)
+    time.sleep(random.Random(seed_or(1)).random() * 0.5)
     os.killpg(killed.pid, signal.SIGKILL)
     killed.communicate()
     again = command(moldau_command, bootstrap, topic, tmp_path)

@@ -20,7 +20,7 @@ from deltalake import DeltaTable
 
 from harness.brokers import Broker
 from harness.patience import SECONDS, wait_until
-from harness.tiers import LONG, seed_or
+from harness.tiers import LONG, seed_or, sized
 from moldau.client.administration.admin import Admin
 from moldau.client.fetching import LATEST, list_offsets, read_columns
 from moldau.client.producing.producer import Producer
@@ -33,7 +33,8 @@ from tests.pipeline.loading.continuous_command import DRIVER, JVM, WORKER, Conti
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-KILLS = 50 if LONG else 8
+KILLS = sized(4, 4, 50)
+"""Of each kind one, at least."""
 SEED = seed_or(3)
 BROKER = "broker"
 TOPIC = "events"
@@ -96,6 +97,8 @@ def broker(tmp_path: Path) -> Iterator[Broker]:
     found.kill()
 
 
+@pytest.mark.check
+@pytest.mark.own_jvm("the driver and its JVM are killed")
 @pytest.mark.timeout(3000 if LONG else 900)
 def test_each_record_is_once_in_the_table_whatever_is_killed(
     broker: Broker, tmp_path: Path, moldau_command: list[str], request: pytest.FixtureRequest
@@ -122,8 +125,8 @@ def test_each_record_is_once_in_the_table_whatever_is_killed(
                 broker.kill()
                 time.sleep(chance.random() * 2)
                 broker.start()
-            elif not load.kill(what):
-                continue
+            else:
+                assert wait_until(lambda what=what: goes_on(-1) and load.kill(what), 6 * SECONDS), f"no {what} to kill"
             killed[what] += 1
         producing.end()
         records = in_log(broker.address)

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from harness.patience import Deadline, stretched, wait_until
+from harness.patience import stretched, wait_until
+from harness.tiers import seed_or
 from moldau.client.administration.admin import Admin
 from moldau.errors import MoldauError
 from moldau.names import TopicPartition
@@ -227,6 +228,8 @@ class Command:
         self.process.communicate()
 
 
+@pytest.mark.check
+@pytest.mark.own_jvm("the driver is killed")
 @pytest.mark.timeout(240)
 def test_a_load_killed_half_way_and_run_again_has_each_record_once(
     bootstrap: str, new_topic: NewTopic, produce: Produce, tmp_path: Path, moldau_command: list[str]
@@ -235,11 +238,8 @@ def test_a_load_killed_half_way_and_run_again_has_each_record_once(
     for partition in range(2):
         produce(topic, [(None, b"v%d" % n, (n % 40) * DAY_MS) for n in range(100_000)], partition)
     killed = Command(moldau_command, bootstrap, topic, tmp_path)
-    give_up = Deadline(100)
-    while not list(tmp_path.glob("*/*/*.parquet")):
-        assert killed.process.poll() is None and not give_up.passed
-        time.sleep(0.002)
-    time.sleep(random.random() * 0.3)
+    assert wait_until(lambda: list(tmp_path.glob("*/*/*.parquet")) or killed.process.poll(), 100, 0.002)
+    time.sleep(random.Random(seed_or(1)).random() * 0.3)
     killed.kill()
     assert len(in_table(warehouse, topic)) in (200_000, 0), "all of a load or nothing"
     result = Command(moldau_command, bootstrap, topic, tmp_path).result()

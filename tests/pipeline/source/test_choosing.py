@@ -1,20 +1,22 @@
 """What a read leaves out: columns that were not chosen, ranges that filters exclude; and how it is cut into tasks."""
 
 import json
-import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from harness.patience import slowness
 from moldau.client.administration.admin import Admin
 from moldau.client.producing.producer import Producer
+from moldau.error_codes import ErrorCode
+from moldau.errors import KafkaError
+from moldau.pipeline import positions
 from moldau.pipeline.data_source import MoldauSource
 from moldau.pipeline.options import read_options
 from moldau.pipeline.ranges import OffsetRange
 from moldau.pipeline.source.batch import FilteringBatchReader
 from moldau.pipeline.source.reading import RangePartition, task_partitions
+from tests.spark import setting_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -70,13 +72,10 @@ def test_filters_reach_the_source_and_results_stay_the_same(
     assert read(spark, bootstrap, **options).where(since).count() == 10
     one = read(spark, bootstrap, **options).where("partition = 1")
     assert one.rdd.getNumPartitions() == 1, "the other partition is not read"
-    spark.conf.set("spark.sql.python.filterPushdown.enabled", "false")
-    try:
+    with setting_of(spark, "spark.sql.python.filterPushdown.enabled", "false"):
         unfiltered = read(spark, bootstrap, **options).where("partition = 1")
         assert unfiltered.rdd.getNumPartitions() == 2 and unfiltered.count() == 50
         assert read(spark, bootstrap, **options).where(filters[1]).count() == 10
-    finally:
-        spark.conf.set("spark.sql.python.filterPushdown.enabled", "true")
 
 
 def test_queries_of_one_frame_do_not_see_the_filters_of_others(
@@ -149,12 +148,26 @@ def test_ranges_are_cut_into_tasks(options: dict[str, str], sizes: list[int]) ->
     assert [one.part.size for one in tasks if isinstance(one, RangePartition)] == sizes
 
 
-def test_a_broker_that_does_not_answer_is_one_sentence_within_seconds(spark: "SparkSession") -> None:
-    began_s = time.monotonic()
+def test_a_broker_that_does_not_answer_is_one_sentence(spark: "SparkSession") -> None:
     with pytest.raises(Exception, match=r"No broker answers at 127\.0\.0\.1:1: ") as raised:
         read(spark, "127.0.0.1:1", subscribe="t").count()
     assert "Traceback" not in str(raised.value) and len(str(raised.value)) < 400
-    assert time.monotonic() - began_s < 20 * slowness()
+
+
+@pytest.mark.parametrize(("given", "waits_ms"), [({}, 5_000), ({"kafka.default.api.timeout.ms": "100"}, 100)])
+def test_the_first_contact_of_a_query_waits_for_seconds_at_most(
+    monkeypatch: pytest.MonkeyPatch, given: dict[str, str], waits_ms: int
+) -> None:
+    waited: list[int] = []
+
+    def no_answer(*_: Any, timeout_ms: int, **__: Any) -> Any:
+        waited.append(timeout_ms)
+        raise KafkaError(ErrorCode.REQUEST_TIMED_OUT, "silence")
+
+    monkeypatch.setattr(positions, "subscribed", no_answer)
+    with pytest.raises(positions.Unreachable, match="No broker answers at h:1"):
+        positions.first_contact(read_options({"bootstrapServers": "h:1", "subscribe": "t", **given}))
+    assert waited == [waits_ms]
 
 
 def test_a_wrong_option_is_refused_without_a_traceback(spark: "SparkSession", bootstrap: str) -> None:

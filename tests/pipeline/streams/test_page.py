@@ -1,13 +1,13 @@
 """The examples of docs/streams.md run from the first to the last, and print what stands beneath them."""
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from moldau.pipeline.streams.running import STARTED_TOO_SLOWLY
+from tests.spark import run_example
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -21,15 +21,7 @@ def examples() -> list[tuple[str, str]]:
     return [(code, printed) for code, printed in BLOCK.findall(PAGE.read_text())]
 
 
-@pytest.fixture
-def in_utc(spark: "SparkSession") -> Iterator[None]:
-    spark.conf.set("spark.sql.session.timeZone", "UTC")
-    yield
-    spark.conf.unset("spark.sql.session.timeZone")
-
-
 @pytest.mark.timeout(300)
-@pytest.mark.usefixtures("in_utc")
 def test_the_examples_print_what_the_page_says(
     spark: "SparkSession",
     bootstrap: str,
@@ -45,19 +37,6 @@ def test_the_examples_print_what_the_page_says(
         code = code.replace("localhost:9092", bootstrap).replace('"by-page', f'"{tmp_path}/by-page')
         for name, topic in topics.items():
             code = re.sub(rf'(send\(|"{re.escape(bootstrap)}", )"{name}"', rf'\1"{topic}"', code)
-        run(code, names)
+        run_example(code, names)
         said = capsys.readouterr().out.strip()
         assert not printed or said == printed.strip()
-
-
-def run(code: str, names: dict[str, Any]) -> None:
-    """Run an example; again if the Python process of a streaming source started too slowly."""
-    for _ in range(5):
-        try:
-            exec(code, names)
-        except Exception as error:
-            if STARTED_TOO_SLOWLY not in str(error):
-                raise
-        else:
-            return
-    pytest.fail("the Python process of a streaming source did not start in time five times")

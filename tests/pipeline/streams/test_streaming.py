@@ -13,6 +13,7 @@ from moldau.pipeline import streams
 from moldau.pipeline.streams import run_to_end
 from tests.pipeline.streams import model
 from tests.pipeline.streams.model import Event
+from tests.spark import setting_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -26,9 +27,8 @@ Ask = Callable[["Callable[[DataFrame], DataFrame]"], list[list[tuple[Any, ...]]]
 
 @pytest.fixture(scope="module", autouse=True)
 def few_shuffles(spark: "SparkSession") -> Any:
-    spark.conf.set("spark.sql.shuffle.partitions", "1")
-    yield
-    spark.conf.unset("spark.sql.shuffle.partitions")
+    with setting_of(spark, "spark.sql.shuffle.partitions", "1"):
+        yield
 
 
 def events_with_late_ones() -> list[Event]:
