@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import IO
 
 from harness.patience import stretched
+from harness.tiers import LONG
 
 SOURCE = Path(__file__).parents[1] / "src"
 START_SECONDS_MAX = 60
@@ -37,7 +38,8 @@ class Broker:
 
     `program` replaces `moldau` and gets the same arguments behind its own; `environment` is added to the process's.
     When the broker has been stopped or killed, `LoopHeld` is raised if its watchdog logged a line, unless its loop
-    `may_be_held`. `descriptors` is its `ulimit -n`.
+    `may_be_held`. Processor time depends on the machine's other work: only the long tier judges it without being asked.
+    `descriptors` is its `ulimit -n`.
     """
 
     def __init__(
@@ -47,7 +49,7 @@ class Broker:
         program: Sequence[str] = ("moldau",),
         environment: Mapping[str, str] | None = None,
         options: Sequence[str] = (),
-        may_be_held: bool = False,
+        may_be_held: bool = not LONG,
         descriptors: int | None = None,
     ):
         self.folder = folder

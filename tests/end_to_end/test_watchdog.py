@@ -15,7 +15,7 @@ from tests.end_to_end.raw import Raw
 
 @pytest.fixture
 def broker(tmp_path: Path) -> Iterator[Broker]:
-    ours = Broker(tmp_path, program=("tests.end_to_end.holding_broker",))
+    ours = Broker(tmp_path, program=("tests.end_to_end.holding_broker",), may_be_held=False)
     ours.start()
     yield ours
     ours.kill()
