@@ -149,10 +149,10 @@ def apicurio() -> Path:
     return jar
 
 
-def kafka_jars() -> str:
+def kafka_jars(version: str = apache_kafka.VERSION) -> str:
     """The class path of Apache Kafka: broker, Java clients and its own command-line tools."""
     program("mvn", "maven")
-    return apache_kafka.class_path()
+    return apache_kafka.class_path(version)
 
 
 def java_class(source: Path, class_path: str) -> str:

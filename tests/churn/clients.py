@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import IO, NamedTuple
 
 from harness.brokers import SOURCE
+from tests import versions
 from tests.churn.plan import Kind
 from tests.clients.client import without_ours
 from tests.environments import java_class, kafka_jars, node_with, python_with
@@ -25,20 +26,18 @@ class Command(NamedTuple):
 
 
 def _java() -> Command:
-    return Command(["java", *JVM, "-cp", java_class(MEMBERS / "Member.java", kafka_jars()), "Member"])
+    return Command(["java", *JVM, "-cp", java_class(MEMBERS / "Member.java", kafka_jars(versions.KAFKA)), "Member"])
 
 
 def _kafkajs() -> Command:
-    node, modules = node_with("kafkajs@2.2.4")
+    node, modules = node_with(versions.KAFKAJS)
     return Command([node, MEMBERS / "kafkajs.mjs"], {"NODE_PATH": str(modules)})
 
 
 COMMANDS: Mapping[str, Callable[[], Command]] = {
-    CONFLUENT: lambda: Command([python_with("confluent-kafka==2.16.1"), MEMBERS / "confluent.py"]),
-    AIOKAFKA: lambda: Command([python_with("aiokafka[lz4,snappy,zstd]==0.14.0"), MEMBERS / "aio.py"]),
-    KAFKA_PYTHON: lambda: Command(
-        [python_with("kafka-python[crc32c,lz4,snappy,zstd]==3.0.12"), MEMBERS / "kafka_python.py"]
-    ),
+    CONFLUENT: lambda: Command([python_with(versions.CONFLUENT), MEMBERS / "confluent.py"]),
+    AIOKAFKA: lambda: Command([python_with(versions.AIOKAFKA), MEMBERS / "aio.py"]),
+    KAFKA_PYTHON: lambda: Command([python_with(versions.KAFKA_PYTHON), MEMBERS / "kafka_python.py"]),
     KAFKAJS: _kafkajs,
     JAVA: _java,
     OURS: lambda: Command([sys.executable, MEMBERS / "ours.py"], {"PYTHONPATH": str(SOURCE)}),

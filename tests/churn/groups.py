@@ -256,6 +256,8 @@ class Ran(NamedTuple):
     produced: dict[str, dict[int, int]]
     until_ms: int
     stalls: list[tuple[int, int]]
+    told: dict[str, frozenset[str]]
+    """By group, who had been told until then which partitions they have."""
 
 
 def run(
@@ -284,11 +286,12 @@ def run(
         stream.end()
         produced = _ends(bootstrap, topics)
         _drain(groups, produced)
+        told = {group.script.name: frozenset(group.told) for group in groups}
         until_ms = now_ms()
         for group in groups:
             group.leave_all()
             group.look()
-        return Ran(groups, produced, until_ms, pulse.stalls)
+        return Ran(groups, produced, until_ms, pulse.stalls, told)
     finally:
         pulse.end()
         stream.end()

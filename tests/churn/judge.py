@@ -50,13 +50,20 @@ def violations(trace: Trace, session_ms: int, heartbeat_ms: int) -> list[str]:
     """What does not hold, in sentences."""
     allowed_ms = session_ms + 2 * heartbeat_ms + 1000
     return [
-        *two_owners(trace.written),
+        *untimed(trace),
         *(orphan.sentence(allowed_ms) for orphan in orphans(trace, allowed_ms)),
+        *misplaced(trace, session_ms, heartbeat_ms),
+    ]
+
+
+def untimed(trace: Trace) -> list[str]:
+    """What does not hold, however slow the machine is: 2 and 6 are left out, whose bounds are times."""
+    return [
+        *two_owners(trace.written),
         *storms(trace),
         *lost(trace),
         *unwritten(trace),
         *counted_back(trace),
-        *misplaced(trace, session_ms, heartbeat_ms),
     ]
 
 

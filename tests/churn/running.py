@@ -1,4 +1,4 @@
-"""One run of churn on a broker of its own, and the verdict."""
+"""One run of churn on a broker of its own, and the verdict. Bounds that are times are judged by the long tier alone."""
 
 import os
 from collections import Counter
@@ -7,11 +7,12 @@ from pathlib import Path
 from typing import NamedTuple
 
 from harness.brokers import SOURCE, Broker
+from harness.tiers import LONG
 from tests.churn import trace
 from tests.churn.evidence import Answer, Trace, leaves
 from tests.churn.groups import Group, Ran, Timing, run
 from tests.churn.instances import returns
-from tests.churn.judge import begun, changes, counted_again, duplicates, lost, orphans, violations
+from tests.churn.judge import begun, changes, counted_again, duplicates, lost, orphans, untimed, violations
 from tests.churn.kills import Kills
 from tests.churn.plan import Script
 from tests.churn.scripts import rows
@@ -116,15 +117,16 @@ def _report(asked: str, ran: Ran, found: dict[str, Trace]) -> Report:
             sentences += [f"{name}: {sentence}" for sentence in lost(only)]
             figures.append(f"{name:<20} {sum(ran.produced[name].values())} records, {duplicates(only)} again")
             continue
-        sentences += [f"{name}: {sentence}" for sentence in violations(seen, *TIMING)]
-        sentences += [f"{name}: {sentence}" for sentence in _unseen(group, seen)]
+        wrong = violations(seen, *TIMING) if LONG else untimed(seen)
+        sentences += [f"{name}: {sentence}" for sentence in wrong]
+        sentences += [f"{name}: {sentence}" for sentence in _unseen(ran.told[name], seen)]
         figures.append(f"{name:<20} {_figures(seen)}")
     return Report(asked, sentences, figures, sum(len(changes(trace)) for trace in found.values()), found)
 
 
-def _unseen(group: Group, seen: Trace) -> Iterator[str]:
+def _unseen(told: frozenset[str], seen: Trace) -> Iterator[str]:
     """Members that were told what they have, and of whom the trace does not know: it would be no trace."""
-    for client in sorted(group.told - {answer.client for answer in seen.answers}):
+    for client in sorted(told - {answer.client for answer in seen.answers}):
         yield f"the broker's trace knows nothing of {client}"
 
 

@@ -1,10 +1,15 @@
-// Kafka's command-line tools, as many as asked in one JVM: a line has a tool's class and its arguments, parted by tabs;
-// the answer is what the tool printed, and then a line with its exit code.
+// Kafka's command-line tools, as many as asked in one JVM. A line has a tool's class and its arguments, parted by unit
+// separators (U+001F), and before them the file that is its input, after "<". The answer is what the tool printed, then,
+// if it failed, what it said of errors, and a line with its exit code.
 import java.io.BufferedReader;
+import java.io.ByteArrayOutputStream;
+import java.io.FileInputStream;
+import java.io.InputStream;
 import java.io.InputStreamReader;
+import java.io.PrintStream;
 import java.lang.reflect.InvocationTargetException;
 import java.util.Arrays;
-import org.apache.kafka.common.utils.Exit;
+import org.apache.kafka.common.utils.internals.Exit;
 
 public class ManyTools {
     static class Ended extends RuntimeException {
@@ -21,22 +26,32 @@ public class ManyTools {
             ended = ended == null ? code : ended;
             throw new Ended();
         });
-        System.setErr(System.out);
         BufferedReader lines = new BufferedReader(new InputStreamReader(System.in));
         for (String line = lines.readLine(); line != null; line = lines.readLine()) {
-            String[] words = line.split("\t");
+            String[] words = line.split("\u001f");
+            boolean hasInput = words[0].startsWith("<");
+            ByteArrayOutputStream errors = new ByteArrayOutputStream();
+            System.setErr(new PrintStream(errors, true));
             ended = null;
-            try {
-                Class.forName(words[0])
-                        .getMethod("main", String[].class)
-                        .invoke(null, (Object) Arrays.copyOfRange(words, 1, words.length));
-            } catch (InvocationTargetException failed) {
-                if (ended == null) {
-                    failed.getCause().printStackTrace();
-                    ended = -1;
-                }
+            try (InputStream input = hasInput ? new FileInputStream(words[0].substring(1)) : InputStream.nullInputStream()) {
+                System.setIn(input);
+                run(hasInput ? Arrays.copyOfRange(words, 1, words.length) : words);
             }
-            System.out.println("exit code " + (ended == null ? 0 : ended));
+            int code = ended == null ? 0 : ended;
+            System.out.println((code == 0 ? "" : errors.toString()) + "\nexit code " + code);
+        }
+    }
+
+    static void run(String[] words) throws Exception {
+        try {
+            Class.forName(words[0])
+                    .getMethod("main", String[].class)
+                    .invoke(null, (Object) Arrays.copyOfRange(words, 1, words.length));
+        } catch (InvocationTargetException failed) {
+            if (ended == null) {
+                failed.getCause().printStackTrace();
+                ended = -1;
+            }
         }
     }
 }

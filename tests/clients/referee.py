@@ -9,6 +9,9 @@ import os
 from collections.abc import Mapping
 from contextlib import ExitStack
 from pathlib import Path
+from typing import Any
+
+import pytest
 
 from harness import apache_kafka
 from harness.apache_kafka import FOR_KAFKA
@@ -48,6 +51,12 @@ class KafkaBroker:
 BrokerOfATest = Broker | KafkaBroker | ReplicatedBrokers
 SIZES = (1,) if os.environ.get("MOLDAU_TEST_BROKER") == KAFKA else (1, 3)
 """A test runs with one broker, and unchanged with three of which one after the other is killed."""
+
+
+def sizes(in_check: int) -> list[Any]:
+    """The sizes as parameters: one of them in `make check`, all of them in `make long`."""
+    usual = in_check if in_check in SIZES else SIZES[0]
+    return [size if size == usual else pytest.param(size, marks=pytest.mark.long) for size in SIZES]
 
 
 def of_its_own(folder: Path, settings: Mapping[str, str], brokers: int = 1) -> BrokerOfATest:

@@ -11,6 +11,7 @@ from harness.replicated_brokers import ReplicatedBrokers
 from moldau import Admin, Producer
 from tests.clients.client import DRIVERS
 from tests.environments import python_with
+from tests.versions import CONFLUENT
 
 pytestmark = pytest.mark.check
 
@@ -19,7 +20,7 @@ BY_RACK = {"replica.selector.class": "org.apache.kafka.common.replica.RackAwareR
 
 
 def test_librdkafka_reads_from_the_replica_in_its_rack(tmp_path: Path) -> None:
-    python = python_with("confluent-kafka==2.16.1")
+    python = python_with(CONFLUENT)
     cluster = ReplicatedBrokers(tmp_path, BY_RACK)
     for number, broker in cluster.brokers.items():
         broker.settings["broker.rack"] = f"rack-{number}"

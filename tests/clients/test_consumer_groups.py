@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from harness.brokers import Broker, ForeignBroker
+from tests import versions
 from tests.clients.client import DRIVERS, Client, Event
 from tests.clients.scenarios import numbered, soon
 from tests.environments import java_class, kafka_jars, python_with
@@ -123,8 +124,14 @@ def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker | Foreig
 def start(broker: Broker | ForeignBroker, tmp_path: Path) -> Iterator[Start]:
     """Start a client of a kind; it speaks the consumer protocol unless told otherwise."""
     commands: Mapping[str, Callable[[], list[str | Path]]] = {
-        CONFLUENT: lambda: [python_with("confluent-kafka==2.16.1"), DRIVERS / "confluent.py"],
-        JAVA: lambda: ["java", *QUICK_START, "-cp", java_class(DRIVERS / "Driver.java", kafka_jars()), "Driver"],
+        CONFLUENT: lambda: [python_with(versions.CONFLUENT), DRIVERS / "confluent.py"],
+        JAVA: lambda: [
+            "java",
+            *QUICK_START,
+            "-cp",
+            java_class(DRIVERS / "Driver.java", kafka_jars(versions.KAFKA)),
+            "Driver",
+        ],
     }
     clients: list[Client] = []
 
@@ -140,8 +147,11 @@ def start(broker: Broker | ForeignBroker, tmp_path: Path) -> Iterator[Start]:
 QUICK_START = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xshare:auto", "-Dfile.encoding=UTF-8")
 KINDS = pytest.mark.parametrize(
     "kinds",
-    [(CONFLUENT, CONFLUENT, CONFLUENT), (JAVA, JAVA, JAVA), (JAVA, CONFLUENT, CONFLUENT)],
-    ids=["confluent", "java", "mixed"],
+    [
+        pytest.param((CONFLUENT, CONFLUENT, CONFLUENT), id="confluent", marks=pytest.mark.long),
+        pytest.param((JAVA, JAVA, JAVA), id="java", marks=pytest.mark.long),
+        pytest.param((JAVA, CONFLUENT, CONFLUENT), id="mixed"),
+    ],
 )
 
 
@@ -188,7 +198,7 @@ def test_the_others_take_over_from_a_member_that_is_killed(
     assert_one_owner_each(members)
 
 
-@pytest.mark.parametrize("kind", [CONFLUENT, JAVA])
+@pytest.mark.parametrize("kind", [pytest.param(CONFLUENT, marks=pytest.mark.long), JAVA])
 def test_an_expression_takes_in_topics_that_come_later(start: Start, kind: str, topic: str, group: str) -> None:
     member, other = start(kind), start(kind)
     member.client.create_topic(f"{topic}-a", 2)
@@ -203,7 +213,7 @@ def test_an_expression_takes_in_topics_that_come_later(start: Start, kind: str, 
     assert_one_owner_each([member, other])
 
 
-@pytest.mark.parametrize("kind", [CONFLUENT, JAVA])
+@pytest.mark.parametrize("kind", [CONFLUENT, pytest.param(JAVA, marks=pytest.mark.long)])
 def test_members_that_come_back_go_on_where_the_group_was(start: Start, kind: str, topic: str, group: str) -> None:
     first, second = start(kind), start(kind)
     first.client.create_topic(topic, PARTITIONS)
@@ -219,7 +229,7 @@ def test_members_that_come_back_go_on_where_the_group_was(start: Start, kind: st
     assert_one_owner_each([first, second])
 
 
-@pytest.mark.parametrize("kind", [CONFLUENT, JAVA])
+@pytest.mark.parametrize("kind", [pytest.param(CONFLUENT, marks=pytest.mark.long), JAVA])
 def test_a_group_goes_on_to_the_newer_protocol_and_back_while_its_members_read(
     start: Start, kind: str, topic: str, group: str
 ) -> None:

@@ -2,60 +2,52 @@
 
 import json
 import re
-import subprocess
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
 from harness.brokers import Broker
-from harness.patience import stretched
 from moldau.client.blocking import BlockingLink
 from moldau.peers.address import bootstrap_addresses
 from moldau.protocol.apis import HEARTBEAT
 from moldau.protocol.messages.heartbeat import HeartbeatRequest
-from tests.clients.test_java_client import QUICK_START
-from tests.environments import kafka_jars
+from tests.clients.kafka_tools import (
+    ACLS,
+    CLIENT_METRICS,
+    CONFIGS,
+    CONSOLE_CONSUMER,
+    CONSOLE_PRODUCER,
+    CONSUMER_PERF,
+    ELECTION,
+    GROUPS,
+    OFFSETS,
+    PRODUCER_PERF,
+    REASSIGN,
+    SECONDS_MAX,
+    TOPICS,
+    TRANSACTIONS,
+    Tools,
+)
 from tests.raw_transactions import Producer
+from tests.versions import KAFKA, KAFKA_BEFORE, releases
 
 pytestmark = pytest.mark.check
-
-TOPICS = "org.apache.kafka.tools.TopicCommand"
-GROUPS = "org.apache.kafka.tools.consumer.group.ConsumerGroupCommand"
-PRODUCER_PERF = "org.apache.kafka.tools.ProducerPerformance"
-CONSUMER_PERF = "org.apache.kafka.tools.ConsumerPerformance"
-CONSOLE_CONSUMER = "org.apache.kafka.tools.consumer.ConsoleConsumer"
-CONSOLE_PRODUCER = "org.apache.kafka.tools.ConsoleProducer"
-CONFIGS = "kafka.admin.ConfigCommand"
-TRANSACTIONS = "org.apache.kafka.tools.TransactionsCommand"
-ACLS = "org.apache.kafka.tools.AclCommand"
-CLIENT_METRICS = "org.apache.kafka.tools.ClientMetricsCommand"
-ELECTION = "org.apache.kafka.tools.LeaderElectionCommand"
-REASSIGN = "org.apache.kafka.tools.reassign.ReassignPartitionsCommand"
-OFFSETS = "org.apache.kafka.tools.GetOffsetShell"
-SECONDS_MAX = 60
 
 Tool = Callable[..., str]
 
 
+@pytest.fixture(scope="class", params=releases(KAFKA, KAFKA_BEFORE))
+def tools(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Tools]:
+    with Tools(tmp_path_factory.mktemp("tools"), request.param) as tools:
+        yield tools
+
+
 @pytest.fixture
-def tool(broker: Broker, tmp_path: Path) -> Tool:
+def tool(tools: Tools, broker: Broker) -> Tool:
     """Runs one tool against the broker and returns what it printed; it must succeed, or end with `code`."""
-
-    def run(name: str, *options: str, text: str = "", code: int = 0) -> str:
-        server = ["--bootstrap-server", broker.address]
-        done = subprocess.run(
-            ["java", *QUICK_START, "-cp", kafka_jars(), name, *server, *options],
-            input=text,
-            capture_output=True,
-            text=True,
-            timeout=stretched(SECONDS_MAX),
-            cwd=tmp_path,
-        )
-        assert done.returncode == code, f"{name} {' '.join(options)}: {done.stdout}{done.stderr}"
-        return done.stdout if code == 0 else done.stdout + done.stderr
-
-    return run
+    server = ("--bootstrap-server", broker.address)
+    return lambda name, *options, **named: tools.run(name, *server, *options, **named)
 
 
 class TestKafkaTools:

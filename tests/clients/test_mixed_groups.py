@@ -14,13 +14,14 @@ from pathlib import Path
 import pytest
 
 from harness.replicated_brokers import ReplicatedBrokers
+from harness.tiers import sized
 from tests.churn.plan import Script
 from tests.churn.running import SETTINGS, TIMING, churn
 from tests.churn.scripts import MIXED, migrating_with_ours, newer_with_ours, static_with_ours, with_ours
 
 pytestmark = pytest.mark.check
 
-CHANGES, CHANGES_UNDER_KILLS, SEED = 10, 16, 7
+CHANGES, CHANGES_UNDER_KILLS, SEED = 10, sized(12, 12, 16), 7
 KILLS_APART_S = 1.5 * TIMING.session_ms / 1000
 """Every coordinator lives long enough to expel a member that was killed: a session begins anew with each of them."""
 SCRIPTS: dict[str, Callable[[int], Script]] = {
@@ -31,8 +32,13 @@ SCRIPTS: dict[str, Callable[[int], Script]] = {
     "static-consumer": partial(static_with_ours, "consumer"),
 }
 
+CHECKED = ("cooperative-sticky", "static", "migrating")
+"""Those of `make check`: every client, both protocols and static members."""
 
-@pytest.mark.parametrize("name", list(SCRIPTS))
+
+@pytest.mark.parametrize(
+    "name", [one if one in CHECKED else pytest.param(one, marks=pytest.mark.long) for one in SCRIPTS]
+)
 def test_members_of_ours_share_a_group_with_those_of_other_clients(tmp_path: Path, name: str) -> None:
     seed = int(os.environ.get("MOLDAU_SEED", SEED))
     report = churn(
@@ -44,7 +50,7 @@ def test_members_of_ours_share_a_group_with_those_of_other_clients(tmp_path: Pat
 
 
 @pytest.mark.restarts
-@pytest.mark.parametrize("name", ["cooperative-sticky", "consumer"])
+@pytest.mark.parametrize("name", [pytest.param("cooperative-sticky", marks=pytest.mark.long), "consumer"])
 def test_they_do_on_three_brokers_while_one_after_the_other_is_killed(tmp_path: Path, name: str) -> None:
     cluster = ReplicatedBrokers(tmp_path, SETTINGS)
     try:

@@ -9,6 +9,7 @@ from harness.brokers import Broker
 from tests.clients.client import DRIVERS, Client
 from tests.clients.scenarios import Administers, Exchanges
 from tests.environments import node_with
+from tests.versions import KAFKAJS, PLATFORMATIC
 
 pytestmark = pytest.mark.check
 
@@ -23,10 +24,10 @@ def started(pin: str, driver: str, broker: Broker, folder: Path) -> Iterator[Cli
 class TestKafkaJS(Exchanges, Administers):
     @pytest.fixture
     def client(self, broker: Broker, tmp_path: Path) -> Iterator[Client]:
-        yield from started("kafkajs@2.2.4", "kafkajs.mjs", broker, tmp_path)
+        yield from started(KAFKAJS, "kafkajs.mjs", broker, tmp_path)
 
 
 class TestPlatformaticKafka(Exchanges, Administers):
     @pytest.fixture
     def client(self, broker: Broker, tmp_path: Path) -> Iterator[Client]:
-        yield from started("@platformatic/kafka@2.12.1", "platformatic.mjs", broker, tmp_path)
+        yield from started(PLATFORMATIC, "platformatic.mjs", broker, tmp_path)

@@ -17,18 +17,17 @@ def started(face: str, broker: Broker, folder: Path, group_protocol: str = "") -
     client.close()
 
 
-@pytest.fixture(params=["sync", "aio"])
-def face(request: pytest.FixtureRequest) -> str:
-    return str(request.param)
+CHECK = pytest.mark.check
+"""`make test` has each face once, with one of the protocols."""
 
 
 class TestOurClient(Exchanges, Compresses, Administers):
-    @pytest.fixture
-    def client(self, face: str, broker: Broker, tmp_path: Path) -> Iterator[Client]:
-        yield from started(face, broker, tmp_path)
+    @pytest.fixture(params=["sync", pytest.param("aio", marks=CHECK)])
+    def client(self, request: pytest.FixtureRequest, broker: Broker, tmp_path: Path) -> Iterator[Client]:
+        yield from started(request.param, broker, tmp_path)
 
 
 class TestOurClientOfTheNewerGroupProtocol(Exchanges, Administers):
-    @pytest.fixture
-    def client(self, face: str, broker: Broker, tmp_path: Path) -> Iterator[Client]:
-        yield from started(face, broker, tmp_path, "consumer")
+    @pytest.fixture(params=[pytest.param("sync", marks=CHECK), "aio"])
+    def client(self, request: pytest.FixtureRequest, broker: Broker, tmp_path: Path) -> Iterator[Client]:
+        yield from started(request.param, broker, tmp_path, "consumer")

@@ -13,39 +13,18 @@ from harness.patience import stretched, wait_until
 from moldau import Admin, Producer, TopicPartition
 from moldau.cli import main
 from moldau.testing import Cluster
+from tests.clients.kafka_tools import ELECTION, LOG_DIRS, TOPICS, Tools
 from tests.clients.test_java_client import QUICK_START
-from tests.clients.test_kafka_tools import ELECTION, TOPICS
-from tests.environments import java_class, kafka_jars
 
-LOG_DIRS = "org.apache.kafka.tools.LogDirsCommand"
-SOURCE = Path(__file__).parent / "ManyTools.java"
 Tool = Callable[..., str]
 pytestmark = [pytest.mark.check, pytest.mark.timeout(stretched(300))]
 
 
 @pytest.fixture
-def tool() -> Iterator[Tool]:
+def tool(tmp_path: Path) -> Iterator[Tool]:
     """Runs one of Kafka's tools, and returns what it printed; it must succeed."""
-    command = ["java", *QUICK_START, "-cp", java_class(SOURCE, kafka_jars()), "ManyTools"]
-    with subprocess.Popen(
-        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
-    ) as java:
-
-        def run(*words: str) -> str:
-            assert java.stdin is not None
-            assert java.stdout is not None
-            java.stdin.write("\t".join(words) + "\n")
-            java.stdin.flush()
-            printed = []
-            for line in java.stdout:
-                if line.startswith("exit code "):
-                    assert line == "exit code 0\n", "".join(printed)
-                    return "".join(printed)
-                printed.append(line)
-            raise AssertionError("".join(printed))
-
-        yield run
-        java.kill()
+    with Tools(tmp_path) as tools:
+        yield tools.run
 
 
 def named(text: str) -> list[str]:

@@ -20,9 +20,11 @@ import pytest
 from harness.brokers import SOURCE, Broker
 from harness.patience import stretched, wait_until
 from harness.replicated_brokers import ReplicatedBrokers
+from harness.tiers import LONG
 from harness.zookeeper import ZooKeeper
 from moldau import Admin, Consumer, OffsetAndMetadata, TopicPartition
 from moldau.errors import KafkaError
+from tests import versions
 from tests.clients.client import without_ours
 from tests.clients.test_java_client import QUICK_START
 from tests.environments import go_program, java_class, kafka_jars, python_with
@@ -47,19 +49,22 @@ def python(pin: str, program: str, group_protocol: str = "classic") -> Command:
 
 
 def java(group_protocol: str) -> Command:
-    class_path = java_class(PROGRAMS / "Lasting.java", kafka_jars())
+    class_path = java_class(PROGRAMS / "Lasting.java", kafka_jars(versions.KAFKA))
     return Command(["java", "-Xmx96m", *QUICK_START, "-cp", class_path, "Lasting"], group_protocol)
 
 
+OLDER: Mapping[str, Callable[[], Command]] = {
+    "confluent-classic": lambda: python(versions.CONFLUENT_BEFORE, "confluent.py"),
+}
 CLIENTS: Mapping[str, Callable[[], Command]] = {
     "java-classic": lambda: java("classic"),
     "java-consumer": lambda: java("consumer"),
-    "confluent-classic": lambda: python("confluent-kafka==2.8.2", "confluent.py"),
-    "confluent-consumer": lambda: python("confluent-kafka==2.16.1", "confluent.py", "consumer"),
-    "kafka-python": lambda: python("kafka-python[crc32c,lz4,snappy,zstd]==3.0.12", "kafka_python.py"),
-    "aiokafka": lambda: python("aiokafka[lz4,snappy,zstd]==0.14.0", "aio.py"),
+    "confluent-consumer": lambda: python(versions.CONFLUENT, "confluent.py", "consumer"),
+    "kafka-python": lambda: python(versions.KAFKA_PYTHON, "kafka_python.py"),
+    "aiokafka": lambda: python(versions.AIOKAFKA, "aio.py"),
     "franz-go": lambda: Command([go_program(PROGRAMS / "franz")]),
     "moldau": lambda: Command([sys.executable, PROGRAMS / "ours.py"], "consumer", {"PYTHONPATH": str(SOURCE)}),
+    **(OLDER if LONG else {}),
 }
 
 
@@ -188,9 +193,12 @@ class Restarts:
         self.clients = clients
 
     def all_of_them(self) -> None:
+        """In `make check` each once, in `make long` each in both ways."""
         for number in self.cluster.brokers:
-            self.restart(number, Broker.stop, "SIGTERM", until_missed=True)
-            self.restart(number, Broker.kill, "SIGKILL", until_missed=number == 3)
+            if LONG or number == 1:
+                self.restart(number, Broker.stop, "SIGTERM", until_missed=True)
+            if LONG or number > 1:
+                self.restart(number, Broker.kill, "SIGKILL", until_missed=number == 3)
 
     def restart(self, number: int, end: Callable[[Broker], None], how: str, until_missed: bool) -> None:
         """`until_missed`: not before other brokers lead what it led and clients go on with them."""

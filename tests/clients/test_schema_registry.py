@@ -32,11 +32,11 @@ from moldau.serializers import (
 from tests.clients.client import without_ours
 from tests.clients.test_java_client import QUICK_START
 from tests.environments import apicurio, python_with
+from tests.versions import CONFLUENT_WITH_SCHEMAS
 
 pytestmark = pytest.mark.check
 
 PROGRAM = Path(__file__).parent / "registry" / "confluent.py"
-CONFLUENT = "confluent-kafka[avro,json,schemaregistry]==2.16.0"
 
 RIVER: dict[str, Any] = {
     "type": "record", "name": "River", "namespace": "cz",
@@ -99,7 +99,7 @@ def registry(server: tuple[str, str]) -> SchemaRegistry:
 
 def confluent(verb: str, kind: str, server: tuple[str, str], topic: str, lines: list[Any]) -> list[Any]:
     done = subprocess.run(
-        [python_with(CONFLUENT), PROGRAM, verb, kind, *server, topic],
+        [python_with(CONFLUENT_WITH_SCHEMAS), PROGRAM, verb, kind, *server, topic],
         input="\n".join(map(json.dumps, lines)),
         capture_output=True,
         text=True,

@@ -4,18 +4,15 @@ import contextlib
 import re
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
 from harness.brokers import SOURCE, Broker
 from harness.patience import stretched
 from moldau import Admin
-from tests.clients.test_java_client import QUICK_START
-from tests.clients.test_kafka_tools import CONFIGS, SECONDS_MAX
-from tests.environments import kafka_jars
-
-Tool = Callable[..., str]
+from tests.clients.kafka_tools import CONFIGS, SECONDS_MAX, Tools
 
 
 @pytest.fixture(scope="module")
@@ -43,11 +40,6 @@ def run(*command: str, code: int = 0) -> str:
     )  # fmt: skip
     assert done.returncode == code, done.stdout + done.stderr
     return done.stdout + done.stderr
-
-
-def kafka(through: Broker, *options: str, code: int = 0) -> str:
-    java = ["java", *QUICK_START, "-cp", kafka_jars(), CONFIGS]
-    return run(*java, "--bootstrap-server", through.address, *options, code=code)
 
 
 def ours(through: Broker, *options: str, code: int = 0) -> str:
@@ -91,7 +83,15 @@ def _topic_configs(through: Broker) -> list[object]:
 
 @pytest.mark.check
 @pytest.mark.timeout(450)
-def test_kafkas_tool_changes_and_shows_any_broker_through_any_broker(brokers: list[Broker]) -> None:
+def test_kafkas_tool_changes_and_shows_any_broker_through_any_broker(brokers: list[Broker], tmp_path: Path) -> None:
+    with Tools(tmp_path) as tools:
+        check_with_kafkas_tool(brokers, tools)
+
+
+def check_with_kafkas_tool(brokers: list[Broker], tools: Tools) -> None:
+    def kafka(through: Broker, *options: str, code: int = 0) -> str:
+        return tools.run(CONFIGS, "--bootstrap-server", through.address, *options, code=code)
+
     entity = ("--entity-type", "brokers", "--entity-name")
     for through, about, at in ((0, "2", 2), (1, "3", 0), (2, "1", 1)):
         kafka(brokers[through], *entity, about, "--alter", "--add-config", "log.roll.jitter.ms=7")

@@ -1,5 +1,6 @@
 """Under a running reader and writer comes everything a hostile peer can send: the broker stays up, its memory stays
-small, the others hardly notice, and nothing bad is ever served."""
+small, the others go on, and nothing bad is ever served. How little they notice is a time of this machine, which only
+the long tier judges; `tests/net` counts turns."""
 
 import contextlib
 import os
@@ -16,6 +17,7 @@ import pytest
 
 from harness.brokers import Broker
 from harness.patience import stretched, wait_until
+from harness.tiers import LONG, sized
 from moldau.errors import ErrorCode
 from moldau.protocol import codec
 from moldau.protocol.apis import METADATA
@@ -31,7 +33,7 @@ MEMORY_KEPT_MAX = 48 * MIB
 P99_FLOOR_S, P99_RATIO = 0.05, 10
 """Below this a p99 says more about the machine than about the broker; where that is slow it has more time, as it does
 for everything."""
-ROUNDS_MIN, ROUNDS_MAX = 4, 10
+ROUNDS_MIN, ROUNDS_MAX = sized(2, 4, 4), 10
 HALF_SENT = 200
 
 
@@ -212,7 +214,7 @@ class Round(NamedTuple):
 
     @property
     def is_fast(self) -> bool:
-        return self.hostile_p99_s <= max(P99_RATIO * self.calm_p99_s, stretched(P99_FLOOR_S))
+        return not LONG or self.hostile_p99_s <= max(P99_RATIO * self.calm_p99_s, stretched(P99_FLOOR_S))
 
     def __str__(self) -> str:
         return (

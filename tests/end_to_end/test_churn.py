@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from harness.tiers import LONG
+from harness.tiers import LONG, sized
 from tests.churn.evidence import BEAT, LEAVES, Answer, Current, Generation, Trace
 from tests.churn.instances import returns, tenures
 from tests.churn.judge import violations
 from tests.churn.running import TIMING, Report, churn
 
-CHANGES, PLANNED, KILLS, SEED = 100, 115, 2, 35
+CHANGES, PLANNED, KILLS, SEED = sized((40, 50), (40, 50), (100, 115)) + (2, 35)
 LONG_CHANGES, LONG_KILLS_MAX, LONG_ROUNDS = 400, 8, 5
 INSTALLING_SECONDS_MAX = 900
 """The first run of all may have to wait until package managers have brought every client."""
@@ -33,13 +33,14 @@ def test_groups_keep_their_promises_while_members_and_the_broker_are_killed(tmp_
     report = churn(SEED, PLANNED, tmp_path, kills=KILLS)
     assert_held(report)
     assert all(len(trace.kills) == KILLS for trace in report.traces.values())
-    told = {answer.error for trace in report.traces.values() for answer in trace.answers}
-    assert told >= {"FENCED_INSTANCE_ID", "UNRELEASED_INSTANCE_ID"}
     for name, trace in report.traces.items():
         for what, seeded in SEEDED.items():
             worse = seeded(trace)
             assert worse is None or violations(worse, *TIMING), f"{what} in {name} would not have been found"
-    assert all(any(seeded(trace) for trace in report.traces.values()) for seeded in SEEDED.values())
+    if LONG:  # fewer changes may not have each of these
+        told = {answer.error for trace in report.traces.values() for answer in trace.answers}
+        assert told >= {"FENCED_INSTANCE_ID", "UNRELEASED_INSTANCE_ID"}
+        assert all(any(seeded(trace) for trace in report.traces.values()) for seeded in SEEDED.values())
 
 
 if LONG:

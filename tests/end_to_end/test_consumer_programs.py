@@ -13,13 +13,13 @@ import pytest
 from harness.brokers import Broker
 from harness.patience import stretched
 from harness.proxy import Proxy
-from harness.tiers import LONG, seeds_or
+from harness.tiers import LONG, seeds_or, sized
 from moldau import Admin, Producer, TopicPartition
 from tests.client.programs.running import Program
 from tests.end_to_end.faults import Faults
 from tests.replacing import Instead, replaced
 
-PROGRAMS = 1_000 if LONG else 12
+PROGRAMS = sized(12, 12, 1_000)
 SEEDS = seeds_or(14, PROGRAMS)
 TOPIC = "orders"
 REQUEST_BYTES_MAX = 2_000

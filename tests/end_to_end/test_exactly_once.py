@@ -19,7 +19,7 @@ import pytest
 from harness.brokers import Broker
 from harness.patience import stretched, within
 from harness.proxy import Proxy
-from harness.tiers import LONG, seed_or
+from harness.tiers import seed_or, sized
 from moldau import TopicPartition
 from moldau.client.administration.admin import Admin
 from moldau.client.fetching import LATEST, list_offsets, read_columns
@@ -29,7 +29,7 @@ from moldau.client.producing.producer import AsyncProducer, Producer
 from tests.end_to_end.faults import KINDS, Faults
 
 SEED = seed_or(14)
-FAULTS = 20 * len(KINDS) if LONG else len(KINDS)
+FAULTS = sized(1, 1, 20) * len(KINDS)
 TOPIC = "orders"
 PARTITIONS = 3
 MESSAGE_BYTES_MAX = 6_000

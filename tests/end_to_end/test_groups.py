@@ -110,9 +110,9 @@ def test_every_partition_has_one_owner_after_each_change_and_no_message_is_skipp
     members = {name: Member(address) for name in ("first", "second")}
     try:
 
-        def settled(*names: str, seconds: float = 20) -> None:
+        def settled(*names: str) -> None:
             there = [members[name] for name in names]
-            soon(lambda: shared_out(*there), seconds, lambda: {name: members[name].owned for name in members})
+            soon(lambda: shared_out(*there), 20, lambda: {name: members[name].owned for name in members})
             marks = {name: len(members[name].read) for name in names}
             soon(lambda: all(len(members[name].read) > marks[name] for name in names), 20, lambda: "nobody reads")
 
@@ -122,7 +122,9 @@ def test_every_partition_has_one_owner_after_each_change_and_no_message_is_skipp
         members["second"].end(kill=True)
         settled("first", "third")
         members["first"].end()
-        settled("third", seconds=5)
+        with Admin(address) as admin:
+            assert len(admin.describe_group(GROUP).members) == 1, "one that leaves is not waited for"
+        settled("third")
         sent = stream.end()
         soon(lambda: len({one for m in members.values() for one in m.read}) >= sent, 20, lambda: "messages are missing")
     finally:

@@ -11,13 +11,15 @@ import pytest
 
 from harness.brokers import SOURCE, Broker
 from harness.patience import stretched
+from harness.tiers import sized
 from moldau.client.fetching import LATEST, list_offsets, read_columns
 from moldau.names import TopicPartition
 from moldau.records.columns import COMPILED
 from tests.end_to_end.loading import VALUE_BYTES
 from tests.environments import python_with
+from tests.versions import CONFLUENT
 
-MESSAGES = 1_000_000 if COMPILED else 200_000
+MESSAGES = sized(150_000, 300_000, 1_000_000 if COMPILED else 200_000)
 KILLS_AFTER = (MESSAGES // 5, MESSAGES // 2, MESSAGES * 7 // 10)
 TOPIC = TopicPartition("load", 0)
 LOADING = Path(__file__).with_name("loading.py")
@@ -37,7 +39,7 @@ def broker(tmp_path: Path) -> Iterator[Broker]:
 def load_and_kill(broker: Broker, client: str, acks: str, result: Path) -> "array[int]":
     """Let a client send all messages while the broker is killed and started again; the offset each was acknowledged
     at."""
-    python = python_with("confluent-kafka==2.16.1") if client == "confluent" else sys.executable
+    python = python_with(CONFLUENT) if client == "confluent" else sys.executable
     command = [python, LOADING, client, broker.address, TOPIC.topic, str(MESSAGES), acks, result]
     environment = {**os.environ, "PYTHONPATH": str(SOURCE)}
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment) as process:

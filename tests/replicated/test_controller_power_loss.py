@@ -16,7 +16,7 @@ import pytest
 
 from harness.brokers import Broker
 from harness.patience import SECONDS, wait_until
-from harness.tiers import LONG, seed_or
+from harness.tiers import LONG, seed_or, sized
 from harness.zookeeper import ZooKeeper
 from moldau import Admin, Consumer, Producer, TopicPartition
 from moldau.errors import MoldauError
@@ -25,7 +25,7 @@ from tests.replicated.on_disk import assert_replicas_are_equal
 from tests.zookeeper.faults import known_to, started, wait_until_whole
 from tests.zookeeper.three_brokers import three_brokers
 
-ROUNDS = 100 if LONG else 3
+ROUNDS = sized(2, 2, 100)
 SEED = seed_or(33)
 SESSION_S = 3.0
 TOPIC, IDLE, PARTITIONS, PRODUCERS = "orders", "idle", 3, 4
@@ -87,6 +87,7 @@ def controller_of(brokers: dict[int, Broker]) -> int:
     return found[0]
 
 
+@pytest.mark.check  # `make test` has this in virtual time: tests/worlds
 @pytest.mark.timeout(10_000 if LONG else 600)
 def test_a_controller_that_lost_power_writes_nothing_in_its_old_leader_epochs(tmp_path: Path) -> None:
     chance, machines = random.Random(SEED), dict[int, Machine]()

@@ -15,7 +15,7 @@ import pytest
 
 from harness.brokers import Broker
 from harness.patience import SECONDS, wait_until
-from harness.tiers import LONG, seed_or
+from harness.tiers import LONG, seed_or, sized
 from harness.zookeeper import ZooKeeper
 from moldau.client.administration.admin import Admin
 from tests.replicated.judging import assert_kept
@@ -24,7 +24,7 @@ from tests.replicated.senders import Probe, Sender
 from tests.zookeeper.faults import known_to, started, wait_until_whole
 from tests.zookeeper.three_brokers import three_brokers
 
-TIMES = 20 if LONG else 1
+TIMES = sized(1, 2, 60)
 SEED = seed_or(23)
 SESSION_S = 3.0
 TOPIC, PARTITIONS, RATE = "kept", 3, 500
@@ -109,7 +109,7 @@ def machines_of(folder: Path, zookeeper: ZooKeeper) -> Iterator[tuple[dict[int, 
 @pytest.mark.timeout(6000 if LONG else 600)
 def test_a_power_loss_of_any_one_machine_loses_nothing_acknowledged(tmp_path: Path) -> None:
     with running(tmp_path) as run:
-        for _ in range(6 * TIMES):
+        for _ in range(2 * TIMES):
             victim = run.any()
             run.wait()
             run.machines[victim].lose_power()
@@ -117,10 +117,11 @@ def test_a_power_loss_of_any_one_machine_loses_nothing_acknowledged(tmp_path: Pa
             run.wait_until_it_goes_on()
 
 
+@pytest.mark.check  # `make test` has this in virtual time: tests/worlds
 @pytest.mark.timeout(6000 if LONG else 600)
 def test_a_power_loss_of_the_last_one_in_sync_loses_nothing_acknowledged(tmp_path: Path) -> None:
     with running(tmp_path) as run:
-        for _ in range(3 * TIMES):
+        for _ in range(TIMES):
             first, second, last = run.chance.sample(sorted(run.machines), 3)
             run.machines[first].kill()
             run.wait_until_out_of_sync(first)
@@ -131,10 +132,11 @@ def test_a_power_loss_of_the_last_one_in_sync_loses_nothing_acknowledged(tmp_pat
             run.wait_until_it_goes_on()
 
 
+@pytest.mark.check  # as above
 @pytest.mark.timeout(6000 if LONG else 600)
 def test_a_power_loss_of_all_machines_loses_nothing_of_a_topic_that_flushes_every_record(tmp_path: Path) -> None:
     with running(tmp_path, flush_messages=1) as run:
-        for _ in range(3 * TIMES):
+        for _ in range(TIMES):
             run.wait()
             for machine in run.machines.values():
                 machine.lose_power()

@@ -130,6 +130,7 @@ def test_a_program_without_the_secret_is_no_broker(brokers: list[Broker]) -> Non
         )
 
 
+@pytest.mark.check  # three brokers more
 def test_the_listener_for_brokers_can_be_another_one_after_a_rolling_restart(brokers: list[Broker]) -> None:
     clients = ",".join(one.addresses[0] for one in brokers)
     with Admin(clients) as admin, Producer(clients, acks="all") as producer:

@@ -20,7 +20,7 @@ SLOW, FREE = "slow", "free"
 AWAY = 3
 
 
-@pytest.mark.parametrize("side", ["leader", "follower"])
+@pytest.mark.parametrize("side", [pytest.param("leader", marks=pytest.mark.check), "follower"])
 def test_a_replica_that_was_away_catches_up_as_fast_as_its_throttle_allows(tmp_path: Path, side: str) -> None:
     with broker_processes(tmp_path, 3) as brokers:
         for one in brokers:

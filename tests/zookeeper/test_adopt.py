@@ -73,6 +73,7 @@ def values(consumer: Consumer) -> list[str]:
     return [(one.value or b"").decode() for one in consumer.poll(timeout_ms=300)]
 
 
+@pytest.mark.check  # needs kcat
 def test_three_brokers_go_on_with_all_that_one_had_alone(tmp_path: Path, single: ZooKeeper) -> None:
     kcat = environments.program("kcat", "kcat")
     connect = f"{single.connect}/adopted"

@@ -7,14 +7,18 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
+import pytest
+
 from harness.patience import Deadline, stretched, wait_until
+from harness.tiers import LONG
 from harness.zookeeper import ZooKeeper
 from moldau import Admin, Consumer, Producer
 from tests.zookeeper.test_brokers import bootstrap, cluster, read, write
 
 PARTITIONS = 6
 ROUND_SECONDS_MAX = 5.0
-AFTER_SECONDS = 3.0
+"""A time of this machine: judged by the long tier."""
+ROUNDS_AFTER = 10
 
 
 class Client:
@@ -66,6 +70,7 @@ def standing_still(zookeeper: ZooKeeper) -> Iterator[None]:
             os.kill(process, signal.SIGCONT)
 
 
+@pytest.mark.check  # it waits for real sessions to end
 def test_clients_write_read_and_commit_while_all_sessions_are_over(tmp_path: Path, single: ZooKeeper) -> None:
     with cluster(tmp_path, single) as brokers:
         servers = bootstrap(brokers)
@@ -80,14 +85,12 @@ def test_clients_write_read_and_commit_while_all_sessions_are_over(tmp_path: Pat
                 while not all("the session in ZooKeeper at" in one.log() for one in brokers.values()):
                     client.round()
                     assert deadline.left_s, "no session has ended"
-                ended, before = time.monotonic(), len(client.seconds)
-                while time.monotonic() < ended + AFTER_SECONDS:
+                for _ in range(ROUNDS_AFTER):
                     client.round()
-                assert len(client.seconds) > before
                 write(servers, "t", ["a"])  # by a producer that has no id yet
                 assert "a" in read(servers, "t", len(client.values) + 1)  # in a group that is new
                 client.values.append(consumed(consumer))
-            assert max(client.seconds) < stretched(ROUND_SECONDS_MAX)
+            assert not LONG or max(client.seconds) < stretched(ROUND_SECONDS_MAX)
 
             def is_whole() -> bool:
                 with Admin(servers) as admin:

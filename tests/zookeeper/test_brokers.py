@@ -93,6 +93,7 @@ def test_three_processes_are_one_cluster_that_outlives_its_controller(tmp_path: 
             one.stop()
 
 
+@pytest.mark.check  # three brokers more
 def test_a_broker_that_moves_to_another_address_is_found_again_by_those_who_read(
     tmp_path: Path, single: ZooKeeper
 ) -> None:

@@ -19,7 +19,7 @@ import pytest
 
 from harness.brokers import Broker
 from harness.patience import SECONDS, Deadline, stretched, wait_until
-from harness.tiers import LONG, seed_or
+from harness.tiers import LONG, seed_or, sized
 from harness.zookeeper import ZooKeeper
 from moldau.errors import KafkaError
 from tests.zookeeper.asking import Topics, settings_of, view_of
@@ -28,8 +28,10 @@ from tests.zookeeper.faults import BROKER, CONTROLLER, KILL, STOP, ZOOKEEPER, Fa
 from tests.zookeeper.three_brokers import three_brokers
 from tests.zookeeper.whole_tree import read_tree, topics_in, wrong_in
 
-FAULTS = 100 if LONG else 10
+FAULTS = sized(6, 6, 100)
+"""At least one of each kind."""
 SEED = seed_or(5)
+pytestmark = pytest.mark.check  # `make test` has this in virtual time: tests/worlds
 SESSION_S = 3.0
 IN_STEPS, STEPS_S = 0.5, 0.2
 """The share of the controller's faults that come in the middle of a change of several steps, and how far in it."""
@@ -106,12 +108,12 @@ def play(folder: Path, connect: str, zookeeper: ZooKeeper | None) -> None:
         check_answers(clients, topics, addresses)
         for number, broker in brokers.items():
             own = assigned(topics, number)
-            assert wait_until(lambda: on_disk(broker) == own, 5), (number, sorted(on_disk(broker) ^ own))  # noqa: B023
+            assert wait_until(lambda: on_disk(broker) == own), (number, sorted(on_disk(broker) ^ own))  # noqa: B023
             broker.stop()
     report(faults, clients)
-    for kind, took in faults.seconds.items():
-        if CONTROLLER in kind:
-            assert max(took) <= stretched(SESSION_S + 1), kind
+    if LONG:  # a time of this machine; in virtual time: tests/worlds/test_clusters.py
+        for kind, took in faults.seconds.items():
+            assert CONTROLLER not in kind or max(took) <= stretched(SESSION_S + 1), kind
 
 
 def kinds(chance: random.Random, with_zookeeper: bool) -> list[Kind]:

@@ -18,12 +18,14 @@ class TestOneServer(StoreKit):
         return lambda scenario: play(single.connect, scenario)
 
 
+@pytest.mark.check  # its own JVMs: one server shows the same in `make test`
 class TestThreeServers(StoreKit):
     @pytest.fixture
     def play(self, three: ZooKeeper) -> Play:
         return lambda scenario: play(three.connect, scenario)
 
 
+@pytest.mark.check  # three JVMs, started again and again
 def test_every_answer_given_holds_when_the_leader_is_killed_again_and_again(three: ZooKeeper) -> None:
     async def scenario(open_session: OpenSession) -> None:
         sessions = [await open_session() for _ in range(3)]

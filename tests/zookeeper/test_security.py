@@ -122,18 +122,18 @@ def test_a_session_over_tls_lives_through_a_lost_connection(secure: SecureZooKee
 
 
 def test_a_server_that_is_not_the_one_is_not_talked_to(secure: SecureZooKeeper, tmp_path: Path) -> None:
-    soon = {"connection.timeout.ms": "1500"}
+    soon = {"connection.timeout.ms": str(int(stretched(1.5) * 1000))}
     other = {"ssl.truststore.location": str(Authority(tmp_path, "other").trusted)}
 
     async def scenario() -> None:
-        with pytest.raises(StorageError, match=r"did not answer within 1\.5 s: .*(self-signed|issuer|verify)"):
+        with pytest.raises(StorageError, match=r"did not answer within .* s: .*(self-signed|issuer|verify)"):
             await opened(secure.secure, {**tls(secure), **other, **soon})
         address = secure.secure.replace("localhost", "127.0.0.1")
         with pytest.raises(StorageError, match="IP address mismatch"):
             await opened(address, {**tls(secure), **soon})
         session = await opened(address, {**tls(secure), "ssl.endpoint.identification.algorithm": ""})
         await session.close()
-        with pytest.raises(StorageError, match=r"did not answer within 1\.5 s"):
+        with pytest.raises(StorageError, match=r"did not answer within .* s"):
             await opened(secure.connect, {**tls(secure), **soon})
 
     play(scenario)

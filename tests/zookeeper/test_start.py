@@ -49,6 +49,7 @@ def test_what_keeps_it_from_starting_is_one_sentence(tmp_path: Path, capfd: pyte
         assert "another ZooKeeper uses" in said("--port", "0")
 
 
+@pytest.mark.check  # three JVMs
 def test_an_ensemble_goes_on_without_its_leader_which_is_started_again(tmp_path: Path) -> None:
     with ZooKeeper(tmp_path / "data", 3) as zookeeper:
         assert sorted(mode(address) for address in zookeeper.addresses) == ["follower", "follower", "leader"]

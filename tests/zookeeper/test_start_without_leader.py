@@ -45,6 +45,7 @@ def starting(folder: Path, **settings: str) -> Iterator[tuple[Broker, "list[NotR
         broker.kill()
 
 
+@pytest.mark.check  # three JVMs
 def test_a_start_without_a_leader_waits_longer_than_a_session_and_goes_on(tmp_path: Path, three: ZooKeeper) -> None:
     leader = three.leader()
     stopped = [pid for address, pid in three.servers().items() if address != leader]

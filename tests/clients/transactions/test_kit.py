@@ -22,6 +22,7 @@ import pytest
 from harness.replicated_brokers import ReplicatedBrokers
 from moldau.client.administration.admin import Admin
 from moldau.errors import KafkaError
+from tests import versions
 from tests.clients.client import DRIVERS, Client, ClientFailed
 from tests.clients.referee import SIZES, BrokerOfATest, of_its_own
 from tests.clients.scenarios import group, numbered, soon, values
@@ -33,17 +34,16 @@ __all__ = ["group"]
 
 pytestmark = pytest.mark.check
 
-KAFKA_PYTHON = "kafka-python[crc32c,lz4,snappy,zstd]=={}"
 PYTHON = {
-    "confluent-2.8": ("confluent-kafka==2.8.2", "confluent.py"),
-    "confluent": ("confluent-kafka==2.16.1", "confluent.py"),
-    "aiokafka": ("aiokafka[lz4,snappy,zstd]==0.14.0", "aio.py"),
-    "kafka-python-2": (KAFKA_PYTHON.format("2.3.3"), "kafka_python.py"),
-    "kafka-python-3": (KAFKA_PYTHON.format("3.0.12"), "kafka_python.py"),
+    "confluent-2.8": (versions.CONFLUENT_BEFORE, "confluent.py"),
+    "confluent": (versions.CONFLUENT, "confluent.py"),
+    "aiokafka": (versions.AIOKAFKA, "aio.py"),
+    "kafka-python-2": (versions.KAFKA_PYTHON_BEFORE, "kafka_python.py"),
+    "kafka-python-3": (versions.KAFKA_PYTHON, "kafka_python.py"),
 }
 NODE = {
-    "kafkajs": ("kafkajs@2.2.4", "kafkajs.mjs"),
-    "platformatic": ("@platformatic/kafka@2.12.1", "platformatic.mjs"),
+    "kafkajs": (versions.KAFKAJS, "kafkajs.mjs"),
+    "platformatic": (versions.PLATFORMATIC, "platformatic.mjs"),
 }
 OURS = {"ours": "sync", "ours-aio": "aio"}
 SPARED = ("kafka-python-2", "kafka-python-3", "platformatic", "kafkajs")
@@ -79,7 +79,13 @@ def client(
         node, modules = node_with(pins[0])
         command, environment = [node, DRIVERS / pins[1]], {"NODE_PATH": str(modules)}
     else:
-        command = ["java", *QUICK_START, "-cp", java_class(DRIVERS / "Driver.java", kafka_jars()), "Driver"]
+        command = [
+            "java",
+            *QUICK_START,
+            "-cp",
+            java_class(DRIVERS / "Driver.java", kafka_jars(versions.KAFKA)),
+            "Driver",
+        ]
     strikes = isinstance(broker, ReplicatedBrokers) and request.param not in SPARED and broker.being_killed()
     with strikes or nullcontext():
         started = Client(command, broker.address, tmp_path_factory.mktemp("client"), environment)

@@ -15,12 +15,13 @@ from harness.patience import Deadline
 from harness.tiers import LONG
 from moldau.client.administration.admin import Admin
 from tests.clients.client import DRIVERS
-from tests.clients.referee import SIZES, BrokerOfATest, kill_and_start, of_its_own
+from tests.clients.referee import BrokerOfATest, kill_and_start, of_its_own, sizes
 from tests.clients.transactions.conftest import KILLS
 from tests.clients.transactions.judging import Books, entries, faults_of_an_audit, faults_of_the_end
 from tests.clients.transactions.reading import contents
 from tests.clients.transactions.workers import FENCED, Worker
 from tests.environments import python_with
+from tests.versions import CONFLUENT
 
 pytestmark = pytest.mark.check
 
@@ -60,7 +61,7 @@ class Bank:
             "stalls": stalls,
             "linger_ms": 20,
         }
-        command = [python_with("confluent-kafka==2.16.1"), DRIVERS / "transferring.py", self.broker.address, TOPIC]
+        command = [python_with(CONFLUENT), DRIVERS / "transferring.py", self.broker.address, TOPIC]
         worker = Worker([*command, json.dumps(asked)], self.folder / f"teller-{self.started}.log")
         self.everyone.append(worker)
         return worker
@@ -111,7 +112,7 @@ class Bank:
             teller.kill()
 
 
-@pytest.fixture(params=SIZES)
+@pytest.fixture(params=sizes(3))
 def bank(request: pytest.FixtureRequest, tmp_path: Path, seed: int) -> Iterator[Bank]:
     broker = of_its_own(tmp_path, BROKER, request.param)
     broker.start()

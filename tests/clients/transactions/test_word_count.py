@@ -16,12 +16,13 @@ from harness.replicated_brokers import ReplicatedBrokers
 from harness.tiers import LONG
 from moldau.client.administration.admin import Admin
 from tests.clients.client import DRIVERS
-from tests.clients.referee import SIZES, BrokerOfATest, kill_and_start, of_its_own
+from tests.clients.referee import BrokerOfATest, kill_and_start, of_its_own, sizes
 from tests.clients.test_java_client import QUICK_START
 from tests.clients.transactions.judging import faults_of_counts
 from tests.clients.transactions.reading import Feeder, contents, size
 from tests.clients.transactions.workers import Worker
 from tests.environments import jars, java_class
+from tests.versions import KAFKA_STREAMS
 
 pytestmark = pytest.mark.check
 
@@ -36,7 +37,7 @@ ROUNDS = 10 if LONG else 1
 SECONDS_MAX = 120
 
 
-@pytest.fixture(params=SIZES)
+@pytest.fixture(params=sizes(1))
 def broker(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[BrokerOfATest]:
     ours = of_its_own(tmp_path, BROKER, request.param)
     ours.start()
@@ -53,7 +54,7 @@ def lines(seed: int) -> list[str]:
 
 @pytest.mark.timeout(0 if LONG else 500)
 def test_every_word_is_counted_once_whoever_is_killed(broker: BrokerOfATest, tmp_path: Path, seed: int) -> None:
-    class_path = java_class(DRIVERS / "WordCount.java", jars("org.apache.kafka:kafka-streams:4.3.1"))
+    class_path = java_class(DRIVERS / "WordCount.java", jars(KAFKA_STREAMS))
     command = ["java", *QUICK_START, "-Xmx256m", "-cp", class_path, "WordCount"]
     chance = random.Random(seed)
 

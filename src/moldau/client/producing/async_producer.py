@@ -16,7 +16,7 @@ from moldau.client.failures import ClientClosed, check
 from moldau.client.producing.appending import Appender, Route
 from moldau.client.producing.auditing import ProducerAudit, settings_of_events
 from moldau.client.producing.batching import Accumulator, BufferFull, Parts
-from moldau.client.producing.delivery import Delivery, OnDelivery, Unseen
+from moldau.client.producing.delivery import Delivery, OnDelivery, Unseen, followed
 from moldau.client.producing.interceptors import interceptors_of
 from moldau.client.producing.outgoing import BY_NAME, GivenHeaders, OutgoingRecord, check_partition, check_topic
 from moldau.client.producing.producer_metrics import Counters, ProducerMetrics
@@ -207,7 +207,7 @@ class AsyncProducer:
                 self.wake()
                 outstanding = self.accumulator.outstanding()
                 while outstanding:
-                    futures = [asyncio.shield(asyncio.wrap_future(batch.outcome)) for batch in outstanding]
+                    futures = [asyncio.shield(followed(batch.outcome)) for batch in outstanding]
                     outcomes = await asyncio.gather(*futures, return_exceptions=True)
                     outstanding = [part for outcome in outcomes if isinstance(outcome, Parts) for part in outcome]
         except TimeoutError:

@@ -21,6 +21,14 @@ logger = logging.getLogger(__name__)
 UNSEEN_BATCHES_MAX = 1000
 
 
+def followed(outcome: "Future[Any]") -> "asyncio.Future[Any]":
+    """A future of the running loop for what becomes of a batch. asyncio does not report its failure as never retrieved
+    when the caller gave up waiting."""
+    future = asyncio.wrap_future(outcome)
+    future.add_done_callback(lambda ended: ended.cancelled() or ended.exception())
+    return future
+
+
 class Delivered(NamedTuple):
     """Where a delivered record is. `offset` is -1 with acks=0, where the broker does not report it. `timestamp_ms` is
     the broker's time if the topic has message.timestamp.type=LogAppendTime, else the record's; -1 if unknown."""
@@ -123,7 +131,7 @@ class Delivery(RecordPlace):
                 if batch.outcome.done():
                     outcome = batch.outcome.result()
                 else:
-                    outcome = yield from asyncio.shield(asyncio.wrap_future(batch.outcome)).__await__()
+                    outcome = yield from asyncio.shield(followed(batch.outcome)).__await__()
             except MoldauError:
                 batch.saw(index)
                 raise

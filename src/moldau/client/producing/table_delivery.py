@@ -6,6 +6,7 @@ from collections.abc import Generator, Iterator
 from typing import Any, NamedTuple
 
 from moldau.client.producing.batching import Ack, Batch, Parts
+from moldau.client.producing.delivery import followed
 from moldau.errors import MoldauError
 from moldau.names import TopicPartition, counted
 
@@ -52,9 +53,7 @@ class TableDelivery:
 
     def __await__(self) -> Generator[Any, None, list[DeliveredRows]]:
         for batch in self._open():
-            future = asyncio.wrap_future(batch.outcome)
-            future.add_done_callback(lambda ended: ended.cancelled() or ended.exception())
-            yield from asyncio.wait([future]).__await__()
+            yield from asyncio.wait([followed(batch.outcome)]).__await__()
         return self._result()
 
     def _open(self) -> Iterator[Batch]:
