@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from harness.patience import stretched
+from moldau.protocol.stored import TRANSACTION_STATES
 from tests import refereed
 from tests.environments import java_class, kafka_jars
 
@@ -41,6 +42,8 @@ GAP = re.compile(r"^  (\d+) is followed by (\d+)$")
 """The first offset of a later segment is said to follow -1, which is no gap."""
 OF_THE_JVM = re.compile(r"^SLF4J: .*\n", re.MULTILINE)
 """Printed once by each JVM, with the first answer."""
+STATUS = re.compile(r'(?<="transactionStatus":)"(\w+)"')
+"""Kafka 4.4 prints the name of a transaction's state, 4.3 its number."""
 HARMLESS = re.compile(r"^(Log starting offset: \d+|.* passed sanity check\.|.* is empty\.|)$")
 
 
@@ -94,7 +97,7 @@ class DumpTool:
 
         def ask() -> tuple[str, str | None]:
             answer = json.loads(self._exchange(json.dumps(request)))
-            printed = replaced(OF_THE_JVM.sub("", answer["printed"]), names)
+            printed = STATUS.sub(by_number, replaced(OF_THE_JVM.sub("", answer["printed"]), names))
             return in_order(printed), answer["error"] and replaced(answer["error"], names)
 
         question = [replaced(json.dumps(request), names), *map(digest, what_is_read(files))]
@@ -153,6 +156,10 @@ def replaced(text: str, names: Mapping[str, str]) -> str:
     for before, after in names.items():
         text = text.replace(before, after)
     return text
+
+
+def by_number(state: re.Match[str]) -> str:
+    return str(TRANSACTION_STATES.index(state[1]))
 
 
 def in_order(printed: str) -> str:

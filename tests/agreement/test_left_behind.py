@@ -38,7 +38,9 @@ def write(folder: Path) -> tuple[dict[str, Path], None]:
             done = subprocess.run(command, capture_output=True, text=True, timeout=stretched(60))
             assert done.returncode == 0, done.stdout + done.stderr
 
-        configs = "kafka.admin.ConfigCommand"
+        configs = (
+            "kafka.admin.ConfigCommand" if apache_kafka.VERSION < "4.4" else "org.apache.kafka.tools.ConfigCommand"
+        )
         tool("org.apache.kafka.tools.TopicCommand", "--create", "--topic", "flights", "--partitions", "2")
         for mechanism in ("SCRAM-SHA-256", "SCRAM-SHA-512"):
             scram = ["--add-config", f"{mechanism}=[password=secret]"]
