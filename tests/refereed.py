@@ -50,7 +50,7 @@ class Answers:
             self.known = dict(map(json.loads, lines))
 
     def to(self, question: str | bytes, ask: Callable[[], Any], alike: Callable[[Any, Any], bool] = eq) -> Any:
-        """The answer, as JSON holds it; `ask` asks the program. `alike` says whether an answer may stand for another."""
+        """The answer, as JSON holds it; `ask` asks the program. `alike` says whether one answer may be another."""
         data = question if isinstance(question, bytes) else question.encode()
         key = hashlib.sha256(data).hexdigest()[:16]
         if not asks():
@@ -72,7 +72,8 @@ class Answers:
 
 def difference(said: str, known: str) -> str:
     """Both from a little before where they part."""
-    at = max(0, len(os.path.commonprefix([said, known])) - SHOWN // 2)
+    same = next((at for at, pair in enumerate(zip(said, known, strict=False)) if pair[0] != pair[1]), 0)
+    at = max(0, same - SHOWN // 2)
     return f"said now is ...{said[at : at + SHOWN]}..., recorded is ...{known[at : at + SHOWN]}..."
 
 
