@@ -7,9 +7,10 @@ COLUMNS := $(wildcard src/moldau/records/columns/*.py src/moldau/records/columns
 MINUTES ?= 60
 LOOPS ?= 6
 TIMES ?= 1
+VERSION ?= 4.4.0
 
 .DEFAULT_GOAL := help
-.PHONY: help demo quick test busy lint format docs bench check long machines setup pins clean clean-columns java
+.PHONY: help demo quick test busy lint format docs bench check long referee machines setup pins clean clean-columns java
 
 help: ## what there is
 	@sed -n 's/^\([a-z-]*\):.*## /make \1\t/p' Makefile | expand -t 20
@@ -44,6 +45,9 @@ check: java setup ## `make test`, lint, the newest foreign clients, Kafka's reco
 
 long: java setup ## every client version, all put-in bugs, 20,000 crash points, thousands of seeds, 1,000 kills, live Kafka (MINUTES=60 ONLY=name)
 	$(BIN)/python tools/stages.py long --minutes $(MINUTES) --only "$(ONLY)"
+
+referee: java setup ## live Apache Kafka VERSION=4.4.0 against its recordings; WRITE=1 records anew; needs mvn
+	$(BIN)/python tools/referee.py $(VERSION) $(if $(WRITE),--write)
 
 machines: $(VENV)/installed ## install it in chroots of other Debian releases; needs root and debootstrap
 	$(BIN)/python tools/machines.py

@@ -14,9 +14,9 @@ from pathlib import Path
 
 from harness.listening import Broker, free_port, stop, wait_until_ready
 
-VERSION = "4.3.1"
-"""The release that a test gets that names none."""
-VERSIONS = (VERSION, "4.4.0")
+VERSION = os.environ.get("MOLDAU_KAFKA") or "4.3.1"
+"""The release that a test gets that names none; `MOLDAU_KAFKA` makes it another one."""
+VERSIONS = ("4.3.1", "4.4.0")
 """The releases that judge Moldau."""
 ZOOKEEPER_VERSION = "3.9.1"
 FOR_KAFKA = {"transaction.state.log.replication.factor": "1", "transaction.state.log.min.isr": "1"}

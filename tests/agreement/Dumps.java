@@ -7,13 +7,13 @@ import java.io.ByteArrayOutputStream;
 import java.io.File;
 import java.io.InputStreamReader;
 import java.io.PrintStream;
+import java.lang.reflect.Proxy;
 import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
 import java.util.HexFormat;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
-import org.apache.kafka.common.utils.Exit;
 import org.apache.kafka.metadata.properties.MetaProperties;
 import org.apache.kafka.metadata.properties.PropertiesUtils;
 import org.apache.kafka.storage.internals.checkpoint.CleanShutdownFileHandler;
@@ -60,10 +60,26 @@ public class Dumps {
         return found.toString();
     }
 
+    static void throwInsteadOfLeaving() throws Exception {
+        for (String name : List.of("org.apache.kafka.common.utils.Exit", "org.apache.kafka.common.utils.internals.Exit")) {
+            try {
+                Class<?> exit = Class.forName(name), procedure = Class.forName(name + "$Procedure");
+                Object thrower = Proxy.newProxyInstance(exit.getClassLoader(), new Class<?>[] {procedure}, (it, method, given) -> {
+                    throw new IllegalStateException("it left with " + given[0] + ": " + given[1]);
+                });
+                exit.getMethod("setExitProcedure", procedure).invoke(null, thrower);
+                return;
+            } catch (ClassNotFoundException absent) {
+                continue;  // Kafka 4.4 has it elsewhere
+            }
+        }
+        throw new IllegalStateException("Kafka has no class Exit");
+    }
+
     public static void main(String[] arguments) throws Exception {
         PrintStream answers = new PrintStream(System.out, true, StandardCharsets.UTF_8);
         ObjectMapper json = new ObjectMapper();
-        Exit.setExitProcedure((code, message) -> { throw new IllegalStateException("it left with " + code + ": " + message); });
+        throwInsteadOfLeaving();
         BufferedReader in = new BufferedReader(new InputStreamReader(System.in, StandardCharsets.UTF_8));
         for (String line = in.readLine(); line != null; line = in.readLine()) {
             JsonNode request = json.readTree(line);

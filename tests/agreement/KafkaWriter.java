@@ -3,6 +3,7 @@
 // closing, a transaction open.
 import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
@@ -132,8 +133,8 @@ public class KafkaWriter {
                 }
             }
             for (int i = 0; i < 12; i++) {
-                byte[] value = new byte[300_000];
-                random.nextBytes(value);
+                byte[] value = new byte[300_000];  // of one letter: what is written is packed into the tree
+                Arrays.fill(value, (byte) ('a' + random.nextInt(26)));
                 alone(producer, new ProducerRecord<>("large", 0, begin + i, bytes("k" + i), value));
             }
         }

@@ -3,6 +3,7 @@ what is in them.
 
 Its retention has removed what was deleted before the first is taken, and its cleaner has compacted what is to be
 compacted before the second. What Kafka says is asked of the third that is started on the same files, and stopped.
+All of it is packed into the tree (`fixtures.py`).
 """
 
 import shutil
@@ -11,13 +12,14 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from harness import apache_kafka
 from harness.listening import Broker, stop
 from harness.patience import stretched, wait_until
-from tests.agreement import asking
+from tests.agreement import asking, fixtures
 from tests.agreement.asking import Partition
-from tests.agreement.filling import records_of
+from tests.agreement.filling import Record, records_of
 from tests.end_to_end.raw import Raw
 from tests.environments import java_class, kafka_jars
 
@@ -64,13 +66,37 @@ class Written:
     dirty: Path
     killed: Path
     clean: Path
+    at_ms: int
+    """When it was written."""
     partitions: dict[tuple[str, int], Partition]
     groups: dict[str, dict[tuple[str, int], tuple[int, str | None]]]
     topics: dict[str, tuple[str, int]]
     settings: dict[str, dict[str, str | None]]
 
 
-def write(folder: Path) -> Written:
+FOLDERS = ("dirty", "killed", "clean")
+
+
+def written(folder: Path) -> Written:
+    unpacked, (at_ms, partitions, groups, topics, settings) = fixtures.recorded("written", folder, write)
+    read = {place: partition_from(*fields) for place, fields in partitions.items()}
+    return Written(*(unpacked / name for name in FOLDERS), at_ms, read, groups, topics, settings)
+
+
+def partition_from(*fields: Any) -> Partition:
+    *numbers, batches, committed, offsets = fields
+    return Partition(*numbers, batches, [Record(*record) for record in committed], offsets)
+
+
+def fields_of(partition: Partition) -> tuple[Any, ...]:
+    """As literals."""
+    numbers = partition.start, partition.end, partition.stable_end
+    return *numbers, partition.batches, [tuple(record) for record in partition.committed], partition.offsets
+
+
+def write(folder: Path) -> tuple[dict[str, Path], tuple[Any, ...]]:
+    """The folders by their names; when they were written, and what Kafka said of partitions, groups, topics and
+    settings."""
     with apache_kafka.started(folder, {**SETTINGS, **CALM, **RETAINING}) as (broker, process):
         fill(broker)
         wait_for_kafka(lambda: is_removed(folder / "data" / "deleted-0"), "retention")
@@ -99,7 +125,9 @@ def write(folder: Path) -> Written:
             groups = {group: asking.committed_offsets(raw, group) for group in GROUPS}
             topics, settings = asking.topic_ids(raw), asking.settings(raw, PARTITIONS)
         stop(process)
-    return Written(folder / "dirty", folder / "killed", folder / "data", partitions, groups, topics, settings)
+    folders = {"dirty": folder / "dirty", "killed": folder / "killed", "clean": folder / "data"}
+    literal = {place: fields_of(partition) for place, partition in partitions.items()}
+    return folders, (int(time.time() * 1000), literal, groups, topics, settings)
 
 
 def fill(broker: Broker) -> None:

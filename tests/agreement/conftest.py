@@ -6,6 +6,8 @@ from pathlib import Path
 import pytest
 
 from tests.agreement import apache, dumping, leaving
+from tests.agreement.standing import InProcess, InVirtualTime
+from tests.differential.batches import T0
 
 SECONDS_MAX = 450
 """The first test may have to wait until Maven has brought Kafka's jars."""
@@ -15,7 +17,6 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if item.path.is_relative_to(Path(__file__).parent):
             item.add_marker(pytest.mark.timeout(SECONDS_MAX))
-            item.add_marker(pytest.mark.check)
 
 
 @pytest.fixture(scope="session")
@@ -27,16 +28,32 @@ def tool() -> Iterator[dumping.DumpTool]:
 @pytest.fixture(scope="session")
 def written(tmp_path_factory: pytest.TempPathFactory) -> apache.Written:
     """What a Kafka left that its own client had filled."""
-    return apache.write(tmp_path_factory.mktemp("kafka"))
+    return apache.written(tmp_path_factory.mktemp("kafka"))
 
 
 @pytest.fixture(scope="session")
-def killed(tmp_path_factory: pytest.TempPathFactory) -> leaving.Left:
-    """What our broker left when it was killed."""
-    return leaving.leave_killed(tmp_path_factory.mktemp("broker"))
+def of_process(tmp_path_factory: pytest.TempPathFactory) -> leaving.Both:
+    """What a process of our broker left."""
+    folder = tmp_path_factory.mktemp("broker")
+    return leaving.leave(InProcess(folder, leaving.SETTINGS, T0), folder)
 
 
-@pytest.fixture(scope="session")
-def recovered(killed: leaving.Left, tmp_path_factory: pytest.TempPathFactory) -> leaving.Left:
-    """What it left when it had recovered from that, with torn tails besides, and was stopped."""
-    return leaving.leave_recovered(killed, tmp_path_factory.mktemp("broker"))
+@pytest.fixture(scope="session", params=["in virtual time", pytest.param("as a process", marks=pytest.mark.long)])
+def both(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> leaving.Both:
+    """What our broker left. In virtual time these are the same bytes each time, and so the tool's verdict is known."""
+    if request.param == "as a process":
+        found: leaving.Both = request.getfixturevalue("of_process")
+        return found
+    return leaving.leave(InVirtualTime(leaving.SETTINGS), tmp_path_factory.mktemp("broker"))
+
+
+@pytest.fixture
+def killed(both: leaving.Both) -> leaving.Left:
+    """When it was killed."""
+    return both.killed
+
+
+@pytest.fixture
+def recovered(both: leaving.Both) -> leaving.Left:
+    """When it had recovered from that, with torn tails besides, and was stopped."""
+    return both.recovered

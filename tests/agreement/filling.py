@@ -15,7 +15,7 @@ from moldau.protocol.messages.offset_commit import (
     OffsetCommitRequestPartition,
     OffsetCommitRequestTopic,
 )
-from tests.differential.batches import GZIP, LZ4, SNAPPY, T0, ZSTD, Row, batch, read_batches, record
+from tests.differential.batches import GZIP, LZ4, SNAPPY, ZSTD, Row, batch, read_batches, record
 from tests.differential.script import build
 from tests.differential.steps.groups import join, sync
 from tests.end_to_end.raw import Raw
@@ -31,7 +31,12 @@ TOPICS: dict[str, dict[str, str]] = {
     "into-zstd": {"compression_type": "zstd"},
     "from-compressed": {"compression_type": "uncompressed"},
     "idempotent": SEVERAL_SEGMENTS,
-    "preallocated": {"preallocate": "true", "segment_index_bytes": "200", "index_interval_bytes": "0"},
+    "preallocated": {
+        "preallocate": "true",
+        "segment_bytes": "1048576",
+        "segment_index_bytes": "200",
+        "index_interval_bytes": "0",
+    },
     "shortened": SEVERAL_SEGMENTS,
     "timeless": {"index_interval_bytes": "0"},
     "keyed": {"cleanup_policy": "compact"},
@@ -55,7 +60,7 @@ class Served:
     records: list[Record]
 
 
-def rows(timestamp: int = T0, codec: int = 0, **more: int) -> bytes:
+def rows(timestamp: int, codec: int = 0, **more: int) -> bytes:
     """A batch with every shape of record."""
     body = b"".join(record(row, i, i, HEADERS[:i]) for i, row in enumerate(ROWS))
     return batch(*ROWS, codec=codec, body=body, timestamp=timestamp, **more)
@@ -71,9 +76,9 @@ def create(raw: Raw) -> None:
         raw.create_topic(name, **KEPT, **settings)
 
 
-def fill(raw: Raw, round_: int = 0) -> None:
-    """One round of batches into every topic; rounds are an hour of record time apart."""
-    begin = T0 + round_ * 3_600_000
+def fill(raw: Raw, t0_ms: int, round_: int = 0) -> None:
+    """One round of batches into every topic, from that time on; rounds are an hour of record time apart."""
+    begin = t0_ms + round_ * 3_600_000
     for name, codec in CODECS.items():
         send(raw, "codecs", rows(begin, codec), rows(begin + 20, codec))
         for topic in ("into-gzip", "into-zstd", "from-compressed"):

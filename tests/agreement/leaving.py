@@ -1,15 +1,13 @@
 """Folders of a broker of ours that was filled: one left by a SIGKILL, one by a recovery and a clean stop after it; and
 what the broker served."""
 
-import shutil
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from harness.brokers import Broker
 from tests.agreement import asking, filling
 from tests.agreement.asking import Partition
 from tests.agreement.filling import Served
-from tests.end_to_end.raw import Raw
+from tests.agreement.standing import Standing
 
 OFFSETS = "__consumer_offsets"
 SETTINGS = {
@@ -36,40 +34,46 @@ class Left:
         return sorted(found)
 
 
-def leave_killed(folder: Path) -> Left:
-    """A broker filled and killed."""
-    broker = Broker(folder, SETTINGS)
-    broker.start()
+@dataclass(frozen=True)
+class Both:
+    """The files of one broker, twice."""
+
+    killed: Left
+    recovered: Left
+    """From that, with torn tails besides; filled further, and cleanly stopped."""
+
+
+def leave(broker: Standing, folder: Path) -> Both:
+    """A broker filled and killed, started again and stopped."""
     try:
-        with Raw(broker.address) as raw:
-            filling.create(raw)
-            filling.fill(raw)
-            served = {topic: filling.serve(raw, topic) for topic in (*filling.TOPICS, OFFSETS)}
+        killed = leave_killed(broker, folder / "killed")
+        return Both(killed, leave_recovered(broker, killed, folder / "recovered"))
     finally:
-        broker.kill()
-    return Left(broker.data, served)
+        broker.close()
 
 
-def leave_recovered(killed: Left, folder: Path) -> Left:
-    """The same files with torn tails, recovered by a second broker, filled further, cleanly stopped."""
-    shutil.copytree(killed.data, folder / "data")
-    copy = Left(folder / "data", killed.served)
+def leave_killed(broker: Standing, folder: Path) -> Left:
+    broker.start()
+    with broker.connect() as raw:
+        filling.create(raw)
+        filling.fill(raw, broker.t0_ms)
+        served = {topic: filling.serve(raw, topic) for topic in (*filling.TOPICS, OFFSETS)}
+    broker.kill()
+    return Left(broker.copy(folder), served)
+
+
+def leave_recovered(broker: Standing, killed: Left, folder: Path) -> Left:
     for topic in filling.TOPICS:
-        with open(copy.files(".log", topic=topic)[-1], "ab") as log:
-            log.write(filling.rows()[:-20])
-    broker = Broker(folder, SETTINGS)
+        broker.tear(f"{topic}-0", filling.rows(broker.t0_ms)[:-20])
     broker.start()
-    try:
-        with Raw(broker.address) as raw:
-            for topic in filling.TOPICS:
-                before, after = killed.served[topic], filling.serve(raw, topic)
-                assert after.end == before.end
-                # a start that moved since its last checkpoint, a minute ago, moves back, as Kafka's does
-                assert [one for one in after.records if one.offset >= before.start] == before.records
-            filling.fill(raw, 1)
-            served = {topic: filling.serve(raw, topic) for topic in (*filling.TOPICS, OFFSETS)}
-            partitions = {topic: asking.partition_of(raw, topic, 0) for topic in filling.TOPICS}
-        broker.stop()
-    finally:
-        broker.kill()
-    return Left(broker.data, served, partitions)
+    with broker.connect() as raw:
+        for topic in filling.TOPICS:
+            before, after = killed.served[topic], filling.serve(raw, topic)
+            assert after.end == before.end
+            # a start that moved since its last checkpoint, a minute ago, moves back, as Kafka's does
+            assert [one for one in after.records if one.offset >= before.start] == before.records
+        filling.fill(raw, broker.t0_ms, 1)
+        served = {topic: filling.serve(raw, topic) for topic in (*filling.TOPICS, OFFSETS)}
+        partitions = {topic: asking.partition_of(raw, topic, 0) for topic in filling.TOPICS}
+    broker.stop()
+    return Left(broker.copy(folder), served, partitions)

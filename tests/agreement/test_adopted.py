@@ -5,6 +5,7 @@ import os
 import shutil
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,6 +24,7 @@ from tests.end_to_end.raw import Raw
 EVERY = [(topic, index) for topic, count in PARTITIONS.items() for index in range(count)]
 FINE = {"segments", "dotted.name-with_all-2", "deleted", "emptied", "transactions", "stamped", *COMPACTED}
 """Topics with an index entry every 100 bytes."""
+PATHS = os.pathsep.join((str(SOURCE), str(SOURCE.parent)))
 SETTINGS = {"log.initial.task.delay.ms": "0", "log.retention.check.interval.ms": "200"}
 
 
@@ -49,7 +51,9 @@ def adopted(
     """Our broker after it took the folder in."""
     theirs: Path = getattr(written, request.param)
     before = contents(theirs)
-    broker = Broker(tmp_path_factory.mktemp("ours"), SETTINGS)
+    behind_ms = int(time.time() * 1000) - written.at_ms
+    program, environment = ("tests.agreement.earlier",), {"MOLDAU_EARLIER_MS": str(behind_ms), "PYTHONPATH": PATHS}
+    broker = Broker(tmp_path_factory.mktemp("ours"), SETTINGS, program, environment)
     said = run("log", "adopt", theirs, "--data-dir", broker.data)
     assert said.returncode == 0, said.stdout + said.stderr
     broker.start()
@@ -119,8 +123,9 @@ def test_kafkas_folder_is_as_it_was(adopted: Adopted) -> None:
 
 
 def test_what_is_written_next_follows(adopted: Adopted, written: Written) -> None:
-    assert adopted.raw.produce("hollow", batch(b"next")) == (0, written.partitions["hollow", 0].end)
-    assert adopted.raw.produce("hollow", batch(b"next")) == (0, written.partitions["hollow", 0].end + 1)
+    following, end = batch(b"next", timestamp=written.at_ms), written.partitions["hollow", 0].end
+    assert adopted.raw.produce("hollow", following) == (0, end)
+    assert adopted.raw.produce("hollow", following) == (0, end + 1)
 
 
 @pytest.mark.parametrize("topic", ["codecs", "segments", "spread"])

@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 
-from harness.brokers import Broker
 from harness.logs import NOW_MS, append, open_log
 from moldau.protocol.internal import TransactionLogKey, TransactionLogValue, TransactionPartitions
 from moldau.protocol.schema import writer
@@ -17,8 +16,8 @@ from moldau.records.batch import Row
 from tests.agreement import filling
 from tests.agreement.apache import Written
 from tests.agreement.dumping import DumpTool
+from tests.agreement.standing import InVirtualTime
 from tests.agreement.test_adopted import run
-from tests.end_to_end.raw import Raw
 
 DECODERS = {"__consumer_offsets": "--offsets-decoder", "__transaction_state": "--transaction-log-decoder"}
 CAMEL = re.compile(r"(?<!^)(?=[A-Z])")
@@ -67,17 +66,18 @@ def test_we_read_kafkas_internal_topics_as_kafka_does(written: Written, topic: s
 
 
 def test_kafka_reads_the_groups_that_we_keep(tool: DumpTool, tmp_path: Path) -> None:
-    broker = Broker(tmp_path, {"offsets.topic.num.partitions": "1"})
-    broker.start()
+    broker = InVirtualTime({"offsets.topic.num.partitions": "1"})
     try:
-        with Raw(broker.address) as raw:
+        broker.start()
+        with broker.connect() as raw:
             raw.create_topic("codecs")
             member = filling.become_member(raw, "members")
             filling.commit(raw, "readers", "codecs", 12345678901)
-            broker.stop()
+        broker.stop()
+        data = broker.copy(tmp_path / "data")
     finally:
-        broker.kill()
-    found = kafkas(tool, sorted(broker.data.glob("__consumer_offsets-0/*.log")), "__consumer_offsets")
+        broker.close()
+    found = kafkas(tool, sorted(data.glob("__consumer_offsets-0/*.log")), "__consumer_offsets")
     offsets = {key["group"]: value for _, key, value in found if "topic" in key and value is not None}
     groups = [value for _, key, value in found if "topic" not in key and value is not None]
     assert offsets["readers"]["offset"] == 12345678901

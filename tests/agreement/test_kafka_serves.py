@@ -18,11 +18,13 @@ from moldau.log.log import Log
 from tests.agreement import apache, asking, filling
 from tests.agreement.apache import CALM, SETTINGS, address
 from tests.agreement.filling import Record
-from tests.agreement.leaving import Left
+from tests.agreement.leaving import Both
 from tests.agreement.logs import fill_compacted, with_transactions
-from tests.differential.batches import batch, read_batches
+from tests.differential.batches import T0, batch, read_batches
 from tests.end_to_end.raw import Raw
 from tests.log.compaction.compacting import compact, compacted_log
+
+pytestmark = pytest.mark.long
 
 ID = "partition.metadata"
 CLEAN = ".kafka_cleanshutdown"
@@ -64,7 +66,7 @@ def finished(log: Log) -> Alone:
 @pytest.fixture(scope="module", params=["clean", "unclean"])
 def kafka(
     request: pytest.FixtureRequest,
-    recovered: Left,
+    of_process: Both,
     alone: dict[str, Alone],
     tmp_path_factory: pytest.TempPathFactory,
 ) -> Iterator[Raw]:
@@ -79,13 +81,13 @@ def kafka(
             wait_for_leaders(raw, [*TOPICS, *alone])
         stop(process)
     for topic in TOPICS:
-        replace(folder / "data" / f"{topic}-0", recovered.folder(topic))
+        replace(folder / "data" / f"{topic}-0", of_process.recovered.folder(topic))
     for topic, written in alone.items():
         replace(folder / "data" / f"{topic}-0", written.folder)
     if request.param == "unclean":
         (folder / "data" / CLEAN).unlink()
     starts = folder / "data" / "log-start-offset-checkpoint"
-    starts.write_bytes((recovered.data / starts.name).read_bytes())
+    starts.write_bytes((of_process.recovered.data / starts.name).read_bytes())
     with apache_kafka.started(folder, {**SETTINGS, **CALM}) as (broker, _):
         with Raw(address(broker)) as raw:
             wait_for_leaders(raw, [*TOPICS, *alone])
@@ -106,8 +108,8 @@ def replace(theirs: Path, ours: Path) -> None:
 
 
 @pytest.mark.parametrize("topic", TOPICS)
-def test_kafka_serves_what_we_wrote(kafka: Raw, recovered: Left, topic: str) -> None:
-    ours, theirs = recovered.partitions[topic], asking.partition_of(kafka, topic, 0)
+def test_kafka_serves_what_we_wrote(kafka: Raw, of_process: Both, topic: str) -> None:
+    ours, theirs = of_process.recovered.partitions[topic], asking.partition_of(kafka, topic, 0)
     assert theirs.batches == ours.batches
     assert (theirs.start, theirs.end, theirs.stable_end) == (ours.start, ours.end, ours.stable_end)
     assert theirs.committed == ours.committed
@@ -129,11 +131,11 @@ def test_kafka_serves_our_transactions_and_what_our_cleaner_left(
     assert len(theirs.committed) < sum(len(one["records"]) for one in theirs.batches)
 
 
-def test_kafka_goes_on_where_we_ended(kafka: Raw, recovered: Left) -> None:
+def test_kafka_goes_on_where_we_ended(kafka: Raw, of_process: Both) -> None:
     """Also with what it knows of producers, from our snapshot or our segments."""
-    end = recovered.partitions["idempotent"].end
-    last = filling.sequenced(7101, 4, 1, filling.T0 + 3_600_000 + 6600)
+    end = of_process.recovered.partitions["idempotent"].end
+    last = filling.sequenced(7101, 4, 1, T0 + 3_600_000 + 6600)
     error, offset = kafka.produce("idempotent", last)
     assert (error, offset) == (0, end - 1), "a duplicate"
-    assert kafka.produce("idempotent", filling.sequenced(7101, 9, 1, filling.T0)) == (45, -1), "out of order"
-    assert kafka.produce("codecs", batch(b"next")) == (0, recovered.partitions["codecs"].end)
+    assert kafka.produce("idempotent", filling.sequenced(7101, 9, 1, T0)) == (45, -1), "out of order"
+    assert kafka.produce("codecs", batch(b"next")) == (0, of_process.recovered.partitions["codecs"].end)

@@ -10,6 +10,7 @@ from harness import apache_kafka
 from harness.brokers import Broker
 from harness.listening import stop
 from harness.patience import stretched
+from tests.agreement import fixtures
 from tests.agreement.apache import SETTINGS
 from tests.agreement.test_adopted import run
 from tests.environments import kafka_jars
@@ -24,7 +25,11 @@ SECURED = {
 @pytest.fixture(scope="module")
 def kafkas(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The data of a Kafka that had a topic, users, quotas, access rules and settings of its own."""
-    folder = tmp_path_factory.mktemp("kafka")
+    folder, _ = fixtures.recorded("secured", tmp_path_factory.mktemp("kafka"), write)
+    return folder / "data"
+
+
+def write(folder: Path) -> tuple[dict[str, Path], None]:
     with apache_kafka.started(folder, {**SETTINGS, **SECURED}) as (broker, process):
 
         def tool(name: str, *arguments: str) -> None:
@@ -33,7 +38,9 @@ def kafkas(tmp_path_factory: pytest.TempPathFactory) -> Path:
             done = subprocess.run(command, capture_output=True, text=True, timeout=stretched(60))
             assert done.returncode == 0, done.stdout + done.stderr
 
-        configs = "kafka.admin.ConfigCommand"
+        configs = (
+            "kafka.admin.ConfigCommand" if apache_kafka.VERSION < "4.4" else "org.apache.kafka.tools.ConfigCommand"
+        )
         tool("org.apache.kafka.tools.TopicCommand", "--create", "--topic", "flights", "--partitions", "2")
         for mechanism in ("SCRAM-SHA-256", "SCRAM-SHA-512"):
             scram = ["--add-config", f"{mechanism}=[password=secret]"]
@@ -55,7 +62,7 @@ def kafkas(tmp_path_factory: pytest.TempPathFactory) -> Path:
         rule = ["--add", "--allow-principal", "User:ann", "--operation", "Read", "--topic", "flights"]
         tool("org.apache.kafka.tools.AclCommand", *rule)
         stop(process)
-    return folder / "data"
+    return {"data": folder / "data"}, None
 
 
 def test_what_kafka_had_beside_its_topics_is_named_and_the_next_start_is_clean(kafkas: Path, tmp_path: Path) -> None:

@@ -2,6 +2,8 @@
 dump says the same, and nothing in it contradicts itself."""
 
 import json
+import subprocess
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -10,47 +12,58 @@ import pytest
 
 from harness.brokers import Broker
 from harness.listening import Broker as Address
-from moldau.protocol.apis import FIND_COORDINATOR
+from harness.patience import stretched
 from moldau.protocol.stored import TRANSACTION_STATES
 from tests.agreement.dumping import DEEP, DumpTool
 from tests.agreement.test_adopted import run
 from tests.agreement.test_decoders import DECODERS, kafkas
+from tests.agreement.transacting import steps
 from tests.differential.brokers import SETTINGS
-from tests.differential.playing import Outcome, Player
-from tests.differential.script import step
-from tests.differential.steps import transaction_lives, transaction_offsets, transactions
+from tests.differential.playing import play
 
-STEPS = (
-    step("a coordinator of groups", FIND_COORDINATOR, 3, {"key": "g", "key_type": 0}),
-    *transactions.STEPS,
-    *transaction_offsets.STEPS,
-    *transaction_lives.STEPS,
-)
 STATES = {"Empty", "Ongoing", "PrepareCommit", "PrepareAbort", "CompleteCommit", "CompleteAbort"}
 
 
 @dataclass(frozen=True)
 class Left:
     folder: Path
-    outcomes: list[Outcome]
 
     def logs(self, topic: str) -> list[Path]:
         return sorted(self.folder.glob(f"{topic}-*/*.log"))
 
 
-@pytest.fixture(scope="module", params=["stopped", "killed"])
+@pytest.fixture(
+    scope="module",
+    params=[
+        "in virtual time, stopped",
+        "in virtual time, killed",
+        pytest.param("as a process, stopped", marks=pytest.mark.long),
+        pytest.param("as a process, killed", marks=pytest.mark.long),
+    ],
+)
 def left(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Left:
-    broker = Broker(tmp_path_factory.mktemp("broker"), dict(SETTINGS))
+    how, end = request.param.split(", ")
+    folder = tmp_path_factory.mktemp("broker")
+    if how == "as a process":
+        return left_by_process(folder, end)
+    command = [sys.executable, "-m", "tests.agreement.transacting", str(folder / "data"), end]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=stretched(60))
+    assert done.returncode == 0, done.stderr
+    return Left(folder / "data")
+
+
+def left_by_process(folder: Path, end: str) -> Left:
+    broker = Broker(folder, dict(SETTINGS))
     broker.start()
     try:
         host, _, port = broker.address.rpartition(":")
-        outcomes = Player(Address("Moldau", host.strip("[]"), int(port))).play(STEPS)
-        if request.param == "stopped":
+        outcomes = play(Address("Moldau", host.strip("[]"), int(port)), steps())
+        if end == "stopped":
             broker.stop()
     finally:
         broker.kill()
     assert {outcome.kind for outcome in outcomes} == {"reply"}
-    return Left(broker.data, outcomes)
+    return Left(broker.data)
 
 
 @pytest.mark.parametrize("topic", DECODERS)

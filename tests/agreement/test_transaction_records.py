@@ -14,9 +14,10 @@ from moldau.records import rows
 from moldau.records.batch import encode_batch
 from tests.agreement import apache
 from tests.agreement.dumping import DumpTool
+from tests.agreement.standing import InVirtualTime
 from tests.coordinators.transactions.scene import TransactionActor, TransactionStage, transaction_of
 from tests.handlers.living import Living
-from tests.handlers.transacting import run, transactor
+from tests.handlers.transacting import transactor
 
 PLAY = """
 init a timeout=20s
@@ -91,7 +92,7 @@ def test_kafka_decodes_what_a_broker_of_ours_leaves(tool: DumpTool, tmp_path: Pa
     """Two versions of clients, a commit and an abort each, on disk: the log of each partition, in order."""
 
     async def scenario(alive: Living) -> None:
-        await alive.make("a", 2)
+        await alive.make("a", 2, message_timestamp_after_max_ms=2**63 - 1)  # virtual time is years behind
         for transactional_id, add, produce, end in (("old", 3, 11, 4), ("new", 0, 12, 5)):
             one = await transactor(alive, transactional_id)
             for commits in (True, False):
@@ -100,9 +101,17 @@ def test_kafka_decodes_what_a_broker_of_ours_leaves(tool: DumpTool, tmp_path: Pa
                 assert await one.write("a", 0, b"x", version=produce) is ErrorCode.NONE
                 assert await one.end(commits, version=end) is ErrorCode.NONE
             await one.init()
+        alive.hang_up()
 
-    run(scenario, tmp_path)
-    files = sorted(tmp_path.glob("**/__transaction_state-*/*.log"))
+    broker = InVirtualTime({"transaction.state.log.num.partitions": "3", "offsets.topic.num.partitions": "3"})
+    try:
+        broker.start()
+        broker.run(scenario(Living(broker.broker)))
+        broker.stop()
+        data = broker.copy(tmp_path / "data")
+    finally:
+        broker.close()
+    files = sorted(data.glob("__transaction_state-*/*.log"))
     dump = tool.dump(files, "--transaction-log-decoder")
     assert dump.complaints == []
     steps: dict[str, list[tuple[int, int, int]]] = {}

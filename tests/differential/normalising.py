@@ -3,11 +3,13 @@
 A rule sees one field of a reply at a time: where it is, its value, and the broker's variables. It returns the value to
 compare. A value that the script saved is replaced by its variable's name, so that the same id in two places of a reply
 must still be the same. A rule that changed nothing in a whole run fails it: rules are as few as they can be.
+
+`apis_of_both` is applied when two replies are compared, not before: a recording keeps all that Kafka advertises.
 """
 
 import re
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -93,15 +95,15 @@ Rule = Callable[[At, Any], Any]
 
 
 def ports(at: At, value: Any) -> Any:
-    return "<port>" if at.field == "port" and value > 0 else value
+    return "<port>" if value > 0 else value
 
 
 def hosts(at: At, value: Any) -> Any:
-    return "<host>" if at.field == "host" and value else value
+    return "<host>" if value else value
 
 
 def clusters(at: At, value: Any) -> Any:
-    return "<cluster>" if at.field == "cluster_id" and value else value
+    return "<cluster>" if value else value
 
 
 def topic_ids(at: At, value: Any) -> Any:
@@ -109,41 +111,39 @@ def topic_ids(at: At, value: Any) -> Any:
 
 
 def member_ids(at: At, value: Any) -> Any:
-    if at.field not in ("member_id", "leader") or not value:
+    if not value:
         return value
     return _named(at, value, MEMBER_ID.sub("-<an id>", value))
 
 
 def producer_ids(at: At, value: Any) -> Any:
-    if at.field != "producer_id" or value < 0 or value in MADE_UP:
+    if value < 0 or value in MADE_UP:
         return value
     return _named(at, value, "<a producer id>", without="-epoch")
 
 
 def volumes(at: At, value: Any) -> Any:
     """Where a broker keeps its data, and how large that disk is."""
-    if at.api != "DescribeLogDirs" or at.field not in ("log_dir", "total_bytes", "usable_bytes"):
+    if at.api != "DescribeLogDirs":
         return value
     return "<disk>" if value not in ("", -1, 0) else value
 
 
 def sessions(at: At, value: Any) -> Any:
-    return "<a session>" if at.field == "session_id" and value else value
+    return "<a session>" if value else value
 
 
 def feature_epochs(at: At, value: Any) -> Any:
-    return "<epoch>" if at.field == "finalized_features_epoch" and value >= 0 else value
+    return "<epoch>" if value >= 0 else value
 
 
 def texts(at: At, value: Any) -> Any:
-    if at.field in ("error_message", "batch_index_error_message", "documentation") and value is not None:
-        return "<text>"
-    return value
+    return value if value is None else "<text>"
 
 
 def times(at: At, value: Any) -> Any:
     """Times that a broker took from its clock: those of the script are a day older."""
-    return "<now>" if at.field in TIMES and RUN_MS[0] < value < RUN_MS[1] else value
+    return "<now>" if RUN_MS[0] < value < RUN_MS[1] else value
 
 
 def orders(at: At, value: Any) -> Any:
@@ -155,8 +155,6 @@ def orders(at: At, value: Any) -> Any:
 
 def apis_of_both(at: At, value: Any) -> Any:
     """Kafka has more APIs than we have: the ranges of those that our table names are compared."""
-    if (at.api, at.field) != ("ApiVersions", "api_keys"):
-        return value
     return [one for one in value if one["api_key"] in APIS]
 
 
@@ -166,37 +164,47 @@ def _named(at: At, value: Any, otherwise: str, without: str = "<>") -> str:
     return next((f"<{name}>" for name in found), otherwise)
 
 
-RULES: tuple[Rule, ...] = (
-    ports,
-    hosts,
-    clusters,
-    topic_ids,
-    member_ids,
-    producer_ids,
-    volumes,
-    sessions,
-    feature_epochs,
-    texts,
-    times,
-    apis_of_both,
-    orders,
-)
+RULES: dict[Rule, tuple[str, ...]] = {
+    ports: ("port",),
+    hosts: ("host",),
+    clusters: ("cluster_id",),
+    topic_ids: (),
+    member_ids: ("member_id", "leader"),
+    producer_ids: ("producer_id",),
+    volumes: ("log_dir", "total_bytes", "usable_bytes"),
+    sessions: ("session_id",),
+    feature_epochs: ("finalized_features_epoch",),
+    texts: ("error_message", "batch_index_error_message", "documentation"),
+    times: TIMES,
+    orders: tuple({field for _, field in UNORDERED}),
+}
+"""In the order in which they are applied, each with the fields that it looks at; () for every field."""
+WHEN_COMPARED: dict[Rule, tuple[str, ...]] = {apis_of_both: ("api_keys",)}
 
 
-def normalise(api: str, outcome: Outcome, used: set[str]) -> Tree:
-    """The outcome's reply with everything that may differ taken out; `used` collects the names of rules that did."""
+def normalised(api: str, outcome: Outcome, used: set[str]) -> Outcome:
+    """The outcome with everything that may differ taken out; `used` collects the names of rules that did."""
+    return Outcome(outcome.kind, apply(RULES, api, outcome.tree, outcome.variables, used))
+
+
+def apply(rules: Mapping[Rule, tuple[str, ...]], api: str, tree: Tree, variables: Variables, used: set[str]) -> Tree:
+    """The reply after these rules."""
+    by_field: dict[str, list[Rule]] = {}
+
+    def rules_of(field: str) -> list[Rule]:
+        found = by_field[field] = [rule for rule, fields in rules.items() if not fields or field in fields]
+        return found
 
     def walk(field: str, value: Any) -> Any:
         if isinstance(value, dict):
             value = {name: walk(name, item) for name, item in value.items()}
         elif isinstance(value, list):
             value = [walk("", item) if isinstance(item, dict | list) else walk(field, item) for item in value]
-        at = At(api, field, outcome.variables)
-        for rule in RULES:
-            after = rule(at, value)
+        for rule in by_field.get(field) or rules_of(field):
+            after = rule(At(api, field, variables), value)
             if after is not value and after != value:
                 used.add(rule.__name__)
             value = after
         return value
 
-    return walk("", outcome.tree)
+    return walk("", tree)

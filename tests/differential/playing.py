@@ -1,16 +1,19 @@
-"""Plays the script to one broker over plain sockets and keeps what came back: a reply, a closed connection, silence."""
+"""Plays the script to one broker over connections of asyncio and keeps what came back: a reply, a closed connection,
+silence.
 
+On a loop of real time the limits stretch with the load of the machine; on a loop of virtual time they are exact.
+"""
+
+import asyncio
 import contextlib
 import dataclasses
-import socket
 import struct
-import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from harness.listening import Broker
-from harness.patience import Deadline, stretched
+from harness.patience import stretched
 from moldau.errors import ErrorCode, ProtocolViolation
 from moldau.protocol.apis import API_VERSIONS, Api
 from moldau.protocol.codec import read_reply, write_request
@@ -21,7 +24,9 @@ from tests.differential.script import Step, Tree, Variables, build, find
 PATIENCE_S = 30.0
 TURNS = "turns"
 TURN_S_MAX = 60.0
+DIAL_S_MAX = 5.0
 AFTER_TURN_S = 0.1
+AGAIN_S = 0.05
 STARTING = (
     ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
     ErrorCode.COORDINATOR_NOT_AVAILABLE,
@@ -43,38 +48,44 @@ class Silence(Exception):
 
 
 class Connection:
-    """One socket and the correlation ids that are waited for."""
+    """One connection and the correlation ids that are waited for."""
 
-    def __init__(self, broker: Broker):
-        self.socket = socket.create_connection((broker.host, broker.port), 5)
+    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter):
         self.waiting: list[int] = []
-        self.received = bytearray()
+        self._reader, self._writer = reader, writer
+        self._received = bytearray()
 
     def send(self, frame: bytes, correlation_id: int) -> None:
         self.waiting.append(correlation_id)
-        self.socket.settimeout(stretched(10))
-        self.socket.sendall(frame)
+        self._writer.write(frame)
 
-    def receive(self, wait_s: float) -> bytes:
+    async def receive(self, seconds: float) -> bytes:
         """The next frame without its size. Raises `ConnectionError` when the peer closes, `Silence` when it is late."""
-        deadline = Deadline(wait_s)
-        while True:
-            size = struct.unpack_from(">i", self.received)[0] if len(self.received) >= 4 else None
-            if size is not None and len(self.received) >= 4 + size:
-                frame = bytes(self.received[4 : 4 + size])
-                del self.received[: 4 + size]
+        try:
+            async with asyncio.timeout(seconds):
+                while not (frame := self._next()):
+                    data = await self._reader.read(1 << 18)
+                    if not data:
+                        raise ConnectionResetError
+                    self._received += data
                 return frame
-            self.socket.settimeout(max(0.001, deadline.left_s))
-            try:
-                data = self.socket.recv(1 << 18)
-            except TimeoutError:
-                raise Silence from None
-            if not data:
-                raise ConnectionResetError
-            self.received += data
+        except TimeoutError:
+            raise Silence from None
 
-    def close(self) -> None:
-        self.socket.close()
+    def _next(self) -> bytes:
+        """The first frame, taken out; b"" if it is not complete."""
+        received = self._received
+        size = struct.unpack_from(">i", received)[0] if len(received) >= 4 else 0
+        if not size or len(received) < 4 + size:
+            return b""
+        frame = bytes(received[4 : 4 + size])
+        del received[: 4 + size]
+        return frame
+
+    async def close(self) -> None:
+        self._writer.close()
+        with contextlib.suppress(OSError):
+            await self._writer.wait_closed()
 
 
 def as_tree(message: Any, version: int) -> Tree:
@@ -117,30 +128,35 @@ class Player:
     taken what was sent before by then, if it takes one request at a time.
     """
 
-    def __init__(self, broker: Broker):
+    def __init__(self, broker: Broker, stretch: Callable[[float], float] = stretched):
         self.broker = broker
         self.variables: dict[str, Any] = {}
         self.connections: dict[str, Connection] = {}
         self.correlation_id = 1000
+        self._stretch = stretch
 
-    def play(self, steps: Sequence[Step]) -> list[Outcome]:
+    async def play(self, steps: Sequence[Step]) -> list[Outcome]:
         try:
-            return [self.play_one(one) for one in steps]
+            return [await self.play_one(one) for one in steps]
         finally:
-            for connection in self.connections.values():
-                connection.close()
+            await self.close()
 
-    def play_one(self, one: Step) -> Outcome:
+    async def close(self) -> None:
+        for connection in self.connections.values():
+            await connection.close()
+
+    async def play_one(self, one: Step) -> Outcome:
         """Send, receive, and again while the step says so or the coordinator is still starting."""
-        deadline = Deadline(PATIENCE_S)
+        loop = asyncio.get_running_loop()
+        began_s = loop.time()
         while True:
-            outcome = self._try(one)
-            if outcome.kind != "reply" or deadline.passed:
+            outcome = await self._try(one)
+            if outcome.kind != "reply" or loop.time() - began_s > self._stretch(PATIENCE_S):
                 break
             starting = one.patient and any(code in STARTING for code in error_codes(outcome.tree))
             if not starting and (one.until is None or one.until(outcome.tree)):
                 break
-            time.sleep(0.05)
+            await asyncio.sleep(AGAIN_S)
         try:
             for name, path in one.save.items() if outcome.tree is not None else ():
                 self.variables[name] = find(outcome.tree, path)
@@ -148,45 +164,45 @@ class Player:
             return dataclasses.replace(outcome, kind=f"reply that lacks what is to be saved ({dict(one.save)})")
         return dataclasses.replace(outcome, variables=dict(self.variables))
 
-    def _try(self, one: Step) -> Outcome:
+    async def _try(self, one: Step) -> Outcome:
         try:
-            connection = self._connection(one.connection)
+            connection = await self._connection(one.connection)
             if not one.collects:
                 self.correlation_id += 1
-                connection.send(self._frame(one), self.correlation_id)
+                connection.send(frame_of(one, self.correlation_id, self.variables), self.correlation_id)
             if one.later:
-                self._turn()
+                await self._turn()
                 return Outcome("sent")
             if not connection.waiting:
                 return Outcome("nothing was asked over this connection")
-            frame = self._receive(connection, one.wait_s)
+            frame = await self._receive(connection, one.wait_s)
         except KeyError as missing:
             return Outcome(f"not sent, since there is no variable {missing}")
         except Silence:
-            self._drop(one.connection, one.wait_s < 1)
+            await self._drop(one.connection, one.wait_s < 1)
             return Outcome("silence")
         except OSError:
-            self._drop(one.connection)
+            await self._drop(one.connection)
             return Outcome("closed")
         return self._read(one, connection, frame)
 
-    def _receive(self, connection: Connection, wait_s: float) -> bytes:
+    async def _receive(self, connection: Connection, wait_s: float) -> bytes:
         """Silence is only that of a broker that has had its turn."""
         try:
-            return connection.receive(wait_s)
+            return await connection.receive(self._stretch(wait_s))
         except Silence:
-            self._turn()
-            return connection.receive(AFTER_TURN_S)
+            await self._turn()
+            return await connection.receive(self._stretch(AFTER_TURN_S))
 
-    def _turn(self) -> None:
+    async def _turn(self) -> None:
         """Wait until the broker has taken what was sent so far."""
-        connection = self._connection(TURNS)
+        connection = await self._connection(TURNS)
         try:
             connection.send(write_request(API_VERSIONS, 0, 0, TURNS, API_VERSIONS.request()), 0)
-            connection.receive(TURN_S_MAX)
+            await connection.receive(self._stretch(TURN_S_MAX))
             connection.waiting.clear()
         except (OSError, Silence):
-            self._drop(TURNS)
+            await self._drop(TURNS)
             raise
 
     def _read(self, one: Step, connection: Connection, frame: bytes) -> Outcome:
@@ -200,25 +216,33 @@ class Player:
         except ProtocolViolation as violation:
             return Outcome(f"reply that cannot be read: {violation}", frame.hex())
 
-    def _frame(self, one: Step) -> bytes:
-        if one.frame is not None:
-            frame = one.frame(self.variables) if callable(one.frame) else one.frame
-            return struct.pack(">i", len(frame)) + frame if one.sized else frame
-        message = build(one.api.request, one.fields, self.variables)
-        return write_request(one.api, one.version, self.correlation_id, one.client_id, message)
-
-    def _connection(self, name: str) -> Connection:
+    async def _connection(self, name: str) -> Connection:
         if name not in self.connections:
-            self.connections[name] = Connection(self.broker)
+            async with asyncio.timeout(self._stretch(DIAL_S_MAX)):
+                streams = await asyncio.open_connection(self.broker.host, self.broker.port)
+            self.connections[name] = Connection(*streams)
         return self.connections[name]
 
-    def _drop(self, name: str, keep: bool = False) -> None:
+    async def _drop(self, name: str, keep: bool = False) -> None:
         """Forget a connection, unless silence on it was what is usual."""
         if keep:
             self.connections[name].waiting.pop()
         elif name in self.connections:
-            with contextlib.suppress(OSError):
-                self.connections.pop(name).close()
+            await self.connections.pop(name).close()
+
+
+def frame_of(one: Step, correlation_id: int, variables: Variables) -> bytes:
+    """What a step sends."""
+    if one.frame is not None:
+        frame = one.frame(variables) if callable(one.frame) else one.frame
+        return struct.pack(">i", len(frame)) + frame if one.sized else frame
+    message = build(one.api.request, one.fields, variables)
+    return write_request(one.api, one.version, correlation_id, one.client_id, message)
+
+
+def play(broker: Broker, steps: Sequence[Step]) -> list[Outcome]:
+    """Play these steps to a broker in a process of its own."""
+    return asyncio.run(Player(broker).play(steps))
 
 
 def body(api: Api, version: int, message: Any) -> bytes:

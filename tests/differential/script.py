@@ -9,7 +9,7 @@ value for each broker; a function of the variables makes what needs one inside, 
 """
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -35,7 +35,8 @@ class Step:
     `until`: send it again until the reply is so (at most 15 s). `connection`: which one it goes over; a closed one is
     opened anew. `later`: do not wait for the reply, a step made by `collect` does. `frame`: the bytes of the request,
     header included, instead of `fields`, its size put in front if `sized`; `read_as`: the version in which its reply is
-    read. `patient`: send it again while a coordinator says that it is starting.
+    read. `patient`: send it again while a coordinator says that it is starting. `since`: the first version of Kafka
+    that is asked it.
     """
 
     name: str
@@ -53,10 +54,20 @@ class Step:
     read_as: int | None = None
     wait_s: float = 10.0
     patient: bool = True
+    since: str = ""
 
     @property
     def request(self) -> str:
         return f"{self.api.name} v{self.version}"
+
+
+def steps_of(version: str, steps: Sequence[Step]) -> list[Step]:
+    """The steps that this version of Kafka is asked."""
+    return [one for one in steps if not one.since or _numbers(one.since) <= _numbers(version)]
+
+
+def _numbers(version: str) -> list[int]:
+    return [int(number) for number in version.split(".")]
 
 
 def step(name: str, api: Api, version: int, fields: Mapping[str, Any] | None = None, **options: Any) -> Step:

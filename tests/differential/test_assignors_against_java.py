@@ -1,4 +1,4 @@
-"""What a leader of ours assigns is what Java's client would assign to the same members, and members say the same bytes.
+"""What a leader of ours assigns is what Java's client assigned to the same members, and members say the same bytes.
 
 `range` and `roundrobin` give the same partitions to everyone. The sticky ones may choose other partitions, but give as
 even shares and move no more.
@@ -15,9 +15,8 @@ from moldau.assignors import Assignment
 from moldau.assignors.sticky import Claim
 from moldau.client.consuming.assigning import ASSIGNORS, Known, Subscriber, read_subscription, subscription_bytes
 from moldau.names import TopicPartition
+from tests import refereed
 from tests.environments import java_class, kafka_jars
-
-pytestmark = pytest.mark.check
 
 ROUNDS, SEED = 150, 14
 Members = Mapping[str, tuple[str | None, bytes]]
@@ -26,32 +25,42 @@ JVM = ("-Xmx128m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xshare:auto"
 
 
 class Java:
-    """The program `Assignors`, asked line by line."""
+    """What the program `Assignors` says, line by line: as recorded, or it is asked."""
 
-    def __init__(self) -> None:
-        source = Path(__file__).parent / "Assignors.java"
-        command = ["java", *JVM, "-cp", java_class(source, kafka_jars()), "Assignors"]
-        self._process = subprocess.Popen(
-            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
-        )
+    def __init__(self, known: refereed.Answers) -> None:
+        self._known = known
+        self._process: subprocess.Popen[str] | None = None
 
     def ask(self, *words: str) -> str:
+        line = " ".join(words)
+        answer: str = self._known.to(line, lambda: self._exchange(line))
+        return answer
+
+    def _exchange(self, line: str) -> str:
+        if self._process is None:
+            source = Path(__file__).parent / "Assignors.java"
+            command = ["java", *JVM, "-cp", java_class(source, kafka_jars()), "Assignors"]
+            self._process = subprocess.Popen(
+                command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
+            )
         assert self._process.stdin is not None and self._process.stdout is not None
-        self._process.stdin.write(" ".join(words) + "\n")
+        self._process.stdin.write(line + "\n")
         self._process.stdin.flush()
         answer = self._process.stdout.readline()
         assert answer, "Java has ended"
         return answer.rstrip("\n")
 
     def close(self) -> None:
-        self._process.communicate()
+        if self._process is not None:
+            self._process.communicate()
 
 
 @pytest.fixture(scope="module")
 def java() -> Iterator[Java]:
-    started = Java()
-    yield started
-    started.close()
+    with refereed.answers(Path(__file__).parent / "recordings" / "assignors.jsonl.xz") as known:
+        started = Java(known)
+        yield started
+        started.close()
 
 
 def topics_of(known: Known) -> str:

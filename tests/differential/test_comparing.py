@@ -6,8 +6,10 @@ import pytest
 
 from moldau.protocol.apis import FETCH, JOIN_GROUP, METADATA, PRODUCE
 from tests.differential.batches import NOW, T0, batch, read_batches
-from tests.differential.comparing import Accepted, Difference, accepts, compare, mutations, show, weigh
+from tests.differential.comparing import ABSENT, Accepted, Difference, accepts, compare, mutations, show, weigh
+from tests.differential.normalising import normalised
 from tests.differential.playing import Outcome
+from tests.differential.recording import ANY
 from tests.differential.script import Step, Tree
 
 STEP = Step("a step", PRODUCE, 8)
@@ -18,7 +20,8 @@ def reply(tree: Tree, **variables: object) -> Outcome:
 
 
 def found(kafka: Outcome, ours: Outcome, step: Step = STEP) -> list[str]:
-    return [one.path for one in compare(step, kafka, ours, set())]
+    one, other = (normalised(step.api.name, outcome, set()) for outcome in (kafka, ours))
+    return [difference.path for difference in compare(step, one, other, set())]
 
 
 PRODUCED = {
@@ -60,6 +63,13 @@ def test_another_outcome_is_a_difference() -> None:
     assert found(reply(PRODUCED), Outcome("closed")) == ["outcome"]
     assert found(Outcome("silence"), reply(PRODUCED)) == ["outcome"]
     assert found(Outcome("closed"), Outcome("closed")) == []
+
+
+def test_what_kafkas_plays_left_open_equals_anything() -> None:
+    assert compare(STEP, Outcome("reply", {"a": ANY, "b": 1}), Outcome("reply", {"a": 5, "b": 1}), set()) == []
+    assert compare(STEP, Outcome("either", ANY), Outcome("closed"), set()) == []
+    left = compare(STEP, Outcome("reply", {"a": ANY, "b": 1}), Outcome("reply", {"a": 5, "b": 2}), set())
+    assert [difference.path for difference in left] == ["b"]
 
 
 def test_null_is_not_an_empty_string_nor_false_zero() -> None:
@@ -125,6 +135,14 @@ def test_a_difference_is_accepted_by_request_version_field_and_step() -> None:
         Accepted("Produce", (7, 9), "responses[*].error_code", "since", "another step"),
     ):
         assert not accepts(wrong, difference)
+
+
+def test_an_element_that_one_side_lacks_is_accepted_by_its_name() -> None:
+    accepted = Accepted("Produce", (8, 8), "c[*]", "since", about=("a", "b"))
+    assert accepts(accepted, Difference(STEP, "c[0]", {"name": "b"}, ABSENT))
+    assert accepts(accepted, Difference(STEP, "c[0]", ABSENT, {"name": "a"}))
+    assert not accepts(accepted, Difference(STEP, "c[0]", {"name": "c"}, ABSENT))
+    assert not accepts(accepted, Difference(STEP, "c[0]", 1, 2))
 
 
 def test_what_nobody_accepted_and_what_did_not_come_up_are_told() -> None:

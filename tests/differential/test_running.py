@@ -1,10 +1,11 @@
 """A difference counts when two plays have it: one that a standing machine made does not, and a wrong answer always."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import cycle
 
 from moldau.protocol.apis import HEARTBEAT, LEAVE_GROUP
 from tests.differential.playing import Outcome
+from tests.differential.recording import Recording
 from tests.differential.running import Run, confirmed, play_until_sure
 from tests.differential.script import Step
 
@@ -12,16 +13,20 @@ STEPS = (Step("a beat", HEARTBEAT, 1), Step("a leave", LEAVE_GROUP, 1))
 RIGHT = (0, 0)
 
 
-def play_of(*plays: tuple[int, int]) -> tuple[list[Run], object]:
-    """Plays in which our broker answers with these codes, and Kafka with none; those that were played are kept."""
+def outcomes(codes: Sequence[int]) -> list[Outcome]:
+    return [Outcome("reply", {"error_code": code}) for code in codes]
+
+
+KNOWN = Recording("4.3.1", {}, dict(zip(("a beat", "a leave"), outcomes(RIGHT), strict=True)), {}, {})
+
+
+def play_of(*plays: tuple[int, int]) -> tuple[list[Run], Callable[[], Run]]:
+    """Plays in which a broker answers with these codes, and was recorded with none; those that were played are kept."""
     played: list[Run] = []
     answers = cycle(plays)
 
-    def play(steps: Sequence[Step]) -> Run:
-        def outcomes(codes: Sequence[int]) -> list[Outcome]:
-            return [Outcome("reply", {"error_code": code}) for code in codes]
-
-        played.append(Run(steps, outcomes(RIGHT), outcomes(next(answers))))
+    def play() -> Run:
+        played.append(Run(KNOWN, STEPS, outcomes(next(answers))))
         return played[-1]
 
     return played, play
@@ -30,7 +35,7 @@ def play_of(*plays: tuple[int, int]) -> tuple[list[Run], object]:
 def places(*plays: tuple[int, int]) -> tuple[int, set[tuple[str, str]]]:
     """After how many plays it was sure, and of which places."""
     played, play = play_of(*plays)
-    runs = play_until_sure(STEPS, play)  # type: ignore[arg-type]
+    runs = play_until_sure(play)
     assert runs == played
     return len(runs), confirmed(runs)
 

@@ -1,4 +1,7 @@
-"""A Kafka 3.9 in ZooKeeper mode and our cluster do the same: what both leave in ZooKeeper is compared by field."""
+"""A Kafka 3.9 in ZooKeeper mode and our cluster do the same: what both leave in ZooKeeper is compared by field.
+
+What Kafka left is recorded.
+"""
 
 import asyncio
 import json
@@ -22,10 +25,14 @@ from moldau.config import broker_config
 from moldau.metadata_store.zookeeper import ZooKeeperSession
 from moldau.metadata_store.zookeeper_access import ZooKeeperAccess
 from moldau.runtime import Runtime
+from tests import refereed
 
 SECONDS_MAX = 450
-"""The first test may have to wait until Maven has brought Kafka's jars."""
-pytestmark = [pytest.mark.check, pytest.mark.timeout(SECONDS_MAX)]
+"""Who asks Kafka may have to wait until Maven has brought its jars."""
+pytestmark = pytest.mark.timeout(SECONDS_MAX)
+RECORDING = Path(__file__).parent / "recordings" / "alike.jsonl.xz"
+PORT = 9092
+"""Of the broker, where its own stands."""
 DRAWN = ("id", "topic_id", "timestamp")
 """Fields that are another value each time."""
 SETTINGS = {"broker.rack": "r1", "offsets.topic.num.partitions": "2", "offsets.topic.replication.factor": "1"}
@@ -72,7 +79,7 @@ def tree(connect: str) -> Tree:
 def comparable(path: str, document: Any) -> Any:
     if not isinstance(document, dict):
         return document
-    fields = {name: type(value) if name in DRAWN else value for name, value in document.items()}
+    fields = {name: type(value).__name__ if name in DRAWN else value for name, value in document.items()}
     return {name: value for name, value in fields.items() if name not in FIELDS_OF_KAFKA_ALONE.get(path, {})}
 
 
@@ -89,11 +96,19 @@ def ask_kafka(broker: Broker) -> None:
         producer.send("b", b"for a producer id")
 
 
-async def do_the_same(connect: str, broker: Broker) -> Tree:
+def kafkas(connect: str, folder: Path) -> Tree:
+    """What a Kafka leaves."""
+    with apache_kafka.with_zookeeper(folder, connect, SETTINGS) as broker:
+        ask_kafka(broker)
+        assert wait_until(lambda: "/brokers/topics/c" not in tree(connect))
+        return dict(json.loads(json.dumps(tree(connect)).replace(str(broker.port), str(PORT))))
+
+
+async def do_the_same(connect: str) -> Tree:
     config, _ = broker_config({**SETTINGS, "node.id": "1"})
     session = await ZooKeeperSession.open(ZooKeeperAccess(connect, stretched()), Runtime())
     cluster = await Cluster.open(session, config, Runtime())
-    await cluster.registration.register([Endpoint("PLAINTEXT", "PLAINTEXT", broker.host, broker.port)])
+    await cluster.registration.register([Endpoint("PLAINTEXT", "PLAINTEXT", "127.0.0.1", PORT)])
     own = [("retention.ms", "5"), ("cleanup.policy", "compact,delete")]
     await cluster.topics.create([NewTopic("a", 2, configs=own), NewTopic("b"), NewTopic("c")])
     await cluster.topics.create_partitions([MorePartitions("a", 3)])
@@ -110,12 +125,9 @@ async def do_the_same(connect: str, broker: Broker) -> Tree:
 
 
 def test_our_tree_is_that_of_kafka_but_for_what_is_listed_here(single: ZooKeeper, tmp_path: Path) -> None:
-    connect = f"{single.connect}/alike-kafka"
-    with apache_kafka.with_zookeeper(tmp_path, connect, SETTINGS) as broker:
-        ask_kafka(broker)
-        assert wait_until(lambda: "/brokers/topics/c" not in tree(connect))
-        theirs = tree(connect)
-    ours = asyncio.run(within(do_the_same(f"{single.connect}/alike-ours", broker), 60))
+    with refereed.answers(RECORDING) as known:
+        theirs: Tree = known.to("what Kafka leaves", lambda: kafkas(f"{single.connect}/alike-kafka", tmp_path))
+    ours = asyncio.run(within(do_the_same(f"{single.connect}/alike-ours"), 60))
     assert {path: theirs[path] for path in theirs.keys() - ours.keys()} == KAFKA_ALONE
     assert {path: ours[path] for path in ours.keys() - theirs.keys()} == OURS_ALONE
     both = [path for path in theirs if path in ours]

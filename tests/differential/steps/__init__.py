@@ -1,4 +1,7 @@
-"""The script: every area's steps, in the order they are played. Later areas use topics and ids of earlier ones."""
+"""The script: every area's steps, in the order they are played. Later areas use topics and ids of earlier ones; those
+of newer versions of Kafka come last."""
+
+from dataclasses import replace
 
 from tests.differential.script import Step
 from tests.differential.steps import (
@@ -17,6 +20,7 @@ from tests.differential.steps import (
     group_versions,
     groups,
     hostile,
+    kafka_4_4,
     migrating,
     odd_groups,
     odd_subscriptions,
@@ -86,4 +90,5 @@ SCRIPT: tuple[Step, ...] = (
     *times.IN_TRANSACTIONS,
     *groups.LAST_STEPS,
     *topics.LAST_STEPS,
+    *(replace(one, since="4.4.0") for one in kafka_4_4.STEPS),
 )

@@ -4,6 +4,7 @@ from moldau.protocol.apis import (
     ALTER_CONFIGS,
     CONSUMER_GROUP_HEARTBEAT,
     DESCRIBE_CONFIGS,
+    FIND_COORDINATOR,
     INCREMENTAL_ALTER_CONFIGS,
     LIST_CONFIG_RESOURCES,
 )
@@ -60,6 +61,7 @@ GROUPS: tuple[Step, ...] = (
         {"resources": [change(GROUP, "tuned", (SESSION, SET, "50000"), (HEARTBEAT, SET, "7000"))]},
     ),
     described("a group's settings are set", GROUP, "tuned", OURS, HEARTBEAT, "7000"),
+    step("the coordinator of a group with settings", FIND_COORDINATOR, 3, {"key": "tuned", "key_type": 0}),
     step("a member hears the group's interval", CONSUMER_GROUP_HEARTBEAT, 1, {"group_id": "tuned", **JOINING}),
     step(
         "take one back",

@@ -40,8 +40,8 @@ VERSIONS: tuple[Step, ...] = (
     raw(
         f"{api.name} beyond its highest version",
         api,
-        api.high,
-        header(api.key, api.high + 5) + b"\0",
+        api.low,
+        header(api.key, 99) + b"\0",
         connection="hostile",
     )
     for api in APIS.values()
