@@ -109,6 +109,11 @@ def pytest_collection_finish() -> None:
     gc.freeze()
 
 
+def pytest_unconfigure() -> None:
+    """Libraries that count what is left at their end find none of it."""
+    gc.unfreeze()
+
+
 def tier_of(item: pytest.Item) -> tiers.Tier:
     return max((tier for name, tier in tiers.MARKERS.items() if item.get_closest_marker(name)), default=tiers.Tier.TEST)
 
