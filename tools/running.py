@@ -91,12 +91,14 @@ def run_command(
     """Run one command and show its output, or write it to the log; its counts, its processor time and the reasons of a
     failure go into the outcome. It is stopped after so many seconds.
 
+    Python keeps what it translated, also where the environment says otherwise: every worker would translate all tests.
     This process waits for any child meanwhile, so it must have no other children.
     """
+    inherited = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
     process = subprocess.Popen(
         command,
         cwd=ROOT,
-        env={**os.environ, **environment},
+        env={**inherited, **environment},
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
