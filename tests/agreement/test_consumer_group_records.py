@@ -53,4 +53,4 @@ def test_every_kind_of_record_is_decoded(tool: DumpTool, tmp_path: Path) -> None
     assert values["7", "b"]["topicPartitions"] == [{"topicId": id_of_t, "partitions": [2]}]
     given = [{"topicId": id_of_t, "partitions": [2], "assignmentEpochs": [3]}]
     assert (values["8", "b"]["memberEpoch"], values["8", "b"]["assignedPartitions"]) == (3, given)
-    assert values["6", ""]["assignmentEpoch"] == 3
+    assert values["6", ""]["assignmentEpoch"] == values["3", ""]["epoch"] == 5

@@ -252,6 +252,18 @@ def test_a_clean_stop_flushes_everything(folder: Path) -> None:
     assert any("by a clean stop" in error for error in errors(folder))
 
 
+def test_kafkas_controllers_may_leave_their_log_open_at_a_clean_stop(folder: Path) -> None:
+    """As 4.4 does: room in the indexes, and no last entry."""
+    own = folder / "__cluster_metadata-0"
+    shutil.copytree(folder / "flights-0", own)
+    (own / "partition.metadata").unlink()
+    for index in (*own.glob("*.index"), *own.glob("*.timeindex")):
+        index.write_bytes(bytes(120))
+    assert errors(folder) == []
+    own.rename(folder / "another-0")
+    assert errors(folder) != []
+
+
 def test_a_topic_with_two_ids_is_found(folder: Path) -> None:
     shutil.copytree(folder / "hollow-0", folder / "flights-1")
     assert any("topic id differs" in error for error in errors(folder))

@@ -152,8 +152,11 @@ class GroupChanges:
             self._states.write(group, ConsumerRecordType.TOPICS, "", None, out)
 
     def bump(self, group: ConsumerGroup, out: Decision) -> None:
-        """The group's members changed: the next epoch begins."""
+        """The group's members changed: the next epoch begins. If none is left, its target is known: nothing."""
         self._write_epoch(group, metadata_hash(group.subscribed(), self._image()), out)
+        if not group.members:
+            value = ConsumerGroupTargetAssignmentMetadataValue(assignment_epoch=group.epoch)
+            self._states.write(group, ConsumerRecordType.TARGET_EPOCH, "", value, out)
 
     def _write_epoch(self, group: ConsumerGroup, topics_hash: int, out: Decision) -> None:
         value = ConsumerGroupMetadataValue(epoch=group.epoch + 1, metadata_hash=topics_hash)

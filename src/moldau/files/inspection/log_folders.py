@@ -3,7 +3,9 @@
 import json
 import uuid
 from collections.abc import Collection, Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
+from typing import Final
 
 from moldau.files.inspection import reading
 from moldau.files.inspection.findings import Finding, Seen
@@ -16,6 +18,8 @@ from moldau.log.folder import DELETE_SUFFIX, partition_of
 from moldau.log.identity import CLEAN_MARKER, META_PROPERTIES
 from moldau.names import TopicPartition
 from moldau.runtime import Disk
+
+CONTROLLERS_TOPIC: Final = "__cluster_metadata"
 
 
 def verify(disk: Disk, folder: Path, seen: Seen, others: Collection[str] = ()) -> Iterator[Finding]:
@@ -33,7 +37,7 @@ def verify(disk: Disk, folder: Path, seen: Seen, others: Collection[str] = ()) -
     for name in names:
         path, tp = folder / name, partition_of(name)
         if tp is not None and _is_folder(disk, path):
-            check = PartitionCheck(disk, path, tp, around, seen)
+            check = PartitionCheck(disk, path, tp, around_controllers(around, tp), seen)
             yield from check.findings()
             there[tp] = check.topic_id
         elif name.endswith(DELETE_SUFFIX):
@@ -44,6 +48,12 @@ def verify(disk: Disk, folder: Path, seen: Seen, others: Collection[str] = ()) -
             yield Finding(path, "not a file of a log folder", False)
     yield from _gone(folder, around, there)
     yield from _divided(folder, there)
+
+
+def around_controllers(around: Surroundings, tp: TopicPartition) -> Surroundings:
+    """Kafka always starts its controllers' log as after an unclean stop, and 4.4 does not close it at a clean one."""
+    is_theirs = tp.topic == CONTROLLERS_TOPIC and around.clean
+    return replace(around, clean=False) if is_theirs else around
 
 
 def is_partition(folder: Path, names: Collection[str]) -> bool:
