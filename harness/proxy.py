@@ -17,12 +17,13 @@ _RESET = struct.pack("ii", 1, 0)
 
 
 class Way:
-    """One direction of all connections: `passed` bytes have gone through. `left` more may pass (None: any number);
-    after them the way is blocked, or with `cuts` each connection breaks at its next byte. With `loses`, bytes are
-    read and dropped."""
+    """One direction of all connections: `passed` bytes have gone through, `lost` ones were dropped. `left` more may
+    pass (None: any number); after them the way is blocked, or with `cuts` each connection breaks at its next byte. With
+    `loses`, bytes are read and dropped."""
 
     def __init__(self) -> None:
         self.passed = 0
+        self.lost = 0
         self.left: int | None = None
         self.cuts = False
         self.loses = False
@@ -79,6 +80,11 @@ class Proxy:
     def replied_bytes(self) -> int:
         """The bytes of replies that went through."""
         return self._replies.passed
+
+    @property
+    def lost_bytes(self) -> int:
+        """The bytes of replies that were lost."""
+        return self._replies.lost
 
     @property
     def requested_bytes(self) -> int:
@@ -176,7 +182,9 @@ async def _pass(way: Way, reader: asyncio.StreamReader, writer: asyncio.StreamWr
     while data := await reader.read(PIECE_BYTES):
         while data:
             granted = await way.grant(len(data))
-            if not way.loses:
+            if way.loses:
+                way.lost += granted
+            else:
                 writer.write(data[:granted])
                 await writer.drain()
             data = data[granted:]

@@ -67,7 +67,9 @@ class Faults:
 
     def lose_replies(self) -> None:
         """Let the broker answer and nobody hear it, until the client's request times out and it dials again."""
+        before = self._proxy.lost_bytes
         self._proxy.lose_replies()
+        assert wait_until(lambda: self._proxy.lost_bytes > before), f"no reply was lost: {self.happened}"
         self._redialled()
 
     def pause(self) -> None:

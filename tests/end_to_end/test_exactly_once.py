@@ -231,7 +231,8 @@ def test_an_asyncio_producer_delivers_each_record_once_and_in_order_whatever_bef
 
 @pytest.mark.parametrize("way", WAYS)
 def test_without_idempotence_a_lost_reply_is_found_to_double_records(broker: Broker, proxy: Proxy, way: str) -> None:
-    problems = through_faults(broker, proxy, SEED, [way], ["lose_replies"], 1, enable_idempotence=False)
+    # a connection may break, and a reply that is not of Produce be lost, for another reason
+    problems = through_faults(broker, proxy, SEED, [way], ["lose_replies"], 3, enable_idempotence=False)
     assert any("sent" in problem for problem in problems)
 
 
