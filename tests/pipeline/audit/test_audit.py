@@ -10,6 +10,7 @@ import pyarrow as pa
 import pytest
 
 from harness.pages import examples
+from harness.tiers import sized
 from moldau import Producer, read_table
 from moldau.cli import main
 from moldau.client.administration.admin import Admin
@@ -23,6 +24,8 @@ from moldau.pipeline.tables.warehouse import Warehouse
 MINUTE_MS = 60_000
 NOON_MS = 1_767_268_800_000
 PARTITIONS = 3
+MANY = sized(100_000, 1_000_000, 1_000_000)
+LOST = MANY * 2 // 3
 NewTopic = Callable[[], str]
 
 
@@ -86,22 +89,20 @@ def window_of(rows: pa.Table, place: int) -> int:
 
 
 @pytest.mark.timeout(240)
-def test_one_lost_record_of_a_million_is_named_by_its_window(
-    bootstrap: str, mirror: str, both_topics: NewTopic
-) -> None:
+def test_one_lost_record_of_many_is_named_by_its_window(bootstrap: str, mirror: str, both_topics: NewTopic) -> None:
     topic, reports = both_topics(), both_topics()
-    send(bootstrap, topic, orders(1_000_000, 100), audit_topic=reports, compression_type="lz4")
+    send(bootstrap, topic, orders(MANY, 100), audit_topic=reports, compression_type="lz4")
     lost: list[int] = []
 
     def lose(rows: pa.Table) -> pa.Table:
-        assert rows.num_rows == 1_000_000
-        lost.append(window_of(rows, 654_321))
-        return without(rows, 654_321)
+        assert rows.num_rows == MANY
+        lost.append(window_of(rows, LOST))
+        return without(rows, LOST)
 
     copy(bootstrap, mirror, topic, lose)
     books = audited(bootstrap, mirror, topic, reports)
     origin, copied = books.topics[0].tiers
-    assert books.topics[0].expected.records == 1_000_000 and books.notes == []
+    assert books.topics[0].expected.records == MANY and books.notes == []
     assert len(origin.windows) == 100 and not origin.wrong
     assert [(window.start_ms, window.state, window.difference) for window in copied.wrong] == [(lost[0], "missing", -1)]
     assert not books.complete

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from harness.tiers import sized
 from moldau.pipeline import streams
 from moldau.pipeline.streams import run_to_end
 from tests.pipeline.streams import model
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.timeout(300)
 SCHEMA = "key string, item string, number long"
-RECORDS_PER_TRIGGER = 40
+RECORDS_PER_TRIGGER = sized(70, 40, 40)
 
 Ask = Callable[["Callable[[DataFrame], DataFrame]"], list[list[tuple[Any, ...]]]]
 
@@ -81,7 +82,7 @@ def send(produce: Callable[..., None]) -> Callable[[str, Sequence[Event]], None]
 def query(
     spark: "SparkSession", bootstrap: str, new_topic: Callable[..., str], tmp_path: Path
 ) -> "Callable[[Callable[[DataFrame], DataFrame]], tuple[str, Query]]":
-    """A new topic, and a query over the stream of its events, forty in a micro-batch."""
+    """A new topic, and a query over the stream of its events, some in each micro-batch."""
 
     def create(operation: "Callable[[DataFrame], DataFrame]") -> tuple[str, Query]:
         topic = new_topic()
