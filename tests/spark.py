@@ -48,7 +48,7 @@ def pytest_itemcollected(item: pytest.Item) -> None:
     """A hook for the conftest of a folder with Spark in it."""
     if item.get_closest_marker("own_jvm") or "spark" in getattr(item, "fixturenames", ()):
         item.add_marker("spark")
-        item.add_marker(pytest.mark.xdist_group("spark"))
+        item.add_marker(pytest.mark.together("spark"))
 
 
 @pytest.fixture(scope="session", autouse=True)

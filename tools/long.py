@@ -43,7 +43,7 @@ class Piece:
 
 
 def _pytest(*tests: str) -> tuple[str, ...]:
-    options = ("-n", str(workers()), "--dist", "loadgroup", "--timeout=0")
+    options = ("-n", str(workers()), "--dist", "load", "--timeout=0")
     return (str(BIN / "python"), "-m", "pytest", *options, *tests)
 
 

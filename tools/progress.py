@@ -1,20 +1,23 @@
 """What a run of the tests shows (a plugin of pytest): a line for each folder that is done, each failure at once, and at
 the end the ten slowest tests and the command that repeats each failure.
 
-usage: python -m pytest -p tools.progress -n 3 --dist loadgroup tests
+usage: python -m pytest -p tools.progress -n 3 --dist loadfile --no-loadscope-reorder tests
 
-A file of tests, or all tests with the same `xdist_group`, goes to one worker; the longest comes first, by
+A file of tests, or all tests with the same marker `together(NAME)`, goes to one worker; the longest comes first, by
 `tests/durations.tsv`.
 `MOLDAU_RECORD=1` writes the seconds of this run into the table.
 """
 
 import heapq
+import json
 import os
 import resource
 import shlex
+import tempfile
 import time
 from collections import Counter, defaultdict
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -24,32 +27,43 @@ from harness import tiers
 from tools import durations
 from tools.durations import file_of
 
+GROUPS = "MOLDAU_TEST_GROUPS"
+"""Names a file: the group of each test that is in one."""
 SLOWEST = 10
 PROCESSOR = "processor_s"
 TIER = tiers.TIER.name.lower()
 
 
 def folder_of(nodeid: str) -> str:
-    """The folder below `tests`; files beside the folders are `tests`."""
+    """The folder below `tests`; files beside the folders are `tests`, and the name of a group stays."""
     parts = file_of(nodeid).split("/")
     return parts[1] if len(parts) > 2 else parts[0]
 
 
 def group_of(item: pytest.Item) -> str:
     """What goes to one worker together."""
-    marker = item.get_closest_marker("xdist_group")
+    marker = item.get_closest_marker("together")
     return str(marker.args[0]) if marker else file_of(item.nodeid)
 
 
-def bare(nodeid: str) -> str:
-    """Without the group that xdist appends."""
-    before, at, group = nodeid.rpartition("@")
-    return before if at and group.isidentifier() else nodeid
-
-
 class ByGroup(LoadScopeScheduling):  # type: ignore[misc]
+    """Groups come from a file that the first worker has written: only workers know the markers.
+
+    `--dist loadgroup` of xdist 3.8 appends them to the names of tests, which pytest 9.2 no longer lets it do.
+    """
+
+    def schedule(self) -> None:
+        self._groups = read_groups()
+        super().schedule()
+
     def _split_scope(self, nodeid: str) -> str:
-        return file_of(nodeid) if bare(nodeid) == nodeid else nodeid.rpartition("@")[2]
+        return self._groups.get(nodeid) or file_of(nodeid)
+
+
+def read_groups() -> dict[str, str]:
+    """The group of each test that is in one."""
+    groups: dict[str, str] = json.loads(Path(os.environ[GROUPS]).read_text())
+    return groups
 
 
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> LoadScopeScheduling:
@@ -58,13 +72,20 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> LoadScopeSch
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """The longest group first."""
+    """The folder with most to do first, so that folders are done one after the other, and in it the longest group."""
     table, files = durations.read(), Counter(file_of(item.nodeid) for item in items)
     groups: dict[str, dict[str, None]] = {}
     for item in items:
         groups.setdefault(group_of(item), {})[file_of(item.nodeid)] = None
     seconds = {name: sum(table.of(TIER, file, files[file]) for file in of) for name, of in groups.items()}
-    items.sort(key=lambda item: (-seconds[group_of(item)], group_of(item)))
+    folders: dict[str, float] = defaultdict(float)
+    for name in groups:
+        folders[folder_of(name)] += seconds[name]
+    ranks = {name: (-folders[folder_of(name)], folder_of(name), -seconds[name], name) for name in groups}
+    items.sort(key=lambda item: ranks[group_of(item)])
+    if os.environ.get("PYTEST_XDIST_WORKER") == "gw0":
+        grouped = {item.nodeid: group_of(item) for item in items if group_of(item) != file_of(item.nodeid)}
+        Path(os.environ[GROUPS]).write_text(json.dumps(grouped))
 
 
 def processor_s() -> float:
@@ -101,7 +122,13 @@ def pytest_report_teststatus(report: pytest.TestReport) -> tuple[str, str, str] 
 
 def pytest_configure(config: pytest.Config) -> None:
     if not hasattr(config, "workerinput"):
+        os.environ[GROUPS] = tempfile.mkstemp(prefix="groups-", suffix=".json")[1]
         config.pluginmanager.register(Progress(config), "moldau-progress")
+
+
+def pytest_unconfigure(config: pytest.Config) -> None:
+    if not hasattr(config, "workerinput"):
+        Path(os.environ.pop(GROUPS)).unlink()
 
 
 class Progress:
@@ -139,7 +166,7 @@ class Progress:
         self._say(f"{len(ids):,} tests in {len(self._left)} folders, {workers} at a time: about {minutes:.0f} min")
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        name = bare(report.nodeid)
+        name = report.nodeid
         file, folder = file_of(name), folder_of(name)
         self._test_s[name] += report.duration
         self._folder_s[folder] += report.duration

@@ -95,7 +95,7 @@ TIERS = {
 def commands_of(stage: Stage) -> list[list[str]]:
     commands = [[str(BIN / command[0]), *command[1:]] for command in stage.commands]
     if stage.tests:
-        options = ("-p", "tools.progress", "-n", str(workers()), "--dist", "loadgroup", "--no-loadscope-reorder")
+        options = ("-p", "tools.progress", "-n", str(workers()), "--dist", "loadfile", "--no-loadscope-reorder")
         commands.append([str(BIN / "python"), "-m", "pytest", *options, *stage.tests])
     return commands
 

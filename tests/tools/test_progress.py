@@ -4,32 +4,28 @@ from pathlib import Path
 
 import pytest
 
-from tools.progress import again, bare, folder_of
+from tools.progress import again, folder_of
 
 ROOT = Path(__file__).parents[2]
 pytest_plugins = ["pytester"]
 FILES = {
     "tests/one/test_a.py": """
-import os, pytest
+import pytest
 @pytest.mark.parametrize("n", range(3))
 def test_fine(n):
-    print("here", os.environ.get("PYTEST_XDIST_WORKER"))
+    pass
 """,
     "tests/one/test_b.py": "def test_bad():\n    assert [] == ['what it was']\n",
-    "tests/two/test_c.py": """
-import os, pytest
-@pytest.mark.xdist_group("together")
-def test_first(tmp_path_factory):
-    (tmp_path_factory.getbasetemp().parent / "first").write_text(os.environ["PYTEST_XDIST_WORKER"])
-""",
-    "tests/two/test_d.py": """
-import os, pytest
-@pytest.mark.xdist_group("together")
-def test_second(tmp_path_factory):
-    first = tmp_path_factory.getbasetemp().parent / "first"
-    assert first.read_text() == os.environ["PYTEST_XDIST_WORKER"]
-""",
 }
+TOGETHER = """
+import os, pathlib, pytest, time
+
+@pytest.mark.together("all")
+def test_notes_its_worker():
+    time.sleep(0.2)
+    pathlib.Path("workers", os.environ["PYTEST_XDIST_WORKER"]).touch()
+"""
+FILES |= {f"tests/two/test_{name}.py": TOGETHER for name in "cdefgh"}
 
 
 @pytest.fixture
@@ -39,20 +35,22 @@ def lines(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> list[st
         path = pytester.path / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text)
+    (pytester.path / "workers").mkdir()
     monkeypatch.setenv("PYTHONPATH", str(ROOT))
     monkeypatch.setenv("MOLDAU_TIER", "test")
-    options = ("-p", "tools.progress", "-p", "no:cacheprovider", "--dist", "loadgroup", "--no-loadscope-reorder")
+    options = ("-p", "tools.progress", "-p", "no:cacheprovider", "--dist", "loadfile", "--no-loadscope-reorder")
     done = pytester.runpytest_subprocess(*options, "-n", "2", "tests")
-    done.assert_outcomes(passed=5, failed=1)
+    done.assert_outcomes(passed=9, failed=1)
+    assert len(list((pytester.path / "workers").iterdir())) == 1, "six files of one group"
     return done.outlines
 
 
 def test_each_folder_has_a_line_when_it_is_done(lines: list[str]) -> None:
-    assert any("6 tests in 2 folders, 2 at a time" in line for line in lines)
+    assert any("10 tests in 2 folders, 2 at a time" in line for line in lines)
     shown = [line for line in lines if " passed" in line and " s of processor time" in line]
     assert len(shown) == 2 and "100%" in shown[-1]
     assert any("one " in line and "3 passed" in line and "1 failed" in line for line in shown)
-    assert any("two " in line and "2 passed" in line for line in shown)
+    assert any("two " in line and "6 passed" in line for line in shown)
 
 
 def test_a_failure_is_told_at_once_and_how_to_repeat_it_at_the_end(lines: list[str]) -> None:
@@ -60,18 +58,6 @@ def test_a_failure_is_told_at_once_and_how_to_repeat_it_at_the_end(lines: list[s
     assert lines.count("again: MOLDAU_TIER=test .venv/bin/pytest tests/one/test_b.py::test_bad") == 1
     slowest = next(i for i, line in enumerate(lines) if "the 10 slowest" in line)
     assert " s of processor time  tests/" in lines[slowest + 1]
-
-
-@pytest.mark.parametrize(
-    ("nodeid", "name"),
-    [
-        ("tests/a/test_b.py::test_c[x@y]", "tests/a/test_b.py::test_c[x@y]"),
-        ("tests/a/test_b.py::test_c[x@y]@spark", "tests/a/test_b.py::test_c[x@y]"),
-        ("tests/a/test_b.py::test_c", "tests/a/test_b.py::test_c"),
-    ],
-)
-def test_a_name_is_told_without_its_group(nodeid: str, name: str) -> None:
-    assert bare(nodeid) == name
 
 
 def test_names_are_quoted_for_the_shell_and_files_beside_the_folders_are_a_folder(
