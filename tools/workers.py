@@ -1,4 +1,4 @@
-"""How many tests run at a time: one more than processors, since many of them wait, where there is memory for them."""
+"""How many tests run at a time: more than processors, since many of them wait, where there is memory for them."""
 
 import os
 from pathlib import Path
@@ -22,10 +22,9 @@ def free_gb() -> float | None:
 
 
 def workers() -> int:
-    """Asks for the memory once it is called: other programs may have taken it."""
-    free = free_gb()
-    room = processors() + 1 if free is None else int(free / WORKER_GB)
-    return max(1, min(processors() + 1, room))
+    """Asks for the memory when it is called: other programs may have taken it."""
+    free, most = free_gb(), processors() + max(2, processors() // 2)
+    return max(1, most if free is None else min(most, int(free / WORKER_GB)))
 
 
 def machine() -> str:

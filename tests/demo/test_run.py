@@ -228,6 +228,18 @@ def test_a_lost_and_a_doubled_record_do_not_balance() -> None:
     assert Book("planes", right, right, right, wrong, right).differences() == [said]
 
 
+def test_nobody_waits_for_a_broker_that_has_closed_its_output(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from moldau.demo import broker_process
+
+    monkeypatch.setattr(broker_process, "READY_SECONDS_MAX", 10_000.0)
+    closes = [sys.executable, "-c", "import os, time; os.close(1); time.sleep(600)"]
+    (tmp_path / "log").touch()
+    with subprocess.Popen(closes, stdout=subprocess.PIPE) as process:
+        with pytest.raises(broker_process.BrokerFailed, match="it said nothing"):
+            broker_process._address(process, tmp_path / "log")
+        process.kill()
+
+
 def test_a_broker_that_cannot_start_is_said_in_one_sentence(tmp_path: Path) -> None:
     from moldau.demo.broker_process import BrokerFailed, running_broker
 

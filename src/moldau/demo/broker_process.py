@@ -87,13 +87,13 @@ def _address(process: "subprocess.Popen[bytes]", log_file: Path) -> str:
     give_up = time.monotonic() + READY_SECONDS_MAX
     while (left := give_up - time.monotonic()) > 0:
         try:
-            line = lines.get(timeout=left).decode(errors="replace").strip()
+            line = lines.get(timeout=left)
         except queue.Empty:
             break
-        if line.startswith("listening on "):
-            return line.removeprefix("listening on ").split()[0]
-        if not line and process.poll() is not None:
+        if not line:  # it has closed its output, so it is about to end
             break
+        if line.startswith(b"listening on "):
+            return line.decode(errors="replace").removeprefix("listening on ").split()[0]
     said = log_file.read_text(errors="replace").strip().splitlines()
     raise BrokerFailed(f"The broker did not start: {said[-1] if said else 'it said nothing'} (see {log_file}).")
 
