@@ -97,10 +97,8 @@ def test_one_file_that_does_not_compile_leaves_none_compiled(sources: Path, tmp_
 
 
 @pytest.mark.check
-def test_wheels_of_the_same_sources_are_equal_wherever_and_whenever_they_are_built(
-    sources: Path, tmp_path: Path
-) -> None:
-    with_compiler = compiler(tmp_path)
+def test_wheels_of_the_same_sources_are_equal_wherever_and_whenever_they_are_built(tmp_path: Path) -> None:
+    with_compiler, sources = compiler(tmp_path), checkout(tmp_path / "sources")
     one = built("wheel", sources, **with_compiler)
     other_sources = checkout(tmp_path / "another" / "folder")
     an_hour_ago = time.time() - 3600

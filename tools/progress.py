@@ -116,7 +116,7 @@ def pytest_report_teststatus(report: pytest.TestReport) -> tuple[str, str, str] 
     if report.passed and report.when == "call":
         return "passed", "", ""
     if report.failed:
-        return "failed" if report.when == "call" else "error", "", ""
+        return ("failed", "", "FAILED") if report.when == "call" else ("error", "", "ERROR")
     return None
 
 

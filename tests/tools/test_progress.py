@@ -56,6 +56,7 @@ def test_each_folder_has_a_line_when_it_is_done(lines: list[str]) -> None:
 def test_a_failure_is_told_at_once_and_how_to_repeat_it_at_the_end(lines: list[str]) -> None:
     assert sum("FAILED   tests/one/test_b.py::test_bad" in line for line in lines) == 1
     assert lines.count("again: MOLDAU_TIER=test .venv/bin/pytest tests/one/test_b.py::test_bad") == 1
+    assert any(line.startswith("FAILED tests/one/test_b.py::test_bad - ") for line in lines)
     slowest = next(i for i, line in enumerate(lines) if "the 10 slowest" in line)
     assert " s of processor time  tests/" in lines[slowest + 1]
 
