@@ -166,6 +166,28 @@ def test_a_consumer_that_is_no_member_any_more_ends_the_transaction_and_not_the_
     asyncio.run(scenario())
 
 
+def test_the_id_of_a_topic_that_was_made_anew_is_asked_for_in_the_next_transaction() -> None:
+    async def scenario() -> None:
+        async with begun() as (cluster, producer):
+            first = cluster.topic_id
+            await within(producer.send_offsets_to_transaction(OFFSETS, MEMBER))
+            await within(producer.commit_transaction())
+            cluster.topic_id = uuid.uuid4()
+            await within(producer.begin_transaction())
+            cluster.says, producer._router.api_timeout_ms = [ErrorCode.UNKNOWN_TOPIC_ID], 1
+            with pytest.raises(KafkaError) as refused:
+                await within(producer.send_offsets_to_transaction(OFFSETS, MEMBER))
+            assert refused.value.code is ErrorCode.UNKNOWN_TOPIC_ID
+            producer._router.api_timeout_ms = 10_000
+            await within(producer.abort_transaction())
+            await within(producer.begin_transaction())
+            await within(producer.send_offsets_to_transaction(OFFSETS, MEMBER))
+            await within(producer.commit_transaction())
+            assert [request.topics[0].topic_id for request in cluster.commits] == [first, first, cluster.topic_id]
+
+    asyncio.run(scenario())
+
+
 def test_offsets_of_a_topic_that_does_not_exist_are_asked_for_until_the_time_is_over() -> None:
     async def scenario() -> None:
         async with begun() as (cluster, producer):
