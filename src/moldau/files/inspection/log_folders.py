@@ -51,7 +51,7 @@ def verify(disk: Disk, folder: Path, seen: Seen, others: Collection[str] = ()) -
 
 
 def around_controllers(around: Surroundings, tp: TopicPartition) -> Surroundings:
-    """Kafka always starts its controllers' log as after an unclean stop, and 4.4 does not close it at a clean one."""
+    """Kafka 4.4 leaves its controllers' log open at a clean stop, so it is judged as after an unclean one."""
     is_theirs = tp.topic == CONTROLLERS_TOPIC and around.clean
     return replace(around, clean=False) if is_theirs else around
 
