@@ -46,8 +46,9 @@ def examples(test: int, check: int) -> int:
 
 
 def seed_or(usual: int) -> int:
-    """`MOLDAU_SEED`, which repeats a run; else `usual`, or a new one in the long tier: chance belongs there."""
-    if given := os.environ.get("MOLDAU_SEED"):
+    """`MOLDAU_SEED`, which repeats a run; else `usual`, or a new one in the long tier: chance belongs there.
+    `MOLDAU_FIRST_SEED` is that new one: the first of several."""
+    if given := os.environ.get("MOLDAU_SEED") or os.environ.get("MOLDAU_FIRST_SEED"):
         return int(given)
     return random.SystemRandom().randrange(1 << 32) if LONG else usual
 

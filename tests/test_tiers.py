@@ -52,10 +52,13 @@ def test_a_size_is_that_of_the_tier(monkeypatch: pytest.MonkeyPatch, tier: Tier,
 
 def test_chance_belongs_to_the_long_tier_and_a_seed_can_be_given(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("MOLDAU_SEED", raising=False)
+    monkeypatch.delenv("MOLDAU_FIRST_SEED", raising=False)
     monkeypatch.setattr(tiers, "LONG", False)
     assert tiers.seed_or(5) == 5 and tiers.seeds_or(5, 3) == range(5, 8)
     monkeypatch.setattr(tiers, "LONG", True)
     assert len({tiers.seed_or(5) for _ in range(20)}) > 1 and len(tiers.seeds_or(5, 3)) == 3
+    monkeypatch.setenv("MOLDAU_FIRST_SEED", "70")
+    assert tiers.seed_or(5) == 70 and tiers.seeds_or(5, 3) == range(70, 73)
     monkeypatch.setenv("MOLDAU_SEED", "77")
     assert tiers.seed_or(5) == 77 and tiers.seeds_or(5, 3) == range(77, 78)
 

@@ -122,7 +122,8 @@ def pytest_report_teststatus(report: pytest.TestReport) -> tuple[str, str, str] 
 
 def pytest_configure(config: pytest.Config) -> None:
     if not hasattr(config, "workerinput"):
-        os.environ[GROUPS] = tempfile.mkstemp(prefix="groups-", suffix=".json")[1]
+        descriptor, os.environ[GROUPS] = tempfile.mkstemp(prefix="groups-", suffix=".json")
+        os.close(descriptor)
         config.pluginmanager.register(Progress(config), "moldau-progress")
 
 
@@ -211,7 +212,7 @@ class Progress:
             terminalreporter.section("to repeat")
         for name in self._failed:
             terminalreporter.write_line(f"again: {again(name)}")
-        if os.environ.get("MOLDAU_RECORD"):
+        if os.environ.get("MOLDAU_RECORD") and TIER in durations.COLUMNS and not self._failed:
             self._record()
 
     def _record(self) -> None:

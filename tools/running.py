@@ -126,12 +126,12 @@ def run_command(
     finally:
         timer.cancel()
     left = _end_what_is_left(outcome)
-    reader.join()
+    reader.join(LEFT_SECONDS_MAX)  # where orphans are not adopted, one may hold the pipe
     outcome.counts.update(reading.counts)
     outcome.again += reading.again
     shown = " ".join([Path(command[0]).name, *command[1:]])[:100]
     if late.is_set():
-        outcome.failures.append(f"stopped at twice the budget: {shown}")
+        outcome.failures.append(f"took too long, stopped after {seconds:.0f} s: {shown}")
     elif code:
         outcome.failures.append(f"exit code {code}: {shown}")
     outcome.failures += [f"left running: {one}" for one in left]

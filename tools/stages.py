@@ -174,7 +174,7 @@ def tell() -> int:
         print(f"{name}: {tier.sentence}")
         for stage in tier.stages:
             print(f"  {stage.name:<14}{stage.budget_minutes:>4g} min  {' '.join(stage.tests)}")
-    for piece in long.PIECES:
+    for piece in long.all_pieces():
         print(f"  {piece.name}")
     return 0
 

@@ -1,6 +1,7 @@
 """The long tier goes on where it stopped, tells a line for each piece, and forgets what passed at another revision."""
 
 import json
+import os
 import subprocess
 import sys
 from collections.abc import Callable
@@ -9,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.tools.running import ROOT, python
-from tools.long import KILLS, MORE_TO_DO, PIECES, Piece
+from tools.long import KILLS, Piece, all_pieces
 
 RUN = """
 import json, sys
@@ -17,7 +18,6 @@ from pathlib import Path
 from tools import long
 from tools.long import Piece
 long.LOGS, long.STATE = Path(sys.argv[1]) / "logs", Path(sys.argv[1]) / "long.json"
-long.ROOT = Path(sys.argv[1])
 pieces = [Piece(name, tuple(command)) for name, command in json.loads(sys.argv[2])]
 sys.exit(long.run(float(sys.argv[3]), sys.argv[4], pieces))
 """
@@ -71,20 +71,39 @@ def test_only_pieces_with_the_name_run_and_no_such_name_is_told(run: Run, tmp_pa
     assert code == 2 and lines == ["no piece has 'nothing' in its name: `tools/stages.py --list` has them all"]
 
 
-@pytest.mark.parametrize("kept", ["{", "[]", '{"revision": "another", "passed": ["a"]}'])
+@pytest.mark.parametrize("kept", ["{", "[]", '{"revision": "another", "passed": ["a"], "failed": {}}'])
 def test_a_state_of_another_revision_or_that_is_none_counts_for_nothing(run: Run, tmp_path: Path, kept: str) -> None:
     (tmp_path / "long.json").write_text(kept)
     assert run([("a", noting(tmp_path / "ran", "a"))])[0] == 0
     assert (tmp_path / "ran").read_text() == "a"
 
 
-def test_every_file_with_more_to_do_is_in_a_piece_and_each_name_is_there_once() -> None:
-    files = {path.relative_to(ROOT).as_posix() for path in (ROOT / "tests").rglob("test_*.py")}
-    more = {file for file in files if MORE_TO_DO.search((ROOT / file).read_text())}
-    run = {argument for piece in PIECES for argument in piece.command if argument.startswith("tests/")}
-    assert KILLS in more and more <= run <= files
-    names = [piece.name for piece in PIECES]
-    assert len(set(names)) == len(names) and len({piece.log for piece in PIECES}) == len(names)
+def test_a_piece_that_failed_gets_its_seed_again_and_says_how_to_repeat_it(run: Run, tmp_path: Path) -> None:
+    both = "sys.argv[1] + ' ' + os.environ['MOLDAU_FIRST_SEED'] + ' '"
+    notes = f"import os, sys; open({str(tmp_path / 'seeds')!r}, 'a').write({both})"
+    code, lines = run([("a", [*python(notes + "; raise SystemExit(1)"), "{seed}"])])
+    first = (tmp_path / "seeds").read_text().split()[0]
+    assert code == 1 and any(
+        f"MOLDAU_FIRST_SEED={first} " in line and "again: MOLDAU_TIER=long" in line for line in lines
+    )
+    assert run([("a", [*python(notes), "{seed}"])])[0] == 0
+    assert run([("a", [*python(notes), "{seed}"])])[0] == 0
+    seeds = (tmp_path / "seeds").read_text().split()
+    assert seeds[:4] == [first] * 4 and seeds[4] == seeds[5] != first
+
+
+@pytest.mark.check  # it collects all tests
+def test_every_test_of_the_long_tier_is_in_a_piece_and_each_name_is_there_once() -> None:
+    every = {name: value for name, value in os.environ.items() if name != "MOLDAU_TIER"}
+    collect = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "--collect-only", "-qq", "-m", "long", "tests"]
+    env = every | {"MOLDAU_TIER": "long"}
+    done = subprocess.run(collect, cwd=ROOT, env=env, capture_output=True, text=True)
+    collected = {line.partition(":")[0] for line in done.stdout.splitlines() if line.startswith("tests/")}
+    pieces = all_pieces()
+    assert KILLS not in collected and len(collected) > 10
+    assert collected <= {test for piece in pieces for test in piece.tests}
+    names = [piece.name for piece in pieces]
+    assert len(set(names)) == len(names) and len({piece.log for piece in pieces}) == len(names)
 
 
 def test_a_log_is_named_after_its_piece() -> None:
