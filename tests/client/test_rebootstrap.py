@@ -109,6 +109,22 @@ def test_where_another_broker_answers_the_client_starts_again(change: Callable[[
     asyncio.run(scenario())
 
 
+def test_a_client_that_starts_again_dials_no_broker_that_it_knew_before() -> None:
+    async def scenario() -> None:
+        async with routed() as (cluster, router):
+            await router.refresh([TOPIC])
+            (await router.any()).connection.close()
+            change_cluster(cluster)
+            cluster.meant.clear()
+            with pytest.raises(NetworkException, match="is not broker 0 of cluster first"):
+                await router.refresh([TOPIC])
+            assert cluster.meant == [("first", 0)]
+            await router.refresh([TOPIC])
+            assert cluster.meant[1:] == [NOBODY] and router.view.cluster_id == "second"
+
+    asyncio.run(scenario())
+
+
 def test_two_links_that_were_misled_by_the_same_metadata_start_the_client_again_once() -> None:
     async def scenario() -> None:
         async with routed() as (cluster, router):
@@ -205,6 +221,18 @@ def test_a_client_on_blocking_sockets_starts_again_too() -> None:
             assert caller.retrying(lambda: caller.leader(LEADER)) is caller.any()
             assert cluster.meant == [("first", 0), NOBODY]
             assert caller.view.cluster_id == "second"
+            cluster.cluster_id = "third"
+            caller.close()
+            cluster.meant.clear()
+            with pytest.raises(NetworkException, match="is not broker 0 of cluster second"):
+                caller.refresh([TOPIC])
+            assert cluster.meant == [("second", 0)]
+            cluster.says = ErrorCode.REBOOTSTRAP_REQUIRED
+            with pytest.raises(NetworkException, match="says that its clients must start again"):
+                caller.refresh([TOPIC])
+            assert caller.view.cluster_id is None
+            caller.refresh([TOPIC])
+            assert cluster.meant[1:] == [NOBODY, NOBODY] and caller.view.cluster_id == "third"
 
     async def served() -> None:
         async with Checking().running() as cluster:

@@ -159,21 +159,28 @@ class Caller:
             try:
                 link = self._links[address] = BlockingLink(address, self._client_id, self.timeout_ms, intended)
             except RebootstrapRequired as misrouted:
-                self.close()
-                self.view.forget()
-                raise KafkaError(ErrorCode.NETWORK_EXCEPTION, f"{address} is not {intended}: {misrouted}") from None
+                raise self._begun_again(f"{address} is not {intended}: {misrouted}") from None
         return link
+
+    def _begun_again(self, why: str) -> KafkaError:
+        """Forget the cluster and close the connections to it; the error says why, and is retriable."""
+        self.close()
+        self.view.forget()
+        return KafkaError(ErrorCode.NETWORK_EXCEPTION, why)
 
     def any(self) -> BlockingLink:
         """A connection to any broker that answers. Raises `KafkaError(NETWORK_EXCEPTION)` if none does."""
         if self._links:
             return next(iter(self._links.values()))
         ids = {address: number for number, address in self.view.brokers.items()}
+        cluster_id = self.view.cluster_id
         failure: KafkaError | None = None
         for address in dict.fromkeys([*self._bootstrap, *ids]):
             try:
                 return self.link(address, ids.get(address))
             except KafkaError as refused:
+                if self.view.cluster_id != cluster_id:  # it has begun again: these addresses are forgotten
+                    raise
                 failure = failure or refused
         assert failure is not None
         raise failure
@@ -186,6 +193,8 @@ class Caller:
         if asked is None and link.versions.of(METADATA) == 0:
             request.topics = []
         reply = link.call(METADATA, request)
+        if reply.error_code == ErrorCode.REBOOTSTRAP_REQUIRED:
+            raise self._begun_again("a broker says that its clients must start again")
         check(reply.error_code, "metadata")
         self.view.apply(reply, everything=asked is None)
 

@@ -164,6 +164,7 @@ class Router:
         if trusted:
             return min(trusted, key=lambda one: one[1].connection.in_flight)
         failure: KafkaError | None = None
+        cluster_id = self.view.cluster_id
         addresses: dict[Address, int | None] = {address: number for number, address in self.view.brokers.items()}
         if self._recovers or not addresses:
             addresses |= {address: None for address in self._bootstrap if address not in addresses}
@@ -173,6 +174,8 @@ class Router:
             try:
                 return address, await self.link(address, broker_id=addresses[address])
             except KafkaError as refused:
+                if self.view.cluster_id != cluster_id:  # the client has begun again: these addresses are forgotten
+                    raise
                 failure, self._doubted = refused, None  # rather a doubtful broker than none
                 if opened:
                     return opened[0]

@@ -257,17 +257,20 @@ class ProducerTransactions:
         await self._guarded(self._ask(apis.TXN_OFFSET_COMMIT, request, code, about, coordinator, before))
 
     async def _find_ids(self, topics: list[TxnOffsetCommitRequestTopic]) -> None:
-        """Fill in the ids that are missing. An id stays through all attempts: the offsets are of that topic, not of one
-        that is made anew under its name. Raises `KafkaError`."""
-        missing = [topic for topic in topics if topic.topic_id == ZERO_UUID]
+        """Fill in the ids that the metadata has. An id stays through all attempts; if the topic has another one by now
+        (metadata are asked for anew after UNKNOWN_TOPIC_ID), the offsets may be of a topic that is gone. Raises
+        `KafkaError`: TRANSACTION_ABORTABLE for that."""
         view = self._router.view
-        unknown = [topic.name for topic in missing if topic.name not in view.topics]
+        unknown = [topic.name for topic in topics if topic.name not in view.topics]
         if unknown:
             await self._router.refresh(unknown)
-        for topic in missing:
+        for topic in topics:
             known = view.topics.get(topic.name)
             if known is None:
                 check(view.missing.get(topic.name, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION), f"topic {topic.name}")
+            elif topic.topic_id not in (ZERO_UUID, known.topic_id):
+                advice = "abort the transaction, and read the topic again"
+                raise KafkaError(ErrorCode.TRANSACTION_ABORTABLE, f"topic {topic.name} was made anew: {advice}")
             else:
                 topic.topic_id = known.topic_id
 
