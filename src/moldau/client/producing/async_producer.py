@@ -207,9 +207,9 @@ class AsyncProducer:
                 self.wake()
                 outstanding = self.accumulator.outstanding()
                 while outstanding:
-                    futures = [asyncio.shield(followed(batch.outcome)) for batch in outstanding]
-                    outcomes = await asyncio.gather(*futures, return_exceptions=True)
-                    outstanding = [part for outcome in outcomes if isinstance(outcome, Parts) for part in outcome]
+                    await asyncio.wait([followed(batch.outcome) for batch in outstanding])
+                    sent = [batch.outcome.result() for batch in outstanding if not batch.outcome.exception()]
+                    outstanding = [part for outcome in sent if isinstance(outcome, Parts) for part in outcome]
         except TimeoutError:
             raise TimeoutError(
                 f"after {timeout_s:g} s {self.accumulator.records} records were not acknowledged yet"

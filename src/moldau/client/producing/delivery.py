@@ -22,8 +22,8 @@ UNSEEN_BATCHES_MAX = 1000
 
 
 def followed(outcome: "Future[Any]") -> "asyncio.Future[Any]":
-    """A future of the running loop for what becomes of a batch. asyncio does not report its failure as never retrieved
-    when the caller gave up waiting."""
+    """A future of the running loop for what becomes of a batch. Wait for it with `asyncio.wait`, which does not cancel
+    it when the caller gives up; asyncio does not report its failure as never retrieved then."""
     future = asyncio.wrap_future(outcome)
     future.add_done_callback(lambda ended: ended.cancelled() or ended.exception())
     return future
@@ -128,10 +128,9 @@ class Delivery(RecordPlace):
         while True:
             batch, index = self._placed()
             try:
-                if batch.outcome.done():
-                    outcome = batch.outcome.result()
-                else:
-                    outcome = yield from asyncio.shield(followed(batch.outcome)).__await__()
+                if not batch.outcome.done():
+                    yield from asyncio.wait([followed(batch.outcome)]).__await__()
+                outcome = batch.outcome.result()
             except MoldauError:
                 batch.saw(index)
                 raise
