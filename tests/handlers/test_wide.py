@@ -2,7 +2,8 @@
 
 A request is made for each API from its table: its arrays are long, everything in them is different. What counts is the
 function calls of the loop's thread in one turn, beside those that reading the same bytes takes: a broker that reads,
-handles and answers in one turn needs a multiple of that. `make test` sends a third of the elements.
+handles and answers in one turn needs a multiple of that. `make test` sends a third of the elements, with which fewer
+APIs could exceed the bound: `make check` judges all.
 """
 
 import asyncio
