@@ -3,8 +3,8 @@
 Those that only the tests of single rules find are in `tests/replication` and `tests/cluster`.
 """
 
-import logging
 from collections.abc import Callable, Mapping
+from logging import CRITICAL
 from typing import NamedTuple
 
 from moldau.cluster.controlling.acting import Acting
@@ -12,10 +12,8 @@ from moldau.cluster.state.image import BrokerImage
 from moldau.errors import ErrorCode
 from moldau.replication.leadership import PartitionRoles
 from moldau.replication.replica import Replica
-from tests.first_seeds import first_seed
-from tests.replacing import Instead, nothing, replaced, returns
-from tests.unlogged import unlogged
-from tests.worlds.scenarios import live
+from tests.replacing import Instead, nothing, returns
+from tests.worlds.finding import found_in_worlds
 
 GROUPS, TRANSACTIONS = "replicated-groups", "replicated-transactions"
 INTERNAL = "moldau.replication.internal_topic"
@@ -61,15 +59,9 @@ BUGS: dict[str, ClusterBug] = {
         Instead("moldau.cluster.state.own_leaderships:led_topics", returns([])), TRANSACTIONS, True
     ),
 }
-SEEDS_MAX = 300
-"""Each is found within so many seeds."""
 
 
 def found(name: str) -> tuple[int, str] | None:
-    """The seed that shows a bug, and the sentence that says so; None if none of so many does."""
-    (bug, kind, power_loss), first = BUGS[name], first_seed("clusters", name, 20_000)
-    with unlogged(logging.CRITICAL), replaced([bug]):
-        for seed in range(first, first + SEEDS_MAX):
-            if failure := live(seed, kind, power_loss).failure:
-                return seed, failure
-    return None
+    """As `found_in_worlds`."""
+    bug, kind, power_loss = BUGS[name]
+    return found_in_worlds("clusters", name, 20_000, [bug], kind, power_loss, CRITICAL)

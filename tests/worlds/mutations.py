@@ -3,17 +3,13 @@
 The bugs are in `group_bugs` and `transaction_bugs`. Those that only a loss of power shows live in worlds that lose it.
 """
 
-import logging
+from logging import WARNING
 from typing import NamedTuple
 
-from tests.first_seeds import first_seed
-from tests.replacing import Instead, replaced
-from tests.unlogged import unlogged
+from tests.replacing import Instead
 from tests.worlds import group_bugs, transaction_bugs
-from tests.worlds.scenarios import live
+from tests.worlds.finding import found_in_worlds
 
-SEEDS_MAX = 300
-"""Each mutation is caught within this many seeds."""
 FIRST_SEED = 50_000
 """Where the search begins for a bug that was never found."""
 
@@ -33,10 +29,6 @@ MUTATIONS: dict[str, Mutation] = {
 
 
 def found(name: str) -> tuple[int, str] | None:
-    """The seed that shows a bug, and the sentence that says so; None if none of so many does."""
-    mutation, first = MUTATIONS[name], first_seed("coordinators", name, FIRST_SEED)
-    with unlogged(logging.WARNING), replaced(mutation.bug):
-        for seed in range(first, first + SEEDS_MAX):
-            if failure := live(seed, mutation.kind, mutation.power).failure:
-                return seed, failure
-    return None
+    """As `found_in_worlds`."""
+    mutation = MUTATIONS[name]
+    return found_in_worlds("coordinators", name, FIRST_SEED, mutation.bug, mutation.kind, mutation.power, WARNING)

@@ -2,7 +2,8 @@
 
 import pytest
 
-from tests.worlds.mutations import MUTATIONS, SEEDS_MAX, found
+from tests.worlds.finding import SEEDS_MAX
+from tests.worlds.mutations import MUTATIONS, found
 
 
 @pytest.mark.check

@@ -4,7 +4,8 @@ the replicas are equal in the end."""
 import pytest
 
 from harness.tiers import seeds_or, sized
-from tests.worlds.cluster_bugs import BUGS, SEEDS_MAX, found
+from tests.worlds.cluster_bugs import BUGS, found
+from tests.worlds.finding import SEEDS_MAX
 from tests.worlds.scenarios import live, run_replicated_groups, run_replicated_transactions
 
 SEEDS = range(1, 1 + sized(2, 6, 6))

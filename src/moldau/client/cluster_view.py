@@ -74,7 +74,8 @@ class ClusterView:
         self.cluster_id, self.controller_id = None, -1
 
     def intended(self, broker_id: int | None) -> IntendedBroker | None:
-        """What a connection to that broker is meant for; None while the cluster's id is not known, and for None."""
+        """The broker and the cluster that a connection is for. None if no broker is named, or the cluster has no known
+        id yet."""
         if broker_id is None or self.cluster_id is None:
             return None
         return IntendedBroker(self.cluster_id, broker_id)

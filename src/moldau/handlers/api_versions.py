@@ -2,9 +2,9 @@
 
 An unknown version is answered in version 0, with UNSUPPORTED_VERSION and only this API's own range (KIP-511); the
 client then tries again. From version 3 on the request has the client's name and version, in letters, digits, dots and
-hyphens. Version 5 may say which broker of which cluster is meant, both or neither (else INVALID_REQUEST): any other
-broker answers REBOOTSTRAP_REQUIRED, and the connection stays usable (KIP-1242). Of Kafka's features, `group.version`
-and `transaction.version` are finalized (KIP-584): clients choose their behaviour by them.
+hyphens. A request of version 5 may name a cluster id and a broker id. One without the other is INVALID_REQUEST. A
+broker with other ids answers REBOOTSTRAP_REQUIRED, and the connection stays usable (KIP-1242). Of Kafka's features,
+`group.version` and `transaction.version` are finalized (KIP-584): clients choose their behaviour by them.
 """
 
 import re
