@@ -154,6 +154,23 @@ def test_a_fenced_block_raises_that_it_is_fenced(address: str, topic: str) -> No
     assert committed(address, topic) == []
 
 
+def test_a_block_whose_record_is_refused_as_fenced_raises_that_the_producer_is_fenced(
+    address: str, topic: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    def run() -> None:
+        with Producer(address, transactional_id=topic) as older, older.transaction():
+            older.send(topic, b"older").result(stretched(10))
+            with Producer(address, transactional_id=topic) as newer:
+                newer.init_transactions()
+            older.send(topic, b"too late")
+
+    with pytest.raises(ProducerFenced) as raised:
+        run()
+    assert isinstance(raised.value.__cause__, TransactionAbortable)
+    assert "could not be aborted" not in caplog.text, "there is nothing left to abort"
+    assert committed(address, topic) == []
+
+
 def test_a_record_that_fails_lets_the_commit_fail_and_the_producer_goes_on(address: str, topic: str) -> None:
     with Admin(address) as admin:
         admin.create_topic(topic, configs={"max.message.bytes": "1000"})

@@ -1,7 +1,8 @@
 """Transactions as blocks: `with producer.transaction() as t`, and `async with` for the asyncio producer.
 
 The end of the block commits, an exception aborts. If a record could not be delivered, the commit fails, the transaction
-is aborted and the block raises `TransactionAbortable`: the producer may begin the next transaction.
+is aborted and the block raises `TransactionAbortable`: the producer may begin the next transaction. If the transaction
+cannot be aborted either, the block raises that failure: `ProducerFenced` where a newer producer has taken over.
 """
 
 import logging
@@ -14,7 +15,8 @@ from moldau.names import GroupMetadata, TopicPartition
 
 logger = logging.getLogger(__name__)
 
-NOT_ABORTED = "the transaction could not be aborted, the coordinator will do it after its time-out: %s"
+NOT_ABORTED = "the transaction could not be aborted: %s"
+LATER = "the transaction could not be aborted, the coordinator will do it after its time-out: %s"
 
 
 class Consumes(Protocol):
@@ -73,8 +75,8 @@ class Transaction:
             return
         try:
             self._producer.commit_transaction()
-        except TransactionAbortable:
-            self._abort()
+        except TransactionAbortable as refused:
+            self._abort(refused)
             raise
 
     def send_offsets(self, offsets: Consumes | GroupOffsets, group: str | GroupMetadata | None = None) -> None:
@@ -85,11 +87,11 @@ class Transaction:
             offsets = {tp: offsets.position(tp) for tp in offsets.assignment()}
         self._producer.send_offsets_to_transaction(offsets, _named(group))
 
-    def _abort(self) -> None:
+    def _abort(self, refused: TransactionAbortable | None = None) -> None:
         try:
             self._producer.abort_transaction()
         except KafkaError as failure:
-            logger.warning(NOT_ABORTED, failure)
+            _not_aborted(failure, refused)
 
 
 class AsyncTransaction:
@@ -108,8 +110,8 @@ class AsyncTransaction:
             return
         try:
             await self._producer.commit_transaction()
-        except TransactionAbortable:
-            await self._abort()
+        except TransactionAbortable as refused:
+            await self._abort(refused)
             raise
 
     async def send_offsets(
@@ -122,11 +124,18 @@ class AsyncTransaction:
             offsets = {tp: await offsets.position(tp) for tp in offsets.assignment()}
         await self._producer.send_offsets_to_transaction(offsets, _named(group))
 
-    async def _abort(self) -> None:
+    async def _abort(self, refused: TransactionAbortable | None = None) -> None:
         try:
             await self._producer.abort_transaction()
         except KafkaError as failure:
-            logger.warning(NOT_ABORTED, failure)
+            _not_aborted(failure, refused)
+
+
+def _not_aborted(failure: KafkaError, refused: TransactionAbortable | None) -> None:
+    """Raise `failure` if the block would otherwise say, with `refused`, that the producer may go on; else log it."""
+    if refused is not None and not failure.retriable:
+        raise failure from refused
+    logger.warning(LATER if failure.retriable else NOT_ABORTED, failure)
 
 
 def _named(group: str | GroupMetadata | None) -> str | GroupMetadata:
