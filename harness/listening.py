@@ -1,6 +1,7 @@
 """A broker that listens at an address: a free port for it, waiting until it answers, stopping its process."""
 
 import contextlib
+import random
 import socket
 import subprocess
 import time
@@ -12,6 +13,8 @@ from moldau.protocol.apis import METADATA
 from moldau.protocol.codec import read_reply, write_request
 
 START_SECONDS = 90.0
+NEVER_GIVEN = (20_000, 32_000)
+"""Linux gives 32,768 and above, macOS 49,152 and above, and well-known programs listen below."""
 
 
 @dataclass(frozen=True)
@@ -22,10 +25,13 @@ class Broker:
 
 
 def free_port() -> int:
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        port: int = listener.getsockname()[1]
-        return port
+    """A port at which nobody listens. It is none of those that the kernel gives to connections, which would take it
+    before a process that needs seconds to start."""
+    while True:
+        port = random.randrange(*NEVER_GIVEN)
+        with contextlib.suppress(OSError), socket.socket() as listener:
+            listener.bind(("127.0.0.1", port))
+            return port
 
 
 def ask_metadata(broker: Broker) -> int:

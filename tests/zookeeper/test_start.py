@@ -1,5 +1,6 @@
 """`moldau zookeeper start`: one server, three of which the leader is killed, and what keeps it from starting."""
 
+import asyncio
 import os
 import signal
 import socket
@@ -13,7 +14,9 @@ from harness.patience import wait_until
 from harness.zookeeper import ZooKeeper, mode
 from moldau.cli import main
 from moldau.errors import ConfigError
+from moldau.zookeeper.ensemble import Ensemble
 from moldau.zookeeper.java import find_java
+from moldau.zookeeper.server import ServerAddress
 
 
 def test_one_server_says_where_it_listens_and_stops_when_told(tmp_path: Path) -> None:
@@ -47,6 +50,36 @@ def test_what_keeps_it_from_starting_is_one_sentence(tmp_path: Path, capfd: pyte
     assert "has ended: Error: Could not find or load main class" in said("--port", "0", "--classpath", str(tmp_path))
     with ZooKeeper(tmp_path / "data"):
         assert "another ZooKeeper uses" in said("--port", "0")
+
+
+@pytest.mark.check  # three JVMs
+@pytest.mark.parametrize("size", [1, 3])
+def test_a_free_port_that_another_process_takes_meanwhile_is_replaced_by_another(
+    size: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found, tried = Ensemble._addresses, []
+
+    def addresses(ensemble: Ensemble) -> list[ServerAddress]:
+        tried.append(found(ensemble))
+        first = tried[-1][0]
+        return [first._replace(port=port), *tried[-1][1:]] if len(tried) == 1 else tried[-1]
+
+    async def scenario() -> None:
+        ensemble = Ensemble(find_java(), tmp_path / "data", "localhost", 0, size)
+        await ensemble.start()
+        try:
+            assert port not in {int(address.rpartition(":")[2]) for address in ensemble.addresses}
+            assert all(mode(address) for address in ensemble.addresses)
+        finally:
+            await ensemble.stop()
+
+    monkeypatch.setattr(Ensemble, "_addresses", addresses)
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        asyncio.run(scenario())
+    assert len(tried) == 2
 
 
 @pytest.mark.check  # three JVMs

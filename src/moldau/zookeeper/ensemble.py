@@ -13,9 +13,11 @@ from pathlib import Path
 from moldau.errors import ConfigError, StorageError
 from moldau.runtime import RealLock
 from moldau.zookeeper.java import Java
-from moldau.zookeeper.server import ServerAddress, ZooKeeperServer
+from moldau.zookeeper.server import PortTaken, ServerAddress, ZooKeeperServer
 
 START_S = 60.0
+ATTEMPTS = 5
+"""How often free ports are looked for."""
 POLL_S = 0.05
 AGAIN_S = 1.0
 """The pause before a server that has ended is started again."""
@@ -43,22 +45,33 @@ class Ensemble:
             there = len(list(self._folder.glob("server-*")))
             if there not in (0, self._size):
                 raise ConfigError(f"{self._folder} has an ensemble of {there}: start it with --ensemble {there}")
-            addresses = self._addresses()
-            self.servers = [ZooKeeperServer(self._java, self._folder, n + 1, addresses) for n in range(self._size)]
             undo.push_async_callback(self._stop_servers)
-            for server in self.servers:
-                await server.start()
-            try:
-                async with asyncio.timeout(START_S):
-                    while not all([await server.mode() for server in self.servers]):
-                        for server in self.servers:
-                            if server.has_ended:
-                                raise server.reason()
-                        await asyncio.sleep(POLL_S)
-            except TimeoutError:
-                sentence = f"ZooKeeper does not answer {START_S:g} s after its start: see the logs in {self._folder}"
-                raise StorageError(sentence) from None
+            for left in reversed(range(ATTEMPTS)):
+                try:
+                    await self._start_servers(self._addresses())
+                    break
+                except PortTaken:
+                    # Java binds a port seconds after it was found free; the next attempt finds others.
+                    await self._stop_servers()
+                    if not left:
+                        raise
             self._stack = undo.pop_all()
+
+    async def _start_servers(self, addresses: list[ServerAddress]) -> None:
+        """Raises `PortTaken`, `StorageError`, `OSError`; servers may be left then."""
+        self.servers = [ZooKeeperServer(self._java, self._folder, n + 1, addresses) for n in range(self._size)]
+        for server in self.servers:
+            await server.start()
+        try:
+            async with asyncio.timeout(START_S):
+                while not all([await server.mode() for server in self.servers]):
+                    for server in self.servers:
+                        if server.has_ended:
+                            raise server.reason()
+                    await asyncio.sleep(POLL_S)
+        except TimeoutError:
+            sentence = f"ZooKeeper does not answer {START_S:g} s after its start: see the logs in {self._folder}"
+            raise StorageError(sentence) from None
 
     @property
     def addresses(self) -> list[str]:

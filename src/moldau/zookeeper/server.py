@@ -23,6 +23,7 @@ TICK_MS = 500
 SESSION_MS_MIN, SESSION_MS_MAX = 1_000, 120_000
 STOP_S = 10.0
 ANSWER_S = 5.0
+LOG = "zookeeper.log"
 _CONFIGURATION = f"""\
 tickTime={TICK_MS}
 initLimit=40
@@ -65,6 +66,10 @@ class ServerAddress(NamedTuple):
         return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
 
 
+class PortTaken(StorageError):
+    """A server has ended because another process listens at one of its ports."""
+
+
 class ZooKeeperServer:
     """`number` is its place among `addresses`, from 1 on."""
 
@@ -75,10 +80,14 @@ class ZooKeeperServer:
         self._number = number
         self._addresses = addresses
         self._process: asyncio.subprocess.Process | None = None
+        self._logged_bytes = 0
+        """How long the log was at the last start."""
 
     async def start(self) -> None:
         """Start the process. Raises `OSError`."""
         self._write_files()
+        log = self.folder / LOG
+        self._logged_bytes = log.stat().st_size if log.exists() else 0
         properties = self.folder / "log4j2.properties"
         with (self.folder / "stderr.txt").open("wb") as stderr:
             self._process = await asyncio.create_subprocess_exec(
@@ -109,7 +118,7 @@ class ZooKeeperServer:
             for number, place in enumerate(self._addresses, 1):
                 lines.append(f"server.{number}=127.0.0.1:{place.quorum}:{place.election}")
         (self.folder / "zoo.cfg").write_text(_CONFIGURATION + "\n".join(lines) + "\n")
-        (self.folder / "log4j2.properties").write_text(_LOG.format(path=self.folder / "zookeeper.log"))
+        (self.folder / "log4j2.properties").write_text(_LOG.format(path=self.folder / LOG))
 
     @property
     def has_ended(self) -> bool:
@@ -138,9 +147,11 @@ class ZooKeeperServer:
     def reason(self) -> StorageError:
         """Why the process has ended, as far as it said so."""
         lines: list[str] = []
-        for name in ("stderr.txt", "zookeeper.log"):
+        for name, start in (("stderr.txt", 0), (LOG, self._logged_bytes)):
             with contextlib.suppress(OSError):
-                lines += (self.folder / name).read_text(errors="replace").splitlines()
+                lines += (self.folder / name).read_bytes()[start:].decode(errors="replace").splitlines()
+        if any("java.net.BindException" in line for line in lines):
+            return PortTaken(f"the ZooKeeper at {self.place} has ended: another process uses one of its ports")
         errors = [line for line in lines if "ERROR" in line or line.startswith("Error")]
         last = (errors or lines or ["it said nothing"])[-1].strip()
         return StorageError(f"the ZooKeeper at {self.place} has ended: {last} (its log is in {self.folder})")
