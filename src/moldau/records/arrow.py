@@ -5,13 +5,13 @@ that `columns.decode` fills are Arrow's own: no byte is copied a second time.
 """
 
 from collections.abc import Callable, Collection, Iterable, Iterator
-from functools import lru_cache
 from typing import Any, Final
 
 import pyarrow as pa
 
 from moldau.records import columns
 from moldau.records.arena import Arena
+from moldau.records.arrays import binaries, repeated, texts
 from moldau.records.batch import HEADER_SIZE, write_batch
 from moldau.records.columns import Binary, Columns, Section, Source
 from moldau.records.sections import OFFSET_MAX, Buffer, sections
@@ -32,8 +32,6 @@ SCHEMA: Final = pa.schema(
 )
 US_PER_MS: Final = 1000
 ALL: Final = tuple(SCHEMA.names)
-REPEATED_MAX: Final = 1 << 20
-"""The most characters in a column of equal values that is kept."""
 
 
 def to_record_batch(
@@ -107,19 +105,6 @@ def _record_batch(found: list[Section], topic: str, partition: int, names: Colle
     return pa.RecordBatch.from_arrays([make[name]() for name in chosen], schema=schema)
 
 
-def repeated(value: str | int, kind: pa.DataType, count: int) -> pa.Array:
-    """A column of equal values: a slice of one that is kept, unless that would be large."""
-    rows = 1 << count.bit_length()
-    if rows * len(str(value)) > REPEATED_MAX:
-        return pa.repeat(pa.scalar(value, kind), count)
-    return _repeated(value, kind, rows).slice(0, count)
-
-
-@lru_cache(32)
-def _repeated(value: str | int, kind: pa.DataType, rows: int) -> pa.Array:
-    return pa.repeat(pa.scalar(value, kind), rows)
-
-
 def _binary(kind: pa.DataType, count: int, column: Binary | None) -> pa.Array:
     assert column is not None, "the column was wanted"
     validity = None if column.validity is None else pa.py_buffer(column.validity)
@@ -135,7 +120,7 @@ def _headers(decoded: Columns) -> pa.Array:
         names.validate(full=True)
     except pa.ArrowInvalid:
         raw = _binary(pa.binary(), decoded.headers, keys)
-        names = pa.array([name.decode("utf-8", "replace") for name in raw.to_pylist()], pa.string())
+        names = texts([name.decode("utf-8", "replace") for name in raw.to_pylist()])
     pairs = pa.StructArray.from_arrays(
         [names, _binary(pa.binary(), decoded.headers, values)], fields=list(HEADERS.value_type)
     )
@@ -171,8 +156,8 @@ def from_columns(
     blocks = None
     if headers is not None and headers.null_count < count:
         pairs = headers.to_pylist()
-        blocks = pa.array(
-            [columns.header_block([(pair["key"], pair["value"]) for pair in row or ()]) for row in pairs], pa.binary()
+        blocks = binaries(
+            [columns.header_block([(pair["key"], pair["value"]) for pair in row or ()]) for row in pairs]
         )
     records, max_timestamp = columns.encode_columns(
         count, source_of(keys), source_of(values), numbers, source_of(blocks), HEADER_SIZE, into

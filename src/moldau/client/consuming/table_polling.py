@@ -68,7 +68,7 @@ class TablePolling:
         taken = self._poller.take_all(self._read) if self.may_take() else []
         schema = pa.schema([SCHEMA.field(name) for name in COLUMNS])
         if not taken:
-            return schema.empty_table()
+            return pa.Table.from_batches([], schema)
         self.soon(self._poller.fetch)
         self._handout.polled({state.tp: batches[0].column("offset")[0].as_py() for state, batches in taken})
         table = pa.Table.from_batches([batch.select(COLUMNS) for _, batches in taken for batch in batches], schema)

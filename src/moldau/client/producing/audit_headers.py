@@ -30,13 +30,14 @@ def with_audit_headers(columns: "RecordColumns") -> "RecordColumns":
     """The same rows with the headers behind their own."""
     import pyarrow as pa
 
+    from moldau.records.arrays import pairs
     from moldau.records.arrow import HEADERS
 
-    server = {"key": SERVER, "value": socket.gethostname().encode()}
+    server = (SERVER, socket.gethostname().encode())
     times = columns.timestamps_ms.cast(pa.int64()).to_pylist()
     given = [()] * len(times) if columns.headers is None else columns.headers.to_pylist()
     rows = [
-        [*(own or ()), {"key": TIMESTAMP, "value": str(at).encode()}, server]
+        [*((header["key"], header["value"]) for header in own or ()), (TIMESTAMP, str(at).encode()), server]
         for own, at in zip(given, times, strict=True)
     ]
-    return columns._replace(headers=pa.array(rows, HEADERS))
+    return columns._replace(headers=pairs(rows, HEADERS))

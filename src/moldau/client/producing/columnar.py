@@ -11,6 +11,7 @@ from typing import NamedTuple
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from moldau.records.arrays import integers
 from moldau.records.arrow import from_columns, source_of
 from moldau.records.columns import RECORD_SIZE_MAX, by_partition
 from moldau.records.compression import Compressor
@@ -58,7 +59,7 @@ class RecordColumns(NamedTuple):
         keys = [None] * rows if self.keys is None else self.keys.to_pylist()
         given = [-1] * rows if self.partitions is None else self.partitions.to_pylist()
         chosen = [choose(key) if named < 0 else named for key, named in zip(keys, given, strict=True)]
-        return self._replace(partitions=pa.array(chosen, pa.int32()))
+        return self._replace(partitions=integers(chosen, pa.int32()))
 
     @property
     def highest_partition(self) -> int | None:

@@ -12,7 +12,8 @@ import pyarrow.compute as pc
 from moldau.client.producing.columnar import RecordColumns
 from moldau.client.producing.outgoing import BY_NAME
 from moldau.client.producing.serializers import Serializer
-from moldau.records.arrow import one_array
+from moldau.records.arrays import binaries, filled, pairs, texts
+from moldau.records.arrow import HEADERS, one_array
 
 INT32_MAX: Final = 0x7FFFFFFF
 
@@ -42,7 +43,7 @@ def columns_of_table(
     return RecordColumns(
         _unless_null(_contents(_column(rows, "key", key), "key", key_serializer)),
         _unless_null(_contents(values, "value", value_serializer)),
-        pa.repeat(pa.scalar(now_ms, pa.int64()), count) if stamps is None else _timestamps(stamps, now_ms),
+        filled(now_ms, pa.int64(), count) if stamps is None else _timestamps(stamps, now_ms),
         _headers(_column(rows, "headers", headers)),
         _partitions(targets, count),
     )
@@ -61,7 +62,7 @@ def columns_of_lists(
     names = None if keys is None else _listed(keys, "key", key_serializer)
     if names is not None and len(names) != len(contents):
         raise ValueError(f"{len(names)} keys were given for {len(contents)} values")
-    stamps = pa.repeat(pa.scalar(now_ms, pa.int64()), len(contents))
+    stamps = filled(now_ms, pa.int64(), len(contents))
     return RecordColumns(names, contents, stamps, None, None)
 
 
@@ -110,7 +111,10 @@ def _array(given: Any, role: str) -> Any:
     try:
         if hasattr(given, "__arrow_c_stream__"):
             return pa.chunked_array(given)
-        return pa.array(given)
+        kinds = {*map(type, given)} - {type(None)} if isinstance(given, list) else set()
+        if kinds == {bytes}:
+            return binaries(given)
+        return texts(given) if kinds == {str} else pa.array(given)
     except (TypeError, ValueError, pa.ArrowException) as error:
         raise TypeError(f"{role} cannot be read as an Arrow array: {error}") from None
 
@@ -123,7 +127,7 @@ def _listed(given: Any, role: str, serializer: Serializer | None) -> pa.Array | 
         column = _contents(_array(given, role), role, serializer)
         assert column is not None
         return column
-    return pa.array([serializer(one) for one in given], pa.binary())
+    return binaries([serializer(one) for one in given])
 
 
 def _whole(column: Any) -> pa.Array:
@@ -155,7 +159,7 @@ def _contents(column: Any, role: str, serializer: Serializer | None) -> pa.Array
         return column
     whole = _whole(column)
     if serializer is not None:
-        return pa.array([serializer(one) for one in whole.to_pylist()], pa.binary())
+        return binaries([serializer(one) for one in whole.to_pylist()])
     if pa.types.is_binary(whole.type):
         return whole
     kind = whole.type
@@ -190,7 +194,7 @@ def _timestamps(column: Any, now_ms: int) -> pa.Array:
         whole = whole.cast(pa.timestamp("ms", tz=whole.type.tz), safe=False).cast(pa.int64())
     elif not pa.types.is_integer(whole.type):
         raise TypeError(f"the timestamp column is {whole.type}, neither timestamps nor whole ms since 1970")
-    whole = pc.fill_null(whole.cast(pa.int64()), now_ms)
+    whole = _without_nulls(whole.cast(pa.int64()), now_ms)
     if len(whole) and pc.min(whole).as_py() < 0:
         raise ValueError(f"the timestamp {pc.min(whole).as_py()} is before 1970")
     return whole
@@ -201,15 +205,25 @@ def _partitions(given: Any, count: int) -> pa.Array | None:
     if given is None:
         return None
     if type(given) is int:
-        given = pa.repeat(pa.scalar(given, pa.int64()), count)
+        _check_partition(given)
+        return filled(given, pa.int32(), count)
     whole = _whole(given)
     if not pa.types.is_integer(whole.type):
         raise TypeError(f"the partition column is {whole.type}, not whole numbers")
     limits = pc.min_max(whole)
     for limit in (limits["min"].as_py(), limits["max"].as_py()):
-        if limit is not None and not 0 <= limit <= INT32_MAX:
-            raise ValueError(f"partition={limit} is not between 0 and {INT32_MAX}")
-    return pc.fill_null(whole.cast(pa.int32()), -1)
+        _check_partition(limit)
+    return _without_nulls(whole.cast(pa.int32()), -1)
+
+
+def _check_partition(given: int | None) -> None:
+    if given is not None and not 0 <= given <= INT32_MAX:
+        raise ValueError(f"partition={given} is not between 0 and {INT32_MAX}")
+
+
+def _without_nulls(column: pa.Array, value: int) -> pa.Array:
+    """The column of integers with `value` in place of null."""
+    return pc.coalesce(column, filled(value, column.type, len(column))) if column.null_count else column
 
 
 def _headers(column: Any) -> pa.Array | None:
@@ -220,19 +234,19 @@ def _headers(column: Any) -> pa.Array | None:
     kind = whole.type
     if pa.types.is_null(kind):
         return None
-    if pa.types.is_map(kind):
-        pairs = [None if row is None else [{"key": k, "value": v} for k, v in row] for row in whole.to_pylist()]
-        whole = pa.array(pairs)
-        kind = whole.type
+    is_map = pa.types.is_map(kind)
     listed = pa.types.is_list(kind) or pa.types.is_large_list(kind)
     names = {field.name for field in kind.value_type} if listed and pa.types.is_struct(kind.value_type) else set()
-    if names != {"key", "value"} and not pa.types.is_null(kind):
+    if names != {"key", "value"} and not is_map:
         raise TypeError(f"the headers column is {kind}, neither lists of structs of key and value nor maps")
-    rows = whole.to_pylist()
+    rows = [
+        None if row is None else row if is_map else [(header["key"], header["value"]) for header in row]
+        for row in whole.to_pylist()
+    ]
     for row in rows:
-        for header in row or ():
-            if not isinstance(header["key"], str):
-                raise TypeError(f"the name of a header is {type(header['key']).__name__}, not str")
-    if listed and any(_plain(field.type) != field.type for field in kind.value_type):
-        return pa.array(rows, pa.list_(pa.struct([(field.name, _plain(field.type)) for field in kind.value_type])))
+        for name, _ in row or ():
+            if not isinstance(name, str):
+                raise TypeError(f"the name of a header is {type(name).__name__}, not str")
+    if is_map or any(_plain(field.type) != field.type for field in kind.value_type):
+        return pairs(rows, HEADERS)
     return whole
