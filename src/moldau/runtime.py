@@ -1,5 +1,5 @@
-"""The three ports besides the event loop: `Clock`, `Disk`, `Random`; their real implementations; and the pieces of a
-reply.
+"""The ports besides the event loop, `Clock`, `Disk` and `Random` (`moldau.randomness`); their real implementations;
+and the pieces of a reply.
 
 Every decision about time, chance and files goes through a `Runtime`, so that a whole cluster can be run in simulation.
 Waiting goes through asyncio, whose loop is a port of its own. A `Disk` separates *written* from *flushed*: bytes
@@ -11,13 +11,11 @@ import asyncio
 import errno
 import fcntl
 import os
-import random
 import re
 import shutil
 import struct
 import sys
 import time
-import uuid
 from collections.abc import Awaitable, Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
@@ -25,6 +23,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, Protocol, TypeAlias, TypeVar
 
 from moldau.errors import StorageError
+from moldau.randomness import Random, RealRandom
 
 Buffer: TypeAlias = bytes | bytearray | memoryview
 _BOOTTIME = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
@@ -137,14 +136,6 @@ class Clock(Protocol):
         """Seconds since some moment, by a clock that never jumps: for time-outs that others count."""
 
 
-class Random(Protocol):
-    def uuid(self) -> uuid.UUID:
-        """A random (version 4) UUID."""
-
-    def below(self, bound: int) -> int:
-        """A whole number in [0, bound)."""
-
-
 class FileSlice(NamedTuple):
     """A part of a file that is sent to a socket unchanged. The sender calls `on_left` once the slice is sent: its
     reader is busy with it for a while, so work done then delays no request. The sender calls `on_failed` with the error
@@ -226,14 +217,6 @@ class RealClock:
 
     def elapsed_s(self) -> float:
         return elapsed_s()
-
-
-class RealRandom:
-    def uuid(self) -> uuid.UUID:
-        return uuid.uuid4()
-
-    def below(self, bound: int) -> int:
-        return random.randrange(bound)
 
 
 class RealFile:

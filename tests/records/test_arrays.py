@@ -53,7 +53,9 @@ def test_integers(kind: pa.DataType) -> None:
     [("t", pa.string()), ("a topic's name", pa.string()), ("", pa.string()), (3, pa.int32()), (-(2**40), pa.int64())],
     ids=repr,
 )
-def test_columns_of_equal_values_of_every_length(value: Any, kind: pa.DataType, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_columns_of_equal_values_of_every_length(
+    value: Any, kind: pa.DataType, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(arrays, "REPEATED_MAX", 100)
     for count in (0, 1, 2, 3, 63, 64, 65, 100, 1000):
         same(arrays.repeated(value, kind, count), pa.array([value] * count, kind))
@@ -66,8 +68,9 @@ def test_a_short_column_of_equal_values_is_a_slice_of_one_that_is_kept() -> None
 
 def test_headers() -> None:
     chance = random.Random(7)
+    contents = [None, b"", b"v"]
     rows: list[list[tuple[str, bytes | None]] | None] = [
-        None if chance.random() < 0.2 else [(f"n{at}", chance.choice([None, b"", b"v"])) for at in range(chance.randrange(4))]
+        None if chance.random() < 0.2 else [(f"n{at}", chance.choice(contents)) for at in range(chance.randrange(4))]
         for _ in range(100)
     ]
     for part in (rows, rows[:0], [None], [[]]):

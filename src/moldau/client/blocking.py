@@ -20,7 +20,7 @@ from moldau.peers.negotiation import IntendedBroker, Versions, read_versions, ve
 from moldau.protocol.apis import API_VERSIONS, METADATA, Api
 from moldau.protocol.codec import read_reply, write_request
 from moldau.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
-from moldau.runtime import RealRandom
+from moldau.randomness import RealRandom
 
 MAX_REPLY_BYTES = 256 * 1024 * 1024
 _SIZE = struct.Struct(">i")

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from moldau.error_codes import error_of as error_of
 from moldau.errors import ClientClosed as ClientClosed
 from moldau.errors import ErrorCode, KafkaError, MoldauError, UnknownTopicOrPartition
-from moldau.runtime import Random
+from moldau.randomness import Random
 
 logger = logging.getLogger(__name__)
 

@@ -27,13 +27,13 @@ from moldau.names import BrokerId
 from moldau.protocol.fetch_request import Fetch, FetchTopic
 from moldau.protocol.hot_fetch import FetchReply, FetchResult, fetch_response
 from moldau.protocol.messages.fetch import EpochEndOffset, FetchResponse
+from moldau.randomness import Random
 from moldau.replication.for_followers import Asker, FollowerRead, read_for
 from moldau.replication.replica import Replica
 from moldau.replication.replicas import Replicas
 from moldau.replication.throttling import Throttle
 from moldau.requests.gate import Pending
 from moldau.requests.session import Call
-from moldau.runtime import Random
 from moldau.turns import Steps, turn
 
 SESSION_ID_MAX = 2**31 - 1

@@ -17,8 +17,8 @@ from moldau.notices import Notices
 from moldau.peers.proof import is_proof, proof
 from moldau.protocol.apis import BETWEEN_BROKERS
 from moldau.protocol.messages.introduce import IntroduceRequest, IntroduceResponse, PeerApiVersion
+from moldau.randomness import Random
 from moldau.requests.session import Call, Introduction
-from moldau.runtime import Random
 
 notices = Notices(logging.getLogger(__name__))
 ID_CHARS_MAX = 50

@@ -10,11 +10,9 @@ import hashlib
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-from moldau.client.consuming.consumer_settings import ConsumerSettings
 from moldau.client.fetching import FETCH_MAX_BYTES, ISOLATION_LEVELS
-from moldau.client.settings import read_settings
 from moldau.errors import ConfigError
 from moldau.names import TopicPartition
 from moldau.pipeline.edges import EARLIEST as EARLIEST
@@ -22,6 +20,9 @@ from moldau.pipeline.edges import LATEST as LATEST
 from moldau.pipeline.edges import Edge as Edge
 from moldau.pipeline.edges import OptionError as OptionError
 from moldau.pipeline.edges import json_object, read_edge
+
+if TYPE_CHECKING:
+    from moldau.client.consuming.consumer_settings import ConsumerSettings
 
 COLUMNS = ("key", "value", "topic", "partition", "offset", "timestamp", "timestampType", "headers")
 TIMEOUT_MS = 30_000
@@ -140,8 +141,12 @@ def refuse_unknown(what: str, values: Mapping[str, str], names: tuple[str, ...])
         raise OptionError(f"The moldau {what} has no option {name!r}{hint}.")
 
 
-def _client_settings(values: Mapping[str, str]) -> ConsumerSettings:
+def _client_settings(values: Mapping[str, str]) -> "ConsumerSettings":
     """The options that begin with `kafka.`, checked as the settings of a consumer."""
+    # Spark's workers read options that the driver has checked: they start without the consumer.
+    from moldau.client.consuming.consumer_settings import ConsumerSettings
+    from moldau.client.settings import read_settings
+
     given = {name.removeprefix(KAFKA): value for name, value in values.items() if name.startswith(KAFKA)}
     for name, instead in INSTEAD.items():
         if name in given:
@@ -152,7 +157,7 @@ def _client_settings(values: Mapping[str, str]) -> ConsumerSettings:
         raise OptionError(f"Options that begin with kafka. are settings of the client: {error}.") from None
 
 
-def _fetch_max_bytes(values: Mapping[str, str], client: ConsumerSettings) -> int:
+def _fetch_max_bytes(values: Mapping[str, str], client: "ConsumerSettings") -> int:
     limits = {
         "fetch.max.bytes": client.fetch_max_bytes,
         "max.partition.fetch.bytes": client.max_partition_fetch_bytes,

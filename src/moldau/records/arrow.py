@@ -156,9 +156,7 @@ def from_columns(
     blocks = None
     if headers is not None and headers.null_count < count:
         pairs = headers.to_pylist()
-        blocks = binaries(
-            [columns.header_block([(pair["key"], pair["value"]) for pair in row or ()]) for row in pairs]
-        )
+        blocks = binaries([columns.header_block([(pair["key"], pair["value"]) for pair in row or ()]) for row in pairs])
     records, max_timestamp = columns.encode_columns(
         count, source_of(keys), source_of(values), numbers, source_of(blocks), HEADER_SIZE, into
     )

@@ -9,8 +9,8 @@ from collections.abc import Callable, Sequence
 from functools import lru_cache
 from itertools import accumulate
 
+from moldau.randomness import Random
 from moldau.records import columns
-from moldau.runtime import Random
 
 murmur2 = columns.murmur2
 positive_hash: Callable[[bytes], int] = (
