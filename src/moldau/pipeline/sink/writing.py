@@ -19,6 +19,8 @@ from moldau.errors import MoldauError
 from moldau.pipeline.options import OptionError
 from moldau.pipeline.sink.markers import BatchMarker, TaskOfQuery, committed, place
 from moldau.pipeline.sink.options import SinkOptions
+from moldau.pipeline.worker_process import keep_imported
+from moldau.records.arrays import repeated
 
 SEND_BYTES = 8 * 1024 * 1024
 SEND_ROWS = 131_072
@@ -49,6 +51,7 @@ def write_task(
     first = next(tables, None)
     if first is None:
         return WrittenRows(task, BatchMarker(batch, 0, 0))
+    keep_imported()
     tables = itertools.chain([first], tables)
     with Producer(options.producer_settings(task.transactional_id)) as producer:
         producer.init_transactions()
@@ -141,8 +144,10 @@ def by_topic(table: pyarrow.Table, topic: str | None) -> Iterator[tuple[str, pya
     names, rows = table.column("topic"), table.drop_columns(["topic"])
     if names.null_count:
         raise OptionError("A row has no topic: column topic is null, and the option topic is not set.")
-    for name in compute.unique(names).to_pylist():
-        yield name, rows if compute.all(compute.equal(names, name)).as_py() else rows.filter(compute.equal(names, name))
+    every = compute.unique(names).to_pylist()
+    for name in every:
+        same = None if len(every) == 1 else compute.equal(names, repeated(name, pyarrow.string(), len(names)))
+        yield name, rows if same is None else rows.filter(same)
 
 
 def content_bytes(table: pyarrow.Table) -> int:

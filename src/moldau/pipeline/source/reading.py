@@ -13,6 +13,7 @@ from moldau.pipeline.positions import DataLost, Subscribed, earliest, within_log
 from moldau.pipeline.ranges import OffsetRange, cut
 from moldau.pipeline.sentences import in_a_sentence
 from moldau.pipeline.source.filters import Narrowing
+from moldau.pipeline.worker_process import keep_imported
 
 if TYPE_CHECKING:
     import pyarrow
@@ -65,6 +66,7 @@ def read_range(
                     topic_id=partition.topic_id,
                 ):  # fmt: skip
                     chosen = (_within(batch, *times) if timed and times else batch).select(names)
+                    keep_imported()
                     for at in range(0, chosen.num_rows, BATCH_ROWS):
                         yield chosen.slice(at, BATCH_ROWS)
                     position = batch.column("offset")[-1].as_py() + 1
@@ -94,10 +96,12 @@ def _within(batch: Any, low_us: int | None, high_us: int | None) -> Any:
     import pyarrow
     import pyarrow.compute as compute
 
+    from moldau.records.arrays import filled
+
     times = batch.column("timestamp").cast(pyarrow.int64())
-    kept = pyarrow.repeat(pyarrow.scalar(True), batch.num_rows)
+    kept = compute.is_valid(times)
     if low_us is not None:
-        kept = compute.greater_equal(times, pyarrow.scalar(low_us, pyarrow.int64()))
+        kept = compute.and_(kept, compute.greater_equal(times, filled(low_us, times.type, len(times))))
     if high_us is not None:
-        kept = compute.and_(kept, compute.less_equal(times, pyarrow.scalar(high_us, pyarrow.int64())))
+        kept = compute.and_(kept, compute.less_equal(times, filled(high_us, times.type, len(times))))
     return batch.filter(kept)
