@@ -1,4 +1,4 @@
-"""What a Python worker of Spark imports until its first rows of a topic, and what its garbage collections visit then."""
+"""What a Python worker of Spark imports until its first rows of a topic, and what its garbage collections visit."""
 
 import subprocess
 import sys
