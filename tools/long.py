@@ -20,6 +20,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from harness.patience import Deadline
 from tools.running import ROOT, Outcome, run_command
 from tools.workers import processors, workers
 
@@ -166,7 +167,7 @@ def run_piece(piece: Piece, state: State) -> bool:
     environment = {"MOLDAU_TIER": "long", "MOLDAU_FIRST_SEED": str(seed), **piece.environment}
     LOGS.mkdir(parents=True, exist_ok=True)
     with piece.log.open("w") as log:
-        run_command(command, environment, PIECE_MINUTES_MAX * 60, outcome, log)
+        run_command(command, environment, Deadline(PIECE_MINUTES_MAX * 60), outcome, log)
     counts = ", ".join(f"{number} {what}" for what, number in outcome.counts.items())
     took = f"{time.monotonic() - began:>6.0f} s{outcome.processor_s:>7.0f} s of processor time"
     print(f"{'FAILED' if outcome.failures else 'ok':<8}{piece.name:<60}{took}  {counts}", flush=True)

@@ -19,7 +19,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TextIO
 
+from harness.patience import Deadline
+
 ROOT = Path(__file__).resolve().parents[1]
+LOOK_SECONDS = 5.0
+"""How often the load is looked at, with which a deadline stretches."""
 
 CLOSING_LINE = re.compile(r"^=+ (?P<counts>.*(?:passed|failed|error|no tests ran).*) in [\d.]+s.*=+$")
 SUMMARY_LINE = re.compile(r"^=+ short test summary info =+$")
@@ -86,10 +90,10 @@ def adopt_orphans() -> None:
 
 
 def run_command(
-    command: list[str], environment: Mapping[str, str], seconds: float, outcome: Outcome, log: TextIO | None = None
+    command: list[str], environment: Mapping[str, str], deadline: Deadline, outcome: Outcome, log: TextIO | None = None
 ) -> None:
     """Run one command and show its output, or write it to the log; its counts, its processor time and the reasons of a
-    failure go into the outcome. It is stopped after so many seconds.
+    failure go into the outcome. It is stopped at the deadline.
 
     Python keeps what it translated, also where the environment says otherwise: every worker would translate all tests.
     This process waits for any child meanwhile, so it must have no other children.
@@ -106,15 +110,16 @@ def run_command(
         errors="replace",
         start_new_session=True,
     )
-    late = threading.Event()
+    began, done, late = time.monotonic(), threading.Event(), threading.Event()
 
-    def too_late() -> None:
-        late.set()
-        stop(process.pid)
+    def watch() -> None:
+        while not done.wait(min(deadline.left_s, LOOK_SECONDS)):
+            if deadline.passed:
+                late.set()
+                stop(process.pid)
+                return
 
-    timer = threading.Timer(min(max(seconds, 0.1), threading.TIMEOUT_MAX), too_late)
-    timer.daemon = True
-    timer.start()
+    threading.Thread(target=watch, daemon=True).start()
     reading = Reading()
     reader = threading.Thread(target=_show, args=(process, reading, log), daemon=True)
     reader.start()
@@ -124,14 +129,14 @@ def run_command(
         stop(process.pid, reap=True)
         raise
     finally:
-        timer.cancel()
+        done.set()
     left = _end_what_is_left(outcome)
     reader.join(LEFT_SECONDS_MAX)  # where orphans are not adopted, one may hold the pipe
     outcome.counts.update(reading.counts)
     outcome.again += reading.again
     shown = " ".join([Path(command[0]).name, *command[1:]])[:100]
     if late.is_set():
-        outcome.failures.append(f"took too long, stopped after {seconds:.0f} s: {shown}")
+        outcome.failures.append(f"took too long, stopped after {time.monotonic() - began:.0f} s: {shown}")
     elif code:
         outcome.failures.append(f"exit code {code}: {shown}")
     outcome.failures += [f"left running: {one}" for one in left]

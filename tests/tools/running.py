@@ -11,11 +11,12 @@ from tools.running import Outcome
 ROOT = Path(__file__).parents[2]
 RUN = """
 import json, sys
+from harness.patience import Deadline
 from tools.running import Outcome, adopt_orphans, run_command
 adopt_orphans()
 outcome = Outcome("it")
 for command in json.loads(sys.argv[1]):
-    run_command(command, {}, float(sys.argv[2]), outcome)
+    run_command(command, {}, Deadline(float(sys.argv[2])), outcome)
 print()
 print(json.dumps(vars(outcome)))
 """

@@ -42,7 +42,7 @@ def test_a_failing_command_is_told_and_the_next_one_still_runs() -> None:
 def test_a_command_that_takes_too_long_is_stopped_with_all_it_started() -> None:
     child = "import subprocess, sys; subprocess.run([sys.executable, '-c', 'import time; time.sleep(600)'])"
     outcome, _ = ran(python(child), seconds=0.5)
-    assert outcome.failures[0].startswith("took too long, stopped after 0 s: ")
+    assert outcome.failures[0].startswith("took too long, stopped after ")
 
 
 def test_an_interrupt_stops_what_runs_and_waits_for_its_end() -> None:

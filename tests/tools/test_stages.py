@@ -1,9 +1,11 @@
 """The tiers: what is told at their end, that their stages exist, and that all documents name them alike."""
 
+import subprocess
 from pathlib import Path
 
 import pytest
 
+from harness import patience
 from tools import stages
 from tools.running import Outcome
 from tools.stages import TIERS
@@ -58,3 +60,11 @@ def test_an_unknown_stage_is_one_sentence(capsys: pytest.CaptureFixture[str]) ->
     with pytest.raises(SystemExit):
         stages.main(["check", "nonsense"])
     assert "check has no stage nonsense: it has compiled, lint" in capsys.readouterr().err
+
+
+def test_a_budget_stretches_with_the_load(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(patience, "slowness", lambda: 1000.0)
+    slow = stages.Stage("slow", 0.0001, (("sleep", "0.1"),))
+    monkeypatch.setattr(stages, "commands_of", lambda stage: [list(command) for command in stage.commands])
+    monkeypatch.setattr(stages, "run_command", lambda command, *_: subprocess.run(command, check=True))
+    assert stages.run_stage(slow, {}).failures == []
