@@ -56,14 +56,23 @@ class Versions:
             version = self._chosen[api.key] = self._choose(api)
         return version
 
+    def has(self, api: Api) -> bool:
+        """Whether the two ends share a version of an API."""
+        low, high = self._range(api)
+        return low <= high
+
     def add(self, offered: Mapping[int, tuple[int, int]]) -> None:
         """The broker supports these too."""
         self._offered = {**self._offered, **offered}
 
-    def _choose(self, api: Api) -> int:
+    def _range(self, api: Api) -> tuple[int, int]:
         low, high = self._offered.get(api.key, (0, -1))
-        version = min(high, api.high, self._highest.get(api.key, api.high))
-        if version < max(low, api.lowest):
+        return max(low, api.lowest), min(high, api.high, self._highest.get(api.key, api.high))
+
+    def _choose(self, api: Api) -> int:
+        lowest, version = self._range(api)
+        if version < lowest:
+            low, high = self._offered.get(api.key, (0, -1))
             offer = f"{low} to {high}" if high >= low else "none"
             raise KafkaError(
                 ErrorCode.UNSUPPORTED_VERSION,

@@ -121,7 +121,8 @@ class GroupsPart(AdminPart):
         return GroupDescription(group_id, "classic", group.group_state, group.protocol_data, members)
 
     async def group_offsets(self, group_id: str) -> dict[TopicPartition, OffsetAndMetadata]:
-        """All offsets the group has committed, by topic and partition."""
+        """All offsets the group has committed, by topic and partition, with their leader epochs: given to
+        `alter_group_offsets`, they restore the group."""
         messages = OFFSET_FETCH.messages
         group = messages.OffsetFetchRequestGroup(group_id=group_id, topics=None)
         request = messages.OffsetFetchRequest(group_id=group_id, topics=None, groups=[group])
@@ -129,7 +130,9 @@ class GroupsPart(AdminPart):
             group_id, OFFSET_FETCH, request, lambda r: int(r.groups[0].error_code if r.groups else r.error_code)
         )
         found = {
-            TopicPartition(topic.name, p.partition_index): OffsetAndMetadata(p.committed_offset, p.metadata or "")
+            TopicPartition(topic.name, p.partition_index): OffsetAndMetadata(
+                p.committed_offset, p.metadata or "", p.committed_leader_epoch if p.committed_leader_epoch >= 0 else None
+            )
             for topic in (reply.groups[0] if reply.groups else reply).topics
             for p in topic.partitions
             if p.committed_offset >= 0

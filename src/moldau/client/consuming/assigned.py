@@ -1,8 +1,9 @@
 """One assigned partition: its position, the fetched replies that wait to be read, and the rows of the one being read.
 
 `position` is the offset of the next record to hand out; `fetch_from` is the offset that the next Fetch asks for. Both
-move forward until the application seeks, and `move` then drops what was fetched. No I/O, no clock, no lock: the
-`Poller` holds its lock around every call.
+move forward; `start` and `go_back` set them, and drop what was fetched. `epochs` has the leader epochs of what was
+fetched, so that a position can be compared with the log of another leader (`truncation.py`). No I/O, no clock, no lock:
+the `Poller` holds its lock around every call.
 """
 
 from collections import deque
@@ -10,14 +11,14 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from moldau.client.cluster_view import ClusterView
+from moldau.client.consuming.epochs import NO_EPOCH, Epochs
 from moldau.client.consuming.record import Place, Record
 from moldau.client.consuming.reply_memory import Reply
 from moldau.errors import ErrorCode, KafkaError, MoldauError, UnknownTopicOrPartition
 from moldau.names import TopicPartition
 from moldau.records.arena import Arena
+from moldau.records.batch import batches
 from moldau.records.rows import lists
-
-NO_EPOCH = -1
 
 
 class NotAssigned(MoldauError, LookupError):
@@ -45,13 +46,12 @@ def no_such_partition(tp: TopicPartition, view: ClusterView) -> NoSuchPartition:
 
 
 class Chunk(NamedTuple):
-    """One partition's part of a reply: whole batches, the offset after them, producer id and first offset of each
-    aborted transaction, and where leader epochs begin, as (first offset, epoch)."""
+    """One partition's part of a reply: whole batches, the offset after them, and producer id and first offset of each
+    aborted transaction."""
 
     records: memoryview
     after: int
     aborted: list[tuple[int, int]]
-    epochs: list[tuple[int, int]]
     reply: Reply
 
 
@@ -59,9 +59,9 @@ class Assigned:
     """One assigned partition. `position` is None until the start position has been found."""
 
     __slots__ = (
+        "_ahead_since_s",
         "_arena",
         "_at",
-        "_epoch",
         "_lists",
         "_open",
         "_rows",
@@ -87,7 +87,7 @@ class Assigned:
         self.paused = False
         self.end_offset = -1
         self.leader_epoch = NO_EPOCH
-        """The epoch of the leader that the position was last checked with."""
+        """The epoch of the leader whose log has the records up to `fetch_from`; `NO_EPOCH` before the first look."""
         self.replica: int | None = None
         """The follower to read from (KIP-392), until `replica_until_s`; None for the leader."""
         self.replica_until_s = 0.0
@@ -96,43 +96,95 @@ class Assigned:
         self.unknown_since_s: float | None = None
         self.chunks: deque[Chunk] = deque()
         self._open: Chunk | None = None
+        self._ahead_since_s: float | None = None
         self._arena = arena or Arena()
-        self.move(position)
+        self._move(position, Epochs())
 
-    def move(self, position: int | None, epoch: int = NO_EPOCH) -> None:
-        """Continue at this position; fetched records are dropped. `epoch` is that of the record before it, if known."""
+    @property
+    def epochs(self) -> Epochs:
+        """The leader epochs of what was fetched."""
+        return self.place.epochs
+
+    def start(self, position: int, epoch: int | None = None) -> None:
+        """Continue at this position; `epoch` is that of the record before it, if known. What the application
+        acknowledged and what is known of the log count no more."""
+        self._move(position, Epochs.before(position, epoch))
+        self.out_of_range, self.acknowledged, self.leader_epoch = False, -1, NO_EPOCH
+        self._ahead_since_s = None
+
+    def lose_position(self, *, out_of_range: bool) -> None:
+        """Continue where it is yet to be found: with `out_of_range` as a reset says, else at the group's commit."""
+        self._move(None, Epochs())
+        self.out_of_range, self.acknowledged = out_of_range, -1
+
+    def go_back(self, position: int) -> None:
+        """Fetch the records from `position` on again. Nothing is left out: a position that is already behind it, because
+        the log was truncated meanwhile, stays."""
+        if self.position is not None:
+            back = min(position, self.position)
+            self._move(back, self.epochs.until(back))
+
+    def _move(self, position: int | None, epochs: Epochs) -> None:
         for chunk in (*self.chunks, self._open):
             if chunk is not None:
                 chunk.reply.part_read()
         self.position = position
         self.fetch_from = position
+        self.place = self.place.with_epochs(epochs)
         self.chunks.clear()
         self._open = None
         self._lists: Iterator[list[Record]] = iter(())
         self._rows: list[Record] = []
         self._at = 0
-        self._epoch = epoch
 
     @property
-    def epoch(self) -> int:
-        """The leader epoch of the record before the position; `NO_EPOCH` if none was read."""
-        assert self.position is not None
-        if self._open is not None:
-            for first_offset, epoch in reversed(self._open.epochs):
-                if first_offset < self.position:
-                    return epoch
-        return self._epoch
+    def is_believed(self) -> bool:
+        """Whether the position comes from elsewhere, such as a commit, and no log was asked about it yet."""
+        return (
+            self.leader_epoch == NO_EPOCH
+            and self.fetch_from is not None
+            and self.epochs.of(self.fetch_from - 1) is not None
+        )
+
+    def is_ahead_for(self, most_s: float, now_s: float) -> bool:
+        """Whether the position has been newer than the metadata for so long; call it only while it is."""
+        if self._ahead_since_s is None:
+            self._ahead_since_s = now_s
+        return now_s - self._ahead_since_s >= most_s
+
+    def is_unchecked(self, leader_epoch: int) -> bool:
+        """Whether what was fetched has to be compared with the log of the leader of this epoch first. Without a known
+        epoch of its own there is nothing to compare."""
+        if leader_epoch <= self.leader_epoch or self.fetch_from is None:
+            return False
+        if self.epochs.of(self.fetch_from - 1) is not None:
+            return True
+        self.leader_epoch = leader_epoch
+        return False
 
     @property
     def has_records(self) -> bool:
         """Whether fetched batches wait to be read; they may turn out to hold no record."""
         return self._open is not None or bool(self.chunks)
 
-    def received(self, chunk: Chunk) -> None:
-        """Keep a reply's batches for reading."""
-        chunk.reply.parts += 1
-        self.chunks.append(chunk)
-        self.fetch_from = chunk.after
+    def received(self, records: memoryview, aborted: list[tuple[int, int]], reply: Reply) -> bool:
+        """Keep a reply's batches for reading; False if there is no whole batch behind those that were fetched before."""
+        assert self.fetch_from is not None
+        after, epochs, epoch = self.fetch_from, list[tuple[int, int]](), None
+        for _, header in batches(records):
+            after = header.last_offset + 1
+            if header.partition_leader_epoch != epoch:
+                epoch = header.partition_leader_epoch
+                epochs.append((header.base_offset, epoch))
+        if after <= self.fetch_from:
+            return False
+        for begin in epochs:
+            self.epochs.note(*begin)
+        reply.parts += 1
+        reply.size += len(records)
+        self.chunks.append(Chunk(records, after, aborted, reply))
+        self.fetch_from = self.epochs.end = after
+        return True
 
     def take(self, most: int) -> list[Record]:
         """The next rows, and none if no fetched reply has any left; the position moves behind them.
@@ -148,7 +200,8 @@ class Assigned:
                 self.position = rows[-1][0] + 1
                 taken = taken + rows if taken else rows
         except KafkaError:
-            self.move(self.position, self.epoch)
+            if self.position is not None:
+                self.go_back(self.position)
             if not taken:
                 raise
         return taken
@@ -169,7 +222,6 @@ class Assigned:
     def _close(self) -> None:
         assert self._open is not None and self.position is not None
         self.position = max(self.position, self._open.after)
-        self._epoch = self.epoch
         self._open.reply.part_read()
         self._open = None
 

@@ -14,7 +14,7 @@ from typing import Any
 
 from moldau.client.consuming.assigned import Assigned
 from moldau.client.consuming.async_streams import AsyncMessageStream, AsyncStreams
-from moldau.client.consuming.commits import CommitCallback, Commits, Committed, Offsets, offsets_of
+from moldau.client.consuming.commits import CommitCallback, Commits, Committed, Offsets, position_of
 from moldau.client.consuming.consumer_metrics import ConsumerCounters, ConsumerMetrics
 from moldau.client.consuming.consumer_settings import ConsumerSettings
 from moldau.client.consuming.deserializing import Maker
@@ -263,27 +263,37 @@ class AsyncConsumer(RecordHandling, TablePolling):
     # -- positions
 
     async def position(self, tp: TopicPartition) -> int:
-        """The offset of the next record to be handed out. Finds the start position if it is not known yet. Raises
-        `NotAssigned`, `KafkaError`."""
-        if self._state(tp).position is None:
-            await self._positions.locate(tp)
-        position = self._commits.delivered().get(tp)
-        assert position is not None
-        return position.offset
+        """The offset of the next record to be handed out. Finds the start position if it is not known yet, and compares
+        a committed one with the log. Raises `NotAssigned`, `KafkaError`: `LogTruncated`."""
+        return (await self._located([tp]))[tp].offset
+
+    async def positions(self) -> dict[TopicPartition, OffsetAndMetadata]:
+        """The position of each assigned partition, with its leader epoch if that is known: what `commit()` commits,
+        for the transaction of a producer. Raises as `position` does."""
+        return await self._located(self.assignment())
+
+    async def _located(self, partitions: list[TopicPartition]) -> Committed:
+        for tp in partitions:
+            self._state(tp)
+        while True:
+            await self._positions.locate(partitions)
+            if not await self._poller.check(partitions):
+                break
+        found = self._commits.delivered()
+        return {tp: found[tp] for tp in partitions}
 
     def end_offset(self, tp: TopicPartition) -> int:
         """End of the readable records at the last fetch: high watermark or last stable offset; -1 before the first."""
         return self._state(tp).end_offset
 
-    def seek(self, tp: TopicPartition, offset: int) -> None:
-        """Continue reading at `offset`. Raises `NotAssigned`, `ConfigError`."""
-        if type(offset) is not int or offset < 0:
-            raise ConfigError(f"seek takes an offset from 0, not {offset!r}")
+    def seek(self, tp: TopicPartition, offset: int | OffsetAndMetadata) -> None:
+        """Continue reading at `offset`: a number, or a position whose leader epoch is compared with the log first
+        (KIP-320). Raises `NotAssigned`, `ConfigError`."""
+        at = position_of(offset, f"the offset to seek in {tp}")
         state = self._state(tp)
         self._handout.drop(tp)
         with self._poller.lock:
-            state.move(offset)
-            state.out_of_range, state.acknowledged = False, -1
+            state.start(at.offset, at.leader_epoch)
         self._awake.set()
 
     async def seek_to_beginning(self, *partitions: TopicPartition) -> None:
@@ -324,9 +334,9 @@ class AsyncConsumer(RecordHandling, TablePolling):
         """How many offsets each of these partitions, or each assigned one, has left to read: a dict with a `total`.
         Raises `NotAssigned`, `KafkaError`."""
         wanted = self.assignment() if partitions is None else list(partitions)
-        positions = {tp: await self.position(tp) for tp in wanted}
+        positions = await self._located(wanted)
         ends = await self.end_offsets(wanted)
-        return Lags({tp: max(ends[tp] - positions[tp], 0) for tp in wanted})
+        return Lags({tp: max(ends[tp] - positions[tp].offset, 0) for tp in wanted})
 
     def pause(self, partitions: Iterable[TopicPartition], paused: bool = True) -> None:
         """Return no records of these partitions until they are resumed; the others go on. Raises `NotAssigned`."""
@@ -338,7 +348,7 @@ class AsyncConsumer(RecordHandling, TablePolling):
                 if state.tp in left:
                     self._handout.drop(state.tp)
                     with self._poller.lock:
-                        state.move(left[state.tp])
+                        state.go_back(left[state.tp])
         self.hold_back(partitions, paused)
 
     def hold_back(self, partitions: Iterable[TopicPartition], holds: bool) -> None:
@@ -364,7 +374,7 @@ class AsyncConsumer(RecordHandling, TablePolling):
         Raises `KafkaError`; it is not retriable if the group has rebalanced without this consumer.
         """
         self._group()
-        chosen = self._commits.delivered() if offsets is None else offsets_of(offsets)
+        chosen = self._commits.chosen(offsets)
         self._commits.acknowledge(chosen)
         await self._commits.commit(chosen)
         self._note_commit(chosen)
@@ -373,7 +383,7 @@ class AsyncConsumer(RecordHandling, TablePolling):
         """Commit as `commit` does, without waiting. The callback is called with the offsets and the error, or None, in
         the caller's thread: in a later `poll`, `commit` or `close`. A failure is logged as well."""
         self._group()
-        chosen = self._commits.delivered() if offsets is None else offsets_of(offsets)
+        chosen = self._commits.chosen(offsets)
         self._commits.acknowledge(chosen)
         self.soon(self._commits.later, chosen, lambda done, failed: self._committed_later(done, failed, callback))
 
@@ -429,7 +439,7 @@ class AsyncConsumer(RecordHandling, TablePolling):
             interceptor.on_commit(offsets)
 
     def _commit_record(self, record: Record) -> Awaitable[None]:
-        return self.commit({record.place.tp: record.offset + 1})
+        return self.commit({record.place.tp: record.position})
 
     def commits_automatically(self) -> bool:
         """Whether records are committed as they are processed."""

@@ -9,7 +9,7 @@ import time
 from collections.abc import Awaitable, Callable, Mapping
 from typing import TypeAlias
 
-from moldau.client.consuming.assigned import NO_EPOCH
+from moldau.client.consuming.assigned import Assigned
 from moldau.client.consuming.consumer_metrics import ConsumerCounters
 from moldau.client.consuming.consumer_settings import ConsumerSettings
 from moldau.client.consuming.groups.membership import Membership
@@ -63,7 +63,7 @@ class Commits:
         found, delivered = self._positions(self.handout.unprocessed()), self.delivered()
         for tp, state in list(self._poller.assigned.items()):
             if tp in found and found[tp].offset < state.acknowledged <= delivered[tp].offset:
-                found[tp] = OffsetAndMetadata(state.acknowledged)
+                found[tp] = _position(state, state.acknowledged)
         return found
 
     def _positions(self, before: dict[TopicPartition, int]) -> Committed:
@@ -72,15 +72,28 @@ class Commits:
             for tp, state in self._poller.assigned.items():
                 if state.position is not None:
                     offset = min(state.position, before.get(tp, state.position))
-                    epoch = state.epoch if offset == state.position and state.epoch != NO_EPOCH else None
-                    found[tp] = OffsetAndMetadata(offset, leader_epoch=epoch)
+                    found[tp] = _position(state, offset)
+        return found
+
+    def chosen(self, given: Offsets | None) -> Committed:
+        """The offsets that the application commits: those in its mapping, with their leader epochs where they are
+        known, or without one the positions of `delivered`. Raises `ConfigError`."""
+        if given is None:
+            return self.delivered()
+        found = {partition_of(tp): position_of(at, f"the offset to commit for {tp}") for tp, at in given.items()}
+        for tp, at in found.items():
+            state = self._poller.assigned.get(tp)
+            if at.leader_epoch is None and state is not None:
+                found[tp] = at._replace(leader_epoch=state.epochs.of(at.offset - 1))
         return found
 
     def acknowledge(self, offsets: Committed) -> None:
-        """Note a commit of the application."""
+        """Note a commit of the application. One beyond the position is not noted: it may be of records that the log has
+        lost since they were read."""
         for tp, at in offsets.items():
-            if tp in self._poller.assigned:
-                self._poller.assigned[tp].acknowledged = at.offset
+            state = self._poller.assigned.get(tp)
+            if state is not None and at.offset <= (state.position or 0):
+                state.acknowledged = at.offset
 
     def due(self, now_s: float) -> bool:
         """Whether it is time for an automatic commit."""
@@ -151,12 +164,13 @@ class Commits:
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
 
-def offsets_of(given: Offsets) -> Committed:
-    """The offsets in a caller's mapping, checked. Raises `ConfigError`."""
-    found: Committed = {}
-    for tp, offset in given.items():
-        at = OffsetAndMetadata(offset) if type(offset) is int else offset
-        if not isinstance(at, OffsetAndMetadata) or type(at.offset) is not int or at.offset < 0:
-            raise ConfigError(f"the offset to commit for {tp} is a number from 0 or OffsetAndMetadata, not {offset!r}")
-        found[partition_of(tp)] = at
-    return found
+def _position(state: Assigned, offset: int) -> OffsetAndMetadata:
+    return OffsetAndMetadata(offset, leader_epoch=state.epochs.of(offset - 1))
+
+
+def position_of(given: object, what: str) -> OffsetAndMetadata:
+    """A caller's position, checked: an offset, or `OffsetAndMetadata`. Raises `ConfigError`."""
+    at = OffsetAndMetadata(given) if type(given) is int else given
+    if not isinstance(at, OffsetAndMetadata) or type(at.offset) is not int or at.offset < 0:
+        raise ConfigError(f"{what} is a number from 0 or OffsetAndMetadata, not {given!r}")
+    return at

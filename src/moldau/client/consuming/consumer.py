@@ -26,7 +26,7 @@ from moldau.client.faces import blocking
 from moldau.client.pyarrow_needed import need_pyarrow
 from moldau.client.settings import configured
 from moldau.errors import ConfigError
-from moldau.names import GroupMetadata, TopicPartition
+from moldau.names import GroupMetadata, OffsetAndMetadata, TopicPartition
 
 if TYPE_CHECKING:
     import pyarrow
@@ -208,14 +208,16 @@ class Consumer:
         return self._core.group_metadata()
 
     position = blocking(AsyncConsumer.position)
+    positions = blocking(AsyncConsumer.positions)
 
     def end_offset(self, tp: TopicPartition) -> int:
         """The end of the readable records at the last fetch (high watermark or last stable offset); -1 before the
         first."""
         return self._core.end_offset(tp)
 
-    def seek(self, tp: TopicPartition, offset: int) -> None:
-        """Continue reading at `offset`. Raises `NotAssigned`, `ConfigError`."""
+    def seek(self, tp: TopicPartition, offset: int | OffsetAndMetadata) -> None:
+        """Continue reading at `offset`: a number, or a position whose leader epoch is compared with the log first
+        (KIP-320). Raises `NotAssigned`, `ConfigError`."""
         self._thread.call(self._core.seek, tp, offset)
 
     seek_to_beginning = blocking(AsyncConsumer.seek_to_beginning)
@@ -269,7 +271,7 @@ class Consumer:
                 self._core.call_back()
 
     def _commit_record(self, record: Record) -> None:
-        self.commit({record.place.tp: record.offset + 1})
+        self.commit({record.place.tp: record.position})
 
     def _tell(self, listener: Listener, partitions: list[TopicPartition]) -> object:
         return self._thread.in_caller(listener, partitions)

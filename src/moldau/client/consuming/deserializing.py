@@ -46,7 +46,7 @@ class Maker:
                 continue
             with poller.lock:
                 for undone, others in portions[number:]:
-                    undone.move(failed.offset if undone is state else others[0][0])
+                    undone.go_back(failed.offset if undone is state else others[0][0])
             kept = [row for row in rows if row[0] < failed.offset]
             portions[number:] = [portions[number]._replace(rows=kept)] if kept else []
             if not made:

@@ -18,7 +18,7 @@ from moldau.client.consuming.consumer_metrics import ConsumerCounters, ConsumerM
 from moldau.client.consuming.consumer_settings import ConsumerSettings
 from moldau.client.consuming.record import Place, Record
 from moldau.client.consuming.reply_memory import Reply, ReplyMemory
-from moldau.client.consuming.truncation import validated
+from moldau.client.consuming.truncation import compare
 from moldau.client.failures import STALE_METADATA, error_of, sentence
 from moldau.client.fetching import READ_COMMITTED, READ_UNCOMMITTED
 from moldau.client.routing import Router
@@ -64,7 +64,7 @@ class Poller:
         self._replies: list[Reply] = []
         self._memory = ReplyMemory()
         self._refreshing: asyncio.Task[None] | None = None
-        self._validating: asyncio.Task[None] | None = None
+        self._comparisons: dict[int, asyncio.Task[None]] = {}
         self._backoff = router.backoff()
         self._failure: KafkaError | None = None
         self._failing_since_s: float | None = None
@@ -80,7 +80,7 @@ class Poller:
             before = self.assigned
             self.assigned = {tp: before.get(tp) or Assigned(self._place(tp), arena=self.arena) for tp in partitions}
             for tp in before.keys() - self.assigned.keys():
-                before[tp].move(None)
+                before[tp].lose_position(out_of_range=False)
 
     def state(self, tp: TopicPartition) -> Assigned:
         """The partition's state. Raises `NotAssigned`."""
@@ -91,7 +91,8 @@ class Poller:
 
     async def close(self) -> None:
         self._closed = True
-        tasks = [t for t in (*self._fetches.values(), self._refreshing, self._validating) if t is not None]
+        tasks = [*self._fetches.values(), *self._comparisons.values()]
+        tasks += [self._refreshing] if self._refreshing is not None else []
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
@@ -150,7 +151,7 @@ class Poller:
                 try:
                     found = read(state)
                 except KafkaError as failure:
-                    state.move(state.position, state.epoch)
+                    state.go_back(state.position)
                     if not taken:
                         raise KafkaError(failure.code, f"reading {state.tp}: {failure}") from None
                     break
@@ -164,15 +165,21 @@ class Poller:
             raise failure
 
     def fetch(self) -> None:
-        """Send a Fetch to each broker that has none in flight, for the partitions whose buffers have room."""
-        loop = asyncio.get_running_loop()
+        """Send a Fetch to each broker that has none in flight, for the partitions whose buffers have room. Positions
+        that the leader has to be asked about are compared first; the others do not wait for them."""
+        loop, view = asyncio.get_running_loop(), self._router.view
         by_broker: dict[int, list[Assigned]] = {}
+        by_leader: dict[int, list[Assigned]] = {}
         unled: dict[str, None] = {}
         with self.lock:
-            states = [s for s in self.assigned.values() if s.fetch_from is not None and not s.paused]
-            doubtful = [s for s in states if self._has_new_leader(s)]
-            for state in states:
-                if len(state.chunks) >= CHUNKS_AHEAD or state in doubtful:
+            for state in self.assigned.values():
+                if state.fetch_from is None or state.paused:
+                    continue
+                leader = view.leader(state.tp)
+                if not isinstance(leader, ErrorCode) and state.is_unchecked(view.leader_epoch(state.tp)):
+                    by_leader.setdefault(leader, []).append(state)
+                    continue
+                if len(state.chunks) >= CHUNKS_AHEAD:
                     continue
                 broker = self._broker_of(state, loop.time())
                 if broker is None:
@@ -181,8 +188,9 @@ class Poller:
                     by_broker.setdefault(broker, []).append(state)
         if unled and self._refreshing is None:
             self._refreshing = loop.create_task(self._refresh(list(unled)))
-        if doubtful and self._validating is None:
-            self._validating = loop.create_task(self._validate(doubtful))
+        for leader, states in by_leader.items():
+            if leader not in self._comparisons:
+                self._comparisons[leader] = loop.create_task(self._compare(leader, states))
         for broker, wanting in by_broker.items():
             budget = self._budget(broker)
             if budget > 0:
@@ -195,8 +203,8 @@ class Poller:
         with self.lock:
             if self.buffered_bytes(broker) >= most:
                 for state in self.assigned.values():
-                    if state.paused and state.has_records:
-                        state.move(state.position, state.epoch)
+                    if state.paused and state.has_records and state.position is not None:
+                        state.go_back(state.position)
             return most - self.buffered_bytes(broker)
 
     def _broker_of(self, state: Assigned, now_s: float) -> int | None:
@@ -210,26 +218,36 @@ class Poller:
             state.replica = None
         return leader if state.replica is None else state.replica
 
-    def _has_new_leader(self, state: Assigned) -> bool:
-        """Whether the position has to be compared with the log of a new leader first (KIP-320)."""
-        epoch = self._router.view.leader_epoch(state.tp)
-        if epoch <= state.leader_epoch:
-            return False
-        if state.leader_epoch >= 0 and state.position is not None and state.epoch >= 0:
-            return True
-        state.leader_epoch = epoch
-        return False
+    async def check(self, partitions: Iterable[TopicPartition]) -> bool:
+        """Compare the positions of these partitions that were found elsewhere and not compared yet; False if there was
+        none. Raises `KafkaError`."""
+        wanted = [state for tp in partitions if (state := self.assigned.get(tp)) is not None and state.is_believed]
 
-    async def _validate(self, states: list[Assigned]) -> None:
+        async def ask() -> None:
+            by_leader: dict[int, list[Assigned]] = {}
+            for state in wanted:
+                if state.is_believed:
+                    leader = await self._router.leader(state.tp)
+                    if state.is_unchecked(self._router.view.leader_epoch(state.tp)):
+                        by_leader.setdefault(leader, []).append(state)
+            await asyncio.gather(*(self._ask(leader, states) for leader, states in by_leader.items()))
+
+        if wanted:
+            await self._router.retrying(ask)
+        return any(state.is_believed or state.position is None for state in wanted)
+
+    async def _ask(self, leader: int, states: list[Assigned]) -> None:
+        now_s, resets = asyncio.get_running_loop().time(), self._settings.auto_offset_reset != "none"
+        await compare(self._router, leader, states, self.lock, now_s, resets)
+
+    async def _compare(self, leader: int, states: list[Assigned]) -> None:
         try:
-            for state in states:
-                if self.assigned.get(state.tp) is state:
-                    await validated(self._router, state, self.lock, self._settings.auto_offset_reset != "none")
+            await self._ask(leader, states)
             self._worked()
         except KafkaError as failure:
             await self._failed(failure, [state.tp.topic for state in states])
         finally:
-            self._validating = None
+            self._comparisons.pop(leader, None)
             self._wake()
 
     async def _refresh(self, topics: list[str]) -> None:
@@ -299,14 +317,14 @@ class Poller:
 
     def _request(
         self, states: list[Assigned], budget: int
-    ) -> tuple[dict[TopicPartition, tuple[Assigned, int]], FetchRequest]:
+    ) -> tuple[dict[TopicPartition, tuple[Assigned, int, int]], FetchRequest]:
         settings = self._settings
-        asked: dict[TopicPartition, tuple[Assigned, int]] = {}
+        asked: dict[TopicPartition, tuple[Assigned, int, int]] = {}
         topics: dict[str, FetchTopic] = {}
         for state in states:
             if state.fetch_from is None:
                 continue
-            asked[state.tp] = state, state.fetch_from
+            asked[state.tp] = state, state.fetch_from, state.leader_epoch
             topics.setdefault(state.tp.topic, FetchTopic(topic=state.tp.topic)).partitions.append(
                 FetchPartition(
                     partition=state.tp.partition,
@@ -325,9 +343,13 @@ class Poller:
         )
         return asked, request
 
-    def _received(self, state: Assigned, offset: int, data: PartitionData, memory: Reply) -> KafkaError | None:
-        """Buffer a partition's part of a reply. Returns the failure if the next Fetch has to wait, else None."""
-        if self.assigned.get(state.tp) is not state or state.fetch_from != offset:
+    def _received(
+        self, state: Assigned, offset: int, leader_epoch: int, data: PartitionData, memory: Reply
+    ) -> KafkaError | None:
+        """Buffer a partition's part of a reply. Returns the failure if the next Fetch has to wait, else None. What an
+        earlier leader answers is dropped: its successor may not have it."""
+        moved = state.fetch_from != offset or state.leader_epoch != leader_epoch
+        if self.assigned.get(state.tp) is not state or moved:
             return None
         error = error_of(data.error_code)
         follower, state.replica = state.replica, None if error else state.replica
@@ -340,8 +362,7 @@ class Poller:
             return None
         if error == ErrorCode.OFFSET_OUT_OF_RANGE:
             if follower is None:  # a follower may only be behind: its leader is asked next
-                state.out_of_range = True
-                state.move(None)
+                state.lose_position(out_of_range=True)
         elif error in STALE_METADATA:
             self._router.stale(state.tp.topic)
             return _failure(state.tp, error)
@@ -352,17 +373,8 @@ class Poller:
             return failure
         else:
             state.end_offset = data.last_stable_offset if self._isolation == READ_COMMITTED else data.high_watermark
-            records = memoryview(data.records or b"")
-            after = offset
-            epochs: list[tuple[int, int]] = []
-            for _, header in batches(records):
-                after = header.last_offset + 1
-                if not epochs or epochs[-1][1] != header.partition_leader_epoch:
-                    epochs.append((header.base_offset, header.partition_leader_epoch))
-            if after > offset:
-                aborted = [(one.producer_id, one.first_offset) for one in data.aborted_transactions or ()]
-                state.received(Chunk(records, after, aborted, epochs, memory))
-                memory.size += len(records)
+            aborted = [(one.producer_id, one.first_offset) for one in data.aborted_transactions or ()]
+            state.received(memoryview(data.records or b""), aborted, memory)
         return None
 
     def _worked(self) -> None:

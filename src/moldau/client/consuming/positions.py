@@ -1,9 +1,9 @@
 """Where assigned partitions are read from at first: the group's committed offset, else as `auto_offset_reset` says."""
 
 import asyncio
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 
-from moldau.client.consuming.assigned import NO_EPOCH, Assigned, no_such_partition
+from moldau.client.consuming.assigned import Assigned, no_such_partition
 from moldau.client.consuming.consumer_settings import ConsumerSettings, reset_time
 from moldau.client.consuming.groups.membership import Membership
 from moldau.client.consuming.polling import UNKNOWN_S_MAX, Poller
@@ -26,13 +26,13 @@ class Positions:
     def missing(self) -> bool:
         return any(state.position is None for state in list(self._poller.assigned.values()))
 
-    async def locate(self, only: TopicPartition | None = None) -> None:
-        """Find all positions that are unknown, or one. Raises `KafkaError`: OFFSET_OUT_OF_RANGE if there is neither a
+    async def locate(self, only: Collection[TopicPartition] | None = None) -> None:
+        """Find all positions that are unknown, or those of some partitions. Raises `KafkaError`: OFFSET_OUT_OF_RANGE if there is neither a
         commit nor a reset, UNKNOWN_TOPIC_OR_PARTITION if the application assigned a partition that does not exist."""
         unknown = {
             tp: state
             for tp, state in self._poller.assigned.items()
-            if state.position is None and (only is None or tp == only)
+            if state.position is None and (only is None or tp in only)
         }
         if self._poller.by_hand:
             await self._check_exist(unknown)
@@ -65,8 +65,7 @@ class Positions:
     def _start(self, state: Assigned, offset: int, epoch: int | None = None) -> None:
         with self._poller.lock:
             if state.position is None:  # the application may have sought meanwhile
-                state.move(offset, NO_EPOCH if epoch is None else epoch)
-                state.out_of_range = False
+                state.start(offset, epoch)
 
     async def _check_exist(self, partitions: Iterable[TopicPartition]) -> None:
         view, loop = self._router.view, asyncio.get_running_loop()

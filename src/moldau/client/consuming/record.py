@@ -9,7 +9,8 @@ from collections.abc import Callable, Iterable
 from functools import partial
 from typing import Any, Final, NamedTuple
 
-from moldau.names import TopicPartition
+from moldau.client.consuming.epochs import Epochs
+from moldau.names import OffsetAndMetadata, TopicPartition
 
 CREATE_TIME: Final = 0
 LOG_APPEND_TIME: Final = 1
@@ -21,13 +22,20 @@ EPOCH: Final = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
 
 
 class Place:
-    """The partition of records, and the consumer's function that commits one of them."""
+    """The partition of records, their leader epochs, and the consumer's function that commits one of them."""
 
-    __slots__ = ("commit", "tp")
+    __slots__ = ("commit", "epochs", "tp")
 
-    def __init__(self, tp: TopicPartition, commit: "Callable[[Record], Any] | None" = None):
+    def __init__(
+        self, tp: TopicPartition, commit: "Callable[[Record], Any] | None" = None, epochs: Epochs | None = None
+    ):
         self.tp = tp
         self.commit = commit
+        self.epochs = Epochs() if epochs is None else epochs
+
+    def with_epochs(self, epochs: Epochs) -> "Place":
+        """The same place in a log that is read anew: records that were read before keep their epochs."""
+        return Place(self.tp, self.commit, epochs)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Place) and self.tp == other.tp
@@ -91,6 +99,16 @@ class Record(_Fields):
             return None
         return EPOCH + datetime.timedelta(milliseconds=self.timestamp_ms)
 
+    @property
+    def leader_epoch(self) -> int | None:
+        """The epoch of the leader that wrote the record (KIP-320); None if it is unknown."""
+        return self.place.epochs.of(self.offset)
+
+    @property
+    def position(self) -> OffsetAndMetadata:
+        """The position behind this record, to be committed once it is processed."""
+        return OffsetAndMetadata(self.offset + 1, leader_epoch=self.leader_epoch)
+
     def header(self, name: str) -> bytes | None:
         """The value of the last header with this name; None if there is none."""
         return next((value for header, value in reversed(self.headers) if header == name), None)
@@ -115,15 +133,15 @@ class Record(_Fields):
         return f"<Record {' '.join(parts)}>"
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _unpickled, (type(self), tuple(self)[:-1], self.place.tp)
+        return _unpickled, (type(self), tuple(self)[:-1], self.place.tp, self.leader_epoch)
 
 
 make_record: Callable[[tuple[Any, ...]], Record] = partial(tuple.__new__, Record)
 """Makes a record of the tuple of its fields, its place the last of them."""
 
 
-def _unpickled(cls: type[Record], fields: tuple[Any, ...], tp: TopicPartition) -> Record:
-    return tuple.__new__(cls, (*fields, Place(tp)))
+def _unpickled(cls: type[Record], fields: tuple[Any, ...], tp: TopicPartition, epoch: int | None) -> Record:
+    return tuple.__new__(cls, (*fields, Place(tp, epochs=Epochs.before(fields[0] + 1, epoch))))
 
 
 def _shown(content: Any) -> str:

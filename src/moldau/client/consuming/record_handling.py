@@ -89,4 +89,4 @@ class RecordHandling:
                 first = unhandled.get(tp)
                 offset = back.get(tp) if first is None or first < state.acknowledged else first
                 if offset is not None:
-                    state.move(offset)
+                    state.go_back(offset)

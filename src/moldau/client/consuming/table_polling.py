@@ -91,7 +91,7 @@ class TablePolling:
             except KafkaError:
                 if not found:
                     raise
-                state.move(state.position, state.epoch)
+                state.go_back(state.position)
                 break
             state.pass_chunk()
         return found

@@ -1,88 +1,127 @@
-"""Log truncation (KIP-320): after a change of leader, is the record before the position still in the log?
+"""Log truncation (KIP-320): are the records that were read, up to the next one to fetch, in the log of the leader?
 
-A new leader may lack records that the consumer has read, if an out-of-sync replica was elected. The leader epoch of the
-last record read tells: the leader answers where that epoch ends in its log.
+A new leader may lack records that a consumer has read, if an out-of-sync replica was elected. The leader epoch of the
+last record tells: the leader answers where that epoch ends in its log. A position is compared once before the first
+Fetch from it (a commit may be older than the election), and again whenever the partition has a new leader.
 """
 
 import logging
 import threading
+from collections.abc import Iterable
+from typing import NamedTuple
 
 from moldau.client.consuming.assigned import Assigned
-from moldau.client.failures import STALE_METADATA, check, error_of
+from moldau.client.epoch_ends import EpochEnd, epoch_ends, epoch_ends_request
+from moldau.client.failures import STALE_METADATA, error_of, sentence
 from moldau.client.routing import Router
 from moldau.errors import ErrorCode, KafkaError
 from moldau.names import TopicPartition
 from moldau.protocol.apis import OFFSET_FOR_LEADER_EPOCH
-from moldau.protocol.messages.offset_for_leader_epoch import (
-    OffsetForLeaderEpochRequest,
-    OffsetForLeaderPartition,
-    OffsetForLeaderTopic,
-)
 
 logger = logging.getLogger(__name__)
 
-CONSUMER = -1
-"""The replica id of a client that is not a broker."""
+AHEAD_S_MAX = 5.0
+"""Metadata that are older than the position are asked for again for this long. Then the position is of another log: its
+topic was deleted and created again."""
 
 
 class LogTruncated(KafkaError):
-    """Records that this consumer has read are no longer in the log. `position` is the offset it would have read next,
-    `offset` the first one that is lost, or None if the leader does not know. Seek to go on."""
+    """Records that this consumer, or its group, has read are no longer in the log. `position` is the offset it would
+    have read next, `offset` the first one that is lost, or None if the leader does not know. Seek to go on."""
 
     def __init__(self, tp: TopicPartition, position: int, offset: int | None):
         lost = "an unknown offset" if offset is None else f"offset {offset}"
         super().__init__(
             ErrorCode.OFFSET_OUT_OF_RANGE,
-            f"{tp} was truncated at {lost}, before position {position}, and auto_offset_reset is none",
+            f"{tp} was truncated at {lost}, before position {position}, and auto_offset_reset is none; seek to go on",
         )
         self.topic_partition = tp
         self.position = position
         self.offset = offset
 
 
-async def validated(router: Router, state: Assigned, lock: threading.Lock, resets: bool) -> None:
-    """Compare the position with the log of the partition's present leader.
+class _Asked(NamedTuple):
+    """What is compared: the next offset to fetch, the epoch of the record before it, and the leader's own epoch."""
+
+    state: Assigned
+    offset: int
+    epoch: int
+    leader_epoch: int
+
+
+async def compare(
+    router: Router, leader: int, states: Iterable[Assigned], lock: threading.Lock, now_s: float, resets: bool
+) -> None:
+    """Compare what was fetched of these partitions with the log of their leader, in one request.
 
     After a truncation the position moves to the first lost offset; where that is unknown it has to be found as after
     any offset out of range. Raises `LogTruncated` instead unless `resets`, and `KafkaError` if the leader does not
-    answer.
+    answer for some of them; the others are done all the same.
     """
-    tp, position = state.tp, state.position
-    if position is None:
-        return
-    read_epoch = state.epoch
-    leader = await router.leader(tp)
-    leader_epoch = router.view.leader_epoch(tp)
-    link = await router.broker(leader)
-    partition = OffsetForLeaderPartition(
-        partition=tp.partition, current_leader_epoch=leader_epoch, leader_epoch=read_epoch
-    )
-    request = OffsetForLeaderEpochRequest(
-        replica_id=CONSUMER, topics=[OffsetForLeaderTopic(topic=tp.topic, partitions=[partition])]
-    )
-    reply = await link.call(OFFSET_FOR_LEADER_EPOCH, request, router.request_timeout_ms)
-    answer = reply.topics[0].partitions[0]
-    if error_of(answer.error_code) in STALE_METADATA:
-        router.stale(tp.topic)
-    check(answer.error_code, f"comparing the position in {tp} with its leader")
-    known = answer.leader_epoch >= 0 and answer.end_offset >= 0
+    view, asked, wanted = router.view, dict[TopicPartition, _Asked](), dict[TopicPartition, tuple[int, int]]()
     with lock:
-        if state.position is None or state.position < position:  # the application has moved it back meanwhile
-            return
-        if known and answer.end_offset >= position:
-            state.leader_epoch = leader_epoch
-            return
-        if not resets:
-            raise LogTruncated(tp, position, answer.end_offset if known else None)
+        for state in states:
+            offset, leader_epoch = state.fetch_from, view.leader_epoch(state.tp)
+            epoch = None if offset is None else state.epochs.of(offset - 1)
+            if offset is not None and epoch is not None:
+                asked[state.tp] = _Asked(state, offset, epoch, leader_epoch)
+                is_behind = epoch > leader_epoch and not state.is_ahead_for(AHEAD_S_MAX, now_s)
+                wanted[state.tp] = epoch, epoch if is_behind else leader_epoch
+    if not asked:
+        return
+    link = await router.broker(leader)
+    if not link.versions.has(OFFSET_FOR_LEADER_EPOCH):  # then nothing can be compared, as in Java's consumer
+        for one in asked.values():
+            one.state.leader_epoch = one.leader_epoch
+        return
+    reply = await link.call(OFFSET_FOR_LEADER_EPOCH, epoch_ends_request(wanted), router.request_timeout_ms)
+    failure: KafkaError | None = None
+    with lock:
+        for tp, code, end in epoch_ends(reply):
+            if tp not in asked:
+                continue
+            error = error_of(code)
+            if error in STALE_METADATA:
+                router.stale(tp.topic)
+            if error:
+                found = KafkaError(error, f"comparing the position in {tp} with its leader: {sentence(error)}")
+            else:
+                found = _judged(asked[tp], end, resets)
+            failure = failure or found
+    if failure is not None:
+        raise failure
+
+
+def _judged(asked: _Asked, end: EpochEnd, resets: bool) -> LogTruncated | None:
+    """Let the partition go on behind what the leader has; the error if that needs a reset which is not allowed."""
+    state, offset, epoch, leader_epoch = asked
+    position = state.position
+    if position is None or state.fetch_from != offset or state.epochs.of(offset - 1) != epoch:
+        return None  # it has moved meanwhile, and is compared again
+    if end.holds(offset, epoch):
         state.leader_epoch = leader_epoch
-        if known:
-            logger.warning(
-                "%s was truncated: going on at offset %d instead of %d, with records written since",
-                tp,
-                answer.end_offset,
-                position,
-            )
-            state.move(answer.end_offset, answer.leader_epoch)
-        else:
-            state.out_of_range = True
-            state.move(None)
+        return None
+    lost = _first_lost(state, end, epoch)
+    if lost is None and position < offset or lost is not None and lost >= position:
+        state.go_back(position)  # only what nobody has seen yet is fetched again
+        state.leader_epoch = leader_epoch if lost is not None else state.leader_epoch
+        return None
+    if not resets:
+        return LogTruncated(state.tp, position, lost)
+    if lost is None:
+        logger.warning("%s was truncated at an unknown offset before %d", state.tp, position)
+        state.lose_position(out_of_range=True)
+        return None
+    line = "%s was truncated: going on at offset %d instead of %d, with records written since"
+    logger.warning(line, state.tp, lost, position)
+    state.start(lost, end.epoch if lost == end.end_offset else state.epochs.of(lost - 1))
+    return None
+
+
+def _first_lost(state: Assigned, end: EpochEnd, epoch: int) -> int | None:
+    """The first offset that is known to differ; None if the leader does not know. If the leader never had the epoch,
+    all that was read of later epochs than its own is lost, however long its log is."""
+    if not end.is_known:
+        return None
+    above = state.epochs.first_above(end.epoch) if end.epoch < epoch else None
+    return end.end_offset if above is None else min(end.end_offset, max(above, 0))

@@ -11,7 +11,7 @@ from typing import Protocol, Self
 
 from moldau.client.producing.transacting import GroupOffsets
 from moldau.errors import ConfigError, KafkaError, TransactionAbortable
-from moldau.names import GroupMetadata, TopicPartition
+from moldau.names import GroupMetadata, OffsetAndMetadata, TopicPartition
 
 logger = logging.getLogger(__name__)
 
@@ -22,9 +22,7 @@ LATER = "the transaction could not be aborted, the coordinator will do it after 
 class Consumes(Protocol):
     """What a transaction asks of a consumer to commit its positions."""
 
-    def assignment(self) -> list[TopicPartition]: ...
-
-    def position(self, tp: TopicPartition) -> int: ...
+    def positions(self) -> dict[TopicPartition, OffsetAndMetadata]: ...
 
     def group_metadata(self) -> GroupMetadata: ...
 
@@ -32,9 +30,7 @@ class Consumes(Protocol):
 class ConsumesAsync(Protocol):
     """The same of a consumer on asyncio."""
 
-    def assignment(self) -> list[TopicPartition]: ...
-
-    async def position(self, tp: TopicPartition) -> int: ...
+    async def positions(self) -> dict[TopicPartition, OffsetAndMetadata]: ...
 
     def group_metadata(self) -> GroupMetadata: ...
 
@@ -84,7 +80,7 @@ class Transaction:
         group. Raises `KafkaError`."""
         if not isinstance(offsets, Mapping):
             group = group or offsets.group_metadata()
-            offsets = {tp: offsets.position(tp) for tp in offsets.assignment()}
+            offsets = offsets.positions()
         self._producer.send_offsets_to_transaction(offsets, _named(group))
 
     def _abort(self, refused: TransactionAbortable | None = None) -> None:
@@ -121,7 +117,7 @@ class AsyncTransaction:
         group. Raises `KafkaError`."""
         if not isinstance(offsets, Mapping):
             group = group or offsets.group_metadata()
-            offsets = {tp: await offsets.position(tp) for tp in offsets.assignment()}
+            offsets = await offsets.positions()
         await self._producer.send_offsets_to_transaction(offsets, _named(group))
 
     async def _abort(self, refused: TransactionAbortable | None = None) -> None:
