@@ -10,7 +10,7 @@ from harness.brokers import Broker
 from moldau.client.administration.admin import Admin
 from moldau.client.consuming.consumer import Consumer
 from moldau.client.producing.producer import Producer
-from moldau.names import TopicPartition
+from moldau.names import OffsetAndMetadata, TopicPartition
 from tests.cli.conftest import Moldau
 from tests.newer_members import joined
 
@@ -78,6 +78,24 @@ def test_offsets_are_shifted_kept_and_written_to_a_file(
     file.write_text(exported)
     moldau("groups", "reset-offsets", other, "--from-file", str(file), "--execute")
     assert committed(broker, other) == {first: 7}
+
+
+def test_a_group_keeps_its_leader_epochs_when_it_is_saved_and_restored(
+    moldau: Moldau, broker: Broker, filled: str, fresh: Callable[[], str], tmp_path: Path
+):
+    group, other, at = fresh(), fresh(), {TopicPartition(filled, 0): OffsetAndMetadata(7, leader_epoch=0)}
+    with Admin(broker.address) as admin:
+        admin.alter_group_offsets(group, at)
+        exported = moldau("groups", "reset-offsets", group, "--all-topics", "--to-current", "--export").out
+        assert exported == f"{filled},0,7,0\n"
+        file = tmp_path / "offsets.csv"
+        file.write_text(exported)
+        moldau("groups", "reset-offsets", other, "--from-file", str(file), "--execute")
+        assert admin.group_offsets(other) == at
+        moldau("groups", "reset-offsets", group, "--all-topics", "--to-current", "--execute")
+        assert admin.group_offsets(group) == at
+        moldau("groups", "reset-offsets", group, "--all-topics", "--shift-by", "-1", "--execute")
+        assert admin.group_offsets(group) == {TopicPartition(filled, 0): OffsetAndMetadata(6)}
 
 
 @pytest.mark.parametrize(

@@ -26,6 +26,7 @@ from moldau.protocol.messages.metadata import (
 from moldau.protocol.messages.offset_for_leader_epoch import (
     EpochEndOffset,
     OffsetForLeaderEpochResponse,
+    OffsetForLeaderPartition,
     OffsetForLeaderTopicResult,
 )
 from moldau.records.batch import encode_batch
@@ -36,7 +37,8 @@ OFFERED = (METADATA, FETCH, LIST_OFFSETS, OFFSET_FOR_LEADER_EPOCH)
 
 class ScriptedCluster:
     """`log` has the epoch of each offset; broker 0 leads, broker 1 follows in rack "near" with the first
-    `follower_end` offsets. `fetched` lists (broker, offset) of each Fetch that was answered with a log. The metadata
+    `follower_end` offsets. `fetched` lists (broker, offset) of each Fetch that was answered with a log, `compared`
+    (epoch, epoch of the leader) of each OffsetForLeaderEpoch. The metadata
     has the follower, unless `is_shown` is false: then only once the leader has sent a reader to it. The brokers know
     the `cluster_id`, if there is one, and their `ids`, and check which one a client means (KIP-1242): `meant`.
     `api_versions_max` is the newest version of ApiVersions that they know."""
@@ -50,6 +52,7 @@ class ScriptedCluster:
         self.knows_epochs = True
         self.is_shown = True
         self.fetched: list[tuple[int, int]] = []
+        self.compared: list[tuple[int, int]] = []
         self.racks: set[str] = set()
         self.cluster_id: str | None = None
         self.ids = [0, 1]
@@ -95,7 +98,7 @@ class ScriptedCluster:
             found = ListOffsetsPartitionResponse(partition_index=0, offset=offset)
             return ListOffsetsResponse(topics=[ListOffsetsTopicResponse(name=TOPIC, partitions=[found])])
         if key == OFFSET_FOR_LEADER_EPOCH.key:
-            return self._epoch_end(request.topics[0].partitions[0].leader_epoch)
+            return self._epoch_end(request.topics[0].partitions[0])
         return await self._fetch(broker, request)
 
     def _metadata(self) -> MetadataResponse:
@@ -114,21 +117,29 @@ class ScriptedCluster:
         topic = MetadataResponseTopic(name=TOPIC, partitions=[partition])
         return MetadataResponse(brokers=brokers, topics=[topic], controller_id=self.ids[0], cluster_id=self.cluster_id)
 
-    def _epoch_end(self, epoch: int) -> OffsetForLeaderEpochResponse:
-        answer = EpochEndOffset(partition=0)
-        if self.knows_epochs:
+    def _epoch_end(self, asked: OffsetForLeaderPartition) -> OffsetForLeaderEpochResponse:
+        self.compared.append((asked.leader_epoch, asked.current_leader_epoch))
+        answer, epoch = EpochEndOffset(partition=0), asked.leader_epoch
+        if code := self._leader_error(asked.current_leader_epoch):
+            answer.error_code = code
+        elif self.knows_epochs and epoch <= self.leader_epoch:
             end = sum(1 for one in self.log if one <= epoch)
             answer = EpochEndOffset(partition=0, leader_epoch=self.log[end - 1] if end else epoch, end_offset=end)
         return OffsetForLeaderEpochResponse(topics=[OffsetForLeaderTopicResult(topic=TOPIC, partitions=[answer])])
+
+    def _leader_error(self, epoch: int) -> ErrorCode:
+        """The answer to a request whose client believes that the leader leads in this epoch."""
+        if epoch in (-1, self.leader_epoch):
+            return ErrorCode.NONE
+        return ErrorCode.FENCED_LEADER_EPOCH if epoch < self.leader_epoch else ErrorCode.UNKNOWN_LEADER_EPOCH
 
     async def _fetch(self, broker: int, request: FetchRequest) -> FetchResponse:
         self.racks.add(request.rack_id)
         asked = request.topics[0].partitions[0]
         end = len(self.log) if broker == 0 else self.follower_end
         data = PartitionData(partition_index=0, high_watermark=end, last_stable_offset=end)
-        if asked.current_leader_epoch not in (-1, self.leader_epoch):
-            older = asked.current_leader_epoch < self.leader_epoch
-            data.error_code = ErrorCode.FENCED_LEADER_EPOCH if older else ErrorCode.UNKNOWN_LEADER_EPOCH
+        if code := self._leader_error(asked.current_leader_epoch):
+            data.error_code = code
         elif broker == 0 and request.rack_id == "near" and asked.fetch_offset < self.follower_end:
             data.preferred_read_replica = 1
             self.is_shown = True

@@ -15,12 +15,12 @@ from moldau.client.administration.admin import Admin
 from moldau.client.administration.group_offsets import duration_ms, parse_offsets, parse_partitions, time_ms, within
 from moldau.client.offsets import EARLIEST, LATEST
 from moldau.errors import ConfigError, ErrorCode, KafkaError
-from moldau.names import TopicPartition
+from moldau.names import OffsetAndMetadata, TopicPartition
 from moldau.runtime import RealClock
 
 WAYS = "--to-earliest, --to-latest, --to-current, --to-offset, --shift-by, --to-datetime, --by-duration or --from-file"
 NO_RECORD = -1
-Offsets = dict[TopicPartition, int]
+Offsets = dict[TopicPartition, OffsetAndMetadata]
 
 
 Topics = Annotated[
@@ -42,11 +42,12 @@ ByDuration = Annotated[
     Option(metavar="DURATION", help="To the first record within this time before now, such as PT1H30M or P7D."),
 ]
 FromFile = Annotated[
-    Path | None, Option(metavar="FILE", help="To the offsets in a file of TOPIC,PARTITION,OFFSET lines.")
+    Path | None,
+    Option(metavar="FILE", help="To the offsets in a file of TOPIC,PARTITION,OFFSET lines, as --export writes it."),
 ]
 Execute = Annotated[bool, Option("--execute", help="Carry out the changes; otherwise they are only shown.")]
 DryRun = Annotated[bool, Option("--dry-run", help="Show what would be done, as without --execute.")]
-Export = Annotated[bool, Option("--export", help="Print lines that --from-file reads.")]
+Export = Annotated[bool, Option("--export", help="Print lines that --from-file reads; they end with the leader epoch, if known.")]
 
 
 def reset_offsets(
@@ -95,7 +96,7 @@ def reset_offsets(
     with Admin(bootstrap_server) as admin:
         if execute:
             _refuse_members(admin, group)
-        committed = {tp: found.offset for tp, found in admin.group_offsets(group).items()}
+        committed = admin.group_offsets(group)
         partitions = _partitions(admin, topic or [], committed if all_topics else {} if topic else listed)
         [(way, value)] = ways.items()
         targets = _targets(admin, partitions, committed, way, value, listed)
@@ -107,10 +108,11 @@ def reset_offsets(
 
 
 def _show(committed: Offsets, targets: Offsets, export: bool, as_json: bool) -> None:
-    rows = [[tp.topic, tp.partition, committed.get(tp), offset] for tp, offset in targets.items()]
+    before = {tp: at.offset for tp, at in committed.items()}
+    rows = [[tp.topic, tp.partition, before.get(tp), at.offset] for tp, at in targets.items()]
     if export:
-        for name, partition, _, offset in rows:
-            print(f"{name},{partition},{offset}")
+        for tp, at in targets.items():
+            print(*tp, *at[:1], *([] if at.leader_epoch is None else [at.leader_epoch]), sep=",")
     elif as_json:
         print_json([dict(zip(("topic", "partition", "from", "to"), row, strict=True)) for row in rows])
     else:
@@ -128,7 +130,7 @@ def _refuse_members(admin: Admin, group: str) -> None:
         raise ConfigError(f"group {group} has {members} member{'s'[: members != 1]}: stop them first")
 
 
-def _partitions(admin: Admin, topics: list[str], known: Mapping[TopicPartition, int]) -> list[TopicPartition]:
+def _partitions(admin: Admin, topics: list[str], known: Mapping[TopicPartition, OffsetAndMetadata]) -> list[TopicPartition]:
     """Those of the topics, or those known. Raises `ConfigError` for one that is not there."""
     views = admin.list_topics(internal=True)
     wanted: list[TopicPartition] = list(known)
@@ -145,29 +147,36 @@ def _partitions(admin: Admin, topics: list[str], known: Mapping[TopicPartition, 
 def _targets(
     admin: Admin,
     partitions: list[TopicPartition],
-    committed: Mapping[TopicPartition, int],
+    committed: Offsets,
     way: str,
     value: object,
-    listed: Mapping[TopicPartition, int],
+    listed: Offsets,
 ) -> Offsets:
-    """Where each partition goes, within what is there. What is not committed cannot be shifted or kept."""
+    """Where each partition goes, within what is there. What is not committed cannot be shifted or kept. Positions that
+    stay, or come from a file, keep their leader epochs: the group's consumers compare them with the log."""
     starts = admin.offsets(dict.fromkeys(partitions, EARLIEST))
     ends = admin.offsets(dict.fromkeys(partitions, LATEST))
     if way == "earliest":
-        return starts
+        return _positions(starts)
     if way == "latest":
-        return ends
+        return _positions(ends)
     if way in ("time", "duration"):
         text = str(value)
         since = time_ms(text) if way == "time" else RealClock().now_ms() - duration_ms(text)
         found = admin.offsets(dict.fromkeys(partitions, max(since, 0)))
-        return {tp: ends[tp] if offset == NO_RECORD else offset for tp, offset in found.items()}
+        return _positions({tp: ends[tp] if offset == NO_RECORD else offset for tp, offset in found.items()})
     if way == "offset":
-        return within(dict.fromkeys(partitions, int(str(value))), starts, ends)
+        return within(dict.fromkeys(partitions, OffsetAndMetadata(int(str(value)))), starts, ends)
     if way == "file":
         return within({tp: listed[tp] for tp in partitions if tp in listed}, starts, ends)
     missing = [tp for tp in partitions if tp not in committed]
     if missing:
         raise ConfigError(f"the group has no committed offset for {missing[0]} to start from")
     shift = int(str(value)) if way == "shift" else 0
-    return within({tp: committed[tp] + shift for tp in partitions}, starts, ends)
+    if shift:
+        return within({tp: OffsetAndMetadata(committed[tp].offset + shift) for tp in partitions}, starts, ends)
+    return within({tp: committed[tp] for tp in partitions}, starts, ends)
+
+
+def _positions(offsets: Mapping[TopicPartition, int]) -> Offsets:
+    return {tp: OffsetAndMetadata(offset) for tp, offset in offsets.items()}

@@ -4,7 +4,7 @@ import pytest
 
 from moldau.client.administration.group_offsets import duration_ms, parse_offsets, parse_partitions, time_ms, within
 from moldau.errors import ConfigError
-from moldau.names import TopicPartition
+from moldau.names import OffsetAndMetadata, TopicPartition
 
 A, B = TopicPartition("a", 0), TopicPartition("a", 1)
 
@@ -40,8 +40,9 @@ def test_times_are_utc_unless_they_say_otherwise():
 
 
 def test_a_file_names_partitions_and_offsets():
-    assert parse_offsets(["a,0,5", "", " a , 1, 7"], "f.csv") == {A: 5, B: 7}
-    for line in ("a,0", "a,0,x", "a,-1,5", "a,0,5,6"):
+    assert parse_offsets(["a,0,5", "", " a , 1, 7"], "f.csv") == {A: OffsetAndMetadata(5), B: OffsetAndMetadata(7)}
+    assert parse_offsets(["a,0,5,2"], "f.csv") == {A: OffsetAndMetadata(5, leader_epoch=2)}
+    for line in ("a,0", "a,0,x", "a,-1,5", "g,a,0,5", "a,0,5,-1", "a,0,5,6,7", f"a,0,5,{2**31}"):
         with pytest.raises(ConfigError, match=r"line 2 of f\.csv"):
             parse_offsets(["a,0,5", line], "f.csv")
 
@@ -56,5 +57,7 @@ def test_a_topic_may_name_its_partitions():
 
 def test_offsets_stay_within_what_is_there():
     starts, ends = {A: 10, B: 10}, {A: 20, B: 20}
-    assert within({A: 5, B: 25}, starts, ends) == {A: 10, B: 20}
-    assert within({A: 10, B: 20}, starts, ends) == {A: 10, B: 20}
+    outside = {A: OffsetAndMetadata(5, leader_epoch=1), B: OffsetAndMetadata(25, leader_epoch=1)}
+    assert within(outside, starts, ends) == {A: OffsetAndMetadata(10), B: OffsetAndMetadata(20)}
+    inside = {A: OffsetAndMetadata(10, leader_epoch=1), B: OffsetAndMetadata(20)}
+    assert within(inside, starts, ends) == inside

@@ -7,27 +7,39 @@ import pytest
 
 from harness.patience import Deadline, within
 from moldau.client.consuming.async_consumer import AsyncConsumer
+from moldau.client.consuming.record import Record
 from moldau.client.consuming.truncation import LogTruncated
 from moldau.errors import ErrorCode
-from moldau.names import TopicPartition
-from tests.client.scripted_cluster import TOPIC, ScriptedCluster
+from moldau.names import OffsetAndMetadata, TopicPartition
+from moldau.protocol.apis import OFFSET_FOR_LEADER_EPOCH, Api
+from tests.client.scripted_cluster import OFFERED, TOPIC, ScriptedCluster
 
 TP = TopicPartition(TOPIC, 0)
+OLD_APIS = tuple(api for api in OFFERED if api is not OFFSET_FOR_LEADER_EPOCH)
+
+
+async def records(consumer: AsyncConsumer, count: int) -> list[Record]:
+    found, deadline = list[Record](), Deadline()
+    while len(found) < count:
+        assert not deadline.passed, found
+        found += await consumer.poll(200)
+    return found
 
 
 async def some(consumer: AsyncConsumer, count: int) -> list[int]:
-    offsets: list[int] = []
-    deadline = Deadline()
-    while len(offsets) < count:
-        assert not deadline.passed, offsets
-        offsets += [record.offset for record in await consumer.poll(200)]
-    return offsets
+    return [record.offset for record in await records(consumer, count)]
 
 
-def play(scenario: Callable[[ScriptedCluster, AsyncConsumer], Awaitable[None]], **settings: object) -> None:
+def play(
+    scenario: Callable[[ScriptedCluster, AsyncConsumer], Awaitable[None]],
+    offered: tuple[Api, ...] = OFFERED,
+    **settings: object,
+) -> None:
     async def run() -> None:
+        scripted = ScriptedCluster()
+        scripted.offered = offered
         async with (
-            ScriptedCluster().running() as cluster,
+            scripted.running() as cluster,
             AsyncConsumer(cluster.bootstrap, **{"auto_offset_reset": "earliest", **settings}) as consumer,
         ):
             consumer.assign([TP])
@@ -88,6 +100,95 @@ def test_a_leader_that_does_not_know_the_epoch_makes_the_position_be_found_anew(
         cluster.leader_epoch, cluster.knows_epochs = 3, False
         cluster.log = [3] * 3
         assert await some(consumer, 3) == [0, 1, 2]
+
+    play(scenario)
+
+
+def test_records_that_nobody_has_seen_yet_are_fetched_again_if_the_new_leader_lacks_them() -> None:
+    async def scenario(cluster: ScriptedCluster, consumer: AsyncConsumer) -> None:
+        cluster.log, cluster.leader_epoch = [0] * 6 + [1] * 4, 1
+        seen: list[tuple[int, int | None]] = []
+        while len(seen) < 7:
+            seen += [(r.offset, r.leader_epoch) for r in await consumer.poll(200, max_records=7 - len(seen))]
+        cluster.leader_epoch, cluster.log = 3, [0] * 6 + [1] * 2 + [3] * 4
+        while seen[-1][0] < 11:
+            seen += [(r.offset, r.leader_epoch) for r in await consumer.poll(200, max_records=1)]
+            await asyncio.sleep(0.05)  # so that the change of leaders is heard of while old records wait to be read
+        old = [place for place in seen if place[1] == 1 and place[0] >= 8]
+        assert seen == [(n, 0) for n in range(6)] + [(6, 1), (7, 1), *old] + [(n, 3) for n in range(8, 12)]
+
+    play(scenario)
+
+
+def test_a_log_without_the_epoch_of_a_record_lacks_the_record_however_long_it_is() -> None:
+    async def scenario(cluster: ScriptedCluster, consumer: AsyncConsumer) -> None:
+        await read_ten(cluster, consumer)
+        cluster.leader_epoch, cluster.log = 3, [0] * 12 + [3] * 2
+        found = [(record.offset, record.leader_epoch) for record in await records(consumer, 8)]
+        assert found == [(n, 0) for n in range(6, 12)] + [(12, 3), (13, 3)]
+
+    play(scenario)
+
+
+def test_a_position_is_compared_once_for_each_leader() -> None:
+    async def scenario(cluster: ScriptedCluster, consumer: AsyncConsumer) -> None:
+        cluster.log, cluster.leader_epoch = [0] * 6, 0
+        consumer.seek(TP, OffsetAndMetadata(2, leader_epoch=0))
+        assert await some(consumer, 4) == [2, 3, 4, 5]
+        assert cluster.compared == [(0, 0)]
+        cluster.leader_epoch, cluster.log = 1, [0] * 6 + [1] * 2
+        assert await some(consumer, 2) == [6, 7]
+        assert cluster.compared == [(0, 0), (0, 1)]
+        consumer.seek(TP, 2)
+        assert await some(consumer, 6) == list(range(2, 8))
+        assert len(cluster.compared) == 2, "a number without an epoch cannot be compared"
+
+    play(scenario)
+
+
+def test_metadata_that_are_older_than_the_position_are_asked_for_again() -> None:
+    async def scenario(cluster: ScriptedCluster, consumer: AsyncConsumer) -> None:
+        cluster.log, cluster.leader_epoch = [0] * 6, 0
+        consumer.seek(TP, OffsetAndMetadata(8, leader_epoch=1))
+        assert await consumer.poll(300) == []
+        assert set(cluster.compared) == {(1, 1)}, "the leader is asked whether it leads in that epoch yet"
+        cluster.leader_epoch, cluster.log = 1, [0] * 6 + [1] * 4
+        assert await some(consumer, 2) == [8, 9]
+
+    play(scenario, auto_offset_reset="none")
+
+
+def test_a_position_of_a_topic_that_was_made_anew_since_is_found_as_after_any_offset_out_of_range(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("moldau.client.consuming.truncation.AHEAD_S_MAX", 0.2)
+
+    async def scenario(cluster: ScriptedCluster, consumer: AsyncConsumer) -> None:
+        cluster.log, cluster.leader_epoch = [0] * 20, 0
+        consumer.seek(TP, OffsetAndMetadata(15, leader_epoch=4))
+        assert await some(consumer, 20) == list(range(20))
+
+    play(scenario)
+
+
+def test_brokers_that_cannot_compare_are_believed() -> None:
+    async def scenario(cluster: ScriptedCluster, consumer: AsyncConsumer) -> None:
+        cluster.log, cluster.leader_epoch = [0] * 6, 0
+        consumer.seek(TP, OffsetAndMetadata(2, leader_epoch=0))
+        assert await some(consumer, 4) == [2, 3, 4, 5]
+        assert cluster.compared == []
+
+    play(scenario, offered=OLD_APIS)
+
+
+def test_an_acknowledged_record_that_was_lost_covers_none_that_took_its_place() -> None:
+    async def scenario(cluster: ScriptedCluster, consumer: AsyncConsumer) -> None:
+        await read_ten(cluster, consumer)
+        consumer.acknowledge({TP: 10})
+        cluster.leader_epoch, cluster.log = 3, [0] * 6 + [3] * 9
+        assert await some(consumer, 1) == list(range(6, 15))
+        consumer.acknowledge({TP: 16})
+        assert consumer._commits.processed() == {TP: OffsetAndMetadata(6, leader_epoch=0)}
 
     play(scenario)
 

@@ -12,13 +12,14 @@ from datetime import UTC, datetime
 from typing import Final
 
 from moldau.errors import ConfigError
-from moldau.names import TopicPartition
+from moldau.names import OffsetAndMetadata, TopicPartition
 
 _DURATION: Final = re.compile(
     r"(?P<sign>-?)P(?:(?P<weeks>\d+)W)?(?:(?P<days>\d+)D)?"
     r"(?:T(?:(?P<hours>\d+)H)?(?:(?P<minutes>\d+)M)?(?:(?P<seconds>\d+(?:\.\d{1,3})?)S)?)?",
     re.ASCII,
 )
+EPOCH_MAX: Final = 2**31 - 1
 _UNITS_MS: Final = {"weeks": 604_800_000, "days": 86_400_000, "hours": 3_600_000, "minutes": 60_000, "seconds": 1000}
 
 
@@ -40,16 +41,21 @@ def time_ms(text: str) -> int:
     return int((time if time.tzinfo else time.replace(tzinfo=UTC)).timestamp() * 1000)
 
 
-def parse_offsets(lines: Iterable[str], name: str) -> dict[TopicPartition, int]:
-    """Offsets from lines of TOPIC,PARTITION,OFFSET, the format of Kafka's tool. `name` names the source in errors.
-    Raises `ConfigError`."""
-    found: dict[TopicPartition, int] = {}
+def parse_offsets(lines: Iterable[str], name: str) -> dict[TopicPartition, OffsetAndMetadata]:
+    """Offsets from lines of TOPIC,PARTITION,OFFSET, the format of Kafka's tool, or TOPIC,PARTITION,OFFSET,EPOCH with
+    the leader epoch of the record before the offset. `name` names the source in errors. Raises `ConfigError`."""
+    found: dict[TopicPartition, OffsetAndMetadata] = {}
     for number, row in enumerate(csv.reader(lines), 1):
         if not row:
             continue
-        if len(row) != 3 or not all(re.fullmatch(r"\d{1,18}", cell.strip(), re.ASCII) for cell in row[1:]):
-            raise ConfigError(f"line {number} of {name} is not TOPIC,PARTITION,OFFSET")
-        found[TopicPartition(row[0].strip(), int(row[1]))] = int(row[2])
+        numbers = [cell.strip() for cell in row[1:]]
+        if len(row) not in (3, 4) or not all(re.fullmatch(r"\d{1,18}", cell, re.ASCII) for cell in numbers):
+            raise ConfigError(f"line {number} of {name} is not TOPIC,PARTITION,OFFSET or TOPIC,PARTITION,OFFSET,EPOCH")
+        partition, offset, *epoch = map(int, numbers)
+        if epoch and epoch[0] > EPOCH_MAX:
+            raise ConfigError(f"line {number} of {name}: {epoch[0]} is not a leader epoch, which is at most {EPOCH_MAX}")
+        at = OffsetAndMetadata(offset, leader_epoch=epoch[0] if epoch else None)
+        found[TopicPartition(row[0].strip(), partition)] = at
     return found
 
 
@@ -64,7 +70,10 @@ def parse_partitions(text: str) -> tuple[str, list[int] | None]:
 
 
 def within(
-    wanted: Mapping[TopicPartition, int], starts: Mapping[TopicPartition, int], ends: Mapping[TopicPartition, int]
-) -> dict[TopicPartition, int]:
-    """Each offset, or the nearer end of its partition's log if it is outside."""
-    return {tp: min(max(offset, starts[tp]), ends[tp]) for tp, offset in wanted.items()}
+    wanted: Mapping[TopicPartition, OffsetAndMetadata],
+    starts: Mapping[TopicPartition, int],
+    ends: Mapping[TopicPartition, int],
+) -> dict[TopicPartition, OffsetAndMetadata]:
+    """Each position, or the nearer end of its partition's log if it is outside."""
+    limited = {tp: min(max(at.offset, starts[tp]), ends[tp]) for tp, at in wanted.items()}
+    return {tp: at if limited[tp] == at.offset else OffsetAndMetadata(limited[tp]) for tp, at in wanted.items()}
