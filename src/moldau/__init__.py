@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from moldau.client.consuming.streams import MessageStream
     from moldau.client.consuming.table_reading import read_table
     from moldau.client.consuming.topic_filter import TopicFilter
-    from moldau.client.consuming.truncation import LogTruncated
+    from moldau.client.epoch_ends import LogTruncated
     from moldau.client.producing.delivery import Delivered, Delivery, NotDelivered
     from moldau.client.producing.interceptors import ProducerInterceptor
     from moldau.client.producing.outgoing import Header, OutgoingRecord
@@ -69,7 +69,7 @@ _HOMES = {
     "Delivery": "moldau.client.producing.delivery",
     "DeserializationFailed": "moldau.client.consuming.deserializing",
     "Header": "moldau.client.producing.outgoing",
-    "LogTruncated": "moldau.client.consuming.truncation",
+    "LogTruncated": "moldau.client.epoch_ends",
     "MessageStream": "moldau.client.consuming.streams",
     "NewTopic": "moldau.client.administration.admin",
     "NotDelivered": "moldau.client.producing.delivery",

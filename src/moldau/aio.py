@@ -14,7 +14,7 @@ from moldau.client.consuming.deserializing import DeserializationFailed
 from moldau.client.consuming.record import Record
 from moldau.client.consuming.table_reading import read_table_async as read_table
 from moldau.client.consuming.topic_filter import TopicFilter
-from moldau.client.consuming.truncation import LogTruncated
+from moldau.client.epoch_ends import LogTruncated
 from moldau.client.producing.async_producer import AsyncProducer as Producer
 from moldau.client.producing.delivery import Delivered, Delivery, NotDelivered
 from moldau.client.producing.interceptors import ProducerInterceptor

@@ -357,8 +357,11 @@ def test_the_leader_epoch_is_committed_with_the_offset(together: Group, bootstra
     together.until(lambda: len(member.values) == 3)
     member.consumer.commit({tp: OffsetAndMetadata(2, "two", leader_epoch=0)})
     assert member.consumer.committed([tp]) == {tp: OffsetAndMetadata(2, "two", 0)}
-    member.consumer.commit({tp: OffsetAndMetadata(1)})
-    assert member.consumer.committed([tp]) == {tp: OffsetAndMetadata(1)}
+    for at in (1, OffsetAndMetadata(1)):
+        member.consumer.commit({tp: at})
+        assert member.consumer.committed([tp]) == {tp: OffsetAndMetadata(1, "", 0)}
+    member.consumer.commit({tp: 9})
+    assert member.consumer.committed([tp]) == {tp: OffsetAndMetadata(9)}, "that record was not read"
     member.consumer.commit()
     assert member.consumer.committed([tp]) == {tp: OffsetAndMetadata(3, "", 0)}
 

@@ -1,8 +1,14 @@
-"""Asks leaders where leader epochs end in their logs (OffsetForLeaderEpoch, KIP-320). Pure: requests and answers only."""
+"""What clients ask leaders about truncated logs: where leader epochs end there (OffsetForLeaderEpoch, KIP-320). Pure.
+
+A position is an offset and the leader epoch of the record before it. The record is in the leader's log if the epoch ends
+there at or behind the offset; otherwise the log was truncated, and others may have been written in its place.
+"""
 
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
+from moldau.client.failures import check
+from moldau.errors import ErrorCode, KafkaError
 from moldau.names import TopicPartition
 from moldau.protocol.messages.offset_for_leader_epoch import (
     OffsetForLeaderEpochRequest,
@@ -12,6 +18,19 @@ from moldau.protocol.messages.offset_for_leader_epoch import (
 
 CONSUMER = -1
 """The replica id of a client that is not a broker."""
+
+
+class LogTruncated(KafkaError):
+    """Records that were read are no longer in the log. `position` is the next offset to read, `offset` the first one
+    that is lost, or None if the leader does not know. A consumer seeks to go on."""
+
+    def __init__(self, tp: TopicPartition, position: int, offset: int | None, hint: str):
+        lost = "an unknown offset" if offset is None else f"offset {offset}"
+        sentence = f"{tp} was truncated at {lost}, before position {position}, {hint}"
+        super().__init__(ErrorCode.OFFSET_OUT_OF_RANGE, sentence)
+        self.topic_partition = tp
+        self.position = position
+        self.offset = offset
 
 
 class EpochEnd(NamedTuple):
@@ -49,3 +68,37 @@ def epoch_ends(reply: Any) -> Iterator[tuple[TopicPartition, int, EpochEnd]]:
                 part.error_code,
                 EpochEnd(part.leader_epoch, part.end_offset),
             )
+
+
+class Followed:
+    """The position of whoever reads one partition from leader after leader, and the leader whose log is known to hold
+    what was read. Before the first record no leader needs to be asked, unless the position came from elsewhere."""
+
+    __slots__ = ("epoch", "leader_epoch", "offset", "tp")
+
+    def __init__(self, tp: TopicPartition, offset: int, epoch: int | None = None):
+        self.tp = tp
+        self.offset = offset
+        self.epoch = epoch
+        self.leader_epoch: int | None = None
+
+    def request(self, leader_epoch: int, can_ask: bool) -> OffsetForLeaderEpochRequest | None:
+        """What to ask the leader of this epoch before anything is read from it; None if it is to be believed."""
+        if leader_epoch == self.leader_epoch or self.epoch is None or leader_epoch < 0 or not can_ask:
+            self.leader_epoch = leader_epoch
+            return None
+        return epoch_ends_request({self.tp: (self.epoch, leader_epoch)})
+
+    def answered(self, reply: Any, leader_epoch: int) -> None:
+        """Take the leader's answer. Raises `KafkaError`: `LogTruncated` if it lacks what was read."""
+        assert self.epoch is not None
+        for tp, code, end in epoch_ends(reply):
+            check(code, f"comparing what was read of {tp} with its leader")
+            if not end.holds(self.offset, self.epoch):
+                first = min(end.end_offset, self.offset - 1) if end.is_known else None
+                raise LogTruncated(tp, self.offset, first, "while it was read; read it again")
+        self.leader_epoch = leader_epoch
+
+    def read(self, after: int, epoch: int) -> None:
+        """Records up to `after` (excluded) were read; the last of them has this epoch."""
+        self.offset, self.epoch = after, epoch if epoch >= 0 else None

@@ -16,10 +16,11 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from moldau.client.blocking import BlockingLink, Caller
 from moldau.client.cluster_view import TopicView
+from moldau.client.epoch_ends import Followed
 from moldau.client.failures import check
 from moldau.errors import ConfigError, ErrorCode, KafkaError, ProtocolViolation
 from moldau.names import TopicPartition
-from moldau.protocol.apis import FETCH, LIST_OFFSETS
+from moldau.protocol.apis import FETCH, LIST_OFFSETS, OFFSET_FOR_LEADER_EPOCH
 from moldau.protocol.codec import read_reply
 from moldau.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
 from moldau.protocol.messages.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
@@ -38,10 +39,19 @@ FETCH_WAIT_MS = 500
 
 
 def fetch_request(
-    tp: TopicPartition, offset: int, max_bytes: int, *, wait_ms: int = FETCH_WAIT_MS, isolation: int = READ_UNCOMMITTED
+    tp: TopicPartition,
+    offset: int,
+    max_bytes: int,
+    *,
+    wait_ms: int = FETCH_WAIT_MS,
+    isolation: int = READ_UNCOMMITTED,
+    leader_epoch: int = -1,
 ) -> FetchRequest:
-    """A Fetch request for one partition, without a fetch session."""
-    partition = FetchPartition(partition=tp.partition, fetch_offset=offset, partition_max_bytes=max_bytes)
+    """A Fetch request for one partition, without a fetch session; only a leader of this epoch answers it, if it is
+    given."""
+    partition = FetchPartition(
+        partition=tp.partition, fetch_offset=offset, partition_max_bytes=max_bytes, current_leader_epoch=leader_epoch
+    )
     return FetchRequest(
         max_wait_ms=wait_ms,
         min_bytes=1,
@@ -52,50 +62,65 @@ def fetch_request(
 
 
 class Fetched(NamedTuple):
-    """The complete batches of one reply, the offset after them, and producer id and first offset of each aborted
-    transaction among them."""
+    """The complete batches of one reply, and producer id and first offset of each aborted transaction among them."""
 
     records: memoryview | bytes
-    after: int
     aborted: list[tuple[int, int]]
 
 
 class _Range:
-    """Reads one partition in offset order, with one Fetch sent ahead."""
+    """Reads one partition in offset order, with one Fetch sent ahead. A new leader is asked first whether it has what
+    was read before."""
 
-    def __init__(self, caller: Caller, tp: TopicPartition, max_bytes: int, isolation: int):
+    def __init__(self, caller: Caller, at: Followed, max_bytes: int, isolation: int):
         self._caller = caller
-        self._tp = tp
+        self._tp = at.tp
+        self._at = at
         self._max_bytes = max_bytes
         self._isolation = isolation
-        self._asked: tuple[BlockingLink, int, int] | None = None
+        self._asked: tuple[BlockingLink, int] | None = None
 
-    def ask(self, offset: int) -> None:
+    def ask(self) -> None:
         """Send a Fetch; the next call of `records` takes its reply."""
-        link = self._caller.leader(self._tp)
-        version = link.send(FETCH, fetch_request(self._tp, offset, self._max_bytes, isolation=self._isolation))
-        self._asked = link, version, offset
+        link, leader_epoch = self._leader()
+        if leader_epoch == self._at.leader_epoch:
+            request = fetch_request(
+                self._tp, self._at.offset, self._max_bytes, isolation=self._isolation, leader_epoch=leader_epoch
+            )
+            self._asked = link, link.send(FETCH, request)
 
-    def records(self, offset: int) -> Fetched:
-        """The complete batches of the reply, beginning with the one that holds `offset`; no bytes at the end of the
-        readable records."""
-        if self._asked is None or self._asked[2] != offset:
-            self.ask(offset)
+    def _leader(self) -> tuple[BlockingLink, int]:
+        link = self._caller.leader(self._tp)
+        return link, self._caller.view.leader_epoch(self._tp)
+
+    def _compare(self) -> None:
+        link, leader_epoch = self._leader()
+        asked = self._at.request(leader_epoch, link.versions.has(OFFSET_FOR_LEADER_EPOCH))
+        if asked is not None:
+            self._at.answered(link.call(OFFSET_FOR_LEADER_EPOCH, asked), leader_epoch)
+
+    def records(self) -> Fetched:
+        """The complete batches of the reply, beginning with the one that holds the position; no bytes at the end of the
+        readable records. The position moves behind them."""
+        if self._asked is None:
+            self._compare()
+            self.ask()
         assert self._asked is not None
-        link, version, _ = self._asked
-        self._asked = None
+        (link, version), self._asked, offset = self._asked, None, self._at.offset
         reply = read_reply(FETCH, version, link.receive())
         check(reply.error_code, f"fetching {self._tp}")
         partition = reply.responses[0].partitions[0]
         check(partition.error_code, f"fetching {self._tp} from offset {offset}")
         if not partition.records:
-            return Fetched(b"", offset, [])
+            return Fetched(b"", [])
         records = memoryview(partition.records)
-        after = max((header.last_offset + 1 for _, header in batches(records)), default=offset)
-        if after <= offset:
+        for _, header in batches(records):
+            if header.last_offset >= self._at.offset:
+                self._at.read(header.last_offset + 1, header.partition_leader_epoch)
+        if self._at.offset == offset:
             raise ProtocolViolation(f"the reply to a Fetch of {self._tp} has no complete batch from offset {offset} on")
         aborted = [(one.producer_id, one.first_offset) for one in partition.aborted_transactions or ()]
-        return Fetched(records, after, aborted)
+        return Fetched(records, aborted)
 
 
 def read_columns(
@@ -117,7 +142,8 @@ def read_columns(
     are left out, and the readable records end at the last stable offset.
 
     Raises `KafkaError`: OFFSET_OUT_OF_RANGE if `start` was deleted, REQUEST_TIMED_OUT if the readable records end
-    before `end` and none arrives for `timeout_ms`, and any error that lasts longer than `timeout_ms`. With `topic_id`,
+    before `end` and none arrives for `timeout_ms`, `LogTruncated` if records of the range were lost while it was read,
+    and any error that lasts longer than `timeout_ms`. With `topic_id`,
     raises UNKNOWN_TOPIC_ID if the topic has another id before the first or after the last record: since an id is never
     used again, no error means that all records are of that topic. Raises `ConfigError` for an unknown isolation level.
     """
@@ -160,19 +186,19 @@ def read_range(
     from moldau.records.arrow import ALL, to_record_batches
 
     names = ALL if columns is None else columns
-    walk, position, idle_ms = _Range(caller, tp, max_bytes, isolation), start, 0
-    while position < end:
-        at = position
-        fetched: Fetched = caller.retrying(lambda at=at: walk.records(at))  # type: ignore[misc]
-        position = fetched.after
-        if position == at:
+    at = Followed(tp, start)
+    walk, idle_ms = _Range(caller, at, max_bytes, isolation), 0
+    while at.offset < end:
+        position = at.offset
+        fetched: Fetched = caller.retrying(walk.records)
+        if at.offset == position:
             idle_ms += FETCH_WAIT_MS
             if idle_ms >= caller.timeout_ms:
                 raise KafkaError(ErrorCode.REQUEST_TIMED_OUT, f"{tp} ends at offset {position}, before {end}")
             continue
         idle_ms = 0
-        if position < end:
-            caller.retrying(lambda at=position: walk.ask(at))  # type: ignore[misc]
+        if at.offset < end:
+            caller.retrying(walk.ask)
         yield from to_record_batches(
             fetched.records, *tp, start, end, aborted=fetched.aborted, arena=arena, names=names
         )

@@ -91,7 +91,7 @@ def test_a_group_is_listed_described_and_deleted(bootstrap: str, topic: str, gro
             with pytest.raises(KafkaError) as busy:
                 admin.delete_group(group)
             assert code_of(busy) == ErrorCode.NON_EMPTY_GROUP
-        assert admin.group_offsets(group) == {tp: OffsetAndMetadata(1)}
+        assert admin.group_offsets(group) == {tp: OffsetAndMetadata(1, leader_epoch=0)}
         assert [listed.state for listed in admin.list_groups() if listed.group_id == group] == ["Empty"]
         admin.delete_group(group)
         assert group not in [listed.group_id for listed in admin.list_groups()]

@@ -141,7 +141,7 @@ def test_what_is_committed_by_hand_is_what_counts(bootstrap: str, topic: str, gr
         read(consumer, 10)
         assert consumer.committed([tp]) == {}
         consumer.commit({tp: OffsetAndMetadata(7, "seven")})
-        assert consumer.committed([tp]) == {tp: OffsetAndMetadata(7, "seven")}
+        assert consumer.committed([tp]) == {tp: OffsetAndMetadata(7, "seven", leader_epoch=0)}
     with in_group(bootstrap, group, topic, enable_auto_commit=False) as consumer:
         assert numbers(read(consumer, 3)) == [7, 8, 9]
         consumer.commit()

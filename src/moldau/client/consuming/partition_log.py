@@ -11,13 +11,14 @@ from moldau.client.background import LoopThread
 from moldau.client.consuming.assigned import no_such_partition
 from moldau.client.consuming.consumer_settings import ConsumerSettings
 from moldau.client.consuming.record import Place, Record, make_record
-from moldau.client.failures import STALE_METADATA, check, error_of
+from moldau.client.epoch_ends import Followed
+from moldau.client.failures import STALE_METADATA, check
 from moldau.client.fetching import EARLIEST, LATEST, READ_COMMITTED, READ_UNCOMMITTED, fetch_request
 from moldau.client.offsets import offsets_at
 from moldau.client.routing import Router
-from moldau.errors import ErrorCode
+from moldau.errors import ErrorCode, KafkaError
 from moldau.names import TopicPartition
-from moldau.protocol.apis import FETCH
+from moldau.protocol.apis import FETCH, OFFSET_FOR_LEADER_EPOCH
 from moldau.records.batch import batches
 from moldau.records.rows import lists
 
@@ -48,10 +49,9 @@ class AsyncPartitionLog:
 
     async def __aiter__(self) -> AsyncIterator[Record]:
         """The records from the start to what is the end now."""
-        offset, end = await self.start(), await self.end()
-        while offset < end:
-            records, offset = await self.piece(offset, end)
-            for record in records:
+        at, end = Followed(self.topic_partition, await self.start()), await self.end()
+        while at.offset < end:
+            for record in await self.piece(at, end):
                 yield record
 
     async def at(self, offset: int) -> Record:
@@ -59,7 +59,7 @@ class AsyncPartitionLog:
         start, end = await self.start(), await self.end()
         wanted = offset if offset >= 0 else end + offset
         if start <= wanted < end:
-            records, _ = await self.piece(wanted, wanted + 1)
+            records = await self.piece(Followed(self.topic_partition, wanted), wanted + 1)
             if records:
                 return records[0]
             raise IndexError(
@@ -69,24 +69,28 @@ class AsyncPartitionLog:
         raise IndexError(f"{self.topic_partition} has no record at offset {wanted}: it goes from {start} to {end - 1}")
 
     async def read(self, part: slice) -> list[Record]:
-        """The records with offsets in a slice. Raises `ValueError` for steps, `KafkaError`."""
+        """The records with offsets in a slice. Raises `ValueError` for steps, `KafkaError`: `LogTruncated` if records of
+        the slice were lost while it was read."""
         if part.step not in (None, 1):
             raise ValueError("a slice of a log has no step")
         first, end, _ = part.indices(await self.end())
-        offset = max(first, await self.start())
+        at = Followed(self.topic_partition, max(first, await self.start()))
         found: list[Record] = []
-        while offset < end:
-            records, offset = await self.piece(offset, end)
-            found += records
+        while at.offset < end:
+            found += await self.piece(at, end)
         return found
 
-    async def piece(self, offset: int, end: int) -> tuple[list[Record], int]:
-        """The records of one Fetch with offset <= theirs < end, and the offset to go on at."""
-        records, aborted, after = await self._router.retrying(lambda: self._fetch(offset))
+    async def piece(self, at: Followed, end: int) -> list[Record]:
+        """The records of one Fetch from `at` on with offsets below `end`; `at` moves behind them, or to `end` if there
+        are no more."""
+        offset = at.offset
+        records, aborted = await self._router.retrying(lambda: self._fetch(at))
         found: list[Record] = []
         for rows in lists(records, Record, self._place, offset, aborted=aborted):
             found += [self._record(row) for row in rows if row[0] < end]
-        return found, after if after > offset else end
+        if at.offset == offset:
+            at.offset = end
+        return found
 
     def _record(self, row: Record) -> Record:
         settings = self._settings
@@ -97,20 +101,33 @@ class AsyncPartitionLog:
             value = settings.value_deserializer(value)
         return make_record((offset, timestamp_ms, kind, key, value, headers, place))
 
-    async def _fetch(self, offset: int) -> tuple[memoryview, list[tuple[int, int]], int]:
-        tp, settings = self.topic_partition, self._settings
+    async def _fetch(self, at: Followed) -> tuple[memoryview, list[tuple[int, int]]]:
+        tp, settings, offset = self.topic_partition, self._settings, at.offset
         link = await self._router.broker(await self._router.leader(tp))
-        request = fetch_request(tp, offset, settings.max_partition_fetch_bytes, wait_ms=0)
-        request.isolation_level = READ_COMMITTED if settings.committed else READ_UNCOMMITTED
-        reply = await link.call(FETCH, request, self._router.request_timeout_ms)
-        check(reply.error_code, f"fetching {tp}")
-        data = reply.responses[0].partitions[0]
-        if error_of(data.error_code) in STALE_METADATA:
-            self._router.stale(tp.topic)
-        check(data.error_code, f"fetching {tp} from offset {offset}")
+        leader_epoch = self._router.view.leader_epoch(tp)
+        asked = at.request(leader_epoch, link.versions.has(OFFSET_FOR_LEADER_EPOCH))
+        try:
+            if asked is not None:
+                reply = await link.call(OFFSET_FOR_LEADER_EPOCH, asked, self._router.request_timeout_ms)
+                at.answered(reply, leader_epoch)
+            request = fetch_request(
+                tp, offset, settings.max_partition_fetch_bytes, wait_ms=0, leader_epoch=leader_epoch
+            )
+            request.isolation_level = READ_COMMITTED if settings.committed else READ_UNCOMMITTED
+            reply = await link.call(FETCH, request, self._router.request_timeout_ms)
+            check(reply.error_code, f"fetching {tp}")
+            data = reply.responses[0].partitions[0]
+            check(data.error_code, f"fetching {tp} from offset {offset}")
+        except KafkaError as failure:
+            if failure.code in STALE_METADATA:
+                self._router.stale(tp.topic)
+            raise
         records = memoryview(data.records or b"")
         aborted = [(one.producer_id, one.first_offset) for one in data.aborted_transactions or ()]
-        return records, aborted, max((header.last_offset + 1 for _, header in batches(records)), default=offset)
+        for _, header in batches(records):
+            if header.last_offset >= at.offset:
+                at.read(header.last_offset + 1, header.partition_leader_epoch)
+        return records, aborted
 
     async def _offset(self, which: int) -> int:
         tp = self.topic_partition
@@ -157,7 +174,6 @@ class PartitionLog:
 
     def __iter__(self) -> Iterator[Record]:
         """The records from the start to what is the end now."""
-        offset, end = self.start, self.end
-        while offset < end:
-            records, offset = self._thread.run(self._core.piece(offset, end))
-            yield from records
+        at, end = Followed(self.topic_partition, self.start), self.end
+        while at.offset < end:
+            yield from self._thread.run(self._core.piece(at, end))

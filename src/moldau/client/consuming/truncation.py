@@ -11,10 +11,10 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from moldau.client.consuming.assigned import Assigned
-from moldau.client.epoch_ends import EpochEnd, epoch_ends, epoch_ends_request
+from moldau.client.epoch_ends import EpochEnd, LogTruncated, epoch_ends, epoch_ends_request
 from moldau.client.failures import STALE_METADATA, error_of, sentence
 from moldau.client.routing import Router
-from moldau.errors import ErrorCode, KafkaError
+from moldau.errors import KafkaError
 from moldau.names import TopicPartition
 from moldau.protocol.apis import OFFSET_FOR_LEADER_EPOCH
 
@@ -23,21 +23,6 @@ logger = logging.getLogger(__name__)
 AHEAD_S_MAX = 5.0
 """Metadata that are older than the position are asked for again for this long. Then the position is of another log: its
 topic was deleted and created again."""
-
-
-class LogTruncated(KafkaError):
-    """Records that this consumer, or its group, has read are no longer in the log. `position` is the offset it would
-    have read next, `offset` the first one that is lost, or None if the leader does not know. Seek to go on."""
-
-    def __init__(self, tp: TopicPartition, position: int, offset: int | None):
-        lost = "an unknown offset" if offset is None else f"offset {offset}"
-        super().__init__(
-            ErrorCode.OFFSET_OUT_OF_RANGE,
-            f"{tp} was truncated at {lost}, before position {position}, and auto_offset_reset is none; seek to go on",
-        )
-        self.topic_partition = tp
-        self.position = position
-        self.offset = offset
 
 
 class _Asked(NamedTuple):
@@ -107,7 +92,7 @@ def _judged(asked: _Asked, end: EpochEnd, resets: bool) -> LogTruncated | None:
         state.leader_epoch = leader_epoch if lost is not None else state.leader_epoch
         return None
     if not resets:
-        return LogTruncated(state.tp, position, lost)
+        return LogTruncated(state.tp, position, lost, "and auto_offset_reset is none; seek to go on")
     if lost is None:
         logger.warning("%s was truncated at an unknown offset before %d", state.tp, position)
         state.lose_position(out_of_range=True)
