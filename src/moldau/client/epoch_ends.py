@@ -48,6 +48,10 @@ class EpochEnd(NamedTuple):
         """Whether the leader has the record before `offset` with this epoch, if it was asked for the epoch."""
         return self.is_known and self.epoch >= epoch and self.end_offset >= offset
 
+    def first_lost(self, offset: int) -> int | None:
+        """If the leader lacks the record before `offset`: the first offset that is known to differ; None if unknown."""
+        return min(self.end_offset, offset - 1) if self.is_known else None
+
 
 def epoch_ends_request(wanted: Mapping[TopicPartition, tuple[int, int]]) -> OffsetForLeaderEpochRequest:
     """Ask one leader about some of its partitions: the epoch that is asked for, and the epoch that it leads in."""
@@ -95,8 +99,8 @@ class Followed:
         for tp, code, end in epoch_ends(reply):
             check(code, f"comparing what was read of {tp} with its leader")
             if not end.holds(self.offset, self.epoch):
-                first = min(end.end_offset, self.offset - 1) if end.is_known else None
-                raise LogTruncated(tp, self.offset, first, "while it was read; read it again")
+                hint = "while it was read; read it again"
+                raise LogTruncated(tp, self.offset, end.first_lost(self.offset), hint)
         self.leader_epoch = leader_epoch
 
     def read(self, after: int, epoch: int) -> None:

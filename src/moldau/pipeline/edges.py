@@ -11,8 +11,8 @@ from moldau.names import TopicPartition
 
 EARLIEST = -2
 LATEST = -1
-TOPIC_IDS = "topic ids"
-"""In the offset of a stream, beside its topics: no topic can have this name. `stream_offset.py` has the format."""
+TOPIC_IDS, LEADER_EPOCHS = "topic ids", "leader epochs"
+"""In the offset of a stream, beside its topics: no topic can have these names. `stream_offset.py` has the format."""
 OFFSETS_EXAMPLE = 'earliest, latest or JSON like {"topic":{"0":23,"1":-2}}'
 TIMES_EXAMPLE = 'JSON like {"topic":{"0":1700000000000}}, in milliseconds since 1970'
 
@@ -68,7 +68,7 @@ def _by_partition(text: str, name: str, example: str, lowest: int) -> Numbers:
     """A number for each partition, sorted."""
     numbers: dict[TopicPartition, int] = {}
     for topic, partitions in json_object(text, name, example).items():
-        if topic == TOPIC_IDS:
+        if topic in (TOPIC_IDS, LEADER_EPOCHS):
             continue  # copied from a checkpoint
         if not isinstance(partitions, dict):
             raise OptionError(f"Option {name} must be {example}; topic {topic} has no object of partitions.")

@@ -68,6 +68,7 @@ async def compare(
             error = error_of(code)
             if error in STALE_METADATA:
                 router.stale(tp.topic)
+            found: KafkaError | None
             if error:
                 found = KafkaError(error, f"comparing the position in {tp} with its leader: {sentence(error)}")
             else:

@@ -4,17 +4,18 @@ Spark's checkpoint holds the position; a failure to publish is logged and retrie
 """
 
 import logging
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 from moldau.errors import MoldauError
+from moldau.names import OffsetAndMetadata, TopicPartition
 from moldau.pipeline.options import Options
-from moldau.pipeline.positions import Offsets
 
 if TYPE_CHECKING:
     from moldau.client.administration.admin import Admin
 
 logger = logging.getLogger(__name__)
 PUBLISH_TIMEOUT_MS = 5_000
+Positions: TypeAlias = dict[TopicPartition, OffsetAndMetadata]
 
 
 class GroupProgress:
@@ -22,15 +23,15 @@ class GroupProgress:
 
     def __init__(self, options: Options):
         self._options = options
-        self._published: Offsets = {}
+        self._published: Positions = {}
         self._admin: Admin | None = None
 
     def __getstate__(self) -> dict[str, object]:
         """Spark pickles the reader for its tasks, which publish nothing."""
         return {**self.__dict__, "_admin": None}
 
-    def publish(self, offsets: Offsets) -> None:
-        """Commit these offsets, unless they have been committed already."""
+    def publish(self, offsets: Positions) -> None:
+        """Commit these positions, unless they have been committed already."""
         group_id, options = self._options.group_id, self._options
         if group_id is None or offsets == self._published:
             return

@@ -3,18 +3,21 @@
 
 `stream_offset.py` is the position, which Spark keeps in its checkpoint. Partitions that appear later are read from
 their first record, and so is a topic that was deleted and created again, if failOnDataLoss is false. With
-`Trigger.AvailableNow` the ends are fixed when the query starts. `progress.py` publishes what the query has finished;
+`Trigger.AvailableNow` the ends are fixed when the query starts. A log that was truncated since a batch ended there is
+data loss; without failOnDataLoss, reading goes on at the first record that was written in its place. `progress.py` publishes what the query has finished;
 nothing here depends on it.
 """
 
 import time
 import uuid
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from math import inf
 from typing import TYPE_CHECKING, Any
 
 from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
 
+from moldau.client.blocking import Caller
+from moldau.client.epoch_look_ups import epochs_before, lost_since
 from moldau.names import TopicPartition
 from moldau.pipeline.options import EARLIEST, LATEST, Edge, OptionError, Options
 from moldau.pipeline.positions import (
@@ -50,13 +53,14 @@ LOSS_HINT = "set failOnDataLoss to false to continue with the remaining records"
 
 class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     """A stream: Spark requests the next end, then the ranges up to it. Spark keeps the positions; the state here is the
-    fixed end of Trigger.AvailableNow and the time of the latest batch."""
+    fixed end of Trigger.AvailableNow, the time of the latest batch, and the latest position with its leader epochs."""
 
     def __init__(self, options: Options):
         self._options = options
         self._fixed_end: StreamOffset | None = None
         self._met = False
         self._batch_at_s = -inf
+        self._known = StreamOffset({}, {})
         self._progress = GroupProgress(options)
 
     def initialOffset(self) -> dict[str, Any]:
@@ -64,7 +68,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         with in_a_sentence():
             partitions = self._subscribed(starting=True)
             offsets = at_edge(options, options.starting or Edge(LATEST), partitions, "starting")
-            return StreamOffset(offsets, ids_of(partitions)).to_tree()
+            return self._with_epochs(StreamOffset(offsets, ids_of(partitions))).to_tree()
 
     def getDefaultReadLimit(self) -> ReadLimit:
         limit = self._options.offsets_per_trigger_max
@@ -79,10 +83,11 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         with in_a_sentence():
             log_ends = self._fixed_end or self._log_ends()
             if start is None:
-                return log_ends.to_tree()
+                return self._with_epochs(log_ends).to_tree()
             reached = from_tree(start)
-            self._progress.publish(reached.offsets)
+            self._progress.publish(reached.positions)
             reached = reached.without(self._created_again(reached, log_ends.topic_ids))
+            reached = self._known = self._still_in_log(reached, log_ends.offsets)
             begin, end = reached.offsets, dict(log_ends.offsets)
             new = [tp for tp in sorted(end) if tp not in begin]
             begin.update(look_up(self._options, dict.fromkeys(new, EARLIEST)))
@@ -93,7 +98,8 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             self._batch_at_s = time.monotonic()
             if isinstance(limit, ReadMaxRows):
                 end = ration(begin, end, limit.max_rows)
-            return StreamOffset({**begin, **end}, {**reached.topic_ids, **log_ends.topic_ids}).to_tree()
+            goal = StreamOffset({**begin, **end}, {**reached.topic_ids, **log_ends.topic_ids})
+            return self._with_epochs(goal).to_tree()
 
     def reportLatestOffset(self) -> dict[str, Any]:
         with in_a_sentence():
@@ -103,8 +109,9 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         options, reached, goal = self._options, from_tree(start), from_tree(end)
         with in_a_sentence():
             there = self._subscribed()
-            begin = reached.without(self._created_again(reached, goal.topic_ids)).offsets
-            until = dict(goal.offsets)
+            reached = reached.without(self._created_again(reached, goal.topic_ids))
+            begin = self._still_in_log(reached, there).offsets
+            until = dict(goal.offsets if goal == self._known else self._still_in_log(goal, there).offsets)
             made_anew = self._created_again(goal, ids_of(there))
             for tp in sorted({*begin, *until}):
                 if tp in until and tp in there and tp.topic not in made_anew:
@@ -122,7 +129,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return read_range(self._options, partition)
 
     def commit(self, end: dict[str, Any]) -> None:
-        self._progress.publish(from_tree(end).offsets)
+        self._progress.publish(from_tree(end).positions)
 
     def stop(self) -> None:
         self._progress.close()
@@ -152,6 +159,45 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def _log_ends(self) -> StreamOffset:
         partitions = self._subscribed()
         return StreamOffset(look_up(self._options, dict.fromkeys(partitions, LATEST)), ids_of(partitions))
+
+    def _still_in_log(self, reached: StreamOffset, there: Collection[TopicPartition]) -> StreamOffset:
+        """Where to go on: at the first record that was written in place of one that the stream has read. Raises
+        `DataLost` with failOnDataLoss."""
+        asked = {tp: position for tp, position in reached.comparable.items() if tp in there}
+        if not asked:
+            return reached
+        with self._caller() as caller:
+            lost = lost_since(caller, asked)
+        for tp, first in sorted(lost.items()):
+            if self._options.fail_on_data_loss:
+                where = "at an unknown offset" if first is None else f"at offset {first}"
+                raise DataLost(
+                    f"Partition {tp.partition} of topic {tp.topic} was truncated {where}, before {asked[tp][0]} which "
+                    f"was already read, and other records were written since; {LOSS_HINT}."
+                )
+        unknown = look_up(self._options, {tp: EARLIEST for tp, first in lost.items() if first is None})
+        moved = {tp: unknown[tp] if first is None else first for tp, first in lost.items()}
+        epochs = {tp: epoch for tp, epoch in reached.epochs.items() if tp not in lost}
+        return reached._replace(offsets={**reached.offsets, **moved}, epochs=epochs)
+
+    def _with_epochs(self, goal: StreamOffset) -> StreamOffset:
+        """The position with the leader epochs of the records before it. Offsets that have not moved keep what is known
+        of them, so that the position stays equal."""
+        known, moved = self._known, dict[TopicPartition, int]()
+        for tp, offset in goal.offsets.items():
+            if known.offsets.get(tp) != offset:
+                moved[tp] = offset
+        lowest = {tp: epoch for tp, epoch in known.epochs.items() if known.offsets[tp] <= moved.get(tp, -1)}
+        found = {tp: epoch for tp, epoch in known.epochs.items() if tp in goal.offsets and tp not in moved}
+        if moved:
+            with self._caller() as caller:
+                found |= epochs_before(caller, moved, lowest)
+        self._known = goal._replace(epochs=found)
+        return self._known
+
+    def _caller(self) -> Caller:
+        options = self._options
+        return Caller(options.bootstrap_servers, client_id=options.client_id, timeout_ms=options.timeout_ms)
 
     def _created_again(self, reached: StreamOffset, topic_ids: Mapping[str, uuid.UUID]) -> set[str]:
         """The topics that were deleted and created again after the stream reached this offset. Raises `DataLost` for

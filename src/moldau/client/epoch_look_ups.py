@@ -1,0 +1,80 @@
+"""Positions that are kept outside the cluster, compared with it on blocking sockets (KIP-320): which of them point behind
+records that are no longer in the log, and the leader epoch that a position has to be kept with."""
+
+from collections.abc import Mapping
+
+from moldau.client.blocking import BlockingLink, Caller
+from moldau.client.epoch_ends import EpochEnd, epoch_ends, epoch_ends_request
+from moldau.client.failures import check
+from moldau.names import TopicPartition
+from moldau.protocol.apis import OFFSET_FOR_LEADER_EPOCH
+
+STEPS_MAX = 32
+"""Changes of leaders that are gone back to find the epoch of an offset."""
+
+Wanted = Mapping[TopicPartition, int]
+
+
+def lost_since(
+    caller: Caller, positions: Mapping[TopicPartition, tuple[int, int]]
+) -> dict[TopicPartition, int | None]:
+    """Of these positions (offset, epoch of the record before it) those whose record is gone: the first offset that is
+    known to differ, or None if the leader does not know the epoch. Raises `KafkaError`."""
+
+    def ask() -> dict[TopicPartition, int | None]:
+        leaders = _leader_epochs(caller, positions)
+        doubtful = {tp: positions[tp][1] for tp, epoch in leaders.items() if epoch != positions[tp][1]}
+        found: dict[TopicPartition, int | None] = {}
+        for tp, end in _ends(caller, doubtful, {tp: max(leaders[tp], epoch) for tp, epoch in doubtful.items()}).items():
+            if not end.holds(*positions[tp]):
+                found[tp] = end.first_lost(positions[tp][0])
+        return found
+
+    return caller.retrying(ask) if positions else {}
+
+
+def epochs_before(caller: Caller, offsets: Wanted, lowest: Wanted) -> dict[TopicPartition, int]:
+    """The leader epoch of the record before each offset, which is within the log; those that cannot be found are left
+    out. `lowest` has epochs that some records are known not to be older than. Raises `KafkaError`."""
+
+    def ask() -> dict[TopicPartition, int]:
+        leaders = _leader_epochs(caller, {tp: offset for tp, offset in offsets.items() if offset > 0})
+        newest = dict(leaders)
+        found: dict[TopicPartition, int] = {}
+        for _ in range(STEPS_MAX):
+            found |= {tp: epoch for tp, epoch in newest.items() if epoch <= max(lowest.get(tp, 0), 0)}
+            newest = {tp: epoch for tp, epoch in newest.items() if tp not in found}
+            if not newest:
+                break
+            older = {}
+            for tp, end in _ends(caller, {tp: epoch - 1 for tp, epoch in newest.items()}, leaders).items():
+                if end.is_known and end.end_offset < offsets[tp]:
+                    found[tp] = newest[tp]
+                elif end.is_known:
+                    older[tp] = end.epoch
+            newest = older
+        return found
+
+    return caller.retrying(ask) if any(offsets.values()) else {}
+
+
+def _leader_epochs(caller: Caller, partitions: Mapping[TopicPartition, object]) -> dict[TopicPartition, int]:
+    """The epoch that each partition is led in; those of brokers that do not tell are left out."""
+    topics = {tp.topic for tp in partitions}
+    if topics - caller.view.topics.keys():
+        caller.refresh(topics)
+    found = {tp: caller.view.leader_epoch(tp) for tp in partitions if caller.leader(tp)}
+    return {tp: epoch for tp, epoch in found.items() if epoch >= 0}
+
+
+def _ends(caller: Caller, epochs: Wanted, leader_epochs: Wanted) -> dict[TopicPartition, EpochEnd]:
+    by_leader: dict[BlockingLink, dict[TopicPartition, tuple[int, int]]] = {}
+    for tp, epoch in epochs.items():
+        by_leader.setdefault(caller.leader(tp), {})[tp] = epoch, leader_epochs[tp]
+    found: dict[TopicPartition, EpochEnd] = {}
+    for link, wanted in by_leader.items():
+        if link.versions.has(OFFSET_FOR_LEADER_EPOCH):
+            for tp, code, end in epoch_ends(link.call(OFFSET_FOR_LEADER_EPOCH, epoch_ends_request(wanted))):
+                check(code, f"asking the leader of {tp} where epoch {epochs[tp]} ends")
+                found[tp] = end
+    return found
