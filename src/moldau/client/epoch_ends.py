@@ -24,10 +24,12 @@ class LogTruncated(KafkaError):
     """Records that were read are no longer in the log. `position` is the next offset to read, `offset` the first one
     that is lost, or None if the leader does not know. A consumer seeks to go on."""
 
-    def __init__(self, tp: TopicPartition, position: int, offset: int | None, hint: str):
+    def __init__(self, tp: TopicPartition, position: int, offset: int | None, hint: str, *, is_new_topic: bool = False):
         lost = "an unknown offset" if offset is None else f"offset {offset}"
-        sentence = f"{tp} was truncated at {lost}, before position {position}, {hint}"
-        super().__init__(ErrorCode.OFFSET_OUT_OF_RANGE, sentence)
+        what = f"truncated at {lost}, before position {position}"
+        if is_new_topic:
+            what = f"deleted and created again: its position {position} was one of the topic before"
+        super().__init__(ErrorCode.OFFSET_OUT_OF_RANGE, f"{tp} was {what}, {hint}")
         self.topic_partition = tp
         self.position = position
         self.offset = offset

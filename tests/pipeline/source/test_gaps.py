@@ -12,7 +12,7 @@ from harness.patience import wait_until
 from moldau.client.administration.admin import Admin
 from moldau.names import TopicPartition
 from moldau.pipeline.data_source import MoldauSource
-from moldau.pipeline.edges import TOPIC_IDS
+from moldau.pipeline.edges import LEADER_EPOCHS, TOPIC_IDS
 from moldau.pipeline.options import OptionError
 from moldau.pipeline.positions import DataLost
 from moldau.pipeline.source.schema import SCHEMA
@@ -51,8 +51,8 @@ def stream(bootstrap: str, topic: str, **options: str) -> StreamReader:
 
 
 def positions(offset: dict[str, Any]) -> dict[str, Any]:
-    """The offset of a stream without the ids of topics."""
-    return {topic: offsets for topic, offsets in offset.items() if topic != TOPIC_IDS}
+    """The offset of a stream without the ids of topics and the leader epochs."""
+    return {topic: offsets for topic, offsets in offset.items() if topic not in (TOPIC_IDS, LEADER_EPOCHS)}
 
 
 def create_again(bootstrap: str, topic: str, partitions: int = 1) -> None:

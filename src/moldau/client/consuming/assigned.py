@@ -6,6 +6,7 @@ fetched, so that a position can be compared with the log of another leader (`tru
 the `Poller` holds its lock around every call.
 """
 
+import uuid
 from collections import deque
 from collections.abc import Iterator
 from typing import NamedTuple
@@ -76,6 +77,7 @@ class Assigned:
         "position",
         "replica",
         "replica_until_s",
+        "topic_id",
         "tp",
         "unknown_since_s",
     )
@@ -88,6 +90,8 @@ class Assigned:
         self.end_offset = -1
         self.leader_epoch = NO_EPOCH
         """The epoch of the leader whose log has the records up to `fetch_from`; `NO_EPOCH` before the first look."""
+        self.topic_id: uuid.UUID | None = None
+        """The topic that the position is of; None before the first look."""
         self.replica: int | None = None
         """The follower to read from (KIP-392), until `replica_until_s`; None for the leader."""
         self.replica_until_s = 0.0
@@ -109,13 +113,17 @@ class Assigned:
         """Continue at this position; `epoch` is that of the record before it, if known. What the application
         acknowledged and what is known of the log count no more."""
         self._move(position, Epochs.before(position, epoch))
-        self.out_of_range, self.acknowledged, self.leader_epoch = False, -1, NO_EPOCH
-        self._ahead_since_s = None
+        self.out_of_range, self.acknowledged = False, -1
+        self._forget_log()
 
     def lose_position(self, *, out_of_range: bool) -> None:
         """Continue where it is yet to be found: with `out_of_range` as a reset says, else at the group's commit."""
         self._move(None, Epochs())
         self.out_of_range, self.acknowledged = out_of_range, -1
+        self._forget_log()
+
+    def _forget_log(self) -> None:
+        self.leader_epoch, self._ahead_since_s, self.topic_id = NO_EPOCH, None, None
 
     def go_back(self, position: int) -> None:
         """Fetch the records from `position` on again. Nothing is left out: a position that is already behind it, because
@@ -151,6 +159,13 @@ class Assigned:
         if self._ahead_since_s is None:
             self._ahead_since_s = now_s
         return now_s - self._ahead_since_s >= most_s
+
+    def is_of_another_topic(self, topic_id: uuid.UUID) -> bool:
+        """Whether the topic of this name was deleted and created again since the position was found; brokers that give
+        topics no ids do not tell."""
+        if self.topic_id is None and topic_id.int:
+            self.topic_id = topic_id
+        return topic_id.int != 0 and topic_id != self.topic_id
 
     def is_unchecked(self, leader_epoch: int) -> bool:
         """Whether what was fetched has to be compared with the log of the leader of this epoch first. Without a known

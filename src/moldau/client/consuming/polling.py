@@ -18,7 +18,7 @@ from moldau.client.consuming.consumer_metrics import ConsumerCounters, ConsumerM
 from moldau.client.consuming.consumer_settings import ConsumerSettings
 from moldau.client.consuming.record import Place, Record
 from moldau.client.consuming.reply_memory import Reply, ReplyMemory
-from moldau.client.consuming.truncation import compare
+from moldau.client.consuming.truncation import compare, made_anew
 from moldau.client.failures import STALE_METADATA, error_of, sentence
 from moldau.client.fetching import READ_COMMITTED, READ_UNCOMMITTED
 from moldau.client.routing import Router
@@ -59,6 +59,7 @@ class Poller:
         self._settings = settings
         self._wake = wake
         self._place = place
+        self._resets = settings.auto_offset_reset != "none"
         self._isolation = READ_COMMITTED if settings.committed else READ_UNCOMMITTED
         self._fetches: dict[int, asyncio.Task[None]] = {}
         self._replies: list[Reply] = []
@@ -171,9 +172,14 @@ class Poller:
         by_broker: dict[int, list[Assigned]] = {}
         by_leader: dict[int, list[Assigned]] = {}
         unled: dict[str, None] = {}
+        others: list[Assigned] = []
         with self.lock:
             for state in self.assigned.values():
                 if state.fetch_from is None or state.paused:
+                    continue
+                topic = view.topics.get(state.tp.topic)
+                if topic is not None and state.is_of_another_topic(topic.topic_id):
+                    others.append(state)
                     continue
                 leader = view.leader(state.tp)
                 if not isinstance(leader, ErrorCode) and state.is_unchecked(view.leader_epoch(state.tp)):
@@ -186,6 +192,8 @@ class Poller:
                     unled[state.tp.topic] = None
                 elif broker not in self._fetches:
                     by_broker.setdefault(broker, []).append(state)
+        for state in others:
+            self._failure = made_anew(state, self.lock, self._resets) or self._failure
         if unled and self._refreshing is None:
             self._refreshing = loop.create_task(self._refresh(list(unled)))
         for leader, states in by_leader.items():
@@ -237,8 +245,7 @@ class Poller:
         return any(state.is_believed or state.position is None for state in wanted)
 
     async def _ask(self, leader: int, states: list[Assigned]) -> None:
-        now_s, resets = asyncio.get_running_loop().time(), self._settings.auto_offset_reset != "none"
-        await compare(self._router, leader, states, self.lock, now_s, resets)
+        await compare(self._router, leader, states, self.lock, asyncio.get_running_loop().time(), self._resets)
 
     async def _compare(self, leader: int, states: list[Assigned]) -> None:
         try:

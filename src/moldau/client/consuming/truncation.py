@@ -23,6 +23,7 @@ logger = logging.getLogger(__name__)
 AHEAD_S_MAX = 5.0
 """Metadata that are older than the position are asked for again for this long. Then the position is of another log: its
 topic was deleted and created again."""
+NO_RESET = "and auto_offset_reset is none; seek to go on"
 
 
 class _Asked(NamedTuple):
@@ -32,6 +33,20 @@ class _Asked(NamedTuple):
     offset: int
     epoch: int
     leader_epoch: int
+
+
+def made_anew(state: Assigned, lock: threading.Lock, resets: bool) -> LogTruncated | None:
+    """The partition is one of a new topic of the same name: its position has to be found as after any offset out of
+    range. The error if that needs a reset which is not allowed."""
+    with lock:
+        position = state.position
+        if position is None:
+            return None
+        if not resets:
+            return LogTruncated(state.tp, position, None, NO_RESET, is_new_topic=True)
+        logger.warning("%s was deleted and created again: its position %d is given up", state.tp, position)
+        state.lose_position(out_of_range=True)
+        return None
 
 
 async def compare(
@@ -93,7 +108,7 @@ def _judged(asked: _Asked, end: EpochEnd, resets: bool) -> LogTruncated | None:
         state.leader_epoch = leader_epoch if lost is not None else state.leader_epoch
         return None
     if not resets:
-        return LogTruncated(state.tp, position, lost, "and auto_offset_reset is none; seek to go on")
+        return LogTruncated(state.tp, position, lost, NO_RESET)
     if lost is None:
         logger.warning("%s was truncated at an unknown offset before %d", state.tp, position)
         state.lose_position(out_of_range=True)

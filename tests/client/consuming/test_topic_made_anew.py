@@ -1,0 +1,58 @@
+"""A position belongs to a topic, not to its name: offsets of a topic that was deleted mean nothing in the next one."""
+
+import pytest
+
+from harness.patience import Deadline, wait_until
+from moldau.client.administration.admin import Admin
+from moldau.client.consuming.consumer import Consumer
+from moldau.client.epoch_ends import LogTruncated
+from moldau.client.producing.producer import Producer
+from moldau.names import TopicPartition
+from moldau.testing import Broker
+
+TP = TopicPartition("orders", 0)
+
+
+def make(broker: Broker, values: list[bytes]) -> None:
+    with Admin(broker.address) as admin, Producer(broker.address) as producer:
+        if TP.topic in admin.list_topics():
+            admin.delete_topic(TP.topic)
+            assert wait_until(lambda: TP.topic not in admin.list_topics())
+        admin.create_topic(TP.topic, partitions=1)
+        for value in values:
+            producer.send(TP.topic, value)
+
+
+def read(consumer: Consumer, count: int) -> list[bytes | None]:
+    found, deadline = list[bytes | None](), Deadline()
+    while len(found) < count:
+        assert not deadline.passed, found
+        found += [record.value for record in consumer.poll(100)]
+    return found
+
+
+OLD, NEW = [b"old %d" % number for number in range(3)], [b"new %d" % number for number in range(8)]
+
+
+def test_a_consumer_reads_a_topic_that_was_made_anew_from_where_a_reset_says() -> None:
+    with Broker() as broker, Consumer(broker.address, auto_offset_reset="earliest") as consumer:
+        make(broker, OLD)
+        consumer.assign([TP])
+        assert read(consumer, 3) == OLD
+        make(broker, NEW)
+        assert read(consumer, 8) == NEW
+
+
+def test_without_a_reset_a_consumer_hears_that_its_topic_was_made_anew() -> None:
+    with Broker() as broker, Consumer(broker.address, auto_offset_reset="none") as consumer:
+        make(broker, OLD)
+        consumer.assign([TP])
+        consumer.seek(TP, 0)
+        assert read(consumer, 3) == OLD
+        make(broker, NEW)
+        for _ in range(2):
+            with pytest.raises(LogTruncated, match="orders-0 was deleted and created again") as truncated:
+                read(consumer, 1)
+            assert (truncated.value.position, truncated.value.offset) == (3, None)
+        consumer.seek(TP, 2)
+        assert read(consumer, 6) == NEW[2:]
