@@ -3,6 +3,7 @@ epoch and answers the test changes while the consumer runs. They speak the real 
 
 import asyncio
 import struct
+import uuid
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
@@ -48,6 +49,7 @@ class ScriptedCluster:
     def __init__(self) -> None:
         self.log: list[int] = []
         self.leader_epoch = 0
+        self.topic_id = uuid.UUID(int=0)
         self.follower_end = 0
         self.knows_epochs = True
         self.is_shown = True
@@ -114,7 +116,7 @@ class ScriptedCluster:
             for number, (port, rack) in enumerate(zip(self._ports, ("far", "near"), strict=True))
             if self.is_shown or number == 0
         ]
-        topic = MetadataResponseTopic(name=TOPIC, partitions=[partition])
+        topic = MetadataResponseTopic(name=TOPIC, topic_id=self.topic_id, partitions=[partition])
         return MetadataResponse(brokers=brokers, topics=[topic], controller_id=self.ids[0], cluster_id=self.cluster_id)
 
     def _epoch_end(self, asked: OffsetForLeaderPartition) -> OffsetForLeaderEpochResponse:

@@ -1,6 +1,7 @@
 """Whoever reads a range notices that what it has read so far is not in the log of the next leader (KIP-320)."""
 
 import asyncio
+import uuid
 from collections.abc import Awaitable, Callable
 
 import pytest
@@ -84,5 +85,17 @@ def test_a_reader_hears_that_the_log_was_truncated_under_it(face: str) -> None:
         with pytest.raises(LogTruncated, match="t-0 was truncated at offset 6, before position 10") as truncated:
             await read()
         assert (truncated.value.topic_partition, truncated.value.position, truncated.value.offset) == (TP, 10, 6)
+
+    play(face, scenario)
+
+
+@pytest.mark.parametrize("face", ["log", "columns"])
+def test_a_reader_hears_that_the_topic_was_made_anew_under_it(face: str) -> None:
+    async def scenario(cluster: ScriptedCluster, read: Read) -> None:
+        cluster.topic_id = uuid.UUID(int=1)
+        assert await read() == list(range(10))
+        cluster.topic_id, cluster.leader_epoch, cluster.log = uuid.UUID(int=2), 0, [0] * 20
+        with pytest.raises(LogTruncated, match="t-0 was deleted and created again: its position 10"):
+            await read()
 
     play(face, scenario)

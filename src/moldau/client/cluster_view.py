@@ -99,6 +99,11 @@ class ClusterView:
             return ErrorCode.LEADER_NOT_AVAILABLE
         return partition.leader
 
+    def topic_id(self, topic: str) -> uuid.UUID | None:
+        """The id of a topic; None if the topic is unknown, or brokers give topics no ids (Kafka before 2.8)."""
+        known = self.topics.get(topic)
+        return known.topic_id if known is not None and known.topic_id.int else None
+
     def leader_epoch(self, tp: TopicPartition) -> int:
         """The epoch of the partition's leader; -1 if it is unknown."""
         topic = self.topics.get(tp.topic)

@@ -4,6 +4,7 @@ A position is an offset and the leader epoch of the record before it. The record
 there at or behind the offset; otherwise the log was truncated, and others may have been written in its place.
 """
 
+import uuid
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
@@ -18,6 +19,7 @@ from moldau.protocol.messages.offset_for_leader_epoch import (
 
 CONSUMER = -1
 """The replica id of a client that is not a broker."""
+READ_AGAIN = "while it was read; read it again"
 
 
 class LogTruncated(KafkaError):
@@ -80,13 +82,21 @@ class Followed:
     """The position of whoever reads one partition from leader after leader, and the leader whose log is known to hold
     what was read. Before the first record no leader needs to be asked, unless the position came from elsewhere."""
 
-    __slots__ = ("epoch", "leader_epoch", "offset", "tp")
+    __slots__ = ("epoch", "leader_epoch", "offset", "topic_id", "tp")
 
     def __init__(self, tp: TopicPartition, offset: int, epoch: int | None = None):
         self.tp = tp
         self.offset = offset
         self.epoch = epoch
         self.leader_epoch: int | None = None
+        self.topic_id: uuid.UUID | None = None
+
+    def leads_to(self, topic_id: uuid.UUID | None) -> None:
+        """The topic of this name has this id now, if it is known. Raises `LogTruncated` if that is another topic than
+        the one that was read so far."""
+        self.topic_id = self.topic_id or topic_id
+        if topic_id is not None and topic_id != self.topic_id:
+            raise LogTruncated(self.tp, self.offset, None, READ_AGAIN, is_new_topic=True)
 
     def request(self, leader_epoch: int, can_ask: bool) -> OffsetForLeaderEpochRequest | None:
         """What to ask the leader of this epoch before anything is read from it; None if it is to be believed."""
@@ -101,8 +111,7 @@ class Followed:
         for tp, code, end in epoch_ends(reply):
             check(code, f"comparing what was read of {tp} with its leader")
             if not end.holds(self.offset, self.epoch):
-                hint = "while it was read; read it again"
-                raise LogTruncated(tp, self.offset, end.first_lost(self.offset), hint)
+                raise LogTruncated(tp, self.offset, end.first_lost(self.offset), READ_AGAIN)
         self.leader_epoch = leader_epoch
 
     def read(self, after: int, epoch: int) -> None:

@@ -90,8 +90,9 @@ class _Range:
             self._asked = link, link.send(FETCH, request)
 
     def _leader(self) -> tuple[BlockingLink, int]:
-        link = self._caller.leader(self._tp)
-        return link, self._caller.view.leader_epoch(self._tp)
+        link, view = self._caller.leader(self._tp), self._caller.view
+        self._at.leads_to(view.topic_id(self._tp.topic))
+        return link, view.leader_epoch(self._tp)
 
     def _compare(self) -> None:
         link, leader_epoch = self._leader()

@@ -206,13 +206,34 @@ def test_a_consumer_on_asyncio_compares_the_commit_of_its_group_too(log: Truncat
 
 @pytest.mark.parametrize("at", [OLD, 8])
 def test_a_position_to_seek_is_compared_if_it_has_an_epoch(log: TruncatedLog, at: int) -> None:
-    with Consumer(log.address, auto_offset_reset="latest") as consumer:
+    with Consumer(log.address, auto_offset_reset="latest", fetch_max_wait_ms=20) as consumer:
         consumer.assign([TP])
         consumer.seek(TP, OffsetAndMetadata(at, leader_epoch=0))
         assert consumer.position(TP) == KEPT
         assert [record.value for record in some(consumer, WRITTEN_SINCE)] == NEW
         consumer.seek(TP, 8)
         assert some(consumer, 1)[0].offset == 8
+
+
+def test_all_positions_of_a_leader_are_compared_in_one_request(log: TruncatedLog) -> None:
+    topic, partitions = "wide", range(30)
+    tps = [TopicPartition(topic, number) for number in partitions]
+    with Admin(log.address) as admin, Producer(log.address) as producer:
+        admin.create_topic(topic, assignment={number: [2 + number % 2] for number in partitions})
+        for tp in tps:
+            producer.send(topic, b"first", partition=tp.partition)
+            producer.send(topic, b"second", partition=tp.partition)
+        producer.flush()
+        admin.alter_group_offsets(topic, {tp: OffsetAndMetadata(1, leader_epoch=0) for tp in tps})
+    asked = [broker.fault("OffsetForLeaderEpoch", delay_ms=1) for broker in log.cluster.brokers[1:]]
+    try:
+        with resumed(log, topic, reset="none") as consumer:
+            consumer.assign(tps)
+            assert {record.value for record in some(consumer, len(tps))} == {b"second"}
+    finally:
+        for fault in asked:
+            fault.clear()
+    assert [fault.hits for fault in asked] == [1, 1]
 
 
 def test_records_know_the_leader_that_wrote_them(log: TruncatedLog) -> None:

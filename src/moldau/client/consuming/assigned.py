@@ -160,12 +160,12 @@ class Assigned:
             self._ahead_since_s = now_s
         return now_s - self._ahead_since_s >= most_s
 
-    def is_of_another_topic(self, topic_id: uuid.UUID) -> bool:
-        """Whether the topic of this name was deleted and created again since the position was found; brokers that give
-        topics no ids do not tell."""
-        if self.topic_id is None and topic_id.int:
+    def is_of_another_topic(self, topic_id: uuid.UUID | None) -> bool:
+        """Whether the topic of this name, whose id is `topic_id` if it is known, was deleted and created again since the
+        position was found."""
+        if self.topic_id is None:
             self.topic_id = topic_id
-        return topic_id.int != 0 and topic_id != self.topic_id
+        return topic_id is not None and topic_id != self.topic_id
 
     def is_unchecked(self, leader_epoch: int) -> bool:
         """Whether what was fetched has to be compared with the log of the leader of this epoch first. Without a known

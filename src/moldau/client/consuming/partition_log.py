@@ -104,6 +104,7 @@ class AsyncPartitionLog:
     async def _fetch(self, at: Followed) -> tuple[memoryview, list[tuple[int, int]]]:
         tp, settings, offset = self.topic_partition, self._settings, at.offset
         link = await self._router.broker(await self._router.leader(tp))
+        at.leads_to(self._router.view.topic_id(tp.topic))
         leader_epoch = self._router.view.leader_epoch(tp)
         asked = at.request(leader_epoch, link.versions.has(OFFSET_FOR_LEADER_EPOCH))
         try:

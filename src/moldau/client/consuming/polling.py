@@ -177,8 +177,7 @@ class Poller:
             for state in self.assigned.values():
                 if state.fetch_from is None or state.paused:
                     continue
-                topic = view.topics.get(state.tp.topic)
-                if topic is not None and state.is_of_another_topic(topic.topic_id):
+                if state.is_of_another_topic(view.topic_id(state.tp.topic)):
                     others.append(state)
                     continue
                 leader = view.leader(state.tp)
