@@ -1,7 +1,7 @@
 """A topic whose log was cut off after it had been read: three brokers in one process, an unclean election.
 
-The log before: 5 records of leader epoch 0, 10 of the next leader (values `old-...`). The log after: the first 5, then 12
-of a third leader, which had only those 5 (values `new-...`). Readers run between the two.
+The log before: 15 records (values `old-...`), of which the second broker has the first 5. The log after: those 5, then
+12 that the second broker wrote as the leader (values `new-...`). Readers run between the two.
 """
 
 from collections.abc import Iterator
@@ -33,7 +33,8 @@ class TruncatedLog:
         with Admin(self.address) as admin:
             admin.create_topic(self.topic, assignment={0: [1, 2]}, configs=UNCLEAN)
             with Producer(self.address, transactional_id="first") as producer, producer.transaction() as transaction:
-                transaction.send_offsets({TopicPartition(self.topic, 0): 0}, "first")  # internal topics need all brokers
+                # made now, because internal topics need all brokers
+                transaction.send_offsets({TopicPartition(self.topic, 0): 0}, "first")
             self._write("old", KEPT)
             self.cluster.brokers[1].kill()
             assert wait_until(lambda: in_sync(admin, self.topic) == [[1]])

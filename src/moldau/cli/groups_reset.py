@@ -47,7 +47,9 @@ FromFile = Annotated[
 ]
 Execute = Annotated[bool, Option("--execute", help="Carry out the changes; otherwise they are only shown.")]
 DryRun = Annotated[bool, Option("--dry-run", help="Show what would be done, as without --execute.")]
-Export = Annotated[bool, Option("--export", help="Print lines that --from-file reads; they end with the leader epoch, if known.")]
+Export = Annotated[
+    bool, Option("--export", help="Print lines that --from-file reads; they end with the leader epoch, if known.")
+]
 
 
 def reset_offsets(
@@ -130,7 +132,9 @@ def _refuse_members(admin: Admin, group: str) -> None:
         raise ConfigError(f"group {group} has {members} member{'s'[: members != 1]}: stop them first")
 
 
-def _partitions(admin: Admin, topics: list[str], known: Mapping[TopicPartition, OffsetAndMetadata]) -> list[TopicPartition]:
+def _partitions(
+    admin: Admin, topics: list[str], known: Mapping[TopicPartition, OffsetAndMetadata]
+) -> list[TopicPartition]:
     """Those of the topics, or those known. Raises `ConfigError` for one that is not there."""
     views = admin.list_topics(internal=True)
     wanted: list[TopicPartition] = list(known)

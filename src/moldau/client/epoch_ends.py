@@ -1,7 +1,7 @@
 """What clients ask leaders about truncated logs: where leader epochs end there (OffsetForLeaderEpoch, KIP-320). Pure.
 
-A position is an offset and the leader epoch of the record before it. The record is in the leader's log if the epoch ends
-there at or behind the offset; otherwise the log was truncated, and others may have been written in its place.
+A position is an offset and the leader epoch of the record before it. The record is in the leader's log if the epoch
+ends there at or behind the offset; otherwise the log was truncated, and others may have been written in its place.
 """
 
 import uuid

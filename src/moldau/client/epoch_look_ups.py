@@ -1,5 +1,5 @@
-"""Positions that are kept outside the cluster, compared with it on blocking sockets (KIP-320): which of them point behind
-records that are no longer in the log, and the leader epoch that a position has to be kept with."""
+"""Positions that are kept outside the cluster, compared with it on blocking sockets (KIP-320): which of them point
+behind records that are no longer in the log, and the leader epoch that a position has to be kept with."""
 
 from collections.abc import Mapping
 
@@ -15,9 +15,7 @@ STEPS_MAX = 32
 Wanted = Mapping[TopicPartition, int]
 
 
-def lost_since(
-    caller: Caller, positions: Mapping[TopicPartition, tuple[int, int]]
-) -> dict[TopicPartition, int | None]:
+def lost_since(caller: Caller, positions: Mapping[TopicPartition, tuple[int, int]]) -> dict[TopicPartition, int | None]:
     """Of these positions (offset, epoch of the record before it) those whose record is gone: the first offset that is
     known to differ, or None if the leader does not know the epoch. Raises `KafkaError`."""
 

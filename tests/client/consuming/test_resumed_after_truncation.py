@@ -25,7 +25,7 @@ TP = TopicPartition(TruncatedLog.topic, 0)
 OLD = KEPT + LOST
 NEW = [b"new-%d" % number for number in range(WRITTEN_SINCE)]
 RESTORED = {"commit-classic": "restored"}
-"""Groups whose offsets were saved and restored by an administrator: the one that committed them, the one that has them."""
+"""Groups whose offsets an administrator saved, and the groups that have them now."""
 
 
 def some(consumer: Consumer, count: int) -> list[Record]:

@@ -115,7 +115,9 @@ def test_a_reader_goes_to_its_tasks_and_publishes_epochs(log: TruncatedLog, befo
     reader.stop()
     with Admin(log.address) as admin:
         epoch = end[LEADER_EPOCHS][TOPIC]["0"]
-        assert admin.group_offsets("published") == {TopicPartition(TOPIC, 0): OffsetAndMetadata(END, leader_epoch=epoch)}
+        assert admin.group_offsets("published") == {
+            TopicPartition(TOPIC, 0): OffsetAndMetadata(END, leader_epoch=epoch)
+        }
 
 
 def read_max_rows(count: int) -> Any:

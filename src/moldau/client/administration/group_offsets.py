@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from typing import Final
 
+from moldau.client.given_positions import EPOCH_MAX
 from moldau.errors import ConfigError
 from moldau.names import OffsetAndMetadata, TopicPartition
 
@@ -19,7 +20,6 @@ _DURATION: Final = re.compile(
     r"(?:T(?:(?P<hours>\d+)H)?(?:(?P<minutes>\d+)M)?(?:(?P<seconds>\d+(?:\.\d{1,3})?)S)?)?",
     re.ASCII,
 )
-EPOCH_MAX: Final = 2**31 - 1
 _UNITS_MS: Final = {"weeks": 604_800_000, "days": 86_400_000, "hours": 3_600_000, "minutes": 60_000, "seconds": 1000}
 
 
@@ -53,7 +53,9 @@ def parse_offsets(lines: Iterable[str], name: str) -> dict[TopicPartition, Offse
             raise ConfigError(f"line {number} of {name} is not TOPIC,PARTITION,OFFSET or TOPIC,PARTITION,OFFSET,EPOCH")
         partition, offset, *epoch = map(int, numbers)
         if epoch and epoch[0] > EPOCH_MAX:
-            raise ConfigError(f"line {number} of {name}: {epoch[0]} is not a leader epoch, which is at most {EPOCH_MAX}")
+            raise ConfigError(
+                f"line {number} of {name}: {epoch[0]} is not a leader epoch, which is at most {EPOCH_MAX}"
+            )
         at = OffsetAndMetadata(offset, leader_epoch=epoch[0] if epoch else None)
         found[TopicPartition(row[0].strip(), partition)] = at
     return found

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from moldau.client.administration.asking import AdminPart, Outcomes
 from moldau.client.failures import check
+from moldau.client.given_positions import position_of
 from moldau.errors import ErrorCode, GroupIdNotFound, KafkaError, UnsupportedVersion
 from moldau.names import OffsetAndMetadata, TopicPartition, by_topic
 from moldau.protocol.apis import (
@@ -131,7 +132,9 @@ class GroupsPart(AdminPart):
         )
         found = {
             TopicPartition(topic.name, p.partition_index): OffsetAndMetadata(
-                p.committed_offset, p.metadata or "", p.committed_leader_epoch if p.committed_leader_epoch >= 0 else None
+                p.committed_offset,
+                p.metadata or "",
+                p.committed_leader_epoch if p.committed_leader_epoch >= 0 else None,
             )
             for topic in (reply.groups[0] if reply.groups else reply).topics
             for p in topic.partitions
@@ -171,13 +174,14 @@ class GroupsPart(AdminPart):
     async def alter_group_offsets(
         self, group_id: str, offsets: Mapping[TopicPartition, int | OffsetAndMetadata]
     ) -> None:
-        """Commit these offsets for a group without members. Raises `UnknownMemberId` if it has members, and others."""
+        """Commit these offsets for a group without members. Raises `UnknownMemberId` if it has members, `ConfigError`
+        for what is not an offset, and others."""
         messages, topics = OFFSET_COMMIT.messages, []
         for name, numbers in by_topic(offsets).items():
             partitions = []
             for number in numbers:
-                given = offsets[TopicPartition(name, number)]
-                at = given if isinstance(given, OffsetAndMetadata) else OffsetAndMetadata(given)
+                tp = TopicPartition(name, number)
+                at = position_of(offsets[tp], f"the offset of {tp}")
                 partitions.append(
                     messages.OffsetCommitRequestPartition(
                         partition_index=number,

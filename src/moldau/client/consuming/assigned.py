@@ -126,7 +126,7 @@ class Assigned:
         self.leader_epoch, self._ahead_since_s, self.topic_id = NO_EPOCH, None, None
 
     def go_back(self, position: int) -> None:
-        """Fetch the records from `position` on again. Nothing is left out: a position that is already behind it, because
+        """Fetch the records from `position` on again. Nothing is left out: a present position that is lower, because
         the log was truncated meanwhile, stays."""
         if self.position is not None:
             back = min(position, self.position)
@@ -161,8 +161,8 @@ class Assigned:
         return now_s - self._ahead_since_s >= most_s
 
     def is_of_another_topic(self, topic_id: uuid.UUID | None) -> bool:
-        """Whether the topic of this name, whose id is `topic_id` if it is known, was deleted and created again since the
-        position was found."""
+        """Whether the topic was deleted and created again since the position was found; `topic_id` is that of the topic
+        which has the name now, or None if it is unknown."""
         if self.topic_id is None:
             self.topic_id = topic_id
         return topic_id is not None and topic_id != self.topic_id
@@ -183,7 +183,7 @@ class Assigned:
         return self._open is not None or bool(self.chunks)
 
     def received(self, records: memoryview, aborted: list[tuple[int, int]], reply: Reply) -> bool:
-        """Keep a reply's batches for reading; False if there is no whole batch behind those that were fetched before."""
+        """Keep a reply's batches for reading; False if there is no whole batch behind those that were fetched."""
         assert self.fetch_from is not None
         after, epochs, epoch = self.fetch_from, list[tuple[int, int]](), None
         for _, header in batches(records):

@@ -14,7 +14,7 @@ from typing import Any
 
 from moldau.client.consuming.assigned import Assigned
 from moldau.client.consuming.async_streams import AsyncMessageStream, AsyncStreams
-from moldau.client.consuming.commits import CommitCallback, Commits, Committed, Offsets, position_of
+from moldau.client.consuming.commits import CommitCallback, Commits, Committed, Offsets
 from moldau.client.consuming.consumer_metrics import ConsumerCounters, ConsumerMetrics
 from moldau.client.consuming.consumer_settings import ConsumerSettings
 from moldau.client.consuming.deserializing import Maker
@@ -31,6 +31,7 @@ from moldau.client.consuming.table_polling import TablePolling
 from moldau.client.consuming.tending import Tending
 from moldau.client.consuming.topic_filter import Wanted
 from moldau.client.failures import ClientClosed
+from moldau.client.given_positions import position_of
 from moldau.client.lag import Lags
 from moldau.client.offsets import EARLIEST, LATEST, OffsetAndTimestamp, offsets_at, offsets_for_times
 from moldau.client.routing import router_of

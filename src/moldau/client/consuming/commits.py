@@ -16,7 +16,8 @@ from moldau.client.consuming.groups.membership import Membership
 from moldau.client.consuming.handout import Handout
 from moldau.client.consuming.polling import Poller
 from moldau.client.consuming.subscription import partition_of
-from moldau.errors import CommitFailed, ConfigError, KafkaError, MoldauError
+from moldau.client.given_positions import position_of
+from moldau.errors import CommitFailed, KafkaError, MoldauError
 from moldau.names import OffsetAndMetadata, TopicPartition
 
 logger = logging.getLogger(__name__)
@@ -166,11 +167,3 @@ class Commits:
 
 def _position(state: Assigned, offset: int) -> OffsetAndMetadata:
     return OffsetAndMetadata(offset, leader_epoch=state.epochs.of(offset - 1))
-
-
-def position_of(given: object, what: str) -> OffsetAndMetadata:
-    """A caller's position, checked: an offset, or `OffsetAndMetadata`. Raises `ConfigError`."""
-    at = OffsetAndMetadata(given) if type(given) is int else given
-    if not isinstance(at, OffsetAndMetadata) or type(at.offset) is not int or at.offset < 0:
-        raise ConfigError(f"{what} is a number from 0 or OffsetAndMetadata, not {given!r}")
-    return at

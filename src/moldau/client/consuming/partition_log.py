@@ -69,8 +69,8 @@ class AsyncPartitionLog:
         raise IndexError(f"{self.topic_partition} has no record at offset {wanted}: it goes from {start} to {end - 1}")
 
     async def read(self, part: slice) -> list[Record]:
-        """The records with offsets in a slice. Raises `ValueError` for steps, `KafkaError`: `LogTruncated` if records of
-        the slice were lost while it was read."""
+        """The records with offsets in a slice. Raises `ValueError` for steps, `KafkaError`: `LogTruncated` if records
+        of the slice were lost while it was read."""
         if part.step not in (None, 1):
             raise ValueError("a slice of a log has no step")
         first, end, _ = part.indices(await self.end())

@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable, Iterable
 from typing import NamedTuple, TypeVar
 
-from moldau.client.consuming.assigned import Assigned, Chunk, NotAssigned, no_such_partition
+from moldau.client.consuming.assigned import Assigned, NotAssigned, no_such_partition
 from moldau.client.consuming.consumer_metrics import ConsumerCounters, ConsumerMetrics
 from moldau.client.consuming.consumer_settings import ConsumerSettings
 from moldau.client.consuming.record import Place, Record
@@ -27,7 +27,6 @@ from moldau.names import TopicPartition
 from moldau.protocol.apis import FETCH
 from moldau.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic, PartitionData
 from moldau.records.arena import Arena
-from moldau.records.batch import batches
 
 T = TypeVar("T")
 CHUNKS_AHEAD = 2

@@ -27,8 +27,9 @@ class Positions:
         return any(state.position is None for state in list(self._poller.assigned.values()))
 
     async def locate(self, only: Collection[TopicPartition] | None = None) -> None:
-        """Find all positions that are unknown, or those of some partitions. Raises `KafkaError`: OFFSET_OUT_OF_RANGE if there is neither a
-        commit nor a reset, UNKNOWN_TOPIC_OR_PARTITION if the application assigned a partition that does not exist."""
+        """Find all positions that are unknown, or those of some partitions. Raises `KafkaError`: OFFSET_OUT_OF_RANGE if
+        there is neither a commit nor a reset, UNKNOWN_TOPIC_OR_PARTITION if the application assigned a partition that
+        does not exist."""
         unknown = {
             tp: state
             for tp, state in self._poller.assigned.items()

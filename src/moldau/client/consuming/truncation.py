@@ -103,7 +103,7 @@ def _judged(asked: _Asked, end: EpochEnd, resets: bool) -> LogTruncated | None:
         state.leader_epoch = leader_epoch
         return None
     lost = _first_lost(state, end, epoch)
-    if lost is None and position < offset or lost is not None and lost >= position:
+    if (lost is None and position < offset) or (lost is not None and lost >= position):
         state.go_back(position)  # only what nobody has seen yet is fetched again
         state.leader_epoch = leader_epoch if lost is not None else state.leader_epoch
         return None

@@ -16,6 +16,7 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping
 from typing import Any
 
 from moldau.client.failures import check, error_of
+from moldau.client.given_positions import position_of
 from moldau.client.producing.batching import Accumulator, Identity
 from moldau.client.routing import GROUP_KEY, TRANSACTION_KEY, Router
 from moldau.errors import ErrorCode, KafkaError, MoldauError
@@ -204,8 +205,10 @@ class ProducerTransactions:
         await self._end(committed=False, renew=lost or self._failure is not None)
 
     async def send_offsets(self, offsets: GroupOffsets, group: GroupMetadata) -> None:
-        """Let offsets of a group join the transaction: they are committed if it is. Raises `KafkaError`."""
+        """Let offsets of a group join the transaction: they are committed if it is. Raises `KafkaError`, `ConfigError`
+        for what is not an offset."""
         self.check_open()
+        positions = {tp: position_of(at, f"the offset of {tp}") for tp, at in offsets.items()}
         if not offsets:
             return
         producer_id, epoch = self._identified()
@@ -220,8 +223,7 @@ class ProducerTransactions:
             self._began = True
             await self._guarded(self._ask(apis.ADD_OFFSETS_TO_TXN, added, lambda reply: reply.error_code, about))
         topics: dict[str, list[TxnOffsetCommitRequestPartition]] = {}
-        for tp, position in sorted(offsets.items()):
-            at = OffsetAndMetadata(position) if isinstance(position, int) else position
+        for tp, at in sorted(positions.items()):
             topics.setdefault(tp.topic, []).append(
                 TxnOffsetCommitRequestPartition(
                     partition_index=tp.partition,

@@ -4,6 +4,7 @@ Spark's checkpoint holds the position; a failure to publish is logged and retrie
 """
 
 import logging
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, TypeAlias
 
 from moldau.errors import MoldauError
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 PUBLISH_TIMEOUT_MS = 5_000
-Positions: TypeAlias = dict[TopicPartition, OffsetAndMetadata]
+Positions: TypeAlias = Mapping[TopicPartition, int | OffsetAndMetadata]
 
 
 class GroupProgress:

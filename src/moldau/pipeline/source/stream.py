@@ -2,10 +2,10 @@
 """Topics as a stream.
 
 `stream_offset.py` is the position, which Spark keeps in its checkpoint. Partitions that appear later are read from
-their first record, and so is a topic that was deleted and created again, if failOnDataLoss is false. With
-`Trigger.AvailableNow` the ends are fixed when the query starts. A log that was truncated since a batch ended there is
-data loss; without failOnDataLoss, reading goes on at the first record that was written in its place. `progress.py` publishes what the query has finished;
-nothing here depends on it.
+their first record, and so is a topic that was deleted and created again, if failOnDataLoss is false. If a log was
+truncated and written anew since a batch ended there, that is data loss; without failOnDataLoss, reading goes on at the
+first record that took the place of another. With `Trigger.AvailableNow` the ends are fixed when the query starts.
+`progress.py` publishes what the query has finished; nothing here depends on it.
 """
 
 import time
