@@ -39,9 +39,9 @@ OFFERED = (METADATA, FETCH, LIST_OFFSETS, OFFSET_FOR_LEADER_EPOCH)
 class ScriptedCluster:
     """`log` has the epoch of each offset; broker 0 leads, broker 1 follows in rack "near" with the first
     `follower_end` offsets. `fetched` lists (broker, offset) of each Fetch that was answered with a log, `compared`
-    (epoch, epoch of the leader) of each OffsetForLeaderEpoch. The metadata
-    has the follower, unless `is_shown` is false: then only once the leader has sent a reader to it. The brokers know
-    the `cluster_id`, if there is one, and their `ids`, and check which one a client means (KIP-1242): `meant`.
+    (epoch, epoch of the leader) of each OffsetForLeaderEpoch, of which the first `left_out` are answered with nothing.
+    The metadata has the follower, unless `is_shown` is false: then only once the leader has sent a reader to it. The
+    brokers know the `cluster_id`, if there is one, and their `ids`, and check which one a client means (KIP-1242): `meant`.
     `api_versions_max` is the newest version of ApiVersions that they know."""
 
     offered = OFFERED
@@ -55,6 +55,7 @@ class ScriptedCluster:
         self.is_shown = True
         self.fetched: list[tuple[int, int]] = []
         self.compared: list[tuple[int, int]] = []
+        self.left_out = 0
         self.racks: set[str] = set()
         self.cluster_id: str | None = None
         self.ids = [0, 1]
@@ -121,6 +122,8 @@ class ScriptedCluster:
 
     def _epoch_end(self, asked: OffsetForLeaderPartition) -> OffsetForLeaderEpochResponse:
         self.compared.append((asked.leader_epoch, asked.current_leader_epoch))
+        if len(self.compared) <= self.left_out:
+            return OffsetForLeaderEpochResponse()
         answer, epoch = EpochEndOffset(partition=0), asked.leader_epoch
         if code := self._leader_error(asked.current_leader_epoch):
             answer.error_code = code

@@ -48,7 +48,12 @@ FromFile = Annotated[
 Execute = Annotated[bool, Option("--execute", help="Carry out the changes; otherwise they are only shown.")]
 DryRun = Annotated[bool, Option("--dry-run", help="Show what would be done, as without --execute.")]
 Export = Annotated[
-    bool, Option("--export", help="Print lines that --from-file reads; they end with the leader epoch, if known.")
+    bool,
+    Option(
+        "--export",
+        help="Print lines that --from-file reads: TOPIC,PARTITION,OFFSET and, if known, the leader epoch, by which "
+        "consumers notice a truncated log. Kafka's own tool takes the first three columns only (cut -d, -f1-3).",
+    ),
 ]
 
 

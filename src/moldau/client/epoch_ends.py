@@ -5,7 +5,7 @@ ends there at or behind the offset; otherwise the log was truncated, and others 
 """
 
 import uuid
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 from moldau.client.failures import check
@@ -67,15 +67,16 @@ def epoch_ends_request(wanted: Mapping[TopicPartition, tuple[int, int]]) -> Offs
     return OffsetForLeaderEpochRequest(replica_id=CONSUMER, topics=list(topics.values()))
 
 
-def epoch_ends(reply: Any) -> Iterator[tuple[TopicPartition, int, EpochEnd]]:
-    """The partitions of a reply: error code and answer of each."""
-    for topic in reply.topics:
-        for part in topic.partitions:
-            yield (
-                TopicPartition(topic.topic, part.partition),
-                part.error_code,
-                EpochEnd(part.leader_epoch, part.end_offset),
-            )
+def epoch_ends(reply: Any, asked: Iterable[TopicPartition]) -> Iterator[tuple[TopicPartition, int, EpochEnd]]:
+    """Error code and answer of each partition that was asked about; one that a reply leaves out has to be asked about
+    again."""
+    answers = {TopicPartition(topic.topic, part.partition): part for topic in reply.topics for part in topic.partitions}
+    for tp in asked:
+        part = answers.get(tp)
+        if part is None:
+            yield tp, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, EpochEnd(-1, -1)
+        else:
+            yield tp, part.error_code, EpochEnd(part.leader_epoch, part.end_offset)
 
 
 class Followed:
@@ -108,7 +109,7 @@ class Followed:
     def answered(self, reply: Any, leader_epoch: int) -> None:
         """Take the leader's answer. Raises `KafkaError`: `LogTruncated` if it lacks what was read."""
         assert self.epoch is not None
-        for tp, code, end in epoch_ends(reply):
+        for tp, code, end in epoch_ends(reply, [self.tp]):
             check(code, f"comparing what was read of {tp} with its leader")
             if not end.holds(self.offset, self.epoch):
                 raise LogTruncated(tp, self.offset, end.first_lost(self.offset), READ_AGAIN)

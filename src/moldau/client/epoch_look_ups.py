@@ -72,7 +72,8 @@ def _ends(caller: Caller, epochs: Wanted, leader_epochs: Wanted) -> dict[TopicPa
     found: dict[TopicPartition, EpochEnd] = {}
     for link, wanted in by_leader.items():
         if link.versions.has(OFFSET_FOR_LEADER_EPOCH):
-            for tp, code, end in epoch_ends(link.call(OFFSET_FOR_LEADER_EPOCH, epoch_ends_request(wanted))):
+            reply = link.call(OFFSET_FOR_LEADER_EPOCH, epoch_ends_request(wanted))
+            for tp, code, end in epoch_ends(reply, wanted):
                 check(code, f"asking the leader of {tp} where epoch {epochs[tp]} ends")
                 found[tp] = end
     return found

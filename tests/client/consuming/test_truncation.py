@@ -171,6 +171,18 @@ def test_a_position_of_a_topic_that_was_made_anew_since_is_found_as_after_any_of
     play(scenario)
 
 
+def test_a_reply_that_leaves_a_partition_out_is_asked_for_again_after_a_pause() -> None:
+    async def scenario(cluster: ScriptedCluster, consumer: AsyncConsumer) -> None:
+        cluster.log, cluster.leader_epoch, cluster.left_out = [0] * 6, 0, 3
+        consumer.seek(TP, OffsetAndMetadata(2, leader_epoch=0))
+        assert await consumer.position(TP) == 2
+        assert await some(consumer, 4) == [2, 3, 4, 5]
+        assert len(cluster.compared) == 4
+        assert consumer._router.retries.latest.startswith("comparing the position in t-0 with its leader")
+
+    play(scenario)
+
+
 def test_brokers_that_cannot_compare_are_believed() -> None:
     async def scenario(cluster: ScriptedCluster, consumer: AsyncConsumer) -> None:
         cluster.log, cluster.leader_epoch = [0] * 6, 0

@@ -77,9 +77,7 @@ async def compare(
     reply = await link.call(OFFSET_FOR_LEADER_EPOCH, epoch_ends_request(wanted), router.request_timeout_ms)
     failure: KafkaError | None = None
     with lock:
-        for tp, code, end in epoch_ends(reply):
-            if tp not in asked:
-                continue
+        for tp, code, end in epoch_ends(reply, asked):
             error = error_of(code)
             if error in STALE_METADATA:
                 router.stale(tp.topic)
