@@ -85,7 +85,7 @@ def test_no_program_loses_a_record_whatever_befalls_its_broker(scene: Scene) -> 
 async def _skip_what_was_asked_for(original: Any, poller: Any, failure: Any, topics: Any = ()) -> None:
     for state in poller.assigned.values():
         if state.position is not None:
-            state.move(state.position + 1)
+            state.start(state.position + 1)
     await original(poller, failure, topics)
 
 
