@@ -53,14 +53,16 @@ LOSS_HINT = "set failOnDataLoss to false to continue with the remaining records"
 
 class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     """A stream: Spark requests the next end, then the ranges up to it. Spark keeps the positions; the state here is the
-    fixed end of Trigger.AvailableNow, the time of the latest batch, and the latest position with its leader epochs."""
+    fixed end of Trigger.AvailableNow, the time of the latest batch, the latest position with its leader epochs, and
+    where the batch that is planned begins."""
 
     def __init__(self, options: Options):
         self._options = options
         self._fixed_end: StreamOffset | None = None
         self._met = False
         self._batch_at_s = -inf
-        self._known = StreamOffset({}, {})
+        self._known = nowhere = StreamOffset({}, {})
+        self._placed = nowhere, nowhere
         self._progress = GroupProgress(options)
 
     def initialOffset(self) -> dict[str, Any]:
@@ -87,7 +89,9 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             reached = from_tree(start)
             self._progress.publish(reached.positions)
             reached = reached.without(self._created_again(reached, log_ends.topic_ids))
-            reached = self._known = self._still_in_log(reached, log_ends.offsets)
+            placed = self._still_in_log(reached, log_ends.offsets)
+            self._placed, reached = (reached, placed), placed
+            self._known = reached
             begin, end = reached.offsets, dict(log_ends.offsets)
             new = [tp for tp in sorted(end) if tp not in begin]
             begin.update(look_up(self._options, dict.fromkeys(new, EARLIEST)))
@@ -110,7 +114,8 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         with in_a_sentence():
             there = self._subscribed()
             reached = reached.without(self._created_again(reached, goal.topic_ids))
-            begin = self._still_in_log(reached, there).offsets
+            asked, placed = self._placed  # a moment ago, if this batch follows at once
+            begin = (placed if asked == reached else self._still_in_log(reached, there)).offsets
             until = dict(goal.offsets if goal == self._known else self._still_in_log(goal, there).offsets)
             made_anew = self._created_again(goal, ids_of(there))
             for tp in sorted({*begin, *until}):
