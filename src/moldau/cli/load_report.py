@@ -25,6 +25,8 @@ CLEAR_LINE = "\r\x1b[K"
 
 def print_loaded(loaded: "Loaded", as_json: bool, quarantine: str) -> None:
     """The result of one load."""
+    for sentence in loaded.notes:
+        note(sentence)
     if as_json:
         tables = {
             one.topic: {"version": one.version, "records": one.records, "files": one.files} for one in loaded.commits
@@ -57,6 +59,8 @@ def _totals(loaded: "Loaded") -> dict[str, Any]:
 
 def print_plan(planned: "Plan", as_json: bool) -> None:
     """What a load would read."""
+    for sentence in planned.notes:
+        note(sentence)
     if as_json:
         ranges = [part._asdict() for part in planned.ranges]
         print_json({"offsets": planned.records, "ranges": ranges})
@@ -76,6 +80,8 @@ class ContinuousReport:
         self._commits = self._records = self._bytes = 0
 
     def committed(self, loaded: "Loaded", lag: dict[str, int]) -> None:
+        for sentence in loaded.notes:
+            note(f"{CLEAR_LINE if sys.stderr.isatty() else ''}{sentence}")
         for one in loaded.commits:
             self._commits += 1
             self._records += one.records

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from moldau.pipeline.decoding.choosing import Decoding
+    from moldau.pipeline.loading.removed_rows import RemovedRows
     from moldau.pipeline.loading.settings import Settings
     from moldau.pipeline.options import Subscription
     from moldau.pipeline.tables.committing import LoadedWarehouse
@@ -50,6 +51,12 @@ Until = Annotated[str, Option(metavar="TIME", help="End before the first record 
 DryRun = Annotated[bool, Option("--dry-run", help="Only show what would be loaded.")]
 Master = Annotated[str, Option(help="Spark's master: local[*], or spark://HOST:PORT.")]
 AllowDataLoss = Annotated[bool, Option("--allow-data-loss", help="Go on if records expired before they were loaded.")]
+OffsetsFromTable = Annotated[
+    bool, Option("--offsets-from-table", help="If another tool removed rows: go on behind the rows that are left.")
+]
+AcceptRemoved = Annotated[
+    bool, Option("--accept-removed", help="If another tool removed rows: go on without them, from the recorded offsets.")
+]
 GroupOption = Annotated[
     str, Option("--group", help="A consumer group to commit the offsets to as well, for tools that show lag.")
 ]
@@ -84,6 +91,8 @@ def load(
     group: GroupOption = "",
     master: Master = "local[*]",
     allow_data_loss: AllowDataLoss = False,
+    offsets_from_table: OffsetsFromTable = False,
+    accept_removed: AcceptRemoved = False,
     max_records: MaxRecords = None,
     compact_after: CompactAfter = None,
     compression: CompressionOption = "lz4",
@@ -125,6 +134,7 @@ def load(
         not allow_data_loss, _compression(compression), _isolation(isolation_level), partitioning(partition_by),
         _decoding(decode, schema, schema_registry, event_time), _time(since, "--since"), _time(until, "--until"),
         (max_records or RECORDS_MAX) if every_ms else None, _small_files(compact_after, table_format), group or None,
+        _removed_rows(offsets_from_table, accept_removed),
     )  # fmt: skip
     if table_format == "iceberg":
         tables, quarantine = _iceberg(catalog, catalog_property or [], namespace, warehouse, storage_option or [])
@@ -132,6 +142,13 @@ def load(
         tables = _delta(table_format, warehouse, storage_option or [], catalog, catalog_property or [])
         quarantine = "WAREHOUSE/_quarantine"
     _load(bootstrap_server, subscription, tables, quarantine, master, settings, every_ms, dry_run, as_json)
+
+
+def _removed_rows(offsets_from_table: bool, accept_removed: bool) -> "RemovedRows":
+    """Raises `ConfigError`."""
+    if offsets_from_table and accept_removed:
+        raise ConfigError("give one of --offsets-from-table and --accept-removed: they load removed rows again, or not")
+    return "reload" if offsets_from_table else "accept" if accept_removed else "refuse"
 
 
 def _small_files(compact_after: int | None, table_format: str) -> int:

@@ -113,17 +113,21 @@ class Loader:
             if topic not in self._tables:
                 self._tables[topic] = TopicTables(topic, self._warehouse, self._settings)
             self._tables[topic].refresh(partitions, self._partitions[partitions[0]])
-        return plan(self._bootstrap, list(self._partitions), self._loaded(), self._settings)
+        planned = plan(self._bootstrap, list(self._partitions), self._loaded(), self._settings)
+        return planned._replace(notes=tuple(note for topic in by_topic for note in self._tables[topic].notes))
 
     def run(self, planned: Plan) -> Loaded:
         """Load what was planned just before, topic by topic in a commit each. Raises MoldauError."""
         commits = []
         began = time.monotonic()
+        if planned.notes:
+            for topic in sorted({tp.topic for tp in self._partitions}):
+                self._tables[topic].settle(self._new_id)
         if planned.ranges:
             decoders = self._decoders(planned)
             spark = self._session()
             began = time.monotonic()
-            load_id = self._random.uuid().hex[:12]
+            load_id = self._new_id()
             targets = {
                 topic: self._tables[topic].target(self._bootstrap, load_id, decoders[topic]) for topic in planned.topics
             }
@@ -138,7 +142,10 @@ class Loader:
                 assert tables.table is not None
                 self.compacting.added(topic, tables.table, commits[-1].files)
         self._progress.publish(self._loaded())
-        return Loaded(tuple(commits), time.monotonic() - began)
+        return Loaded(tuple(commits), time.monotonic() - began, planned.notes)
+
+    def _new_id(self) -> str:
+        return self._random.uuid().hex[:12]
 
     def lag(self) -> dict[str, int]:
         """By topic, how many offsets the tables are behind the ends of the logs (high watermarks)."""

@@ -11,10 +11,12 @@ from moldau.pipeline.ranges import OffsetRange, between, ration
 
 
 class Plan(NamedTuple):
-    """The ranges of a load, and whether records are left for another commit."""
+    """The ranges of a load, and whether records are left for another commit. Each of the `notes` is a sentence about
+    removed rows that the user has accepted."""
 
     ranges: tuple[OffsetRange, ...]
     more: bool = False
+    notes: tuple[str, ...] = ()
 
     @property
     def records(self) -> int:

@@ -3,6 +3,7 @@
 from dataclasses import dataclass, field
 
 from moldau.pipeline.decoding.choosing import Decoding
+from moldau.pipeline.loading.removed_rows import RemovedRows
 from moldau.pipeline.tables.small_files import SMALL_FILES_MAX
 
 COMPRESSION = "lz4"
@@ -14,7 +15,8 @@ class Settings:
 
     `since_ms` is where partitions begin that were never loaded, and `until_ms` where the load ends: at the first record
     of that time or a later one. A commit takes about `records_max` records at most. Tables with `small_files_max` small
-    files in a partition are compacted; 0 for never. The offsets are committed to `group` as well.
+    files in a partition are compacted; 0 for never. The offsets are committed to `group` as well. `removed_rows` says
+    what happens if another tool removed rows that a load had added.
     """
 
     fail_on_data_loss: bool = True
@@ -27,6 +29,7 @@ class Settings:
     records_max: int | None = None
     small_files_max: int = SMALL_FILES_MAX
     group: str | None = None
+    removed_rows: RemovedRows = "refuse"
 
 
 @dataclass(frozen=True)
@@ -44,10 +47,11 @@ class Commit:
 @dataclass(frozen=True)
 class Loaded:
     """The result of a load: a commit for each topic that had something new. The seconds last from the first fetch to
-    the last commit."""
+    the last commit. Each of the `notes` is a sentence about removed rows that were accepted."""
 
     commits: tuple[Commit, ...] = ()
     seconds: float = 0.0
+    notes: tuple[str, ...] = ()
 
     @property
     def records(self) -> int:

@@ -8,10 +8,11 @@ were, while the table of rejected records is ahead; the next load leaves out exa
 """
 
 import uuid
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from moldau.names import TopicPartition
 from moldau.pipeline.loading.decoding import ValueDecoder
+from moldau.pipeline.loading.removed_rows import Standing, settle, standing, standing_of_rejected
 from moldau.pipeline.loading.settings import Commit, Settings
 from moldau.pipeline.loading.target import Quarantined, Target
 from moldau.pipeline.loading.tasks import Outcome
@@ -35,15 +36,16 @@ class TopicTables:
         self._partitions: Sequence[TopicPartition] = ()
         self._topic_id: uuid.UUID | None = None
         self.loaded: dict[TopicPartition, int] = {}
+        self._standing: list[tuple[LoadedTable, Standing]] = []
 
     def refresh(self, partitions: Sequence[TopicPartition], topic_id: uuid.UUID | None) -> None:
-        """See what was committed since. Raises `DataLost` if the rows are from an earlier topic of this name."""
+        """See what was committed since. Raises `DataLost` if the rows are from an earlier topic of this name, and
+        `RowsRemoved` unless the user has accepted that."""
         if self.table is None:
             self.table = self._warehouse.table(self.topic)
         else:
             self.table.refresh()
         self._partitions = partitions
-        self.loaded = self.table.offsets(partitions) if self.table else {}
         self._topic_id = topic_id
         known = self.table.topic_id(self.topic) if self.table else None
         if known is not None and topic_id is not None and known != short_id(topic_id):
@@ -51,6 +53,35 @@ class TopicTables:
                 f"The warehouse has records of an earlier topic {self.topic}: the topic was deleted and created again, "
                 "so load it into another warehouse."
             )
+        self._stand()
+
+    def _stand(self) -> None:
+        """Compare the offsets of both tables with what happened to them since the last load."""
+        how = self._settings.removed_rows
+        self.loaded, self._standing = {}, []
+        if self.table is None:
+            return
+        found = standing(self.table, self.topic, self._partitions, how)
+        self.loaded = dict(found.offsets)
+        self._standing.append((self.table, found))
+        if self._rejected is None:
+            self._rejected = self._warehouse.rejected(self.topic)
+        else:
+            self._rejected.refresh()
+        if self._rejected is not None:
+            found = standing_of_rejected(self._rejected, self.topic, self._partitions, how)
+            self._standing.append((self._rejected, found))
+
+    @property
+    def notes(self) -> list[str]:
+        """A sentence for each removal of rows that the user has accepted."""
+        return [found.sentence for _, found in self._standing if found.sentence]
+
+    def settle(self, new_id: Callable[[], str]) -> None:
+        """Note in the tables what the user has accepted. Raises Conflict."""
+        for table, found in self._standing:
+            settle(table, found, new_id())
+        self._standing = []
 
     def check(self, decoder: ValueDecoder | None) -> None:
         """Raise `TableError` if the table cannot take what this decoder makes of values."""
@@ -66,10 +97,6 @@ class TopicTables:
         if self.table is None:
             columns = of_table(self._columns, wanted)
             self.table = self._warehouse.create(self.topic, columns, wanted)
-        if self._rejected is None:
-            self._rejected = self._warehouse.rejected(self.topic)
-        else:
-            self._rejected.refresh()
         return Target(
             self.topic, bootstrap, self._settings.isolation_level, load_id, self._settings.compression,
             self.table.where, self._place_of_rejected(decoder), self.table.partition_by, decoder, self._quarantined(),

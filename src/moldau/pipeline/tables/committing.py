@@ -15,6 +15,7 @@ import pyarrow
 from moldau.names import TopicPartition
 from moldau.pipeline.tables.columns import TableError
 from moldau.pipeline.tables.data_file import DataFile, TableFormat, folder_of
+from moldau.pipeline.tables.removals import Removed
 from moldau.pipeline.tables.storage import Location, check_files, errors_in_a_sentence, sync_folders
 
 COMMIT_ATTEMPTS: Final = 5
@@ -64,6 +65,19 @@ class LoadedTable(Protocol):
     def offsets_in(self, partition: int, start: int, end: int) -> list[int]:
         """The offsets of a partition that have a row, from `start` to before `end`."""
 
+    def last_offset(self, partition: int, start: int, end: int) -> int | None:
+        """The greatest of these offsets that has a row."""
+
+    def removed(self, topic: str, recorded: Offsets) -> Removed | None:
+        """Which rows below the `recorded` offsets other tools have removed since the last load, or since this was asked
+        last and nothing was missing; None if none."""
+
+    def rows(self, topic: str) -> int | None:
+        """The number of rows that the table has at least, as the last load noted it; None if none has."""
+
+    def count(self) -> int:
+        """The number of rows, from the description of the files."""
+
     def lacking(self, files: pyarrow.Schema) -> list[pyarrow.Field]:
         """The columns of `files` that are to be added first, and those with new fields inside of structs."""
 
@@ -107,27 +121,36 @@ def commit(
     start: Offsets,
     end: Offsets,
     topic_ids: Mapping[str, int] | None = None,
+    *,
+    accepted: Removed | None = None,
 ) -> int:
     """Add the files and move the offsets of partitions from `start` to `end`: all of it or nothing. Returns the
     version that has it. Raises Conflict if the offsets are no longer at `start`; a partition that is not in `start`
-    was never loaded. `topic_ids` are noted beside the offsets."""
+    was never loaded. `topic_ids` are noted beside the offsets. The next load no longer speaks of an `accepted` removal."""
     with errors_in_a_sentence(table.where.uri):
         check_files(table.where, [file.path for file in files])
         sync_folders(table.where, {folder_of(file.partition_values) for file in files})
     kept = {offset_key(tp): offset for tp, offset in sorted(end.items())}
     kept |= {topic_key(topic): number for topic, number in (topic_ids or {}).items()}
+    topic, added = next(iter(end)).topic, sum(file.records for file in files)
     for attempt in range(COMMIT_ATTEMPTS):
         if attempt:
             table.refresh()
             version = table.version_of(load_id)
             if version is not None:  # the store had our commit, though it reported a failure
                 return version
+            if table.removed(topic, start) != accepted:
+                raise Conflict(
+                    f"Rows were removed from {table.name} meanwhile; nothing was added to it, so run this load again."
+                )
         there = table.offsets(list(end))
         if any(there.get(tp) != start.get(tp) for tp in end):
             raise Conflict(
                 f"Another load has committed to {table.name} meanwhile; nothing was added to it, so run this "
                 "load again."
             )
+        rows = table.rows(topic) if accepted is None else None
+        kept[rows_key(topic)] = (table.count() if rows is None else rows) + added
         version = table.commit_once(load_id, files, kept)
         if version is not None:
             return version
@@ -142,6 +165,11 @@ def offset_key(tp: TopicPartition) -> str:
 def topic_key(topic: str) -> str:
     """The name under which a table keeps the id of its topic."""
     return f"moldau/{topic}/topic-id"
+
+
+def rows_key(topic: str) -> str:
+    """The name under which a table keeps the number of rows that it has at least."""
+    return f"moldau/{topic}/rows"
 
 
 def short_id(topic_id: uuid.UUID) -> int:

@@ -15,18 +15,32 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import pyarrow
+import pyarrow.compute as compute
 
 from moldau.errors import MoldauError
 from moldau.names import TopicPartition
+from moldau.pipeline.tables import iceberg_lineage
 from moldau.pipeline.tables.columns import PARTITION_COLUMNS, TableError, missing, names_of_partitions, plain
-from moldau.pipeline.tables.committing import COMMIT_ATTEMPTS, LOAD_ID, RECORDS, offset_key, topic_key
+from moldau.pipeline.tables.committing import (
+    COMMIT_ATTEMPTS,
+    LOAD_ID,
+    RECORDS,
+    Offsets,
+    offset_key,
+    rows_key,
+    topic_key,
+)
 from moldau.pipeline.tables.data_file import DataFile, TableFormat
+from moldau.pipeline.tables.removals import Removed
 from moldau.pipeline.tables.storage import Location, location, one_sentence
 
 if TYPE_CHECKING:
     from pyiceberg.table import Table as PyIcebergTable
 
 logger = logging.getLogger(__name__)
+
+SNAPSHOT = "moldau/snapshot"
+"""The property with the id of the snapshot that the last load made."""
 
 
 class IcebergTable:
@@ -36,6 +50,7 @@ class IcebergTable:
 
     def __init__(self, iceberg: "PyIcebergTable"):
         self._iceberg = iceberg
+        self._checked: int | None = None
         self.name = ".".join(iceberg.name())
         self._folder = iceberg.properties.get("write.data.path") or f"{iceberg.location().rstrip('/')}/data"
         self.where: Location = location(self._folder, iceberg.io.properties, of_iceberg=True)
@@ -82,12 +97,42 @@ class IcebergTable:
         """The id of the topic that the rows are from (`short_id`); None if no load has noted it."""
         return self._kept(topic_key(topic))
 
+    def rows(self, topic: str) -> int | None:
+        """The number of rows that the table has at least, as the last load noted it; None if none has."""
+        return self._kept(rows_key(topic))
+
+    def count(self) -> int:
+        """The number of rows, from the summary of the newest snapshot."""
+        with iceberg_errors_in_a_sentence(self.name):
+            return iceberg_lineage.total(self._iceberg)
+
+    def removed(self, topic: str, recorded: Offsets) -> Removed | None:
+        """Which rows below the `recorded` offsets other tools have removed since the last load, or since this was asked
+        last and nothing was missing; None if none."""
+        if self._checked == self.version:
+            return None
+        with iceberg_errors_in_a_sentence(f"What happened to {self.name}"):
+            mark = self._checked or self._kept(SNAPSHOT) or iceberg_lineage.newest_of_loads(self._iceberg)
+            by_partition = {tp.partition: at for tp, at in recorded.items()}
+            found = mark and iceberg_lineage.removed(self._iceberg, mark, by_partition, self.rows(topic))
+        if not found:
+            self._checked = self.version
+        return found or None
+
     def offsets_in(self, partition: int, start: int, end: int) -> list[int]:
         """The offsets of a partition that have a row, from `start` to before `end`."""
+        return [offset for batch in self._offsets_in(partition, start, end) for offset in batch.to_pylist()]
+
+    def last_offset(self, partition: int, start: int, end: int) -> int | None:
+        """The greatest of these offsets that has a row."""
+        return max((compute.max(batch).as_py() for batch in self._offsets_in(partition, start, end)), default=None)
+
+    def _offsets_in(self, partition: int, start: int, end: int) -> Iterator[Any]:
         wanted = f"_partition = {partition} and _offset >= {start} and _offset < {end}"
         with iceberg_errors_in_a_sentence(self.name):
-            found = self._iceberg.scan(wanted, selected_fields=("_offset",)).to_arrow()
-        return [int(offset) for offset in found["_offset"].to_pylist()]
+            for batch in self._iceberg.scan(wanted, selected_fields=("_offset",)).to_arrow_batch_reader():
+                if batch.num_rows:
+                    yield batch["_offset"]
 
     def lacking(self, files: pyarrow.Schema) -> list[pyarrow.Field]:
         """The columns of `files` that are to be added first, and those with new fields inside of structs. Raises
@@ -120,6 +165,7 @@ class IcebergTable:
                 self._write(load_id, files, kept)
             except (CommitFailedException, CommitStateUnknownException):
                 return None
+        self._checked = self.version
         return self.version
 
     def version_of(self, load_id: str) -> int | None:
@@ -134,12 +180,14 @@ class IcebergTable:
         return self._iceberg.scan()
 
     def _write(self, load_id: str, files: Sequence[DataFile], kept: Mapping[str, int]) -> None:
-        from pyiceberg.table.update import AssertTableUUID
+        from pyiceberg.table.update import AddSnapshotUpdate, AssertTableUUID
 
         about = {LOAD_ID: load_id, RECORDS: str(sum(file.records for file in files))}
         prepared = self._newest_only().transaction()
         prepared.add_files([f"{self._folder}/{file.path}" for file in files], about, check_duplicate_files=False)
-        prepared.set_properties({name: str(number) for name, number in kept.items()})
+        [made] = [update.snapshot for update in prepared._updates if isinstance(update, AddSnapshotUpdate)]
+        properties = kept | {SNAPSHOT: made.snapshot_id}
+        prepared.set_properties({name: str(number) for name, number in properties.items()})
         same_table = AssertTableUUID(uuid=self._iceberg.metadata.table_uuid)
         self._iceberg._do_commit(prepared._updates, (*prepared._requirements, same_table))
 

@@ -82,6 +82,13 @@ def file_system(where: Location) -> Any:
     return PyFileSystem(DeltaStorageHandler(where.uri, dict(where.options)))
 
 
+def files_below(where: Location) -> Any:
+    """Arrow's view of a local folder or of an object store; paths are relative to `where`."""
+    from pyarrow.fs import LocalFileSystem, SubTreeFileSystem
+
+    return SubTreeFileSystem(where.uri, LocalFileSystem()) if where.is_local else file_system(where)
+
+
 def _iceberg_file_system(where: Location) -> Any:
     from pyarrow.fs import SubTreeFileSystem
     from pyiceberg.io.pyarrow import PyArrowFileIO

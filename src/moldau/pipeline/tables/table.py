@@ -8,12 +8,14 @@ wrote it.
 """
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pyarrow
+import pyarrow.compute as compute
 
 from moldau.names import TopicPartition
+from moldau.pipeline.tables import delta_log
 from moldau.pipeline.tables.columns import (
     PARTITION_COLUMNS,
     WITH_STATISTICS,
@@ -21,8 +23,18 @@ from moldau.pipeline.tables.columns import (
     missing,
     names_of_partitions,
 )
-from moldau.pipeline.tables.committing import COMMIT_ATTEMPTS, LOAD_ID, RECORDS, Offsets, commit, offset_key, topic_key
+from moldau.pipeline.tables.committing import (
+    COMMIT_ATTEMPTS,
+    LOAD_ID,
+    RECORDS,
+    Offsets,
+    commit,
+    offset_key,
+    rows_key,
+    topic_key,
+)
 from moldau.pipeline.tables.data_file import DataFile, TableFormat, statistics
+from moldau.pipeline.tables.removals import Removed
 from moldau.pipeline.tables.storage import Location, errors_in_a_sentence, remove_torn_entry, sync_commit
 
 if TYPE_CHECKING:
@@ -50,6 +62,8 @@ class Table:
     def __init__(self, where: Location, delta: "DeltaTable"):
         self.where = where
         self._delta = delta
+        self._checked: int | None = None
+        self._looked_at: int | None = None
 
     @staticmethod
     def exists(where: Location) -> bool:
@@ -130,18 +144,57 @@ class Table:
 
     def topic_id(self, topic: str) -> int | None:
         """The id of the topic that the rows are from (`short_id`); None if no load has noted it."""
+        return self._kept(topic_key(topic))
+
+    def rows(self, topic: str) -> int | None:
+        """The number of rows that the table has at least, as the last load noted it; None if none has."""
+        return self._kept(rows_key(topic))
+
+    def _kept(self, name: str) -> int | None:
         with errors_in_a_sentence(self.where.uri):
-            found = self._delta.transaction_version(topic_key(topic))
+            found = self._delta.transaction_version(name)
         return None if found is None else int(found)
+
+    def count(self) -> int:
+        """The number of rows, from the description of the files."""
+        records = [file.records for file in self.files()]
+        if all(one is not None for one in records):
+            return sum(records)
+        with errors_in_a_sentence(self.where.uri):
+            return int(self.dataset().count_rows())
+
+    def removed(self, topic: str, recorded: Offsets) -> Removed | None:
+        """Which rows below the `recorded` offsets other tools have removed since the last load, or since this was asked
+        last and nothing was missing; None if none."""
+        self._looked_at = self.version
+        if self._checked == self.version:
+            return None
+        window = delta_log.since(self.where, self._checked, self.version)
+        found = delta_log.removed(self.where, window, {tp.partition: at for tp, at in recorded.items()})
+        if found is None and not window.whole:
+            at_least = self.rows(topic)
+            if at_least is not None and self.count() < at_least:
+                found = Removed("an operation that the table's log no longer has", None)
+        if found is None:
+            self._checked = self.version
+        return found
 
     def offsets_in(self, partition: int, start: int, end: int) -> list[int]:
         """The offsets of a partition that have a row, from `start` to before `end`."""
+        return [offset for batch in self._offsets_in(partition, start, end) for offset in batch.to_pylist()]
+
+    def last_offset(self, partition: int, start: int, end: int) -> int | None:
+        """The greatest of these offsets that has a row."""
+        return max((compute.max(batch).as_py() for batch in self._offsets_in(partition, start, end)), default=None)
+
+    def _offsets_in(self, partition: int, start: int, end: int) -> Iterator[Any]:
         from pyarrow.dataset import field
 
         wanted = (field("_partition") == partition) & (field("_offset") >= start) & (field("_offset") < end)
         with errors_in_a_sentence(self.where.uri):
-            found = self.dataset().to_table(columns=["_offset"], filter=wanted)
-        return [int(offset) for offset in found["_offset"].to_pylist()]
+            for batch in self.dataset().to_batches(columns=["_offset"], filter=wanted):
+                if batch.num_rows:
+                    yield batch["_offset"]
 
     def dataset(self) -> Any:
         """The rows as a `pyarrow.dataset.Dataset`, which skips files by their statistics."""
@@ -200,10 +253,11 @@ class Table:
 
     def _committed(self, load_id: str) -> int:
         """The version of a commit that was just made."""
-        before = self.version
+        before, looked_at = self.version, self._looked_at
         self.refresh()
         version = self.version if self.version == before + 1 else self.version_of(load_id)
         assert version is not None, "a commit stays in the history for days"
+        self._checked = version if before == looked_at and version == before + 1 else looked_at
         sync_commit(self.where, version)
         if version % CHECKPOINT_INTERVAL == 0:
             self._checkpoint()
@@ -227,8 +281,11 @@ class Table:
             AddAction(file.path, file.bytes, dict(file.partition_values), file.modified_ms, True, statistics(file))
             for file in files
         ]
+        about: dict[str, Any] = {LOAD_ID: load_id, RECORDS: sum(file.records for file in files)}
+        if self._looked_at is not None:
+            about[delta_log.SEEN] = self._looked_at
         properties = CommitProperties(
-            custom_metadata={LOAD_ID: load_id, RECORDS: sum(file.records for file in files)},
+            custom_metadata=about,
             app_transactions=[Transaction(name, number) for name, number in kept.items()],
         )
         self._delta.create_write_transaction(

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import pyarrow
 
 from moldau.pipeline.tables.columns import TableError, plain
-from moldau.pipeline.tables.storage import Location, errors_in_a_sentence, file_system
+from moldau.pipeline.tables.storage import Location, errors_in_a_sentence, files_below
 from moldau.pipeline.tables.table import Table, opened
 
 if TYPE_CHECKING:
@@ -91,7 +91,7 @@ def read_part(
     with errors_in_a_sentence(where.uri):
         try:
             reader = dataset.ParquetFileFormat(coerce_int96_timestamp_unit="us")
-            file = reader.make_fragment(part.path, filesystem=_files(where), partition_expression=part.known)
+            file = reader.make_fragment(part.path, filesystem=files_below(where), partition_expression=part.known)
             if part.parts > 1:
                 groups = [file.num_row_groups * at // part.parts for at in (part.number, part.number + 1)]
                 if groups[0] == groups[1]:
@@ -126,8 +126,3 @@ def _version_at(where: Location, delta: "DeltaTable", time: datetime.datetime) -
         )
     return max(before)
 
-
-def _files(where: Location) -> Any:
-    from pyarrow.fs import LocalFileSystem, SubTreeFileSystem
-
-    return SubTreeFileSystem(where.uri, LocalFileSystem()) if where.is_local else file_system(where)
