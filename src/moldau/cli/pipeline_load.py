@@ -54,9 +54,7 @@ AllowDataLoss = Annotated[bool, Option("--allow-data-loss", help="Go on if recor
 OffsetsFromTable = Annotated[
     bool, Option("--offsets-from-table", help="If another tool removed rows: go on behind the rows that are left.")
 ]
-AcceptRemoved = Annotated[
-    bool, Option("--accept-removed", help="If another tool removed rows: go on without them, from the recorded offsets.")
-]
+AcceptRemoved = Annotated[bool, Option("--accept-removed", help="If another tool removed rows: go on without them.")]
 GroupOption = Annotated[
     str, Option("--group", help="A consumer group to commit the offsets to as well, for tools that show lag.")
 ]

@@ -8,6 +8,7 @@ from typing import Any
 import pyarrow
 import pyarrow.parquet as parquet
 import pytest
+from deltalake import DeltaTable
 
 from moldau.names import TopicPartition
 from moldau.pipeline.conversion import converting
@@ -89,6 +90,25 @@ def test_every_record_and_offset_is_in_a_table_and_only_what_is_not_ours_is_left
     check_converted(warehouse)
     with pytest.raises(TableError, match="is not a warehouse of the earlier format"):
         convert(warehouse)
+
+
+def test_the_old_files_stay_if_rows_were_removed_from_a_table_before_the_conversion_went_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def die(*_: Any) -> None:
+        raise Died
+
+    warehouse = old_warehouse(tmp_path)
+    with monkeypatch.context() as patch:
+        patch.setattr(converting, "_remove", die)
+        with pytest.raises(Died):
+            convert(warehouse)
+    DeltaTable(tmp_path / "t").restore(0)
+    with pytest.raises(TableError, match=r"/t has 0 rows, but the manifests of t 9 records"):
+        convert(warehouse)
+    DeltaTable(tmp_path / "t").restore(1)
+    assert convert(warehouse) == {"t": 9, "u": 9}
+    check_converted(warehouse)
 
 
 class Died(BaseException):

@@ -126,7 +126,8 @@ def commit(
 ) -> int:
     """Add the files and move the offsets of partitions from `start` to `end`: all of it or nothing. Returns the
     version that has it. Raises Conflict if the offsets are no longer at `start`; a partition that is not in `start`
-    was never loaded. `topic_ids` are noted beside the offsets. The next load no longer speaks of an `accepted` removal."""
+    was never loaded. `topic_ids` are noted beside the offsets. The next load no longer speaks of an `accepted`
+    removal."""
     with errors_in_a_sentence(table.where.uri):
         check_files(table.where, [file.path for file in files])
         sync_folders(table.where, {folder_of(file.partition_values) for file in files})

@@ -129,11 +129,13 @@ def _entry(where: Location, version: int) -> Entry | None:
                 actions = [json.loads(line) for line in stream.read().splitlines() if line.strip()]
         except FileNotFoundError:
             return None
-        if not all(isinstance(action, dict) for action in actions):
+        if not all(isinstance(one, dict) and all(isinstance(two, dict) for two in one.values()) for one in actions):
             raise ValueError(f"{path} is not an entry of a log")
-    infos = [action["commitInfo"] for action in actions if isinstance(action.get("commitInfo"), dict)]
-    removes = [action["remove"] for action in actions if "remove" in action]
-    adds = [action["add"] for action in actions if "add" in action]
+        infos = [action["commitInfo"] for action in actions if "commitInfo" in action]
+        removes = [action["remove"] for action in actions if "remove" in action]
+        adds = [action["add"] for action in actions if "add" in action]
+        if not all(isinstance(one.get("path"), str) for one in removes + adds):
+            raise ValueError(f"{path} names a file without a path")
     changing = [one for one in removes if one.get("dataChange", True)]
     return Entry(
         version, infos[0] if infos else {}, tuple(map(_key, removes)), frozenset(map(_key, changing)),

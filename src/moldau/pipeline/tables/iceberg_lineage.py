@@ -80,7 +80,8 @@ def _named(table: "PyIcebergTable", lineage: Lineage, suspects: list["Snapshot"]
     """The oldest operation that may have removed rows, as a sentence names it."""
     if lineage.reached is False:
         log = table.metadata.snapshot_log
-        return f"a rollback to snapshot {table.metadata.current_snapshot_id}{time_text(log[-1].timestamp_ms if log else None)}"
+        when = time_text(log[-1].timestamp_ms) if log else ""
+        return f"a rollback to snapshot {table.metadata.current_snapshot_id}{when}"
     if not suspects:
         return EXPIRED
     first = suspects[-1]
@@ -98,7 +99,7 @@ def total(table: "PyIcebergTable") -> int:
 
 def _compared(table: "PyIcebergTable", mark: int, recorded: Mapping[int, int], operation: str) -> Removed | None:
     """What the current snapshot lacks of the snapshot `mark`: only files that one of them does not have are read."""
-    from pyiceberg.expressions import And, EqualTo, GreaterThanOrEqual, LessThanOrEqual
+    from pyiceberg.expressions.parser import parse
 
     before = {_key(task): task for task in table.scan(snapshot_id=mark).plan_files()}
     now = {_key(task): task for task in (table.scan().plan_files() if table.current_snapshot() else [])}
@@ -106,11 +107,7 @@ def _compared(table: "PyIcebergTable", mark: int, recorded: Mapping[int, int], o
     came = [task for key, task in now.items() if key not in before]
 
     def of_partition(partition: int, least: int, greatest: int) -> Places:
-        wanted = And(
-            EqualTo("_partition", partition),
-            GreaterThanOrEqual("_offset", least),
-            LessThanOrEqual("_offset", greatest),
-        )
+        wanted = parse(f"_partition = {partition} and _offset >= {least} and _offset <= {greatest}")
         return _rows(table, came, wanted)
 
     return compared(operation, _rows(table, gone, None), of_partition, recorded)

@@ -114,10 +114,10 @@ class IcebergTable:
         with iceberg_errors_in_a_sentence(f"What happened to {self.name}"):
             mark = self._checked or self._kept(SNAPSHOT) or iceberg_lineage.newest_of_loads(self._iceberg)
             by_partition = {tp.partition: at for tp, at in recorded.items()}
-            found = mark and iceberg_lineage.removed(self._iceberg, mark, by_partition, self.rows(topic))
-        if not found:
+            found = iceberg_lineage.removed(self._iceberg, mark, by_partition, self.rows(topic)) if mark else None
+        if found is None:
             self._checked = self.version
-        return found or None
+        return found
 
     def offsets_in(self, partition: int, start: int, end: int) -> list[int]:
         """The offsets of a partition that have a row, from `start` to before `end`."""
@@ -186,7 +186,7 @@ class IcebergTable:
         prepared = self._newest_only().transaction()
         prepared.add_files([f"{self._folder}/{file.path}" for file in files], about, check_duplicate_files=False)
         [made] = [update.snapshot for update in prepared._updates if isinstance(update, AddSnapshotUpdate)]
-        properties = kept | {SNAPSHOT: made.snapshot_id}
+        properties = {**kept, SNAPSHOT: made.snapshot_id}
         prepared.set_properties({name: str(number) for name, number in properties.items()})
         same_table = AssertTableUUID(uuid=self._iceberg.metadata.table_uuid)
         self._iceberg._do_commit(prepared._updates, (*prepared._requirements, same_table))

@@ -125,4 +125,3 @@ def _version_at(where: Location, delta: "DeltaTable", time: datetime.datetime) -
             f"{time.isoformat()} is later than the newest version of {where.uri}, which is of {newest.isoformat()}."
         )
     return max(before)
-
