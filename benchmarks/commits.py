@@ -74,7 +74,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 table = opened(location(folder))
             else:
                 table.refresh()
-            table.commit(f"{number:012x}", [file], table.offsets([TP]), {TP: start + chosen.rows})
+            offsets = table.offsets([TP])
+            assert table.removed(TP.topic, offsets) is None
+            table.commit(f"{number:012x}", [file], offsets, {TP: start + chosen.rows})
             target = None
             if not chosen.no_compaction and (chosen.reopen or number % 25 == 24):
                 target = compaction_target(table.files())

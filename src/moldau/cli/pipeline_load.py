@@ -5,6 +5,7 @@ import importlib.util
 import re
 import tempfile
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -134,11 +135,8 @@ def load(
         (max_records or RECORDS_MAX) if every_ms else None, _small_files(compact_after, table_format), group or None,
         _removed_rows(offsets_from_table, accept_removed),
     )  # fmt: skip
-    if table_format == "iceberg":
-        tables, quarantine = _iceberg(catalog, catalog_property or [], namespace, warehouse, storage_option or [])
-    else:
-        tables = _delta(table_format, warehouse, storage_option or [], catalog, catalog_property or [])
-        quarantine = "WAREHOUSE/_quarantine"
+    open_tables = partial(_iceberg, namespace) if table_format == "iceberg" else partial(_delta, table_format)
+    tables, quarantine = open_tables(warehouse, storage_option or [], catalog, catalog_property or [])
     _load(bootstrap_server, subscription, tables, quarantine, master, settings, every_ms, dry_run, as_json)
 
 
@@ -160,8 +158,8 @@ def _small_files(compact_after: int | None, table_format: str) -> int:
 
 def _delta(
     table_format: str, warehouse: str, options: list[str], catalog: str, properties: list[str]
-) -> "LoadedWarehouse":
-    """A warehouse of Delta tables. Raises `ConfigError`."""
+) -> "tuple[LoadedWarehouse, str]":
+    """A warehouse of Delta tables, and where its rejected records are. Raises `ConfigError`."""
     from moldau.pipeline.tables.warehouse import Warehouse
 
     if table_format != "delta":
@@ -170,11 +168,11 @@ def _delta(
         raise ConfigError(f"--catalog{'' if catalog else '-property'} needs --format iceberg: Delta needs no catalog")
     if not warehouse:
         raise ConfigError("--warehouse is missing: name a folder or URL")
-    return Warehouse(warehouse, pairs(options, "--storage-option"))
+    return Warehouse(warehouse, pairs(options, "--storage-option")), "WAREHOUSE/_quarantine"
 
 
 def _iceberg(
-    catalog: str, properties: list[str], namespace: str, warehouse: str, options: list[str]
+    namespace: str, warehouse: str, options: list[str], catalog: str, properties: list[str]
 ) -> "tuple[LoadedWarehouse, str]":
     """A namespace of Iceberg tables, and where its rejected records are. Raises `ConfigError`."""
     need("pyiceberg", extra="iceberg")

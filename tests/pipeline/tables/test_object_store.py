@@ -23,6 +23,7 @@ from moldau.pipeline.tables.columns import TableError, in_files, of_table
 from moldau.pipeline.tables.committing import Conflict
 from moldau.pipeline.tables.iceberg_warehouse import IcebergWarehouse
 from moldau.pipeline.tables.maintenance import compact
+from moldau.pipeline.tables.removals import Lost
 from moldau.pipeline.tables.storage import location
 from moldau.pipeline.tables.table import Table
 from moldau.pipeline.tables.warehouse import Warehouse
@@ -99,6 +100,22 @@ def test_tasks_write_an_iceberg_table_with_the_options_of_its_catalog(store: dic
     assert found is not None and found.offsets([TP]) == {TP: 20}
     assert sorted(found.scan().to_arrow()["_offset"].to_pylist()) == list(range(20))
     assert found.scan().to_arrow()["_date"].null_count == 0
+
+
+def test_what_was_removed_from_a_table_by_url_is_known(store: dict[str, str]) -> None:
+    place = location("s3://lake/removed/flights", store)
+    for start in (0, 10):
+        commit(place, start, start + 10)
+    delta = DeltaTable(place.uri, storage_options=store)
+    delta.restore(1)
+    table = Table.open(place)
+    assert table is not None
+    found = table.removed("flights", {TP: 20})
+    assert found is not None and found.operation.startswith("RESTORE in version 3 of ")
+    assert found.lost == {0: Lost(10, 10)}
+    delta.vacuum(0, enforce_retention_duration=False, dry_run=False)
+    table.refresh()
+    assert table.removed("flights", {TP: 20}) == found._replace(lost=None), "its files are gone"
 
 
 def test_spark_reads_a_table_by_url(store: dict[str, str]) -> None:

@@ -75,8 +75,8 @@ def _convert(warehouse: Warehouse, topic: str, old: OldWarehouse, partition_by: 
         raise TableError(f"{place.uri} is a table with other offsets; convert into a folder without it.")
     if table.count() != expected:
         raise TableError(
-            f"{place.uri} has {table.count():,} rows, but the manifests of {topic} {expected:,} records: another tool has "
-            "changed the table; move it away and convert again."
+            f"{place.uri} has {table.count():,} rows, but the manifests of {topic} {expected:,} records: another tool "
+            "has changed the table; move it away and convert again."
         )
     return expected
 
