@@ -1,5 +1,5 @@
 """`moldau pipeline load`: plan ranges of offsets, have Spark tasks write them as Parquet, commit them to Delta tables.
 
 `load` is the driver's part, `portions` cuts the ranges into tasks, `tasks` and `writing` run in Spark's workers.
-`decoding` is the seam at which values become columns.
+`decoding` is the seam at which values become columns. `removed_rows` compares the offsets of tables with their rows.
 """
