@@ -1,10 +1,11 @@
 """Times in any of the forms that records have them in, as Arrow's timestamps (us, UTC); null where there is none.
 
 Text is ISO 8601, UTC where it names no zone; a number counts seconds, ms, us or ns since 1970, which its size tells
-apart: up to 10^11 seconds (the year 5138), then ms, us and ns, each by a factor of 1000.
+apart: up to 10^11 seconds (the year 5138), then ms, us and ns, each by a factor of 1000. Parts of a microsecond are cut.
 """
 
 import datetime
+import decimal
 from typing import Any, Final
 
 import pyarrow as pa
@@ -15,6 +16,9 @@ SECONDS_MAX: Final = 10**11
 US_MIN: Final = -62_135_596_800_000_000
 US_MAX: Final = 253_402_300_799_999_999
 """The years 1 to 9999, which every reader has."""
+ADJUSTED_MAX: Final = 21
+"""No time in ns has more digits."""
+EXACT: Final = decimal.Context(prec=decimal.MAX_PREC, Emax=decimal.MAX_EMAX, Emin=decimal.MIN_EMIN)
 _EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
 
 
@@ -42,17 +46,30 @@ def us_of(value: Any) -> int | None:
         if isinstance(value, str):
             text = value.strip()
             if text.lstrip("-").replace(".", "", 1).isdigit() and not (len(text) == 8 and text.isdigit()):
-                return us_of(float(text) if "." in text else int(text))
+                return us_of(decimal.Decimal(text))
             time = datetime.datetime.fromisoformat(text)
             time = time if time.tzinfo else time.replace(tzinfo=datetime.UTC)
             found = (time - _EPOCH) // datetime.timedelta(microseconds=1)
         else:
+            if isinstance(value, decimal.Decimal):
+                return _of_exact(value)
             size, factor = abs(value), 1_000_000
             while size >= SECONDS_MAX and factor > 1:
                 size, factor = size / 1000, factor // 1000
             found = int(value // 1000) if size >= SECONDS_MAX else int(value * factor)
     except (ValueError, OverflowError, TypeError):
         return None
+    return found if US_MIN <= found <= US_MAX else None
+
+
+def _of_exact(value: decimal.Decimal) -> int | None:
+    """As `us_of`, of a number of any length and size; what is smaller than a us is cut, downwards as in text."""
+    size, moved = abs(value), 6
+    while moved > -3 and size >= SECONDS_MAX * 10 ** (6 - moved):
+        moved -= 3
+    if not value.is_finite() or (value and value.adjusted() > ADJUSTED_MAX):
+        return None
+    found = int(value.scaleb(moved, EXACT).to_integral_value(decimal.ROUND_FLOOR, EXACT))
     return found if US_MIN <= found <= US_MAX else None
 
 

@@ -5,7 +5,8 @@ text has `}` and `{` on both sides of a line break; so as many objects as values
 
 pyarrow refuses a block for one bad value in it. Then values are suspected, by the cheapest way first (`_broken`,
 `_suspicious`, `_with_more`), until it takes all others. A suspect is not refused: it is decoded by itself, so that to
-suspect too many costs time and nothing else.
+suspect too many costs time and nothing else. What pyarrow takes although the rules of `json_numbers` may refuse it
+(NaN, and numbers that it rounds, or makes zero or infinite) is suspected always (`_constants`, `_unsure`).
 """
 
 import datetime
@@ -25,6 +26,12 @@ SUSPECTS_MIN, SUSPECTS_SHARE = 64, 10
 """Search for bad values until they are more than these, and more than one in ten: one by one is faster then."""
 DIGITS = {8: 3, 16: 5, 32: 10, 64: 19}
 """Whole numbers of that many bits may be too large from that many digits on."""
+
+
+CONSTANT = r"[:\[,]\s*-?(?:NaN|Inf)"
+TINY = "." + 30 * "0"
+MAY_BE_TINY = r"[0-9][eE]-0*(?:[3-9][0-9]|[1-9][0-9]{2,})|\.0{30}"
+"""Numbers that may become zero: with thirty zeros after the point, or an exponent as small."""
 
 
 class InBulk(NamedTuple):
@@ -47,7 +54,7 @@ class JsonBulk:
 
     def decoded(self, values: Any, left_out: Iterable[int]) -> InBulk:
         """The columns of as many values as possible, without those at the indices `left_out`."""
-        rows = _without(pa.array(range(len(values)), pa.int64()), left_out)
+        rows = _without(pa.array(range(len(values)), pa.int64()), {*left_out, *_constants(values)})
         for suspects in (None, self._broken, self._suspicious, self._with_more):
             if suspects is not None:
                 found = suspects(_chosen(values, rows))
@@ -74,6 +81,9 @@ class JsonBulk:
         except pa.ArrowException:
             return None
         good = whole.is_valid()
+        unsure = _unsure(whole, values)
+        if unsure is not None:
+            good = pc.and_(good, pc.invert(unsure))
         for at, column in enumerate(columns):
             if column.null_count > whole.field(at).null_count:
                 good = pc.and_(good, pc.or_(column.is_valid(), whole.field(at).is_null()))
@@ -204,6 +214,50 @@ def _has_more(column: Any, kind: pa.DataType) -> Any:
         parents = pc.list_parent_indices(column).filter(_has_more(column.flatten(), kind.value_type))
         more = pc.is_in(pa.array(range(len(column)), pa.int64()), parents.cast(pa.int64()))
     return more
+
+
+def _constants(values: Any) -> Iterator[int]:
+    """The values that may have NaN or Infinity, which pyarrow reads as numbers and JSON does not have."""
+    if any(pc.any(pc.match_substring(values, name)).as_py() for name in ("NaN", "Inf")):
+        yield from _rows_of(pc.match_substring_regex(values, CONSTANT))
+
+
+def _unsure(column: Any, values: Any) -> Any:
+    """Which rows have a floating-point number, at any depth, that may not be what the text said; None for none."""
+    large, small = _extremes(column)
+    if small is not None and any(pc.any(pc.match_substring(values, sign)).as_py() for sign in ("e-", "E-", TINY)):
+        small = pc.and_(small, pc.match_substring_regex(values, MAY_BE_TINY))
+        large = small if large is None else pc.or_(large, small)
+    return large
+
+
+def _extremes(column: Any) -> tuple[Any, Any]:
+    """Which rows have a number that may be rounded to a whole one, or is none; and which have one that is next to zero.
+    None instead of a mask without any."""
+    kind, large, small = column.type, None, None
+    if pa.types.is_floating(kind):
+        size = pc.abs(column)
+        large = pc.fill_null(pc.greater(size, float(1 << (53 if kind.bit_width == 64 else 24)) - 1), False)
+        small = pc.fill_null(pc.less(size, 1e-300 if kind.bit_width == 64 else 1e-36), False)
+    elif pa.types.is_struct(kind):
+        for at in range(kind.num_fields):
+            masks = _extremes(column.field(at))
+            large, small = (_either(*pair) for pair in zip((large, small), masks, strict=True))
+    elif pa.types.is_list(kind):
+        large, small = (_parents(column, mask) for mask in _extremes(column.flatten()))
+    return tuple(None if mask is None or not mask.true_count else mask for mask in (large, small))  # type: ignore[return-value]
+
+
+def _either(one: Any, other: Any) -> Any:
+    return pc.or_(one, other) if one is not None and other is not None else one if other is None else other
+
+
+def _parents(column: Any, items: Any) -> Any:
+    """The rows of a column of lists of which one of the items is in a mask."""
+    if items is None:
+        return None
+    parents = pc.list_parent_indices(column).filter(items).cast(pa.int64())
+    return pc.is_in(pa.array(range(len(column)), pa.int64()), parents)
 
 
 def _suspicious_text(fields: Iterable[pa.Field]) -> str:

@@ -1,19 +1,19 @@
 """One JSON value as an Arrow type wants it: the way of records that cannot be decoded in bulk.
 
-Text takes any value, as JSON if it is not a string. Numbers are not rounded, nothing becomes null in silence.
+Text takes any value, as JSON if it is not a string. `json_numbers` has the rules of numbers; nothing becomes null in
+silence.
 """
 
 import base64
 import binascii
 import datetime
-import decimal
-import json
 from collections.abc import Callable
 from typing import Any
 
 import pyarrow as pa
 
 from moldau.pipeline.decoding.event_times import us_of
+from moldau.pipeline.decoding.json_numbers import dumps, exact, floating, whole
 from moldau.pipeline.decoding.topic_decoder import short
 
 Coerce = Callable[[Any, str, dict[str, Any] | None], Any]
@@ -51,18 +51,18 @@ def _plain(kind: pa.DataType) -> tuple[str, Callable[[Any], Any]]:
         return "true or false", lambda value: _only(bool, value)
     if types.is_integer(kind):
         bits = kind.bit_width - 1
-        return f"a whole number of {bits + 1} bits", lambda value: _within(_only(int, value), bits)
+        return f"a whole number of {bits + 1} bits", lambda value: whole(value, bits)
     if types.is_floating(kind):
-        return "a number", lambda value: float(_only((int, float), value))
+        return f"a number that {kind} has", lambda value: floating(value, kind.bit_width)
     if types.is_string(kind):
-        return "text", lambda value: value.encode().decode() if isinstance(value, str) else _json(value)
+        return "text", lambda value: value.encode().decode() if isinstance(value, str) else _text(dumps(value))
     if types.is_timestamp(kind):
         return "a time", lambda value: _required(us_of(value))
     if types.is_date(kind):
         return "a date", lambda value: datetime.date.fromisoformat(_only(str, value))
     if types.is_decimal(kind):
-        return f"a number of {kind.precision} digits, {kind.scale} of them decimals", lambda value: _decimal(
-            value, kind
+        return f"a number of {kind.precision} digits, {kind.scale} of them decimals", lambda value: exact(
+            value, kind.precision, kind.scale
         )
     if types.is_binary(kind):
         return "bytes in base64", lambda value: _bytes(_only(str, value))
@@ -130,18 +130,8 @@ def _only(kinds: Any, value: Any) -> Any:
     return value
 
 
-def _within(value: int, bits: int) -> int:
-    if not -(1 << bits) <= value < 1 << bits:
-        raise ValueError
-    return value
-
-
 def _text(value: str) -> str:
     return value.encode().decode()
-
-
-def _json(value: Any) -> str:
-    return _text(json.dumps(value, ensure_ascii=False, separators=(",", ":")))
 
 
 def _required(value: int | None) -> int:
@@ -156,10 +146,3 @@ def _bytes(value: str) -> bytes:
     except binascii.Error:
         raise ValueError from None
 
-
-def _decimal(value: Any, kind: Any) -> decimal.Decimal:
-    number = decimal.Decimal(str(_only((int, float, str), value)))
-    exact = number.quantize(decimal.Decimal(1).scaleb(-kind.scale), context=decimal.Context(prec=76))
-    if exact != number or len(exact.as_tuple().digits) > kind.precision:
-        raise ValueError
-    return exact

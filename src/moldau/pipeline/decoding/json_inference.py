@@ -1,16 +1,17 @@
 """The columns of JSON objects, inferred from a sample and merged with those that a table has.
 
-Whole numbers and others together are doubles; other types that disagree, numbers above 64 bits, empty objects and what
+Whole numbers and others together are doubles, if doubles have these whole numbers; other types that disagree, numbers
+above 64 bits, empty objects and what
 nests deeper than `DEPTH_MAX` become text, which holds JSON. A field that is null in the whole sample has no column yet.
 """
 
-import json
 from collections.abc import Iterable
 from typing import Any
 
 import pyarrow as pa
 
 from moldau.errors import ConfigError
+from moldau.pipeline.decoding.json_numbers import Number, floating, loads
 
 DEPTH_MAX = 10
 FIELDS_MAX = 1_000
@@ -23,7 +24,7 @@ def inferred(sample: Iterable[bytes], known: pa.Schema | None = None) -> pa.Sche
     found: dict[str, Any] = {}
     for value in sample:
         try:
-            tree = json.loads(value)
+            tree = loads(value)
         except (ValueError, RecursionError):
             continue
         if isinstance(tree, dict):
@@ -49,8 +50,8 @@ def _type_of(value: Any, depth: int) -> Any:
     if isinstance(value, bool):
         return "bool"
     if isinstance(value, int):
-        return "int" if value in INT64 else "json"
-    if isinstance(value, float):
+        return ("int" if _has_double(value) else "long") if value in INT64 else "json"
+    if isinstance(value, Number):
         return "float"
     if isinstance(value, str):
         return "text"
@@ -76,7 +77,9 @@ def _merged(one: Any, other: Any) -> Any:
         return both if len(both) <= FIELDS_MAX else "json"
     if isinstance(one, list) and isinstance(other, list):
         return [_merged(one[0], other[0])]
-    return "float" if {str(one), str(other)} == {"int", "float"} else "json"
+    return {frozenset(("int", "float")): "float", frozenset(("int", "long")): "long"}.get(
+        frozenset((str(one), str(other))), "json"
+    )
 
 
 def _arrow(kind: Any) -> pa.DataType | None:
@@ -89,7 +92,15 @@ def _arrow(kind: Any) -> pa.DataType | None:
         below = [(name, _arrow(one)) for name, one in kind.items()]
         fields = [(name, one) for name, one in below if one is not None]
         return pa.struct(fields) if fields else pa.string()
-    return {"bool": pa.bool_(), "int": pa.int64(), "float": pa.float64()}.get(kind, pa.string())
+    return {"bool": pa.bool_(), "int": pa.int64(), "long": pa.int64(), "float": pa.float64()}.get(kind, pa.string())
+
+
+def _has_double(value: int) -> bool:
+    try:
+        floating(value, 64)
+    except ValueError:
+        return False
+    return True
 
 
 def _is_text(name: str) -> bool:

@@ -5,7 +5,6 @@ Fields that are not in the schema are left out if the schema was given; if it wa
 column `_more`.
 """
 
-import json
 from typing import Any
 
 import pyarrow as pa
@@ -14,6 +13,7 @@ import pyarrow.compute as pc
 from moldau.client.registry.framing import FRAME_BYTES, MAGIC
 from moldau.pipeline.decoding.json_bulk import InBulk, JsonBulk
 from moldau.pipeline.decoding.json_coercion import NotCoercible, coercion
+from moldau.pipeline.decoding.json_numbers import dumps, loads
 from moldau.pipeline.decoding.topic_decoder import DecodedValues, short
 
 MORE = "_more"
@@ -81,7 +81,7 @@ class _Rows:
     def add(self, value: bytes) -> str:
         """Take a value; returns why it cannot be decoded."""
         try:
-            tree = json.loads(value.decode())
+            tree = loads(value.decode())
         except UnicodeDecodeError as error:
             return f"the value is not UTF-8: {error.reason} at byte {error.start}"
         except (ValueError, RecursionError) as error:
@@ -91,7 +91,7 @@ class _Rows:
         rest: dict[str, Any] | None = {} if self._keeps_rest else None
         try:
             made = self._coerce(tree, "", rest)
-            more = json.dumps(rest, ensure_ascii=False, separators=(",", ":")) if rest else None
+            more = dumps(rest) if rest else None
             if more is not None:
                 more.encode()
         except NotCoercible as error:
