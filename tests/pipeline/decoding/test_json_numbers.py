@@ -23,6 +23,8 @@ from moldau.pipeline.decoding.topic_decoder import TopicDecoder
 from tests.pipeline.decoding.fetching import decoded
 
 REJECTED = "rejected"
+LEAP_DAY = datetime.datetime(2024, 2, 29, 8, 0, 0, 123456, datetime.UTC)
+BEFORE_1970 = datetime.datetime(1969, 12, 31, 23, 59, 59, 999999, datetime.UTC)
 D = decimal.Decimal
 TABLE: list[tuple[str, str, Any]] = [
     ("DECIMAL(20,6)", "12345678901234.123456", D("12345678901234.123456")),
@@ -82,13 +84,13 @@ TABLE: list[tuple[str, str, Any]] = [
     ("STRING", "1e400", "1e400"),
     ("STRING", '{"a": [1.50, 12345678901234567890, "x"]}', '{"a":[1.50,12345678901234567890,"x"]}'),
     ("STRING", "9" * 5000, "9" * 5000),
-    ("TIMESTAMP", "1709193600.123456", datetime.datetime(2024, 2, 29, 8, 0, 0, 123456, datetime.UTC)),
-    ("TIMESTAMP", "1709193600123456789", datetime.datetime(2024, 2, 29, 8, 0, 0, 123456, datetime.UTC)),
-    ("TIMESTAMP", '"1709193600.123456"', datetime.datetime(2024, 2, 29, 8, 0, 0, 123456, datetime.UTC)),
-    ("TIMESTAMP", '"2024-02-29T08:00:00.1234567Z"', datetime.datetime(2024, 2, 29, 8, 0, 0, 123456, datetime.UTC)),
-    ("TIMESTAMP", '"2024-02-29T08:00:00.123456999Z"', datetime.datetime(2024, 2, 29, 8, 0, 0, 123456, datetime.UTC)),
-    ("TIMESTAMP", '"1969-12-31T23:59:59.999999999Z"', datetime.datetime(1969, 12, 31, 23, 59, 59, 999999, datetime.UTC)),
-    ("TIMESTAMP", "-0.0000001", datetime.datetime(1969, 12, 31, 23, 59, 59, 999999, datetime.UTC)),
+    ("TIMESTAMP", "1709193600.123456", LEAP_DAY),
+    ("TIMESTAMP", "1709193600123456789", LEAP_DAY),
+    ("TIMESTAMP", '"1709193600.123456"', LEAP_DAY),
+    ("TIMESTAMP", '"2024-02-29T08:00:00.1234567Z"', LEAP_DAY),
+    ("TIMESTAMP", '"2024-02-29T08:00:00.123456999Z"', LEAP_DAY),
+    ("TIMESTAMP", '"1969-12-31T23:59:59.999999999Z"', BEFORE_1970),
+    ("TIMESTAMP", "-0.0000001", BEFORE_1970),
     ("TIMESTAMP", "1e999999999999", REJECTED),
     *((kind, text, REJECTED) for kind in ("DOUBLE", "BIGINT", "STRING") for text in ("NaN", "Infinity", "-Infinity")),
 ]  # fmt: skip

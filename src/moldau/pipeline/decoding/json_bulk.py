@@ -29,7 +29,7 @@ DIGITS = {8: 3, 16: 5, 32: 10, 64: 19}
 
 
 CONSTANT = r"[:\[,]\s*-?(?:NaN|Inf)"
-TINY = "." + 30 * "0"
+TINY = b"." + 30 * b"0"
 MAY_BE_TINY = r"[0-9][eE]-0*(?:[3-9][0-9]|[1-9][0-9]{2,})|\.0{30}"
 """Numbers that may become zero: with thirty zeros after the point, or an exponent as small."""
 
@@ -54,7 +54,7 @@ class JsonBulk:
 
     def decoded(self, values: Any, left_out: Iterable[int]) -> InBulk:
         """The columns of as many values as possible, without those at the indices `left_out`."""
-        rows = _without(pa.array(range(len(values)), pa.int64()), {*left_out, *_constants(values)})
+        rows = _without(_numbered(len(values)), {*left_out, *_constants(values)})
         for suspects in (None, self._broken, self._suspicious, self._with_more):
             if suspects is not None:
                 found = suspects(_chosen(values, rows))
@@ -212,23 +212,37 @@ def _has_more(column: Any, kind: pa.DataType) -> Any:
             more = pc.or_(more, child.is_valid() if known < 0 else _has_more(child, kind.field(known).type))
     elif pa.types.is_list(kind):
         parents = pc.list_parent_indices(column).filter(_has_more(column.flatten(), kind.value_type))
-        more = pc.is_in(pa.array(range(len(column)), pa.int64()), parents.cast(pa.int64()))
+        more = pc.is_in(_numbered(len(column)), parents.cast(pa.int64()))
     return more
 
 
 def _constants(values: Any) -> Iterator[int]:
     """The values that may have NaN or Infinity, which pyarrow reads as numbers and JSON does not have."""
-    if any(pc.any(pc.match_substring(values, name)).as_py() for name in ("NaN", "Inf")):
+    if _hold(values, b"NaN", b"Inf"):
         yield from _rows_of(pc.match_substring_regex(values, CONSTANT))
+
+
+def _hold(values: Any, *signs: bytes) -> bool:
+    """Whether one of these is anywhere in the values. (Arrow's own search costs ten times as much.)"""
+    _, offsets, data = values.buffers()
+    if data is None or not len(values):
+        return False
+    edges = memoryview(offsets).cast("i")
+    text = bytes(memoryview(data)[edges[values.offset] : edges[values.offset + len(values)]])
+    return any(sign[:1] in text and sign in text for sign in signs)  # one byte is found ten times as fast
 
 
 def _unsure(column: Any, values: Any) -> Any:
     """Which rows have a floating-point number, at any depth, that may not be what the text said; None for none."""
     large, small = _extremes(column)
-    if small is not None and any(pc.any(pc.match_substring(values, sign)).as_py() for sign in ("e-", "E-", TINY)):
-        small = pc.and_(small, pc.match_substring_regex(values, MAY_BE_TINY))
-        large = small if large is None else pc.or_(large, small)
-    return large
+    if small is None:
+        return large
+    rows = pc.indices_nonzero(small)
+    chosen = values.take(rows)
+    if not _hold(chosen, b"e-", b"E-", TINY):
+        return large
+    tiny = rows.filter(pc.match_substring_regex(chosen, MAY_BE_TINY)).cast(pa.int64())
+    return _either(large, pc.is_in(_numbered(len(values)), tiny))
 
 
 def _extremes(column: Any) -> tuple[Any, Any]:
@@ -257,7 +271,7 @@ def _parents(column: Any, items: Any) -> Any:
     if items is None:
         return None
     parents = pc.list_parent_indices(column).filter(items).cast(pa.int64())
-    return pc.is_in(pa.array(range(len(column)), pa.int64()), parents)
+    return pc.is_in(_numbered(len(column)), parents)
 
 
 def _suspicious_text(fields: Iterable[pa.Field]) -> str:
@@ -293,6 +307,10 @@ def _rows_of(mask: Any) -> Iterator[int]:
     yield from pc.indices_nonzero(mask).to_pylist()
 
 
+def _numbered(count: int) -> Any:
+    return pa.array(range(count), pa.int64())
+
+
 def _chosen(values: Any, rows: Any) -> Any:
     return values if len(rows) == len(values) else values.take(rows)
 
@@ -302,5 +320,5 @@ def _without(rows: Any, places: Iterable[int]) -> Any:
     gone = [at for at in set(places) if at < len(rows)]
     if not gone:
         return rows
-    kept = pc.is_in(pa.array(range(len(rows)), pa.int64()), pa.array(gone, pa.int64()))
+    kept = pc.is_in(_numbered(len(rows)), pa.array(gone, pa.int64()))
     return rows.filter(pc.invert(kept))

@@ -13,7 +13,7 @@ from typing import Any
 import pyarrow as pa
 
 from moldau.pipeline.decoding.event_times import us_of
-from moldau.pipeline.decoding.json_numbers import dumps, exact, floating, whole
+from moldau.pipeline.decoding.json_numbers import Number, dumps, exact, floating, whole
 from moldau.pipeline.decoding.topic_decoder import short
 
 Coerce = Callable[[Any, str, dict[str, Any] | None], Any]
@@ -57,7 +57,7 @@ def _plain(kind: pa.DataType) -> tuple[str, Callable[[Any], Any]]:
     if types.is_string(kind):
         return "text", lambda value: value.encode().decode() if isinstance(value, str) else _text(dumps(value))
     if types.is_timestamp(kind):
-        return "a time", lambda value: _required(us_of(value))
+        return "a time", lambda value: _required(us_of(value.value if isinstance(value, Number) else value))
     if types.is_date(kind):
         return "a date", lambda value: datetime.date.fromisoformat(_only(str, value))
     if types.is_decimal(kind):
@@ -145,4 +145,3 @@ def _bytes(value: str) -> bytes:
         return base64.b64decode(value, validate=True)
     except binascii.Error:
         raise ValueError from None
-

@@ -24,7 +24,7 @@ def inferred(sample: Iterable[bytes], known: pa.Schema | None = None) -> pa.Sche
     found: dict[str, Any] = {}
     for value in sample:
         try:
-            tree = loads(value)
+            tree = loads(value.decode())
         except (ValueError, RecursionError):
             continue
         if isinstance(tree, dict):

@@ -1,20 +1,20 @@
 """What a JSON number becomes in a column: its exact value, or nothing. Pure.
 
-    DECIMAL      the exact value; more digits than the column has are refused
-    BIGINT ...   the exact value: 7, 7.0 and 7e0 are 7; 7.5 is refused
-    DOUBLE,      a whole number (only digits) as it is, if the type has it or writes it so (2^60 is 1152921504606847000
-    FLOAT        in JavaScript), else refused: 2^53 + 1. With a fraction or an exponent: the nearest number of the type.
-                 What is beyond its greatest number, or would become zero, is refused
-    STRING       the digits as they came
-    TIMESTAMP    us since 1970; digits beyond microseconds are cut, as in text
-    NaN, Infinity and -Infinity are not JSON
+DECIMAL      the exact value; more digits than the column has are refused
+BIGINT ...   the exact value: 7, 7.0 and 7e0 are 7; 7.5 is refused
+DOUBLE,      a whole number (only digits) as it is, if the type has it or writes it so (2^60 is 1152921504606847000
+FLOAT        in JavaScript), else refused: 2^53 + 1. With a fraction or an exponent: the nearest number of the type.
+             What is beyond its greatest number, or would become zero, is refused
+STRING       the digits as they came
+TIMESTAMP    us since 1970; digits beyond microseconds are cut, as in text
+NaN, Infinity and -Infinity are not JSON
 """
 
 import decimal
 import json
 import math
 import struct
-from typing import Any, Final, Self
+from typing import Any, Final
 
 DIGITS_MAX: Final = 4_000
 """Python refuses to make whole numbers of more digits (`sys.set_int_max_str_digits`)."""
@@ -22,26 +22,31 @@ FLOAT_DIGITS: Final = 9
 """So many digits tell any two numbers of 32 bits apart."""
 
 
-class Number(decimal.Decimal):
-    """A number with a fraction or an exponent, or of very many digits: its value, and its digits as they came."""
+class Number:
+    """A number with a fraction or an exponent, or of very many digits, by its digits as they came."""
 
-    text: str
+    __slots__ = ("text",)
 
-    def __new__(cls, text: str) -> Self:
-        try:
-            made = super().__new__(cls, text)
-        except decimal.InvalidOperation:
-            raise ValueError(f"{text[:40]} has too large an exponent") from None
-        made.text = text
-        return made
+    def __init__(self, text: str):
+        self.text = text
 
     def __repr__(self) -> str:
         return self.text
 
+    @property
+    def value(self) -> decimal.Decimal:
+        """The exact value. Raises `decimal.InvalidOperation` for an exponent of very many digits."""
+        return decimal.Decimal(self.text)
 
-def loads(text: str | bytes) -> Any:
+
+def loads(text: str) -> Any:
     """As `json.loads`, with numbers as int or `Number`. Raises ValueError and RecursionError."""
-    return json.loads(text, parse_float=Number, parse_int=_integer, parse_constant=_refuse)
+    try:
+        return _ORDINARY.decode(text)
+    except json.JSONDecodeError:
+        raise
+    except ValueError:  # a whole number of more digits than Python makes one of, or a constant
+        return _ANY.decode(text)
 
 
 def dumps(value: Any) -> str:
@@ -53,13 +58,13 @@ def dumps(value: Any) -> str:
 
 
 def whole(value: Any, bits: int) -> int:
-    """The value as a whole number of that many bits besides the sign. Raises ValueError and TypeError."""
+    """The value as a whole number of that many bits besides the sign. Raises ValueError, TypeError and
+    ArithmeticError."""
     if isinstance(value, Number):
-        if value and value.adjusted() > bits:
+        number = value.value
+        if (number and number.adjusted() > bits) or number != number.to_integral_value():
             raise ValueError
-        if value != value.to_integral_value():
-            raise ValueError
-        value = int(value)
+        value = int(number)
     if not isinstance(value, int) or isinstance(value, bool):
         raise TypeError
     if not -(1 << bits) <= value < 1 << bits:
@@ -69,15 +74,17 @@ def whole(value: Any, bits: int) -> int:
 
 def floating(value: Any, bits: int) -> float:
     """The value as a number of 64 or 32 bits. Raises ValueError, TypeError and ArithmeticError."""
-    if not isinstance(value, int | Number) or isinstance(value, bool):
+    if isinstance(value, Number):
+        made = float(value.text)
+    elif isinstance(value, int) and not isinstance(value, bool):
+        made = float(value)
+    else:
         raise TypeError
-    text = value.text if isinstance(value, Number) else str(value)
-    made = float(text)
     if bits < 64 and math.isfinite(made):
         made = struct.unpack("f", struct.pack("f", made))[0]
-    if math.isinf(made) or (not made and value):
+    if math.isinf(made) or (not made and isinstance(value, Number) and value.value):
         raise ValueError
-    if text.lstrip("-").isdecimal() and decimal.Decimal(text) not in (decimal.Decimal(made), _shortest(made, bits)):
+    if isinstance(value, int) and value != made and value != _shortest(made, bits):
         raise ValueError
     return made
 
@@ -85,9 +92,12 @@ def floating(value: Any, bits: int) -> float:
 def exact(value: Any, precision: int, scale: int) -> decimal.Decimal:
     """The value, a number or its text, with that many digits, `scale` of them decimals. Raises ValueError, TypeError
     and ArithmeticError."""
-    if not isinstance(value, int | Number | str) or isinstance(value, bool):
+    if isinstance(value, Number):
+        number = value.value
+    elif isinstance(value, (int, str)) and not isinstance(value, bool):
+        number = decimal.Decimal(value)
+    else:
         raise TypeError
-    number = value if isinstance(value, Number) else decimal.Decimal(value)
     if not number.is_finite():
         raise ValueError
     made = number.quantize(decimal.Decimal(1).scaleb(-scale), context=decimal.Context(prec=76))
@@ -123,3 +133,7 @@ def _text(value: Any) -> str:
     if isinstance(value, dict):
         return f"{{{','.join(f'{json.dumps(name, ensure_ascii=False)}:{_text(one)}' for name, one in value.items())}}}"
     return json.dumps(value, ensure_ascii=False)
+
+
+_ORDINARY: Final = json.JSONDecoder(parse_float=Number, parse_constant=_refuse)
+_ANY: Final = json.JSONDecoder(parse_float=Number, parse_int=_integer, parse_constant=_refuse)
