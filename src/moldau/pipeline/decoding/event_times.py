@@ -1,7 +1,7 @@
 """Times in any of the forms that records have them in, as Arrow's timestamps (us, UTC); null where there is none.
 
 Text is ISO 8601, UTC where it names no zone; a number counts seconds, ms, us or ns since 1970, which its size tells
-apart: up to 10^11 seconds (the year 5138), then ms, us and ns, each by a factor of 1000. Parts of a microsecond are cut.
+apart: up to 10^11 seconds (the year 5138), then ms, us and ns, each by a factor of 1000. Parts of a us are cut.
 """
 
 import datetime
