@@ -162,6 +162,20 @@ def test_a_table_set_back_beside_its_quarantine_gets_each_record_once(lake: Lake
     assert lake.offsets() == [0, 1, 2, 5, 6, 7] and lake.offsets(rejected=True) == [3, 4, 8, 9]
 
 
+def test_a_table_that_was_dropped_beside_its_quarantine_gets_each_record_once(lake: Lake, produce: Produce) -> None:
+    decode = ("--decode", "json")
+    produce(lake.topic, [*numbered(0, 3), (None, b"{", 1), (None, b"[", 1)])
+    assert lake.load(*decode)[0] == 0
+    if lake.of == "delta":
+        shutil.rmtree(lake.folder / lake.topic)
+    else:
+        load_catalog("test", **lake.properties).drop_table(("lake", lake.topic))
+        shutil.rmtree(lake.folder / "w" / "lake" / lake.topic)
+    code, out, err = lake.load(*decode)
+    assert code == 0 and "loaded 3 records" in out and "could not be decoded" not in out, (out, err)
+    assert lake.offsets() == [0, 1, 2] and lake.offsets(rejected=True) == [3, 4]
+
+
 def test_a_continuous_load_accepts_removals_and_sets_offsets_back_in_small_commits(
     lake: Lake, produce: Produce, spark: "SparkSession"
 ) -> None:

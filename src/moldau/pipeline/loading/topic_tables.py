@@ -32,6 +32,7 @@ class TopicTables:
         self._settings = settings
         self.table: LoadedTable | None = None
         self._rejected: LoadedTable | None = None
+        self._looked_for_rejected = False
         self._columns = in_files()
         self._partitions: Sequence[TopicPartition] = ()
         self._topic_id: uuid.UUID | None = None
@@ -64,13 +65,18 @@ class TopicTables:
         found = standing(self.table, self.topic, self._partitions, how)
         self.loaded = dict(found.offsets)
         self._standing.append((self.table, found))
-        if self._rejected is None:
-            self._rejected = self._warehouse.rejected(self.topic)
-        else:
-            self._rejected.refresh()
+        self._see_rejected(again=not self._looked_for_rejected)
         if self._rejected is not None:
             found = standing_of_rejected(self._rejected, self.topic, self._partitions, how)
             self._standing.append((self._rejected, found))
+
+    def _see_rejected(self, again: bool) -> None:
+        """See what was committed to the table of rejected records; look for one that was not there only if `again`."""
+        if self._rejected is not None:
+            self._rejected.refresh()
+        elif again:
+            self._rejected = self._warehouse.rejected(self.topic)
+            self._looked_for_rejected = True
 
     @property
     def notes(self) -> list[str]:
@@ -97,6 +103,7 @@ class TopicTables:
         if self.table is None:
             columns = of_table(self._columns, wanted)
             self.table = self._warehouse.create(self.topic, columns, wanted)
+        self._see_rejected(again=True)
         return Target(
             self.topic, bootstrap, self._settings.isolation_level, load_id, self._settings.compression,
             self.table.where, self._place_of_rejected(decoder), self.table.partition_by, decoder, self._quarantined(),
