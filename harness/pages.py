@@ -16,8 +16,8 @@ class Example(NamedTuple):
 
 
 def examples(page: str) -> list[Example]:
-    """The examples of `docs/<page>`, in order."""
-    text = (DOCS / page).read_text()
+    """The examples of `docs/<page>`, or of README.md, in order."""
+    text = (DOCS.parent if page == "README.md" else DOCS).joinpath(page).read_text()
     return [Example(text.count("\n", 0, m.start(1)) + 1, m.group(1)) for m in _EXAMPLE.finditer(text)]
 
 
@@ -28,3 +28,41 @@ def run_examples(page: str) -> int:
     for line, code in found:
         exec(compile("\n" * (line - 1) + code, str(DOCS / page), "exec"), space)
     return len(found)
+
+
+class Module(NamedTuple):
+    """Examples as a type checker sees them: one file, whose lines have the numbers of the page's. `uses_spark`: the
+    session `spark` is there before, as the page says."""
+
+    name: str
+    code: str
+    uses_spark: bool
+
+
+ONE_AFTER_ANOTHER = ("admin.md", "consumer.md", "schemas.md", "spark.md", "streams.md")
+"""Pages whose examples go on where the earlier ones stopped; elsewhere each is a program of its own."""
+_SESSION = (
+    "from pyspark.sql import SparkSession; spark: SparkSession = SparkSession.builder.getOrCreate(); checkpoint = ''"
+)
+
+
+def modules() -> list[Module]:
+    """All examples of README.md and docs/."""
+    made = []
+    for page in (DOCS.parent / "README.md", *sorted(DOCS.glob("*.md"))):
+        together = page.name in ONE_AFTER_ANOTHER
+        code = ""
+        for line, example in examples(page.name):
+            code += "\n" * (line - 1 - code.count("\n")) + example
+            if not together:
+                made.append(_module(f"{page.stem}_{line}", code))
+                code = ""
+        if together:
+            made.append(_module(page.stem, code))
+    return made
+
+
+def _module(name: str, code: str) -> Module:
+    uses_spark = re.search(r"\bspark\.|\(spark,", code) is not None
+    given = f"{_SESSION}\n" if uses_spark and not re.search(r"^spark = ", code, re.MULTILINE) else "\n"
+    return Module(name.replace("-", "_").lower(), given + code.removeprefix("\n"), uses_spark)

@@ -1,12 +1,15 @@
 """The table of error codes, and the exception that belongs to each."""
 
+import importlib
 import pickle
+import pkgutil
 import re
 
 import pytest
 
+import moldau
 from moldau import errors
-from moldau.client.failures import Missing
+from moldau.client.failures import missing
 from moldau.errors import ErrorCode, KafkaError
 
 NAMED_OTHERWISE = {ErrorCode.INVALID_TOPIC_EXCEPTION: "InvalidTopic"}
@@ -91,7 +94,7 @@ def test_errors_of_one_meaning_share_a_base(code: ErrorCode, base: type[KafkaErr
         KafkaError(ErrorCode.TOPIC_ALREADY_EXISTS, "topic t: exists"),
         KafkaError(ErrorCode.NETWORK_EXCEPTION),
         KafkaError(ErrorCode.STALE_BROKER_EPOCH),
-        Missing("topic t"),
+        missing("topic t"),
     ],
 )
 def test_an_error_survives_the_way_to_another_process(error: KafkaError) -> None:
@@ -103,3 +106,27 @@ def test_an_error_survives_the_way_to_another_process(error: KafkaError) -> None
         error.message,
         error.retriable,
     )
+
+
+INTERNAL = {"BufferFull", "InvalidEvent", "Wide", "DecompressionError", "TooLarge", "UnknownCodec", "UnreadableFile"}
+"""Exceptions that are caught where they are raised, or turned into others, before a caller could meet them."""
+OF_CLIENTS = ("moldau.client", "moldau.net", "moldau.peers", "moldau.protocol", "moldau.records", "moldau.testing")
+
+
+def test_every_exception_that_a_call_of_a_client_can_raise_is_in_moldau_errors() -> None:
+    elsewhere = set()
+    for found in pkgutil.walk_packages(moldau.__path__, "moldau."):
+        if found.name.startswith(OF_CLIENTS):
+            kinds = [one for one in vars(importlib.import_module(found.name)).values() if isinstance(one, type)]
+            elsewhere |= {
+                kind.__qualname__
+                for kind in kinds
+                if issubclass(kind, Exception) and kind.__module__.startswith(OF_CLIENTS) and kind.__name__[0] != "_"
+            }
+    assert elsewhere == INTERNAL
+
+
+def test_an_exception_names_the_module_that_it_is_imported_from() -> None:
+    for kind in (errors.NotAssigned, errors.NoSuchPartition, errors.RegistryError, errors.TopicAlreadyExists):
+        assert kind.__module__ == "moldau.errors"
+    assert moldau.NotDelivered is errors.NotDelivered and moldau.serializers.DoesNotFit is errors.DoesNotFit

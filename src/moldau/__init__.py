@@ -15,18 +15,17 @@ if TYPE_CHECKING:
     from moldau.client.administration.admin import Admin, NewTopic
     from moldau.client.consuming.consumer import Consumer
     from moldau.client.consuming.consumer_metrics import ConsumerMetrics
-    from moldau.client.consuming.deserializing import DeserializationFailed
     from moldau.client.consuming.record import Record
     from moldau.client.consuming.streams import MessageStream
     from moldau.client.consuming.table_reading import read_table
     from moldau.client.consuming.topic_filter import TopicFilter
-    from moldau.client.epoch_ends import LogTruncated
-    from moldau.client.producing.delivery import Delivered, Delivery, NotDelivered
+    from moldau.client.producing.delivery import Delivered, Delivery
     from moldau.client.producing.interceptors import ProducerInterceptor
     from moldau.client.producing.outgoing import Header, OutgoingRecord
     from moldau.client.producing.producer import Producer
     from moldau.client.producing.producer_metrics import ProducerMetrics
     from moldau.client.producing.table_delivery import DeliveredRows, TableDelivery
+    from moldau.errors import DeserializationFailed, LogTruncated, NotDelivered
     from moldau.names import OffsetAndMetadata, TopicPartition
 
 __version__ = VERSION
@@ -67,12 +66,12 @@ _HOMES = {
     "Delivered": "moldau.client.producing.delivery",
     "DeliveredRows": "moldau.client.producing.table_delivery",
     "Delivery": "moldau.client.producing.delivery",
-    "DeserializationFailed": "moldau.client.consuming.deserializing",
+    "DeserializationFailed": "moldau.errors",
     "Header": "moldau.client.producing.outgoing",
-    "LogTruncated": "moldau.client.epoch_ends",
+    "LogTruncated": "moldau.errors",
     "MessageStream": "moldau.client.consuming.streams",
     "NewTopic": "moldau.client.administration.admin",
-    "NotDelivered": "moldau.client.producing.delivery",
+    "NotDelivered": "moldau.errors",
     "OffsetAndMetadata": "moldau.names",
     "OutgoingRecord": "moldau.client.producing.outgoing",
     "Producer": "moldau.client.producing.producer",

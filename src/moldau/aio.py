@@ -10,17 +10,16 @@ from moldau.client.administration.topics import NewTopic
 from moldau.client.consuming.async_consumer import AsyncConsumer as Consumer
 from moldau.client.consuming.async_streams import AsyncMessageStream as MessageStream
 from moldau.client.consuming.consumer_metrics import ConsumerMetrics
-from moldau.client.consuming.deserializing import DeserializationFailed
 from moldau.client.consuming.record import Record
 from moldau.client.consuming.table_reading import read_table_async as read_table
 from moldau.client.consuming.topic_filter import TopicFilter
-from moldau.client.epoch_ends import LogTruncated
 from moldau.client.producing.async_producer import AsyncProducer as Producer
-from moldau.client.producing.delivery import Delivered, Delivery, NotDelivered
+from moldau.client.producing.delivery import Delivered, Delivery
 from moldau.client.producing.interceptors import ProducerInterceptor
 from moldau.client.producing.outgoing import Header, OutgoingRecord
 from moldau.client.producing.producer_metrics import ProducerMetrics
 from moldau.client.producing.table_delivery import DeliveredRows, TableDelivery
+from moldau.errors import DeserializationFailed, LogTruncated, NotDelivered
 from moldau.names import OffsetAndMetadata, TopicPartition
 
 __all__ = [

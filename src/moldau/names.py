@@ -1,4 +1,4 @@
-"""The nouns that all layers share. This module imports no other module of this package and holds no rules."""
+"""The nouns that all layers share. This module imports no other module of this package and holds one rule, `guess`."""
 
 import base64
 import uuid
@@ -88,6 +88,26 @@ def long_id(text: str) -> uuid.UUID:
 def counted(number: int, one: str, many: str | None = None) -> str:
     """A number with its noun: `1 segment`, `10,000 partitions`."""
     return f"{number:,} {one if number == 1 else many or one + 's'}"
+
+
+CLOSE = 0.8
+"""Names are close if this share of their letters is the same, in the same order (`difflib`'s ratio)."""
+_GUESSED_LENGTH_MAX = 200
+
+
+def guess(name: str, known: Iterable[str]) -> str:
+    """`; did you mean X?` if a known name is close to this one, or if one alone begins with its words, as
+    `bootstrap.servers` does with `bootstrap`. Otherwise nothing: a far guess misleads."""
+    import difflib  # no start needs it
+
+    names = [*known]
+    lower = {one.lower(): one for one in names}
+    wanted = name[:_GUESSED_LENGTH_MAX].lower()
+    close = difflib.get_close_matches(wanted, lower, 1, CLOSE)
+    longer = [one for one in lower if one.startswith(wanted) and one[len(wanted) :][:1] in ("_", ".", "-")]
+    if not close and len(longer) == 1:
+        close = longer
+    return f"; did you mean {lower[close[0]]}?" if close else ""
 
 
 OFFSETS_TOPIC = "__consumer_offsets"

@@ -2,7 +2,10 @@
 
 from moldau.client.producing.serializers import from_json, from_text, to_bytes, to_json, to_text
 from moldau.client.registry.avro import AvroDeserializer, AvroSerializer
-from moldau.client.registry.failures import (
+from moldau.client.registry.json_schema import JsonSchemaDeserializer, JsonSchemaSerializer
+from moldau.client.registry.schema_registry import SchemaRegistry
+from moldau.client.registry.schemas import Reference, RegisteredSchema, Schema
+from moldau.errors import (
     DoesNotFit,
     NotFramed,
     RegistryError,
@@ -12,9 +15,6 @@ from moldau.client.registry.failures import (
     SchemaInvalid,
     SchemaNotFound,
 )
-from moldau.client.registry.json_schema import JsonSchemaDeserializer, JsonSchemaSerializer
-from moldau.client.registry.schema_registry import SchemaRegistry
-from moldau.client.registry.schemas import Reference, RegisteredSchema, Schema
 
 __all__ = [
     "AvroDeserializer",

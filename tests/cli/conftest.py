@@ -11,9 +11,9 @@ import pytest
 
 from harness.brokers import Broker
 from moldau.cli import main
-from tests.client.conftest import fresh, topic
+from tests.client.conftest import fresh, group, topic
 
-__all__ = ["fresh", "topic"]
+__all__ = ["fresh", "group", "topic"]
 
 
 @pytest.fixture(scope="module")

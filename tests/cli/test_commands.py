@@ -127,7 +127,7 @@ def test_a_separator_splits_keys_from_values(moldau: Moldau, topic: str) -> None
 
 def test_a_line_without_a_key_ends_it_and_what_came_before_is_sent(moldau: Moldau, topic: str) -> None:
     said = moldau("produce", topic, "--key-separator", ":", stdin=b"a:1\nb2\nc:3\n").error
-    assert said == "line 2 of standard input has no ':' between key and value"
+    assert said == "line 2 of standard input has no ':' between key and value (1 record before it delivered)"
     assert moldau("consume", topic, "--from-beginning", "--timeout", "0.3").lines == ["1"]
 
 
@@ -176,7 +176,18 @@ def test_one_partition_from_an_offset(moldau: Moldau, topic: str) -> None:
 
 def test_without_from_beginning_what_is_there_already_is_not_shown(moldau: Moldau, topic: str) -> None:
     moldau("produce", topic, stdin=b"old\n")
-    assert moldau("consume", topic, "--timeout", "0.2").lines == []
+    silent = moldau("consume", topic, "--timeout", "0.2")
+    assert (silent.code, silent.out) == (0, "")
+    assert silent.err == "no record came within 0.2 s; --from-beginning also prints those that exist already\n"
+
+
+def test_a_time_out_that_ends_it_early_is_told_and_one_that_was_to_end_it_is_not(moldau: Moldau, topic: str) -> None:
+    moldau("produce", topic, stdin=b"1\n2\n")
+    from_beginning = ("consume", topic, "--from-beginning", "--timeout", "0.2")
+    assert moldau(*from_beginning).err == ""
+    few = moldau(*from_beginning, "-n", "5")
+    assert (few.code, few.lines, few.err) == (0, ["1", "2"], "2 of 5 records came, then none within 0.2 s\n")
+    assert moldau(*from_beginning, "-n", "0").err == ""
 
 
 def test_a_group_goes_on_after_what_it_printed_and_its_lag_is_shown(

@@ -94,7 +94,7 @@ def test_a_broker_that_stays_away_is_an_error(subscribes: bool, tmp_path: Path) 
 def test_a_broker_that_is_away_is_warned_of_meanwhile(
     caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("moldau.client.failures.RetryLog.QUIET_S", 0.2)
+    monkeypatch.setattr("moldau.client.failures.RetryLog.UNREACHABLE_S", 0.2)
     with Consumer(f"127.0.0.1:{free_port()}", default_api_timeout_ms=1_000) as consumer:
         consumer.assign([TopicPartition("t", 0)])
         poll_until_it_fails(consumer)

@@ -9,8 +9,9 @@ import pytest
 from harness.patience import within
 from moldau.client.consuming.async_consumer import AsyncConsumer
 from moldau.client.consuming.record import Record
-from moldau.client.epoch_ends import EpochEnd, Followed, LogTruncated
+from moldau.client.epoch_ends import EpochEnd, Followed
 from moldau.client.fetching import read_columns
+from moldau.errors import LogTruncated
 from moldau.names import TopicPartition
 from tests.client.scripted_cluster import TOPIC, ScriptedCluster
 

@@ -37,7 +37,7 @@ ONLY_ASYNC: dict[str, set[str]] = {
     "Consumer.log": {"at", "piece", "read"},
 }
 FOR_THE_SYNC_FACE: dict[str, set[str]] = {
-    "Producer": {"closed", "find_route", "full", "known_route", "refuse", "wake"},
+    "Producer": {"closed", "find_route", "full", "known_route", "refuse", "shown", "wake"},
     "Consumer": {
         "acknowledge",
         "call_back",
@@ -49,6 +49,7 @@ FOR_THE_SYNC_FACE: dict[str, set[str]] = {
         "may_take",
         "ready",
         "run_processing",
+        "shown",
         "sign_of_life",
         "subscribe_to",
         "take",
@@ -56,6 +57,7 @@ FOR_THE_SYNC_FACE: dict[str, set[str]] = {
         "wake",
         "walk",
     },
+    "Admin": {"shown"},
 }
 """What the synchronous face calls in the thread of its caller; it is not meant for applications."""
 

@@ -2,15 +2,21 @@
 
 import dataclasses
 import inspect
+import logging
+import re
 
 import pytest
 
 import moldau
+from moldau.client.administration.admin import AdminSettings
 from moldau.client.consuming.consumer_settings import ConsumerSettings
-from moldau.client.foreign_names import KAFKAS_NAMES
+from moldau.client.foreign_names import RENAMED
 from moldau.client.producing.producer_settings import ProducerSettings
-from moldau.client.settings import kafka_name, read_settings
+from moldau.client.settings import ClientSettings, kafka_name, read_settings
 from moldau.errors import ConfigError
+from tests.client.settings_of_others import NAMES
+
+KINDS = (ProducerSettings, ConsumerSettings, AdminSettings)
 
 
 def producer_settings(*arguments: object, **named: object) -> ProducerSettings:
@@ -95,14 +101,103 @@ def test_every_setting_is_in_the_signature(clients: tuple[type, ...], settings_c
 
 def test_a_name_of_librdkafkas_is_answered_with_kafkas() -> None:
     with pytest.raises(
-        ConfigError, match=r"queue\.buffering\.max\.ms, a name of librdkafka's: Kafka's name is linger\.ms$"
+        ConfigError, match=r"setting queue\.buffering\.max\.ms: that is librdkafka's name, Kafka's is linger\.ms$"
     ):
         producer_settings({"bootstrap.servers": "a:1", "queue.buffering.max.ms": 5})
-    with pytest.raises(ConfigError, match=r"Kafka's name is delivery\.timeout\.ms$"):
+    with pytest.raises(ConfigError, match=r"Kafka's is delivery\.timeout\.ms$"):
         producer_settings(message_timeout_ms=5)
 
 
-def test_every_name_that_kafka_has_instead_of_librdkafkas_is_a_setting() -> None:
-    ours = {kafka_name(f.name) for kind in (ProducerSettings, ConsumerSettings) for f in dataclasses.fields(kind)}
-    named = {name.split(" ")[0] for name in KAFKAS_NAMES.values() if "," not in name}
-    assert not named - ours
+def test_every_name_that_kafka_has_instead_of_another_one_is_a_setting() -> None:
+    ours = {kafka_name(f.name) for kind in KINDS for f in dataclasses.fields(kind)}
+    assert not {name.split(" ")[0] for names in RENAMED.values() for name in names.values()} - ours
+
+
+@pytest.mark.parametrize("library", NAMES)
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_setting_of_another_client_is_known_by_name(library: str, kind: type[ClientSettings]) -> None:
+    own = {field.name for field in dataclasses.fields(kind)}
+    for name in NAMES[library]:
+        if name.replace(".", "_") in own:
+            continue
+        for arguments, named in ((({name: "x"},), {}), ((), {name.replace(".", "_"): "x"})):
+            said = ""
+            try:
+                read_settings(kind, "The client", arguments, named)
+            except ConfigError as refused:
+                said = str(refused)
+            assert "did you mean" not in said and (not said or ": " in said), (name, said)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_setting_of_one_of_our_clients_has_no_effect_on_the_others(kind: type[ClientSettings]) -> None:
+    names = {field.name for other in KINDS for field in dataclasses.fields(other)} - {"runtime"}
+    own = {field.name for field in dataclasses.fields(kind)}
+    for name in names - own:
+        assert read_settings(kind, "The client", ({kafka_name(name): "1"},), {}).client_id.startswith("moldau")
+
+
+def test_all_settings_of_a_java_program_are_understood_by_each_client(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.DEBUG, "moldau.client.settings")
+    properties = {
+        "bootstrap.servers": "a:1",
+        "client.id": "billing",
+        "security.protocol": "plaintext",
+        "ssl.endpoint.identification.algorithm": "",
+        "key.serializer": "org.apache.kafka.common.serialization.StringSerializer",
+        "value.serializer": "org.apache.kafka.common.serialization.ByteArraySerializer",
+        "key.deserializer": "org.apache.kafka.common.serialization.StringDeserializer",
+        "value.deserializer": "org.apache.kafka.common.serialization.ByteArrayDeserializer",
+        "linger.ms": "20 ",
+        "max.block.ms": "9223372036854775807",
+        "group.id": "bills",
+        "partition.assignment.strategy": "org.apache.kafka.clients.consumer.CooperativeStickyAssignor",
+        "metadata.max.age.ms": "60000",
+        "retry.backoff.ms": "250",
+        "retry.backoff.max.ms": "2000",
+        "socket.connection.setup.timeout.ms": "5000",
+        "interceptor.classes": "",
+        "send.buffer.bytes": "131072",
+        "retries": "3",
+    }
+    made = [read_settings(kind, kind.__name__, (properties,), {}) for kind in KINDS]
+    assert all(one.metadata_max_age_ms == 60_000 and one.retry_backoff_ms == 250 for one in made)
+    assert all(one.retry_backoff_max_ms == 2_000 and one.socket_connection_setup_timeout_ms == 5_000 for one in made)
+    producer, consumer, _ = made
+    assert isinstance(producer, ProducerSettings) and isinstance(consumer, ConsumerSettings)
+    assert (producer.linger_ms, producer.max_block_ms, producer.key_serializer) == (20, (1 << 31) - 1, None)
+    assert consumer.key_deserializer is not None and consumer.key_deserializer(b"key") == "key"
+    assert consumer.value_deserializer is None and consumer.group_id == "bills"
+    assert "AdminSettings: these settings have no effect here: group.id, interceptor.classes, " in caplog.messages[2]
+
+
+@pytest.mark.parametrize(
+    ("client", "arguments", "named", "sentence"),
+    [
+        (ProducerSettings, [{"sasl.username": "me"}], {}, "sasl.username: TLS and SASL are not there yet"),
+        (ProducerSettings, [{"ssl.ca.location": "ca"}], {}, "ssl.ca.location: TLS and SASL are not there yet"),
+        (AdminSettings, [{"security.protocol": "SASL_SSL"}], {}, "protocol='SASL_SSL': TLS and SASL are not there yet"),
+        (ConsumerSettings, [], {"security_protocol": "TLS"}, "'TLS' is not one of PLAINTEXT, SSL, SASL_PLAINTEXT"),
+        (ConsumerSettings, [], {"sasl_plain_password": "p"}, "sasl_plain_password: TLS and SASL are not there yet"),
+        (ConsumerSettings, [], {"api_version": (2, 5)}, "api_version: each broker says which versions"),
+        (ProducerSettings, [{"statistics.interval.ms": 5000}], {}, "metrics() of a producer or consumer returns them"),
+        (ProducerSettings, [], {"error_cb": print}, "error_cb: errors are raised by the call that they concern"),
+        (ProducerSettings, [], {"group_id": "x"}, "The client has no setting group_id: the consumer has it"),
+        (ProducerSettings, [{"interceptor.classes": "com.x.Audit"}], {}, "interceptor.classes: interceptors takes obj"),
+        (ProducerSettings, [{"key.serializer": "com.x.Made"}], {}, "key.serializer='com.x.Made' is a class of Java's"),
+        (ConsumerSettings, [], {"something_else": 1}, "The client has no setting something_else$"),
+        (ConsumerSettings, [{"some.interval.ms": 1}], {}, "The client has no setting some.interval.ms$"),
+        (ConsumerSettings, ["orders"], {"group_id": "x"}, "and 'orders' has no port; if it is a topic, call subscribe"),
+    ],
+)
+def test_what_others_have_and_we_do_not_is_answered_without_a_far_guess(
+    client: type[ClientSettings], arguments: list[object], named: dict[str, object], sentence: str
+) -> None:
+    with pytest.raises(ConfigError, match=re.escape(sentence).replace(re.escape("$"), "$")):
+        read_settings(client, "The client", tuple(arguments), named)
+
+
+def test_a_broker_may_be_given_without_a_port_where_no_topic_can_be_meant() -> None:
+    assert read_settings(ConsumerSettings, "Consumer", ("localhost",), {"group_id": "x"}).group_id == "x"
+    assert read_settings(ConsumerSettings, "Consumer", ("kafka",), {}).bootstrap_servers == "kafka"
+    assert read_settings(ConsumerSettings, "Consumer", ({"bootstrap.servers": "kafka", "group.id": "x"},), {}).group_id

@@ -13,11 +13,10 @@ import pytest
 
 from moldau.client.administration.admin import Admin
 from moldau.client.fetching import LATEST, list_offsets, read_columns
-from moldau.client.producing.outgoing import NoSuchPartition
 from moldau.client.producing.partitioning import positive_hash
 from moldau.client.producing.producer import AsyncProducer, Producer
 from moldau.client.producing.serializers import to_json
-from moldau.errors import ConfigError, KafkaError
+from moldau.errors import ConfigError, KafkaError, NoSuchPartition
 from moldau.names import TopicPartition
 
 NAMES = ("key", "value", "timestamp", "headers")

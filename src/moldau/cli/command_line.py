@@ -21,6 +21,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple, TypeVar
 
 from moldau.errors import MoldauError
+from moldau.names import guess
 
 HELP = ("-h", "--help")
 F = TypeVar("F", bound=Callable[..., Any])
@@ -138,7 +139,7 @@ def read(parameters: Sequence[Parameter], texts: Iterable[str]) -> dict[str, Any
             raise HelpAsked
         name, equals, attached = text.partition("=") if text.startswith("--") else (text[:2], text[2:], text[2:])
         if name not in by_name:
-            raise UsageError(f"No such option: {name}{_closest(name, by_name)}")
+            raise UsageError(f"No such option: {name}{guess(name, by_name)}")
         parameter = by_name[name]
         if parameter.kind is bool:
             if equals and name.startswith("--"):
@@ -182,13 +183,6 @@ def _final(parameter: Parameter, given: dict[str, Any]) -> Any:
     return about.callback(value) if isinstance(about, Option) and about.callback else value
 
 
-def _closest(name: str, known: Iterable[str]) -> str:
-    import difflib
-
-    close = difflib.get_close_matches(name, list(known), 1, 0.6)
-    return f"; did you mean {close[0]}?" if close else ""
-
-
 class Group:
     """Commands under one name, such as `moldau topics`."""
 
@@ -210,5 +204,5 @@ class Group:
         if name not in self.commands:
             kind = "option:" if name.startswith("-") else "command"
             shown = name if name.startswith("-") else repr(name)
-            raise UsageError(f"No such {kind} {shown}{_closest(name, self.commands)} (`{path} --help` says more)")
+            raise UsageError(f"No such {kind} {shown}{guess(name, self.commands)} (`{path} --help` says more)")
         return self.commands[name]

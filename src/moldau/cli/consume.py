@@ -8,9 +8,16 @@ from collections.abc import Callable
 from typing import Annotated, Any
 
 from moldau.cli.command_line import Argument, Option
-from moldau.cli.options import BOOTSTRAP, BootstrapServer, Json, unescaped
-from moldau.cli.output import named_content, time_text
-from moldau.client.administration.admin import Admin
+from moldau.cli.options import (
+    BOOTSTRAP,
+    BootstrapServer,
+    CommandConfig,
+    CommandProperty,
+    Json,
+    client_settings,
+    unescaped,
+)
+from moldau.cli.output import named_content, note, time_text
 from moldau.client.consuming.consumer import Consumer
 from moldau.client.consuming.record import Record
 from moldau.client.fetching import topic_partitions
@@ -35,14 +42,21 @@ def consume(
     max_messages: Annotated[
         int | None, Option("--max-messages", "-n", min=0, help="Stop after this number of records.")
     ] = None,
-    timeout: Annotated[float | None, Option(metavar="SECONDS", help="End after this time without a record.")] = None,
+    timeout: Annotated[
+        float | None, Option(metavar="SECONDS", min=0, help="End after this time without a record.")
+    ] = None,
     record_format: Annotated[
         str, Option("--format", metavar="FORMAT", help="A text with placeholders such as {value}, or json.")
     ] = "{value}",
+    command_config: CommandConfig = None,
+    command_property: CommandProperty = None,
     as_json: Json = False,
 ) -> None:
     """
     Print records, one on each line, as they come; until Ctrl-C, --max-messages or --timeout.
+
+    If --timeout ends it and nothing was printed, or fewer records than --max-messages, a line on standard error says
+    so; the exit code is 0, as that of Kafka's console consumer.
 
     Placeholders of --format: {topic} {partition} {offset} {timestamp} {timestamp_ms} {key} {value} {headers}, and \\t
     \\n. A record of a group counts as read when it was printed. What is not UTF-8 is base64 in JSON.
@@ -57,28 +71,25 @@ def consume(
     """
     if offset is not None and partition is None:
         raise ConfigError("--offset needs --partition")
-    if group and partition is not None:
-        raise ConfigError("--group shares the partitions out, so it cannot go with --partition")
     write = _json_line if as_json or record_format == "json" else line_format(unescaped(record_format))
-    reset = "earliest" if from_beginning else "latest"
-    with Consumer(
-        bootstrap_server, client_id="moldau-consume", group_id=group or None, auto_offset_reset=reset
-    ) as consumer:
+    given = {"group_id": group or None, "auto_offset_reset": "earliest" if from_beginning else None}
+    settings = client_settings(bootstrap_server, command_config, command_property, given)
+    group = settings.get("group.id") or ""
+    from_beginning = from_beginning or settings.get("auto.offset.reset") == "earliest"
+    if group and partition is not None:
+        raise ConfigError("a group shares the partitions out, so it cannot go with --partition")
+    settings.setdefault("client.id", "moldau-consume")
+    with Consumer(settings) as consumer:
         if group:
             consumer.subscribe([topic])
         else:
-            chosen = _chosen(bootstrap_server, topic, partition)
-            consumer.assign(chosen)
-            if offset is not None:
-                _check_offset(bootstrap_server, chosen[0], offset)
-                consumer.seek(chosen[0], offset)
-            else:
-                consumer.seek_to(dict.fromkeys(chosen, EARLIEST if from_beginning else LATEST))
+            _begin(consumer, _chosen(bootstrap_server, topic, partition), offset, from_beginning)
         try:
-            _print(consumer, write, max_messages, timeout)
+            printed = _print(consumer, write, max_messages, timeout)
         finally:
             if group:
                 consumer.commit()
+    _note_few(printed, max_messages, timeout, only_new=not (from_beginning or group or offset is not None))
 
 
 def _chosen(bootstrap_server: str, topic: str, partition: int | None) -> list[TopicPartition]:
@@ -88,11 +99,19 @@ def _chosen(bootstrap_server: str, topic: str, partition: int | None) -> list[To
     return [TopicPartition(topic, p) for p in (partitions if partition is None else [partition])]
 
 
-def _check_offset(bootstrap_server: str, tp: TopicPartition, offset: int) -> None:
+def _begin(consumer: Consumer, chosen: list[TopicPartition], offset: int | None, from_beginning: bool) -> None:
+    """Read these partitions from that offset, else from their beginning or end. Raises `ConfigError`."""
+    consumer.assign(chosen)
+    if offset is not None:
+        _check_offset(consumer, chosen[0], offset)
+        consumer.seek(chosen[0], offset)
+    else:
+        consumer.seek_to(dict.fromkeys(chosen, EARLIEST if from_beginning else LATEST))
+
+
+def _check_offset(consumer: Consumer, tp: TopicPartition, offset: int) -> None:
     """Raise `ConfigError` unless the partition has that offset, or will give it to its next record."""
-    with Admin(bootstrap_server) as admin:
-        [start] = admin.offsets({tp: EARLIEST}).values()
-        [end] = admin.offsets({tp: LATEST}).values()
+    [start], [end] = consumer.beginning_offsets([tp]).values(), consumer.end_offsets([tp]).values()
     if not start <= offset <= end:
         known = f"has offsets {start} to {end - 1}" if start < end else f"is empty, its next offset is {end}"
         raise ConfigError(f"--offset {offset}: partition {tp} {known}")
@@ -100,7 +119,8 @@ def _check_offset(bootstrap_server: str, tp: TopicPartition, offset: int) -> Non
 
 def _print(
     consumer: Consumer, write: Callable[[Record], bytes], max_messages: int | None, timeout_s: float | None
-) -> None:
+) -> int:
+    """Print records until the time is over or there are as many as wanted; returns how many were printed."""
     out = sys.stdout.buffer
     printed, last_s = 0, time.monotonic()
     while max_messages is None or printed < max_messages:
@@ -112,6 +132,18 @@ def _print(
             printed, last_s = printed + len(records), time.monotonic()
         elif timeout_s is not None and time.monotonic() - last_s >= timeout_s:
             break
+    return printed
+
+
+def _note_few(printed: int, max_messages: int | None, timeout_s: float | None, *, only_new: bool) -> None:
+    """Say it if the time-out has ended the command before what was asked for came."""
+    if (printed and (max_messages is None or printed >= max_messages)) or max_messages == 0:
+        return
+    if printed:
+        note(f"{printed:,} of {max_messages:,} records came, then none within {timeout_s:g} s")
+    else:
+        hint = "; --from-beginning also prints those that exist already" if only_new else ""
+        note(f"no record came within {timeout_s:g} s{hint}")
 
 
 def line_format(text: str) -> Callable[[Record], bytes]:

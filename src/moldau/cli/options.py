@@ -1,7 +1,8 @@
 """Options that several commands share, and what they turn into."""
 
 import re
-from typing import Annotated
+from pathlib import Path
+from typing import Annotated, Any
 
 from moldau.cli.command_line import Option
 from moldau.errors import ConfigError
@@ -38,6 +39,15 @@ BootstrapServer = Annotated[
 ]
 Json = Annotated[bool, Option("--json", help="Print JSON.")]
 
+CommandConfig = Annotated[
+    Path | None,
+    Option("--command-config", help="A properties file with settings of the client; options win over it."),
+]
+CommandProperty = Annotated[
+    list[str] | None,
+    Option("--command-property", metavar="NAME=VALUE", help="A setting of the client; repeatable."),
+]
+
 StorageOption = Annotated[
     list[str] | None,
     Option("--storage-option", metavar="KEY=VALUE", help="An option of the object store of a URL; repeatable."),
@@ -60,6 +70,25 @@ def changes(changed: list[str] | None, deleted: list[str] | None) -> dict[str, s
             raise ConfigError(f"{name} is both in --config and in --delete-config")
         wanted[name] = None
     return wanted
+
+
+def client_settings(
+    bootstrap_server: str, file: Path | None, properties: list[str] | None, given: dict[str, Any]
+) -> dict[str, Any]:
+    """The settings of a client, with Kafka's names: those of the file, of the two options above, and `given`, whose
+    None stands for an option that was left out. Commands write and read bytes, so serializers of a Java program are
+    left out. Raises `ConfigError`."""
+    settings: dict[str, Any] = {}
+    if file is not None:
+        from moldau.config.properties import read_properties
+
+        settings |= read_properties(file)
+    settings |= pairs(properties or [], "--command-property")
+    for part in ("key", "value"):
+        settings.pop(f"{part}.serializer", None)
+        settings.pop(f"{part}.deserializer", None)
+    settings |= {name.replace("_", "."): value for name, value in given.items() if value is not None}
+    return {**settings, "bootstrap.servers": bootstrap_server}
 
 
 def pairs(texts: list[str], option: str) -> dict[str, str]:

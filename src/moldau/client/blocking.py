@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable
 from typing import Any, TypeVar
 
 from moldau.client.cluster_view import NEWEST_WITH_NAMES, ClusterView
-from moldau.client.failures import STALE_METADATA, Backoff, RetryLog, check
+from moldau.client.failures import STALE_METADATA, Backoff, RetryLog, check, tried
 from moldau.errors import ErrorCode, KafkaError, ProtocolViolation, RebootstrapRequired
 from moldau.names import TopicPartition
 from moldau.peers.address import Address, bootstrap_addresses
@@ -133,7 +133,8 @@ class Caller:
     def retrying(self, attempt: Callable[[], T]) -> T:
         """Call `attempt` until it succeeds, fails with an error that is not retriable, or `timeout_ms` is over. Broken
         connections are dialled again in between."""
-        deadline = time.monotonic() + self.timeout_ms / 1000
+        began_s = time.monotonic()
+        deadline = began_s + self.timeout_ms / 1000
         backoff = Backoff(RealRandom(), self._retries)
         while True:
             try:
@@ -146,7 +147,7 @@ class Caller:
                     raise
                 wait_ms = backoff.next_ms()
                 if time.monotonic() + wait_ms / 1000 > deadline:
-                    raise
+                    raise tried(failure, time.monotonic() - began_s) from None
                 backoff.say(failure, wait_ms)
                 time.sleep(wait_ms / 1000)
 
@@ -160,6 +161,7 @@ class Caller:
                 link = self._links[address] = BlockingLink(address, self._client_id, self.timeout_ms, intended)
             except RebootstrapRequired as misrouted:
                 raise self._begun_again(f"{address} is not {intended}: {misrouted}") from None
+            self._retries.reached = True
         return link
 
     def _begun_again(self, why: str) -> KafkaError:

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 from moldau.client.failures import check
-from moldau.errors import ErrorCode, KafkaError
+from moldau.errors import ErrorCode, LogTruncated
 from moldau.names import TopicPartition
 from moldau.protocol.messages.offset_for_leader_epoch import (
     OffsetForLeaderEpochRequest,
@@ -20,21 +20,6 @@ from moldau.protocol.messages.offset_for_leader_epoch import (
 CONSUMER = -1
 """The replica id of a client that is not a broker."""
 READ_AGAIN = "while it was read; read it again"
-
-
-class LogTruncated(KafkaError):
-    """Records that were read are no longer in the log. `position` is the next offset to read, `offset` the first one
-    that is lost, or None if the leader does not know. A consumer seeks to go on."""
-
-    def __init__(self, tp: TopicPartition, position: int, offset: int | None, hint: str, *, is_new_topic: bool = False):
-        lost = "an unknown offset" if offset is None else f"offset {offset}"
-        what = f"truncated at {lost}, before position {position}"
-        if is_new_topic:
-            what = f"deleted and created again: its position {position} was one of the topic before"
-        super().__init__(ErrorCode.OFFSET_OUT_OF_RANGE, f"{tp} was {what}, {hint}")
-        self.topic_partition = tp
-        self.position = position
-        self.offset = offset
 
 
 class EpochEnd(NamedTuple):

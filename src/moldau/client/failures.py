@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from moldau.error_codes import error_of as error_of
 from moldau.errors import ClientClosed as ClientClosed
-from moldau.errors import ErrorCode, KafkaError, MoldauError, UnknownTopicOrPartition
+from moldau.errors import ErrorCode, KafkaError, MoldauError, NoSuchPartition, UnknownTopicOrPartition
 from moldau.randomness import Random
 
 logger = logging.getLogger(__name__)
@@ -35,15 +35,9 @@ def check(code: int, about: str, message: str | None = None) -> None:
         raise KafkaError(error, f"{about}: {message or sentence(error)}")
 
 
-class Missing(UnknownTopicOrPartition):
-    """The topic does not exist. The controller answered this, so asking again would not help."""
-
-    def __init__(self, about: str):
-        super().__init__(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"{about}: unknown topic or partition")
-
-    @property
-    def retriable(self) -> bool:
-        return False
+def missing(about: str) -> NoSuchPartition:
+    """The error for what does not exist. The controller answered this, so asking again would not help."""
+    return NoSuchPartition(f"{about}: unknown topic or partition")
 
 
 def sentence(error: ErrorCode) -> str:
@@ -51,32 +45,51 @@ def sentence(error: ErrorCode) -> str:
     return error.name.lower().replace("_", " ")
 
 
+def tried(failure: KafkaError, for_s: float) -> KafkaError:
+    """The last failure of a call that was retried for this long, in seconds: from a second on its text says so."""
+    if for_s >= 1:
+        failure.args = (f"{failure} (after {for_s:.0f} s of retries)",)
+    return failure
+
+
 class RetryLog:
     """Writes the log lines about failures that one client retries.
 
     Each failure is logged at DEBUG. Once failures have lasted `QUIET_S` seconds, at most one in `QUIET_S` seconds is
-    logged as a WARNING: a broker's restart causes no warning, a longer absence does. `latest` is the text of the last
-    failure. `client_id` begins each line; `now_s` is a monotonic clock.
+    logged as a WARNING: a broker's restart causes no warning, a longer absence does. Until a broker was `reached` for
+    the first time, and for topics that do not exist, `UNREACHABLE_S` are enough: an address or a name is wrong, or no
+    broker runs there. `latest` is the text of the last failure. `client_id` begins each line; `now_s` is a monotonic
+    clock.
     """
 
     QUIET_S = 5.0
+    UNREACHABLE_S = 1.0
 
     def __init__(self, client_id: str, now_s: Callable[[], float]):
         self._client_id = client_id
         self.now_s = now_s
         self.latest = ""
+        self.reached = False
         self._warned_s = -math.inf
 
-    def failed(self, what: str, attempt: int, since_s: float, wait_ms: int) -> None:
-        """Log that `what` failed for the `attempt`th time in a row, the first time at `since_s`."""
+    def failed(self, what: str, attempt: int, since_s: float, wait_ms: int, *, is_named_wrong: bool = False) -> None:
+        """Log that `what` failed for the `attempt`th time in a row, the first time at `since_s`. `is_named_wrong`: a
+        topic does not exist."""
         self.latest = what
         now_s = self.now_s()
-        loud = now_s - max(since_s, self._warned_s) >= self.QUIET_S
+        quiet_s = self.QUIET_S if self.reached and not is_named_wrong else self.UNREACHABLE_S
+        loud = now_s - since_s >= quiet_s and now_s - self._warned_s >= self.QUIET_S
         if loud:
             self._warned_s = now_s
         level = logging.WARNING if loud else logging.DEBUG
         line = "%s: %s (attempt %d in %.1f s, next in %d ms)"
         logger.log(level, line, self._client_id, what, attempt, now_s - since_s, wait_ms)
+
+    def no_answer(self, address: object) -> None:
+        """Warn that a broker is dialled and does not answer, unless one was reached before."""
+        if not self.reached:
+            self._warned_s = self.now_s()
+            logger.warning("%s: %s does not answer; connecting goes on", self._client_id, address)
 
 
 class Backoff:
@@ -105,7 +118,8 @@ class Backoff:
     def say(self, failure: MoldauError, wait_ms: int) -> None:
         """Log the failure that causes this wait."""
         what = f"{self._about}: {failure}" if self._about else str(failure)
-        self._log.failed(what, self._attempts, self._since_s, wait_ms)
+        missing = isinstance(failure, UnknownTopicOrPartition)
+        self._log.failed(what, self._attempts, self._since_s, wait_ms, is_named_wrong=missing)
 
     def after_ms(self, failure: MoldauError) -> int:
         """Log this failure and return the wait before the next attempt, in ms."""

@@ -1,26 +1,195 @@
-"""Names of settings that only librdkafka has, for users who come from one of its bindings."""
+"""Names of settings that other clients have and ours do not: those of Java, librdkafka (and confluent-kafka),
+kafka-python and aiokafka.
 
-KAFKAS_NAMES = {
-    "batch.num.messages": "batch.size",
-    "compression.codec": "compression.type",
-    "dr_cb": "on_delivery, an argument of send",
-    "fetch.message.max.bytes": "max.partition.fetch.bytes",
-    "fetch.wait.max.ms": "fetch.max.wait.ms",
-    "max.in.flight": "max.in.flight.requests.per.connection",
-    "message.max.bytes": "max.request.size",
-    "message.send.max.retries": "retries",
-    "message.timeout.ms": "delivery.timeout.ms",
-    "metadata.broker.list": "bootstrap.servers",
-    "on_delivery": "on_delivery, an argument of send",
-    "queue.buffering.max.kbytes": "buffer.memory (in bytes)",
-    "queue.buffering.max.messages": "buffer.memory (in bytes)",
-    "queue.buffering.max.ms": "linger.ms",
-    "request.required.acks": "acks",
-    "socket.timeout.ms": "request.timeout.ms",
+`judged` says what becomes of such a name. In a mapping, which may be the settings of a whole program, a name that only
+tunes another client, or that belongs to the producer, consumer or admin client beside this one, has no effect. A name
+that stands for something that the program does is answered with our word for it, or with "not yet". As an argument
+every name is answered. Settings in `FIXED` ask for what our clients do anyway, by some values; their other values are
+refused.
+"""
+
+from typing import NamedTuple
+
+RENAMED = {
+    "aiokafka": {"max.batch.size": "batch.size", "rebalance.timeout.ms": "max.poll.interval.ms"},
+    "kafka-python": {"bootstrap.timeout.ms": "default.api.timeout.ms"},
+    "librdkafka": {
+        "auto.commit.enable": "enable.auto.commit",
+        "batch.num.messages": "batch.size (in bytes)",
+        "compression.codec": "compression.type",
+        "fetch.error.backoff.ms": "retry.backoff.ms",
+        "fetch.message.max.bytes": "max.partition.fetch.bytes",
+        "fetch.wait.max.ms": "fetch.max.wait.ms",
+        "max.in.flight": "max.in.flight.requests.per.connection",
+        "message.max.bytes": "max.request.size",
+        "message.send.max.retries": "retries",
+        "message.timeout.ms": "delivery.timeout.ms",
+        "metadata.broker.list": "bootstrap.servers",
+        "queue.buffering.max.kbytes": "buffer.memory (in bytes)",
+        "queue.buffering.max.messages": "buffer.memory (in bytes)",
+        "queue.buffering.max.ms": "linger.ms",
+        "queued.max.messages.kbytes": "fetch.max.bytes (in bytes)",
+        "request.required.acks": "acks",
+        "socket.timeout.ms": "request.timeout.ms",
+        "sticky.partitioning.linger.ms": "linger.ms",
+        "topic.metadata.refresh.interval.ms": "metadata.max.age.ms",
+    },
 }
-"""librdkafka's name -> Kafka's."""
+"""Client -> its name of a setting -> Kafka's."""
+
+_SECURITY = "TLS and SASL are not there yet, brokers are reached by security.protocol=PLAINTEXT"
+_DELIVERY = "on_delivery is an argument of send"
+_LOGGING = "Python's logging has it, by the logger moldau"
+_METRICS = "metrics() of a producer or consumer returns them at any time"
+_VERSIONS = "each broker says which versions of the protocol it has"
+_COMMITS = "offsets are committed by the group, for records that were processed"
+_LISTENERS = "on_assigned, on_revoked and on_lost are arguments of subscribe"
+_LOOP = "a client of moldau.aio belongs to the loop that runs when it is started"
+_NO_PROXY = "proxies are not there yet"
+_INTERCEPTORS = "interceptors takes objects"
+_PROCESSED = "a record counts as processed when the next one is asked for"
+
+INSTEAD = {
+    "api.version": _VERSIONS,
+    "api.version.auto.timeout.ms": _VERSIONS,
+    "api.version.fallback.ms": _VERSIONS,
+    "api.version.request": _VERSIONS,
+    "api.version.request.timeout.ms": _VERSIONS,
+    "background.event.cb": "errors are raised by the call that they concern",
+    "bootstrap.controllers": "every broker answers an admin client, bootstrap.servers names them",
+    "broker.version.fallback": _VERSIONS,
+    "config.providers": "give the values themselves",
+    "consume.cb": "process() of a consumer calls a function with each record",
+    "consumer.timeout.ms": "poll() returns an empty list at its time-out",
+    "debug": _LOGGING,
+    "default.offset.commit.callback": "callback is an argument of commit_async",
+    "default.topic.conf": "its settings are given with the others",
+    "default.topic.config": "its settings are given with the others",
+    "dr.cb": _DELIVERY,
+    "dr.msg.cb": _DELIVERY,
+    "enable.auto.offset.store": _PROCESSED,
+    "exclude.internal.topics": "a pattern matches no internal topic, subscribe to it by its name",
+    "enable.partition.eof": "end_offset() of a consumer says where a partition ends",
+    "error.cb": "errors are raised by the call that they concern, and logged while they are retried",
+    "group.protocol.type": "groups of consumers have the type consumer",
+    "interceptor.classes": _INTERCEPTORS,
+    "kafka.client": "clients dial for themselves",
+    "log.cb": _LOGGING,
+    "log.level": _LOGGING,
+    "log.queue": _LOGGING,
+    "logger": _LOGGING,
+    "loop": _LOOP,
+    "metric.reporters": _METRICS,
+    "msg.order.cmp": "records of a partition keep their order",
+    "oauthbearer.token.refresh.cb": _SECURITY,
+    "offset.commit.cb": "callback is an argument of commit_async",
+    "offset.store.method": _COMMITS,
+    "offset.store.path": _COMMITS,
+    "offset.store.sync.interval.ms": _COMMITS,
+    "on.commit": "callback is an argument of commit_async",
+    "on.delivery": _DELIVERY,
+    "oauth.cb": _SECURITY,
+    "partitioner.cb": "partitioner takes a function",
+    "partitioner.class": "partitioner takes round_robin or a function",
+    "plugin.library.paths": _INTERCEPTORS,
+    "proxy.url": _NO_PROXY,
+    "queuing.strategy": "records of a partition keep their order",
+    "rebalance.cb": _LISTENERS,
+    "resolve.cb": "hosts are found by the system",
+    "socks5.proxy": _NO_PROXY,
+    "statistics.interval.ms": _METRICS,
+    "stats.cb": _METRICS,
+    "throttle.cb": "metrics() of a producer has the time of requests, throttled or not",
+    "topic.blacklist": "subscribe takes a compiled pattern, which may leave topics out",
+    "transaction.two.phase.commit.enable": "two-phase commit is not there yet",
+}
+"""Name -> our word for what it does, or that it is not there yet."""
+
+FIXED = {
+    "api.version.request": ("true",),
+    "config.providers": ("",),
+    "enable.auto.offset.store": ("true",),
+    "enable.partition.eof": ("false",),
+    "exclude.internal.topics": ("true",),
+    "group.protocol.type": ("consumer",),
+    "interceptor.classes": ("",),
+    "metric.reporters": ("", "org.apache.kafka.common.metrics.JmxReporter"),
+    "offset.store.method": ("broker",),
+    "partitioner.class": ("", "org.apache.kafka.clients.producer.internals.DefaultPartitioner"),
+    "statistics.interval.ms": ("0",),
+    "transaction.two.phase.commit.enable": ("false",),
+}
+"""Name -> the values that ask for what our clients do anyway."""
 
 
-def kafkas_name(name: str) -> str | None:
-    """Kafka's name for a setting that librdkafka names like this; None if it is no such name."""
-    return KAFKAS_NAMES.get(name) or KAFKAS_NAMES.get(name.replace("_", "."))
+def _names(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
+OWNERS = {
+    "the admin client": frozenset({"bootstrap.controllers"}),
+    "the producer and the consumer": frozenset({"interceptor.classes", "interceptors"}),
+    "the consumer": _names(
+        """allow.auto.create.topics auto.commit.interval.ms auto.offset.reset check.crcs client.rack
+        enable.auto.commit exclude.internal.topics fetch.max.bytes fetch.max.wait.ms fetch.min.bytes group.id
+        group.instance.id group.protocol group.remote.assignor heartbeat.interval.ms
+        internal.throw.on.fetch.stable.offset.unsupported isolation.level key.deserializer
+        max.partition.fetch.bytes max.poll.interval.ms max.poll.records partition.assignment.strategy
+        session.timeout.ms share.acknowledgement.mode share.acquire.mode value.deserializer"""
+    ),
+    "the producer": _names(
+        """acks audit.headers audit.interval.ms audit.topic audit.window.ms batch.size buffer.memory
+        column.batch.size compression.gzip.level compression.lz4.level compression.type compression.zstd.level
+        delivery.timeout.ms enable.idempotence key.serializer linger.ms max.block.ms
+        max.in.flight.requests.per.connection max.request.size metadata.max.idle.ms partitioner
+        partitioner.adaptive.partitioning.enable partitioner.availability.timeout.ms partitioner.class
+        partitioner.ignore.keys retries transaction.timeout.ms transaction.two.phase.commit.enable
+        transactional.id value.serializer"""
+    ),
+}
+"""The names that one or two of the three clients have, Java's or ours."""
+
+TUNING = _names(
+    """broker.address.family broker.address.ttl builtin.features client.dns.lookup compression.level
+        connections.max.idle.ms consume.callback.max.messages coordinator.query.interval.ms
+        delivery.report.only.error enable.gapless.guarantee enable.incremental.fetch.sessions
+        enable.metrics.push enable.random.seed enabled.events fetch.queue.backoff.ms internal.termination.signal
+        log.connection.close log.thread.name message.copy.max.bytes metadata.recovery.rebootstrap.trigger.ms
+        metric.group.prefix metrics.enabled metrics.num.samples metrics.recording.level metrics.sample.window.ms
+        opaque open.cb closesocket.cb connect.cb socket.cb produce.offset.report
+        queue.buffering.backpressure.threshold queued.min.messages receive.buffer.bytes
+        receive.message.max.bytes reconnect.backoff.jitter.ms reconnect.backoff.max.ms reconnect.backoff.ms
+        selector send.buffer.bytes socket.blocking.max.ms socket.connection.setup.timeout.max.ms
+        socket.keepalive.enable socket.max.fails socket.nagle.disable socket.options socket.receive.buffer.bytes
+        socket.send.buffer.bytes topic.metadata.propagation.max.ms topic.metadata.refresh.fast.cnt
+        topic.metadata.refresh.fast.interval.ms topic.metadata.refresh.sparse"""
+)
+"""Names that tune how another client does what ours do in a way of their own."""
+
+_OF_SECURITY = ("enable.sasl.", "enable.ssl.", "https.", "sasl.", "security.", "ssl.")
+
+
+class Judgement(NamedTuple):
+    """What becomes of a setting: it has `no_effect`, or, given as an argument or if it has, `answer` is the reason."""
+
+    no_effect: bool
+    answer: str
+
+
+def judged(name: str, value: object, client: str, *, plaintext: bool) -> Judgement | None:
+    """What becomes of a setting that a client does not have; None for a name that no client has. `client` is one of
+    `OWNERS`. `plaintext`: the settings ask for a connection without TLS and SASL, so that theirs have no effect."""
+    dotted = name.replace("_", ".")
+    if dotted.startswith(_OF_SECURITY):
+        return Judgement(plaintext, _SECURITY)
+    for owner, names in OWNERS.items():
+        if dotted in names and client not in owner:
+            return Judgement(True, f"{owner} has it")
+    for library, renamed in RENAMED.items():
+        if dotted in renamed:
+            return Judgement(False, f"that is {library}'s name, Kafka's is {renamed[dotted]}")
+    if dotted in INSTEAD:
+        text = str(value).lower() if isinstance(value, bool) else str(value)
+        return Judgement(value is None or text in FIXED.get(dotted, ()), INSTEAD[dotted])
+    known = dotted in TUNING or any(dotted in names for names in OWNERS.values())
+    return Judgement(True, "it tunes another client, leave it out") if known else None

@@ -12,11 +12,12 @@ cluster, closes its links and asks the bootstrap servers, as it does when no kno
 
 import asyncio
 import logging
+import math
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from typing import TypeVar
 
 from moldau.client.cluster_view import NEWEST_WITH_NAMES, ClusterView, TopicView
-from moldau.client.failures import STALE_METADATA, Backoff, ClientClosed, RetryLog, check
+from moldau.client.failures import STALE_METADATA, Backoff, ClientClosed, RetryLog, check, tried
 from moldau.client.settings import ClientSettings
 from moldau.errors import ErrorCode, KafkaError, RebootstrapRequired
 from moldau.names import TopicPartition
@@ -50,6 +51,9 @@ def router_of(settings: ClientSettings) -> "Router":
         settings.client_id,
         request_timeout_ms=settings.request_timeout_ms,
         api_timeout_ms=settings.default_api_timeout_ms,
+        connect_timeout_ms=settings.socket_connection_setup_timeout_ms,
+        metadata_max_age_ms=settings.metadata_max_age_ms,
+        backoff_ms=(settings.retry_backoff_ms, settings.retry_backoff_max_ms),
         runtime=settings.runtime,
         recovers=settings.metadata_recovery_strategy == REBOOTSTRAP,
         checks_brokers=settings.metadata_cluster_check_enable,
@@ -69,6 +73,8 @@ class Router:
         request_timeout_ms: int = REQUEST_TIMEOUT_MS,
         api_timeout_ms: int = API_TIMEOUT_MS,
         connect_timeout_ms: int = 10_000,
+        metadata_max_age_ms: int = METADATA_MAX_AGE_MS,
+        backoff_ms: tuple[int, int] = (50, 1_000),
         max_reply_bytes: int = MAX_REPLY_BYTES,
         highest: Mapping[int, int] = NO_LIMITS,
         runtime: Runtime | None = None,
@@ -83,6 +89,10 @@ class Router:
         self.view = ClusterView()
         self.retries = RetryLog(client_id, lambda: asyncio.get_running_loop().time())
         self._connect_timeout_ms = connect_timeout_ms
+        self._metadata_max_age_s = metadata_max_age_ms / 1000
+        self._refreshed_s = -math.inf
+        last_ms = max(backoff_ms[1], 1)
+        self._backoff_ms = min(max(backoff_ms[0], 1), last_ms), last_ms
         self._max_reply_bytes = max_reply_bytes
         self._highest = {**NEWEST_WITH_NAMES, ADD_PARTITIONS_TO_TXN.key: NEWEST_OF_CLIENTS, **highest}
         self._recovers = recovers
@@ -99,6 +109,10 @@ class Router:
 
     async def __aexit__(self, *_: object) -> None:
         await self.close()
+
+    @property
+    def closed(self) -> bool:
+        return self._closed
 
     async def close(self) -> None:
         """Close every connection; calls that await a reply fail."""
@@ -124,16 +138,21 @@ class Router:
 
     async def _connect(self, address: Address, broker_id: int | None) -> Link:
         intended = self.view.intended(broker_id) if self._checks_brokers else None
+        slow = asyncio.get_running_loop().call_later(self.retries.UNREACHABLE_S, self.retries.no_answer, address)
         try:
-            return await connect(
+            link = await connect(
                 address, self.client_id, self._connect_timeout_ms, self._max_reply_bytes, self._highest, intended
             )
+            self.retries.reached = True
+            return link
         except RebootstrapRequired as misrouted:
             what = f"{address} is not {intended}: {misrouted}"
             # Others may have dialled by the same metadata, and the client may have begun again since.
             if self.view.intended(broker_id) == intended and self.view.brokers.get(broker_id or 0) == address:
                 self._begin_again(what)
             raise KafkaError(ErrorCode.NETWORK_EXCEPTION, what) from None
+        finally:
+            slow.cancel()
 
     def _begin_again(self, why: str) -> None:
         """Forget the cluster and close the links to it."""
@@ -194,6 +213,7 @@ class Router:
             raise KafkaError(ErrorCode.NETWORK_EXCEPTION, f"{address} says that its clients must start again")
         check(reply.error_code, "metadata")
         self.view.apply(reply, everything=asked is None)
+        self._refreshed_s = asyncio.get_running_loop().time()
         for name in [name for name in self._outdated if name in self.view.topics]:
             if self._outdated.pop(name) == self.view.topics[name]:
                 self._doubted = address
@@ -226,15 +246,21 @@ class Router:
         self.view.brokers[coordinator.node_id] = Address(coordinator.host, coordinator.port)
         return int(coordinator.node_id)
 
-    def backoff(self, about: str = "", first_ms: int = 50, last_ms: int = 1_000) -> Backoff:
+    @property
+    def is_outdated(self) -> bool:
+        """Whether the latest metadata is as old as `metadata.max.age.ms`."""
+        return asyncio.get_running_loop().time() - self._refreshed_s >= self._metadata_max_age_s
+
+    def backoff(self, about: str = "") -> Backoff:
         """The waits between attempts; `about` names the attempted action in the log."""
-        return Backoff(self.runtime.random, self.retries, about, first_ms, last_ms)
+        return Backoff(self.runtime.random, self.retries, about, *self._backoff_ms)
 
     async def retrying(self, attempt: Callable[[], Awaitable[T]], *, timeout_ms: int | None = None) -> T:
         """Repeat the attempt until it succeeds or fails with an error that is not retriable. Once `timeout_ms` is over
         the last failure is raised."""
         loop = asyncio.get_running_loop()
-        deadline = loop.time() + (self.api_timeout_ms if timeout_ms is None else timeout_ms) / 1000
+        began_s = loop.time()
+        deadline = began_s + (self.api_timeout_ms if timeout_ms is None else timeout_ms) / 1000
         backoff = self.backoff()
         while True:
             try:
@@ -247,7 +273,7 @@ class Router:
                         self.stale(topic)
                 wait_ms = backoff.next_ms()
                 if loop.time() + wait_ms / 1000 > deadline:
-                    raise
+                    raise tried(failure, loop.time() - began_s) from None
                 backoff.say(failure, wait_ms)
             await asyncio.sleep(wait_ms / 1000)
 

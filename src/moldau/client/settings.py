@@ -5,25 +5,32 @@
 
 A class of settings is a dataclass made with `settings`: one line for each setting, with type, default, bounds and a
 sentence. `configured` gives these fields to a client's `__init__` as its signature. A wrong setting is a `ConfigError`
-of one sentence; text is converted only in a mapping, because values of property files are text.
+of one sentence; text is converted only in a mapping, because values of property files are text. A mapping may be the
+file of a whole program: what it has for other clients has no effect (`foreign_names`).
 """
 
 import dataclasses
-import difflib
 import functools
 import inspect
+import logging
 import os
 import types
 import typing
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import KW_ONLY
-from typing import Any, Concatenate, Literal, ParamSpec, TypeVar, Union, cast, dataclass_transform
+from types import MappingProxyType
+from typing import Any, ClassVar, Concatenate, Literal, ParamSpec, TypeVar, Union, cast, dataclass_transform
 
-from moldau.client.foreign_names import kafkas_name
+from moldau.client.foreign_names import judged
 from moldau.errors import ConfigError
+from moldau.names import guess
 from moldau.runtime import Runtime
 
-INT32_MAX = 0x7FFFFFFF
+logger = logging.getLogger(__name__)
+
+INT32_MAX, INT64_MAX = 0x7FFFFFFF, 0x7FFFFFFFFFFFFFFF
+PLAINTEXT = "PLAINTEXT"
+_NOT_YET = ("SSL", "SASL_PLAINTEXT", "SASL_SSL")
 BOOTSTRAP_VARIABLE, BOOTSTRAP_DEFAULT = "MOLDAU_BOOTSTRAP_SERVER", "localhost:9092"
 Servers = Union[str, Iterable[str], Mapping[str, object], "ClientSettings", None]
 """`host:port,host:port`, a list of them, a mapping of settings in Kafka's names, or settings that were read before."""
@@ -33,10 +40,19 @@ S = TypeVar("S")
 P = ParamSpec("P")
 
 
-def setting(*, default: T, about: str, low: int | None = None, kw_only: bool = True, internal: bool = False) -> T:
+def setting(
+    *,
+    default: T,
+    about: str,
+    low: int | None = None,
+    kw_only: bool = True,
+    internal: bool = False,
+    classes: Mapping[str, Any] = MappingProxyType({}),
+) -> T:
     """A field of a class of settings. `low` is the smallest number allowed; an `internal` setting has no name in
-    Kafka's form."""
-    metadata = {"about": about, "low": low, "internal": internal}
+    Kafka's form. `classes` maps the name of a class of Java's client, without its package, to the value that does the
+    same."""
+    metadata = {"about": about, "low": low, "internal": internal, "classes": classes}
     return dataclasses.field(default=default, metadata=metadata, kw_only=kw_only)
 
 
@@ -49,6 +65,9 @@ def settings(cls: type[T]) -> type[T]:
 @settings
 class ClientSettings:
     """What every client can be told."""
+
+    owner: ClassVar[str] = "a client"
+    """Which client it is, in the words of `foreign_names.OWNERS`."""
 
     bootstrap_servers: Servers = setting(
         default=None,
@@ -71,6 +90,15 @@ class ClientSettings:
         about="Name broker and cluster when connecting to a broker of Kafka 4.4 or newer, which refuses what is"
         " meant for another. Not with metadata_recovery_strategy `none`.",
     )
+    metadata_max_age_ms: int = setting(
+        default=300_000, low=0, about="Ask for metadata again when it is this old: for new partitions, and new topics."
+    )
+    retry_backoff_ms: int = setting(default=100, low=0, about="The wait before the first retry; it doubles each time.")
+    retry_backoff_max_ms: int = setting(default=1_000, low=0, about="The longest wait before a retry.")
+    socket_connection_setup_timeout_ms: int = setting(
+        default=10_000, low=1, about="Wait this long for a connection to a broker."
+    )
+    security_protocol: str = setting(default=PLAINTEXT, about="PLAINTEXT; TLS and SASL are not there yet.")
     runtime: Runtime | None = setting(
         default=None, internal=True, about="Clock and chance; simulations hand in their own."
     )
@@ -78,6 +106,9 @@ class ClientSettings:
     def check(self) -> None:
         """Raise `ConfigError` for a combination of settings that is not allowed."""
         one_of("metadata_recovery_strategy", self.metadata_recovery_strategy, ("rebootstrap", "none"))
+        if self.security_protocol.upper() != PLAINTEXT:
+            one_of("security_protocol", self.security_protocol.upper(), (PLAINTEXT, *_NOT_YET))
+            raise ConfigError(f"security_protocol={self.security_protocol!r}: TLS and SASL are not there yet")
 
 
 SomeSettings = TypeVar("SomeSettings", bound=ClientSettings)
@@ -115,6 +146,11 @@ def read_settings(
     if arguments and "bootstrap_servers" in given:
         raise ConfigError(f"{client} was given bootstrap_servers twice")
     servers = arguments[0] if arguments else given.pop("bootstrap_servers", None)
+    if isinstance(servers, str) and given.get("group_id") and ":" not in servers and servers != "localhost":
+        raise ConfigError(
+            f"the first argument of {client} is the broker, as in {client}('localhost:9092', group_id=...), and"
+            f" {servers!r} has no port; if it is a topic, call subscribe({servers!r})"
+        )
     if isinstance(servers, Mapping):
         mapped = _from_mapping(servers, client, settings_class)
         twice = sorted(mapped.keys() & given.keys())
@@ -125,7 +161,12 @@ def read_settings(
     hints = typing.get_type_hints(settings_class)
     for name, value in given.items():
         if name not in fields:
-            raise _unknown(client, name, name, fields)
+            plaintext = _text(given.get("security_protocol")) == PLAINTEXT
+            judgement = judged(name, value, settings_class.owner, plaintext=plaintext)
+            known = [one for one, field in fields.items() if not field.metadata["internal"]]
+            raise ConfigError(
+                f"{client} has no setting {name}{f': {judgement.answer}' if judgement else guess(name, known)}"
+            )
         _check(name, value, hints[name], fields[name].metadata)
     if servers is None:
         servers = os.environ.get(BOOTSTRAP_VARIABLE) or BOOTSTRAP_DEFAULT
@@ -168,24 +209,48 @@ def _server_list(servers: object) -> str:
 
 
 def _from_mapping(mapping: Mapping[Any, Any], client: str, settings_class: type[ClientSettings]) -> dict[str, Any]:
-    """The settings in a mapping with names in Kafka's or in Python's form; text is converted."""
+    """The settings in a mapping with names in Kafka's or in Python's form; text is converted. Names that only other
+    clients have are left out."""
     hints = typing.get_type_hints(settings_class)
-    fields = {field.name: field for field in dataclasses.fields(settings_class)}
+    fields = {field.name: field for field in dataclasses.fields(settings_class) if not field.metadata["internal"]}
+    plaintext = PLAINTEXT in (_text(mapping.get("security.protocol")), _text(mapping.get("security_protocol")))
     found: dict[str, Any] = {}
+    unused = []
     for given, value in mapping.items():
         name = str(given).replace(".", "_")
-        if name not in fields or fields[name].metadata["internal"]:
-            known = [kafka_name(one) for one, field in fields.items() if not field.metadata["internal"]]
-            raise _unknown(client, str(given), str(given).replace("_", "."), known)
+        if name not in fields:
+            judgement = judged(str(given), value, settings_class.owner, plaintext=plaintext)
+            if judgement is None or not judgement.no_effect:
+                known = map(kafka_name, fields)
+                why = f": {judgement.answer}" if judgement else guess(kafka_name(str(given)), known)
+                raise ConfigError(f"{client} has no setting {given}{why}")
+            unused.append(str(given))
+            continue
         if name in found:
             raise ConfigError(f"{client} was given {given} twice")
-        found[name] = _from_text(str(given), value, hints[name]) if isinstance(value, str) else value
+        if isinstance(value, str):
+            value = _from_text(str(given), value.strip(), hints[name], fields[name].metadata["classes"])
+        if name.endswith("_ms") and type(value) is int and INT32_MAX < value <= INT64_MAX:
+            value = INT32_MAX  # Java's Long.MAX_VALUE, for ever: three weeks are as good
+        found[name] = value
+    if unused:
+        logger.debug("%s: these settings have no effect here: %s", client, ", ".join(sorted(unused)))
     return found
 
 
-def _from_text(name: str, text: str, hint: Any) -> Any:
-    """Text as a number or truth value, where the setting cannot be text."""
+def _text(value: object) -> str:
+    return str(value).strip().upper()
+
+
+def _from_text(name: str, text: str, hint: Any, classes: Mapping[str, Any]) -> Any:
+    """Text as a number or truth value, where the setting cannot be text; for the name of a Java class, what does the
+    same."""
     kinds = _kinds(hint)
+    if classes and "." in text:
+        java = text.rpartition(".")[2]
+        if java not in classes:
+            raise ConfigError(f"{name}={text!r} is a class of Java's: give a function, as in moldau.serializers")
+        return classes[java]
     if str in kinds or Literal in kinds:
         return text
     if bool in kinds:
@@ -221,15 +286,3 @@ def _kinds(hint: Any) -> set[Any]:
     if isinstance(hint, types.UnionType) or typing.get_origin(hint) is typing.Union:
         return {kind for one in typing.get_args(hint) for kind in _kinds(one)}
     return {typing.get_origin(hint) or hint}
-
-
-def _unknown(client: str, given: str, name: str, known: Iterable[str]) -> ConfigError:
-    kafkas = kafkas_name(given)
-    if kafkas is not None:
-        return ConfigError(f"{client} has no setting {given}, a name of librdkafka's: Kafka's name is {kafkas}")
-    return ConfigError(f"{client} has no setting {given}{_closest(name, known)}")
-
-
-def _closest(name: str, known: Iterable[str]) -> str:
-    close = difflib.get_close_matches(name, list(known), 1, 0.5)
-    return f"; did you mean {close[0]}?" if close else ""

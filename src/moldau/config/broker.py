@@ -34,6 +34,7 @@ from moldau.config.setting import (
 )
 from moldau.config.while_running import RATES, WHILE_RUNNING
 from moldau.errors import ConfigError
+from moldau.names import guess
 
 COMPRESSION_TYPES = ("uncompressed", "zstd", "lz4", "snappy", "gzip", "producer")
 TIMESTAMP_TYPES = ("CreateTime", "LogAppendTime")
@@ -251,10 +252,8 @@ def broker_config(properties: Mapping[str, str]) -> tuple[BrokerConfig, list[str
         elif kafka_names.known(name):
             absent.append(name)
         else:
-            import difflib  # no start needs it
-
-            close = difflib.get_close_matches(name, [*SETTINGS, *kafka_names.NAMES, *older_names.NAMES], 1)
-            raise ConfigError(f"unknown setting {name!r}" + (f"; did you mean {close[0]}?" if close else ""))
+            names = [*SETTINGS, *kafka_names.NAMES, *older_names.NAMES]
+            raise ConfigError(f"unknown setting {name!r}{guess(name, names)}")
     given = _NUMBER.union(name for name in properties if name in SETTINGS)
     _agree_on_node_id(values)
     config = BrokerConfig(**values, given=given)

@@ -10,6 +10,7 @@ from typing import Any
 from moldau.config.broker import SETTINGS, BrokerConfig
 from moldau.config.setting import Setting, Value
 from moldau.errors import ConfigError
+from moldau.names import guess
 
 _UNITS_MS = {"minutes": 60_000, "hours": 3_600_000}
 
@@ -42,10 +43,5 @@ def own_values(
         if setting is not None:
             values[setting.field] = setting.parse(text)
         elif judge:
-            import difflib  # no start needs it
-
-            close = difflib.get_close_matches(name[:200], settings, 1)
-            raise ConfigError(
-                f"there is no {owner} setting {name[:200]!r}" + (f"; did you mean {close[0]}?" if close else "")
-            )
+            raise ConfigError(f"there is no {owner} setting {name[:200]!r}{guess(name, settings)}")
     return values

@@ -5,7 +5,6 @@ Pure: it turns text into an `Options` value or one `OptionError`. `positions.py`
 Option names are not case-sensitive; values are.
 """
 
-import difflib
 import hashlib
 import re
 from collections.abc import Mapping
@@ -14,7 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from moldau.client.fetching import FETCH_MAX_BYTES, ISOLATION_LEVELS
 from moldau.errors import ConfigError
-from moldau.names import TopicPartition
+from moldau.names import TopicPartition, guess
 from moldau.pipeline.edges import EARLIEST as EARLIEST
 from moldau.pipeline.edges import LATEST as LATEST
 from moldau.pipeline.edges import Edge as Edge
@@ -136,8 +135,7 @@ def refuse_unknown(what: str, values: Mapping[str, str], names: tuple[str, ...])
     for name in sorted(values):
         if name in known or name.startswith(KAFKA):
             continue
-        closest = difflib.get_close_matches(name, known, n=1)
-        hint = f"; did you mean {known[closest[0]]}" if closest else f"; known are {', '.join(names)}"
+        hint = guess(name, known.values()).removesuffix("?") or f"; known are {', '.join(names)}"
         raise OptionError(f"The moldau {what} has no option {name!r}{hint}.")
 
 

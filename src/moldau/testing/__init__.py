@@ -15,7 +15,8 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from moldau.testing.broker import Broker, BrokerFailed
+    from moldau.errors import BrokerFailed
+    from moldau.testing.broker import Broker
     from moldau.testing.cases import MoldauTestCase
     from moldau.testing.clock import Clock
     from moldau.testing.cluster import Cluster
@@ -24,18 +25,18 @@ if TYPE_CHECKING:
 __all__ = ["Broker", "BrokerFailed", "Clock", "Cluster", "Fault", "MoldauTestCase"]
 
 _HOMES = {
-    "Broker": "broker",
-    "BrokerFailed": "broker",
-    "Clock": "clock",
-    "Cluster": "cluster",
-    "Fault": "faults",
-    "MoldauTestCase": "cases",
+    "Broker": "moldau.testing.broker",
+    "BrokerFailed": "moldau.errors",
+    "Clock": "moldau.testing.clock",
+    "Cluster": "moldau.testing.cluster",
+    "Fault": "moldau.testing.faults",
+    "MoldauTestCase": "moldau.testing.cases",
 }
 
 
 def __getattr__(name: str) -> Any:
     if name not in _HOMES:
         raise AttributeError(f"module 'moldau.testing' has no attribute {name!r}")
-    value = getattr(importlib.import_module(f"moldau.testing.{_HOMES[name]}"), name)
+    value = getattr(importlib.import_module(_HOMES[name]), name)
     globals()[name] = value
     return value

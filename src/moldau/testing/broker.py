@@ -15,7 +15,7 @@ from typing import Self
 
 from moldau.cluster.controlling.controller import NewTopic
 from moldau.config import SETTINGS, BrokerConfig, broker_config
-from moldau.errors import MoldauError
+from moldau.errors import BrokerFailed, MoldauError
 from moldau.testing.clock import Clock
 from moldau.testing.contexts import StartedInWith
 from moldau.testing.faults import Fault, FaultyGate, what
@@ -32,10 +32,6 @@ DEFAULTS = {
 """Where a broker under test differs from Kafka's defaults. Expired segments are
 found within a second, one partition holds all groups, and moving the clock closes no connection."""
 _NAMES = {setting.field: name for name, setting in SETTINGS.items()}
-
-
-class BrokerFailed(MoldauError):
-    """The broker under test has failed by itself; the cause is the first error of its thread."""
 
 
 class Broker(StartedInWith):

@@ -6,7 +6,6 @@ of one topic leaves the others alone: their batches are appended, their records 
 """
 
 import asyncio
-import difflib
 import threading
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
@@ -15,6 +14,7 @@ from types import GeneratorType
 from typing import Any, TypeAlias
 
 from moldau.errors import ErrorCode, ProtocolViolation
+from moldau.names import guess
 from moldau.protocol.apis import APIS, FETCH, PRODUCE, Api
 from moldau.protocol.fetch_request import Fetch
 from moldau.protocol.hot_fetch import FetchReply, FetchResult
@@ -46,7 +46,7 @@ class What:
 def what(api: str, error: str | int | None, delay_ms: float, drop: str | None, topic: str | None) -> What:
     """Raises `ValueError` for what no broker could do."""
     if api not in _APIS:
-        raise ValueError(f"there is no API {api!r}{_closest(api, _APIS)}")
+        raise ValueError(f"there is no API {api!r}{guess(api, _APIS)}")
     if error is not None and drop is not None:
         raise ValueError("a fault answers with an error or drops the connection, not both")
     if error is None and drop is None and not delay_ms:
@@ -65,14 +65,8 @@ def _code(error: str | int) -> ErrorCode:
             raise ValueError(f"there is no error {error}")
         return numbered[error]
     if error not in ErrorCode.__members__:
-        raise ValueError(f"there is no error {error!r}{_closest(error, ErrorCode.__members__)}")
+        raise ValueError(f"there is no error {error!r}{guess(error, ErrorCode.__members__)}")
     return ErrorCode[error]
-
-
-def _closest(name: str, names: Any) -> str:
-    by_lower = {one.lower(): one for one in names}
-    close = difflib.get_close_matches(name.lower(), by_lower, 1)
-    return f"; did you mean {by_lower[close[0]]}?" if close else ""
 
 
 class Fault:

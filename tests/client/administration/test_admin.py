@@ -150,7 +150,7 @@ def test_a_wrong_address_is_refused_at_once_and_a_closed_client_says_so(bootstra
         with pytest.raises(ConfigError, match="'nowhere:x' is not HOST:PORT"):
             face("nowhere:x")
     admin = Admin(bootstrap)
-    assert repr(admin) == f"<moldau.Admin of {bootstrap}>"
+    assert repr(admin) == f"<moldau.Admin 'moldau-admin' at {bootstrap}, open>"
     admin.close()
     admin.close()
     with pytest.raises(errors.ClientClosed):

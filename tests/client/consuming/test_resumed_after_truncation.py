@@ -16,8 +16,8 @@ from moldau import aio
 from moldau.client.administration.admin import Admin
 from moldau.client.consuming.consumer import Consumer
 from moldau.client.consuming.record import Record
-from moldau.client.epoch_ends import LogTruncated
 from moldau.client.producing.producer import Producer
+from moldau.errors import LogTruncated
 from moldau.names import OffsetAndMetadata, TopicPartition
 from tests.client.truncated_log import KEPT, LOST, WRITTEN_SINCE, TruncatedLog, truncated_log
 

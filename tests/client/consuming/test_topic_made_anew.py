@@ -5,8 +5,8 @@ import pytest
 from harness.patience import Deadline, wait_until
 from moldau.client.administration.admin import Admin
 from moldau.client.consuming.consumer import Consumer
-from moldau.client.epoch_ends import LogTruncated
 from moldau.client.producing.producer import Producer
+from moldau.errors import LogTruncated
 from moldau.names import TopicPartition
 from moldau.testing import Broker
 

@@ -8,8 +8,7 @@ import pytest
 from harness.patience import Deadline, within
 from moldau.client.consuming.async_consumer import AsyncConsumer
 from moldau.client.consuming.record import Record
-from moldau.client.epoch_ends import LogTruncated
-from moldau.errors import ErrorCode
+from moldau.errors import ErrorCode, LogTruncated
 from moldau.names import OffsetAndMetadata, TopicPartition
 from moldau.protocol.apis import OFFSET_FOR_LEADER_EPOCH, Api
 from tests.client.scripted_cluster import OFFERED, TOPIC, ScriptedCluster

@@ -8,9 +8,9 @@ import pytest
 from harness.brokers import Broker
 from harness.patience import stretched
 from moldau.client.administration.admin import Admin
-from moldau.client.producing.delivery import Delivered, NotDelivered, OnDelivery
+from moldau.client.producing.delivery import Delivered, OnDelivery
 from moldau.client.producing.producer import AsyncProducer, Producer
-from moldau.errors import MessageTooLarge
+from moldau.errors import MessageTooLarge, NotDelivered
 from tests.client.producing.test_producer import paused, values
 
 NOON_MS = 1_356_998_400_000
@@ -167,6 +167,6 @@ def test_representations_say_what_a_delivery_and_a_producer_are(bootstrap: str, 
     with Producer(bootstrap, linger_ms=60_000, client_id="shop") as producer:
         delivery = producer.send(topic, b"x", timestamp_ms=NOON_MS)
         assert repr(delivery) == f"<Delivery topic='{topic}', partition=0, waiting>"
-        assert repr(producer) == f"<Producer 'shop' at {bootstrap}, 1 record waiting>"
+        assert repr(producer) == f"<moldau.Producer 'shop' at {bootstrap}, 1 record waiting>"
     assert repr(delivery) == f"<Delivery topic='{topic}', partition=0, offset=0, timestamp_ms={NOON_MS}>"
-    assert repr(producer) == f"<Producer 'shop' at {bootstrap}, this producer is closed>"
+    assert repr(producer) == f"<moldau.Producer 'shop' at {bootstrap}, closed>"

@@ -4,11 +4,11 @@ import pytest
 
 from harness.patience import stretched
 from moldau.client.administration.admin import Admin
-from moldau.client.producing.delivery import Delivered, NotDelivered
+from moldau.client.producing.delivery import Delivered
 from moldau.client.producing.interceptors import ProducerInterceptor
 from moldau.client.producing.outgoing import OutgoingRecord
 from moldau.client.producing.producer import Producer
-from moldau.errors import MessageTooLarge, MoldauError
+from moldau.errors import MessageTooLarge, MoldauError, NotDelivered
 from tests.client.producing.test_producer import stored, values
 
 

@@ -10,11 +10,10 @@ from hypothesis import strategies as st
 
 from harness.small_registry import SmallRegistry
 from moldau.client.registry.avro import AvroDeserializer, AvroSerializer
-from moldau.client.registry.failures import DoesNotFit, NotFramed, SchemaInvalid, SchemaNotFound
 from moldau.client.registry.framing import framed
 from moldau.client.registry.schema_registry import SchemaRegistry
 from moldau.client.registry.schemas import Reference, Schema
-from moldau.errors import ConfigError, MoldauError
+from moldau.errors import ConfigError, DoesNotFit, MoldauError, NotFramed, SchemaInvalid, SchemaNotFound
 
 RIVER = {
     "type": "record", "name": "River", "namespace": "cz",

@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
-from moldau.client.registry.failures import DoesNotFit, NotFramed, SchemaInvalid
 from moldau.client.registry.json_schema import JsonSchemaDeserializer, JsonSchemaSerializer
 from moldau.client.registry.schema_registry import SchemaRegistry
 from moldau.client.registry.schemas import JSON, Reference, Schema
+from moldau.errors import DoesNotFit, NotFramed, SchemaInvalid
 
 RIVER = {
     "$schema": "http://json-schema.org/draft-07/schema#", "title": "River", "type": "object",

@@ -7,7 +7,10 @@ import socket
 import pytest
 
 from harness.small_registry import SmallRegistry
-from moldau.client.registry.failures import (
+from moldau.client.registry.schema_registry import SchemaRegistry
+from moldau.client.registry.schemas import JSON, Reference, Schema
+from moldau.errors import (
+    ConfigError,
     RegistryError,
     RegistryUnauthorized,
     RegistryUnavailable,
@@ -15,9 +18,6 @@ from moldau.client.registry.failures import (
     SchemaInvalid,
     SchemaNotFound,
 )
-from moldau.client.registry.schema_registry import SchemaRegistry
-from moldau.client.registry.schemas import JSON, Reference, Schema
-from moldau.errors import ConfigError
 
 TEXT = Schema('"string"')
 

@@ -94,7 +94,7 @@ def columns(address: str) -> int:
     with moldau.Producer(address) as producer:
         sent = producer.send_table("prices", table, partition=0).result()
     with moldau.Consumer(address, auto_offset_reset="earliest") as consumer:
-        consumer.assign([moldau.TopicPartition("prices", 0)])
+        consumer.assign([("prices", 0)])
         count = sum(len(one) for one in consumer.tables(idle_ms=500))
     assert count == 1 + sum(part.rows for part in sent)
     return count

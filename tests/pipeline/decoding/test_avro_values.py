@@ -13,10 +13,9 @@ from hypothesis import strategies as st
 
 from harness.small_registry import SmallRegistry
 from moldau.client.registry.avro import AvroSerializer
-from moldau.client.registry.failures import RegistryUnavailable
 from moldau.client.registry.framing import framed
 from moldau.client.registry.schema_registry import SchemaRegistry
-from moldau.errors import ConfigError
+from moldau.errors import ConfigError, RegistryUnavailable
 from moldau.pipeline.decoding.choosing import Decoding, decoder_of
 from moldau.pipeline.decoding.event_times import TIMESTAMP
 from tests.client.registry.test_avro import ALL, RECORDS

@@ -11,7 +11,7 @@ reply has one. Methods about several topics or groups return None or the error o
 
 from collections.abc import Mapping
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from moldau.client.administration.acls import Acl, AclFilter, AclsPart
 from moldau.client.administration.cluster import (
@@ -32,6 +32,7 @@ from moldau.client.background import LoopThread
 from moldau.client.faces import Face, blocking
 from moldau.client.routing import router_of
 from moldau.client.settings import ClientSettings, configured, setting, settings
+from moldau.client.shown import shown
 
 if TYPE_CHECKING:
     from moldau.client.administration.configs import AsyncConfigs, ConfigEntry, Configs
@@ -67,6 +68,8 @@ __all__ = [
 class AdminSettings(ClientSettings):
     """The settings of an admin client; times are in ms."""
 
+    owner: ClassVar[str] = "the admin client"
+
     client_id: str = setting(default="moldau-admin", about="The name of this client in the broker's logs and quotas.")
     default_api_timeout_ms: int = setting(default=30_000, low=1, about="Retry this long before a call fails.")
 
@@ -81,7 +84,11 @@ class AsyncAdmin(TopicsPart, RecordsPart, GroupsPart, ClusterPart, QuotasPart, S
         self._router = router_of(settings)
 
     def __repr__(self) -> str:
-        return f"<moldau.aio.Admin of {self.settings.bootstrap_servers}>"
+        return self.shown("aio.Admin")
+
+    def shown(self, kind: str) -> str:
+        """The client as text."""
+        return shown(kind, self.settings, "closed" if self._router.closed else "open")
 
     async def __aenter__(self) -> "AsyncAdmin":
         await self.start()
@@ -135,7 +142,7 @@ class Admin(Face[AsyncAdmin]):
         self._thread.run(self._core.start())
 
     def __repr__(self) -> str:
-        return f"<moldau.Admin of {self.settings.bootstrap_servers}>"
+        return self._core.shown("Admin")
 
     def __enter__(self) -> "Admin":
         return self

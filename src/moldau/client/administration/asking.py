@@ -8,7 +8,8 @@ command or script needs few of the fifty.
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, TypeVar
 
-from moldau.client.failures import Missing, check, error_of, sentence
+from moldau.client.failures import check, error_of, missing, sentence
+from moldau.client.partitions import partition_of
 from moldau.client.routing import Router
 from moldau.errors import ErrorCode, KafkaError
 from moldau.names import TopicPartition
@@ -54,7 +55,7 @@ class AdminPart:
         return await self._router.retrying(attempt)
 
     async def _broker(self, broker_id: int) -> Link:
-        if broker_id not in self._router.view.brokers:
+        if broker_id not in self._router.view.brokers or self._router.is_outdated:
             await self._router.refresh([])
         return await self._router.broker(broker_id)
 
@@ -120,12 +121,12 @@ class AdminPart:
     async def _by_leader(self, partitions: Mapping[TopicPartition, T]) -> dict[int, dict[TopicPartition, T]]:
         """The partitions by the broker that leads them. Raises `KafkaError`; for a topic or partition that does not
         exist it cannot be retried."""
-        await self._router.refresh({tp.topic for tp in partitions})
+        await self._router.refresh({partition_of(tp).topic for tp in partitions})
         view, by_leader = self._router.view, dict[int, dict[TopicPartition, T]]()
         for tp, wanted in partitions.items():
             leader = view.leader(tp)
             if leader is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
-                raise Missing(f"partition {tp.partition} of topic {tp.topic}")
+                raise missing(f"partition {tp.partition} of topic {tp.topic}")
             by_leader.setdefault(await self._router.leader(tp), {})[tp] = wanted
         return by_leader
 
@@ -136,7 +137,7 @@ def failure(result: Any, about: str) -> KafkaError | None:
     if code is ErrorCode.NONE:
         return None
     if code is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
-        return Missing(about)
+        return missing(about)
     return KafkaError(code, f"{about}: {getattr(result, 'error_message', None) or sentence(code)}")
 
 

@@ -10,7 +10,7 @@ from typing import Any, Literal, NamedTuple
 
 from moldau.client.administration.asking import AdminPart, setting_text
 from moldau.client.faces import Face, blocking
-from moldau.client.failures import Missing, check, error_of
+from moldau.client.failures import check, error_of, missing
 from moldau.client.routing import Router
 from moldau.errors import ConfigError, ErrorCode
 from moldau.peers.link import Link
@@ -128,7 +128,7 @@ class AsyncConfigs(AdminPart):
             link = await self._link(kind, name)
             (result,) = getattr(await link.call(api, request, self._timeout_ms), results)
             if error_of(result.error_code) is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
-                raise Missing(about)
+                raise missing(about)
             check(result.error_code, about, result.error_message)
             return result
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from moldau.client.administration.asking import AdminPart, Outcomes, only, setting_text
 from moldau.client.cluster_view import TopicView
-from moldau.client.failures import Missing, check
+from moldau.client.failures import check, missing
 from moldau.errors import ErrorCode
 from moldau.protocol.apis import CREATE_PARTITIONS, CREATE_TOPICS, DELETE_TOPICS
 
@@ -40,10 +40,10 @@ class TopicsPart(AdminPart):
         view = self._router.view
         for name in names:
             if name not in view.topics:
-                missing = view.missing.get(name, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
-                if missing is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
-                    raise Missing(f"topic {name}")
-                check(missing, f"topic {name}")
+                why = view.missing.get(name, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+                if why is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
+                    raise missing(f"topic {name}")
+                check(why, f"topic {name}")
         return {name: view.topics[name] for name in names}
 
     async def create_topic(

@@ -15,27 +15,11 @@ from moldau.client.cluster_view import ClusterView
 from moldau.client.consuming.epochs import NO_EPOCH, Epochs
 from moldau.client.consuming.record import Place, Record
 from moldau.client.consuming.reply_memory import Reply
-from moldau.errors import ErrorCode, KafkaError, MoldauError, UnknownTopicOrPartition
+from moldau.errors import KafkaError, NoSuchPartition
 from moldau.names import TopicPartition
 from moldau.records.arena import Arena
 from moldau.records.batch import batches
 from moldau.records.rows import lists
-
-
-class NotAssigned(MoldauError, LookupError):
-    """The consumer was asked about a partition that it does not read."""
-
-
-class NoSuchPartition(UnknownTopicOrPartition):
-    """An assigned or subscribed topic or partition does not exist, and has not for longer than a new one takes to
-    appear."""
-
-    def __init__(self, sentence: str):
-        super().__init__(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, sentence)
-
-    @property
-    def retriable(self) -> bool:
-        return False
 
 
 def no_such_partition(tp: TopicPartition, view: ClusterView) -> NoSuchPartition:

@@ -9,7 +9,7 @@ import asyncio
 import inspect
 import time
 from collections import deque
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 from moldau.client.consuming.assigned import Assigned
@@ -17,16 +17,18 @@ from moldau.client.consuming.async_streams import AsyncMessageStream, AsyncStrea
 from moldau.client.consuming.commits import CommitCallback, Commits, Committed, Offsets
 from moldau.client.consuming.consumer_metrics import ConsumerCounters, ConsumerMetrics
 from moldau.client.consuming.consumer_settings import ConsumerSettings
+from moldau.client.consuming.consumer_text import ConsumerText
 from moldau.client.consuming.deserializing import Maker
 from moldau.client.consuming.groups.group_protocols import member_of
 from moldau.client.consuming.handout import Handout
+from moldau.client.consuming.iteration import Iteration
 from moldau.client.consuming.partition_log import AsyncPartitionLog
 from moldau.client.consuming.polling import Poller
 from moldau.client.consuming.positions import Positions
 from moldau.client.consuming.rebalancing import Rebalancing
 from moldau.client.consuming.record import Place, Record
 from moldau.client.consuming.record_handling import RecordHandling
-from moldau.client.consuming.subscription import Listener, Subscription, Topics, partition_of
+from moldau.client.consuming.subscription import Listener, Subscription, Topics
 from moldau.client.consuming.table_polling import TablePolling
 from moldau.client.consuming.tending import Tending
 from moldau.client.consuming.topic_filter import Wanted
@@ -34,16 +36,17 @@ from moldau.client.failures import ClientClosed
 from moldau.client.given_positions import position_of
 from moldau.client.lag import Lags
 from moldau.client.offsets import EARLIEST, LATEST, OffsetAndTimestamp, offsets_at, offsets_for_times
+from moldau.client.partitions import partition_of, partitions_of
 from moldau.client.routing import router_of
 from moldau.client.settings import configured
-from moldau.errors import CommitFailed, ConfigError, MoldauError
+from moldau.errors import CommitFailed, ConfigError, MoldauError, NotAssigned
 from moldau.names import GroupMetadata, OffsetAndMetadata, TopicPartition
 
 LOST_S = 0.05
 """The pause after the group has refused a member that does not know it yet."""
 
 
-class AsyncConsumer(RecordHandling, TablePolling):
+class AsyncConsumer(ConsumerText, Iteration, RecordHandling, TablePolling):
     """A consumer on the running loop. Use it in `async with`: on exit the consumer commits what was processed, if
     automatic commits are enabled, and leaves the group."""
 
@@ -103,7 +106,10 @@ class AsyncConsumer(RecordHandling, TablePolling):
         they may be coroutine functions. `on_revoked` comes before partitions are given up, `on_lost` (by default
         `on_revoked`) if the group has already given them to others. Raises `ConfigError`.
         """
-        self.subscribe_to(Subscription(topics, on_assigned, on_revoked, on_lost))
+        subscription = Subscription(topics, on_assigned, on_revoked, on_lost)
+        if not subscription.names and not subscription.selects:
+            raise ConfigError("subscribe was given no topic; unsubscribe gives up all that were subscribed")
+        self.subscribe_to(subscription)
 
     def subscribe_to(self, subscription: Subscription) -> None:
         """Read what a subscription selects, as a member of the group."""
@@ -133,15 +139,16 @@ class AsyncConsumer(RecordHandling, TablePolling):
         await self._rebalancing.leave()
         self._assign([])
 
-    def assign(self, partitions: Iterable[TopicPartition]) -> None:
+    def assign(self, partitions: Iterable[TopicPartition | tuple[str, int]]) -> None:
         """Read these partitions, without group membership; with a `group_id`, offsets are committed all the same.
         Raises `ConfigError`."""
         self._check_open()
+        chosen = partitions_of(partitions, "assign")
         if self._rebalancing.subscription is not None:
             raise ConfigError("this consumer has subscribed; assign needs unsubscribe first")
         if self._may_commit and self._poller.assigned:
             self.soon(self._commits.begin, self._commits.processed())
-        self._assign([partition_of(tp) for tp in partitions])
+        self._assign(chosen)
         self._awake.set()
 
     def _assign(self, partitions: list[TopicPartition]) -> None:
@@ -168,15 +175,6 @@ class AsyncConsumer(RecordHandling, TablePolling):
             if records or not await self.ready(deadline_s):
                 return records
 
-    async def __aiter__(self) -> AsyncIterator[Record]:
-        while True:
-            walk = self.walk()
-            while walk is None:
-                await self.ready(self._loop.time() + 1)
-                walk = self.walk()
-            for record in walk:
-                yield record
-
     def take(self, most: int | None, *, iterating: bool) -> list[Record]:
         """The fetched records, without waiting. Runs in the caller's thread."""
         portions = self._poller.take(most or self.settings.max_poll_records) if self.may_take() else []
@@ -192,6 +190,8 @@ class AsyncConsumer(RecordHandling, TablePolling):
     def may_take(self) -> bool:
         """Note that the caller has processed what it got before; whether it may take fetched records now."""
         self._check_open()
+        if self._rebalancing.subscription is None and not self._poller.assigned:
+            raise NotAssigned("this consumer reads nothing: call subscribe, with a group_id, or assign")
         now_s = self._loop.time()
         self._membership.polled(now_s)
         self.call_back()
@@ -324,24 +324,25 @@ class AsyncConsumer(RecordHandling, TablePolling):
     async def beginning_offsets(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
         """The first offset of each partition's log. Raises `KafkaError`."""
         self._check_open()
-        return await offsets_at(self._router, dict.fromkeys(partitions, EARLIEST))
+        return await offsets_at(self._router, dict.fromkeys(partitions_of(partitions, "beginning_offsets"), EARLIEST))
 
     async def end_offsets(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
         """The offset behind the last readable record of each partition. Raises `KafkaError`."""
         self._check_open()
-        return await offsets_at(self._router, dict.fromkeys(partitions, LATEST), committed=self.settings.committed)
+        ends = dict.fromkeys(partitions_of(partitions, "end_offsets"), LATEST)
+        return await offsets_at(self._router, ends, committed=self.settings.committed)
 
     async def lag(self, partitions: Iterable[TopicPartition] | None = None) -> Lags:
         """How many offsets each of these partitions, or each assigned one, has left to read: a dict with a `total`.
         Raises `NotAssigned`, `KafkaError`."""
-        wanted = self.assignment() if partitions is None else list(partitions)
+        wanted = self.assignment() if partitions is None else partitions_of(partitions, "lag")
         positions = await self._located(wanted)
         ends = await self.end_offsets(wanted)
         return Lags({tp: max(ends[tp] - positions[tp].offset, 0) for tp in wanted})
 
     def pause(self, partitions: Iterable[TopicPartition], paused: bool = True) -> None:
         """Return no records of these partitions until they are resumed; the others go on. Raises `NotAssigned`."""
-        partitions = list(partitions)
+        partitions = partitions_of(partitions, "pause" if paused else "resume")
         states = [self._state(tp) for tp in partitions]
         if paused:
             left = self._handout.undelivered()
@@ -394,7 +395,8 @@ class AsyncConsumer(RecordHandling, TablePolling):
         """The group's committed offsets of these partitions, or of the assigned ones; those without a commit are left
         out. Raises `KafkaError`."""
         self._group()
-        return await self._membership.committed(self.assignment() if partitions is None else partitions)
+        wanted = self.assignment() if partitions is None else partitions_of(partitions, "committed")
+        return await self._membership.committed(wanted)
 
     async def close(self) -> None:
         """Commit what was processed, if automatic commits are enabled, leave the group, and close the connections."""

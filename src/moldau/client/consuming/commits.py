@@ -15,8 +15,8 @@ from moldau.client.consuming.consumer_settings import ConsumerSettings
 from moldau.client.consuming.groups.membership import Membership
 from moldau.client.consuming.handout import Handout
 from moldau.client.consuming.polling import Poller
-from moldau.client.consuming.subscription import partition_of
 from moldau.client.given_positions import position_of
+from moldau.client.partitions import partition_of
 from moldau.errors import CommitFailed, KafkaError, MoldauError
 from moldau.names import OffsetAndMetadata, TopicPartition
 

@@ -64,6 +64,9 @@ class Consumer:
         """The settings of this consumer."""
         return self._core.settings
 
+    def __repr__(self) -> str:
+        return self._core.shown("Consumer")
+
     def __enter__(self) -> "Consumer":
         return self
 
@@ -97,7 +100,7 @@ class Consumer:
         """Commit what was processed, give all partitions up, and leave the group."""
         self._thread.run(self._core.unsubscribe(), serving=True)
 
-    def assign(self, partitions: Iterable[TopicPartition]) -> None:
+    def assign(self, partitions: Iterable[TopicPartition | tuple[str, int]]) -> None:
         """Read these partitions, without group membership; with a `group_id`, offsets are committed all the same.
         Raises `ConfigError`."""
         self._thread.call(self._core.assign, partitions)
@@ -129,6 +132,10 @@ class Consumer:
                 self._wait(time.monotonic() + LONG_S)
                 walk = self._core.walk()
             yield from walk
+
+    def __next__(self) -> Record:
+        """The next record, as a loop would get it."""
+        return next(iter(self))
 
     def poll_table(self, timeout_ms: int = 1_000) -> "pyarrow.Table":
         """All fetched records as a pyarrow table: topic, partition, offset, timestamp (UTC), key, value (both binary)

@@ -3,7 +3,7 @@
 import dataclasses
 import re
 from collections.abc import Callable, Sequence
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol
 
 from moldau.client.consuming.assigning import ASSIGNORS, COOPERATIVE
 from moldau.client.consuming.record import Record
@@ -18,6 +18,12 @@ _JAVA_NAMES = {
     "RoundRobinAssignor": "roundrobin",
     "StickyAssignor": "sticky",
     "CooperativeStickyAssignor": COOPERATIVE,
+}
+_JAVA_DESERIALIZERS = {
+    "ByteArrayDeserializer": None,
+    "ByteBufferDeserializer": None,
+    "BytesDeserializer": None,
+    "StringDeserializer": bytes.decode,
 }
 _OF_CLASSIC = {
     "session_timeout_ms": "the broker has group.consumer.session.timeout.ms",
@@ -46,6 +52,8 @@ class ConsumerInterceptor(Protocol):
 @settings
 class ConsumerSettings(ClientSettings):
     """The settings of a consumer; sizes are in bytes, times in ms. `subscribe` and `commit` need a `group_id`."""
+
+    owner: ClassVar[str] = "the consumer"
 
     group_id: str | None = setting(default=None, about="The consumer group, whose members share the partitions.")
     group_instance_id: str | None = setting(
@@ -93,15 +101,18 @@ class ConsumerSettings(ClientSettings):
         about="The rack of this client: range assigns it partitions with a replica there, from which it reads.",
     )
     key_deserializer: Callable[[bytes], Any] | None = setting(
-        default=None, about="Makes a record's key of its bytes; a key that is None stays None."
+        default=None,
+        classes=_JAVA_DESERIALIZERS,
+        about="Makes a record's key of its bytes; a key that is None stays None.",
     )
     value_deserializer: Callable[[bytes], Any] | None = setting(
-        default=None, about="Makes a record's value of its bytes; a value that is None stays None."
+        default=None,
+        classes=_JAVA_DESERIALIZERS,
+        about="Makes a record's value of its bytes; a value that is None stays None.",
     )
     interceptors: Sequence[ConsumerInterceptor] = setting(
-        default=(), internal=True, about="Objects with on_consume(records) and on_commit(offsets), called in order."
+        default=(), about="Objects with on_consume(records) and on_commit(offsets), called in order."
     )
-    metadata_max_age_ms: int = setting(default=300_000, low=0, about="Look this often for new topics and partitions.")
 
     def check(self) -> None:
         super().check()

@@ -4,23 +4,11 @@ from typing import TYPE_CHECKING
 
 from moldau.client.consuming.consumer_settings import ConsumerSettings
 from moldau.client.consuming.record import Record, make_record
-from moldau.errors import MoldauError
+from moldau.errors import DeserializationFailed
 from moldau.names import TopicPartition
 
 if TYPE_CHECKING:
     from moldau.client.consuming.polling import Poller, Portion
-
-
-class DeserializationFailed(MoldauError):
-    """A deserializer raised on a record; `__cause__` is its exception. `raw_key` and `raw_value` are the record's
-    bytes. The record stays the next one to read: seek to `offset + 1` to leave it out."""
-
-    def __init__(self, tp: TopicPartition, row: Record, part: str, cause: Exception):
-        super().__init__(f"the {part} of the record at offset {row[0]} of {tp} cannot be read: {cause!r}")
-        self.topic_partition = tp
-        self.offset = row[0]
-        self.raw_key: bytes | None = row[3]
-        self.raw_value: bytes | None = row[4]
 
 
 class Maker:
@@ -77,7 +65,7 @@ class Maker:
                 if value is not None and self._value is not None:
                     value = self._value(value)
             except Exception as cause:
-                failed = DeserializationFailed(tp, row, part, cause)
+                failed = DeserializationFailed(tp, row[0], row[3], row[4], part, cause)
                 failed.__cause__ = cause
                 return failed
             made.append(make_record((offset, timestamp_ms, kind, key, value, headers, place)))

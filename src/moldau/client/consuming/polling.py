@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable, Iterable
 from typing import NamedTuple, TypeVar
 
-from moldau.client.consuming.assigned import Assigned, NotAssigned, no_such_partition
+from moldau.client.consuming.assigned import Assigned, no_such_partition
 from moldau.client.consuming.consumer_metrics import ConsumerCounters, ConsumerMetrics
 from moldau.client.consuming.consumer_settings import ConsumerSettings
 from moldau.client.consuming.record import Place, Record
@@ -22,7 +22,7 @@ from moldau.client.consuming.truncation import compare, made_anew
 from moldau.client.failures import STALE_METADATA, error_of, sentence
 from moldau.client.fetching import READ_COMMITTED, READ_UNCOMMITTED
 from moldau.client.routing import Router
-from moldau.errors import ErrorCode, KafkaError
+from moldau.errors import ErrorCode, KafkaError, NotAssigned
 from moldau.names import TopicPartition
 from moldau.protocol.apis import FETCH
 from moldau.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic, PartitionData

@@ -7,14 +7,13 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable
 
-from moldau.client.consuming.assigned import NoSuchPartition
 from moldau.client.consuming.consumer_metrics import ConsumerCounters
 from moldau.client.consuming.consumer_settings import ConsumerSettings
 from moldau.client.consuming.groups.membership import NO_GENERATION, Membership
 from moldau.client.consuming.polling import Poller
 from moldau.client.consuming.subscription import Listener, Subscription
 from moldau.client.routing import Router
-from moldau.errors import KafkaError
+from moldau.errors import KafkaError, NoSuchPartition
 from moldau.names import TopicPartition
 
 logger = logging.getLogger(__name__)
@@ -136,6 +135,9 @@ class Rebalancing:
             self._membership.rejoin_needed = True
         missing = [topic for topic in subscription.names if topic not in counts]
         self._note_missing(missing, bool(counts))
+        if subscription.selects and not counts and not self._warned:
+            self._warned.add(str(subscription))
+            logger.warning("%s: no topic matches %s yet", self._router.client_id, subscription)
         return bool(missing)
 
     def _note_missing(self, missing: list[str], reads_others: bool) -> None:
@@ -143,7 +145,8 @@ class Rebalancing:
             if topic not in self._warned:
                 self._warned.add(topic)
                 logger.warning("%s: the subscribed topic %s does not exist", self._router.client_id, topic)
-        self._warned.intersection_update(missing)
+        if reads_others:
+            self._warned.intersection_update(missing)
         now_s = asyncio.get_running_loop().time()
         if not missing or reads_others:
             self._missing_since_s = None

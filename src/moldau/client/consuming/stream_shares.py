@@ -11,8 +11,10 @@ from typing import Generic, Protocol, TypeVar
 
 from moldau.client.consuming.handout import Handout
 from moldau.client.consuming.record import Record
-from moldau.client.consuming.subscription import Listener, Subscription, topic_name
+from moldau.client.consuming.subscription import Listener, Subscription
 from moldau.client.consuming.topic_filter import TopicFilter, Wanted
+from moldau.client.partitions import topic_name
+from moldau.client.shown import some
 from moldau.errors import ConfigError
 from moldau.names import TopicPartition
 
@@ -141,6 +143,9 @@ class StreamSubscription(Subscription):
         super().__init__([key for key in keys if isinstance(key, str)], on_assigned, on_revoked)
         self._named = frozenset(self.names)
         self._filters = [key for key in keys if isinstance(key, TopicFilter)]
+
+    def __str__(self) -> str:
+        return some([*sorted(self._named), *self._filters])
 
     @property
     def selects(self) -> bool:

@@ -5,6 +5,8 @@ from collections.abc import Awaitable, Callable, Collection, Iterable
 from typing import TypeAlias, Union
 
 from moldau.client.consuming.groups.membership import Wanted
+from moldau.client.partitions import topic_name
+from moldau.client.shown import some
 from moldau.errors import ConfigError
 from moldau.names import INTERNAL_TOPICS, TopicPartition
 
@@ -12,27 +14,7 @@ Topics: TypeAlias = Union[str, "re.Pattern[str]", Iterable[str]]
 """A topic, a compiled pattern that whole names of topics match, or several topics."""
 Listener: TypeAlias = Callable[[list[TopicPartition]], object | Awaitable[object]]
 
-NAME_LENGTH_MAX = 249
 _FLAGS = re.UNICODE
-_NAME = re.compile(r"[a-zA-Z0-9._-]+")
-
-
-def topic_name(name: object) -> str:
-    """The name, checked. Raises `ConfigError` unless it is text that can be the name of a topic."""
-    if not isinstance(name, str):
-        raise ConfigError(f"a topic's name is text, not {name!r}")
-    if not _NAME.fullmatch(name) or len(name) > NAME_LENGTH_MAX or name in (".", ".."):
-        raise ConfigError(
-            f"{name!r} cannot be a topic: a name has 1 to {NAME_LENGTH_MAX} of the characters a-z A-Z 0-9 . _ -"
-        )
-    return name
-
-
-def partition_of(tp: object) -> TopicPartition:
-    """A `TopicPartition`, or a pair of a topic and a number, checked. Raises `ConfigError`."""
-    if isinstance(tp, tuple) and len(tp) == 2 and type(tp[1]) is int and tp[1] >= 0:
-        return TopicPartition(topic_name(tp[0]), tp[1])
-    raise ConfigError(f"{tp!r} is not a TopicPartition, which has a topic's name and a partition's number from 0")
 
 
 class Subscription:
@@ -61,6 +43,10 @@ class Subscription:
         for listener in (on_assigned, on_revoked, on_lost):
             if listener is not None and not callable(listener):
                 raise ConfigError(f"a listener of rebalances is a function of a list of partitions, not {listener!r}")
+
+    def __str__(self) -> str:
+        """The pattern, or the topics: as a client shows them."""
+        return some(self.names) if self.pattern is None else f"the pattern {self.pattern.pattern!r}"
 
     @property
     def wanted(self) -> Wanted:

@@ -20,7 +20,7 @@ from moldau.client.fetching import (
     read_range,
     topic_partitions,
 )
-from moldau.client.producing.outgoing import NoSuchPartition
+from moldau.client.producing.outgoing import no_such_partition
 from moldau.client.pyarrow_needed import need_pyarrow
 from moldau.client.settings import BOOTSTRAP_DEFAULT, BOOTSTRAP_VARIABLE
 from moldau.names import TopicPartition
@@ -125,7 +125,7 @@ def _partitions(topic: str, wanted: Iterable[int] | None, there: list[int]) -> l
     chosen = sorted(set(there if wanted is None else wanted))
     for partition in chosen:
         if partition not in there:
-            raise NoSuchPartition(topic, partition, len(there))
+            raise no_such_partition(topic, partition, len(there))
     return [TopicPartition(topic, partition) for partition in chosen]
 
 

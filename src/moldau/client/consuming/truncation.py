@@ -11,10 +11,10 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from moldau.client.consuming.assigned import Assigned
-from moldau.client.epoch_ends import EpochEnd, LogTruncated, epoch_ends, epoch_ends_request
+from moldau.client.epoch_ends import EpochEnd, epoch_ends, epoch_ends_request
 from moldau.client.failures import STALE_METADATA, error_of, sentence
 from moldau.client.routing import Router
-from moldau.errors import KafkaError
+from moldau.errors import KafkaError, LogTruncated
 from moldau.names import TopicPartition
 from moldau.protocol.apis import OFFSET_FOR_LEADER_EPOCH
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from moldau.client.producing.audit_headers import with_audit_headers
 from moldau.client.producing.batching import Accumulator, Batch, BufferFull, Headers
 from moldau.client.producing.delivery import Delivery, OnDelivery
-from moldau.client.producing.outgoing import GivenHeaders, NoSuchPartition, check_timestamp, checked_headers, content
+from moldau.client.producing.outgoing import GivenHeaders, check_timestamp, checked_headers, content, no_such_partition
 from moldau.client.producing.partitioning import Sticky, positive_hash
 from moldau.client.producing.producer_settings import Partitioner, ProducerSettings
 from moldau.client.producing.serializers import Serializer, for_topic
@@ -126,7 +126,7 @@ class Appender:
                     route.count, RECORD_SIZE_MAX + len(value or b"")
                 )
         elif partition >= route.count:
-            raise NoSuchPartition(route.partitions[0].topic, partition, route.count)
+            raise no_such_partition(route.partitions[0].topic, partition, route.count)
         return self.append(route, partition, key, value, timestamp_ms, pairs, now_s, on_delivery)
 
     def append(
@@ -184,7 +184,7 @@ class Appender:
 
         highest = columns.highest_partition
         if highest is not None and highest >= route.count:
-            raise NoSuchPartition(route.partitions[0].topic, highest, route.count)
+            raise no_such_partition(route.partitions[0].topic, highest, route.count)
         if self._choose is not None:
             choose = self._choose
             columns = columns.with_chosen(lambda key: choose(route, key))

@@ -25,10 +25,11 @@ from moldau.client.producing.sending import Sender
 from moldau.client.producing.table_delivery import TableDelivery
 from moldau.client.producing.transacting import GroupOffsets, ProducerTransactions
 from moldau.client.producing.transaction import AsyncTransaction
-from moldau.client.routing import METADATA_MAX_AGE_MS, router_of
+from moldau.client.routing import router_of
 from moldau.client.settings import configured
+from moldau.client.shown import shown
 from moldau.errors import ConfigError, ErrorCode, KafkaError
-from moldau.names import GroupMetadata
+from moldau.names import GroupMetadata, counted
 
 if TYPE_CHECKING:
     from moldau.client.producing.columnar import RecordColumns
@@ -75,9 +76,15 @@ class AsyncProducer:
         self._unusable = "this producer was not started"
 
     def __repr__(self) -> str:
-        waiting = self.accumulator.records
-        state = self._unusable or f"{waiting} record{'s' * (waiting != 1)} waiting"
-        return f"<{type(self).__name__} {self.settings.client_id!r} at {self.settings.bootstrap_servers}, {state}>"
+        return self.shown("aio.Producer")
+
+    def shown(self, kind: str) -> str:
+        """The client as text."""
+        transactional = self.settings.transactional_id
+        transactions = f"transactional id {transactional!r}" if transactional else ""
+        state = self._unusable.removeprefix("this producer is ").removeprefix("this producer was ")
+        waiting = f"{counted(self.accumulator.records, 'record')} waiting"
+        return shown(kind, self.settings, transactions, state or waiting)
 
     async def __aenter__(self) -> "AsyncProducer":
         await self.start()
@@ -370,7 +377,7 @@ class AsyncProducer:
             raise KafkaError(ErrorCode.REQUEST_TIMED_OUT, about) from None
         self._check_usable()
         await self._bind(topic)
-        until_s = self.now_s() + METADATA_MAX_AGE_MS / 1000
+        until_s = self.now_s() + self.settings.metadata_max_age_ms / 1000
         route = self.appender.route(topic, count, until_s, self.interceptors is not None)
         self.routes[topic] = route
         return route

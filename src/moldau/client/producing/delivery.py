@@ -12,7 +12,7 @@ from functools import partial
 from typing import Any, NamedTuple
 
 from moldau.client.producing.batching import Ack, Batch
-from moldau.errors import ErrorCode, KafkaError, MoldauError
+from moldau.errors import MoldauError, NotDelivered
 from moldau.names import TopicPartition
 from moldau.records.columns import RecordPlace, acknowledge
 
@@ -41,18 +41,6 @@ class Delivered(NamedTuple):
 
 OnDelivery = Callable[[MoldauError | None, Delivered | None], object]
 """Called with the failure and None, or with None and where the record is."""
-
-
-class NotDelivered(KafkaError):
-    """Records were not delivered, and nobody had asked for their results. `count` is their number, `first` the first
-    failure."""
-
-    def __init__(self, count: int, first: MoldauError):
-        code = first.code if isinstance(first, KafkaError) else ErrorCode.UNKNOWN_SERVER_ERROR
-        many = "1 record was" if count == 1 else f"{count} records were"
-        super().__init__(code, f"{many} not delivered: {first}")
-        self.count = count
-        self.first = first
 
 
 class Delivery(RecordPlace):

@@ -10,7 +10,7 @@ from typing import Any, Final, NamedTuple
 from moldau.client.producing.batching import Headers
 from moldau.client.producing.producer_settings import Serializer
 from moldau.client.producing.serializers import Content, to_bytes
-from moldau.errors import ErrorCode, UnknownTopicOrPartition
+from moldau.errors import NoSuchPartition
 
 TIMESTAMP_MAX = (1 << 63) - 1
 GivenHeaders = Iterable[tuple[str, Content]] | Mapping[str, Content] | None
@@ -43,18 +43,10 @@ class OutgoingRecord(NamedTuple):
     headers: GivenHeaders = ()
 
 
-class NoSuchPartition(UnknownTopicOrPartition):
-    """The topic does not have that partition, according to metadata requested just before."""
-
-    def __init__(self, topic: str, partition: int, count: int):
-        has = "1 partition, 0" if count == 1 else f"{count} partitions, 0 to {count - 1}"
-        super().__init__(
-            ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"topic {topic} has no partition {partition}: it has {has}"
-        )
-
-    @property
-    def retriable(self) -> bool:
-        return False
+def no_such_partition(topic: str, partition: int, count: int) -> NoSuchPartition:
+    """The error for a partition that a topic with that number of partitions does not have."""
+    has = "1 partition, 0" if count == 1 else f"{count} partitions, 0 to {count - 1}"
+    return NoSuchPartition(f"topic {topic} has no partition {partition}: it has {has}")
 
 
 def content(value: Any, what: str, serializer: Serializer | None) -> bytes | None:

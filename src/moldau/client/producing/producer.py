@@ -51,7 +51,7 @@ class Producer:
         return self._core.settings
 
     def __repr__(self) -> str:
-        return repr(self._core).replace("AsyncProducer", "Producer", 1)
+        return self._core.shown("Producer")
 
     def __enter__(self) -> "Producer":
         return self

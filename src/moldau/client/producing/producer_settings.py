@@ -1,7 +1,7 @@
 """The settings of a producer."""
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 from moldau.client.producing.serializers import Serializer as Serializer
 from moldau.client.settings import INT32_MAX, ClientSettings, one_of, setting, settings
@@ -10,11 +10,17 @@ from moldau.records.compression import CODECS
 
 Partitioner = Callable[[str, bytes | None, int], int]
 IDEMPOTENT_IN_FLIGHT_MAX = 5
+JAVA_SERIALIZERS = dict.fromkeys(
+    ("ByteArraySerializer", "ByteBufferSerializer", "BytesSerializer", "StringSerializer"), None
+)
+"""Java's serializers of what is sent without one here."""
 
 
 @settings
 class ProducerSettings(ClientSettings):
     """The settings of a producer; sizes are in bytes, times in ms."""
+
+    owner: ClassVar[str] = "the producer"
 
     acks: str | int = setting(default="all", about="Which replicas must have a record: all, 1 (the leader) or 0.")
     enable_idempotence: bool | None = setting(
@@ -37,8 +43,6 @@ class ProducerSettings(ClientSettings):
     retries: int = setting(
         default=INT32_MAX, low=0, about="A batch is sent again this many times, within delivery_timeout_ms."
     )
-    retry_backoff_ms: int = setting(default=100, low=0, about="The wait before the first retry; it doubles each time.")
-    retry_backoff_max_ms: int = setting(default=1_000, low=0, about="The longest wait before a retry.")
     transactional_id: str | None = setting(
         default=None, about="The name under which transactions survive a restart; makes the producer transactional."
     )
@@ -58,10 +62,14 @@ class ProducerSettings(ClientSettings):
         default=None, about="Objects with on_send(record) or on_acknowledgement(error, delivered)."
     )
     key_serializer: Serializer | None = setting(
-        default=None, about="A function from a key to bytes or None; by default keys are bytes, text or None."
+        default=None,
+        classes=JAVA_SERIALIZERS,
+        about="A function from a key to bytes or None; by default keys are bytes, text or None.",
     )
     value_serializer: Serializer | None = setting(
-        default=None, about="A function from a value to bytes or None; by default values are bytes, text or None."
+        default=None,
+        classes=JAVA_SERIALIZERS,
+        about="A function from a value to bytes or None; by default values are bytes, text or None.",
     )
 
     audit_topic: str | None = setting(

@@ -319,8 +319,7 @@ class Sender:
     def _backoff(self, about: str) -> Backoff:
         """The waits between attempts at the named action; kept until the action succeeds."""
         if about not in self._backoffs:
-            first_ms, last_ms = self._settings.retry_backoff_ms, self._settings.retry_backoff_max_ms
-            self._backoffs[about] = self._router.backoff(about, min(first_ms, last_ms), last_ms)
+            self._backoffs[about] = self._router.backoff(about)
         return self._backoffs[about]
 
     def _background(self, name: str, work: Callable[[], Coroutine[Any, Any, Any]]) -> None:

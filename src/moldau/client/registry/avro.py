@@ -5,11 +5,11 @@ from collections.abc import Callable
 from typing import Any
 
 from moldau.client.registry.avro_schema import ParsedSchema, check, need_fastavro, parse
-from moldau.client.registry.failures import DoesNotFit
 from moldau.client.registry.framing import FRAME_BYTES, schema_id_of
 from moldau.client.registry.schema_registry import SchemaRegistry
 from moldau.client.registry.schemas import AVRO, GivenSchema, Schema, as_schema
 from moldau.client.registry.serializing import Encode, RegistrySerializer
+from moldau.errors import DoesNotFit
 
 
 class AvroSerializer(RegistrySerializer):

@@ -6,8 +6,7 @@ an array of items without bytes may claim any length. Bytes for such schemas are
 
 from typing import Any, NamedTuple
 
-from moldau.client.registry.failures import DoesNotFit, SchemaInvalid
-from moldau.errors import ConfigError
+from moldau.errors import ConfigError, DoesNotFit, SchemaInvalid
 
 PRIMITIVES = frozenset(("null", "boolean", "int", "long", "float", "double", "bytes", "string"))
 NAMED = frozenset(("record", "error", "enum", "fixed"))

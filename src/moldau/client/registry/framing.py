@@ -2,7 +2,7 @@
 
 import struct
 
-from moldau.client.registry.failures import NotFramed
+from moldau.errors import NotFramed
 
 MAGIC = 0
 FRAME_BYTES = 5

@@ -11,8 +11,8 @@ import time
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
-from moldau.client.registry.failures import RegistryError, RegistryUnavailable, refused
-from moldau.errors import ConfigError
+from moldau.client.registry.failures import refused
+from moldau.errors import ConfigError, RegistryError, RegistryUnavailable
 
 ANSWER_BYTES_MAX = 16 * 1024 * 1024
 ELSEWHERE = (502, 503, 504)

@@ -4,12 +4,11 @@ import json
 from collections.abc import Callable
 from typing import Any
 
-from moldau.client.registry.failures import DoesNotFit, SchemaInvalid
 from moldau.client.registry.framing import FRAME_BYTES, schema_id_of
 from moldau.client.registry.schema_registry import SchemaRegistry
 from moldau.client.registry.schemas import JSON, GivenSchema, Schema, as_schema
 from moldau.client.registry.serializing import Encode, RegistrySerializer
-from moldau.errors import ConfigError
+from moldau.errors import ConfigError, DoesNotFit, SchemaInvalid
 
 Check = Callable[[Any], None]
 

@@ -1,10 +1,10 @@
 """Settings of registry clients and serializers may be given with Confluent's names, in a mapping."""
 
-import difflib
 from collections.abc import Iterable, Mapping
 from typing import Any
 
 from moldau.errors import ConfigError
+from moldau.names import guess
 
 
 def keywords(given: Mapping[str, Any], of: str, allowed: Iterable[str]) -> dict[str, Any]:
@@ -14,9 +14,8 @@ def keywords(given: Mapping[str, Any], of: str, allowed: Iterable[str]) -> dict[
     for name, value in given.items():
         own = str(name).replace(".", "_")
         if own not in names:
-            close = difflib.get_close_matches(own, names, 1, 0.5)
-            hint = f"; did you mean {close[0].replace('_', '.')}?" if close else ""
-            raise ConfigError(f"{of} has no setting {name}{hint}")
+            close = guess(own.replace("_", "."), [one.replace("_", ".") for one in names])
+            raise ConfigError(f"{of} has no setting {name}{close}")
         found[own] = value
     return found
 

@@ -10,11 +10,10 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 from urllib.parse import quote
 
-from moldau.client.registry.failures import RegistryError, SchemaInvalid, SchemaNotFound
 from moldau.client.registry.http import Addresses, split_url
 from moldau.client.registry.names_of_settings import keywords, truth
 from moldau.client.registry.schemas import AVRO, Reference, RegisteredSchema, Schema
-from moldau.errors import ConfigError
+from moldau.errors import ConfigError, RegistryError, SchemaInvalid, SchemaNotFound
 
 REFERENCES_MAX = 1_000
 SETTINGS = (

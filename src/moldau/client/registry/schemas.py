@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from moldau.client.registry.failures import SchemaInvalid
+from moldau.errors import SchemaInvalid
 
 AVRO, JSON = "AVRO", "JSON"
 

@@ -13,10 +13,10 @@ import pyarrow as pa
 
 from moldau.client.registry.avro import decoded, parsed_avro
 from moldau.client.registry.avro_schema import ParsedSchema, parse
-from moldau.client.registry.failures import DoesNotFit, NotFramed, SchemaInvalid, SchemaNotFound
 from moldau.client.registry.framing import schema_id_of
 from moldau.client.registry.schema_registry import SchemaRegistry
 from moldau.client.registry.schemas import AVRO, Schema, as_schema
+from moldau.errors import DoesNotFit, NotFramed, SchemaInvalid, SchemaNotFound
 from moldau.pipeline.decoding.avro_columns import columns_of, without_times
 from moldau.pipeline.decoding.topic_decoder import DecodedValues
 

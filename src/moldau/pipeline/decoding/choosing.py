@@ -5,10 +5,9 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from moldau.client.registry.failures import SchemaNotFound
 from moldau.client.registry.schema_registry import SchemaRegistry
 from moldau.client.registry.schemas import AVRO, JSON, Schema, as_schema
-from moldau.errors import ConfigError
+from moldau.errors import ConfigError, SchemaNotFound
 from moldau.pipeline.decoding import ddl, json_schema_columns
 from moldau.pipeline.decoding.avro_values import AvroValues
 from moldau.pipeline.decoding.json_inference import inferred

@@ -1,4 +1,4 @@
-"""Moldau's exceptions. `except moldau.errors.TopicAlreadyExists` catches what a broker answers with that error code.
+"""The base of Moldau's exceptions, and one for each of Kafka's error codes that a client's user may meet.
 
 `KafkaError(code, message)` makes an instance of the class declared for the code: the words of the code's name. Codes
 that a client's user does not meet have no class and are plain `KafkaError`. A fault of the peer (`ProtocolViolation`)
