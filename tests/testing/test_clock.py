@@ -1,30 +1,36 @@
 """The virtual clock: what the broker's time decides happens when the test moves it, and not before."""
 
 import asyncio
+import contextlib
 import time
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
 from typing import Any
 
 import pytest
 
 from harness.patience import Deadline, stretched, wait_until
 from moldau import Admin, Consumer, Producer, Record, TopicPartition
+from moldau.coordinators.groups import shard
 from moldau.errors import ErrorCode
 from moldau.protocol.apis import (
     ADD_PARTITIONS_TO_TXN,
     CONSUMER_GROUP_HEARTBEAT,
     END_TXN,
+    FETCH,
     FIND_COORDINATOR,
     INIT_PRODUCER_ID,
+    JOIN_GROUP,
     Api,
 )
 from moldau.protocol.messages.add_partitions_to_txn import AddPartitionsToTxnRequest, AddPartitionsToTxnTopic
 from moldau.protocol.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 from moldau.protocol.messages.end_txn import EndTxnRequest
+from moldau.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
 from moldau.protocol.messages.find_coordinator import FindCoordinatorRequest
 from moldau.protocol.messages.init_producer_id import InitProducerIdRequest
+from moldau.protocol.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
 from moldau.testing import Broker
-from moldau.testing.clock import STEPS_MAX, Clock, ShiftedLoop
+from moldau.testing.clock import Clock, ShiftedLoop
 from tests.handlers.living import Wire
 
 
@@ -88,10 +94,26 @@ def test_a_silent_member_of_the_newer_protocol_leaves_its_group(broker: Broker) 
         assert members(admin, "newer") == 0
 
 
-async def answered(broker: Broker, name: str, api: Api, version: int, request: object, key_type: int = 0) -> Any:
-    """The reply to the request once the coordinator of that group (or transactional id) has loaded its state."""
+@contextlib.asynccontextmanager
+async def dialled(broker: Broker) -> AsyncIterator[Wire]:
     wire = Wire(*await asyncio.open_connection("127.0.0.1", broker.port))
     try:
+        yield wire
+    finally:
+        wire.writer.close()
+
+
+def adding(transactional_id: str, topic: str, producer: dict[str, int]) -> AddPartitionsToTxnRequest:
+    return AddPartitionsToTxnRequest(
+        v3_and_below_transactional_id=transactional_id,
+        v3_and_below_topics=[AddPartitionsToTxnTopic(name=topic, partitions=[0])],
+        **{f"v3_and_below_{name}": value for name, value in producer.items()},
+    )
+
+
+async def answered(broker: Broker, name: str, api: Api, version: int, request: object, key_type: int = 0) -> Any:
+    """The reply to the request once the coordinator of that group (or transactional id) has loaded its state."""
+    async with dialled(broker) as wire:
         deadline = Deadline()
         while not deadline.passed:
             await wire.ask(FIND_COORDINATOR, 4, FindCoordinatorRequest(key_type=key_type, coordinator_keys=[name]))
@@ -100,8 +122,85 @@ async def answered(broker: Broker, name: str, api: Api, version: int, request: o
                 return reply
             assert ErrorCode(reply.error_code).retriable, reply
         raise AssertionError(f"still {reply}")
-    finally:
-        wire.writer.close()
+
+
+LENGTHS_S = (1, 150, 151, 3 * 3600, 30 * 86400)
+
+
+@pytest.mark.parametrize("length_s", LENGTHS_S)
+def test_all_deadlines_have_passed_when_advance_returns(length_s: int) -> None:
+    """A transaction and a session time out, a fetch is answered, a record and offsets expire; 4 s for all lengths."""
+    half_ms = min(length_s * 500, 900_000)
+    settings = {
+        "group_min_session_timeout_ms": 100,
+        "offsets_retention_minutes": 1,
+        "offsets_retention_check_interval_ms": 200,
+        "log_retention_check_interval_ms": 200,
+        "transaction_abort_timed_out_transaction_cleanup_interval_ms": 200,
+    }
+
+    async def scenario(broker: Broker) -> None:
+        async with dialled(broker) as wire, dialled(broker) as waiting:
+            session = JoinGroupRequest(
+                group_id="g",
+                session_timeout_ms=half_ms,
+                rebalance_timeout_ms=half_ms,
+                protocol_type="consumer",
+                protocols=[JoinGroupRequestProtocol(name="range", metadata=b"")],
+            )
+            await answered(broker, "g", JOIN_GROUP, 3, session)
+            begin = InitProducerIdRequest(transactional_id="tx", transaction_timeout_ms=half_ms)
+            producer = await answered(broker, "tx", INIT_PRODUCER_ID, 4, begin, key_type=1)
+            me = {"producer_id": producer.producer_id, "producer_epoch": producer.producer_epoch}
+            await wire.ask(ADD_PARTITIONS_TO_TXN, 3, adding("tx", "t", me))
+            part = FetchPartition(partition=0, fetch_offset=1, partition_max_bytes=1000)
+            topics = [FetchTopic(topic="t", partitions=[part])]
+            parked = FetchRequest(max_wait_ms=half_ms, min_bytes=1000, max_bytes=1000, session_epoch=-1, topics=topics)
+            waiting.send(FETCH, 11, parked)
+            fetched = asyncio.create_task(waiting.receive(FETCH, 11))
+            await asyncio.to_thread(broker.clock.advance, seconds=length_s)
+            ended = await wire.ask(END_TXN, 3, EndTxnRequest(transactional_id="tx", committed=True, **me))
+            # After seven days without a transaction the id itself has expired.
+            expired = length_s > 7 * 86400
+            assert ended.error_code == (ErrorCode.INVALID_PRODUCER_ID_MAPPING if expired else ErrorCode.PRODUCER_FENCED)
+            await fetched
+
+    with Broker(**settings) as broker, Admin(broker.address) as admin, Producer(broker.address) as producer:
+        broker.create_topic("t", retention_ms=min(half_ms, 3_600_000))
+        producer.send("t", b"x", timestamp_ms=broker.clock.now_ms()).result()
+        for number in range(7):
+            admin.alter_group_offsets(f"of-{number}", {TopicPartition("t", 0): 1})
+        asyncio.run(scenario(broker))
+        # An empty group without offsets is gone.
+        assert not [one for one in admin.list_groups() if one.group_id == "g" and members(admin, "g")]
+        # The log may end behind the transaction's marker, which is newer than the record.
+        assert admin.watermarks("t")[TopicPartition("t", 0)][0] >= 1
+        left = [number for number in range(7) if admin.group_offsets(f"of-{number}")]
+        assert left == ([] if length_s > 60 else [*range(7)])
+
+
+def test_work_that_goes_on_after_pauses_is_over_when_advance_returns(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(shard, "EXPIRY_LOOKS", 2)
+    with Broker(offsets_retention_minutes=1) as broker, Admin(broker.address) as admin:
+        broker.create_topic("t")
+        for number in range(7):
+            admin.alter_group_offsets(f"of-{number}", {TopicPartition("t", 0): 1})
+        broker.clock.advance(minutes=12)
+        assert not [number for number in range(7) if admin.group_offsets(f"of-{number}")]
+
+
+def test_what_begins_when_a_deadline_has_passed_does_not_begin_much_later() -> None:
+    """The offsets of a group expire a week after its last member has gone, not a week and a long step."""
+    with Broker(offsets_retention_minutes=7 * 24 * 60) as broker, Admin(broker.address) as admin:
+        topic = broker.create_topic("t")
+        with Producer(broker.address) as producer:
+            producer.send(topic, b"x").result()
+        with Consumer(broker.address, group_id="g", auto_offset_reset="earliest") as consumer:
+            consumer.subscribe([topic])
+            assert wait_until(lambda: consumer.poll(100))
+            consumer.commit()
+            broker.clock.advance(days=7, minutes=15)
+            assert not admin.group_offsets("g")
 
 
 def test_the_brokers_time_goes_on_through_a_restart() -> None:
@@ -132,10 +231,10 @@ def test_time_only_moves_forward() -> None:
 
 def test_timers_and_the_work_they_start_are_over_when_advance_returns() -> None:
     """Each step runs what is due; a chain of timers, each set by the one before it, goes on from step to step."""
-    clock, ran = Clock(), list[int]()
+    clock, ran, links = Clock(), list[int](), 50
 
     async def chain() -> None:
-        for number in range(STEPS_MAX // 2):
+        for number in range(links):
             await asyncio.sleep(60)
             await asyncio.get_running_loop().run_in_executor(None, time.sleep, 0.001)
             ran.append(number)
@@ -147,7 +246,7 @@ def test_timers_and_the_work_they_start_are_over_when_advance_returns() -> None:
         await clock._advance(loop, 59)
         assert not ran
         await clock._advance(loop, 3600 * 24)
-        assert chained.done() and len(ran) == STEPS_MAX // 2
+        assert chained.done() and len(ran) == links
 
     with asyncio.Runner(loop_factory=lambda: ShiftedLoop(clock)) as runner:
         runner.run(scenario())
@@ -157,20 +256,13 @@ def test_a_transaction_times_out_by_the_brokers_clock(broker: Broker) -> None:
     topic = broker.create_topic("transactional")
 
     async def scenario() -> tuple[int, int]:
-        wire = Wire(*await asyncio.open_connection("127.0.0.1", broker.port))
         begin = InitProducerIdRequest(transactional_id="tx", transaction_timeout_ms=60_000)
         producer = await answered(broker, "tx", INIT_PRODUCER_ID, 4, begin, key_type=1)
         me = {"producer_id": producer.producer_id, "producer_epoch": producer.producer_epoch}
-        partitions = AddPartitionsToTxnTopic(name=topic, partitions=[0])
-        add = AddPartitionsToTxnRequest(
-            v3_and_below_transactional_id="tx",
-            v3_and_below_topics=[partitions],
-            **{f"v3_and_below_{name}": value for name, value in me.items()},
-        )
-        added = await wire.ask(ADD_PARTITIONS_TO_TXN, 3, add)
-        await asyncio.to_thread(broker.clock.advance, minutes=2)
-        ended = await wire.ask(END_TXN, 3, EndTxnRequest(transactional_id="tx", committed=True, **me))
-        wire.writer.close()
+        async with dialled(broker) as wire:
+            added = await wire.ask(ADD_PARTITIONS_TO_TXN, 3, adding("tx", topic, me))
+            await asyncio.to_thread(broker.clock.advance, minutes=2)
+            ended = await wire.ask(END_TXN, 3, EndTxnRequest(transactional_id="tx", committed=True, **me))
         return added.results_by_topic_v3_and_below[0].results_by_partition[0].partition_error_code, ended.error_code
 
     assert asyncio.run(scenario()) == (ErrorCode.NONE, ErrorCode.PRODUCER_FENCED)

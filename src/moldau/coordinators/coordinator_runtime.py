@@ -50,7 +50,8 @@ CAUSED_BY_TOPIC = frozenset(
 RETRY_LOAD_S = 0.5
 STALL_MS_MIN, STALL_GRACE_MS = 1000, 500
 """A timer that fires this late means that the process was stalled. The loop runs timers before it reads sockets, so
-deadlines are put off for the grace time: heartbeats that were sent during the stall are read first."""
+deadlines are put off for the grace time: heartbeats that were sent during the stall are read first. Lateness is
+measured by `Clock.elapsed_s`: a loop whose time a test moves on was not stalled."""
 LOAD_BYTES, LOAD_RECORD_BYTES = 24 * 1024, 64
 """Replay yields to the loop after this many bytes, about a millisecond: hundreds of offsets or one large group. Each
 record counts the bytes of its value and `LOAD_RECORD_BYTES`."""
@@ -116,7 +117,8 @@ def error_for_client(error: ErrorCode) -> ErrorCode:
 
 class LedPartition(Generic[M]):
     """One partition that this broker leads, in that leader epoch. `queue` and `appending` hold the decisions whose
-    records are not committed yet, in order. Deadlines wait until `grace_until_ms` after a stall."""
+    records are not committed yet, in order. `timer` is due at `timer_ms` of the loop's time, which `Clock.elapsed_s`
+    reaches at `timer_elapsed_s`. Deadlines wait until `grace_until_ms` after a stall."""
 
     def __init__(self, partition: int, leader_epoch: int, machine: M):
         self.partition = partition
@@ -128,6 +130,7 @@ class LedPartition(Generic[M]):
         self.task: asyncio.Task[None] | None = None
         self.timer: asyncio.TimerHandle | None = None
         self.timer_ms = 0
+        self.timer_elapsed_s = 0.0
         self.grace_until_ms = 0
 
 
@@ -356,12 +359,14 @@ class CoordinatorRuntime(Generic[M]):
             led.timer = None
         if due_ms is not None:
             led.timer_ms = due_ms
+            wait_s = max(0.0, due_ms / 1000 - asyncio.get_running_loop().time())
+            led.timer_elapsed_s = self._clock.elapsed_s() + wait_s
             led.timer = asyncio.get_running_loop().call_at((due_ms + 1) / 1000, self._tick, led)
 
     def _tick(self, led: LedPartition[M]) -> None:
         led.timer = None
         now = self.now()
-        if now.monotonic_ms - led.timer_ms > STALL_MS_MIN:
+        if (self._clock.elapsed_s() - led.timer_elapsed_s) * 1000 > STALL_MS_MIN:
             led.grace_until_ms = now.monotonic_ms + STALL_GRACE_MS
             self._set_timer(led)
             return

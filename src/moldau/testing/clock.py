@@ -7,6 +7,7 @@ time-outs and every other deadline of the broker take effect. Clients keep the m
 import asyncio
 import concurrent.futures
 import contextlib
+import math
 import threading
 import time
 from collections.abc import Callable
@@ -15,9 +16,11 @@ from typing import Any, TypeVar
 from moldau.runtime import elapsed_s
 
 T = TypeVar("T")
-STEPS_MAX = 100
-"""`advance` moves the time in this many steps at most, however far it goes: periodic jobs run once in each."""
-STEP_S_MIN = 1.0
+STEP_S_MIN, STEP_SHARE = 1.0, 0.02
+"""`advance` moves the time in steps of a second, or of this share of the time that it has moved already. What begins when
+a deadline has passed therefore begins late by 2 % at most. A month has 600 steps."""
+CONTINUED_S = 0.05
+"""A timer this near when the time stands again is taken for a pause in work that has begun."""
 TURNS_MAX = 1000
 """Turns of the loop to wait for it to become quiet while clients keep it busy."""
 WORK_PAUSE_S = 0.0005
@@ -66,12 +69,13 @@ class Clock:
             self._ahead_s = goal_s
 
     async def _advance(self, loop: "ShiftedLoop", total_s: float) -> None:
-        step_s = max(STEP_S_MIN, total_s / STEPS_MAX)
-        goal_s = self._ahead_s + total_s
+        start_s, goal_s = self._ahead_s, self._ahead_s + total_s
         await loop.settle()
         while self._ahead_s < goal_s:
+            step_s = max(STEP_S_MIN, STEP_SHARE * (self._ahead_s - start_s))
             self._ahead_s = min(self._ahead_s + step_s, goal_s)
             await loop.settle()
+        await loop.settle(continued_s=CONTINUED_S)
 
     def attach(self, loop: "ShiftedLoop | None") -> None:
         """The broker's loop from now on; None while the broker is stopped."""
@@ -101,9 +105,10 @@ class ShiftedLoop(asyncio.SelectorEventLoop):
     def _worked(self, _: object) -> None:
         self._working -= 1
 
-    async def settle(self) -> None:
+    async def settle(self, continued_s: float = 0) -> None:
         """Wait until every timer that is due has run, no executor works, and no callback is ready: until the loop would
-        sleep. Clients that keep the loop busy hold this up for `TURNS_MAX` turns at most."""
+        sleep for longer than `continued_s`. Clients that keep the loop busy hold this up for `TURNS_MAX` turns at
+        most."""
         turns = 0
         while True:
             await asyncio.sleep(0)  # at least one turn: it runs the timers that are due by now
@@ -111,5 +116,14 @@ class ShiftedLoop(asyncio.SelectorEventLoop):
             turns += 1
             if self._working:
                 await asyncio.sleep(WORK_PAUSE_S)
-            elif not self._ready or turns > TURNS_MAX:  # type: ignore[attr-defined]
+            elif turns > TURNS_MAX:
                 return
+            elif not self._ready:  # type: ignore[attr-defined]
+                pause_s = self._next_timer_s() - self.time()
+                if pause_s >= continued_s:
+                    return
+                await asyncio.sleep(max(0, pause_s))
+
+    def _next_timer_s(self) -> float:
+        timers: list[asyncio.TimerHandle] = self._scheduled  # type: ignore[attr-defined]
+        return min((timer.when() for timer in timers[:1] if not timer.cancelled()), default=math.inf)
