@@ -37,8 +37,8 @@ def reads(*owned: int) -> dict[str, object]:
     return {"protocols": [{"name": name, "metadata": metadata} for name in ("sticky", "range")]}
 
 
-def given(*partitions: int, user_data: bytes | None = None) -> bytes:
-    parts = [AssignedPartitions(topic="benches", partitions=list(partitions))]
+def given(*partitions: int, topic: str = "benches", user_data: bytes | None = None) -> bytes:
+    parts = [AssignedPartitions(topic=topic, partitions=list(partitions))]
     words = ConsumerProtocolAssignment(assigned_partitions=parts, user_data=user_data)
     return b"\0\1" + bytes(schema.write(words, 1, False))
 

@@ -97,13 +97,16 @@ class GroupChanges:
     def _subscribe(
         self, group: ConsumerGroup, before: ConsumerMember, updated: ConsumerMember, now: Now, out: Decision
     ) -> bool:
-        """Write what is new about the member; returns whether the topics changed that the group subscribes to."""
+        """Write what is new about the member; returns whether the topics changed that the group subscribes to. An
+        expression that is dropped counts as a change, as in Kafka, and one that matches no other topics does not."""
+        topics = set(group.topics_of(before))
         if updated.member_id not in group.members or updated != before:
             self._states.write(group, ConsumerRecordType.MEMBER, updated.member_id, metadata_of(updated), out)
-        changed = updated.topics != before.topics or updated.expression != before.expression
         if before.expression != updated.expression:
             self.forget_expression(group, before.expression, out)
-        return self._resolve(group, updated.expression, now, out) or changed
+        resolved = self._resolve(group, updated.expression, now, out)
+        dropped = bool(before.expression) and not updated.expression
+        return resolved or dropped or updated.topics != before.topics or set(group.topics_of(updated)) != topics
 
     def _resolve(self, group: ConsumerGroup, expression: str, now: Now, out: Decision) -> bool:
         """Match the expressions for which topics may have changed; returns whether a result changed.
@@ -128,8 +131,8 @@ class GroupChanges:
             topics = tuple(sorted(matched))
             if group.expressions.get(expression) != topics:
                 value = expression_of(topics, now.wall_ms)
+                changed = changed or topics != group.expressions.get(expression, ())
                 self._states.write(group, ConsumerRecordType.EXPRESSION, expression, value, out)
-                changed = True
             group.resolved[expression] = image
         if group.checked is not image:
             group.is_behind = unknown

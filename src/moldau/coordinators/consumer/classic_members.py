@@ -87,6 +87,7 @@ class ClassicMembers:
             client_host=ask.client_host,
             rebalance_timeout_ms=ask.rebalance_timeout_ms,
             topics=tuple(sorted(set(subscription.topics))),
+            expression="",  # the classic protocol has none; Kafka keeps the assignor, and the rack unless it is named
             classic=metadata_of_classic(ask.session_timeout_ms, ask.protocols),
         )
         # To the group a JoinGroup is a heartbeat of the member's epoch, with the partitions it says it owns.
