@@ -24,6 +24,7 @@ import pytest_timeout
 
 from harness import tiers
 from harness.patience import Deadline
+from tests import refereed
 from tests.spark import bootstrap, half_open, moldau_command, new_topic, numbers, produce, slow_once, spark
 
 __all__ = ["bootstrap", "half_open", "moldau_command", "new_topic", "numbers", "produce", "slow_once", "spark"]
@@ -100,6 +101,16 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         above = [item for item in items if tier_of(item) > tiers.TIER]
         config.hook.pytest_deselected(items=above)
         items[:] = [item for item in items if tier_of(item) <= tiers.TIER]
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    chosen = [f"{name} {value}" for name in ("keyword", "markexpr", "deselect") if (value := config.getoption(name))]
+    refereed.missing += [f"tests were deselected: {one}" for one in chosen]
+
+
+def pytest_runtest_logreport(report: pytest.TestReport) -> None:
+    if report.failed:
+        refereed.missing.append(f"failed: {report.nodeid}")
 
 
 @pytest.hookimpl(trylast=True)

@@ -2,11 +2,13 @@
 says something else is noticed."""
 
 from pathlib import Path
+from types import SimpleNamespace
+from typing import cast
 
 import pytest
 
 from harness import apache_kafka
-from tests import refereed
+from tests import conftest, refereed
 from tools import referee
 
 
@@ -58,10 +60,33 @@ def test_only_the_recorded_version_writes(file: Path, monkeypatch: pytest.Monkey
         known.to("who", lambda: "another")
 
 
-def test_answers_that_are_not_asked_for_any_more_are_left_out_when_it_is_written(file: Path) -> None:
+@pytest.mark.parametrize(
+    "mode, missing, kept",
+    [("rewrite", [], False), ("rewrite", ["a test failed"], True), ("write", [], True), ("write", ["-k"], True)],
+)
+def test_answers_that_were_not_asked_for_are_dropped_by_a_whole_run_only(
+    file: Path, monkeypatch: pytest.MonkeyPatch, mode: str, missing: list[str], kept: bool
+) -> None:
+    monkeypatch.setattr(refereed, "MODE", mode)
+    monkeypatch.setattr(refereed, "missing", missing)
     with refereed.answers(file) as known:
+        known.to("who", lambda: "anew")
         known.to("whom", lambda: 5)
-    assert list(refereed.Answers(file).known.values()) == [5]
+    there = list(refereed.Answers(file).known.values())
+    assert there == (["anew", {"b": 1}, 5] if kept else ["anew", 5])
+
+
+def test_failed_and_deselected_tests_are_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(refereed, "missing", [])
+    for options in ({}, {"keyword": "one"}, {"deselect": ["tests/x.py"]}):
+        conftest.pytest_configure(cast(pytest.Config, SimpleNamespace(getoption=options.get)))
+    for failed in (False, True):
+        conftest.pytest_runtest_logreport(cast(pytest.TestReport, SimpleNamespace(failed=failed, nodeid="t")))
+    assert refereed.missing == [
+        "tests were deselected: keyword one",
+        "tests were deselected: deselect ['tests/x.py']",
+        "failed: t",
+    ]
 
 
 def test_the_referee_names_version_and_mode_to_all_that_it_runs() -> None:
@@ -71,4 +96,4 @@ def test_the_referee_names_version_and_mode_to_all_that_it_runs() -> None:
     assert all((referee.ROOT / test).exists() for test in tests if test.startswith("tests/"))
     (_, script), (asking, _) = referee.commands("4.3.1", write=True)
     assert script[-1] == "--write"
-    assert asking["MOLDAU_REFEREE"] == "write"
+    assert asking["MOLDAU_REFEREE"] == "rewrite"

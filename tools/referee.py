@@ -25,7 +25,7 @@ TESTS = (
 def commands(version: str, write: bool) -> list[tuple[dict[str, str], list[str]]]:
     """Each with the environment that it needs beside ours."""
     script = [sys.executable, "-m", "tests.differential", "--short", "--referee", version]
-    asking = {"MOLDAU_REFEREE": "write" if write else "live", "MOLDAU_KAFKA": version, "MOLDAU_TIER": "check"}
+    asking = {"MOLDAU_REFEREE": "rewrite" if write else "live", "MOLDAU_KAFKA": version, "MOLDAU_TIER": "check"}
     return [
         ({}, [*script, "--write"] if write else script),
         (asking, [sys.executable, "-m", "pytest", "-q", "--timeout=0", *TESTS]),

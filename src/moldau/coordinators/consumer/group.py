@@ -42,19 +42,26 @@ class ConsumerGroupState(enum.Enum):
 
 
 class Phase(enum.IntEnum):
-    """How far a member has reconciled with the target; the value is the number in its record."""
+    """How far a member has reconciled with the target; the value is Kafka's number in its record."""
 
-    STABLE = 1
+    STABLE = 0
     """The member has the partitions of the target at its epoch."""
-    UNREVOKED = 2
+    UNREVOKED = 1
     """The member has to revoke partitions before it reaches a newer epoch."""
-    UNRELEASED = 3
+    UNRELEASED = 2
     """The member is at its epoch, and waits for partitions that other members have not revoked yet."""
     UNKNOWN = 127
     """A newer broker wrote another number: the member has to join again."""
 
 
-_PHASES = frozenset(int(phase) for phase in Phase)
+def _phase_of(state: int, revoking: bool) -> Phase:
+    """The phase in a record. Moldau up to 0.1 wrote 1, 2 and 3 instead of 0, 1 and 2, which `revoking` tells apart: only
+    an UNREVOKED member has partitions to revoke."""
+    if state not in range(4):
+        return Phase.UNKNOWN
+    if revoking:
+        return Phase.UNREVOKED
+    return Phase.UNRELEASED if state >= Phase.UNRELEASED else Phase.STABLE
 
 
 @dataclass(frozen=True, slots=True)
@@ -262,7 +269,7 @@ class ConsumerGroup:
                 member,
                 epoch=value.member_epoch,
                 previous_epoch=value.previous_member_epoch,
-                phase=Phase(value.state) if value.state in _PHASES else Phase.UNKNOWN,
+                phase=_phase_of(value.state, bool(value.partitions_pending_revocation)),
                 assigned=_owned(value.assigned_partitions, value.member_epoch),
                 revoking=_owned(value.partitions_pending_revocation, value.member_epoch),
             )
