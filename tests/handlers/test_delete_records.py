@@ -27,6 +27,7 @@ async def filled(alive: Living) -> Wire:
     await alive.make("a")
     await alive.make("kept", cleanup_policy="compact")
     await alive.make("both", cleanup_policy="compact,delete")
+    await alive.make("neither", cleanup_policy="")
     await alive.broker.cluster.topics.ensure_offsets_topic()
     wire = await alive.dial()
     await wire.ask(PRODUCE, 9, produce(("a", 0, batch(b"0", b"1", b"2")), ("a", 0, batch(b"3", b"4"))))
@@ -64,6 +65,7 @@ def test_what_is_refused(topic: str, partition: int, offset: int, error: ErrorCo
         wire = await filled(alive)
         assert await delete(wire, offset, topic, partition) == (error, -1)
         assert await delete(wire, -1, "both") == (0, 0)
+        assert await delete(wire, -1, "neither") == (0, 0)
 
     run(scenario, tmp_path)
 

@@ -118,7 +118,7 @@ class DeleteRecords:
             raise KafkaError(self._replicas.absence(topic, None, index))
         if replica.internal:
             raise KafkaError(ErrorCode.INVALID_TOPIC_EXCEPTION)
-        if not replica.config.deletes:
+        if replica.config.compacts and not replica.config.deletes:
             raise KafkaError(ErrorCode.POLICY_VIOLATION)
         return replica
 

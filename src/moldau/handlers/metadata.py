@@ -6,6 +6,10 @@ allow it, and the answer then has it already. Answers come from the image; parti
 a topic and each listener. Each broker has the address of the listener that the request came in on; a broker without
 such a listener is left out, and the partitions it leads have no leader: LISTENER_NOT_FOUND, and before version 6
 LEADER_NOT_AVAILABLE, as in Kafka.
+
+The controller that is named is the broker that answers: it forwards what only the controller can do. Clients that keep
+asking a controller that has died (librdkafka does) thus depend on no other broker than the one that they reach. Kafka
+with KRaft names any living broker, for the same reason. DescribeCluster names the controller itself.
 """
 
 import uuid
@@ -161,6 +165,13 @@ class Metadata:
             response.topic_authorized_operations = TOPIC_OPERATIONS
         return response
 
+    def _reached(self, image: Image, call: Call) -> int:
+        """This broker, or the first one if it is not registered: a controller that is not listed would be dialled by
+        nobody."""
+        listed = [broker.id for broker, _ in image.reachable(call.session.listener)]
+        me = self._metadata.broker_id
+        return me if me in listed else min(listed, default=NO_LEADER)
+
     def _reply(
         self, image: Image, request: MetadataRequest, call: Call, described: Iterable[Steps[MetadataResponseTopic]]
     ) -> Steps[MetadataResponse]:
@@ -173,7 +184,7 @@ class Metadata:
                 for broker, endpoint in image.reachable(call.session.listener)
             ],
             cluster_id=image.cluster_id,
-            controller_id=image.controller_id,
+            controller_id=self._reached(image, call),
             topics=topics,
         )
         if request.include_cluster_authorized_operations:

@@ -73,6 +73,16 @@ def test_a_partition_answers_once_it_is_loaded() -> None:
     in_virtual_time(play())
 
 
+@pytest.mark.parametrize("timeout_ms", [0, -1, 900_001, 2**31 - 1])
+def test_a_timeout_that_is_never_allowed_is_refused_by_any_broker_at_once(timeout_ms: int) -> None:
+    async def play() -> None:
+        coordinator = World().coordinator()
+        ask = InitProducer("x", timeout_ms)
+        assert coordinator.init_producer_id(ask) == Initialized(ErrorCode.INVALID_TRANSACTION_TIMEOUT)
+
+    in_virtual_time(play())
+
+
 def test_ids_are_listed_one_by_one_as_they_are_at_that_moment() -> None:
     async def play() -> None:
         world = World()

@@ -5,13 +5,14 @@ from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
 from moldau.client.administration.asking import AdminPart, failure
-from moldau.errors import KafkaError
+from moldau.errors import ErrorCode, KafkaError
 from moldau.names import TopicPartition, by_topic
 from moldau.peers.address import Address
 from moldau.protocol.apis import (
     ALTER_PARTITION_REASSIGNMENTS,
     API_VERSIONS,
     APIS,
+    DESCRIBE_CLUSTER,
     DESCRIBE_LOG_DIRS,
     ELECT_LEADERS,
     LIST_PARTITION_REASSIGNMENTS,
@@ -80,11 +81,28 @@ class ClusterPart(AdminPart):
     """The part of an admin client for the cluster and its brokers."""
 
     async def describe_cluster(self) -> ClusterDescription:
-        """The brokers and the controller."""
-        await self._router.retrying(lambda: self._router.refresh([]))
-        view = self._router.view
-        brokers, racks = dict(sorted(view.brokers.items())), dict(sorted(view.racks.items()))
-        return ClusterDescription(view.cluster_id, view.controller_id, brokers, racks)
+        """The brokers and the controller. A broker that does not know DescribeCluster (Kafka before 2.8) is asked for
+        its metadata, which names the controller there; that of newer ones may name any broker."""
+        try:
+            reply = await self._ask(DESCRIBE_CLUSTER, DESCRIBE_CLUSTER.request(), "describing the cluster")
+        except KafkaError as error:
+            if error.code is not ErrorCode.UNSUPPORTED_VERSION:
+                raise
+            await self._router.retrying(lambda: self._router.refresh([]))
+            view = self._router.view
+            return ClusterDescription(
+                view.cluster_id,
+                view.controller_id,
+                dict(sorted(view.brokers.items())),
+                dict(sorted(view.racks.items())),
+            )
+        brokers = sorted(reply.brokers, key=lambda broker: broker.broker_id)
+        return ClusterDescription(
+            reply.cluster_id,
+            reply.controller_id,
+            {broker.broker_id: Address(broker.host, broker.port) for broker in brokers},
+            {broker.broker_id: broker.rack for broker in brokers},
+        )
 
     async def describe_features(self, broker_id: int | None = None) -> Features:
         """The features that a broker supports and those in force in the cluster; any broker by default."""

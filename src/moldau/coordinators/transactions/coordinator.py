@@ -116,7 +116,10 @@ class TransactionCoordinator:
     # -- what is asked
 
     def init_producer_id(self, ask: InitProducer) -> Initialized | Awaitable[Initialized]:
-        """InitProducerId of a transactional id."""
+        """InitProducerId of a transactional id. A time-out that no coordinator allows is refused before anything else:
+        a client would retry an error of the coordinator without end."""
+        if ask.transactional_id and not 0 < ask.timeout_ms <= self.settings.max_timeout_ms:
+            return Initialized(ErrorCode.INVALID_TRANSACTION_TIMEOUT)
         return self._ask(ask.transactional_id, lambda shard, ticket, now: shard.init(ask, ticket, now), Initialized)
 
     def add_partitions(self, ask: AddPartitions) -> ErrorCode | Awaitable[ErrorCode]:

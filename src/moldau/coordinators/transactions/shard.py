@@ -199,9 +199,6 @@ class TransactionShard:
     def init(self, ask: InitProducer, ticket: Ticket, now: Now) -> Decision:
         """InitProducerId; the answer is an `Initialized`, or None (see the class)."""
         out = Decision()
-        if not 0 < ask.timeout_ms <= self.settings.max_timeout_ms:
-            out.reply(ticket, Initialized(ErrorCode.INVALID_TRANSACTION_TIMEOUT))
-            return out
         was = self._find(ask.transactional_id)
         if self._is_busy(ask.transactional_id, was):
             out.reply(ticket, Initialized(ErrorCode.CONCURRENT_TRANSACTIONS))
