@@ -24,6 +24,9 @@ from moldau.metadata_store.embedded import EmbeddedStore
 from moldau.metadata_store.embedded_session import EmbeddedSession
 from moldau.metadata_store.store import node_at
 from moldau.names import TopicPartition
+from moldau.peers.address import parse_address
+from moldau.peers.link import connect
+from moldau.protocol.apis import DESCRIBE_CLUSTER, METADATA
 from moldau.runtime import Runtime
 
 SETTINGS = {
@@ -134,7 +137,7 @@ def test_a_topic_made_at_any_broker_is_written_and_read_by_any(tmp_path: Path) -
     play(tmp_path, scenario)
 
 
-def test_metadata_names_the_same_controller_everywhere_and_all_brokers(tmp_path: Path) -> None:
+def test_every_broker_names_the_same_controller_and_all_brokers(tmp_path: Path) -> None:
     async def scenario(brokers: Three) -> None:
         seen = []
         for bootstrap in brokers.bootstraps:
@@ -142,6 +145,24 @@ def test_metadata_names_the_same_controller_everywhere_and_all_brokers(tmp_path:
                 seen.append(await admin.describe_cluster())
         assert len({one.controller_id for one in seen}) == len({one.cluster_id for one in seen}) == 1
         assert all(sorted(one.brokers) == [1, 2, 3] for one in seen)
+
+    play(tmp_path, scenario)
+
+
+def test_metadata_names_the_broker_that_answers_as_the_controller(tmp_path: Path) -> None:
+    """It forwards. A tool that compares this with DescribeCluster finds both ids among the brokers of either answer."""
+
+    async def scenario(brokers: Three) -> None:
+        for bootstrap in brokers.bootstraps:
+            link = await connect(parse_address(bootstrap), "test", 10_000)
+            described = await link.call(DESCRIBE_CLUSTER, DESCRIBE_CLUSTER.request(), 10_000)
+            metadata = await link.call(METADATA, METADATA.request(topics=[]), 10_000)
+            [named] = [broker for broker in metadata.brokers if broker.node_id == metadata.controller_id]
+            assert named.port == parse_address(bootstrap).port
+            known = {broker.node_id for broker in metadata.brokers}
+            assert known == {broker.broker_id for broker in described.brokers} == {1, 2, 3}
+            assert described.controller_id in known
+            link.connection.close()
 
     play(tmp_path, scenario)
 

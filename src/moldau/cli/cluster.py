@@ -13,6 +13,7 @@ from typing import Annotated, Any
 
 from moldau.cli.cluster_adopt import adopt
 from moldau.cli.command_line import Group, Option, UsageError
+from moldau.cli.elect_leaders import elect_leaders
 from moldau.cli.options import BOOTSTRAP, BootstrapServer, Json, pairs
 from moldau.cli.output import note, print_json, print_table, time_text
 from moldau.cli.replication_factors import below_their_setting
@@ -34,6 +35,7 @@ BROKERS_MAX = 9
 
 app = Group("cluster")
 app.command()(adopt)
+app.command("elect-leaders")(elect_leaders)
 
 
 @app.command()

@@ -136,6 +136,7 @@ class BrokerConfig:
     replication_quota_window_num: int = INT(11, "The number of samples over which the rates of throttled replication are measured.", low=1, **_FIXED)
     replication_quota_window_size_seconds: int = INT(1, "The length of a sample, see replication.quota.window.num.", low=1, **_FIXED)
     auto_leader_rebalance_enable: bool = BOOLEAN(True, "Whether the controller lets preferred replicas lead again by itself.", **_FIXED)
+    auto_leader_rebalance_in_sync_enable: bool = BOOLEAN(False, "Whether a broker that is in sync with all its partitions leads those that it is preferred for within seconds, for example after a restart; otherwise at the next check. It needs auto.leader.rebalance.enable.", **_FIXED)
     leader_imbalance_check_interval_seconds: int = LONG(300, "The interval at which the controller looks for brokers that do not lead what they are preferred for.", low=1, **_FIXED)
     leader_imbalance_per_broker_percentage: int = INT(10, "A broker that does not lead more than this percentage of the partitions that it is preferred for leads them again.", low=0, **_FIXED)
     replica_high_watermark_checkpoint_interval_ms: int = LONG(5000, "The interval at which high watermarks are saved.", **_FIXED)
