@@ -61,7 +61,7 @@ def test_only_the_recorded_version_writes(file: Path, monkeypatch: pytest.Monkey
 
 
 @pytest.mark.parametrize(
-    "mode, missing, kept",
+    ("mode", "missing", "kept"),
     [("rewrite", [], False), ("rewrite", ["a test failed"], True), ("write", [], True), ("write", ["-k"], True)],
 )
 def test_answers_that_were_not_asked_for_are_dropped_by_a_whole_run_only(

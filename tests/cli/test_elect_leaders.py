@@ -80,7 +80,7 @@ def test_a_partition_that_gets_no_leader_makes_the_exit_code_1(
 
 
 @pytest.mark.parametrize(
-    "words, sentence",
+    ("words", "sentence"),
     [
         (("--preferred", "--unclean", "t"), "exclude each other"),
         (("--unclean",), "name the topics"),

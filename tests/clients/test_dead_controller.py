@@ -3,7 +3,7 @@ those that are made just after. Three broker processes and a real ZooKeeper."""
 
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from pathlib import Path
@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from harness.brokers import SOURCE
-from harness.patience import stretched, wait_until
+from harness.patience import stretched
 from harness.replicated_brokers import ReplicatedBrokers
 from harness.zookeeper import ZooKeeper
 from moldau import Admin
@@ -43,7 +43,11 @@ def ours(folder: Path) -> Make:
 
 def test_administrators_go_on_when_the_controller_was_killed(tmp_path: Path) -> None:
     """Those of before know one broker only, the controller: nothing else has told them whom to ask."""
-    makers = {"confluent": python(versions.CONFLUENT, "confluent.py")(tmp_path), "java": java(tmp_path), "ours": ours(tmp_path)}
+    makers = {
+        "confluent": python(versions.CONFLUENT, "confluent.py")(tmp_path),
+        "java": java(tmp_path),
+        "ours": ours(tmp_path),
+    }
     settings = {"zookeeper.session.timeout.ms": str(round(SESSION_S * 1000)), "default.replication.factor": "1"}
     with ZooKeeper(tmp_path / "zookeeper") as zookeeper, ExitStack() as stack:
         cluster = ReplicatedBrokers(tmp_path, settings, zookeeper.connect)

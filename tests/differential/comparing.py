@@ -20,7 +20,8 @@ ABSENT = "<absent>"
 
 @dataclass(frozen=True)
 class Accepted:
-    """A difference that we stand by: in which request and versions, at which field (a shell pattern), and why.
+    """A difference that we stand by: in which requests (a shell pattern) and versions, at which field (another
+    one), and why.
 
     `step` narrows it to steps whose name matches, `about` to elements of these names that one side lacks.
     """
@@ -105,7 +106,7 @@ def compare(step: Step, kafka: Outcome, ours: Outcome, used_rules: set[str]) -> 
 def accepts(one: Accepted, found: Difference) -> bool:
     low, high = one.versions
     return (
-        one.request == found.step.api.name
+        fnmatch.fnmatchcase(found.step.api.name, one.request)
         and low <= found.step.version <= high
         and fnmatch.fnmatchcase(bare(found.path), bare(one.field))
         and fnmatch.fnmatchcase(found.step.name, one.step)

@@ -90,6 +90,7 @@ class BrokerConfig:
     max_connections_per_ip: int = INT(INT_MAX, "The maximum number of open connections from one IP address.", low=0)
     connections_max_idle_ms: int = LONG(600000, "A connection without a request for this long is closed.", **_FIXED)
 
+    max_decompressed_message_bytes: int = INT(2147483639, "The largest record that is accepted in a compressed batch, in bytes before compression.", low=1, high=2147483639)
     message_max_bytes: int = INT(1048588, "The largest record batch that is accepted, after compression.", low=0)
     compression_type: str = STRING("producer", "The compression of stored batches: the producer's, or always the same one.", choices=COMPRESSION_TYPES)
     compression_gzip_level: int = INT(-1, "The gzip level, where the broker compresses.", low=1, high=9, also=-1)
@@ -156,6 +157,8 @@ class BrokerConfig:
     log_cleaner_min_compaction_lag_ms: int = LONG(0, "The minimum time before a record can be compacted.", low=0)
     log_cleaner_max_compaction_lag_ms: int = LONG(LONG_MAX, "The maximum time before a record is compacted.", low=1)
     log_cleaner_min_cleanable_ratio: float = DOUBLE(0.5, "The dirty share of a log from which it is compacted.", low=0, high=1)
+    log_remote_copy_lag_bytes: int = LONG(-1, "The bytes that a tiered topic may have that are not copied to remote storage yet; -1 means no limit.", low=-1)
+    log_remote_copy_lag_ms: int = LONG(0, "The time that a tiered topic waits before it copies a segment to remote storage.", low=-1)
     log_local_retention_ms: int = LONG(-2, "The time that tiered topics keep records on the local disk; -2 means retention.ms.", low=-2)
     log_local_retention_bytes: int = LONG(-2, "The bytes that tiered topics keep on the local disk; -2 means retention.bytes.", low=-2)
 

@@ -74,9 +74,7 @@ NAMES: frozenset[str] = frozenset(
     log.dir.failure.timeout.ms
     log.message.downconversion.enable log.message.format.version
     log.message.timestamp.difference.max.ms
-    log.remote.copy.lag.bytes log.remote.copy.lag.ms
     max.connection.creation.rate max.connections.per.ip.overrides
-    max.decompressed.message.bytes
     metadata.log.dir metadata.log.max.record.bytes.between.snapshots metadata.log.max.snapshot.interval.ms
     metadata.log.segment.bytes metadata.log.segment.ms metadata.max.idle.interval.ms metadata.max.retention.bytes
     metadata.max.retention.ms

@@ -1,7 +1,7 @@
 """Every setting of a topic, one line each, and how a topic gets its values: its own, else the broker's, else the
 default.
 
-All of Kafka 4.3's names are here, so that DescribeConfigs lists what clients expect; tiered storage is
+All of Kafka 4.4's names are here, so that DescribeConfigs lists what clients expect; tiered storage is
 refused.
 """
 
@@ -38,6 +38,7 @@ class TopicConfig:
     compression_lz4_level: int = INT(9, "The lz4 level, where the broker compresses.", low=1, high=17, broker_names=("compression.lz4.level",))
     compression_zstd_level: int = INT(3, "The zstd level, where the broker compresses.", low=-131072, high=22, broker_names=("compression.zstd.level",))
     delete_retention_ms: int = LONG(86400000, "The time that compaction keeps tombstones (records that delete a key).", low=0, broker_names=("log.cleaner.delete.retention.ms",))
+    errors_deadletterqueue_group_enable: bool = BOOLEAN(False, "Whether share groups may write what they cannot process to this topic; this broker has no share groups.")
     file_delete_delay_ms: int = LONG(60000, "The time that a deleted file stays on the disk under another name.", low=0, broker_names=("log.segment.delete.delay.ms",))
     flush_messages: int = LONG(LONG_MAX, "The number of records after which the log is flushed to the disk.", low=1, broker_names=("log.flush.interval.messages",))
     flush_ms: int = LONG(LONG_MAX, "The longest time before a record is flushed to the disk.", low=0, broker_names=("log.flush.interval.ms", "log.flush.scheduler.interval.ms"))
@@ -47,6 +48,7 @@ class TopicConfig:
     local_retention_bytes: int = LONG(-2, "The bytes that a tiered topic keeps on the local disk; -2 means retention.bytes.", low=-2, broker_names=("log.local.retention.bytes",))
     local_retention_ms: int = LONG(-2, "The time that a tiered topic keeps records on the local disk; -2 means retention.ms.", low=-2, broker_names=("log.local.retention.ms",))
     max_compaction_lag_ms: int = LONG(LONG_MAX, "The maximum time before a record is compacted.", low=1, broker_names=("log.cleaner.max.compaction.lag.ms",))
+    max_decompressed_message_bytes: int = INT(2147483639, "The largest record that is accepted in a compressed batch, in bytes before compression.", low=1, high=2147483639, broker_names=("max.decompressed.message.bytes",))
     max_message_bytes: int = INT(1048588, "The largest record batch that is accepted, after compression.", low=0, broker_names=("message.max.bytes",))
     message_timestamp_after_max_ms: int = LONG(3600000, "A record whose timestamp is further in the future than this is refused.", low=0, broker_names=("log.message.timestamp.after.max.ms",))
     message_timestamp_before_max_ms: int = LONG(LONG_MAX, "A record whose timestamp is further in the past than this is refused.", low=0, broker_names=("log.message.timestamp.before.max.ms",))
@@ -55,6 +57,8 @@ class TopicConfig:
     min_compaction_lag_ms: int = LONG(0, "The minimum time before a record can be compacted.", low=0, broker_names=("log.cleaner.min.compaction.lag.ms",))
     min_insync_replicas: int = INT(1, "The number of replicas that must have a record before a Produce with acks=all is acknowledged.", low=1, broker_names=("min.insync.replicas",))
     preallocate: bool = BOOLEAN(False, "Whether the space of a new segment is allocated at once.", broker_names=("log.preallocate",))
+    remote_copy_lag_bytes: int = LONG(-1, "The bytes that a tiered topic may have that are not copied to remote storage yet; -1 means no limit.", low=-1, broker_names=("log.remote.copy.lag.bytes",))
+    remote_copy_lag_ms: int = LONG(0, "The time that a tiered topic waits before it copies a segment to remote storage.", low=-1, broker_names=("log.remote.copy.lag.ms",))
     remote_log_copy_disable: bool = BOOLEAN(False, "Whether copying segments to remote storage is switched off.")
     remote_log_delete_on_disable: bool = BOOLEAN(False, "Whether remote data is deleted when remote storage is switched off.")
     remote_storage_enable: bool = BOOLEAN(False, "Whether the topic uses remote storage, which this broker does not support.")

@@ -68,6 +68,8 @@ class Rules(NamedTuple):
     """The rules that a topic's settings impose on a batch."""
 
     max_message_bytes: int = 1048588
+    max_decompressed_bytes: int = 2147483639
+    """The size of the largest record that a compressed batch may hold; uncompressed ones are bounded by their batch."""
     compacted: bool = False
     timestamp_type: str = "CreateTime"
     before_max_ms: int = INT64_MAX
@@ -173,7 +175,12 @@ def _check_compressed(section: memoryview, header: BatchHeader, rules: Rules, no
     flaw = compression.flaw(header.codec, section, len(records))
     if flaw is not None:
         return _refused(ErrorCode.INVALID_RECORD, flaw)
-    return _check_records(records, 0, len(records), header, rules, now_ms)
+    checked = _check_records(records, 0, len(records), header, rules, now_ms)
+    allowed = rules.max_decompressed_bytes
+    if checked.error or len(records) <= allowed or (size := columns.largest(records, 0, len(records))) <= allowed:
+        return checked
+    sentence = f"a record has {size} bytes where max.decompressed.message.bytes allows {allowed}"
+    return _refused(ErrorCode.INVALID_RECORD, sentence)
 
 
 def _check_records(records: Buffer, start: int, stop: int, header: BatchHeader, rules: Rules, now_ms: int) -> Checked:

@@ -22,6 +22,7 @@ def rules_of(config: TopicConfig, tp: TopicPartition) -> Rules:
     level = levels.get(config.compression_type)
     return Rules(
         max_message_bytes=config.max_message_bytes,
+        max_decompressed_bytes=config.max_decompressed_message_bytes,
         compacted=config.compacts,
         timestamp_type=config.message_timestamp_type,
         before_max_ms=config.message_timestamp_before_max_ms,

@@ -17,8 +17,8 @@ from moldau.runtime import elapsed_s
 
 T = TypeVar("T")
 STEP_S_MIN, STEP_SHARE = 1.0, 0.02
-"""`advance` moves the time in steps of a second, or of this share of the time that it has moved already. What begins when
-a deadline has passed therefore begins late by 2 % at most. A month has 600 steps."""
+"""`advance` moves the time in steps of a second, or of this share of the time that it has moved already. What begins
+when a deadline has passed therefore begins late by 2 % at most. A month has 600 steps."""
 CONTINUED_S = 0.05
 """A timer this near when the time stands again is taken for a pause in work that has begun."""
 TURNS_MAX = 1000

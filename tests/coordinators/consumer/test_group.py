@@ -11,13 +11,13 @@ from moldau.protocol.internal import ConsumerGroupCurrentMemberAssignmentValue, 
 PART = OwnedTopicPartitions(topic_id=uuid.UUID(int=7), partitions=[0], assignment_epochs=[2])
 
 
-@pytest.mark.parametrize("phase, number", [(Phase.STABLE, 0), (Phase.UNREVOKED, 1), (Phase.UNRELEASED, 2)])
+@pytest.mark.parametrize(("phase", "number"), [(Phase.STABLE, 0), (Phase.UNREVOKED, 1), (Phase.UNRELEASED, 2)])
 def test_the_phase_of_a_member_is_written_as_kafkas_number(phase: Phase, number: int) -> None:
     assert current_of(ConsumerMember("m", phase=phase)).state == number
 
 
 @pytest.mark.parametrize(
-    "state, revoking, phase",
+    ("state", "revoking", "phase"),
     [
         (0, False, Phase.STABLE),
         (1, True, Phase.UNREVOKED),

@@ -137,6 +137,8 @@ def of_case(group: str, builds: tuple[Build, ...]) -> tuple[Step, ...]:
         newer("beside", LITTLE, client="beside")(group),
         *(build(group) for build in builds),
         step(f"{group}: what it knows of the member", DESCRIBE, 1, {"group_ids": [group]}),
+        step(f"{group}: beside leaves", BEAT, 1, newer_beat(group, "beside", -1)),
+        *leaves(group, builds[-1](group)),
     )
 
 
@@ -159,10 +161,10 @@ MOVES: Mapping[str, Build] = {
 
 
 def moved(group: str, build: Build) -> tuple[Step, ...]:
-    stays = (sync(group, 1, V(f"{group}-c"), (V(f"{group}-c"), given(0, topic="shelf-1"))),)
+    me = V(f"{group}-c")
     return (
         build(group),
-        step(f"{group}: c is given all", SYNC_GROUP, 3, *stays),
+        step(f"{group}: c is given all", SYNC_GROUP, 3, sync(group, 1, me, (me, given(0, topic="shelf-1")))),
         newer("beside", LITTLE, client="beside")(group),
         step(f"{group}: what it knows after the upgrade", DESCRIBE, 1, {"group_ids": [group]}),
         step(f"{group}: beside leaves", BEAT, 1, newer_beat(group, "beside", -1)),
@@ -170,14 +172,36 @@ def moved(group: str, build: Build) -> tuple[Step, ...]:
         newer("again", LITTLE, client="beside")(group),
         step(f"{group}: what it knows after another upgrade", DESCRIBE, 1, {"group_ids": [group]}),
         step(f"{group}: again leaves", BEAT, 1, newer_beat(group, "again", -1)),
+        *leaves(group, build(group)),
     )
 
 
-def gone(group: str, *members: object) -> Step:
-    return step(f"{group}: all leave", LEAVE_GROUP, 3, {"group_id": group, "members": [{"member_id": m} for m in members]})
+def leaves(group: str, last: Step) -> tuple[Step, ...]:
+    """The member that made the last step leaves. With nobody but classic members the group is classic by then."""
+    if last.api is JOIN_GROUP:
+        members = [{"member_id": V(name)} for name in last.save]
+        return (step(f"{group}: it leaves", LEAVE_GROUP, 3, {"group_id": group, "members": members}),)
+    who = {"instance_id": last.fields.get("instance_id")}
+    return (step(f"{group}: it leaves", BEAT, 1, newer_beat(group, last.fields["member_id"], -1, **who)),)
 
+
+LAST: tuple[Step, ...] = (
+    step(
+        "those who convert are assigned as others",
+        INCREMENTAL_ALTER_CONFIGS,
+        1,
+        {
+            "resources": [
+                {"resource_type": GROUP, "resource_name": group, "configs": [{"name": INTERVAL, "config_operation": 1}]}
+                for group in CASES
+            ]
+        },
+    ),
+    step("nothing is left of those who convert", DELETE_GROUPS, 2, {"groups_names": [*CASES, *MOVES]}),
+)
 
 STEPS: tuple[Step, ...] = (
     *(one for group, builds in CASES.items() for one in of_case(group, builds)),
     *(one for group, build in MOVES.items() for one in moved(group, build)),
+    *LAST,
 )

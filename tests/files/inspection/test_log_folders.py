@@ -257,9 +257,20 @@ def test_kafkas_controllers_may_leave_their_log_open_at_a_clean_stop(folder: Pat
     own = folder / "__cluster_metadata-0"
     shutil.copytree(folder / "flights-0", own)
     (own / "partition.metadata").unlink()
-    for index in (*own.glob("*.index"), *own.glob("*.timeindex")):
+    closed = {index: index.read_bytes() for index in (*own.glob("*.index"), *own.glob("*.timeindex"))}
+    for index in closed:
         index.write_bytes(bytes(120))
     assert errors(folder) == []
+    for index, data in closed.items():
+        index.write_bytes(data)
+    assert errors(folder) == [], "closed, as 4.3 does"
+    torn = max(own.glob("*.log"))
+    whole = torn.read_bytes()
+    torn.write_bytes(whole[:-7])
+    assert errors(folder) != [], "a log that was closed is whole"
+    torn.write_bytes(whole)
+    for index in closed:
+        index.write_bytes(bytes(120))
     own.rename(folder / "another-0")
     assert errors(folder) != []
 

@@ -55,8 +55,8 @@ class Phase(enum.IntEnum):
 
 
 def _phase_of(state: int, revoking: bool) -> Phase:
-    """The phase in a record. Moldau up to 0.1 wrote 1, 2 and 3 instead of 0, 1 and 2, which `revoking` tells apart: only
-    an UNREVOKED member has partitions to revoke."""
+    """The phase in a record. Moldau up to 0.1 wrote 1, 2 and 3 instead of 0, 1 and 2, which `revoking` tells apart:
+    only an UNREVOKED member has partitions to revoke."""
     if state not in range(4):
         return Phase.UNKNOWN
     if revoking:

@@ -16,10 +16,12 @@ from moldau.log import checkpoints
 from moldau.log.checkpoints import CorruptCheckpoint
 from moldau.log.folder import DELETE_SUFFIX, partition_of
 from moldau.log.identity import CLEAN_MARKER, META_PROPERTIES
+from moldau.log.indexes import OFFSET_ENTRY, TIME_ENTRY
 from moldau.names import TopicPartition
 from moldau.runtime import Disk
 
 CONTROLLERS_TOPIC: Final = "__cluster_metadata"
+ENTRIES: Final = {FileKind.OFFSET_INDEX: OFFSET_ENTRY, FileKind.TIME_INDEX: TIME_ENTRY}
 
 
 def verify(disk: Disk, folder: Path, seen: Seen, others: Collection[str] = ()) -> Iterator[Finding]:
@@ -37,7 +39,7 @@ def verify(disk: Disk, folder: Path, seen: Seen, others: Collection[str] = ()) -
     for name in names:
         path, tp = folder / name, partition_of(name)
         if tp is not None and _is_folder(disk, path):
-            check = PartitionCheck(disk, path, tp, around_controllers(around, tp), seen)
+            check = PartitionCheck(disk, path, tp, around_controllers(disk, path, tp, around), seen)
             yield from check.findings()
             there[tp] = check.topic_id
         elif name.endswith(DELETE_SUFFIX):
@@ -50,10 +52,27 @@ def verify(disk: Disk, folder: Path, seen: Seen, others: Collection[str] = ()) -
     yield from _divided(folder, there)
 
 
-def around_controllers(around: Surroundings, tp: TopicPartition) -> Surroundings:
-    """Kafka 4.4 leaves its controllers' log open at a clean stop, so it is judged as after an unclean one."""
-    is_theirs = tp.topic == CONTROLLERS_TOPIC and around.clean
-    return replace(around, clean=False) if is_theirs else around
+def around_controllers(disk: Disk, path: Path, tp: TopicPartition, around: Surroundings) -> Surroundings:
+    """Kafka 4.4 leaves its controllers' log open at a clean stop, so it is then judged as after an unclean one. The
+    folder itself says so: the indexes of a log that was closed end with an entry, those of an open one with room.
+    Raises `OSError`."""
+    if tp.topic != CONTROLLERS_TOPIC or not around.clean or not _has_room(disk, path):
+        return around
+    return replace(around, clean=False)
+
+
+def _has_room(disk: Disk, folder: Path) -> bool:
+    """Whether the last entry of an index in the folder is empty."""
+    for name in disk.list(folder):
+        found = file_name_of(name)
+        entry = None if found is None else ENTRIES.get(found.kind)
+        if entry is None:
+            continue
+        size = disk.size(folder / name)
+        last = disk.open(folder / name, writable=False).read(entry.size, max(0, size - entry.size))
+        if last and not any(last):
+            return True
+    return False
 
 
 def is_partition(folder: Path, names: Collection[str]) -> bool:

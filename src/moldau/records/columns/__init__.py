@@ -29,7 +29,7 @@ from moldau.records.columns.filling import (
     acknowledge,
 )
 from moldau.records.columns.hashing import by_partition, murmur2, positive_hash
-from moldau.records.columns.scanning import FLAWS, Section, first_timed, measure, plain, scan
+from moldau.records.columns.scanning import FLAWS, Section, first_timed, largest, measure, plain, scan
 from moldau.records.columns.seeking import seek
 
 COMPILED: bool = all(
@@ -66,6 +66,7 @@ __all__ = [
     "first_timed",
     "header_block",
     "keyed_hash",
+    "largest",
     "measure",
     "murmur2",
     "note_keys",
