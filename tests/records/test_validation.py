@@ -372,6 +372,17 @@ def test_a_larger_limit_for_messages_lets_more_be_inflated() -> None:
     assert check(data, max_message_bytes=2**31 - 1).error == NONE
 
 
+@pytest.mark.parametrize("codec", range(5))
+def test_each_record_of_a_compressed_batch_is_bounded_and_not_the_batch(codec: int) -> None:
+    """As Kafka 4.4 does: a record of exactly the limit is taken, and uncompressed ones are bounded by their batch."""
+    rows = [Row(None, bytes(size)) for size in (100, 9992, 9992)]  # the largest record has 10,000 bytes
+    data = encode_batch(rows, codec=codec)
+    assert check(data, max_decompressed_bytes=10_000).error is NONE
+    refused = check(data, max_decompressed_bytes=9_999)
+    assert refused.error is (INVALID if codec else NONE)
+    assert refused.message is None or "10000 bytes where max.decompressed.message.bytes allows 9999" in refused.message
+
+
 def test_only_what_may_inflate_beyond_64_kib_needs_the_executor() -> None:
     small, large = record(value=bytes(60_000)), record(value=bytes(70_000))
     assert not needs_executor(batch(large))

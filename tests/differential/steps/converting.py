@@ -117,7 +117,7 @@ CASES: Mapping[str, tuple[Build, ...]] = {
     "goes-and-returns": (
         said_all(),
         classic("n", words("shelf-2"), member="n"),
-        newer("n", {**ALL, "subscribed_topic_regex": None, "server_assignor": None, "rack_id": None}),
+        newer("n again", {**ALL, "subscribed_topic_regex": None, "server_assignor": None, "rack_id": None}, member="n"),
     ),
 }
 

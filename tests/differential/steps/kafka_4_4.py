@@ -1,4 +1,4 @@
-"""What Apache Kafka 4.4.0 added to the APIs that we have: ApiVersions 5, DeleteGroups 3 and TxnOffsetCommit 6.
+"""What Apache Kafka 4.4.0 added to what we have: ApiVersions 5, DeleteGroups 3, TxnOffsetCommit 6, a bound of records.
 
 ApiVersions 5 names a broker and its cluster, both or neither (else 42); any other broker answers 129, and the
 connection goes on. DeleteGroups 3 has a message for each group, which is null with 68 and 69. TxnOffsetCommit 6, for
@@ -8,6 +8,8 @@ each partition:
     a generation or epoch without a group 69
     a member of a consumer group at another epoch 113; of a classic group in another generation 22
     and all others as version 5: see `transaction_offsets`
+
+`max.decompressed.message.bytes` bounds each record of a compressed batch, without its length field (else 87).
 """
 
 import uuid
@@ -25,11 +27,15 @@ from moldau.protocol.apis import (
     METADATA,
     OFFSET_COMMIT,
     OFFSET_FETCH,
+    PRODUCE,
     SYNC_GROUP,
     TXN_OFFSET_COMMIT,
 )
+from tests.differential.batches import batch
 from tests.differential.script import Step, V, raw, step
 from tests.differential.steps.groups import join, sync
+from tests.differential.steps.produce import to
+from tests.differential.steps.topics import has_leaders
 from tests.differential.steps.transaction_offsets import by, is_stable
 from tests.differential.steps.transaction_requests import Number, described, end, init, of, plus
 
@@ -205,4 +211,31 @@ DELETING: tuple[Step, ...] = (
     step("no group is deleted, with words", DELETE_GROUPS, 3, {"groups_names": []}),
 )
 
-STEPS: tuple[Step, ...] = (*ASKING, *ready(), *offsets(), *as_members(), *DELETING)
+
+def bounded(name: str, bytes_max: str) -> dict[str, object]:
+    settings = [{"name": "max.decompressed.message.bytes", "value": bytes_max}]
+    return {"name": name, "num_partitions": 1, "replication_factor": 1, "configs": settings}
+
+
+INFLATING: tuple[Step, ...] = (
+    step(
+        "bounds of records that are inflated",
+        CREATE_TOPICS,
+        7,
+        {"topics": [bounded(f"inflating-{value}", value) for value in ("10000", "1", "2147483639", "0", "2147483640")]},
+    ),
+    step("they can be led", METADATA, 12, {"topics": [{"name": "inflating-10000"}]}, until=has_leaders),
+    *(
+        step(
+            f"codec {codec}, {what}",
+            PRODUCE,
+            9,
+            to("inflating-10000", batch(b"small", bytes(size), b"small", codec=codec)),
+        )
+        for codec in (0, 1, 2, 4)
+        for size, what in ((9_991, "a record of the bound"), (9_993, "a record beyond the bound"))
+    ),
+    step("as many as make more than the bound", PRODUCE, 9, to("inflating-10000", batch(*[bytes(900)] * 90, codec=4))),
+)
+
+STEPS: tuple[Step, ...] = (*ASKING, *ready(), *offsets(), *as_members(), *DELETING, *INFLATING)
