@@ -9,7 +9,7 @@ from hypothesis import given
 from moldau.errors import KafkaError
 from moldau.records.columns import Section
 from tests.records.columns_both_ways import both
-from tests.records.making import NOW, batch, record
+from tests.records.making import NOW, batch, record, varint
 
 INT64_MAX = 2**63 - 1
 deltas = st.integers(-3, 3)
@@ -139,3 +139,21 @@ def test_a_seek_goes_on_behind_what_it_was_given(columns: Any):
 def test_what_is_no_batch_ends_a_seek(columns: Any):
     for bad in (batch(record(0), length=48), batch(record(0), length=-1), batch(record(0), magic=1), bytes(61)):
         assert columns.seek(log_of(1) + bytes(bad), 5, 5, 0) == (False, -1)
+
+
+@pytest.mark.parametrize("columns", both)
+@pytest.mark.parametrize("sizes", [[], [0], [5, 300, 7], [70_000, 3], [0, 0, 2_100_000]])
+def test_the_largest_record_is_found_by_the_lengths_alone(columns: Any, sizes: list[int]):
+    bare = [record(number, value=bytes(size))[len(varint(size)) :] for number, size in enumerate(sizes)]
+    records = b"".join(record(number, value=bytes(size)) for number, size in enumerate(sizes))
+    found = columns.largest(b"before" + records + b"behind", 6, 6 + len(records))
+    # A varint of the size and one of the slightly larger length have the same width for these sizes.
+    assert found == max(map(len, bare), default=0)
+
+
+@pytest.mark.parametrize("columns", both)
+def test_the_search_for_the_largest_record_ends_where_its_bytes_end(columns: Any):
+    for bytes_ in (b"\xff" * 9, b"\xff\xff\xff\xff\x0f", b"\x80"):
+        assert columns.largest(bytes_, 0, len(bytes_)) >= 0
+    with pytest.raises(ValueError):
+        columns.largest(b"abc", 2, 4)

@@ -225,6 +225,13 @@ INFLATING: tuple[Step, ...] = (
         {"topics": [bounded(f"inflating-{value}", value) for value in ("10000", "1", "2147483639", "0", "2147483640")]},
     ),
     step("they can be led", METADATA, 12, {"topics": [{"name": "inflating-10000"}]}, until=has_leaders),
+    step(
+        "it leads",
+        PRODUCE,
+        9,
+        to("inflating-10000", batch(b"first")),
+        until=lambda reply: reply["responses"][0]["partition_responses"][0]["error_code"] == 0,
+    ),
     *(
         step(
             f"codec {codec}, {what}",

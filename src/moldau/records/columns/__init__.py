@@ -29,8 +29,8 @@ from moldau.records.columns.filling import (
     acknowledge,
 )
 from moldau.records.columns.hashing import by_partition, murmur2, positive_hash
-from moldau.records.columns.scanning import FLAWS, Section, first_timed, largest, measure, plain, scan
-from moldau.records.columns.seeking import seek
+from moldau.records.columns.scanning import FLAWS, Section, first_timed, measure, plain, scan
+from moldau.records.columns.seeking import largest, seek
 
 COMPILED: bool = all(
     module.COMPILED for module in (scanning, seeking, decoding, encoding, filling, hashing, digesting, cleaning)

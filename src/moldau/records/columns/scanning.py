@@ -319,34 +319,6 @@ def scan(
     return flaw, found.bad, found.max_timestamp, found.at_max, found.min_timestamp, found.null_keys
 
 
-def largest(data: object, start: cython.Py_ssize_t, stop: cython.Py_ssize_t) -> int:
-    """The size in bytes of the largest record in data[start:stop], without its length field; the records are sound, as
-    `scan` has found. 0 if there are none."""
-    if not 0 <= start <= stop <= len(data):
-        raise ValueError("a section outside its buffer")
-    at: cython.Py_ssize_t = start
-    length: cython.longlong = 0
-    found: cython.longlong = 0
-    buffer: Py_buffer
-    p: cython.p_const_uchar
-    if cython.compiled:
-        PyObject_GetBuffer(data, cython.address(buffer), PyBUF_SIMPLE)
-        p = cython.cast(cython.p_const_uchar, buffer.buf)
-    else:
-        p = data
-    with cython.nogil:
-        while 0 <= at < stop:
-            length, at = varint(p, at, stop)
-            if at < 0 or length < 0 or length > stop - at:
-                break
-            if length > found:
-                found = length
-            at += length
-    if cython.compiled:
-        PyBuffer_Release(cython.address(buffer))
-    return found
-
-
 @cython.cfunc
 @cython.inline
 @cython.nogil

@@ -1,10 +1,10 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, initializedcheck=False, cdivision=True
 # mypy: ignore-errors
 # ruff: noqa: F821  (a C variable is declared without a value)
-"""Skips batches by their headers alone: `seek` finds the first one that can hold a time.
+"""Skips batches by their headers alone: `seek` finds the first one that can hold a time. Skips records by their
+lengths alone: `largest` finds how large they are.
 
-The header is drawn in `batch`. Nothing is read outside the bytes given, whatever lengths they claim; records are not
-looked at.
+The header is drawn in `batch`. Nothing is read outside the bytes given, whatever lengths they claim.
 """
 
 from __future__ import annotations
@@ -90,3 +90,47 @@ def seek(
     if cython.compiled:
         PyBuffer_Release(cython.address(buffer))
     return bool(found), at
+
+
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(check=False)
+def longest(p: cython.p_const_uchar, at: cython.Py_ssize_t, end: cython.Py_ssize_t) -> cython.longlong:
+    """The largest length among the records in p[at:end]."""
+    raw: cython.longlong
+    shift: cython.int
+    found: cython.longlong = 0
+    while at < end:
+        raw = 0
+        shift = 0
+        while at < end and p[at] > 127 and shift < 28:
+            raw |= cython.cast(cython.longlong, p[at] & 127) << shift
+            shift += 7
+            at += 1
+        if at >= end:
+            break
+        raw |= cython.cast(cython.longlong, p[at]) << shift
+        at += 1 + (raw >> 1)  # zigzag: the length of a sound record is not negative
+        if raw >> 1 > found:
+            found = raw >> 1
+    return found
+
+
+def largest(data: object, start: cython.Py_ssize_t, stop: cython.Py_ssize_t) -> int:
+    """The size in bytes of the largest record in data[start:stop], without its length field; 0 if there is none. The
+    records are sound, as `scan` has found."""
+    buffer: Py_buffer
+    p: cython.p_const_uchar
+    found: cython.longlong
+    if not 0 <= start <= stop <= len(data):
+        raise ValueError("a section outside its buffer")
+    if cython.compiled:
+        PyObject_GetBuffer(data, cython.address(buffer), PyBUF_SIMPLE)
+        p = cython.cast(cython.p_const_uchar, buffer.buf)
+    else:
+        p = data
+    with cython.nogil:
+        found = longest(p, start, stop)
+    if cython.compiled:
+        PyBuffer_Release(cython.address(buffer))
+    return found
