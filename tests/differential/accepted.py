@@ -187,5 +187,14 @@ OF_4_3: tuple[Accepted, ...] = (
         "growing by far too many",
     ),
 )
-ACCEPTED: dict[str, tuple[Accepted, ...]] = {"4.3.1": (*OF_BOTH, *OF_4_3), "4.4.0": OF_BOTH}
+OF_4_4: tuple[Accepted, ...] = (
+    Accepted(
+        "ConsumerGroup*",
+        (1, 1),
+        "*epoch",
+        "Kafka 4.4 begins an epoch when a member asks for another assignor; we do with the next change, as 4.3 does.",
+        "*newer-*: *",
+    ),
+)
+ACCEPTED: dict[str, tuple[Accepted, ...]] = {"4.3.1": (*OF_BOTH, *OF_4_3), "4.4.0": (*OF_BOTH, *OF_4_4)}
 """By the version of Kafka."""
