@@ -26,7 +26,7 @@ from harness.brokers import Broker
 from harness.zookeeper import ZooKeeper
 from moldau import Producer
 from moldau.protocol import codec
-from moldau.protocol.apis import METADATA
+from moldau.protocol.apis import DESCRIBE_CLUSTER, METADATA
 from moldau.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
 
 METADATA_VERSION = 9
@@ -96,11 +96,13 @@ class Cluster:
             answer = wire.ask(
                 METADATA, METADATA_VERSION, codec.write_request(METADATA, METADATA_VERSION, 1, "bench", request)
             )
+            described = codec.write_request(DESCRIBE_CLUSTER, 0, 2, "bench", DESCRIBE_CLUSTER.request())
+            controller = wire.ask(DESCRIBE_CLUSTER, 0, described).controller_id
         counts: dict[int, int] = {}
         for topic in answer.topics:
             for part in topic.partitions:
                 counts[part.leader_id] = counts.get(part.leader_id, 0) + 1
-        return answer.controller_id, counts
+        return controller, counts
 
     def until(self, asked: int, holds: Callable[[int, Mapping[int, int]], bool]) -> None:
         """Ask that broker until it holds of the controller and the counts of leaders."""

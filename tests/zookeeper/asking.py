@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from moldau.peers.address import parse_address
 from moldau.peers.link import connect
-from moldau.protocol.apis import DESCRIBE_CONFIGS, METADATA, Api
+from moldau.protocol.apis import DESCRIBE_CLUSTER, DESCRIBE_CONFIGS, METADATA, Api
 from moldau.protocol.messages.describe_configs import DescribeConfigsRequest, DescribeConfigsResource
 from moldau.protocol.messages.metadata import MetadataRequest
 
@@ -49,7 +49,8 @@ def view_of(address: str) -> View:
             topic.topic_id,
             [(part.leader_id, part.leader_epoch, part.replica_nodes, part.isr_nodes) for part in parts],
         )
-    return View({broker.node_id for broker in reply.brokers}, reply.controller_id, topics)
+    controller = asked(address, DESCRIBE_CLUSTER, DESCRIBE_CLUSTER.request()).controller_id
+    return View({broker.node_id for broker in reply.brokers}, controller, topics)
 
 
 def settings_of(address: str, names: Iterable[str], setting: str) -> dict[str, str | None]:
