@@ -34,14 +34,6 @@ class ClientClosed(MoldauError):
     """A producer, consumer or admin client was used after it was closed."""
 
 
-class ConcurrentUse(MoldauError, RuntimeError):
-    """Two threads asked one consumer for records at the same time. Also a `RuntimeError`."""
-
-
-class WrongLoop(MoldauError, RuntimeError):
-    """A client of `moldau.aio` was used on another event loop than the one it belongs to. Also a `RuntimeError`."""
-
-
 _CLASSES: dict[ErrorCode | None, type["KafkaError"]] = {}
 
 
