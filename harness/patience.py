@@ -10,6 +10,8 @@ import time
 from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
+from moldau.monotonic import monotonic_s
+
 T = TypeVar("T")
 SECONDS = 30.0
 """The usual limit."""
@@ -31,12 +33,12 @@ class Deadline:
 
     def __init__(self, seconds: float = SECONDS):
         self._seconds = seconds
-        self._began_s = time.monotonic()
+        self._began_s = monotonic_s()
 
     @property
     def left_s(self) -> float:
         """The time left at the present load, at least 0."""
-        return max(0.0, self._began_s + stretched(self._seconds) - time.monotonic())
+        return max(0.0, self._began_s + stretched(self._seconds) - monotonic_s())
 
     @property
     def passed(self) -> bool:

@@ -152,6 +152,16 @@ def test_columns_of_another_kind_are_not_complained_about() -> None:
     assert rules.record_work(sample("def f(table):\n    return table.rows, [row for row in table]")) == []
 
 
+APART = ("moldau.cli", "moldau.demo", "moldau.pipeline", "pyspark_moldau")
+"""Programs of their own, which no test of an application runs with a stopped clock."""
+
+
+def test_what_waits_in_an_application_s_process_asks_a_clock_that_its_tests_do_not_stop() -> None:
+    stopped = re.compile(r"\btime\.monotonic\w*\(|from time import")
+    asked = [source.name for source in OURS if not source.name.startswith(APART) and stopped.search(source.text)]
+    assert asked == []  # moldau.monotonic has that clock
+
+
 def test_links_between_our_pages_lead_somewhere() -> None:
     pages = [*ROOT.glob("*.md"), *ROOT.glob("docs/*.md")]
     links = [(page, link) for page in pages for link in re.findall(r"\]\(([^)#:]+)\)", page.read_text())]

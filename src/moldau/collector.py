@@ -16,6 +16,8 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from moldau.monotonic import monotonic_s
+
 logger = logging.getLogger(__name__)
 
 SHORT_S = 0.01
@@ -34,7 +36,7 @@ class Collector:
     def __init__(
         self,
         loop: asyncio.AbstractEventLoop,
-        now: Callable[[], float] = time.monotonic,
+        now: Callable[[], float] = monotonic_s,
         processor_s: Callable[[], float] = time.process_time,
     ):
         self._loop = loop

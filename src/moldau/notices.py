@@ -5,9 +5,10 @@ place is written in `EVERY_S` seconds. The next one counts the lines that were l
 """
 
 import logging
-import time
 from collections.abc import Callable
 from typing import Final
+
+from moldau.monotonic import monotonic_s
 
 EVERY_S: Final = 30.0
 PLACES_MAX: Final = 1000
@@ -17,7 +18,7 @@ PLACES_MAX: Final = 1000
 class Notices:
     """The notices of one module, written to its `logger`."""
 
-    def __init__(self, logger: logging.Logger, now_s: Callable[[], float] = time.monotonic):
+    def __init__(self, logger: logging.Logger, now_s: Callable[[], float] = monotonic_s):
         self._logger = logger
         self._now_s = now_s
         self._written: dict[tuple[str, str], tuple[float, int]] = {}

@@ -1,23 +1,33 @@
 """An event loop in a background thread, on which the synchronous clients run the asyncio ones.
 
-The thread is a daemon. `stop` ends it and may be called twice. Ctrl-C interrupts `run` like any other wait. Work of the
-loop that belongs to the caller, such as a listener of rebalances, runs in the caller's thread while that waits in `run`
-with `serving`: there it may use the client like any other code. A forked child has no such thread, and must not close
-the copy of the loop: it shares its selector with the parent.
+The thread is a daemon. Any number of threads may wait in `run` at once. `close` and `stop` end it, fail the calls that
+other threads still wait in with `ClientClosed`, and may be called twice. Ctrl-C interrupts `run` like any other wait.
+
+Work of the loop that belongs to the caller, such as a listener of rebalances, runs in a thread that waits in `run` with
+`serving`: there it may use the client like any other code. A forked child has no such thread, and must not close the
+copy of the loop: it shares its selector with the parent.
 """
 
 import asyncio
+import concurrent.futures
 import os
 import queue
 import threading
+from collections import deque
 from collections.abc import Callable, Coroutine
 from functools import partial
 from typing import Any, TypeVar
 
 from moldau.client.failures import ClientClosed
 from moldau.client.unclosed import FORKED
+from moldau.monotonic import monotonic_s
 
 T = TypeVar("T")
+CLOSED = "this client is closed"
+CLOSED_MEANWHILE = "this client was closed while this call waited"
+IN_CALLBACK = "a callback that runs in the client's own thread cannot wait for the client"
+END_S_MAX = 5.0
+"""Calls that are ended have this long to finish what they must, such as a commit."""
 
 
 class LoopThread:
@@ -27,7 +37,15 @@ class LoopThread:
         self._pid = os.getpid()
         self._loop = _new_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, name=name, daemon=True)
-        self._for_caller: queue.SimpleQueue[tuple[asyncio.Future[Any], Callable[[], Any]] | None] = queue.SimpleQueue()
+        self._lock = threading.RLock()  # a signal handler may come in between, in the same thread
+        self._pending: set[concurrent.futures.Future[Any]] = set()
+        self._stopped = False
+        self._one_closes = threading.Lock()
+        self._closing_thread: int | None = None
+        self._served: set[asyncio.Task[Any]] = set()
+        self._asked: deque[tuple[asyncio.Future[Any], Callable[[], Any]]] = deque()
+        self._wakes: list[queue.SimpleQueue[None]] = []
+        """One for each call that serves."""
 
     @property
     def running(self) -> bool:
@@ -43,23 +61,44 @@ class LoopThread:
 
     def run(self, work: Coroutine[Any, Any, T], *, serving: bool = False) -> T:
         """Run the coroutine on the loop, wait for it in the calling thread, and return its result. With `serving`, the
-        calling thread meanwhile runs what `in_caller` is given."""
-        if not self.running:
-            work.close()
-            raise ClientClosed("this client is closed" if os.getpid() == self._pid else FORKED)
+        calling thread meanwhile runs what `in_caller` is given. Raises `ClientClosed`, also if the client is closed
+        meanwhile."""
         if self.is_current:
             work.close()
-            raise RuntimeError("a callback that runs in the client's own thread cannot wait for the client")
-        future = asyncio.run_coroutine_threadsafe(work, self._loop)
+            raise RuntimeError(IN_CALLBACK)
+        future = self._begin(self._noted(work) if serving else work, work)
         try:
             if serving:
-                future.add_done_callback(lambda _: self._for_caller.put(None))
-                while not future.done():
-                    self._serve(self._for_caller.get())
+                self._serve(future)
             return future.result()
+        except concurrent.futures.CancelledError:
+            raise ClientClosed(CLOSED_MEANWHILE) from None
         except BaseException:
             future.cancel()
             raise
+        finally:
+            self._pending.discard(future)
+
+    def _begin(self, wrapped: Coroutine[Any, Any, T], work: Coroutine[Any, Any, T]) -> "concurrent.futures.Future[T]":
+        if self.running:  # first: in a forked child another thread of the parent may hold the lock for ever
+            with self._lock:
+                if not self._stopped:
+                    future = asyncio.run_coroutine_threadsafe(wrapped, self._loop)
+                    self._pending.add(future)
+                    return future
+        wrapped.close()
+        work.close()
+        raise ClientClosed(CLOSED if os.getpid() == self._pid else FORKED)
+
+    async def _noted(self, work: Coroutine[Any, Any, T]) -> T:
+        """The work of a call that serves, which `close` may end."""
+        task = asyncio.current_task()
+        assert task is not None
+        self._served.add(task)
+        try:
+            return await work
+        finally:
+            self._served.discard(task)
 
     def call(self, function: Callable[..., T], *arguments: Any, **named: Any) -> T:
         """Call the function on the loop, wait for it in the calling thread, and return its result."""
@@ -70,17 +109,34 @@ class LoopThread:
         return self.run(work())
 
     async def in_caller(self, function: Callable[..., T], *arguments: Any) -> T:
-        """On the loop: have the function run in the thread that waits in `run` with `serving`, now or the next time,
-        and return its result."""
+        """On the loop: have the function run in a thread that waits in `run` with `serving`, now or the next time, and
+        return its result."""
         outcome = self._loop.create_future()
-        self._for_caller.put((outcome, lambda: function(*arguments)))
+        self._asked.append((outcome, lambda: function(*arguments)))
+        for wake in [*self._wakes]:
+            wake.put(None)
         result: T = await outcome
         return result
 
-    def _serve(self, asked: tuple[asyncio.Future[Any], Callable[[], Any]] | None) -> None:
-        if asked is None or asked[0].cancelled():
+    def _serve(self, future: "concurrent.futures.Future[Any]") -> None:
+        """Run what `in_caller` is given until the future is done."""
+        wake: queue.SimpleQueue[None] = queue.SimpleQueue()
+        self._wakes.append(wake)  # before the first look at what is asked
+        future.add_done_callback(lambda _: wake.put(None))
+        try:
+            while not future.done():
+                try:
+                    asked = self._asked.popleft()
+                except IndexError:
+                    wake.get()
+                else:
+                    self._answer(*asked)
+        finally:
+            self._wakes.remove(wake)
+
+    def _answer(self, outcome: asyncio.Future[Any], function: Callable[[], Any]) -> None:
+        if outcome.cancelled():
             return
-        outcome, function = asked
         try:
             result = function()
         except Exception as failure:
@@ -92,17 +148,60 @@ class LoopThread:
             self.soon(partial(_settle, outcome, outcome.set_result, result))
 
     def soon(self, callback: Callable[[], object]) -> None:
-        """Call it on the loop, without waiting for the result."""
-        self._loop.call_soon_threadsafe(callback)
+        """Call it on the loop, without waiting for the result; not at all once the client is closed."""
+        with self._lock:
+            if not self._loop.is_closed():
+                self._loop.call_soon_threadsafe(callback)
+
+    def close(self, work: Callable[[], Coroutine[Any, Any, object]], *, serving: bool = False) -> None:
+        """Run the coroutine function on the loop, then stop. With `serving`, calls of other threads that serve are
+        ended first, and the calling thread serves. Of several threads that close, one does and the others wait for it;
+        a listener that closes while this thread closes returns at once."""
+        if os.getpid() != self._pid or self._closing_thread == threading.get_ident():
+            return
+        if self.is_current:
+            raise RuntimeError(IN_CALLBACK)
+        with self._one_closes:
+            if not self.running:
+                return
+            self._closing_thread = threading.get_ident()
+            try:
+                self.run(self._close(work, [*self._served] if serving else []), serving=serving)
+            finally:
+                self._closing_thread = None
+                self.stop()
+
+    async def _close(self, work: Callable[[], Coroutine[Any, Any, object]], calls: list[asyncio.Task[Any]]) -> None:
+        await _end(calls)
+        await work()
 
     def stop(self) -> None:
         if os.getpid() != self._pid:
             return
+        with self._lock:
+            self._stopped = True
         if self.running:
+            asyncio.run_coroutine_threadsafe(self._end_all(), self._loop).result()
             self._loop.call_soon_threadsafe(self._loop.stop)
             self._thread.join()
-        if not self._loop.is_closed():
-            self._loop.close()
+        for future in [*self._pending]:
+            future.cancel()
+        with self._lock:
+            if not self._loop.is_closed():
+                self._loop.close()
+
+    async def _end_all(self) -> None:
+        me = asyncio.current_task()
+        await _end([task for task in asyncio.all_tasks() if task is not me])
+        await self._loop.shutdown_asyncgens()
+
+
+async def _end(tasks: list[asyncio.Task[Any]]) -> None:
+    """Cancel these tasks, and wait until they have ended, but not for ever."""
+    for task in tasks:
+        task.cancel()
+    if tasks:
+        await asyncio.wait(tasks, timeout=END_S_MAX)
 
 
 def _new_loop() -> asyncio.AbstractEventLoop:
@@ -110,8 +209,15 @@ def _new_loop() -> asyncio.AbstractEventLoop:
     try:
         import uvloop
     except ImportError:
-        return asyncio.new_event_loop()
+        return _PlainLoop()
     return uvloop.new_event_loop()
+
+
+class _PlainLoop(asyncio.SelectorEventLoop):
+    """asyncio's loop, with a clock that tests do not stop."""
+
+    def time(self) -> float:
+        return monotonic_s()
 
 
 def _settle(outcome: asyncio.Future[Any], settle: Callable[[Any], None], with_what: Any) -> None:

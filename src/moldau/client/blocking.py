@@ -14,6 +14,7 @@ from typing import Any, TypeVar
 from moldau.client.cluster_view import NEWEST_WITH_NAMES, ClusterView
 from moldau.client.failures import STALE_METADATA, Backoff, RetryLog, check, tried
 from moldau.errors import ErrorCode, KafkaError, ProtocolViolation, RebootstrapRequired
+from moldau.monotonic import monotonic_s
 from moldau.names import TopicPartition
 from moldau.peers.address import Address, bootstrap_addresses
 from moldau.peers.negotiation import IntendedBroker, Versions, read_versions, versions_request
@@ -118,7 +119,7 @@ class Caller:
         self.timeout_ms = timeout_ms
         self._links: dict[Address, BlockingLink] = {}
         self.view = ClusterView()
-        self._retries = RetryLog(client_id, time.monotonic)
+        self._retries = RetryLog(client_id, monotonic_s)
 
     def __enter__(self) -> "Caller":
         return self
@@ -133,7 +134,7 @@ class Caller:
     def retrying(self, attempt: Callable[[], T]) -> T:
         """Call `attempt` until it succeeds, fails with an error that is not retriable, or `timeout_ms` is over. Broken
         connections are dialled again in between."""
-        began_s = time.monotonic()
+        began_s = monotonic_s()
         deadline = began_s + self.timeout_ms / 1000
         backoff = Backoff(RealRandom(), self._retries)
         while True:
@@ -146,8 +147,8 @@ class Caller:
                 elif not failure.retriable:
                     raise
                 wait_ms = backoff.next_ms()
-                if time.monotonic() + wait_ms / 1000 > deadline:
-                    raise tried(failure, time.monotonic() - began_s) from None
+                if monotonic_s() + wait_ms / 1000 > deadline:
+                    raise tried(failure, monotonic_s() - began_s) from None
                 backoff.say(failure, wait_ms)
                 time.sleep(wait_ms / 1000)
 

@@ -35,6 +35,12 @@ def check(code: int, about: str, message: str | None = None) -> None:
         raise KafkaError(error, f"{about}: {message or sentence(error)}")
 
 
+def own_fault(who: str, fault: Exception) -> KafkaError:
+    """Log a fault of the client's own, and return the error that its caller is told. It is not retriable."""
+    logger.error("%s met a fault of its own", who, exc_info=fault)
+    return KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, f"{who} met a fault of its own: {fault!r}")
+
+
 def missing(about: str) -> NoSuchPartition:
     """The error for what does not exist. The controller answered this, so asking again would not help."""
     return NoSuchPartition(f"{about}: unknown topic or partition")

@@ -18,6 +18,7 @@ from typing import TypeVar
 
 from moldau.client.cluster_view import NEWEST_WITH_NAMES, ClusterView, TopicView
 from moldau.client.failures import STALE_METADATA, Backoff, ClientClosed, RetryLog, check, tried
+from moldau.client.own_loop import OwnLoop
 from moldau.client.settings import ClientSettings
 from moldau.errors import ErrorCode, KafkaError, RebootstrapRequired
 from moldau.names import TopicPartition
@@ -86,6 +87,7 @@ class Router:
         self.request_timeout_ms = request_timeout_ms
         self.api_timeout_ms = api_timeout_ms
         self.runtime = runtime or Runtime()
+        self.own_loop = OwnLoop(f"the client {client_id!r}")
         self.view = ClusterView()
         self.retries = RetryLog(client_id, lambda: asyncio.get_running_loop().time())
         self._connect_timeout_ms = connect_timeout_ms
@@ -123,6 +125,13 @@ class Router:
         for result in await asyncio.gather(*links.values(), return_exceptions=True):
             if isinstance(result, Link):
                 result.connection.close()
+
+    def abandon(self) -> None:
+        """Break the connections of a client that nobody closed before its event loop ended."""
+        self._closed = True
+        for dialling in self._links.values():
+            if _is_open(dialling):
+                dialling.result().connection.close()
 
     async def link(self, address: Address, purpose: str = "", broker_id: int | None = None) -> Link:
         """The link to a broker for a purpose; `broker_id` if the metadata says which one has the address. Concurrent

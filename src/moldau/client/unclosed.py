@@ -7,9 +7,10 @@ exit each client gets the time that is left of `EXIT_S` to finish. In a forked c
 import atexit
 import os
 import threading
-import time
 from collections.abc import Callable
 from typing import NamedTuple
+
+from moldau.monotonic import monotonic_s
 
 EXIT_S = 10.0
 FORKED = "this client was made before the process forked: make a new one in the child process"
@@ -34,9 +35,9 @@ def forget(client: object) -> None:
 
 
 def _exiting() -> None:
-    end_s = time.monotonic() + EXIT_S
+    end_s = monotonic_s() + EXIT_S
     for client in [*_open.values()]:
-        client.at_exit(max(end_s - time.monotonic(), 0.1))
+        client.at_exit(max(end_s - monotonic_s(), 0.1))
 
 
 def _forked() -> None:

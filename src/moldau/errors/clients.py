@@ -4,6 +4,14 @@ from moldau.errors.kafka import ErrorCode, KafkaError, MoldauError, UnknownTopic
 from moldau.names import TopicPartition
 
 
+class ConcurrentUse(MoldauError, RuntimeError):
+    """Two threads asked one consumer for records at the same time. Also a `RuntimeError`."""
+
+
+class WrongLoop(MoldauError, RuntimeError):
+    """A client of `moldau.aio` was used on another event loop than the one it belongs to. Also a `RuntimeError`."""
+
+
 class NotAssigned(MoldauError, LookupError):
     """The consumer was asked about a partition that it does not read, or for records while it reads none."""
 

@@ -17,6 +17,8 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
+from moldau.monotonic import monotonic_s
+
 BEATS = 6
 """How often in its time-out a session counts up."""
 GAP_S_MAX = 0.1
@@ -48,13 +50,13 @@ class LatestChange:
     @contextlib.contextmanager
     def alone(self, timeout_s: float) -> Iterator[None]:
         """Only one process at a time is in this block. Raises `TimeoutError`, `OSError`."""
-        end_s = time.monotonic() + timeout_s
+        end_s = monotonic_s() + timeout_s
         while True:
             try:
                 fcntl.flock(self._fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 break
             except BlockingIOError:
-                if time.monotonic() > end_s:
+                if monotonic_s() > end_s:
                     raise TimeoutError from None
             time.sleep(_PAUSE_S)
         try:

@@ -39,6 +39,7 @@ from moldau.metadata_store.store import (
     checked,
     result_of,
 )
+from moldau.monotonic import monotonic_s
 from moldau.notices import Notices
 
 CHANGES_KEPT = 1000
@@ -77,7 +78,7 @@ class SharedFile:
         self.timeout_s = timeout_s
         self._lock = threading.Lock()
         self._others: dict[int, OtherSession] = {}
-        self._looked_s = self._beaten_s = time.monotonic()
+        self._looked_s = self._beaten_s = monotonic_s()
         self._data_version = -1
         self._noticed: bytes | None = None
         self._is_over = self._is_closed = False
@@ -196,7 +197,7 @@ class SharedFile:
         """Which watched nodes may be different since the last call; None: all of them. Also shows that this process
         goes on, and ends the sessions of others that do not. Raises `SessionOver`, `StorageError`; never waits for
         another process."""
-        now_s = time.monotonic()
+        now_s = monotonic_s()
         since_s, self._looked_s = now_s - self._looked_s, now_s
         changed: Collection[str] | None = ()
         try:
@@ -329,7 +330,7 @@ class SharedFile:
     def _patiently(self, act: str, work: Callable[[], R], patience_s: float | None = None) -> R:
         """Do this, again while other processes keep it from being done: for at most the session time-out, or
         `patience_s`. Raises `StorageError`, also `LockedMetadata`."""
-        end_s = time.monotonic() + (self.timeout_s if patience_s is None else patience_s)
+        end_s = monotonic_s() + (self.timeout_s if patience_s is None else patience_s)
         while True:
             with self._lock:
                 if self._is_closed:
@@ -339,7 +340,7 @@ class SharedFile:
                 except sqlite3.Error as error:
                     if not _is_busy(error):
                         raise failure(self._path, act, error) from error
-            if time.monotonic() > end_s:
+            if monotonic_s() > end_s:
                 raise self._busy(act)
             time.sleep(PAUSE_S)
 

@@ -13,6 +13,7 @@ import time
 from collections.abc import Callable
 from typing import Any, TypeVar
 
+from moldau.monotonic import monotonic_s
 from moldau.runtime import elapsed_s
 
 T = TypeVar("T")
@@ -84,7 +85,7 @@ class Clock:
 
 class ShiftedLoop(asyncio.SelectorEventLoop):
     """An event loop whose time is that of the clock. Ordinary asyncio timers run on it when the clock has reached
-    them."""
+    them. A test that stops Python's clocks (freezegun) does not stop its timers."""
 
     def __init__(self, clock: Clock):
         self._clock = clock
@@ -92,7 +93,7 @@ class ShiftedLoop(asyncio.SelectorEventLoop):
         super().__init__()
 
     def time(self) -> float:
-        return super().time() + self._clock.ahead_s
+        return monotonic_s() + self._clock.ahead_s
 
     def run_in_executor(  # type: ignore[override]
         self, executor: concurrent.futures.Executor | None, func: Callable[..., T], *args: Any

@@ -19,6 +19,7 @@ from moldau.errors import ErrorCode, KafkaError, MoldauError
 from moldau.metadata_store.embedded import EmbeddedStore
 from moldau.metadata_store.embedded_session import EmbeddedSession
 from moldau.metadata_store.store import SessionOver
+from moldau.monotonic import monotonic_s
 from moldau.runtime import Runtime
 from moldau.testing.broker import Broker, named_settings
 from moldau.testing.contexts import StartedInWith
@@ -75,12 +76,12 @@ class Cluster(StartedInWith):
     @property
     def controller(self) -> Broker:
         """The broker that is the controller now; waits until there is one. Raises `TimeoutError`."""
-        end_s = time.monotonic() + WAIT_S
+        end_s = monotonic_s() + WAIT_S
         while True:
             for broker in self.brokers:
                 if broker.controls:
                     return broker
-            if time.monotonic() > end_s:
+            if monotonic_s() > end_s:
                 raise TimeoutError("no broker has become the controller")
             time.sleep(LOOK_S)
 
@@ -116,12 +117,12 @@ class Cluster(StartedInWith):
 
     def create_topic(self, name: str, partitions: int = -1, **configs: object) -> str:
         """As `Broker.create_topic`; all brokers know the topic then. Raises `KafkaError`."""
-        end_s = time.monotonic() + WAIT_S
+        end_s = monotonic_s() + WAIT_S
         while True:
             try:
                 return self.controller.create_topic(name, partitions, **configs)
             except KafkaError as error:
-                if error.code is not ErrorCode.NOT_CONTROLLER or time.monotonic() > end_s:
+                if error.code is not ErrorCode.NOT_CONTROLLER or monotonic_s() > end_s:
                     raise
             time.sleep(LOOK_S)
 

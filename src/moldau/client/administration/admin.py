@@ -30,6 +30,7 @@ from moldau.client.administration.scram import ScramCredential, ScramDeletion, S
 from moldau.client.administration.topics import NewTopic, TopicsPart
 from moldau.client.background import LoopThread
 from moldau.client.faces import Face, blocking
+from moldau.client.own_loop import of_one_loop
 from moldau.client.routing import router_of
 from moldau.client.settings import ClientSettings, configured, setting, settings
 from moldau.client.shown import shown
@@ -74,6 +75,7 @@ class AdminSettings(ClientSettings):
     default_api_timeout_ms: int = setting(default=30_000, low=1, about="Retry this long before a call fails.")
 
 
+@of_one_loop()
 class AsyncAdmin(TopicsPart, RecordsPart, GroupsPart, ClusterPart, QuotasPart, ScramPart, AclsPart):
     """An admin client. Use it in `async with`, on one loop. `configs` and `transactions` are parts of their own."""
 
@@ -82,6 +84,7 @@ class AsyncAdmin(TopicsPart, RecordsPart, GroupsPart, ClusterPart, QuotasPart, S
         self.settings = settings
         self._timeout_ms = settings.default_api_timeout_ms
         self._router = router_of(settings)
+        self.own_loop = self._router.own_loop
 
     def __repr__(self) -> str:
         return self.shown("aio.Admin")
@@ -98,7 +101,7 @@ class AsyncAdmin(TopicsPart, RecordsPart, GroupsPart, ClusterPart, QuotasPart, S
         await self.close()
 
     async def start(self) -> None:
-        """Nothing yet: connections are dialled when they are first needed, on the loop that is running then."""
+        """Bind the client to the running loop; it dials no broker before the first use."""
 
     async def close(self) -> None:
         """Close the connections; calls that await a reply fail."""
@@ -152,11 +155,7 @@ class Admin(Face[AsyncAdmin]):
 
     def close(self) -> None:
         """Close the connections; calls that await a reply fail."""
-        if self._thread.running:
-            try:
-                self._thread.run(self._core.close())
-            finally:
-                self._thread.stop()
+        self._thread.close(self._core.close)
 
     @cached_property
     def configs(self) -> "Configs":

@@ -11,6 +11,7 @@ from typing import Any, Literal, NamedTuple
 from moldau.client.administration.asking import AdminPart, setting_text
 from moldau.client.faces import Face, blocking
 from moldau.client.failures import check, error_of, missing
+from moldau.client.own_loop import of_one_loop
 from moldau.client.routing import Router
 from moldau.errors import ConfigError, ErrorCode
 from moldau.peers.link import Link
@@ -64,11 +65,13 @@ _OWN = {Resource.TOPIC: 1, Resource.BROKER: 2, Resource.LOGGER: 6, Resource.GROU
 _ALL_BROKERS = 3
 
 
+@of_one_loop()
 class AsyncConfigs(AdminPart):
     """Reads and changes settings. `router` finds the broker for each request; `timeout_ms` limits one request."""
 
     def __init__(self, router: Router, timeout_ms: int):
         self._router = router
+        self.own_loop = router.own_loop
         self._timeout_ms = timeout_ms
 
     async def describe(self, kind: Kind, name: str) -> list[ConfigEntry]:

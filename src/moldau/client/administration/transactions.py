@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 from moldau.client.faces import Face, blocking
 from moldau.client.failures import check
+from moldau.client.own_loop import of_one_loop
 from moldau.client.routing import TRANSACTION_KEY, Router
 from moldau.errors import ErrorCode, KafkaError
 from moldau.names import TopicPartition
@@ -72,11 +73,13 @@ Producers = dict[TopicPartition, list[ProducerDescription]]
 Hanging = list[OpenTransaction]
 
 
+@of_one_loop()
 class AsyncTransactions:
     """The part of `AsyncAdmin` for transactions."""
 
     def __init__(self, router: Router):
         self._router = router
+        self.own_loop = router.own_loop
 
     async def list(
         self,

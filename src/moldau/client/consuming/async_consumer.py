@@ -7,7 +7,6 @@ happen only inside `poll` or iteration.
 
 import asyncio
 import inspect
-import time
 from collections import deque
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from typing import Any
@@ -22,6 +21,7 @@ from moldau.client.consuming.deserializing import Maker
 from moldau.client.consuming.groups.group_protocols import member_of
 from moldau.client.consuming.handout import Handout
 from moldau.client.consuming.iteration import Iteration
+from moldau.client.consuming.offset_lookups import OffsetLookups
 from moldau.client.consuming.partition_log import AsyncPartitionLog
 from moldau.client.consuming.polling import Poller
 from moldau.client.consuming.positions import Positions
@@ -29,30 +29,34 @@ from moldau.client.consuming.rebalancing import Rebalancing
 from moldau.client.consuming.record import Place, Record
 from moldau.client.consuming.record_handling import RecordHandling
 from moldau.client.consuming.subscription import Listener, Subscription, Topics
-from moldau.client.consuming.table_polling import TablePolling
+from moldau.client.consuming.table_polling import WAIT_S, TablePolling
 from moldau.client.consuming.tending import Tending
 from moldau.client.consuming.topic_filter import Wanted
 from moldau.client.failures import ClientClosed
 from moldau.client.given_positions import position_of
-from moldau.client.lag import Lags
-from moldau.client.offsets import EARLIEST, LATEST, OffsetAndTimestamp, offsets_at, offsets_for_times
+from moldau.client.offsets import EARLIEST, LATEST
+from moldau.client.own_loop import OwnLoop, of_one_loop
 from moldau.client.partitions import partition_of, partitions_of
 from moldau.client.routing import router_of
 from moldau.client.settings import configured
+from moldau.client.time_outs import time_out_s
 from moldau.errors import CommitFailed, ConfigError, MoldauError, NotAssigned
+from moldau.monotonic import monotonic_s
 from moldau.names import GroupMetadata, OffsetAndMetadata, TopicPartition
 
 LOST_S = 0.05
 """The pause after the group has refused a member that does not know it yet."""
 
 
-class AsyncConsumer(ConsumerText, Iteration, RecordHandling, TablePolling):
+@of_one_loop("subscribe", "assign", "create_message_streams", "seek", "pause", "resume", "commit_async")
+class AsyncConsumer(ConsumerText, Iteration, OffsetLookups, RecordHandling, TablePolling):
     """A consumer on the running loop. Use it in `async with`: on exit the consumer commits what was processed, if
     automatic commits are enabled, and leaves the group."""
 
     @configured(ConsumerSettings)
     def __init__(self, settings: ConsumerSettings):
         self.settings = settings
+        self.own_loop: OwnLoop | None = None
         self._started = False
         self._closing = False
         self._closed = False
@@ -78,7 +82,9 @@ class AsyncConsumer(ConsumerText, Iteration, RecordHandling, TablePolling):
         self._loop = asyncio.get_running_loop()
         self._awake = asyncio.Event()
         self._router = router_of(s)
-        self._counters = counters = ConsumerCounters(time.monotonic)
+        self.own_loop = self._router.own_loop
+        self.own_loop.check()
+        self._counters = counters = ConsumerCounters(monotonic_s)
         self._poller = Poller(self._router, s, self._awake.set, lambda tp: Place(tp, self.commit_record), counters)
         self._membership = member_of(self._router, s, self._awake.set)
         self._commits = Commits(self._poller, self._handout, self._membership, s, counters)
@@ -161,15 +167,18 @@ class AsyncConsumer(ConsumerText, Iteration, RecordHandling, TablePolling):
         """The partitions that this consumer reads now."""
         return sorted(self._poller.assigned)
 
-    async def poll(self, timeout_ms: int = 1_000, max_records: int | None = None) -> list[Record]:
-        """The next records, at most `max_records` (by default `max_poll_records`); waits up to `timeout_ms` if none are
-        fetched yet, then returns an empty list.
+    async def poll(
+        self, timeout_ms: int | None = None, max_records: int | None = None, *, timeout: float | None = None
+    ) -> list[Record]:
+        """The next records, at most `max_records` (by default `max_poll_records`); if none are fetched yet, waits up to
+        `timeout_ms`, or `timeout` in seconds (by default one), then returns an empty list.
 
         Records of earlier calls count as processed now. Raises `KafkaError` if a person must act, or once retrying has
         not helped for `default_api_timeout_ms`; `DeserializationFailed` for a record that cannot be read: it stays the
         next one until the consumer seeks past it.
         """
-        deadline_s = self._loop.time() + timeout_ms / 1000 if self._started else 0.0
+        wait_s = time_out_s("poll", timeout_ms, timeout, usual_s=WAIT_S) or 0.0
+        deadline_s = self._loop.time() + wait_s if self._started else 0.0
         while True:
             records = self.take(max_records, iterating=False)
             if records or not await self.ready(deadline_s):
@@ -177,11 +186,13 @@ class AsyncConsumer(ConsumerText, Iteration, RecordHandling, TablePolling):
 
     def take(self, most: int | None, *, iterating: bool) -> list[Record]:
         """The fetched records, without waiting. Runs in the caller's thread."""
-        portions = self._poller.take(most or self.settings.max_poll_records) if self.may_take() else []
+        if not self.may_take():
+            return []
+        portions = self._poller.take(most or self.settings.max_poll_records, self._handout.taking)
         if not portions:
             return []
         self.soon(self._poller.fetch)
-        records = self._maker.records(portions, self._poller)
+        records = self._maker.records(portions, self._poller, self._handout.taking)
         self._counters.consumed(len(records))
         if not iterating:
             self._handout.polled({state.tp: rows[0][0] for state, rows in portions})
@@ -189,7 +200,7 @@ class AsyncConsumer(ConsumerText, Iteration, RecordHandling, TablePolling):
 
     def may_take(self) -> bool:
         """Note that the caller has processed what it got before; whether it may take fetched records now."""
-        self._check_open()
+        self._check_open(self._closing)
         if self._rebalancing.subscription is None and not self._poller.assigned:
             raise NotAssigned("this consumer reads nothing: call subscribe, with a group_id, or assign")
         now_s = self._loop.time()
@@ -211,6 +222,7 @@ class AsyncConsumer(ConsumerText, Iteration, RecordHandling, TablePolling):
 
     async def ready(self, deadline_s: float) -> bool:
         """Do what `take` depends on, and wait until it may find records; False once the deadline has passed."""
+        self._check_open(self._closing)
         now_s = self._loop.time()
         if self._preparing is not None and self._preparing.done():
             prepared, self._preparing = self._preparing, None
@@ -313,39 +325,12 @@ class AsyncConsumer(ConsumerText, Iteration, RecordHandling, TablePolling):
         for tp, offset in (await self._positions.at(dict(where))).items():
             self.seek(tp, offset)
 
-    async def offsets_for_times(
-        self, times: Mapping[TopicPartition, int]
-    ) -> dict[TopicPartition, OffsetAndTimestamp | None]:
-        """For each partition the first record at or after a time in ms since 1970: its offset and timestamp, or None if
-        no record is so late. Raises `KafkaError`."""
-        self._check_open()
-        return await offsets_for_times(self._router, times)
-
-    async def beginning_offsets(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
-        """The first offset of each partition's log. Raises `KafkaError`."""
-        self._check_open()
-        return await offsets_at(self._router, dict.fromkeys(partitions_of(partitions, "beginning_offsets"), EARLIEST))
-
-    async def end_offsets(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
-        """The offset behind the last readable record of each partition. Raises `KafkaError`."""
-        self._check_open()
-        ends = dict.fromkeys(partitions_of(partitions, "end_offsets"), LATEST)
-        return await offsets_at(self._router, ends, committed=self.settings.committed)
-
-    async def lag(self, partitions: Iterable[TopicPartition] | None = None) -> Lags:
-        """How many offsets each of these partitions, or each assigned one, has left to read: a dict with a `total`.
-        Raises `NotAssigned`, `KafkaError`."""
-        wanted = self.assignment() if partitions is None else partitions_of(partitions, "lag")
-        positions = await self._located(wanted)
-        ends = await self.end_offsets(wanted)
-        return Lags({tp: max(ends[tp] - positions[tp].offset, 0) for tp in wanted})
-
     def pause(self, partitions: Iterable[TopicPartition], paused: bool = True) -> None:
         """Return no records of these partitions until they are resumed; the others go on. Raises `NotAssigned`."""
         partitions = partitions_of(partitions, "pause" if paused else "resume")
         states = [self._state(tp) for tp in partitions]
         if paused:
-            left = self._handout.undelivered()
+            left = self._handout.left()
             for state in states:
                 if state.tp in left:
                     self._handout.drop(state.tp)
@@ -403,6 +388,7 @@ class AsyncConsumer(ConsumerText, Iteration, RecordHandling, TablePolling):
         if self._closing or not self._started:
             return
         self._closing = True
+        self._awake.set()
         if self._streams is not None:
             await self._streams.stop()
         await self._tending.stop()
@@ -435,7 +421,11 @@ class AsyncConsumer(ConsumerText, Iteration, RecordHandling, TablePolling):
     def call_back(self) -> None:
         """Call the callbacks of finished commits."""
         while self._callbacks:
-            self._callbacks.popleft()()
+            try:
+                callback = self._callbacks.popleft()
+            except IndexError:  # another thread has taken the last one
+                break
+            callback()
 
     def _note_commit(self, offsets: Committed) -> None:
         for interceptor in self.settings.interceptors:
@@ -489,6 +479,6 @@ class AsyncConsumer(ConsumerText, Iteration, RecordHandling, TablePolling):
         if not self.settings.group_id:
             raise ConfigError("the consumer has no group_id, which subscribe and commit need")
 
-    def _check_open(self) -> None:
-        if self._closed or not self._started:
-            raise ClientClosed("this consumer is closed" if self._closed else "this consumer was not started")
+    def _check_open(self, closing: bool = False) -> None:
+        if closing or self._closed or not self._started:
+            raise ClientClosed("this consumer was not started" if not self._started else "this consumer is closed")

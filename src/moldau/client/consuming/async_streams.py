@@ -17,14 +17,17 @@ from moldau.client.consuming.record import Record
 from moldau.client.consuming.stream_shares import WAIT_S, FedStream, StreamBatch, StreamShares, StreamSource
 from moldau.client.consuming.subscription import Subscription
 from moldau.client.consuming.topic_filter import Wanted
+from moldau.client.own_loop import OwnLoop, of_one_loop
 from moldau.names import TopicPartition
 
 
+@of_one_loop()
 class AsyncMessageStream(FedStream):
     """An asynchronous iterator over the records of its share of a topic's partitions, for one task. It ends when the
     consumer is closed, and raises what `poll` would raise. A loop that was left is continued by the next one."""
 
-    def __init__(self, name: str, drained: Callable[[], object]):
+    def __init__(self, name: str, drained: Callable[[], object], own_loop: OwnLoop | None):
+        self.own_loop = own_loop
         self._batches: asyncio.Queue[StreamBatch | Exception | None] = asyncio.Queue()
         super().__init__(name, drained, self._batches.put_nowait)
 
@@ -46,6 +49,8 @@ class AsyncMessageStream(FedStream):
 class AsyncStreamSource(StreamSource, Protocol):
     """What the feeder needs of the consumer besides."""
 
+    own_loop: OwnLoop | None
+
     def hand_out_to(self, handout: Handout) -> None: ...
     def hold_back(self, partitions: Iterable[TopicPartition], holds: bool) -> None: ...
     def ready(self, deadline_s: float) -> Coroutine[Any, Any, bool]: ...
@@ -58,7 +63,9 @@ class AsyncStreams(Generic[Wanted]):
 
     def __init__(self, consumer: AsyncStreamSource, wanted: Mapping[Wanted, int]):
         self._consumer = consumer
-        self._shares = StreamShares(consumer, wanted, lambda name: AsyncMessageStream(name, consumer.wake))
+        self._shares = StreamShares(
+            consumer, wanted, lambda name: AsyncMessageStream(name, consumer.wake, consumer.own_loop)
+        )
         self.of = self._shares.of
         consumer.hand_out_to(self._shares.handout)
         consumer.subscribe_to(self._shares.subscription)

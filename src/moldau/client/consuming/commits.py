@@ -5,7 +5,6 @@ Commits are sent one after another, so that a retried one never overwrites a lat
 
 import asyncio
 import logging
-import time
 from collections.abc import Awaitable, Callable, Mapping
 from typing import TypeAlias
 
@@ -18,6 +17,7 @@ from moldau.client.consuming.polling import Poller
 from moldau.client.given_positions import position_of
 from moldau.client.partitions import partition_of
 from moldau.errors import CommitFailed, KafkaError, MoldauError
+from moldau.monotonic import monotonic_s
 from moldau.names import OffsetAndMetadata, TopicPartition
 
 logger = logging.getLogger(__name__)
@@ -57,19 +57,21 @@ class Commits:
 
     def delivered(self) -> Committed:
         """The position of each partition: the offset after the last record that the caller got."""
-        return self._positions(self.handout.undelivered())
+        return self._positions(self.handout.undelivered)
 
     def processed(self) -> Committed:
         """The offset of the first record of each partition that the caller has not come back from."""
-        found, delivered = self._positions(self.handout.unprocessed()), self.delivered()
+        found, delivered = self._positions(self.handout.unprocessed), self.delivered()
         for tp, state in list(self._poller.assigned.items()):
             if tp in found and found[tp].offset < state.acknowledged <= delivered[tp].offset:
                 found[tp] = _position(state, state.acknowledged)
         return found
 
-    def _positions(self, before: dict[TopicPartition, int]) -> Committed:
+    def _positions(self, limits: Callable[[], dict[TopicPartition, int]]) -> Committed:
+        """The positions, or the lower ones of `limits`, which is asked under the lock under which positions move."""
         found: Committed = {}
         with self._poller.lock:
+            before = limits()
             for tp, state in self._poller.assigned.items():
                 if state.position is not None:
                     offset = min(state.position, before.get(tp, state.position))
@@ -133,7 +135,7 @@ class Commits:
                 generation = self._membership.generation
                 last = self._last if generation == self._last_generation else {}
                 self._last, self._last_generation = {}, generation
-                began_s, failed = time.monotonic(), True
+                began_s, failed = monotonic_s(), True
                 try:
                     await self._membership.commit(offsets)
                     failed = False

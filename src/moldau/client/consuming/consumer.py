@@ -5,7 +5,6 @@ made with `blocking` have the parameters and docstrings of the asyncio ones.
 """
 
 import inspect
-import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -20,12 +19,15 @@ from moldau.client.consuming.processing import Handling, Processing
 from moldau.client.consuming.record import Record
 from moldau.client.consuming.streams import MessageStream, Streams
 from moldau.client.consuming.subscription import Listener, Topics
-from moldau.client.consuming.table_polling import WAIT_MS
+from moldau.client.consuming.table_polling import WAIT_S
 from moldau.client.consuming.topic_filter import Wanted
 from moldau.client.faces import blocking
+from moldau.client.one_caller import OneCaller
 from moldau.client.pyarrow_needed import need_pyarrow
 from moldau.client.settings import configured
+from moldau.client.time_outs import milliseconds, time_out_s
 from moldau.errors import ConfigError
+from moldau.monotonic import monotonic_s
 from moldau.names import GroupMetadata, OffsetAndMetadata, TopicPartition
 
 if TYPE_CHECKING:
@@ -34,11 +36,15 @@ if TYPE_CHECKING:
 __all__ = ["AsyncConsumer", "Consumer"]
 
 LONG_S = 3_600.0
+ONE_READER = (
+    "one thread at a time asks for records, by poll, iteration or process; several threads share them by"
+    " create_message_streams"
+)
 
 
 class Consumer:
-    """A consumer, used from one thread. Use it in a with-statement: on exit it commits what was processed, if automatic
-    commits are enabled, and leaves the group.
+    """A consumer. Use it in a with-statement: on exit it commits what was processed, if automatic commits are enabled,
+    and leaves the group.
 
         with Consumer("localhost:9092", group_id="billing") as consumer:
             consumer.subscribe("orders")
@@ -46,12 +52,16 @@ class Consumer:
                 handle(record)
 
     A record counts as processed when the next one is asked for; automatic commits cover no other.
+
+    One thread at a time asks for records: a second one is refused with `ConcurrentUse`. All other methods serve any
+    thread; `close` ends a `poll` or loop that another thread waits in, with `ClientClosed`.
     """
 
     @configured(ConsumerSettings)
     def __init__(self, settings: ConsumerSettings):
         self._core = AsyncConsumer(settings)
         self._thread = LoopThread("moldau-consumer")
+        self._one_caller = OneCaller(ONE_READER)
         self._core.tell = self._tell
         self._core.soon = self._soon
         self._core.commit_record = self._commit_record
@@ -98,7 +108,8 @@ class Consumer:
 
     def unsubscribe(self) -> None:
         """Commit what was processed, give all partitions up, and leave the group."""
-        self._thread.run(self._core.unsubscribe(), serving=True)
+        with self._one_caller:
+            self._thread.run(self._core.unsubscribe(), serving=True)
 
     def assign(self, partitions: Iterable[TopicPartition | tuple[str, int]]) -> None:
         """Read these partitions, without group membership; with a `group_id`, offsets are committed all the same.
@@ -109,53 +120,60 @@ class Consumer:
         """The partitions that this consumer reads now."""
         return self._core.assignment()
 
-    def poll(self, timeout_ms: int = 1_000, max_records: int | None = None) -> list[Record]:
-        """The next records, at most `max_records` (by default `max_poll_records`); waits up to `timeout_ms` if none are
-        fetched yet, then returns an empty list.
+    def poll(
+        self, timeout_ms: int | None = None, max_records: int | None = None, *, timeout: float | None = None
+    ) -> list[Record]:
+        """The next records, at most `max_records` (by default `max_poll_records`); if none are fetched yet, waits up to
+        `timeout_ms`, or `timeout` in seconds (by default one), then returns an empty list.
 
         Records of earlier calls count as processed now. Raises `KafkaError` if a person must act, or once retrying has
         not helped for `default_api_timeout_ms`; `DeserializationFailed` for a record that cannot be read: it stays the
-        next one until the consumer seeks past it.
+        next one until the consumer seeks past it. `ConcurrentUse` if another thread is in such a call.
         """
-        deadline_s = time.monotonic() + timeout_ms / 1000
-        while True:
-            records = self._core.take(max_records, iterating=False)
-            if records or not self._wait(deadline_s):
-                return records
+        deadline_s = self._deadline("poll", timeout_ms, timeout)
+        with self._one_caller:
+            while True:
+                records = self._core.take(max_records, iterating=False)
+                if records or not self._wait(deadline_s):
+                    return records
 
     def __iter__(self) -> Iterator[Record]:
         """Records one by one, without end. A loop that was left by `break` or an exception is continued by the next
         one, behind the record it was left with."""
         while True:
-            walk = self._core.walk()
-            while walk is None:
-                self._wait(time.monotonic() + LONG_S)
+            with self._one_caller:
                 walk = self._core.walk()
+                while walk is None:
+                    self._wait(monotonic_s() + LONG_S)
+                    walk = self._core.walk()
             yield from walk
 
     def __next__(self) -> Record:
         """The next record, as a loop would get it."""
         return next(iter(self))
 
-    def poll_table(self, timeout_ms: int = 1_000) -> "pyarrow.Table":
+    def poll_table(self, timeout_ms: int | None = None, *, timeout: float | None = None) -> "pyarrow.Table":
         """All fetched records as a pyarrow table: topic, partition, offset, timestamp (UTC), key, value (both binary)
-        and headers. Waits up to `timeout_ms` if none are fetched yet, then returns an empty table.
+        and headers. Waits up to `timeout_ms`, or `timeout` in seconds (by default one), if none are fetched yet, then
+        returns an empty table.
 
         Records of earlier calls count as processed now. Deserializers and interceptors do not see tables. Raises as
         `poll` does, and `ConfigError` without pyarrow.
         """
         need_pyarrow("poll_table")
-        deadline_s = time.monotonic() + timeout_ms / 1000
-        while True:
-            table = self._core.take_table()
-            if len(table) or not self._wait(deadline_s):
-                return table
+        deadline_s = self._deadline("poll_table", timeout_ms, timeout)
+        with self._one_caller:
+            while True:
+                table = self._core.take_table()
+                if len(table) or not self._wait(deadline_s):
+                    return table
 
     def tables(self, idle_ms: int | None = None) -> "Iterator[pyarrow.Table]":
         """Tables as `poll_table` returns them, without end, or until no record came for `idle_ms`. The records of a
         table count as processed when the next table is asked for."""
+        idle_s = WAIT_S if idle_ms is None else milliseconds("tables", idle_ms, "idle_ms")
         while True:
-            table = self.poll_table(WAIT_MS if idle_ms is None else idle_ms)
+            table = self.poll_table(timeout=idle_s)
             if len(table):
                 yield table
             elif idle_ms is not None:
@@ -184,7 +202,8 @@ class Consumer:
         handling = Handling(retries, backoff_ms, backoff_max_ms, dead_letter)
         processing = Processing(self._core, handler, handling, until)
         processing.attempt = lambda records: self._thread.in_caller(processing.attempt_in_caller, records)
-        return self._thread.run(self._core.run_processing(processing, idle_ms), serving=True)
+        with self._one_caller:
+            return self._thread.run(self._core.run_processing(processing, idle_ms), serving=True)
 
     def create_message_streams(self, streams: Mapping[Wanted, int]) -> dict[Wanted, list[MessageStream]]:
         """Share topics out to blocking iterators, for threads: topic, or `moldau.TopicFilter` -> number of
@@ -195,13 +214,16 @@ class Consumer:
         """
         if self._streams is not None or self._core.subscription():
             raise ConfigError("this consumer has subscribed already")
-        made = Streams(self._core, self._thread, streams)
+        made = Streams(self._core, self._thread, streams, self._one_caller)
         self._streams = made
         return dict(made.of)
 
     def log(self, topic: str, partition: int = 0) -> PartitionLog:
         """A partition as a sequence of records, apart from the consumer's position: `log[100:200]`, `log[-1]`."""
         return PartitionLog(self._core.log(topic, partition), self._thread)
+
+    def _deadline(self, call: str, timeout_ms: int | None, timeout: float | None) -> float:
+        return monotonic_s() + (time_out_s(call, timeout_ms, timeout, usual_s=WAIT_S) or 0.0)
 
     def _wait(self, deadline_s: float) -> bool:
         return self._thread.run(self._core.ready(deadline_s), serving=True)
@@ -261,21 +283,19 @@ class Consumer:
         the caller's thread: in a later `poll`, `commit` or `close`. A failure is logged as well."""
         if inspect.iscoroutinefunction(callback):
             raise ConfigError(f"{callback} is a coroutine function, which only moldau.aio.Consumer can call")
-        self._core.commit_async(offsets, callback)
+        self._thread.call(self._core.commit_async, offsets, callback)
 
     committed = blocking(AsyncConsumer.committed)
 
     def close(self) -> None:
         """Commit what was processed, if automatic commits are enabled, leave the group, close the connections and end
-        the thread."""
-        if self._thread.running:
-            if self._streams is not None:
-                self._streams.stop()
-            try:
-                self._thread.run(self._core.close(), serving=True)
-            finally:
-                self._thread.stop()
-                self._core.call_back()
+        the thread. A call that another thread waits in raises `ClientClosed`."""
+        if self._streams is not None:
+            self._streams.stop()
+        try:
+            self._thread.close(self._core.close, serving=True)
+        finally:
+            self._core.call_back()
 
     def _commit_record(self, record: Record) -> None:
         self.commit({record.place.tp: record.position})

@@ -1,5 +1,6 @@
 """From rows to the records that the caller gets: deserializers, then interceptors, in the caller's thread."""
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from moldau.client.consuming.consumer_settings import ConsumerSettings
@@ -21,9 +22,12 @@ class Maker:
         self.keeps_bytes = False
         """Whether records are made without deserializers."""
 
-    def records(self, portions: list["Portion"], poller: "Poller") -> list[Record]:
+    def records(
+        self, portions: list["Portion"], poller: "Poller", taking: Callable[[dict[TopicPartition, int]], object]
+    ) -> list[Record]:
         """The records of these portions. If a deserializer fails, the records before are returned, `portions` is cut
-        down to them, and the failure is raised when the record comes first again."""
+        down to them, and the failure is raised when the record comes first again. `taking` hears it if none are left.
+        """
         made: list[Record] = []
         for number, (state, rows) in enumerate(portions):
             if self.keeps_bytes or (self._key is None and self._value is None):
@@ -35,6 +39,8 @@ class Maker:
             with poller.lock:
                 for undone, others in portions[number:]:
                     undone.go_back(failed.offset if undone is state else others[0][0])
+                if not made:
+                    taking({})
             kept = [row for row in rows if row[0] < failed.offset]
             portions[number:] = [portions[number]._replace(rows=kept)] if kept else []
             if not made:
@@ -42,6 +48,8 @@ class Maker:
             break
         for interceptor in self._interceptors:
             made = interceptor.on_consume(made)
+        if not made:
+            taking({})
         return made
 
     def deserialized(self, record: Record) -> Record:

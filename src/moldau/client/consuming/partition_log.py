@@ -15,6 +15,7 @@ from moldau.client.epoch_ends import Followed
 from moldau.client.failures import STALE_METADATA, check
 from moldau.client.fetching import EARLIEST, LATEST, READ_COMMITTED, READ_UNCOMMITTED, fetch_request
 from moldau.client.offsets import offsets_at
+from moldau.client.own_loop import of_one_loop
 from moldau.client.routing import Router
 from moldau.errors import ErrorCode, KafkaError
 from moldau.names import TopicPartition
@@ -23,11 +24,13 @@ from moldau.records.batch import batches
 from moldau.records.rows import lists
 
 
+@of_one_loop()
 class AsyncPartitionLog:
     """A partition's log on asyncio: `await log[100:200]`, `async for record in log`, `await log.end()`."""
 
     def __init__(self, router: Router, settings: ConsumerSettings, tp: TopicPartition):
         self._router = router
+        self.own_loop = router.own_loop
         self._settings = settings
         self._place = Place(tp)
         self.topic_partition = tp

@@ -9,7 +9,6 @@ The loop fetches, and `take` runs in the caller's thread: both hold `lock` while
 
 import asyncio
 import threading
-import time
 from collections.abc import Callable, Iterable
 from typing import NamedTuple, TypeVar
 
@@ -19,10 +18,11 @@ from moldau.client.consuming.consumer_settings import ConsumerSettings
 from moldau.client.consuming.record import Place, Record
 from moldau.client.consuming.reply_memory import Reply, ReplyMemory
 from moldau.client.consuming.truncation import compare, made_anew
-from moldau.client.failures import STALE_METADATA, error_of, sentence
+from moldau.client.failures import STALE_METADATA, error_of, own_fault, sentence
 from moldau.client.fetching import READ_COMMITTED, READ_UNCOMMITTED
 from moldau.client.routing import Router
 from moldau.errors import ErrorCode, KafkaError, NotAssigned
+from moldau.monotonic import monotonic_s
 from moldau.names import TopicPartition
 from moldau.protocol.apis import FETCH
 from moldau.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic, PartitionData
@@ -117,9 +117,9 @@ class Poller:
             buffered = self.buffered_bytes()
         return self._counters.snapshot(lags=lags, assigned=len(self.assigned), buffered_bytes=buffered)
 
-    def take(self, most: int) -> list[Portion]:
-        """Buffered records, partition by partition, the least recently served first. Raises the last failure of a Fetch
-        that is not retriable."""
+    def take(self, most: int, taking: Callable[[dict[TopicPartition, int]], object]) -> list[Portion]:
+        """Buffered records, partition by partition, the least recently served first; `taking` hears the first offset of
+        each before their positions can be seen. Raises the last failure of a Fetch that is not retriable."""
         with self.lock:
             self._raise_failure()
             portions: list[Portion] = []
@@ -138,10 +138,14 @@ class Poller:
                     portions.append(Portion(state, rows))
                     most -= len(rows)
                     self.assigned[state.tp] = self.assigned.pop(state.tp)
+            taking({state.tp: rows[0][0] for state, rows in portions})
             return portions
 
-    def take_all(self, read: Callable[[Assigned], list[T]]) -> list[tuple[Assigned, list[T]]]:
-        """What `read` makes of the fetched records of each partition, where that is anything. Raises as `take` does."""
+    def take_all(
+        self, read: Callable[[Assigned], list[T]], taking: Callable[[list[tuple[Assigned, list[T]]]], object]
+    ) -> list[tuple[Assigned, list[T]]]:
+        """What `read` makes of the fetched records of each partition, where that is anything; `taking` hears it before
+        their positions can be seen. Raises as `take` does."""
         with self.lock:
             self._raise_failure()
             taken: list[tuple[Assigned, list[T]]] = []
@@ -157,6 +161,7 @@ class Poller:
                     break
                 if found:
                     taken.append((state, found))
+            taking(taken)
             return taken
 
     def _raise_failure(self) -> None:
@@ -251,6 +256,8 @@ class Poller:
             self._worked()
         except KafkaError as failure:
             await self._failed(failure, [state.tp.topic for state in states])
+        except Exception as fault:
+            await self._failed(self._own_fault(fault))
         finally:
             self._comparisons.pop(leader, None)
             self._wake()
@@ -277,6 +284,8 @@ class Poller:
                 await self._failed(failure)
         except KafkaError as failed:
             await self._failed(failed)
+        except Exception as fault:
+            await self._failed(self._own_fault(fault))
         finally:
             self._refreshing = None
             self._wake()
@@ -290,7 +299,7 @@ class Poller:
                 return
             memory = Reply(broker, self._memory)
             timeout_ms = self._settings.fetch_max_wait_ms + self._router.request_timeout_ms
-            began_s = time.monotonic()  # uvloop's clock counts whole milliseconds
+            began_s = monotonic_s()  # uvloop's clock counts whole milliseconds
             reply = await link.call(FETCH, request, timeout_ms, memory.room)
             if reply.error_code:
                 error = error_of(reply.error_code)
@@ -314,6 +323,8 @@ class Poller:
             for state in states:
                 state.replica = None
             await self._failed(failure, [state.tp.topic for state in states])
+        except Exception as fault:
+            await self._failed(self._own_fault(fault))
         finally:
             self._fetches.pop(broker, None)
             self._wake()
@@ -381,6 +392,11 @@ class Poller:
             aborted = [(one.producer_id, one.first_offset) for one in data.aborted_transactions or ()]
             state.received(memoryview(data.records or b""), aborted, memory)
         return None
+
+    def _own_fault(self, fault: Exception) -> KafkaError:
+        """The failure of a task that met a fault of the consumer's own, for the caller of `take`; without it the task
+        would begin again at once, for ever."""
+        return own_fault(f"{self._router.client_id}: the consumer", fault)
 
     def _worked(self) -> None:
         self._failing_since_s = None

@@ -15,6 +15,7 @@ from typing import Any, Protocol, TypeAlias
 from moldau.client.consuming.consumer_settings import ConsumerSettings
 from moldau.client.consuming.record import Record
 from moldau.client.producing.producer import AsyncProducer
+from moldau.client.time_outs import milliseconds
 from moldau.errors import ConfigError
 from moldau.names import TopicPartition
 
@@ -117,6 +118,7 @@ class Processing:
     async def run(self, idle_ms: int | None) -> int:
         """Handle records until `until()` is true or no record came for `idle_ms`; their number."""
         consumer, loop = self._consumer, asyncio.get_running_loop()
+        idle_s = None if idle_ms is None else milliseconds("process", idle_ms, "idle_ms")
         last_s = loop.time()
         try:
             while not (self._until is not None and self._until()):
@@ -128,7 +130,7 @@ class Processing:
                         self._acknowledge()
                         await consumer.commit_processed()
                     last_s = loop.time()
-                elif idle_ms is not None and (loop.time() - last_s) * 1000 >= idle_ms:
+                elif idle_s is not None and loop.time() - last_s >= idle_s:
                     break
                 else:
                     await consumer.ready(loop.time() + WAIT_MS / 1000)

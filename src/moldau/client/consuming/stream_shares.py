@@ -97,6 +97,7 @@ class StreamHandout(Handout):
         batch = StreamBatch(records)
         with self._lock:
             self._batches[tp] = [b for b in self._batches.get(tp, ()) if not b.done] + [batch]
+            self._taken = {other: first for other, first in self._taken.items() if other != tp}
         return batch
 
     def polled(self, firsts: dict[TopicPartition, int]) -> None:
@@ -117,11 +118,14 @@ class StreamHandout(Handout):
                 for batch in batches:
                     batch.cut()
 
-    def undelivered(self) -> dict[TopicPartition, int]:
+    def left(self) -> dict[TopicPartition, int]:
         return self._firsts(0)
 
+    def undelivered(self) -> dict[TopicPartition, int]:
+        return {**self._taken, **self._firsts(0)}
+
     def unprocessed(self) -> dict[TopicPartition, int]:
-        return self._firsts(1)
+        return {**self._taken, **self._firsts(1)}
 
     def _firsts(self, back: int) -> dict[TopicPartition, int]:
         found: dict[TopicPartition, int] = {}

@@ -10,7 +10,6 @@ streams. `async_streams` has those for asyncio, `stream_shares` what both have i
 
 import queue
 import threading
-import time
 from collections.abc import Callable, Iterator, Mapping
 from typing import Generic
 
@@ -19,6 +18,8 @@ from moldau.client.consuming.async_consumer import AsyncConsumer
 from moldau.client.consuming.record import Record
 from moldau.client.consuming.stream_shares import WAIT_S, FedStream, StreamBatch, StreamShares
 from moldau.client.consuming.topic_filter import Wanted
+from moldau.client.one_caller import OneCaller
+from moldau.monotonic import monotonic_s
 
 
 class MessageStream(FedStream):
@@ -46,8 +47,11 @@ class MessageStream(FedStream):
 class Streams(Generic[Wanted]):
     """The streams of one consumer, and the thread that feeds them."""
 
-    def __init__(self, consumer: AsyncConsumer, thread: LoopThread, wanted: Mapping[Wanted, int]):
+    def __init__(
+        self, consumer: AsyncConsumer, thread: LoopThread, wanted: Mapping[Wanted, int], one_caller: OneCaller
+    ):
         self._core = consumer
+        self._one_caller = one_caller
         self._thread = thread
         self._shares = StreamShares(consumer, wanted, lambda name: MessageStream(name, self._wake))
         self.of = self._shares.of
@@ -71,10 +75,11 @@ class Streams(Generic[Wanted]):
 
     def _feed(self) -> None:
         try:
-            while not self._stopping:
-                for partitions, holds in self._shares.to_hold_back():
-                    self._thread.call(self._core.hold_back, partitions, holds)
-                if not self._shares.deal():
-                    self._thread.run(self._core.ready(time.monotonic() + WAIT_S), serving=True)
+            with self._one_caller:
+                while not self._stopping:
+                    for partitions, holds in self._shares.to_hold_back():
+                        self._thread.call(self._core.hold_back, partitions, holds)
+                    if not self._shares.deal():
+                        self._thread.run(self._core.ready(monotonic_s() + WAIT_S), serving=True)
         except Exception as failure:
             self._shares.end(failure)

@@ -23,6 +23,8 @@ from moldau.client.fetching import (
 from moldau.client.producing.outgoing import no_such_partition
 from moldau.client.pyarrow_needed import need_pyarrow
 from moldau.client.settings import BOOTSTRAP_DEFAULT, BOOTSTRAP_VARIABLE
+from moldau.client.time_outs import time_out_s
+from moldau.monotonic import monotonic_s
 from moldau.names import TopicPartition
 from moldau.records.arena import Arena
 
@@ -44,7 +46,8 @@ def read_table(
     isolation_level: str = "read_committed",
     progress: bool | None = None,
     fetch_max_bytes: int = FETCH_MAX_BYTES,
-    timeout_ms: int = 30_000,
+    timeout_ms: int | None = None,
+    timeout: float | None = None,
     client_id: str = "moldau",
 ) -> "pyarrow.Table":
     """The records of a topic as a pyarrow table: topic, partition, offset, timestamp (UTC), key, value (both binary)
@@ -59,8 +62,8 @@ def read_table(
     in terminals and notebooks, if the call takes longer than a second. Without `bootstrap_servers` the environment
     variable `MOLDAU_BOOTSTRAP_SERVER` counts, else localhost:9092.
 
-    Raises `KafkaError` (an unknown topic, a broker that stays away for `timeout_ms`), `ConfigError` for an unknown
-    isolation level or without pyarrow, `TypeError` for other edges.
+    Raises `KafkaError` (an unknown topic, a broker that stays away for `timeout_ms`, or `timeout` in seconds, by
+    default 30), `ConfigError` for an unknown isolation level or without pyarrow, `TypeError` for other edges.
     """
     need_pyarrow("read_table")
     import pyarrow as pa
@@ -68,7 +71,8 @@ def read_table(
     from moldau.records.arrow import SCHEMA
 
     servers = bootstrap_servers or os.environ.get(BOOTSTRAP_VARIABLE) or BOOTSTRAP_DEFAULT
-    caller = {"timeout_ms": timeout_ms, "client_id": client_id}
+    wait_s = time_out_s("read_table", timeout_ms, timeout, usual_s=30.0) or 0.0
+    caller = {"timeout_ms": int(wait_s * 1000), "client_id": client_id}
     tps = _partitions(topic, partitions, topic_partitions(servers, [topic], **caller)[topic])  # type: ignore[arg-type]
 
     def offsets(at: int) -> dict[TopicPartition, int]:
@@ -100,7 +104,8 @@ async def read_table_async(
     isolation_level: str = "read_committed",
     progress: bool | None = None,
     fetch_max_bytes: int = FETCH_MAX_BYTES,
-    timeout_ms: int = 30_000,
+    timeout_ms: int | None = None,
+    timeout: float | None = None,
     client_id: str = "moldau",
 ) -> "pyarrow.Table":
     """`read_table` in a thread of its own, so that the loop goes on meanwhile. If the caller is cancelled, that thread
@@ -116,6 +121,7 @@ async def read_table_async(
         progress=progress,
         fetch_max_bytes=fetch_max_bytes,
         timeout_ms=timeout_ms,
+        timeout=timeout,
         client_id=client_id,
     )
 
@@ -165,12 +171,12 @@ def _bar(topic: str, total: int, wanted: bool | None) -> Iterator[Callable[[int]
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     bar = Progress(*columns, console=Console(stderr=True), transient=wanted is None)
     task = bar.add_task(topic, total=total)
-    show_at_s = time.monotonic() + (0.0 if wanted else SHOW_AFTER_S)
+    show_at_s = monotonic_s() + (0.0 if wanted else SHOW_AFTER_S)
     started = False
 
     def advance(offsets: int) -> None:
         nonlocal started
-        if not started and time.monotonic() >= show_at_s:
+        if not started and monotonic_s() >= show_at_s:
             started = True
             bar.start()
         bar.advance(task, offsets)

@@ -9,10 +9,12 @@ import asyncio
 import logging
 from collections.abc import Callable
 from functools import partial
+from threading import get_ident
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from moldau.client import unclosed
 from moldau.client.failures import ClientClosed, check
+from moldau.client.own_loop import of_one_loop
 from moldau.client.producing.appending import Appender, Route
 from moldau.client.producing.auditing import ProducerAudit, settings_of_events
 from moldau.client.producing.batching import Accumulator, BufferFull, Parts
@@ -28,6 +30,7 @@ from moldau.client.producing.transaction import AsyncTransaction
 from moldau.client.routing import router_of
 from moldau.client.settings import configured
 from moldau.client.shown import shown
+from moldau.client.time_outs import time_out_s
 from moldau.errors import ConfigError, ErrorCode, KafkaError
 from moldau.names import GroupMetadata, counted
 
@@ -40,6 +43,7 @@ T = TypeVar("T")
 CLOSED = "this producer is closed"
 
 
+@of_one_loop(by_itself="send")
 class AsyncProducer:
     """A producer on the running loop. Use it in `async with`, which delivers all records before it exits and raises
     `NotDelivered` if some failed and nobody asked for their results."""
@@ -48,6 +52,7 @@ class AsyncProducer:
     def __init__(self, settings: ProducerSettings):
         self.settings = settings
         self._router = router_of(settings)
+        self.own_loop = self._router.own_loop
         self.accumulator = Accumulator(
             batch_bytes=settings.batch_size,
             linger_ms=settings.linger_ms,
@@ -70,7 +75,7 @@ class AsyncProducer:
         self._space = asyncio.Event()
         self.accumulator.on_space = self._space.set
         self._sender: Sender | None = None
-        self._loop: asyncio.AbstractEventLoop | None = None
+        self._thread = 0
         self._learning: dict[str, asyncio.Task[Route]] = {}
         self._yield = False
         self._unusable = "this producer was not started"
@@ -98,8 +103,8 @@ class AsyncProducer:
 
     async def start(self) -> None:
         """Start the sender on the running loop; it dials no broker before the first record."""
-        self._loop = asyncio.get_running_loop()
-        self.now_s = self._loop.time
+        self._thread = get_ident()
+        self.now_s = asyncio.get_running_loop().time
         if self.settings.audit_topic is not None:
             self._audit = ProducerAudit(self.settings, AsyncProducer(settings_of_events(self.settings)))
             await self._audit.start()
@@ -129,6 +134,8 @@ class AsyncProducer:
         Raises `TypeError` or `ValueError` for a wrong record, and `KafkaError` if the topic can be neither found nor
         created, has no such partition, if the record is too large, or if the buffer stayed full for `max_block_ms`.
         """
+        if get_ident() != self._thread:  # to ask for the running loop takes a system call
+            self.own_loop.check()
         if self._yield:  # a batch was opened: the sender has its turn, however tight the caller's loop is
             self._yield = False
             await asyncio.sleep(0)
@@ -137,6 +144,7 @@ class AsyncProducer:
             delivery: Delivery | None = route.put(value, key, partition, timestamp_ms, headers, on_delivery)
             if delivery is not None:
                 return delivery
+        self.own_loop.check()
         if self.interceptors is not None:
             record = OutgoingRecord(topic, value, key, partition, timestamp_ms, headers)
             record, on_delivery = self.interceptors.sending(record, on_delivery)
@@ -205,9 +213,12 @@ class AsyncProducer:
         self.wake()
         return TableDelivery(batches)
 
-    async def flush(self, timeout_s: float | None = None) -> None:
+    async def flush(
+        self, timeout_s: float | None = None, *, timeout: float | None = None, timeout_ms: int | None = None
+    ) -> None:
         """Send the waiting batches, and wait until each record sent so far is delivered or has failed. Raises
-        `TimeoutError` after `timeout_s`; the records stay on their way."""
+        `TimeoutError` after `timeout_s` or `timeout`, in seconds, or `timeout_ms`; the records stay on their way."""
+        timeout_s = time_out_s("flush", timeout_ms, timeout, timeout_s=timeout_s)
         self.accumulator.hurry += 1
         try:
             async with asyncio.timeout(timeout_s):
@@ -272,14 +283,22 @@ class AsyncProducer:
         self._check_usable()
         return self._transactions
 
-    async def close(self, timeout_s: float | None = None) -> None:
-        """Deliver the waiting records for at most `timeout_s` (None: the delivery time-out), then stop. Records that
-        are not delivered by then fail; failures that nobody asked for are logged. An open transaction is aborted. A
-        `send` that waits for room in the buffer raises `ClientClosed`."""
+    async def close(
+        self, timeout_s: float | None = None, *, timeout: float | None = None, timeout_ms: int | None = None
+    ) -> None:
+        """Deliver the waiting records for at most `timeout_s` or `timeout`, in seconds, or `timeout_ms` (by default the
+        delivery time-out), then stop. Records that are not delivered by then fail; failures that nobody asked for are
+        logged. An open transaction is aborted. A `send` that waits for room in the buffer raises `ClientClosed`."""
+        wait_s = time_out_s("close", timeout_ms, timeout, timeout_s=timeout_s)
         if self.closed:
             return
+        until_s = None if wait_s is None else self.now_s() + wait_s
+
+        def left_s() -> float | None:
+            return None if until_s is None else max(until_s - self.now_s(), 0.0)
+
         try:
-            async with asyncio.timeout(timeout_s):
+            async with asyncio.timeout(left_s()):
                 if self._transactions is not None and self._transactions.open:
                     await self.abort_transaction()
         except (TimeoutError, KafkaError) as open_still:
@@ -287,14 +306,14 @@ class AsyncProducer:
         self.refuse(CLOSED)
         self.accumulator.wake_all()
         try:
-            await self.flush(timeout_s)
+            await self.flush(left_s())
         except TimeoutError:
             pass
         finally:
             for task in self._learning.values():
                 task.cancel()
             if self._audit is not None:
-                await self._audit.close(timeout_s)
+                await self._audit.close(left_s())
             if self._sender is not None:
                 await self._sender.close()
             await self._router.close()

@@ -12,7 +12,9 @@ from functools import partial
 from typing import Any, NamedTuple
 
 from moldau.client.producing.batching import Ack, Batch
+from moldau.client.time_outs import time_out_s
 from moldau.errors import MoldauError, NotDelivered
+from moldau.monotonic import monotonic_s
 from moldau.names import TopicPartition
 from moldau.records.columns import RecordPlace, acknowledge
 
@@ -75,22 +77,29 @@ class Delivery(RecordPlace):
         batch, _ = self._placed()
         return batch.outcome.done()
 
-    def result(self, timeout_s: float | None = None) -> Delivered:
-        """Wait for the result. Raises `KafkaError` if the delivery failed, `TimeoutError` if it is still open."""
+    def result(
+        self, timeout_s: float | None = None, *, timeout: float | None = None, timeout_ms: int | None = None
+    ) -> Delivered:
+        """Wait for the result, at most for `timeout_s` or `timeout`, in seconds, or `timeout_ms`. Raises `KafkaError`
+        if the delivery failed, `TimeoutError` if it is still open."""
+        wait_s = time_out_s("result", timeout_ms, timeout, timeout_s=timeout_s)
+        until_s = None if wait_s is None else monotonic_s() + wait_s
         while True:
             batch, index = self._placed()
             try:
-                outcome = batch.outcome.result(timeout_s)
+                outcome = batch.outcome.result(None if until_s is None else max(until_s - monotonic_s(), 0.0))
             except MoldauError:
                 batch.saw(index)
                 raise
             if isinstance(outcome, Ack):
                 return self._delivered(outcome, index)
 
-    def exception(self, timeout_s: float | None = None) -> MoldauError | None:
-        """Wait for the result and return the failure; None if the record was delivered. Raises `TimeoutError`."""
+    def exception(
+        self, timeout_s: float | None = None, *, timeout: float | None = None, timeout_ms: int | None = None
+    ) -> MoldauError | None:
+        """Wait as `result` does and return the failure; None if the record was delivered. Raises `TimeoutError`."""
         try:
-            self.result(timeout_s)
+            self.result(timeout_s, timeout=timeout, timeout_ms=timeout_ms)
         except MoldauError as failure:
             return failure
         return None

@@ -5,7 +5,6 @@ parameters and docstrings of the asyncio ones.
 """
 
 import logging
-import time
 from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -22,6 +21,8 @@ from moldau.client.producing.producer_settings import ProducerSettings
 from moldau.client.producing.table_delivery import TableDelivery
 from moldau.client.producing.transaction import Transaction
 from moldau.client.settings import configured
+from moldau.client.time_outs import time_out_s
+from moldau.monotonic import monotonic_s
 
 if TYPE_CHECKING:
     from moldau.client.producing.columnar import RecordColumns
@@ -133,12 +134,12 @@ class Producer:
 
     def _when_there_is_room(self, place: Callable[[], T]) -> T:
         accumulator = self._core.accumulator
-        deadline = time.monotonic() + self._core.settings.max_block_ms / 1000
+        deadline = monotonic_s() + self._core.settings.max_block_ms / 1000
         while True:
             try:
                 return place()
             except BufferFull:
-                if time.monotonic() > deadline or self._thread.is_current:
+                if monotonic_s() > deadline or self._thread.is_current:
                     raise self._core.full() from None
             with accumulator.waiting_for_room():
                 self._thread.soon(self._core.wake)
@@ -162,16 +163,18 @@ class Producer:
         """What the producer has counted since it was made."""
         return self._core.metrics()
 
-    def close(self, timeout_s: float | None = None) -> None:
-        """Deliver the waiting records for at most `timeout_s`, then stop. Records that are not delivered by then fail;
-        failures that nobody asked for are logged. A `send` of another thread that waits for room in the buffer raises
-        `ClientClosed`."""
-        unclosed.forget(self._thread)
-        if self._thread.running:
-            try:
-                self._thread.run(self._core.close(timeout_s))
-            finally:
-                self._thread.stop()
+    def close(
+        self, timeout_s: float | None = None, *, timeout: float | None = None, timeout_ms: int | None = None
+    ) -> None:
+        """Deliver the waiting records for at most `timeout_s` or `timeout`, in seconds, or `timeout_ms` (by default the
+        delivery time-out), then stop. Records that are not delivered by then fail; failures that nobody asked for are
+        logged. A call of another thread that still waits raises `ClientClosed`."""
+        wait_s = time_out_s("close", timeout_ms, timeout, timeout_s=timeout_s)
+        try:
+            self._thread.close(partial(self._core.close, wait_s))
+        finally:
+            if not self._thread.running:
+                unclosed.forget(self._thread)
 
 
 def _finish(core: AsyncProducer, thread: LoopThread, timeout_s: float) -> None:

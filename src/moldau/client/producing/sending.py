@@ -7,11 +7,10 @@ delay the others.
 
 import asyncio
 import logging
-import time
 from collections.abc import Callable, Coroutine
 from typing import Any
 
-from moldau.client.failures import STALE_METADATA, Backoff, error_of, sentence
+from moldau.client.failures import STALE_METADATA, Backoff, error_of, own_fault, sentence
 from moldau.client.producing.auditing import ProducerAudit
 from moldau.client.producing.batching import Accumulator, Ack, Batch, Identity, PartitionQueue
 from moldau.client.producing.delivery import Unseen, tell
@@ -20,6 +19,7 @@ from moldau.client.producing.producer_settings import ProducerSettings
 from moldau.client.producing.transacting import ProducerTransactions
 from moldau.client.routing import Router
 from moldau.errors import ErrorCode, KafkaError, MoldauError, ProtocolViolation
+from moldau.monotonic import monotonic_s
 from moldau.names import TopicPartition
 from moldau.peers.link import Link
 from moldau.protocol.apis import INIT_PRODUCER_ID, PRODUCE
@@ -38,6 +38,8 @@ from moldau.records.compression import CODECS
 
 logger = logging.getLogger(__name__)
 
+AFTER_FAULT_S = 0.1
+"""The pause after a fault of the producer's own: one that lasts must not keep the loop busy."""
 Taken = dict[TopicPartition, tuple[PartitionQueue, Batch]]
 
 
@@ -95,24 +97,29 @@ class Sender:
 
     async def _run(self) -> None:
         try:
-            await self._send_until_closed()
+            while True:
+                try:
+                    await self._send_until_closed()
+                except Exception as fault:
+                    self._fail_all(own_fault(f"{self._router.client_id}: the producer", fault))
+                    with self._accumulator.lock:
+                        self._accumulator.queues.clear()
+                    self._identity = None  # the sequences of its batches are lost
+                await asyncio.sleep(AFTER_FAULT_S)
         except asyncio.CancelledError:
-            left = self._accumulator.records
-            if left and not self._closing:
-                line = "%s: the event loop ended with %d records that are not delivered: use the producer in async with"
-                logger.warning(line, self._router.client_id, left)
+            if not self._closing:
+                self._loop_ends()
             raise
-        except Exception as fault:
-            logger.exception(
-                "%s: the producer met a fault of its own and fails all its records", self._router.client_id
-            )
-            self._fail_all(
-                KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, f"the producer met a fault of its own: {fault!r}")
-            )
-            with self._accumulator.lock:
-                self._accumulator.queues.clear()
-            self._identity = None  # the sequences of its batches are lost
-            self._task = self._loop.create_task(self._run())
+
+    def _loop_ends(self) -> None:
+        """Fail what nobody will deliver any more: its caller may wait for it on another loop."""
+        left = self._accumulator.records
+        if left:
+            line = "%s: the event loop ended with %d records that are not delivered: use the producer in async with"
+            logger.warning(line, self._router.client_id, left)
+            ended = "the event loop of the producer ended before the broker acknowledged the record"
+            self._fail_all(KafkaError(ErrorCode.NETWORK_EXCEPTION, ended))
+        self._router.abandon()
 
     async def _send_until_closed(self) -> None:
         while True:
@@ -223,7 +230,7 @@ class Sender:
                 self._settle(queue.tp, batch, Ack(-1, -1))
             return
         version = link.versions.of(PRODUCE)
-        sent_s = time.monotonic()  # uvloop's clock counts whole milliseconds
+        sent_s = monotonic_s()  # uvloop's clock counts whole milliseconds
         reply = link.post(PRODUCE, request, timeout_ms, around=records)
         reply.add_done_callback(lambda reply: self._replied(reply, version, link, taken, sent_s))
 
@@ -240,7 +247,7 @@ class Sender:
         except KafkaError as failure:
             self._failed(taken, failure)
         else:
-            self.counters.replied(time.monotonic() - sent_s)
+            self.counters.replied(monotonic_s() - sent_s)
             results = {TopicPartition(t.name, p.index): p for t in response.responses for p in t.partition_responses}
             for tp, (queue, batch) in taken.items():
                 self._result(queue, batch, results.get(tp))
@@ -339,6 +346,9 @@ class Sender:
             else:
                 self.give_up(failure)
             await asyncio.sleep(wait_ms / 1000)
+        except Exception as fault:
+            self.give_up(own_fault(f"{self._router.client_id}: the producer, {name},", fault))
+            await asyncio.sleep(AFTER_FAULT_S)
         finally:
             del self._waiting_for[name]
             self._awake.set()

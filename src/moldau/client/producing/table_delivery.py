@@ -1,13 +1,14 @@
 """The future result of sending a table. It follows the rows when a batch that was too large is split."""
 
 import asyncio
-import time
 from collections.abc import Generator, Iterator
 from typing import Any, NamedTuple
 
 from moldau.client.producing.batching import Ack, Batch, Parts
 from moldau.client.producing.delivery import followed
+from moldau.client.time_outs import time_out_s
 from moldau.errors import MoldauError
+from moldau.monotonic import monotonic_s
 from moldau.names import TopicPartition, counted
 
 
@@ -43,12 +44,16 @@ class TableDelivery:
         """Whether each row was delivered or has failed."""
         return all(batch.outcome.done() for _, batch in self._placed())
 
-    def result(self, timeout_s: float | None = None) -> list[DeliveredRows]:
-        """Wait for all rows; returns where they are, batch by batch. Raises the first `KafkaError` if rows were not
-        delivered (others may have been), `TimeoutError` if some are still open."""
-        deadline_s = None if timeout_s is None else time.monotonic() + timeout_s
+    def result(
+        self, timeout_s: float | None = None, *, timeout: float | None = None, timeout_ms: int | None = None
+    ) -> list[DeliveredRows]:
+        """Wait for all rows, for at most `timeout_s` or `timeout`, in seconds, or `timeout_ms`; returns where they are,
+        batch by batch. Raises the first `KafkaError` if rows were not delivered (others may have been), `TimeoutError`
+        if some are still open."""
+        wait_s = time_out_s("result", timeout_ms, timeout, timeout_s=timeout_s)
+        deadline_s = None if wait_s is None else monotonic_s() + wait_s
         for batch in self._open():
-            batch.outcome.exception(None if deadline_s is None else max(deadline_s - time.monotonic(), 0))
+            batch.outcome.exception(None if deadline_s is None else max(deadline_s - monotonic_s(), 0))
         return self._result()
 
     def __await__(self) -> Generator[Any, None, list[DeliveredRows]]:

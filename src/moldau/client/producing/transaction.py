@@ -9,6 +9,7 @@ import logging
 from collections.abc import Mapping
 from typing import Protocol, Self
 
+from moldau.client.own_loop import OwnLoop, of_one_loop
 from moldau.client.producing.transacting import GroupOffsets
 from moldau.errors import ConfigError, KafkaError, TransactionAbortable
 from moldau.names import GroupMetadata, OffsetAndMetadata, TopicPartition
@@ -46,6 +47,8 @@ class _Producer(Protocol):
 
 
 class _AsyncProducer(Protocol):
+    own_loop: OwnLoop
+
     async def begin_transaction(self) -> None: ...
 
     async def commit_transaction(self) -> None: ...
@@ -90,11 +93,13 @@ class Transaction:
             _not_aborted(failure, refused)
 
 
+@of_one_loop()
 class AsyncTransaction:
     """One transaction of an `AsyncProducer`; made by its `transaction`."""
 
     def __init__(self, producer: _AsyncProducer):
         self._producer = producer
+        self.own_loop = producer.own_loop
 
     async def __aenter__(self) -> Self:
         await self._producer.begin_transaction()

@@ -7,12 +7,12 @@ take the credentials elsewhere.
 
 import json
 import ssl
-import time
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
 from moldau.client.registry.failures import refused
 from moldau.errors import ConfigError, RegistryError, RegistryUnavailable
+from moldau.monotonic import monotonic_s
 
 ANSWER_BYTES_MAX = 16 * 1024 * 1024
 ELSEWHERE = (502, 503, 504)
@@ -51,7 +51,7 @@ class Addresses:
 
         data = None if body is None else json.dumps(body).encode()
         headers = self._headers if data is None else {**self._headers, "Content-Type": CONTENT_TYPE}
-        until_s = time.monotonic() + self._timeout_s
+        until_s = monotonic_s() + self._timeout_s
         try:
             request = Request(f"{url}{path}", data, headers, method=method)
             with self._opener().open(request, timeout=self._timeout_s) as reply:
@@ -93,7 +93,7 @@ def read(reply: Any, until_s: float) -> bytes:
         size += len(part)
         if size > ANSWER_BYTES_MAX:
             raise RegistryError(f"the schema registry's answer has more than {ANSWER_BYTES_MAX} bytes")
-        if time.monotonic() > until_s:
+        if monotonic_s() > until_s:
             raise TimeoutError
     return b"".join(parts)
 

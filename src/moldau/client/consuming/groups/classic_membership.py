@@ -160,7 +160,7 @@ class ClassicMembership(Membership):
                 if failure.code != ErrorCode.MEMBER_ID_REQUIRED:
                     await asyncio.sleep(backoff.after_ms(failure) / 1000)
             else:
-                self._heartbeats = asyncio.get_running_loop().create_task(self._keep_alive())
+                self._heartbeats = asyncio.get_running_loop().create_task(self.watched(self._keep_alive()))
                 return assigned
 
     async def _join_and_sync(self, topics: list[str], owned: Sequence[TopicPartition]) -> list[TopicPartition]:

@@ -106,7 +106,7 @@ class ConsumerMembership(Membership):
         """Join with the first heartbeat of a new task."""
         self.generation, self._target, self._owned = NO_GENERATION, None, {}
         self._say_all()
-        self._beating = asyncio.get_running_loop().create_task(self._beat())
+        self._beating = asyncio.get_running_loop().create_task(self.watched(self._beat()))
         self._beating.add_done_callback(lambda _: self._wake())
 
     def _forget(self) -> None:

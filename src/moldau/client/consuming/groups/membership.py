@@ -8,12 +8,12 @@ Sources: KIP-447 (stable offsets), KIP-320 (leader epochs of commits), KIP-848 (
 
 import abc
 import asyncio
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
 
 from moldau.client.consuming.groups.group_link import GroupLink
-from moldau.client.failures import check, error_of
+from moldau.client.failures import check, error_of, own_fault
 from moldau.client.routing import Router
 from moldau.errors import ConfigError, ErrorCode, KafkaError
 from moldau.names import GroupMetadata, OffsetAndMetadata, TopicPartition, by_topic
@@ -133,6 +133,16 @@ class Membership(abc.ABC):
                 await self._aside.retrying(api, lambda: request, lambda reply: [reply.error_code])
         except (KafkaError, TimeoutError):
             pass
+
+    async def watched(self, work: Coroutine[Any, Any, None]) -> None:
+        """Run a task of the member to its end. The application hears of a fault of the member's own, as of other fatal
+        failures; without that the next member would begin with the same fault at once, for ever."""
+        try:
+            await work
+        except Exception as fault:
+            self.generation, self.rejoin_needed = NO_GENERATION, True
+            self.fatal = own_fault(f"group {self._settings.group_id}: the member", fault)
+            self._wake()
 
     def overdue(self) -> bool:
         """Whether the application has not polled for longer than the rebalance time-out."""

@@ -1,0 +1,48 @@
+"""What a consumer asks brokers about partitions: first and last offsets, offsets of times, lag. No position moves."""
+
+from collections.abc import Callable, Coroutine, Iterable, Mapping
+from typing import Any
+
+from moldau.client.consuming.consumer_settings import ConsumerSettings
+from moldau.client.lag import Lags
+from moldau.client.offsets import EARLIEST, LATEST, OffsetAndTimestamp, offsets_at, offsets_for_times
+from moldau.client.partitions import partitions_of
+from moldau.client.routing import Router
+from moldau.names import OffsetAndMetadata, TopicPartition
+
+
+class OffsetLookups:
+    """The part of `AsyncConsumer` that only asks."""
+
+    settings: ConsumerSettings
+    assignment: Callable[[], list[TopicPartition]]
+    _check_open: Callable[[], None]
+    _located: Callable[[list[TopicPartition]], Coroutine[Any, Any, dict[TopicPartition, OffsetAndMetadata]]]
+    _router: Router
+
+    async def offsets_for_times(
+        self, times: Mapping[TopicPartition, int]
+    ) -> dict[TopicPartition, OffsetAndTimestamp | None]:
+        """For each partition the first record at or after a time in ms since 1970: its offset and timestamp, or None if
+        no record is so late. Raises `KafkaError`."""
+        self._check_open()
+        return await offsets_for_times(self._router, times)
+
+    async def beginning_offsets(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
+        """The first offset of each partition's log. Raises `KafkaError`."""
+        self._check_open()
+        return await offsets_at(self._router, dict.fromkeys(partitions_of(partitions, "beginning_offsets"), EARLIEST))
+
+    async def end_offsets(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
+        """The offset behind the last readable record of each partition. Raises `KafkaError`."""
+        self._check_open()
+        ends = dict.fromkeys(partitions_of(partitions, "end_offsets"), LATEST)
+        return await offsets_at(self._router, ends, committed=self.settings.committed)
+
+    async def lag(self, partitions: Iterable[TopicPartition] | None = None) -> Lags:
+        """How many offsets each of these partitions, or each assigned one, has left to read: a dict with a `total`.
+        Raises `NotAssigned`, `KafkaError`."""
+        wanted = self.assignment() if partitions is None else partitions_of(partitions, "lag")
+        positions = await self._located(wanted)
+        ends = await self.end_offsets(wanted)
+        return Lags({tp: max(ends[tp] - positions[tp].offset, 0) for tp in wanted})
