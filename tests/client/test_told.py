@@ -8,7 +8,7 @@ import pytest
 
 import moldau
 from moldau import aio
-from moldau.errors import ConfigError, NotAssigned
+from moldau.errors import ClientClosed, ConfigError, NotAssigned
 from moldau.names import TopicPartition
 
 NOTHING = "this consumer reads nothing: call subscribe, with a group_id, or assign"
@@ -125,6 +125,15 @@ def test_a_client_shows_its_brokers_and_what_it_does(bootstrap: str, topic: str)
     with moldau.Producer(bootstrap, transactional_id="t-1") as producer:
         assert repr(producer) == f"<moldau.Producer 'moldau' at {bootstrap}, transactional id 't-1', 0 records waiting>"
     assert repr(producer).endswith(", transactional id 't-1', closed>")
+
+
+def test_an_asyncio_client_that_was_not_started_says_how(bootstrap: str) -> None:
+    async def use() -> None:
+        for refused in (aio.Producer(bootstrap).send("t", b"v"), aio.Consumer(bootstrap).poll(0)):
+            with pytest.raises(ClientClosed, match="was not started: use it in `async with`, or await its start"):
+                await refused
+
+    asyncio.run(use())
 
 
 @pytest.mark.parametrize(

@@ -19,6 +19,7 @@ from moldau.monotonic import monotonic_s
 logger = logging.getLogger(__name__)
 
 FROZEN_S = 60.0
+NOT_STARTED = "was not started: use it in `async with`, or await its start()"
 T = TypeVar("T")
 
 

@@ -35,7 +35,7 @@ from moldau.client.consuming.topic_filter import Wanted
 from moldau.client.failures import ClientClosed
 from moldau.client.given_positions import position_of
 from moldau.client.offsets import EARLIEST, LATEST
-from moldau.client.own_loop import OwnLoop, of_one_loop
+from moldau.client.own_loop import NOT_STARTED, OwnLoop, of_one_loop
 from moldau.client.partitions import partition_of, partitions_of
 from moldau.client.routing import router_of
 from moldau.client.settings import configured
@@ -481,4 +481,4 @@ class AsyncConsumer(ConsumerText, Iteration, OffsetLookups, RecordHandling, Tabl
 
     def _check_open(self, closing: bool = False) -> None:
         if closing or self._closed or not self._started:
-            raise ClientClosed("this consumer was not started" if not self._started else "this consumer is closed")
+            raise ClientClosed("this consumer is closed" if self._started else f"this consumer {NOT_STARTED}")

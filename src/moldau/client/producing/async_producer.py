@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from moldau.client import unclosed
 from moldau.client.failures import ClientClosed, check
-from moldau.client.own_loop import of_one_loop
+from moldau.client.own_loop import NOT_STARTED, of_one_loop
 from moldau.client.producing.appending import Appender, Route
 from moldau.client.producing.auditing import ProducerAudit, settings_of_events
 from moldau.client.producing.batching import Accumulator, BufferFull, Parts
@@ -78,7 +78,7 @@ class AsyncProducer:
         self._thread = 0
         self._learning: dict[str, asyncio.Task[Route]] = {}
         self._yield = False
-        self._unusable = "this producer was not started"
+        self._unusable = f"this producer {NOT_STARTED}"
 
     def __repr__(self) -> str:
         return self.shown("aio.Producer")
