@@ -87,7 +87,7 @@ class AsyncProducer:
         """The client as text."""
         transactional = self.settings.transactional_id
         transactions = f"transactional id {transactional!r}" if transactional else ""
-        state = self._unusable.removeprefix("this producer is ").removeprefix("this producer was ")
+        state, _, _ = self._unusable.removeprefix("this producer is ").removeprefix("this producer was ").partition(":")
         waiting = f"{counted(self.accumulator.records, 'record')} waiting"
         return shown(kind, self.settings, transactions, state or waiting)
 
