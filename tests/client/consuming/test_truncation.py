@@ -8,7 +8,7 @@ import pytest
 from harness.patience import Deadline, within
 from moldau.client.consuming.async_consumer import AsyncConsumer
 from moldau.client.consuming.record import Record
-from moldau.errors import ErrorCode, LogTruncated
+from moldau.errors import ErrorCode, LogTruncated, NotAssigned
 from moldau.names import OffsetAndMetadata, TopicPartition
 from moldau.protocol.apis import OFFSET_FOR_LEADER_EPOCH, Api
 from tests.client.scripted_cluster import OFFERED, TOPIC, ScriptedCluster
@@ -190,6 +190,58 @@ def test_brokers_that_cannot_compare_are_believed() -> None:
         assert cluster.compared == []
 
     play(scenario, offered=OLD_APIS)
+
+
+def test_a_position_is_told_where_brokers_give_no_leader_epochs() -> None:
+    async def scenario(cluster: ScriptedCluster, consumer: AsyncConsumer) -> None:
+        cluster.log, cluster.leader_epoch = [0] * 6, -1
+        consumer.seek(TP, OffsetAndMetadata(2, leader_epoch=0))
+        turns, ask = 0, consumer._poller.check
+
+        async def check(partitions: list[TopicPartition]) -> bool:
+            nonlocal turns
+            turns += 1
+            assert turns < 10, "it turns for ever"
+            return await ask(partitions)
+
+        consumer._poller.check = check  # type: ignore[method-assign]
+        assert await consumer.position(TP) == 2
+        assert await some(consumer, 4) == [2, 3, 4, 5]
+
+    play(scenario, offered=OLD_APIS)
+
+
+def test_a_position_that_is_lost_while_others_are_compared_is_found_again() -> None:
+    async def scenario(cluster: ScriptedCluster, consumer: AsyncConsumer) -> None:
+        await read_ten(cluster, consumer)
+        ask = consumer._poller.check
+
+        async def check(partitions: list[TopicPartition]) -> bool:
+            consumer._poller.check = ask  # type: ignore[method-assign]
+            found = await ask(partitions)
+            consumer._poller.state(TP).lose_position(out_of_range=True)  # as a Fetch meanwhile may
+            return found
+
+        consumer._poller.check = check  # type: ignore[method-assign]
+        assert await consumer.position(TP) == 0
+
+    play(scenario)
+
+
+def test_a_partition_that_is_given_up_while_its_position_is_looked_for_is_not_assigned() -> None:
+    async def scenario(cluster: ScriptedCluster, consumer: AsyncConsumer) -> None:
+        await read_ten(cluster, consumer)
+        ask = consumer._poller.check
+
+        async def check(partitions: list[TopicPartition]) -> bool:
+            consumer._poller.assign([])  # as a rebalance meanwhile may
+            return await ask(partitions)
+
+        consumer._poller.check = check  # type: ignore[method-assign]
+        with pytest.raises(NotAssigned):
+            await consumer.position(TP)
+
+    play(scenario)
 
 
 def test_an_acknowledged_record_that_was_lost_covers_none_that_took_its_place() -> None:

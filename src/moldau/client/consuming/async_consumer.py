@@ -286,14 +286,14 @@ class AsyncConsumer(ConsumerText, Iteration, OffsetLookups, RecordHandling, Tabl
         return await self._located(self.assignment())
 
     async def _located(self, partitions: list[TopicPartition]) -> Committed:
-        for tp in partitions:
-            self._state(tp)
+        found: Committed = {}
         while True:
+            missing = [tp for tp in partitions if self._state(tp).tp not in found]
+            if not missing:
+                return {tp: found[tp] for tp in partitions}
             await self._positions.locate(partitions)
             if not await self._poller.check(partitions):
-                break
-        found = self._commits.delivered()
-        return {tp: found[tp] for tp in partitions}
+                found = self._commits.delivered()
 
     def end_offset(self, tp: TopicPartition) -> int:
         """End of the readable records at the last fetch: high watermark or last stable offset; -1 before the first."""

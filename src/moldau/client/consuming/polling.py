@@ -230,9 +230,10 @@ class Poller:
         return leader if state.replica is None else state.replica
 
     async def check(self, partitions: Iterable[TopicPartition]) -> bool:
-        """Compare the positions of these partitions that were found elsewhere and not compared yet; False if there was
-        none. Raises `KafkaError`."""
-        wanted = [state for tp in partitions if (state := self.assigned.get(tp)) is not None and state.is_believed]
+        """Compare the positions of these partitions that were found elsewhere and not compared yet. Returns whether
+        one has to be found or compared again. Raises `KafkaError`."""
+        states = [state for tp in partitions if (state := self.assigned.get(tp)) is not None]
+        wanted, asked = [state for state in states if state.is_believed], list[Assigned]()
 
         async def ask() -> None:
             by_leader: dict[int, list[Assigned]] = {}
@@ -241,11 +242,12 @@ class Poller:
                     leader = await self._router.leader(state.tp)
                     if state.is_unchecked(self._router.view.leader_epoch(state.tp)):
                         by_leader.setdefault(leader, []).append(state)
+                        asked.append(state)
             await asyncio.gather(*(self._ask(leader, states) for leader, states in by_leader.items()))
 
         if wanted:
             await self._router.retrying(ask)
-        return any(state.is_believed or state.position is None for state in wanted)
+        return any(state.is_believed for state in asked) or any(state.position is None for state in states)
 
     async def _ask(self, leader: int, states: list[Assigned]) -> None:
         await compare(self._router, leader, states, self.lock, asyncio.get_running_loop().time(), self._resets)
