@@ -37,7 +37,7 @@ OFFERED = (METADATA, FETCH, LIST_OFFSETS, OFFSET_FOR_LEADER_EPOCH)
 
 
 class ScriptedCluster:
-    """`log` has the epoch of each offset; broker 0 leads, broker 1 follows in rack "near" with the first
+    """`log` has the epoch of each offset, of which those in `gone` were compacted away; broker 0 leads, broker 1 follows in rack "near" with the first
     `follower_end` offsets. `fetched` lists (broker, offset) of each Fetch that was answered with a log, `compared`
     (epoch, epoch of the leader) of each OffsetForLeaderEpoch, of which the first `left_out` are answered with
     nothing. The metadata has the follower, unless `is_shown` is false: then only once the leader has sent a reader to
@@ -50,6 +50,7 @@ class ScriptedCluster:
         self.log: list[int] = []
         self.leader_epoch = 0
         self.topic_id = uuid.UUID(int=0)
+        self.gone: set[int] = set()
         self.follower_end = 0
         self.knows_epochs = True
         self.is_shown = True
@@ -153,7 +154,7 @@ class ScriptedCluster:
         else:
             self.fetched.append((broker, asked.fetch_offset))
             records = bytearray()
-            for offset in range(asked.fetch_offset, end):
+            for offset in sorted(set(range(asked.fetch_offset, end)) - self.gone):
                 row = (None, b"%d" % offset, 0, ())
                 records += encode_batch([row], base_offset=offset, leader_epoch=self.log[offset])
             data.records = bytes(records)

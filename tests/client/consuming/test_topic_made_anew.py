@@ -56,3 +56,14 @@ def test_without_a_reset_a_consumer_hears_that_its_topic_was_made_anew() -> None
             assert (truncated.value.position, truncated.value.offset) == (3, None)
         consumer.seek(TP, 2)
         assert read(consumer, 6) == NEW[2:]
+
+
+@pytest.mark.parametrize("reset", ["latest", "none"])
+def test_a_consumer_that_waits_for_the_first_record_reads_the_first_one_of_the_topic_made_anew(reset: str) -> None:
+    with Broker() as broker, Consumer(broker.address, auto_offset_reset=reset) as consumer:
+        make(broker, [])
+        consumer.assign([TP])
+        consumer.seek(TP, 0)
+        assert consumer.poll(100) == []
+        make(broker, NEW)
+        assert read(consumer, 8) == NEW

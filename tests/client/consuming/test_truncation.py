@@ -244,6 +244,22 @@ def test_a_partition_that_is_given_up_while_its_position_is_looked_for_is_not_as
     play(scenario)
 
 
+def test_a_position_behind_an_epoch_whose_records_were_all_compacted_away_is_in_the_log() -> None:
+    async def scenario(cluster: ScriptedCluster, consumer: AsyncConsumer) -> None:
+        cluster.log, cluster.leader_epoch, cluster.gone = [2] * 7 + [3] * 3 + [4] * 3, 4, {7, 8, 9}
+        consumer.seek(TP, 0)
+        async for record in consumer:
+            if record.offset == 6:
+                break
+        positions = await consumer.positions()
+        assert positions == {TP: OffsetAndMetadata(10, leader_epoch=4)}, "the next record, which is fetched already"
+        cluster.leader_epoch = 5
+        consumer.seek(TP, positions[TP])
+        assert await some(consumer, 3) == [10, 11, 12]
+
+    play(scenario, auto_offset_reset="none")
+
+
 def test_an_acknowledged_record_that_was_lost_covers_none_that_took_its_place() -> None:
     async def scenario(cluster: ScriptedCluster, consumer: AsyncConsumer) -> None:
         await read_ten(cluster, consumer)

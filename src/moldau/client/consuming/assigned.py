@@ -171,10 +171,10 @@ class Assigned:
         assert self.fetch_from is not None
         after, epochs, epoch = self.fetch_from, list[tuple[int, int]](), None
         for _, header in batches(records):
-            after = header.last_offset + 1
             if header.partition_leader_epoch != epoch:
                 epoch = header.partition_leader_epoch
-                epochs.append((header.base_offset, epoch))
+                epochs.append((after, epoch))  # what compaction removed before a batch may have been of other epochs
+            after = header.last_offset + 1
         if after <= self.fetch_from:
             return False
         for begin in epochs:

@@ -42,6 +42,9 @@ def made_anew(state: Assigned, lock: threading.Lock, resets: bool) -> LogTruncat
         position = state.position
         if position is None:
             return None
+        if position == 0:  # nothing was read; the first record of any topic is the next one
+            state.start(0)
+            return None
         if not resets:
             return LogTruncated(state.tp, position, None, NO_RESET, is_new_topic=True)
         logger.warning("%s was deleted and created again: its position %d is given up", state.tp, position)
