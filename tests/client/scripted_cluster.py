@@ -37,12 +37,12 @@ OFFERED = (METADATA, FETCH, LIST_OFFSETS, OFFSET_FOR_LEADER_EPOCH)
 
 
 class ScriptedCluster:
-    """`log` has the epoch of each offset, of which those in `gone` were compacted away; broker 0 leads, broker 1 follows in rack "near" with the first
-    `follower_end` offsets. `fetched` lists (broker, offset) of each Fetch that was answered with a log, `compared`
-    (epoch, epoch of the leader) of each OffsetForLeaderEpoch, of which the first `left_out` are answered with
-    nothing. The metadata has the follower, unless `is_shown` is false: then only once the leader has sent a reader to
-    it. The brokers know the `cluster_id`, if there is one, and their `ids`, and check which one a client means
-    (KIP-1242): `meant`. `api_versions_max` is the newest version of ApiVersions that they know."""
+    """`log` has the epoch of each offset, of which those in `gone` were compacted away; broker 0 leads, broker 1
+    follows in rack "near" with the first `follower_end` offsets. `fetched` lists (broker, offset) of each Fetch that
+    was answered with a log, `compared` (epoch, epoch of the leader) of each OffsetForLeaderEpoch, of which the first
+    `left_out` are answered with nothing. The metadata has the follower, unless `is_shown` is false: then only once the
+    leader has sent a reader to it. The brokers know the `cluster_id`, if there is one, and their `ids`, and check which
+    one a client means (KIP-1242): `meant`. `api_versions_max` is the newest version of ApiVersions that they know."""
 
     offered = OFFERED
 

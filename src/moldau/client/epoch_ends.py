@@ -19,6 +19,9 @@ from moldau.protocol.messages.offset_for_leader_epoch import (
 
 CONSUMER = -1
 """The replica id of a client that is not a broker."""
+AHEAD_S_MAX = 5.0
+"""Metadata that are older than the position are asked for again for this long. Then the position is of another log: its
+topic was deleted and created again."""
 READ_AGAIN = "while it was read; read it again"
 
 

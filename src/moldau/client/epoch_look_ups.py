@@ -1,16 +1,18 @@
 """Positions that are kept outside the cluster, compared with it on blocking sockets (KIP-320): which of them point
 behind records that are no longer in the log, and the leader epoch that a position has to be kept with."""
 
+import time
 from collections.abc import Mapping
 
 from moldau.client.blocking import BlockingLink, Caller
-from moldau.client.epoch_ends import EpochEnd, epoch_ends, epoch_ends_request
+from moldau.client.epoch_ends import AHEAD_S_MAX, EpochEnd, epoch_ends, epoch_ends_request
 from moldau.client.failures import check
 from moldau.names import TopicPartition
 from moldau.protocol.apis import OFFSET_FOR_LEADER_EPOCH
 
 STEPS_MAX = 32
 """Changes of leaders that are gone back to find the epoch of an offset."""
+NO_EPOCH = -1
 
 Wanted = Mapping[TopicPartition, int]
 
@@ -18,12 +20,15 @@ Wanted = Mapping[TopicPartition, int]
 def lost_since(caller: Caller, positions: Mapping[TopicPartition, tuple[int, int]]) -> dict[TopicPartition, int | None]:
     """Of these positions (offset, epoch of the record before it) those whose record is gone: the first offset that is
     known to differ, or None if the leader does not know the epoch. Raises `KafkaError`."""
+    ahead_until_s = time.monotonic() + min(AHEAD_S_MAX, caller.timeout_ms / 2_000)
 
     def ask() -> dict[TopicPartition, int | None]:
         leaders = _leader_epochs(caller, positions)
         doubtful = {tp: positions[tp][1] for tp, epoch in leaders.items() if epoch != positions[tp][1]}
         found: dict[TopicPartition, int | None] = {}
-        for tp, end in _ends(caller, doubtful, {tp: max(leaders[tp], epoch) for tp, epoch in doubtful.items()}).items():
+        if time.monotonic() < ahead_until_s:
+            leaders = {tp: max(leaders[tp], epoch) for tp, epoch in doubtful.items()}
+        for tp, end in _ends(caller, doubtful, leaders).items():
             if not end.holds(*positions[tp]):
                 found[tp] = end.first_lost(positions[tp][0])
         return found
@@ -40,15 +45,17 @@ def epochs_before(caller: Caller, offsets: Wanted, lowest: Wanted) -> dict[Topic
         newest = dict(leaders)
         found: dict[TopicPartition, int] = {}
         for _ in range(STEPS_MAX):
-            found |= {tp: epoch for tp, epoch in newest.items() if epoch <= max(lowest.get(tp, 0), 0)}
+            found |= {tp: epoch for tp, epoch in newest.items() if epoch <= lowest.get(tp, NO_EPOCH)}
             newest = {tp: epoch for tp, epoch in newest.items() if tp not in found}
             if not newest:
                 break
             older = {}
-            for tp, end in _ends(caller, {tp: epoch - 1 for tp, epoch in newest.items()}, leaders).items():
-                if end.is_known and end.end_offset < offsets[tp]:
+            for tp, end in _ends(caller, {tp: max(epoch - 1, 0) for tp, epoch in newest.items()}, leaders).items():
+                if not end.is_known:
+                    continue  # such as a log whose records are older than leader epochs
+                if newest[tp] == 0 or end.end_offset < offsets[tp]:
                     found[tp] = newest[tp]
-                elif end.is_known:
+                else:
                     older[tp] = end.epoch
             newest = older
         return found

@@ -159,6 +159,22 @@ def test_a_topic_that_is_created_again_ends_a_stream_unless_it_may_lose_data(
     assert batch(bootstrap, topic) == expected([*range(100, 100 + records), *range(200, 203)])
 
 
+def test_a_batch_whose_topic_was_created_again_is_planned_again_whatever_leaders_the_old_topic_had(
+    bootstrap: str, new_topic: NewTopic, produce: Produce
+) -> None:
+    topic = new_topic()
+    produce(topic, numbered(0, 5))
+    reader = stream(bootstrap, topic)
+    start = reader.initialOffset()
+    planned = {**reader.latestOffset(start, reader.getDefaultReadLimit()), LEADER_EPOCHS: {topic: {"0": 7}}}
+    create_again(bootstrap, topic)
+    produce(topic, numbered(100, 9))
+    for begin, end in ((start, planned), (planned, {**planned, topic: {"0": 8}})):
+        with pytest.raises(DataLost, match=f"Topic {topic} was deleted and created again since it was read"):
+            stream(bootstrap, topic).partitions(begin, end)
+        assert stream(bootstrap, topic, failOnDataLoss="false").partitions(begin, end) == []
+
+
 def test_a_topic_that_is_deleted_for_a_while_is_read_from_its_first_record_later(
     bootstrap: str, new_topic: NewTopic, produce: Produce
 ) -> None:

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from moldau.client.consuming.assigned import Assigned
-from moldau.client.epoch_ends import EpochEnd, epoch_ends, epoch_ends_request
+from moldau.client.epoch_ends import AHEAD_S_MAX, EpochEnd, epoch_ends, epoch_ends_request
 from moldau.client.failures import STALE_METADATA, error_of, sentence
 from moldau.client.routing import Router
 from moldau.errors import KafkaError, LogTruncated
@@ -20,9 +20,6 @@ from moldau.protocol.apis import OFFSET_FOR_LEADER_EPOCH
 
 logger = logging.getLogger(__name__)
 
-AHEAD_S_MAX = 5.0
-"""Metadata that are older than the position are asked for again for this long. Then the position is of another log: its
-topic was deleted and created again."""
 NO_RESET = "and auto_offset_reset is none; seek to go on"
 
 
