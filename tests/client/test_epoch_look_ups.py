@@ -60,3 +60,10 @@ def test_a_position_of_a_newer_epoch_than_any_is_lost_when_metadata_have_stayed_
     cluster = scripted(*[0] * 20, leader_epoch=0)
     assert asked(cluster, lambda caller: lost_since(caller, {TP: (15, 4)})) == {TP: None}
     assert {leader for _, leader in cluster.compared} == {4, 0}, "at first it may be the metadata that are old"
+
+
+def test_a_log_that_lacks_an_epoch_lacks_its_record_only_if_another_is_in_its_place() -> None:
+    cluster = scripted(*[2] * 12, 4, 4, 4, leader_epoch=4)
+    assert asked(cluster, lambda caller: lost_since(caller, {TP: (10, 3)})) == {TP: 9}
+    cluster.gone = {7, 8, 9, 10, 11}
+    assert asked(cluster, lambda caller: lost_since(caller, {TP: (10, 3)})) == {}

@@ -7,8 +7,9 @@ from collections.abc import Mapping
 from moldau.client.blocking import BlockingLink, Caller
 from moldau.client.epoch_ends import AHEAD_S_MAX, EpochEnd, epoch_ends, epoch_ends_request
 from moldau.client.failures import check
+from moldau.client.record_epochs import batch_request, is_open, settled
 from moldau.names import TopicPartition
-from moldau.protocol.apis import OFFSET_FOR_LEADER_EPOCH
+from moldau.protocol.apis import FETCH, OFFSET_FOR_LEADER_EPOCH
 
 STEPS_MAX = 32
 """Changes of leaders that are gone back to find the epoch of an offset."""
@@ -29,6 +30,9 @@ def lost_since(caller: Caller, positions: Mapping[TopicPartition, tuple[int, int
         if time.monotonic() < ahead_until_s:
             leaders = {tp: max(leaders[tp], epoch) for tp, epoch in doubtful.items()}
         for tp, end in _ends(caller, doubtful, leaders).items():
+            if is_open(end, *positions[tp]):
+                reply = caller.leader(tp).call(FETCH, batch_request(tp, positions[tp][0], leaders[tp]))
+                end = settled(end, reply, tp, *positions[tp])
             if not end.holds(*positions[tp]):
                 found[tp] = end.first_lost(positions[tp][0])
         return found

@@ -129,6 +129,15 @@ def test_a_log_without_the_epoch_of_a_record_lacks_the_record_however_long_it_is
     play(scenario)
 
 
+def test_a_log_from_which_compaction_removed_the_record_and_its_epoch_has_lost_nothing() -> None:
+    async def scenario(cluster: ScriptedCluster, consumer: AsyncConsumer) -> None:
+        cluster.log, cluster.leader_epoch, cluster.gone = [2] * 12 + [4] * 3, 4, {7, 8, 9, 10, 11}
+        consumer.seek(TP, OffsetAndMetadata(10, leader_epoch=3))
+        assert await some(consumer, 3) == [12, 13, 14]
+
+    play(scenario, auto_offset_reset="none")
+
+
 def test_a_position_is_compared_once_for_each_leader() -> None:
     async def scenario(cluster: ScriptedCluster, consumer: AsyncConsumer) -> None:
         cluster.log, cluster.leader_epoch = [0] * 6, 0

@@ -13,10 +13,12 @@ from typing import NamedTuple
 from moldau.client.consuming.assigned import Assigned
 from moldau.client.epoch_ends import AHEAD_S_MAX, EpochEnd, epoch_ends, epoch_ends_request
 from moldau.client.failures import STALE_METADATA, error_of, sentence
+from moldau.client.record_epochs import batch_request, is_open, settled
 from moldau.client.routing import Router
 from moldau.errors import KafkaError, LogTruncated
 from moldau.names import TopicPartition
-from moldau.protocol.apis import OFFSET_FOR_LEADER_EPOCH
+from moldau.peers.link import Link
+from moldau.protocol.apis import FETCH, OFFSET_FOR_LEADER_EPOCH
 
 logger = logging.getLogger(__name__)
 
@@ -75,9 +77,10 @@ async def compare(
             one.state.leader_epoch = one.leader_epoch
         return
     reply = await link.call(OFFSET_FOR_LEADER_EPOCH, epoch_ends_request(wanted), router.request_timeout_ms)
+    ends = [await _settled(router, link, asked[tp], code, end) for tp, code, end in epoch_ends(reply, asked)]
     failure: KafkaError | None = None
     with lock:
-        for tp, code, end in epoch_ends(reply, asked):
+        for tp, code, end in ends:
             error = error_of(code)
             if error in STALE_METADATA:
                 router.stale(tp.topic)
@@ -89,6 +92,20 @@ async def compare(
             failure = failure or found
     if failure is not None:
         raise failure
+
+
+async def _settled(
+    router: Router, link: Link, asked: _Asked, code: int, end: EpochEnd
+) -> tuple[TopicPartition, int, EpochEnd]:
+    """The leader's answer; where that leaves open if it has the record, the batch in its place decides."""
+    state, offset, epoch, leader_epoch = asked
+    if not is_open(end, offset, epoch):
+        return state.tp, code, end
+    try:
+        reply = await link.call(FETCH, batch_request(state.tp, offset, leader_epoch), router.request_timeout_ms)
+        return state.tp, code, settled(end, reply, state.tp, offset, epoch)
+    except KafkaError as failure:
+        return state.tp, failure.code, end
 
 
 def _judged(asked: _Asked, end: EpochEnd, resets: bool) -> LogTruncated | None:
