@@ -35,6 +35,17 @@ def test_a_record_is_in_the_log_if_its_epoch_is_and_ends_behind_it(end: EpochEnd
     assert end.holds(10, 1) == holds
 
 
+def test_a_reader_asks_no_leader_of_an_older_epoch_than_it_has_read_from() -> None:
+    at = Followed(TP, 0)
+    assert at.request(7, can_ask=True) is None
+    at.read(10, 5)
+    for leader_epoch, expected in ((4, 7), (6, 7), (8, 8)):
+        request = at.request(leader_epoch, can_ask=True)
+        assert request is not None
+        asked = request.topics[0].partitions[0]
+        assert (asked.leader_epoch, asked.current_leader_epoch) == (5, expected)
+
+
 def play(face: str, scenario: Callable[[ScriptedCluster, Read], Awaitable[None]]) -> None:
     """Read the partition piece by piece: by `log` of a consumer, or by the blocking reader of columns."""
 

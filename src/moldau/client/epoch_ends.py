@@ -88,11 +88,13 @@ class Followed:
             raise LogTruncated(self.tp, self.offset, None, READ_AGAIN, is_new_topic=True)
 
     def request(self, leader_epoch: int, can_ask: bool) -> OffsetForLeaderEpochRequest | None:
-        """What to ask the leader of this epoch before anything is read from it; None if it is to be believed."""
+        """What to ask the leader of this epoch before anything is read from it; None if it is to be believed. If
+        metadata are older than what was read, the leader that they name has to say that it is not the leader."""
         if leader_epoch == self.leader_epoch or self.epoch is None or leader_epoch < 0 or not can_ask:
             self.leader_epoch = leader_epoch
             return None
-        return epoch_ends_request({self.tp: (self.epoch, leader_epoch)})
+        newest = max(leader_epoch, self.epoch, self.leader_epoch or 0)
+        return epoch_ends_request({self.tp: (self.epoch, newest)})
 
     def answered(self, reply: Any, leader_epoch: int) -> None:
         """Take the leader's answer. Raises `KafkaError`: `LogTruncated` if it lacks what was read."""
