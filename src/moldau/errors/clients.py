@@ -73,6 +73,7 @@ class LogTruncated(KafkaError):
         self.topic_partition = tp
         self.position = position
         self.offset = offset
+        self.is_new_topic = is_new_topic
 
 
 class BrokerFailed(MoldauError):

@@ -10,6 +10,8 @@ import pytest
 import moldau
 from harness.patience import wait_until
 from moldau.client.administration.admin import Admin
+from moldau.client.epoch_ends import READ_AGAIN, Followed
+from moldau.errors import LogTruncated
 from moldau.names import TopicPartition
 from moldau.pipeline.data_source import MoldauSource
 from moldau.pipeline.edges import LEADER_EPOCHS, TOPIC_IDS
@@ -247,6 +249,24 @@ def test_a_topic_that_is_created_again_while_a_task_reads_it_fails_the_task(
     create_again(bootstrap, topic)
     with pytest.raises(DataLost, match="were read"):
         list(batches)
+
+
+def test_a_topic_that_is_created_again_before_the_first_record_of_a_task_is_a_topic_that_is_gone(
+    bootstrap: str, new_topic: NewTopic, produce: Produce, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    topic = new_topic()
+    produce(topic, numbered(0, 5))
+    given = {"bootstrapServers": bootstrap, "subscribe": topic}
+    strict, lenient = (MoldauSource({**given, "failOnDataLoss": fail}).reader(SCHEMA) for fail in ("true", "false"))
+    planned = strict.partitions()
+
+    def made_anew(at: Followed) -> None:
+        raise LogTruncated(at.tp, at.offset, None, READ_AGAIN, is_new_topic=True)
+
+    monkeypatch.setattr("moldau.client.fetching._Range.ask", lambda reader: made_anew(reader._at))
+    assert values_of(lenient, planned) == []
+    with pytest.raises(DataLost, match=f"Topic {topic} was deleted while offsets 0 to 4 of partition 0 were read"):
+        values_of(strict, planned)
 
 
 def test_partitions_that_are_added_are_read_from_their_first_record(

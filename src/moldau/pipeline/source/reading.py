@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from pyspark.sql.datasource import InputPartition
 
 from moldau.client.fetching import read_columns
-from moldau.errors import ErrorCode, KafkaError
+from moldau.errors import ErrorCode, KafkaError, LogTruncated
 from moldau.pipeline.options import Options
 from moldau.pipeline.positions import DataLost, Subscribed, earliest, within_log
 from moldau.pipeline.ranges import OffsetRange, cut
@@ -72,7 +72,7 @@ def read_range(
                     position = batch.column("offset")[-1].as_py() + 1
                 return
             except KafkaError as error:
-                if error.code in TOPIC_GONE:
+                if error.code in TOPIC_GONE or (isinstance(error, LogTruncated) and error.is_new_topic):
                     if options.fail_on_data_loss or position > part.start:
                         raise DataLost(
                             f"Topic {part.topic} was deleted while offsets {part.start} to {part.end - 1} of partition "
