@@ -121,10 +121,10 @@ class Router:
         self._closed = True
         links, self._links = self._links, {}
         for dialling in links.values():
+            if _is_open(dialling):
+                dialling.result().connection.close()
             dialling.cancel()
-        for result in await asyncio.gather(*links.values(), return_exceptions=True):
-            if isinstance(result, Link):
-                result.connection.close()
+        await asyncio.gather(*links.values(), return_exceptions=True)
 
     def abandon(self) -> None:
         """Break the connections of a client that nobody closed before its event loop ended."""

@@ -60,6 +60,8 @@ class AsyncConsumer(ConsumerText, Iteration, OffsetLookups, RecordHandling, Tabl
         self._started = False
         self._closing = False
         self._closed = False
+        self._ended = asyncio.Event()
+        self._told = 0  # listeners of the user that run now
         self._preparing: asyncio.Task[None] | None = None
         self._streams: AsyncStreams[Any] | None = None
         self._handout = Handout()
@@ -384,11 +386,25 @@ class AsyncConsumer(ConsumerText, Iteration, OffsetLookups, RecordHandling, Tabl
         return await self._membership.committed(wanted)
 
     async def close(self) -> None:
-        """Commit what was processed, if automatic commits are enabled, leave the group, and close the connections."""
+        """Commit what was processed, if automatic commits are enabled, leave the group, and close the connections;
+        these also if the caller is cancelled. Whoever closes it meanwhile waits until all of that is done."""
         if self._closing or not self._started:
+            if self._started and not self._told:  # the first closer may wait for a listener that closes too
+                await self._ended.wait()
             return
         self._closing = True
         self._awake.set()
+        try:
+            await self._leave()
+        finally:
+            self._closed = True
+            try:
+                await self._poller.close()
+            finally:
+                await self._router.close()
+                self._ended.set()
+
+    async def _leave(self) -> None:
         if self._streams is not None:
             await self._streams.stop()
         await self._tending.stop()
@@ -396,17 +412,16 @@ class AsyncConsumer(ConsumerText, Iteration, OffsetLookups, RecordHandling, Tabl
         await self._commits.settle()
         if self._poller.by_hand:
             await self._commit_automatically()
-        try:
-            await self._rebalancing.leave()
-        finally:
-            self._closed = True
-            await self._poller.close()
-            await self._router.close()
+        await self._rebalancing.leave()
 
     async def _tell(self, listener: Listener, partitions: list[TopicPartition]) -> None:
-        outcome = self.tell(listener, partitions)
-        if inspect.isawaitable(outcome):
-            await outcome
+        self._told += 1
+        try:
+            outcome = self.tell(listener, partitions)
+            if inspect.isawaitable(outcome):
+                await outcome
+        finally:
+            self._told -= 1
 
     async def _committed_later(
         self, offsets: Committed, failed: MoldauError | None, callback: CommitCallback | None

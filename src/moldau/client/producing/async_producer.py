@@ -6,6 +6,7 @@ most `buffer_memory`; when the buffer is full, `send` waits.
 """
 
 import asyncio
+import contextlib
 import logging
 from collections.abc import Callable
 from functools import partial
@@ -79,6 +80,7 @@ class AsyncProducer:
         self._learning: dict[str, asyncio.Task[Route]] = {}
         self._yield = False
         self._unusable = f"this producer {NOT_STARTED}"
+        self._ended = asyncio.Event()
 
     def __repr__(self) -> str:
         return self.shown("aio.Producer")
@@ -288,9 +290,13 @@ class AsyncProducer:
     ) -> None:
         """Deliver the waiting records for at most `timeout_s` or `timeout`, in seconds, or `timeout_ms` (by default the
         delivery time-out), then stop. Records that are not delivered by then fail; failures that nobody asked for are
-        logged. An open transaction is aborted. A `send` that waits for room in the buffer raises `ClientClosed`."""
+        logged. An open transaction is aborted. A `send` that waits for room in the buffer raises `ClientClosed`.
+        Whoever closes it meanwhile waits until all of that is done, or for its own time-out."""
         wait_s = time_out_s("close", timeout_ms, timeout, timeout_s=timeout_s)
         if self.closed:
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(wait_s):
+                    await self._ended.wait()
             return
         until_s = None if wait_s is None else self.now_s() + wait_s
 
@@ -312,11 +318,14 @@ class AsyncProducer:
         finally:
             for task in self._learning.values():
                 task.cancel()
-            if self._audit is not None:
-                await self._audit.close(left_s())
-            if self._sender is not None:
-                await self._sender.close()
-            await self._router.close()
+            try:
+                if self._audit is not None:
+                    await self._audit.close(left_s())
+                if self._sender is not None:
+                    await self._sender.close()
+            finally:
+                await self._router.close()
+                self._ended.set()
             failure = self.unseen.failure()
             if failure is not None:
                 logger.warning("%s: %s", self.settings.client_id, failure)
