@@ -60,6 +60,7 @@ class AsyncConsumer(ConsumerText, Iteration, OffsetLookups, RecordHandling, Tabl
         self._started = False
         self._closing = False
         self._closed = False
+        self._refused = ""
         self._preparing: asyncio.Task[None] | None = None
         self._streams: AsyncStreams[Any] | None = None
         self._handout = Handout()
@@ -135,6 +136,7 @@ class AsyncConsumer(ConsumerText, Iteration, OffsetLookups, RecordHandling, Tabl
 
     def subscription(self) -> list[str]:
         """The subscribed topics; of a pattern, those that exist and match."""
+        self._check_started()
         subscription = self._rebalancing.subscription
         return [] if subscription is None else list(subscription.names)
 
@@ -165,6 +167,7 @@ class AsyncConsumer(ConsumerText, Iteration, OffsetLookups, RecordHandling, Tabl
 
     def assignment(self) -> list[TopicPartition]:
         """The partitions that this consumer reads now."""
+        self._check_started()
         return sorted(self._poller.assigned)
 
     async def poll(
@@ -271,6 +274,7 @@ class AsyncConsumer(ConsumerText, Iteration, OffsetLookups, RecordHandling, Tabl
 
     def group_metadata(self) -> GroupMetadata:
         """This consumer as its group knows it, for the transaction of a producer (KIP-447)."""
+        self._check_started()
         return self._membership.metadata
 
     # -- positions
@@ -350,6 +354,7 @@ class AsyncConsumer(ConsumerText, Iteration, OffsetLookups, RecordHandling, Tabl
 
     def paused(self) -> list[TopicPartition]:
         """The partitions that are paused."""
+        self._check_started()
         return sorted(tp for tp, state in self._poller.assigned.items() if state.paused)
 
     # -- commits
@@ -479,6 +484,17 @@ class AsyncConsumer(ConsumerText, Iteration, OffsetLookups, RecordHandling, Tabl
         if not self.settings.group_id:
             raise ConfigError("the consumer has no group_id, which subscribe and commit need")
 
+    def refuse(self, why: str) -> None:
+        """From now on nothing is handed out; calls raise `ClientClosed` with this sentence. Takes no lock: a forked
+        child calls it."""
+        self._refused = why
+        self._handout.end()
+
     def _check_open(self, closing: bool = False) -> None:
-        if closing or self._closed or not self._started:
-            raise ClientClosed("this consumer is closed" if self._started else f"this consumer {NOT_STARTED}")
+        self._check_started()
+        if closing or self._closed or self._refused:
+            raise ClientClosed(self._refused or "this consumer is closed")
+
+    def _check_started(self) -> None:
+        if not self._started:
+            raise ClientClosed(f"this consumer {NOT_STARTED}")

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from moldau.client import unclosed
 from moldau.client.background import LoopThread
 from moldau.client.consuming.async_consumer import AsyncConsumer
 from moldau.client.consuming.commits import CommitCallback, Offsets
@@ -54,7 +55,8 @@ class Consumer:
     A record counts as processed when the next one is asked for; automatic commits cover no other.
 
     One thread at a time asks for records: a second one is refused with `ConcurrentUse`. All other methods serve any
-    thread; `close` ends a `poll` or loop that another thread waits in, with `ClientClosed`.
+    thread; `close` ends a `poll` or loop that another thread waits in, with `ClientClosed`. A process that was forked
+    makes its own.
     """
 
     @configured(ConsumerSettings)
@@ -68,6 +70,7 @@ class Consumer:
         self._streams: Streams[Any] | None = None
         self._thread.start()
         self._thread.run(self._core.start())
+        unclosed.watch(self._thread, lambda _: None, partial(self._core.refuse, unclosed.FORKED))
 
     @property
     def settings(self) -> ConsumerSettings:
@@ -295,6 +298,8 @@ class Consumer:
         try:
             self._thread.close(self._core.close, serving=True)
         finally:
+            if not self._thread.running:
+                unclosed.forget(self._thread)
             self._core.call_back()
 
     def _commit_record(self, record: Record) -> None:
