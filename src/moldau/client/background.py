@@ -168,8 +168,10 @@ class LoopThread:
             try:
                 self.run(self._close(work, [*self._served] if serving else []), serving=serving)
             finally:
-                self._closing_thread = None
-                self.stop()
+                try:
+                    self.stop()
+                finally:
+                    self._closing_thread = None  # not before: a signal handler may close meanwhile
 
     async def _close(self, work: Callable[[], Coroutine[Any, Any, object]], calls: list[asyncio.Task[Any]]) -> None:
         await _end(calls)
