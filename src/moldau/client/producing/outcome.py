@@ -6,7 +6,7 @@ from typing import Any
 
 
 class Outcome(Future[Any]):
-    """A future that a caller who stops waiting cannot cancel. `loop_thread` is the thread whose loop sends the batch."""
+    """A future that a caller who stops waiting cannot cancel. The loop of `loop_thread` sends the batch."""
 
     def __init__(self, loop_thread: int = 0) -> None:
         super().__init__()
