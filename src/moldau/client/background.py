@@ -149,6 +149,8 @@ class LoopThread:
 
     def soon(self, callback: Callable[[], object]) -> None:
         """Call it on the loop, without waiting for the result; not at all once the client is closed."""
+        if not self.running:  # first, as in `_begin`
+            return
         with self._lock:
             if not self._loop.is_closed():
                 self._loop.call_soon_threadsafe(callback)

@@ -27,7 +27,7 @@ from moldau.client.one_caller import OneCaller
 from moldau.client.pyarrow_needed import need_pyarrow
 from moldau.client.settings import configured
 from moldau.client.time_outs import milliseconds, time_out_s
-from moldau.errors import ConfigError
+from moldau.errors import ClientClosed, ConfigError
 from moldau.monotonic import monotonic_s
 from moldau.names import GroupMetadata, OffsetAndMetadata, TopicPartition
 
@@ -70,7 +70,7 @@ class Consumer:
         self._streams: Streams[Any] | None = None
         self._thread.start()
         self._thread.run(self._core.start())
-        unclosed.watch(self._thread, lambda _: None, partial(self._core.refuse, unclosed.FORKED))
+        unclosed.watch(self._thread, lambda _: None, self._forked)
 
     @property
     def settings(self) -> ConsumerSettings:
@@ -301,6 +301,11 @@ class Consumer:
             if not self._thread.running:
                 unclosed.forget(self._thread)
             self._core.call_back()
+
+    def _forked(self) -> None:
+        self._core.refuse(unclosed.FORKED)
+        if self._streams is not None:
+            self._streams.refuse(ClientClosed(unclosed.FORKED))
 
     def _commit_record(self, record: Record) -> None:
         self.commit({record.place.tp: record.position})
