@@ -5,6 +5,7 @@ import gc
 import threading
 from typing import Any
 
+import numpy
 import pytest
 
 from harness.brokers import Broker
@@ -202,6 +203,15 @@ def test_a_result_is_refused_at_once_in_the_thread_that_delivers(bootstrap: str,
         producer.send(topic, b"x", on_delivery=call_back)
         assert called_back.wait(stretched())
     assert (len(refused), len(values(bootstrap, topic))) == (6, 5)
+
+
+def test_a_number_of_numpy_s_is_refused_by_its_type(bootstrap: str, topic: str) -> None:
+    number = numpy.int64(0)
+    with Producer(bootstrap) as producer:
+        with pytest.raises(TypeError, match=r"^partition=np.int64\(0\) is int64, not int$"):
+            producer.send(topic, b"x", partition=number)  # type: ignore[arg-type]
+        with pytest.raises(TypeError, match=r"^timestamp_ms=np.int64\(0\) is int64, not int: ms since 1970$"):
+            producer.send(topic, b"x", timestamp_ms=number)  # type: ignore[arg-type]
 
 
 def test_a_coroutine_may_wait_for_the_result_of_a_synchronous_producer(bootstrap: str, topic: str) -> None:
