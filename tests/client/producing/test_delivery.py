@@ -186,7 +186,7 @@ def test_a_result_is_refused_at_once_in_the_thread_that_delivers(bootstrap: str,
 
     async def use() -> None:
         async with AsyncProducer(bootstrap, linger_ms=60_000) as producer:
-            sent = [await producer.send(topic, b"x"), await producer.send_many(topic, [b"x", b"x"])]
+            sent: list[Any] = [await producer.send(topic, b"x"), await producer.send_many(topic, [b"x", b"x"])]
             for delivery in sent:
                 wait_for(delivery)
                 with pytest.raises(TimeoutError):
