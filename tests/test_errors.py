@@ -11,6 +11,7 @@ import moldau
 from moldau import errors
 from moldau.client.failures import missing
 from moldau.errors import ErrorCode, KafkaError
+from moldau.names import TopicPartition
 
 NAMED_OTHERWISE = {ErrorCode.INVALID_TOPIC_EXCEPTION: "InvalidTopic"}
 UNMET = re.compile(
@@ -106,6 +107,12 @@ def test_an_error_survives_the_way_to_another_process(error: KafkaError) -> None
         error.message,
         error.retriable,
     )
+
+
+def test_a_failure_to_read_a_record_survives_the_way_to_another_process() -> None:
+    error = errors.DeserializationFailed(TopicPartition("t", 1), 7, None, b"x", "value", ValueError("no number"))
+    copy = pickle.loads(pickle.dumps(error))
+    assert (type(copy), str(copy), vars(copy)) == (type(error), str(error), vars(error))
 
 
 INTERNAL = {"BufferFull", "InvalidEvent", "Wide", "DecompressionError", "TooLarge", "UnknownCodec", "UnreadableFile"}

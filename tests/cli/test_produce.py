@@ -73,9 +73,10 @@ def test_a_json_line_needs_a_value_alone_and_its_partition_gives_way_to_the_opti
 @pytest.mark.parametrize(
     ("line", "sentence"),
     [
-        (b"hello", " is not JSON: Expecting value"),
+        (b"hello", " is not JSON: Expecting value, at character 1"),
         (b"\xff", " is not JSON: 'utf-8' codec can't decode"),
-        (b"", " is not JSON: Expecting value"),
+        (b"", " is not JSON: Expecting value, at character 1"),
+        (b'{"value": "a"} {}', " is not JSON: Extra data, at character 16"),
         (b"[" * 100_000, " is not JSON: "),
         (b"[1]", " is JSON, but not an object with a record's fields"),
         (b'{"key": "k"}', " has no value: null makes a tombstone"),

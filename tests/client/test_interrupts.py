@@ -58,3 +58,22 @@ def _flush_while(producer: moldau.Producer, interrupts: threading.Thread) -> Non
             producer.flush()
     finally:
         interrupts.join()
+
+
+@pytest.mark.parametrize("client", [moldau.Producer, moldau.Consumer, moldau.Admin])
+def test_a_signal_handler_may_close_a_client_that_is_closing(bootstrap: str, client: Callable[[str], Any]) -> None:
+    one = client(bootstrap)
+    loop_thread = one._thread._thread
+    join, closed = loop_thread.join, []
+
+    def interrupted() -> None:
+        signal.raise_signal(signal.SIGUSR1)
+        join()
+
+    before = signal.signal(signal.SIGUSR1, lambda *_: closed.append(one.close()))
+    loop_thread.join = interrupted
+    try:
+        one.close()
+    finally:
+        signal.signal(signal.SIGUSR1, before)
+    assert closed == [None]

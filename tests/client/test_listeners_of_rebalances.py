@@ -115,6 +115,24 @@ def test_partitions_are_given_up_in_front_of_the_listener_when_the_consumer_clos
     assert gone == [([tp], 1)]
 
 
+@pytest.mark.parametrize("call", ["unsubscribe", "close"])
+def test_a_listener_of_partitions_that_are_given_up_may_give_all_up(
+    bootstrap: str, topic: str, group: str, call: str
+) -> None:
+    fill(bootstrap, topic, 1)
+    told: list[list[TopicPartition]] = []
+    with Consumer(bootstrap, group_id=group, auto_offset_reset="earliest") as consumer:
+
+        def revoked(partitions: list[TopicPartition]) -> None:
+            told.append(partitions)
+            consumer.unsubscribe()
+
+        consumer.subscribe(topic, on_revoked=revoked)
+        first_offset(consumer)
+        getattr(consumer, call)()
+    assert told == [[TopicPartition(topic, 0)]]
+
+
 def test_listeners_on_asyncio_may_be_coroutine_functions(bootstrap: str, topic: str, group: str) -> None:
     tp = fill(bootstrap, topic, 20)
     called: list[object] = []

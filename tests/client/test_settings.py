@@ -137,6 +137,20 @@ def test_a_setting_of_one_of_our_clients_has_no_effect_on_the_others(kind: type[
         assert read_settings(kind, "The client", ({kafka_name(name): "1"},), {}).client_id.startswith("moldau")
 
 
+def test_a_value_that_asks_for_what_our_clients_do_anyway_has_no_effect_however_it_is_written() -> None:
+    for value in ("True", " true ", True):
+        assert ConsumerSettings("a:1") == read_settings(
+            ConsumerSettings, "Consumer", ({"bootstrap.servers": "a:1", "exclude.internal.topics": value},), {}
+        )
+    for value in ("False", "false ", False):
+        assert producer_settings({"bootstrap.servers": "a:1", "enable.gapless.guarantee": value})
+
+
+def test_a_guarantee_that_our_producer_does_not_give_is_refused() -> None:
+    with pytest.raises(ConfigError, match="records behind one that has failed are sent all the same"):
+        producer_settings({"bootstrap.servers": "a:1", "enable.gapless.guarantee": "true"})
+
+
 def test_all_settings_of_a_java_program_are_understood_by_each_client(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.DEBUG, "moldau.client.settings")
     properties = {

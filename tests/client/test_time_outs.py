@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable
 from typing import Any
 
+import numpy
 import pytest
 
 import moldau
@@ -28,6 +29,9 @@ BY_NAME = {"timeout", "timeout_ms"}
         ({"timeout": 3}, 3),
         ({"timeout_s": 2.5}, 2.5),
         ({"timeout": math.inf}, S_MAX),
+        ({"timeout": numpy.int64(3)}, 3),
+        ({"timeout": numpy.float32(0.5)}, 0.5),
+        ({"timeout_ms": numpy.int64(1500)}, 1.5),
         ({"timeout_ms": 10**40}, S_MAX),
     ],
 )

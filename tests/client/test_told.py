@@ -134,6 +134,9 @@ def test_an_asyncio_client_that_was_not_started_says_how(bootstrap: str) -> None
                 await refused
 
     asyncio.run(use())
+    for look in ("assignment", "subscription", "paused", "group_metadata", "metrics"):
+        with pytest.raises(ClientClosed, match="was not started: use it in `async with`, or await its start"):
+            getattr(aio.Consumer(bootstrap), look)()
 
 
 @pytest.mark.parametrize(

@@ -106,6 +106,71 @@ with Producer(sys.argv[1]) as producer:
     assert values(bootstrap, topic) == [b"parent", b"parent again"]
 
 
+@pytest.mark.parametrize("loops", [False, True])
+def test_a_consumer_hands_out_in_the_parent_alone_what_was_fetched_before_the_fork(
+    bootstrap: str, topic: str, loops: bool
+) -> None:
+    program = """
+import os, sys
+from moldau import Consumer, Producer
+from moldau.errors import ClientClosed
+with Producer(sys.argv[1]) as producer:
+    for number in range(5):
+        producer.send(sys.argv[2], str(number))
+with Consumer(sys.argv[1]) as consumer:
+    consumer.assign([(sys.argv[2], 0)])
+    consumer.seek_to_beginning()
+    loop = iter(consumer)
+    ask = (lambda: [next(loop)]) if len(sys.argv) > 3 else lambda: consumer.poll(30_000, 1)
+    got = [ask()[0].value]
+    child = os.fork()
+    if not child:
+        try:
+            print(ask(), flush=True)
+        except ClientClosed as refused:
+            print(refused, flush=True)
+        consumer.close()
+        sys.exit(7)
+    status = os.waitpid(child, 0)[1]
+    assert os.waitstatus_to_exitcode(status) == 7, status
+    while len(got) < 5:
+        got += [record.value for record in ask()]
+    print(got)
+"""
+    ended = run(program, bootstrap, topic, *(["loops"] if loops else []))
+    refused, got = ended.stdout.splitlines()
+    assert refused.startswith("this client was made before the process forked: make a new one")
+    assert (ended.returncode, ended.stderr, got) == (0, "", str([b"%d" % number for number in range(5)]))
+
+
+def test_a_stream_is_refused_in_a_forked_child(bootstrap: str, topic: str, group: str) -> None:
+    program = """
+import os, sys
+from moldau import Consumer, Producer
+from moldau.errors import ClientClosed
+with Producer(sys.argv[1]) as producer:
+    for number in range(5):
+        producer.send(sys.argv[2], str(number))
+with Consumer(sys.argv[1], group_id=sys.argv[3], auto_offset_reset="earliest") as consumer:
+    loop = iter(consumer.create_message_streams({sys.argv[2]: 1})[sys.argv[2]][0])
+    got = [next(loop).value]
+    child = os.fork()
+    if not child:
+        try:
+            print(next(loop), flush=True)
+        except ClientClosed as refused:
+            print(refused, flush=True)
+        os._exit(7)
+    status = os.waitpid(child, 0)[1]
+    assert os.waitstatus_to_exitcode(status) == 7, status
+    print(got + [next(loop).value for _ in range(4)])
+"""
+    ended = run(program, bootstrap, topic, group)
+    refused, got = ended.stdout.splitlines()
+    assert refused.startswith("this client was made before the process forked: make a new one")
+    assert (ended.returncode, ended.stderr, got) == (0, "", str([b"%d" % number for number in range(5)]))
+
+
 def test_an_asyncio_program_that_ends_without_close_is_told_what_it_lost(bootstrap: str, topic: str) -> None:
     program = """
 import asyncio, sys

@@ -96,6 +96,8 @@ def json_record(line: bytes) -> LineRecord:
     """The record in a line of JSON, as `moldau consume --json` writes it. Raises `Malformed`."""
     try:
         fields = json.loads(line.decode(), object_pairs_hook=_once)
+    except json.JSONDecodeError as broken:
+        raise Malformed(f"is not JSON: {broken.msg}, at character {broken.pos + 1}") from None
     except (ValueError, RecursionError) as broken:
         raise Malformed(f"is not JSON: {broken}") from None
     if not isinstance(fields, dict):

@@ -149,6 +149,8 @@ class LoopThread:
 
     def soon(self, callback: Callable[[], object]) -> None:
         """Call it on the loop, without waiting for the result; not at all once the client is closed."""
+        if not self.running:  # first, as in `_begin`
+            return
         with self._lock:
             if not self._loop.is_closed():
                 self._loop.call_soon_threadsafe(callback)
@@ -168,8 +170,10 @@ class LoopThread:
             try:
                 self.run(self._close(work, [*self._served] if serving else []), serving=serving)
             finally:
-                self._closing_thread = None
-                self.stop()
+                try:
+                    self.stop()
+                finally:
+                    self._closing_thread = None  # not before: a signal handler may close meanwhile
 
     async def _close(self, work: Callable[[], Coroutine[Any, Any, object]], calls: list[asyncio.Task[Any]]) -> None:
         await _end(calls)

@@ -69,6 +69,7 @@ INSTEAD = {
     "dr.msg.cb": _DELIVERY,
     "enable.auto.offset.store": _PROCESSED,
     "exclude.internal.topics": "a pattern matches no internal topic, subscribe to it by its name",
+    "enable.gapless.guarantee": "records behind one that has failed are sent all the same",
     "enable.partition.eof": "end_offset() of a consumer says where a partition ends",
     "error.cb": "errors are raised by the call that they concern, and logged while they are retried",
     "group.protocol.type": "groups of consumers have the type consumer",
@@ -109,6 +110,7 @@ FIXED = {
     "api.version.request": ("true",),
     "config.providers": ("",),
     "enable.auto.offset.store": ("true",),
+    "enable.gapless.guarantee": ("false",),
     "enable.partition.eof": ("false",),
     "exclude.internal.topics": ("true",),
     "group.protocol.type": ("consumer",),
@@ -152,7 +154,7 @@ OWNERS = {
 TUNING = _names(
     """broker.address.family broker.address.ttl builtin.features client.dns.lookup compression.level
         connections.max.idle.ms consume.callback.max.messages coordinator.query.interval.ms
-        delivery.report.only.error enable.gapless.guarantee enable.incremental.fetch.sessions
+        delivery.report.only.error enable.incremental.fetch.sessions
         enable.metrics.push enable.random.seed enabled.events fetch.queue.backoff.ms internal.termination.signal
         log.connection.close log.thread.name message.copy.max.bytes metadata.recovery.rebootstrap.trigger.ms
         metric.group.prefix metrics.enabled metrics.num.samples metrics.recording.level metrics.sample.window.ms
@@ -189,7 +191,7 @@ def judged(name: str, value: object, client: str, *, plaintext: bool) -> Judgeme
         if dotted in renamed:
             return Judgement(False, f"that is {library}'s name, Kafka's is {renamed[dotted]}")
     if dotted in INSTEAD:
-        text = str(value).lower() if isinstance(value, bool) else str(value)
-        return Judgement(value is None or text in FIXED.get(dotted, ()), INSTEAD[dotted])
+        fixed = [text.lower() for text in FIXED.get(dotted, ())]
+        return Judgement(value is None or str(value).strip().lower() in fixed, INSTEAD[dotted])
     known = dotted in TUNING or any(dotted in names for names in OWNERS.values())
     return Judgement(True, "it tunes another client, leave it out") if known else None

@@ -5,6 +5,7 @@ with a fraction: whoever writes `poll(1.0)` means a second.
 """
 
 import math
+import numbers
 import operator
 from typing import Any
 
@@ -46,9 +47,9 @@ def time_out_s(
     if timeout_ms is not None:
         return milliseconds(call, timeout_ms)
     value = given[names[0]]
-    if isinstance(value, bool) or not isinstance(value, (int, float)) or math.isnan(value):
+    if isinstance(value, bool) or not isinstance(value, numbers.Real) or math.isnan(value):
         raise ConfigError(f"{call}({names[0]}={value!r}): a time-out is a number of seconds")
-    return _checked(f"{names[0]}={value}", value if value < S_MAX else S_MAX)
+    return _checked(f"{names[0]}={value}", float(value) if value < S_MAX else S_MAX)
 
 
 def _checked(given: str, seconds: float) -> float:

@@ -1,5 +1,7 @@
 """The exceptions of our clients, for what no broker has answered with an error code."""
 
+from typing import Any
+
 from moldau.errors.kafka import ErrorCode, KafkaError, MoldauError, UnknownTopicOrPartition
 from moldau.names import TopicPartition
 
@@ -58,6 +60,16 @@ class DeserializationFailed(MoldauError):
         self.offset = offset
         self.raw_key = raw_key
         self.raw_value = raw_value
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _unpickled, (type(self), self.args, self.__dict__)
+
+
+def _unpickled(kind: type[MoldauError], args: tuple[str, ...], state: dict[str, Any]) -> MoldauError:
+    error = kind.__new__(kind)
+    error.args = args
+    error.__dict__.update(state)
+    return error
 
 
 class LogTruncated(KafkaError):

@@ -2,7 +2,10 @@
 
 import asyncio
 import gc
+import threading
+from typing import Any
 
+import numpy
 import pytest
 
 from harness.brokers import Broker
@@ -170,3 +173,50 @@ def test_representations_say_what_a_delivery_and_a_producer_are(bootstrap: str, 
         assert repr(producer) == f"<moldau.Producer 'shop' at {bootstrap}, 1 record waiting>"
     assert repr(delivery) == f"<Delivery topic='{topic}', partition=0, offset=0, timestamp_ms={NOON_MS}>"
     assert repr(producer) == f"<moldau.Producer 'shop' at {bootstrap}, closed>"
+
+
+def test_a_result_is_refused_at_once_in_the_thread_that_delivers(bootstrap: str, topic: str) -> None:
+    refused: list[str] = []
+
+    def wait_for(delivery: Any) -> None:
+        for timeout_s in (None, stretched()):
+            with pytest.raises(RuntimeError, match="this thread delivers the record") as told:
+                delivery.result(timeout_s)
+            refused.append(str(told.value))
+
+    async def use() -> None:
+        async with AsyncProducer(bootstrap, linger_ms=60_000) as producer:
+            sent: list[Any] = [await producer.send(topic, b"x"), await producer.send_many(topic, [b"x", b"x"])]
+            for delivery in sent:
+                wait_for(delivery)
+                with pytest.raises(TimeoutError):
+                    delivery.result(0)
+
+    asyncio.run(use())
+    called_back = threading.Event()
+    with Producer(bootstrap) as producer:
+
+        def call_back(*_: object) -> None:
+            wait_for(producer.send(topic, b"y"))
+            called_back.set()
+
+        producer.send(topic, b"x", on_delivery=call_back)
+        assert called_back.wait(stretched())
+    assert (len(refused), len(values(bootstrap, topic))) == (6, 5)
+
+
+def test_a_number_of_numpy_s_is_refused_by_its_type(bootstrap: str, topic: str) -> None:
+    number = numpy.int64(0)
+    with Producer(bootstrap) as producer:
+        with pytest.raises(TypeError, match=r"^partition=np.int64\(0\) is int64, not int$"):
+            producer.send(topic, b"x", partition=number)  # type: ignore[arg-type]
+        with pytest.raises(TypeError, match=r"^timestamp_ms=np.int64\(0\) is int64, not int: ms since 1970$"):
+            producer.send(topic, b"x", timestamp_ms=number)  # type: ignore[arg-type]
+
+
+def test_a_coroutine_may_wait_for_the_result_of_a_synchronous_producer(bootstrap: str, topic: str) -> None:
+    async def use() -> int:
+        with Producer(bootstrap) as producer:
+            return producer.send(topic, b"x").result().offset
+
+    assert asyncio.run(use()) == 0

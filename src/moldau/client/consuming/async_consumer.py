@@ -13,6 +13,7 @@ from typing import Any
 
 from moldau.client.consuming.assigned import Assigned
 from moldau.client.consuming.async_streams import AsyncMessageStream, AsyncStreams
+from moldau.client.consuming.closing import Closing
 from moldau.client.consuming.commits import CommitCallback, Commits, Committed, Offsets
 from moldau.client.consuming.consumer_metrics import ConsumerCounters, ConsumerMetrics
 from moldau.client.consuming.consumer_settings import ConsumerSettings
@@ -32,10 +33,9 @@ from moldau.client.consuming.subscription import Listener, Subscription, Topics
 from moldau.client.consuming.table_polling import WAIT_S, TablePolling
 from moldau.client.consuming.tending import Tending
 from moldau.client.consuming.topic_filter import Wanted
-from moldau.client.failures import ClientClosed
 from moldau.client.given_positions import position_of
 from moldau.client.offsets import EARLIEST, LATEST
-from moldau.client.own_loop import NOT_STARTED, OwnLoop, of_one_loop
+from moldau.client.own_loop import OwnLoop, of_one_loop
 from moldau.client.partitions import partition_of, partitions_of
 from moldau.client.routing import router_of
 from moldau.client.settings import configured
@@ -49,7 +49,7 @@ LOST_S = 0.05
 
 
 @of_one_loop("subscribe", "assign", "create_message_streams", "seek", "pause", "resume", "commit_async")
-class AsyncConsumer(ConsumerText, Iteration, OffsetLookups, RecordHandling, TablePolling):
+class AsyncConsumer(Closing, ConsumerText, Iteration, OffsetLookups, RecordHandling, TablePolling):
     """A consumer on the running loop. Use it in `async with`: on exit the consumer commits what was processed, if
     automatic commits are enabled, and leaves the group."""
 
@@ -60,8 +60,9 @@ class AsyncConsumer(ConsumerText, Iteration, OffsetLookups, RecordHandling, Tabl
         self._started = False
         self._closing = False
         self._closed = False
+        self._refused = ""
         self._ended = asyncio.Event()
-        self._told = 0  # listeners of the user that run now
+        self._told = 0
         self._preparing: asyncio.Task[None] | None = None
         self._streams: AsyncStreams[Any] | None = None
         self._handout = Handout()
@@ -137,6 +138,7 @@ class AsyncConsumer(ConsumerText, Iteration, OffsetLookups, RecordHandling, Tabl
 
     def subscription(self) -> list[str]:
         """The subscribed topics; of a pattern, those that exist and match."""
+        self._check_started()
         subscription = self._rebalancing.subscription
         return [] if subscription is None else list(subscription.names)
 
@@ -167,6 +169,7 @@ class AsyncConsumer(ConsumerText, Iteration, OffsetLookups, RecordHandling, Tabl
 
     def assignment(self) -> list[TopicPartition]:
         """The partitions that this consumer reads now."""
+        self._check_started()
         return sorted(self._poller.assigned)
 
     async def poll(
@@ -273,6 +276,7 @@ class AsyncConsumer(ConsumerText, Iteration, OffsetLookups, RecordHandling, Tabl
 
     def group_metadata(self) -> GroupMetadata:
         """This consumer as its group knows it, for the transaction of a producer (KIP-447)."""
+        self._check_started()
         return self._membership.metadata
 
     # -- positions
@@ -352,6 +356,7 @@ class AsyncConsumer(ConsumerText, Iteration, OffsetLookups, RecordHandling, Tabl
 
     def paused(self) -> list[TopicPartition]:
         """The partitions that are paused."""
+        self._check_started()
         return sorted(tp for tp, state in self._poller.assigned.items() if state.paused)
 
     # -- commits
@@ -384,25 +389,6 @@ class AsyncConsumer(ConsumerText, Iteration, OffsetLookups, RecordHandling, Tabl
         self._group()
         wanted = self.assignment() if partitions is None else partitions_of(partitions, "committed")
         return await self._membership.committed(wanted)
-
-    async def close(self) -> None:
-        """Commit what was processed, if automatic commits are enabled, leave the group, and close the connections;
-        these also if the caller is cancelled. Whoever closes it meanwhile waits until all of that is done."""
-        if self._closing or not self._started:
-            if self._started and not self._told:  # the first closer may wait for a listener that closes too
-                await self._ended.wait()
-            return
-        self._closing = True
-        self._awake.set()
-        try:
-            await self._leave()
-        finally:
-            self._closed = True
-            try:
-                await self._poller.close()
-            finally:
-                await self._router.close()
-                self._ended.set()
 
     async def _leave(self) -> None:
         if self._streams is not None:
@@ -493,7 +479,3 @@ class AsyncConsumer(ConsumerText, Iteration, OffsetLookups, RecordHandling, Tabl
         self._check_open()
         if not self.settings.group_id:
             raise ConfigError("the consumer has no group_id, which subscribe and commit need")
-
-    def _check_open(self, closing: bool = False) -> None:
-        if closing or self._closed or not self._started:
-            raise ClientClosed("this consumer is closed" if self._started else f"this consumer {NOT_STARTED}")

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from moldau.client import unclosed
 from moldau.client.background import LoopThread
 from moldau.client.consuming.async_consumer import AsyncConsumer
 from moldau.client.consuming.commits import CommitCallback, Offsets
@@ -26,7 +27,7 @@ from moldau.client.one_caller import OneCaller
 from moldau.client.pyarrow_needed import need_pyarrow
 from moldau.client.settings import configured
 from moldau.client.time_outs import milliseconds, time_out_s
-from moldau.errors import ConfigError
+from moldau.errors import ClientClosed, ConfigError
 from moldau.monotonic import monotonic_s
 from moldau.names import GroupMetadata, OffsetAndMetadata, TopicPartition
 
@@ -54,7 +55,8 @@ class Consumer:
     A record counts as processed when the next one is asked for; automatic commits cover no other.
 
     One thread at a time asks for records: a second one is refused with `ConcurrentUse`. All other methods serve any
-    thread; `close` ends a `poll` or loop that another thread waits in, with `ClientClosed`.
+    thread; `close` ends a `poll` or loop that another thread waits in, with `ClientClosed`. A process that was forked
+    makes its own.
     """
 
     @configured(ConsumerSettings)
@@ -68,6 +70,7 @@ class Consumer:
         self._streams: Streams[Any] | None = None
         self._thread.start()
         self._thread.run(self._core.start())
+        unclosed.watch(self._thread, lambda _: None, self._forked)
 
     @property
     def settings(self) -> ConsumerSettings:
@@ -295,7 +298,14 @@ class Consumer:
         try:
             self._thread.close(self._core.close, serving=True)
         finally:
+            if not self._thread.running:
+                unclosed.forget(self._thread)
             self._core.call_back()
+
+    def _forked(self) -> None:
+        self._core.refuse(unclosed.FORKED)
+        if self._streams is not None:
+            self._streams.refuse(ClientClosed(unclosed.FORKED))
 
     def _commit_record(self, record: Record) -> None:
         self.commit({record.place.tp: record.position})

@@ -69,6 +69,10 @@ class Handout:
         del run[given + 1 :]
         self._cut = {**_firsts(left), **self._cut}
 
+    def end(self) -> None:
+        """End the run at once, also for a loop that is in it."""
+        self._run[0].clear()
+
     def come_back(self) -> dict[TopicPartition, int]:
         """The caller asks for other records: all that it got is processed. Returns the first offset of each partition
         that the caller never asked for; those records have to be handed out again."""

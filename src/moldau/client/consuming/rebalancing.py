@@ -49,6 +49,7 @@ class Rebalancing:
         self._counts: dict[str, int] = {}
         self._watch_at_s = 0.0
         self._missing_since_s: float | None = None
+        self._leaving = False
         self._warned: set[str] = set()
         self.subscription: Subscription | None = None
 
@@ -104,9 +105,10 @@ class Rebalancing:
             await self._tell(self.subscription.on_assigned, partitions)
 
     async def leave(self) -> None:
-        """Give the partitions up and leave the group."""
-        if self.subscription is None:
+        """Give the partitions up and leave the group. A listener that is told of it may unsubscribe."""
+        if self.subscription is None or self._leaving:
             return
+        self._leaving = True
         had = self.owned()
         try:
             if had and self._membership.generation < 0:
@@ -115,6 +117,7 @@ class Rebalancing:
                 await self.give_up(had)
         finally:
             self.subscription = None
+            self._leaving = False
             await self._membership.leave()
 
     async def _watch(self, subscription: Subscription) -> bool:

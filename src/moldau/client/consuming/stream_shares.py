@@ -118,6 +118,11 @@ class StreamHandout(Handout):
                 for batch in batches:
                     batch.cut()
 
+    def end(self) -> None:
+        for batches in [*self._batches.values()]:
+            for batch in batches:
+                batch.records.clear()
+
     def left(self) -> dict[TopicPartition, int]:
         return self._firsts(0)
 

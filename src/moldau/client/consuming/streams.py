@@ -70,6 +70,10 @@ class Streams(Generic[Wanted]):
         self._shares.end(None)
         self._shares.handout.cut()
 
+    def refuse(self, why: Exception) -> None:
+        """Let each stream raise this; the consumer's account of what they have has ended."""
+        self._shares.end(why)
+
     def _wake(self) -> None:
         self._thread.soon(self._core.wake)
 

@@ -105,7 +105,7 @@ class AsyncProducer:
 
     async def start(self) -> None:
         """Start the sender on the running loop; it dials no broker before the first record."""
-        self._thread = get_ident()
+        self._thread = self.accumulator.loop_thread = get_ident()
         self.now_s = asyncio.get_running_loop().time
         if self.settings.audit_topic is not None:
             self._audit = ProducerAudit(self.settings, AsyncProducer(settings_of_events(self.settings)))

@@ -19,10 +19,10 @@ import threading
 from bisect import insort
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import Future
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
+from moldau.client.producing.outcome import Outcome
 from moldau.errors import ErrorCode, KafkaError, MoldauError
 from moldau.names import TopicPartition
 from moldau.records.batch import HEADER_SIZE, NO_PRODUCER_ID, encode_batch, read_header, stamp, write_batch
@@ -115,8 +115,7 @@ class Batch(OpenBatch):
         self.stamped: tuple[Identity | None, int] | None = None
         self.seen: set[int] | None = None
         self.reusable = False
-        self.outcome: Future[Ack | Parts] = Future()
-        self.outcome.set_running_or_notify_cancel()  # a caller that stops waiting cannot cancel it
+        self.outcome = Outcome()
 
     @classmethod
     def of_encoded(cls, tp: TopicPartition, due_s: float, deadline_s: float, encoded: bytearray, count: int) -> "Batch":
@@ -273,6 +272,7 @@ class PartitionQueue:
             part.held = batch.held * stop // len(rows) - batch.held * start // len(rows)
             part.callbacks, part.timestamps = batch.callbacks[start:stop], batch.timestamps[start:stop]
             part.order, part.attempts, part.identity = (*batch.order, number), batch.attempts, batch.identity
+            part.outcome.loop_thread = batch.outcome.loop_thread
             part.sequence = batch.sequence + start & 0x7FFFFFFF if batch.sequence >= 0 else batch.sequence
             insort(self.again, part, key=lambda b: b.order)
         self.in_flight.remove(batch)
@@ -328,6 +328,7 @@ class Accumulator:
         self.hurry = 0
         self._callers = 0
         self.on_space: Callable[[], None] | None = None
+        self.loop_thread = 0
         self._batch_bytes = batch_bytes
         self._linger_s = linger_ms / 1000
         self.buffer_bytes = buffer_bytes
@@ -368,6 +369,7 @@ class Accumulator:
         if batch is not None:
             batch.seal()
         batch = Batch(tp, now_s + self._linger_s, now_s + self._delivery_s, capacity)
+        batch.outcome.loop_thread = self.loop_thread
         queue.waiting.append(batch)
         index = batch.put(key, value, timestamp_ms, block, callback)
         assert index == 0
@@ -390,6 +392,7 @@ class Accumulator:
         if queue.waiting:
             queue.waiting[-1].seal()
         batch = Batch.of_encoded(tp, now_s, now_s + self._delivery_s, encoded, count)
+        batch.outcome.loop_thread = self.loop_thread
         batch.reusable = True
         queue.waiting.append(batch)
         return batch

@@ -81,11 +81,12 @@ class Delivery(RecordPlace):
         self, timeout_s: float | None = None, *, timeout: float | None = None, timeout_ms: int | None = None
     ) -> Delivered:
         """Wait for the result, at most for `timeout_s` or `timeout`, in seconds, or `timeout_ms`. Raises `KafkaError`
-        if the delivery failed, `TimeoutError` if it is still open."""
+        if the delivery failed, `TimeoutError` if it is still open, and `RuntimeError` on the producer's loop."""
         wait_s = time_out_s("result", timeout_ms, timeout, timeout_s=timeout_s)
         until_s = None if wait_s is None else monotonic_s() + wait_s
         while True:
             batch, index = self._placed()
+            batch.outcome.check_wait(wait_s)
             try:
                 outcome = batch.outcome.result(None if until_s is None else max(until_s - monotonic_s(), 0.0))
             except MoldauError:

@@ -91,7 +91,7 @@ def check_timestamp(timestamp_ms: Any) -> None:
     """Raise `TypeError` or `ValueError` unless this is a time in ms since 1970 that a record can hold, or -1: none, as
     in old message formats."""
     if type(timestamp_ms) is not int:
-        raise TypeError(f"timestamp_ms={timestamp_ms!r} is not a whole number of ms since 1970")
+        raise TypeError(f"timestamp_ms={timestamp_ms!r} is {type(timestamp_ms).__name__}, not int: ms since 1970")
     if not -1 <= timestamp_ms <= TIMESTAMP_MAX:
         raise ValueError(f"timestamp_ms={timestamp_ms} is not between 0 and {TIMESTAMP_MAX}, nor -1 for none")
 
@@ -99,7 +99,7 @@ def check_timestamp(timestamp_ms: Any) -> None:
 def check_partition(partition: Any) -> None:
     """Raise `TypeError` or `ValueError` unless this is a number that a partition can have."""
     if type(partition) is not int:
-        raise TypeError(f"partition={partition!r} is not a whole number")
+        raise TypeError(f"partition={partition!r} is {type(partition).__name__}, not int")
     if partition < 0:
         raise ValueError(f"partition={partition} is below 0")
 

@@ -49,10 +49,11 @@ class TableDelivery:
     ) -> list[DeliveredRows]:
         """Wait for all rows, for at most `timeout_s` or `timeout`, in seconds, or `timeout_ms`; returns where they are,
         batch by batch. Raises the first `KafkaError` if rows were not delivered (others may have been), `TimeoutError`
-        if some are still open."""
+        if some are still open, and `RuntimeError` on the producer's loop."""
         wait_s = time_out_s("result", timeout_ms, timeout, timeout_s=timeout_s)
         deadline_s = None if wait_s is None else monotonic_s() + wait_s
         for batch in self._open():
+            batch.outcome.check_wait(wait_s)
             batch.outcome.exception(None if deadline_s is None else max(deadline_s - monotonic_s(), 0))
         return self._result()
 
