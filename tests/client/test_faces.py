@@ -48,6 +48,7 @@ FOR_THE_SYNC_FACE: dict[str, set[str]] = {
         "hold_back",
         "may_take",
         "ready",
+        "refuse",
         "run_processing",
         "shown",
         "sign_of_life",
