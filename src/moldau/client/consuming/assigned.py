@@ -45,6 +45,7 @@ class Assigned:
 
     __slots__ = (
         "_ahead_since_s",
+        "_another_since_s",
         "_arena",
         "_at",
         "_lists",
@@ -85,6 +86,7 @@ class Assigned:
         self.chunks: deque[Chunk] = deque()
         self._open: Chunk | None = None
         self._ahead_since_s: float | None = None
+        self._another_since_s: float | None = None
         self._arena = arena or Arena()
         self._move(position, Epochs())
 
@@ -107,7 +109,8 @@ class Assigned:
         self._forget_log()
 
     def _forget_log(self) -> None:
-        self.leader_epoch, self._ahead_since_s, self.topic_id = NO_EPOCH, None, None
+        self.leader_epoch, self._ahead_since_s = NO_EPOCH, None
+        self.topic_id, self._another_since_s = None, None
 
     def go_back(self, position: int) -> None:
         """Fetch the records from `position` on again. Nothing is left out: a present position that is lower, because
@@ -144,12 +147,18 @@ class Assigned:
             self._ahead_since_s = now_s
         return now_s - self._ahead_since_s >= most_s
 
-    def is_of_another_topic(self, topic_id: uuid.UUID | None) -> bool:
-        """Whether the topic was deleted and created again since the position was found; `topic_id` is that of the topic
-        which has the name now, or None if it is unknown."""
+    def another_topic_s(self, topic_id: uuid.UUID | None, now_s: float) -> float | None:
+        """For how many seconds another topic has had the name, because it was deleted and created again since the
+        position was found; None if it is the same. `topic_id` is that which metadata name now, None if it is unknown.
+        Metadata of a broker that lags behind name a former topic for a moment."""
         if self.topic_id is None:
             self.topic_id = topic_id
-        return topic_id is not None and topic_id != self.topic_id
+        if topic_id is None or topic_id == self.topic_id:
+            self._another_since_s = None
+            return None
+        if self._another_since_s is None:
+            self._another_since_s = now_s
+        return now_s - self._another_since_s
 
     def is_unchecked(self, leader_epoch: int) -> bool:
         """Whether what was fetched has to be compared with the log of the leader of this epoch first. Without a known

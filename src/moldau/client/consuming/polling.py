@@ -32,6 +32,9 @@ T = TypeVar("T")
 CHUNKS_AHEAD = 2
 UNKNOWN_S_MAX = 1.0
 """An assigned partition may be missing in metadata for this long: a new topic reaches some brokers later."""
+ANOTHER_TOPIC_S, DOUBT_PAUSE_S = 1.0, 0.25
+"""Metadata must name another topic of the same name for this long, before a position is given up for it; meanwhile
+nothing is fetched, and metadata are asked for again after the pause."""
 
 
 class Portion(NamedTuple):
@@ -176,13 +179,18 @@ class Poller:
         by_broker: dict[int, list[Assigned]] = {}
         by_leader: dict[int, list[Assigned]] = {}
         unled: dict[str, None] = {}
+        doubted: dict[str, None] = {}
         others: list[Assigned] = []
         with self.lock:
             for state in self.assigned.values():
                 if state.fetch_from is None or state.paused:
                     continue
-                if state.is_of_another_topic(view.topic_id(state.tp.topic)):
-                    others.append(state)
+                another_s = state.another_topic_s(view.topic_id(state.tp.topic), loop.time())
+                if another_s is not None:
+                    if another_s >= ANOTHER_TOPIC_S:
+                        others.append(state)
+                    else:
+                        doubted[state.tp.topic] = None
                     continue
                 leader = view.leader(state.tp)
                 if not isinstance(leader, ErrorCode) and state.is_unchecked(view.leader_epoch(state.tp)):
@@ -197,8 +205,9 @@ class Poller:
                     by_broker.setdefault(broker, []).append(state)
         for state in others:
             self._failure = made_anew(state, self.lock, self._resets) or self._failure
-        if unled and self._refreshing is None:
-            self._refreshing = loop.create_task(self._refresh(list(unled)))
+        if (unled or doubted) and self._refreshing is None:
+            pause_s = 0.0 if unled else DOUBT_PAUSE_S
+            self._refreshing = loop.create_task(self._refresh([*unled, *doubted], pause_s))
         for leader, states in by_leader.items():
             if leader not in self._comparisons:
                 self._comparisons[leader] = loop.create_task(self._compare(leader, states))
@@ -264,8 +273,9 @@ class Poller:
             self._comparisons.pop(leader, None)
             self._wake()
 
-    async def _refresh(self, topics: list[str]) -> None:
+    async def _refresh(self, topics: list[str], pause_s: float) -> None:
         try:
+            await asyncio.sleep(pause_s)
             await self._router.refresh(topics)
             now_s = asyncio.get_running_loop().time()
             failure: KafkaError | None = None
