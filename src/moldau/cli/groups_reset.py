@@ -161,8 +161,8 @@ def _targets(
     value: object,
     listed: Offsets,
 ) -> Offsets:
-    """Where each partition goes, within what is there. What is not committed cannot be shifted or kept. Positions that
-    stay, or come from a file, keep their leader epochs: the group's consumers compare them with the log."""
+    """The new position of each partition, between the ends of its log. Only committed ones can be shifted or kept.
+    Positions that stay, or come from a file, keep their leader epochs: consumers compare them with the log."""
     starts = admin.offsets(dict.fromkeys(partitions, EARLIEST))
     ends = admin.offsets(dict.fromkeys(partitions, LATEST))
     if way == "earliest":

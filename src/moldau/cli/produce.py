@@ -28,7 +28,7 @@ SETTLED_AT_ONCE = 10_000
 
 
 class LineFormat(enum.Enum):
-    """What a line of the input is."""
+    """The form of the input's lines."""
 
     TEXT = "text"
     JSON = "json"
@@ -91,7 +91,7 @@ def produce(
 
 
 def _reader(line_format: LineFormat, text: TextLines) -> Callable[[bytes], LineRecord]:
-    """What makes a record of a line. Raises `ConfigError` for options that do not go together."""
+    """The function that reads a record from a line. Raises `ConfigError` for options that do not go together."""
     if line_format is LineFormat.TEXT:
         text.check()
         return LineRecord if text == TextLines() else text.record

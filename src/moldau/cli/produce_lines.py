@@ -1,7 +1,7 @@
 """What `moldau produce` reads: lines of text, or the JSON lines that `moldau consume --json` writes.
 
-A line of text is `headers DELIMITER key SEPARATOR value`, of which headers and key are optional, as Apache Kafka's
-console producer reads it.
+A line of text is `headers DELIMITER key SEPARATOR value`, as Apache Kafka's console producer reads it. Headers and key
+are optional.
 """
 
 import base64
@@ -19,7 +19,7 @@ Headers = list[tuple[str, bytes | None]]
 
 
 class Malformed(MoldauError):
-    """What is wrong with a line: the rest of a sentence that begins with the line's place."""
+    """A malformed line. The text says what is wrong, and follows the place of the line in a sentence."""
 
 
 class LineRecord(NamedTuple):

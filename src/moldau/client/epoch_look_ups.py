@@ -1,19 +1,19 @@
 """Positions that are kept outside the cluster, compared with it on blocking sockets (KIP-320): which of them point
 behind records that are no longer in the log, and the leader epoch that a position has to be kept with."""
 
-import time
 from collections.abc import Mapping
 
 from moldau.client.blocking import BlockingLink, Caller
 from moldau.client.epoch_ends import AHEAD_S_MAX, EpochEnd, epoch_ends, epoch_ends_request
 from moldau.client.failures import check
+from moldau.client.given_positions import NO_EPOCH
 from moldau.client.record_epochs import batch_request, is_open, settled
+from moldau.monotonic import monotonic_s
 from moldau.names import TopicPartition
 from moldau.protocol.apis import FETCH, OFFSET_FOR_LEADER_EPOCH
 
 STEPS_MAX = 32
 """Changes of leaders that are gone back to find the epoch of an offset."""
-NO_EPOCH = -1
 
 Wanted = Mapping[TopicPartition, int]
 
@@ -21,13 +21,13 @@ Wanted = Mapping[TopicPartition, int]
 def lost_since(caller: Caller, positions: Mapping[TopicPartition, tuple[int, int]]) -> dict[TopicPartition, int | None]:
     """Of these positions (offset, epoch of the record before it) those whose record is gone: the first offset that is
     known to differ, or None if the leader does not know the epoch. Raises `KafkaError`."""
-    ahead_until_s = time.monotonic() + min(AHEAD_S_MAX, caller.timeout_ms / 2_000)
+    ahead_until_s = monotonic_s() + min(AHEAD_S_MAX, caller.timeout_ms / 2_000)
 
     def ask() -> dict[TopicPartition, int | None]:
         leaders = _leader_epochs(caller, positions)
         doubtful = {tp: positions[tp][1] for tp, epoch in leaders.items() if epoch != positions[tp][1]}
         found: dict[TopicPartition, int | None] = {}
-        if time.monotonic() < ahead_until_s:
+        if monotonic_s() < ahead_until_s:
             leaders = {tp: max(leaders[tp], epoch) for tp, epoch in doubtful.items()}
         for tp, end in _ends(caller, doubtful, leaders).items():
             if is_open(end, *positions[tp]):

@@ -6,7 +6,7 @@ from moldau.names import OffsetAndMetadata
 OFFSET_MAX = 2**63 - 1
 EPOCH_MAX = 2**31 - 1
 NO_EPOCH = -1
-"""Other clients write this for an unknown epoch."""
+"""The leader epoch of requests, answers and commits that name none."""
 
 
 def position_of(given: object, what: str) -> OffsetAndMetadata:

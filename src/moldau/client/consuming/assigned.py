@@ -12,9 +12,10 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from moldau.client.cluster_view import ClusterView
-from moldau.client.consuming.epochs import NO_EPOCH, Epochs
+from moldau.client.consuming.epochs import Epochs
 from moldau.client.consuming.record import Place, Record
 from moldau.client.consuming.reply_memory import Reply
+from moldau.client.given_positions import NO_EPOCH
 from moldau.errors import KafkaError, NoSuchPartition
 from moldau.names import TopicPartition
 from moldau.records.arena import Arena
@@ -96,8 +97,8 @@ class Assigned:
         return self.place.epochs
 
     def start(self, position: int, epoch: int | None = None) -> None:
-        """Continue at this position; `epoch` is that of the record before it, if known. What the application
-        acknowledged and what is known of the log count no more."""
+        """Continue at this position; `epoch` is the leader epoch of the record before it, if known. Forgets what
+        the application acknowledged, and what was known of the log."""
         self._move(position, Epochs.before(position, epoch))
         self.out_of_range, self.acknowledged = False, -1
         self._forget_log()
@@ -176,7 +177,7 @@ class Assigned:
         return self._open is not None or bool(self.chunks)
 
     def received(self, records: memoryview, aborted: list[tuple[int, int]], reply: Reply) -> bool:
-        """Keep a reply's batches for reading; False if there is no whole batch behind those that were fetched."""
+        """Keep the batches of a reply for reading; False if the reply has no whole batch that is new."""
         assert self.fetch_from is not None
         after, epochs, epoch = self.fetch_from, list[tuple[int, int]](), None
         for _, header in batches(records):

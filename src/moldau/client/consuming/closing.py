@@ -26,8 +26,8 @@ class Closing:
     _leave: Callable[[], Awaitable[None]]
 
     async def close(self) -> None:
-        """Commit what was processed, if automatic commits are enabled, leave the group, and close the connections;
-        these also if the caller is cancelled. Whoever closes it meanwhile waits until all of that is done."""
+        """Commit what was processed, if automatic commits are enabled, leave the group, and close the connections. A
+        caller that is cancelled closes the connections all the same; a second caller waits for the first one."""
         if self._closing or not self._started:
             if self._started and not self._told:  # the first closer may wait for a listener that closes too
                 await self._ended.wait()

@@ -6,8 +6,8 @@ the same offsets. A position is therefore an offset and the leader epoch of the 
 
 from bisect import bisect_right
 
-NO_EPOCH = -1
-"""The leader epoch of a request that names none."""
+from moldau.client.given_positions import NO_EPOCH
+
 KEPT_MAX = 100
 """Epochs that are remembered; each further change of leaders lets the oldest one go."""
 

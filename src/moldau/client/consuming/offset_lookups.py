@@ -1,4 +1,4 @@
-"""What a consumer asks brokers about partitions: first and last offsets, offsets of times, lag. No position moves."""
+"""Questions about partitions that move no position: first and last offsets, offsets of times, lag."""
 
 from collections.abc import Callable, Coroutine, Iterable, Mapping
 from typing import Any

@@ -176,6 +176,7 @@ class Poller:
         """Send a Fetch to each broker that has none in flight, for the partitions whose buffers have room. Positions
         that the leader has to be asked about are compared first; the others do not wait for them."""
         loop, view = asyncio.get_running_loop(), self._router.view
+        now_s = loop.time()
         by_broker: dict[int, list[Assigned]] = {}
         by_leader: dict[int, list[Assigned]] = {}
         unled: dict[str, None] = {}
@@ -185,7 +186,7 @@ class Poller:
             for state in self.assigned.values():
                 if state.fetch_from is None or state.paused:
                     continue
-                another_s = state.another_topic_s(view.topic_id(state.tp.topic), loop.time())
+                another_s = state.another_topic_s(view.topic_id(state.tp.topic), now_s)
                 if another_s is not None:
                     if another_s >= ANOTHER_TOPIC_S:
                         others.append(state)
@@ -198,7 +199,7 @@ class Poller:
                     continue
                 if len(state.chunks) >= CHUNKS_AHEAD:
                     continue
-                broker = self._broker_of(state, loop.time())
+                broker = self._broker_of(state, now_s)
                 if broker is None:
                     unled[state.tp.topic] = None
                 elif broker not in self._fetches:
@@ -374,8 +375,8 @@ class Poller:
     def _received(
         self, state: Assigned, offset: int, leader_epoch: int, data: PartitionData, memory: Reply
     ) -> KafkaError | None:
-        """Buffer a partition's part of a reply. Returns the failure if the next Fetch has to wait, else None. What an
-        earlier leader answers is dropped: its successor may not have it."""
+        """Buffer what a reply has of one partition. Returns the failure if the next Fetch has to wait, else None. The
+        answer of an earlier leader is dropped, because the present one may lack its records."""
         moved = state.fetch_from != offset or state.leader_epoch != leader_epoch
         if self.assigned.get(state.tp) is not state or moved:
             return None

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple, Protocol
 
 from moldau.client.consuming.groups.group_link import GroupLink
 from moldau.client.failures import check, error_of, own_fault
+from moldau.client.given_positions import NO_EPOCH
 from moldau.client.routing import Router
 from moldau.errors import ConfigError, ErrorCode, KafkaError
 from moldau.names import GroupMetadata, OffsetAndMetadata, TopicPartition, by_topic
@@ -31,8 +32,6 @@ from moldau.protocol.messages.offset_fetch import (
 )
 
 NO_GENERATION = -1
-NO_EPOCH = -1
-"""The leader epoch of a commit that names none."""
 FAREWELL_S = 5.0
 """Leaving is tried again for this long."""
 STALE = frozenset({ErrorCode.STALE_MEMBER_EPOCH})
