@@ -55,7 +55,7 @@ PURE_CORES = (
     "coordinators.transactions.transaction",
     "files.legacy",
     "files.metadata_log",
-    "handlers.mistimed",
+    "handlers.producing.mistimed",
     "log.epochs",
     "replication.closest",
     "replication.in_sync",

@@ -9,7 +9,7 @@ from tools.trace_request import main
 MOST = {"Produce": (13, 30, 24), "Fetch": (14, 38, 21), "OffsetCommit": (31, 104, 75)}
 """Files, functions and changes of file. Lower a number when it falls; raise one only with a reason.
 OffsetCommit: `CommittedOffsets._settle` tells deletions which commits are on their way to the log; it shares
-`handlers/committing.py` with TxnOffsetCommit."""
+`handlers/groups/committing.py` with TxnOffsetCommit."""
 
 
 def test_the_way_of_no_request_becomes_longer(capsys: pytest.CaptureFixture[str]) -> None:

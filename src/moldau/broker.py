@@ -281,7 +281,7 @@ class Broker:
         if self._joined is None:
             handlers = Handlers(parts)
             return Dispatch(handlers, self._gate, parts.turns, imports=handlers.imports())
-        from moldau.handlers.of_member import member_dispatch
+        from moldau.handlers.between_brokers.of_member import member_dispatch
 
         return member_dispatch(parts, self._joined, self._gate)
 

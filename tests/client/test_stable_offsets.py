@@ -8,8 +8,8 @@ import pytest
 from moldau.client.consuming.consumer import AsyncConsumer
 from moldau.errors import ErrorCode
 from moldau.names import OffsetAndMetadata, TopicPartition
+from tests.handlers.groups.test_transactional_offsets import commit, ready
 from tests.handlers.living import Living
-from tests.handlers.test_transactional_offsets import commit, ready
 from tests.handlers.transacting import PAUSE_S, run
 
 NONE = ErrorCode.NONE

@@ -13,9 +13,9 @@ from moldau.cluster.following import Following
 from moldau.cluster.state.image import Endpoint, Image
 from moldau.cluster.state.metadata_cache import MetadataCache
 from moldau.config import broker_config
-from moldau.handlers.api_versions import ApiVersions
-from moldau.handlers.between_brokers import PeerParts, handlers_between_brokers
-from moldau.handlers.forwarding import FORWARDED, ControllersHandlers, Forwarding
+from moldau.handlers.between_brokers.forwarding import FORWARDED, ControllersHandlers, Forwarding
+from moldau.handlers.between_brokers.table import PeerParts, handlers_between_brokers
+from moldau.handlers.cluster.api_versions import ApiVersions
 from moldau.handlers.table import BrokerParts
 from moldau.metadata_store.store import MetadataStore
 from moldau.net.limits import Limits

@@ -11,7 +11,7 @@ from moldau.cluster.state.image import Image, PartitionImage, TopicImage
 from moldau.coordinators.assembly import Coordinators
 from moldau.coordinators.decision import TransactionEnd
 from moldau.errors import ErrorCode
-from moldau.handlers.offset_fetch import OffsetFetch
+from moldau.handlers.groups.offset_fetch import OffsetFetch
 from moldau.names import OFFSETS_TOPIC
 from moldau.protocol.messages.offset_fetch import (
     OffsetFetchRequest,

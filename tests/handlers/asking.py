@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 
 from moldau.cluster.cluster import Cluster
-from moldau.handlers.cluster import DescribeCluster
-from moldau.handlers.configs import Configs
-from moldau.handlers.init_producer_id import InitProducerId
-from moldau.handlers.metadata import Metadata
-from moldau.handlers.topics import Topics
+from moldau.handlers.cluster.describe_cluster import DescribeCluster
+from moldau.handlers.topics.configs import Configs
+from moldau.handlers.topics.metadata import Metadata
+from moldau.handlers.topics.topics import Topics
+from moldau.handlers.transactions.init_producer_id import InitProducerId
 from moldau.protocol import apis, codec
 from moldau.requests.session import Call
 from moldau.turns import turn

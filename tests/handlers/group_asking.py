@@ -8,17 +8,17 @@ from moldau.cluster.state.image import BrokerImage, Endpoint, Image, PartitionIm
 from moldau.cluster.state.metadata_cache import MetadataCache
 from moldau.coordinators.groups.coordinator import GroupCoordinator
 from moldau.errors import ErrorCode, KafkaError
-from moldau.handlers.delete_groups import DeleteGroups
-from moldau.handlers.describe_groups import DescribeGroups
-from moldau.handlers.find_coordinator import GROUP, TRANSACTION, CoordinatorType, FindCoordinator
-from moldau.handlers.heartbeat import Heartbeat
-from moldau.handlers.join_group import JoinGroup
-from moldau.handlers.leave_group import LeaveGroup
-from moldau.handlers.list_groups import ListGroups
-from moldau.handlers.offset_commit import OffsetCommit
-from moldau.handlers.offset_delete import OffsetDelete
-from moldau.handlers.offset_fetch import OffsetFetch
-from moldau.handlers.sync_group import SyncGroup
+from moldau.handlers.cluster.find_coordinator import GROUP, TRANSACTION, CoordinatorType, FindCoordinator
+from moldau.handlers.groups.delete_groups import DeleteGroups
+from moldau.handlers.groups.describe_groups import DescribeGroups
+from moldau.handlers.groups.heartbeat import Heartbeat
+from moldau.handlers.groups.join_group import JoinGroup
+from moldau.handlers.groups.leave_group import LeaveGroup
+from moldau.handlers.groups.list_groups import ListGroups
+from moldau.handlers.groups.offset_commit import OffsetCommit
+from moldau.handlers.groups.offset_delete import OffsetDelete
+from moldau.handlers.groups.offset_fetch import OffsetFetch
+from moldau.handlers.groups.sync_group import SyncGroup
 from moldau.names import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
 from moldau.protocol import apis, codec
 from moldau.protocol.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol, JoinGroupResponse

@@ -20,7 +20,7 @@ from moldau.protocol.messages.init_producer_id import InitProducerIdRequest
 from moldau.protocol.messages.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
 from moldau.records.batch import ATTRIBUTES_AT, LENGTH_AT
 from moldau.runtime import File, RealDisk
-from tests.handlers.fetching import LONG_MS, at, fetch, fill, parts_of
+from tests.handlers.fetching.fetches import LONG_MS, at, fetch, fill, parts_of
 from tests.handlers.living import Living, batch, outcomes, produce, run
 
 

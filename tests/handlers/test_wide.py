@@ -20,9 +20,9 @@ from harness.tiers import sized
 from harness.wide_requests import request_of, wide_requests
 from moldau import turns
 from moldau.cluster.controlling.change_queue import ChangeQueue
-from moldau.handlers import fetch_sessions
-from moldau.handlers.fetch_sessions import HELD_MAX
-from moldau.handlers.find_coordinator import GROUP, TRANSACTION
+from moldau.handlers.cluster.find_coordinator import GROUP, TRANSACTION
+from moldau.handlers.fetching import fetch_sessions
+from moldau.handlers.fetching.fetch_sessions import HELD_MAX
 from moldau.protocol import apis
 from moldau.protocol.apis import FETCH, PRODUCE, Api
 from moldau.protocol.messages.end_txn import EndTxnRequest

@@ -28,7 +28,7 @@ from moldau.protocol.messages.init_producer_id import InitProducerIdRequest
 from moldau.records.batch import TRANSACTIONAL_BIT
 from moldau.records.rows import iterate
 from tests.handlers import living
-from tests.handlers.fetching import at, fetch, parts_of
+from tests.handlers.fetching.fetches import at, fetch, parts_of
 from tests.handlers.living import Living, Wire, batch, outcomes, produce
 
 COMMITTED = 1

@@ -11,7 +11,7 @@ from harness.tiers import sized
 from moldau.client.administration.admin import AsyncAdmin
 from moldau.cluster.controlling import acting
 from moldau.errors import ErrorCode
-from moldau.handlers.follower_sessions import FollowerSession
+from moldau.handlers.following.follower_sessions import FollowerSession
 from moldau.protocol.fetch_request import Fetch
 from moldau.replication.leadership import PartitionRoles
 from moldau.replication.replica import Replica
@@ -109,7 +109,7 @@ def _keeps_an_old_epoch(
 
 @pytest.mark.bug
 def test_a_session_that_keeps_an_old_broker_epoch_leaves_an_idle_partition_behind() -> None:
-    bug = Instead("moldau.handlers.follower_sessions:FollowerSession.change", _keeps_an_old_epoch)
+    bug = Instead("moldau.handlers.following.follower_sessions:FollowerSession.change", _keeps_an_old_epoch)
     with unlogged(logging.CRITICAL), replaced([bug]), pytest.raises(Broken, match="not all replicas are in sync"):
         live(800, next(iter(SESSIONS.values())))
 

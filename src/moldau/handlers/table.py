@@ -16,7 +16,7 @@ from moldau.cluster.state.metadata_cache import MetadataCache
 from moldau.config import BrokerConfig
 from moldau.coordinators.importing import import_for
 from moldau.errors import KafkaError
-from moldau.handlers.group_trace import traced
+from moldau.handlers.groups.group_trace import traced
 from moldau.names import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
 from moldau.protocol import apis
 from moldau.replication.replicas import Replicas
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from moldau.coordinators.groups.coordinator import GroupCoordinator
     from moldau.coordinators.transactions.coordinator import TransactionCoordinator
     from moldau.coordinators.transactions.messages import AddsPartitions
-    from moldau.handlers.fetch import Near
+    from moldau.handlers.fetching.fetch import Near
     from moldau.replication.markers import MarkerWriter
     from moldau.replication.replica import Replica
     from moldau.replication.throttling import Throttle
@@ -120,7 +120,7 @@ class Handlers(dict[int, Handler]):
 
 
 def _of_produce(parts: BrokerParts) -> tuple[Any, ...]:
-    from moldau.handlers.transaction_verification import TransactionVerifier
+    from moldau.handlers.producing.transaction_verification import TransactionVerifier
 
     return parts.replicas, parts.runtime, TransactionVerifier(parts.coordinator_anywhere, parts.config), parts.turns
 
@@ -130,7 +130,7 @@ def _of_fetch(parts: BrokerParts) -> tuple[Any, ...]:
     sessions_max = config.max_incremental_fetch_session_cache_slots
     followers = None
     if parts.followers is not None:
-        from moldau.handlers.follower_fetch import FollowerFetch
+        from moldau.handlers.following.follower_fetch import FollowerFetch
 
         followers = FollowerFetch(
             parts.replicas,
@@ -155,7 +155,7 @@ def _near(image: Callable[[], Image]) -> "Callable[[str, str], Near]":
 
 
 def _of_list_offsets(parts: BrokerParts) -> tuple[Any, ...]:
-    from moldau.handlers.places import Places
+    from moldau.handlers.fetching.places import Places
 
     return parts.replicas, Places(parts.runtime)
 
@@ -163,7 +163,7 @@ def _of_list_offsets(parts: BrokerParts) -> tuple[Any, ...]:
 def _of_find_coordinator(parts: BrokerParts) -> tuple[Any, ...]:
     from moldau.cluster.controlling.controller import Refusal
     from moldau.cluster.state.image import TopicImage
-    from moldau.handlers.find_coordinator import GROUP, TRANSACTION, CoordinatorType
+    from moldau.handlers.cluster.find_coordinator import GROUP, TRANSACTION, CoordinatorType
 
     def kind(name: str, ensure: Callable[[], Awaitable[TopicImage | Refusal]]) -> CoordinatorType:
         async def make() -> None:
@@ -218,84 +218,99 @@ def _transactions(parts: BrokerParts) -> tuple[Any, ...]:
 
 
 TABLE: Mapping[apis.Api, HandlerRow] = {
-    apis.PRODUCE: HandlerRow("moldau.handlers.produce:ProduceHandler", _of_produce),
-    apis.FETCH: HandlerRow("moldau.handlers.fetch:FetchHandler", _of_fetch),
-    apis.LIST_OFFSETS: HandlerRow("moldau.handlers.list_offsets:ListOffsets", _of_list_offsets),
-    apis.METADATA: HandlerRow("moldau.handlers.metadata:Metadata", _topics),
+    apis.PRODUCE: HandlerRow("moldau.handlers.producing.produce:ProduceHandler", _of_produce),
+    apis.FETCH: HandlerRow("moldau.handlers.fetching.fetch:FetchHandler", _of_fetch),
+    apis.LIST_OFFSETS: HandlerRow("moldau.handlers.fetching.list_offsets:ListOffsets", _of_list_offsets),
+    apis.METADATA: HandlerRow("moldau.handlers.topics.metadata:Metadata", _topics),
     apis.OFFSET_COMMIT: HandlerRow(
-        "moldau.handlers.offset_commit:OffsetCommit", lambda p: (p.groups(), p.metadata), OFFSETS_TOPIC
+        "moldau.handlers.groups.offset_commit:OffsetCommit", lambda p: (p.groups(), p.metadata), OFFSETS_TOPIC
     ),
-    apis.OFFSET_FETCH: HandlerRow("moldau.handlers.offset_fetch:OffsetFetch", _groups_and_image, OFFSETS_TOPIC),
-    apis.FIND_COORDINATOR: HandlerRow("moldau.handlers.find_coordinator:FindCoordinator", _of_find_coordinator),
-    apis.JOIN_GROUP: HandlerRow("moldau.handlers.join_group:JoinGroup", _groups, OFFSETS_TOPIC),
-    apis.HEARTBEAT: HandlerRow("moldau.handlers.heartbeat:Heartbeat", _groups, OFFSETS_TOPIC),
-    apis.LEAVE_GROUP: HandlerRow("moldau.handlers.leave_group:LeaveGroup", _groups, OFFSETS_TOPIC),
-    apis.SYNC_GROUP: HandlerRow("moldau.handlers.sync_group:SyncGroup", _groups, OFFSETS_TOPIC),
-    apis.DESCRIBE_GROUPS: HandlerRow("moldau.handlers.describe_groups:DescribeGroups", _groups, OFFSETS_TOPIC),
-    apis.LIST_GROUPS: HandlerRow("moldau.handlers.list_groups:ListGroups", _groups, OFFSETS_TOPIC),
-    apis.API_VERSIONS: HandlerRow("moldau.handlers.api_versions:ApiVersions", _metadata),
-    apis.CREATE_TOPICS: HandlerRow("moldau.handlers.topics:Topics.create", _topics),
-    apis.DELETE_TOPICS: HandlerRow("moldau.handlers.topics:Topics.delete", _topics),
+    apis.OFFSET_FETCH: HandlerRow("moldau.handlers.groups.offset_fetch:OffsetFetch", _groups_and_image, OFFSETS_TOPIC),
+    apis.FIND_COORDINATOR: HandlerRow("moldau.handlers.cluster.find_coordinator:FindCoordinator", _of_find_coordinator),
+    apis.JOIN_GROUP: HandlerRow("moldau.handlers.groups.join_group:JoinGroup", _groups, OFFSETS_TOPIC),
+    apis.HEARTBEAT: HandlerRow("moldau.handlers.groups.heartbeat:Heartbeat", _groups, OFFSETS_TOPIC),
+    apis.LEAVE_GROUP: HandlerRow("moldau.handlers.groups.leave_group:LeaveGroup", _groups, OFFSETS_TOPIC),
+    apis.SYNC_GROUP: HandlerRow("moldau.handlers.groups.sync_group:SyncGroup", _groups, OFFSETS_TOPIC),
+    apis.DESCRIBE_GROUPS: HandlerRow("moldau.handlers.groups.describe_groups:DescribeGroups", _groups, OFFSETS_TOPIC),
+    apis.LIST_GROUPS: HandlerRow("moldau.handlers.groups.list_groups:ListGroups", _groups, OFFSETS_TOPIC),
+    apis.API_VERSIONS: HandlerRow("moldau.handlers.cluster.api_versions:ApiVersions", _metadata),
+    apis.CREATE_TOPICS: HandlerRow("moldau.handlers.topics.topics:Topics.create", _topics),
+    apis.DELETE_TOPICS: HandlerRow("moldau.handlers.topics.topics:Topics.delete", _topics),
     apis.DELETE_RECORDS: HandlerRow(
-        "moldau.handlers.delete_records:DeleteRecords", lambda p: (p.replicas, p.image, p.turns)
+        "moldau.handlers.topics.delete_records:DeleteRecords", lambda p: (p.replicas, p.image, p.turns)
     ),
     apis.INIT_PRODUCER_ID: HandlerRow(
-        "moldau.handlers.init_producer_id:InitProducerId", lambda p: (p.cluster.producer_ids, p.transactions)
+        "moldau.handlers.transactions.init_producer_id:InitProducerId",
+        lambda p: (p.cluster.producer_ids, p.transactions),
     ),
-    apis.OFFSET_FOR_LEADER_EPOCH: HandlerRow("moldau.handlers.offset_for_leader_epoch:OffsetForLeaderEpoch", _replicas),
+    apis.OFFSET_FOR_LEADER_EPOCH: HandlerRow(
+        "moldau.handlers.fetching.offset_for_leader_epoch:OffsetForLeaderEpoch", _replicas
+    ),
     apis.ADD_PARTITIONS_TO_TXN: HandlerRow(
-        "moldau.handlers.add_partitions_to_txn:AddPartitionsToTxn",
+        "moldau.handlers.transactions.add_partitions_to_txn:AddPartitionsToTxn",
         lambda p: (p.transactions(), p.image),
         TRANSACTIONS_TOPIC,
     ),
     apis.ADD_OFFSETS_TO_TXN: HandlerRow(
-        "moldau.handlers.add_offsets_to_txn:AddOffsetsToTxn", lambda p: (p.transactions(), p.groups), TRANSACTIONS_TOPIC
+        "moldau.handlers.transactions.add_offsets_to_txn:AddOffsetsToTxn",
+        lambda p: (p.transactions(), p.groups),
+        TRANSACTIONS_TOPIC,
     ),
-    apis.END_TXN: HandlerRow("moldau.handlers.end_txn:EndTxn", _transactions, TRANSACTIONS_TOPIC),
+    apis.END_TXN: HandlerRow("moldau.handlers.transactions.end_txn:EndTxn", _transactions, TRANSACTIONS_TOPIC),
     apis.TXN_OFFSET_COMMIT: HandlerRow(
-        "moldau.handlers.txn_offset_commit:TxnOffsetCommit",
+        "moldau.handlers.groups.txn_offset_commit:TxnOffsetCommit",
         lambda p: (p.groups(), p.coordinator_anywhere, p.image, p.config),
         OFFSETS_TOPIC,
     ),
     apis.WRITE_TXN_MARKERS: HandlerRow(
-        "moldau.handlers.write_txn_markers:WriteTxnMarkers", lambda p: (p.markers(), p.image)
+        "moldau.handlers.transactions.write_txn_markers:WriteTxnMarkers", lambda p: (p.markers(), p.image)
     ),
-    apis.DESCRIBE_ACLS: HandlerRow("moldau.handlers.acls:describe_acls"),
-    apis.CREATE_ACLS: HandlerRow("moldau.handlers.acls:create_acls"),
-    apis.DELETE_ACLS: HandlerRow("moldau.handlers.acls:delete_acls"),
-    apis.DESCRIBE_CONFIGS: HandlerRow("moldau.handlers.configs:Configs.describe", _configs),
-    apis.ALTER_CONFIGS: HandlerRow("moldau.handlers.configs:Configs.replace", _configs),
-    apis.ALTER_REPLICA_LOG_DIRS: HandlerRow("moldau.handlers.alter_replica_log_dirs:AlterReplicaLogDirs", _replicas),
-    apis.DESCRIBE_LOG_DIRS: HandlerRow("moldau.handlers.describe_log_dirs:DescribeLogDirs", _replicas),
-    apis.CREATE_PARTITIONS: HandlerRow("moldau.handlers.topics:Topics.create_partitions", _topics),
-    apis.DELETE_GROUPS: HandlerRow("moldau.handlers.delete_groups:DeleteGroups", _groups, OFFSETS_TOPIC),
-    apis.ELECT_LEADERS: HandlerRow("moldau.handlers.elections:ElectLeaders", lambda p: (p.image, p.cluster.elect)),
-    apis.INCREMENTAL_ALTER_CONFIGS: HandlerRow("moldau.handlers.configs:Configs.alter", _configs),
-    apis.ALTER_PARTITION_REASSIGNMENTS: HandlerRow("moldau.handlers.reassignments:AlterReassignments", _changes),
-    apis.LIST_PARTITION_REASSIGNMENTS: HandlerRow("moldau.handlers.reassignments:list_reassignments"),
-    apis.OFFSET_DELETE: HandlerRow("moldau.handlers.offset_delete:OffsetDelete", _groups_and_image, OFFSETS_TOPIC),
-    apis.DESCRIBE_CLIENT_QUOTAS: HandlerRow("moldau.handlers.client_quotas:describe"),
-    apis.ALTER_CLIENT_QUOTAS: HandlerRow("moldau.handlers.client_quotas:alter"),
-    apis.DESCRIBE_USER_SCRAM_CREDENTIALS: HandlerRow("moldau.handlers.scram_credentials:describe"),
-    apis.ALTER_USER_SCRAM_CREDENTIALS: HandlerRow("moldau.handlers.scram_credentials:alter"),
-    apis.DESCRIBE_CLUSTER: HandlerRow("moldau.handlers.cluster:DescribeCluster", _metadata),
+    apis.DESCRIBE_ACLS: HandlerRow("moldau.handlers.security.acls:describe_acls"),
+    apis.CREATE_ACLS: HandlerRow("moldau.handlers.security.acls:create_acls"),
+    apis.DELETE_ACLS: HandlerRow("moldau.handlers.security.acls:delete_acls"),
+    apis.DESCRIBE_CONFIGS: HandlerRow("moldau.handlers.topics.configs:Configs.describe", _configs),
+    apis.ALTER_CONFIGS: HandlerRow("moldau.handlers.topics.configs:Configs.replace", _configs),
+    apis.ALTER_REPLICA_LOG_DIRS: HandlerRow(
+        "moldau.handlers.cluster.alter_replica_log_dirs:AlterReplicaLogDirs", _replicas
+    ),
+    apis.DESCRIBE_LOG_DIRS: HandlerRow("moldau.handlers.cluster.describe_log_dirs:DescribeLogDirs", _replicas),
+    apis.CREATE_PARTITIONS: HandlerRow("moldau.handlers.topics.topics:Topics.create_partitions", _topics),
+    apis.DELETE_GROUPS: HandlerRow("moldau.handlers.groups.delete_groups:DeleteGroups", _groups, OFFSETS_TOPIC),
+    apis.ELECT_LEADERS: HandlerRow(
+        "moldau.handlers.cluster.elections:ElectLeaders", lambda p: (p.image, p.cluster.elect)
+    ),
+    apis.INCREMENTAL_ALTER_CONFIGS: HandlerRow("moldau.handlers.topics.configs:Configs.alter", _configs),
+    apis.ALTER_PARTITION_REASSIGNMENTS: HandlerRow(
+        "moldau.handlers.cluster.reassignments:AlterReassignments", _changes
+    ),
+    apis.LIST_PARTITION_REASSIGNMENTS: HandlerRow("moldau.handlers.cluster.reassignments:list_reassignments"),
+    apis.OFFSET_DELETE: HandlerRow(
+        "moldau.handlers.groups.offset_delete:OffsetDelete", _groups_and_image, OFFSETS_TOPIC
+    ),
+    apis.DESCRIBE_CLIENT_QUOTAS: HandlerRow("moldau.handlers.security.client_quotas:describe"),
+    apis.ALTER_CLIENT_QUOTAS: HandlerRow("moldau.handlers.security.client_quotas:alter"),
+    apis.DESCRIBE_USER_SCRAM_CREDENTIALS: HandlerRow("moldau.handlers.security.scram_credentials:describe"),
+    apis.ALTER_USER_SCRAM_CREDENTIALS: HandlerRow("moldau.handlers.security.scram_credentials:alter"),
+    apis.DESCRIBE_CLUSTER: HandlerRow("moldau.handlers.cluster.describe_cluster:DescribeCluster", _metadata),
     apis.DESCRIBE_PRODUCERS: HandlerRow(
-        "moldau.handlers.describe_producers:DescribeProducers", lambda p: (p.replicas, p.image)
+        "moldau.handlers.transactions.describe_producers:DescribeProducers", lambda p: (p.replicas, p.image)
     ),
     apis.DESCRIBE_TRANSACTIONS: HandlerRow(
-        "moldau.handlers.describe_transactions:DescribeTransactions", _transactions, TRANSACTIONS_TOPIC
+        "moldau.handlers.transactions.describe_transactions:DescribeTransactions", _transactions, TRANSACTIONS_TOPIC
     ),
     apis.LIST_TRANSACTIONS: HandlerRow(
-        "moldau.handlers.list_transactions:ListTransactions",
+        "moldau.handlers.transactions.list_transactions:ListTransactions",
         lambda p: (p.transactions(), p.runtime.clock.now_ms),
         TRANSACTIONS_TOPIC,
     ),
     apis.CONSUMER_GROUP_HEARTBEAT: HandlerRow(
-        "moldau.handlers.consumer_group_heartbeat:ConsumerGroupHeartbeat", _groups, OFFSETS_TOPIC
+        "moldau.handlers.groups.consumer_group_heartbeat:ConsumerGroupHeartbeat", _groups, OFFSETS_TOPIC
     ),
     apis.CONSUMER_GROUP_DESCRIBE: HandlerRow(
-        "moldau.handlers.consumer_group_describe:ConsumerGroupDescribe", _groups_and_image, OFFSETS_TOPIC
+        "moldau.handlers.groups.consumer_group_describe:ConsumerGroupDescribe", _groups_and_image, OFFSETS_TOPIC
     ),
-    apis.LIST_CONFIG_RESOURCES: HandlerRow("moldau.handlers.configs:Configs.list_resources", _configs),
-    apis.DESCRIBE_TOPIC_PARTITIONS: HandlerRow("moldau.handlers.topic_partitions:DescribeTopicPartitions", _metadata),
+    apis.LIST_CONFIG_RESOURCES: HandlerRow("moldau.handlers.topics.configs:Configs.list_resources", _configs),
+    apis.DESCRIBE_TOPIC_PARTITIONS: HandlerRow(
+        "moldau.handlers.topics.topic_partitions:DescribeTopicPartitions", _metadata
+    ),
 }

@@ -1,0 +1,1 @@
+"""The cluster: versions, brokers, coordinators, leaders, replicas and their folders."""

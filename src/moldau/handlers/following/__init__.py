@@ -1,0 +1,1 @@
+"""Fetch for followers: their sessions, and the requests that wait for records."""

@@ -1,0 +1,98 @@
+"""ConsumerGroupDescribe (key 69), all versions: consumer groups as an administrator sees them (KIP-848).
+
+Partitions of deleted topics are left out. Version 1 says which protocol each member speaks.
+"""
+
+from collections.abc import Callable
+
+from moldau.cluster.state.image import Image
+from moldau.coordinators.consumer.messages import (
+    Assigned,
+    DescribedConsumerMember,
+)
+from moldau.coordinators.groups.coordinator import GroupCoordinator
+from moldau.errors import ErrorCode, KafkaError
+from moldau.handlers.groups.describe_groups import OPERATIONS_OF_A_GROUP
+from moldau.handlers.repetitions import TOO_OFTEN, Repetitions
+from moldau.protocol.messages import consumer_group_describe as describing
+from moldau.protocol.messages.consumer_group_describe import (
+    ConsumerGroupDescribeRequest,
+    ConsumerGroupDescribeResponse,
+    DescribedGroup,
+    Member,
+)
+from moldau.requests.session import Call
+from moldau.turns import Steps
+
+CLASSIC_MEMBER, CONSUMER_MEMBER = 0, 1
+
+
+class ConsumerGroupDescribe:
+    def __init__(self, coordinator: GroupCoordinator, image: Callable[[], Image]):
+        self._coordinator = coordinator
+        self._image = image
+
+    def __call__(self, request: ConsumerGroupDescribeRequest, call: Call) -> Steps[ConsumerGroupDescribeResponse]:
+        image, named = self._image(), Repetitions()
+        groups = []
+        for group_id in request.group_ids:
+            if named.exceed(group_id):
+                code = ErrorCode.INVALID_REQUEST
+                groups.append(DescribedGroup(group_id=group_id, error_code=code, error_message=TOO_OFTEN))
+                yield
+            else:
+                groups.append((yield from self._describe(group_id, request, image)))
+        return ConsumerGroupDescribeResponse(groups=sorted(groups, key=lambda group: group.group_id != ""))
+
+    def _describe(self, group_id: str, request: ConsumerGroupDescribeRequest, image: Image) -> Steps[DescribedGroup]:
+        yield
+        if not self._coordinator.settings.consumer.enabled:
+            return DescribedGroup(group_id=group_id, error_code=ErrorCode.UNSUPPORTED_VERSION)
+        if not group_id:
+            return DescribedGroup(error_code=ErrorCode.INVALID_GROUP_ID)
+        try:
+            described = self._coordinator.describe_consumers(group_id)
+        except KafkaError as error:
+            return DescribedGroup(group_id=group_id, error_code=error.code, error_message=error.message or None)
+        group = DescribedGroup(
+            group_id=group_id,
+            group_state=described.state,
+            group_epoch=described.epoch,
+            assignment_epoch=described.target_epoch,
+            assignor_name=described.assignor,
+        )
+        for member in described.members:
+            group.members.append((yield from _member(member, image)))
+        if request.include_authorized_operations:
+            group.authorized_operations = OPERATIONS_OF_A_GROUP
+        return group
+
+
+def _member(member: DescribedConsumerMember, image: Image) -> Steps[Member]:
+    yield
+    return Member(
+        member_id=member.member_id,
+        instance_id=member.instance_id,
+        rack_id=member.rack_id,
+        member_epoch=member.epoch,
+        client_id=member.client_id,
+        client_host=member.client_host,
+        subscribed_topic_names=list(member.topics),
+        subscribed_topic_regex=member.expression,
+        assignment=(yield from _assignment(member.assigned, image)),
+        target_assignment=(yield from _assignment(member.target, image)),
+        member_type=CLASSIC_MEMBER if member.is_classic else CONSUMER_MEMBER,
+    )
+
+
+def _assignment(assigned: Assigned, image: Image) -> Steps[describing.Assignment]:
+    """The assignment with topic names; deleted topics have none, and are left out."""
+    found = describing.Assignment()
+    for topic_id, partitions in assigned.items():
+        topic = image.topics_by_id.get(topic_id)
+        if topic is not None:
+            found.topic_partitions.append(
+                describing.TopicPartitions(topic_id=topic_id, topic_name=topic.name, partitions=sorted(partitions))
+            )
+        yield
+    return found

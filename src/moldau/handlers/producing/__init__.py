@@ -1,0 +1,1 @@
+"""Produce, and what it waits for: other replicas, deadlines, the transaction's coordinator."""

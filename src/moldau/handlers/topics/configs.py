@@ -1,0 +1,254 @@
+"""DescribeConfigs (key 32, versions 1 to 4), AlterConfigs (33, 0 to 2), IncrementalAlterConfigs (44, 0 to 1) and
+ListConfigResources (74, 0 to 1): the settings of topics, of this broker and its loggers, and of groups.
+
+A broker is named by its number, and all of them by the empty name; a group by its id, whether it exists or not. Any
+broker alters the settings of any broker that is up; each describes its own, as in Kafka. A null or empty list of keys
+means all of them. Each resource of an alteration is independent: a refused one does not affect the others. Only if the
+metadata cannot be written do up to `OF_A_PORTION` resources fail together. AlterConfigs sets the named settings and
+resets all others to their defaults; older clients have no other request. Client metrics (KIP-714) are refused as
+INVALID_REQUEST: this broker does not collect them, and version 0 of ListConfigResources, which lists nothing else, is
+answered with nothing.
+"""
+
+import enum
+from collections import Counter
+from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+from moldau.cluster.controlling.alterations import Alteration, ConfigChange, Replacement
+from moldau.cluster.controlling.config_changes import ConfigChanges
+from moldau.cluster.controlling.controller import Refusal, name_refusal
+from moldau.cluster.state.descriptions import ConfigSource, DescribedConfig
+from moldau.cluster.state.layout import DEFAULT_BROKER
+from moldau.cluster.state.metadata_cache import MetadataCache
+from moldau.errors import ErrorCode, KafkaError, StorageError
+from moldau.handlers.repetitions import TOO_OFTEN, Repetitions
+from moldau.handlers.responding import not_made
+from moldau.handlers.topics import broker_loggers
+from moldau.protocol.messages import alter_configs, incremental_alter_configs
+from moldau.protocol.messages.describe_configs import (
+    DescribeConfigsRequest,
+    DescribeConfigsResource,
+    DescribeConfigsResourceResult,
+    DescribeConfigsResponse,
+    DescribeConfigsResult,
+    DescribeConfigsSynonym,
+)
+from moldau.protocol.messages.list_config_resources import (
+    ConfigResource,
+    ListConfigResourcesRequest,
+    ListConfigResourcesResponse,
+)
+from moldau.requests.session import Call
+from moldau.turns import Steps, in_turns
+
+OF_A_TURN = 100
+"""Resources of other types that are altered in one turn of the loop."""
+OF_A_PORTION = 2000
+"""Resources, with their settings, that are altered together."""
+DOUBLED = Refusal(ErrorCode.INVALID_REQUEST, "the request names this resource more than once")
+NO_TOPIC = Refusal(ErrorCode.INVALID_REQUEST, "there are no settings of all topics")
+
+
+class Resource(enum.IntEnum):
+    """Kafka's codes for the types of resources that have settings."""
+
+    TOPIC = 2
+    BROKER = 4
+    BROKER_LOGGER = 8
+    CLIENT_METRICS = 16
+    GROUP = 32
+
+
+class Configs:
+    def __init__(self, metadata: MetadataCache, changes: ConfigChanges):
+        self._metadata = metadata
+        self._changes = changes
+
+    def describe(self, request: DescribeConfigsRequest, call: Call) -> Steps[DescribeConfigsResponse]:
+        response, named = DescribeConfigsResponse(), Repetitions()
+        for one in request.resources:
+            response.results.append((yield from self._described(one, request, named)))
+        return response
+
+    def _described(
+        self, resource: DescribeConfigsResource, request: DescribeConfigsRequest, named: Repetitions
+    ) -> Steps[DescribeConfigsResult]:
+        result = DescribeConfigsResult(
+            error_message="", resource_type=resource.resource_type, resource_name=resource.resource_name
+        )
+        keys = frozenset(resource.configuration_keys or ())
+        yield
+        refusal: Refusal | None
+        if named.exceed((resource.resource_type, resource.resource_name)):
+            refusal = Refusal(ErrorCode.INVALID_REQUEST, TOO_OFTEN)
+        elif resource.resource_type == Resource.BROKER_LOGGER:
+            refusal = self._broker_refusal(resource.resource_name, only_one=True)
+            levels = {} if refusal else broker_loggers.levels()
+            result.configs = [_level(name, level) for name, level in levels.items() if not keys or name in keys]
+        else:
+            found = self._find(resource.resource_type, resource.resource_name)
+            refusal = found if isinstance(found, Refusal) else None
+            for one in [] if isinstance(found, Refusal) else found:
+                if not keys or one.setting.name in keys:
+                    result.configs.append(_setting(one, request))
+                yield
+        if refusal:
+            result.error_code, result.error_message = refusal
+        return result
+
+    def _find(self, kind: int, name: str) -> list[DescribedConfig] | Refusal:
+        sources = self._metadata.config_sources
+        if kind == Resource.TOPIC:
+            topic = self._metadata.image.topics.get(name)
+            if topic is not None:
+                return sources.topic(topic.overrides)
+            return name_refusal(name) or Refusal(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "there is no such topic")
+        if kind == Resource.BROKER:
+            return self._broker_refusal(name) or (sources.broker() if name else sources.all_brokers())
+        if kind == Resource.GROUP:
+            return _group_refusal(name) or sources.group(self._metadata.image.group_overrides.get(name, {}))
+        return _no_kind(kind)
+
+    def _broker_refusal(self, name: str, *, only_one: bool = False) -> Refusal | None:
+        own = str(self._metadata.broker_id)
+        if name == own or (name == "" and not only_one):
+            return None
+        return Refusal(ErrorCode.INVALID_REQUEST, f"this is broker {own}, not {name[:20]}")
+
+    async def alter(
+        self, request: incremental_alter_configs.IncrementalAlterConfigsRequest, call: Call
+    ) -> incremental_alter_configs.IncrementalAlterConfigsResponse:
+        made = incremental_alter_configs.AlterConfigsResourceResponse
+        responses = [made(**fields) async for fields in self._each(request)]
+        return incremental_alter_configs.IncrementalAlterConfigsResponse(responses=responses)
+
+    async def replace(
+        self, request: alter_configs.AlterConfigsRequest, call: Call
+    ) -> alter_configs.AlterConfigsResponse:
+        made = alter_configs.AlterConfigsResourceResponse
+        responses = [made(**fields) async for fields in self._each(request)]
+        return alter_configs.AlterConfigsResponse(responses=responses)
+
+    async def _each(self, request: Any) -> AsyncIterator[dict[str, Any]]:
+        """Alter the resources, those of one type that follow each other together; the fields of the answer for each."""
+        counts: Counter[tuple[int, str]] = Counter()
+        async for one in in_turns(request.resources):
+            counts[one.resource_type, one.resource_name] += 1
+        async for some in in_turns(_portions(request.resources), 1):
+            kind = some[0].resource_type
+            single = [one for one in some if counts[kind, one.resource_name] == 1]
+            wanted = [(one.resource_name, change_of(one)) for one in single]
+            try:
+                refusals = await self._alter(kind, wanted, validate_only=request.validate_only)
+            except (StorageError, KafkaError) as error:
+                refusals = [not_made(error)] * len(wanted)
+            by_name = {name: refusal for (name, _), refusal in zip(wanted, refusals, strict=True)}
+            for one in some:
+                code, message = by_name.get(one.resource_name, DOUBLED) or (ErrorCode.NONE, None)
+                yield {
+                    "error_code": code,
+                    "error_message": message,
+                    "resource_type": kind,
+                    "resource_name": one.resource_name,
+                }
+
+    async def _alter(
+        self, kind: int, wanted: Sequence[tuple[str, ConfigChange]], *, validate_only: bool
+    ) -> Sequence[Refusal | None]:
+        """Alter resources of one type, each of which is named once."""
+        if kind not in (Resource.TOPIC, Resource.GROUP):
+            each = in_turns(wanted, OF_A_TURN)
+            return [await self._alter_one(kind, *one, validate_only=validate_only) async for one in each]
+        alter = self._changes.alter_topics if kind == Resource.TOPIC else self._changes.alter_groups
+        altered = iter(await alter([one for one in wanted if one[0]], validate_only=validate_only))
+        nameless = NO_TOPIC if kind == Resource.TOPIC else _group_refusal("")
+        return [next(altered) if name else nameless for name, _ in wanted]
+
+    async def _alter_one(self, kind: int, name: str, change: ConfigChange, *, validate_only: bool) -> Refusal | None:
+        if kind == Resource.BROKER:
+            if name and name not in map(str, self._metadata.image.brokers):
+                return Refusal(ErrorCode.INVALID_REQUEST, f"no broker {name[:20]} is up in this cluster")
+            return await self._changes.alter_broker(name or DEFAULT_BROKER, change, validate_only=validate_only)
+        if kind == Resource.BROKER_LOGGER and not isinstance(change, Replacement):
+            return self._broker_refusal(name, only_one=True) or broker_loggers.alter(
+                change, validate_only=validate_only
+            )
+        return _no_kind(kind)
+
+    def list_resources(self, request: ListConfigResourcesRequest, call: Call) -> ListConfigResourcesResponse:
+        """All resources that have settings, of these types or (if none are given) of all types."""
+        kinds = dict.fromkeys(request.resource_types or Resource) if call.version else [Resource.CLIENT_METRICS]
+        if any(kind not in list(Resource) for kind in kinds):
+            return ListConfigResourcesResponse(error_code=ErrorCode.UNSUPPORTED_VERSION)
+        image = self._metadata.image
+        brokers = [str(number) for number in image.brokers]
+        names: Mapping[int, Iterable[str]] = {
+            Resource.TOPIC: image.topics,
+            Resource.BROKER: brokers,
+            Resource.BROKER_LOGGER: brokers,
+            Resource.CLIENT_METRICS: (),
+            Resource.GROUP: image.group_overrides,
+        }
+        return ListConfigResourcesResponse(
+            config_resources=[
+                ConfigResource(resource_name=name, resource_type=kind) for kind in kinds for name in names[kind]
+            ]
+        )
+
+
+def _portions(resources: Iterable[Any]) -> Iterator[list[Any]]:
+    """The resources in portions of one type, and of at most `OF_A_PORTION` resources and settings."""
+    some: list[Any] = []
+    size = 0
+    for one in resources:
+        size += 1 + len(one.configs)
+        if some and (size > OF_A_PORTION or one.resource_type != some[0].resource_type):
+            yield some
+            some, size = [], 1 + len(one.configs)
+        some.append(one)
+    if some:
+        yield some
+
+
+def change_of(
+    resource: incremental_alter_configs.AlterConfigsResource | alter_configs.AlterConfigsResource,
+) -> ConfigChange:
+    """The changes of one resource that a request asks for."""
+    if isinstance(resource, alter_configs.AlterConfigsResource):
+        return Replacement([(one.name, one.value) for one in resource.configs])
+    return [Alteration(one.name, one.config_operation, one.value) for one in resource.configs]
+
+
+def _group_refusal(name: str) -> Refusal | None:
+    return None if name else Refusal(ErrorCode.INVALID_REQUEST, "settings of a group need the group's id")
+
+
+def _no_kind(kind: int) -> Refusal:
+    if kind == Resource.CLIENT_METRICS:
+        return Refusal(ErrorCode.INVALID_REQUEST, "this broker does not collect client metrics")
+    if kind == Resource.BROKER_LOGGER:
+        return Refusal(ErrorCode.INVALID_REQUEST, "levels of loggers are changed by IncrementalAlterConfigs only")
+    return Refusal(ErrorCode.INVALID_REQUEST, f"there are no settings of resources of type {kind}")
+
+
+def _level(logger: str, level: str) -> DescribeConfigsResourceResult:
+    return DescribeConfigsResourceResult(name=logger, value=level, config_source=ConfigSource.LOGGER, documentation="")
+
+
+def _setting(one: DescribedConfig, request: DescribeConfigsRequest) -> DescribeConfigsResourceResult:
+    is_secret = one.setting.sensitive
+    synonyms = [
+        DescribeConfigsSynonym(name=synonym.name, value=None if is_secret else synonym.value, source=synonym.source)
+        for synonym in (one.synonyms if request.include_synonyms else ())
+    ]
+    return DescribeConfigsResourceResult(
+        name=one.setting.name,
+        value=None if is_secret else one.value,
+        read_only=one.setting.read_only,
+        config_source=one.source,
+        is_sensitive=is_secret,
+        synonyms=synonyms,
+        config_type=one.setting.kind,
+        documentation=one.setting.sentence if request.include_documentation else None,
+    )

@@ -1,0 +1,1 @@
+"""Topics, their partitions, records and settings, and the settings of brokers."""
