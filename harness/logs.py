@@ -7,11 +7,11 @@ from pathlib import Path
 from typing import Any, cast
 
 from moldau.config import TopicConfig, broker_config
-from moldau.log import opening
 from moldau.log.appended import Appended
 from moldau.log.compaction.cleaner import Candidate, Cleaner
+from moldau.log.folders import opening
+from moldau.log.folders.opening import LeftState
 from moldau.log.log import Log
-from moldau.log.opening import LeftState
 from moldau.log.segment import TimestampOffset
 from moldau.log.services import LogServices
 from moldau.log.times import Search

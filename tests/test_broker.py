@@ -11,7 +11,7 @@ from harness.patience import within
 from moldau.broker import Broker
 from moldau.config import broker_config
 from moldau.errors import KafkaError
-from moldau.log.identity import CLEAN_MARKER
+from moldau.log.folders.identity import CLEAN_MARKER
 from moldau.protocol.apis import (
     CREATE_TOPICS,
     FIND_COORDINATOR,

@@ -17,8 +17,8 @@ import pytest
 from harness.brokers import SOURCE, Broker, first_line
 from harness.patience import stretched, within
 from harness.tiers import sized
-from moldau.log.folder import LogFolder
-from moldau.log.identity import CLEAN_MARKER
+from moldau.log.folders.folder import LogFolder
+from moldau.log.folders.identity import CLEAN_MARKER
 from moldau.process import run
 from moldau.protocol.apis import (
     CREATE_TOPICS,

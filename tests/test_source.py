@@ -111,7 +111,7 @@ NOT_IN_THE_BROKER = ("records", "cli", "client", "demo", "pipeline", "simulation
 RECORD_WORK_ALLOWED = {
     "moldau.coordinators.replaying": "a batch that a coordinator wrote, of at most 512 KB or one record",
     "moldau.log.compaction.compactor": "in the executor, a step of about an I/O buffer at a time",
-    "moldau.log.recovery": "before the broker serves, in the executor; one record of at most 1 KiB",
+    "moldau.log.recovering.recovery": "before the broker serves, in the executor; one record of at most 1 KiB",
     "moldau.log.producers.rebuilding": "markers alone: before the broker serves, or in a truncation; one record each",
     "moldau.log.replicated": "markers alone: one record of at most 1 KiB each",
     "moldau.log.times": "at most 64 KiB on the loop, else in the executor; no objects",

@@ -21,7 +21,7 @@ TESTS = (
     "tests/handlers/producing/test_produce.py",
     "tests/log/test_lookup.py",
     "tests/log/test_log.py",
-    "tests/log/test_recovery.py",
+    "tests/log/recovering/test_recovery.py",
     "tests/metadata_store/test_embedded.py",
     "tests/metadata_store/test_steps.py",
     "tests/metadata_store/test_store.py",

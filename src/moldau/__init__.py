@@ -15,9 +15,9 @@ if TYPE_CHECKING:
     from moldau.client.administration.admin import Admin, NewTopic
     from moldau.client.consuming.consumer import Consumer
     from moldau.client.consuming.consumer_metrics import ConsumerMetrics
-    from moldau.client.consuming.record import Record
+    from moldau.client.consuming.fetched.record import Record
     from moldau.client.consuming.streams import MessageStream
-    from moldau.client.consuming.table_reading import read_table
+    from moldau.client.consuming.tables.table_reading import read_table
     from moldau.client.consuming.topic_filter import TopicFilter
     from moldau.client.producing.delivery import Delivered, Delivery
     from moldau.client.producing.interceptors import ProducerInterceptor
@@ -77,11 +77,11 @@ _HOMES = {
     "Producer": "moldau.client.producing.producer",
     "ProducerInterceptor": "moldau.client.producing.interceptors",
     "ProducerMetrics": "moldau.client.producing.producer_metrics",
-    "Record": "moldau.client.consuming.record",
+    "Record": "moldau.client.consuming.fetched.record",
     "TableDelivery": "moldau.client.producing.table_delivery",
     "TopicFilter": "moldau.client.consuming.topic_filter",
     "TopicPartition": "moldau.names",
-    "read_table": "moldau.client.consuming.table_reading",
+    "read_table": "moldau.client.consuming.tables.table_reading",
 }
 _MODULES = {name: f"moldau.{name}" for name in ("admin", "aio", "errors", "serializers")}
 

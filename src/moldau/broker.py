@@ -26,8 +26,8 @@ from moldau.descriptors import share_out
 from moldau.errors import MoldauError, StartInterrupted, StorageError
 from moldau.handlers.table import BrokerParts, FollowerParts, Handlers
 from moldau.log.compaction.cleaner import Candidate, Cleaner
-from moldau.log.folder import LogFolder
-from moldau.log.folders import LogFolders
+from moldau.log.folders.folder import LogFolder
+from moldau.log.folders.folders import LogFolders
 from moldau.metadata_store.embedded import FILE_NAME as STORE_FILE
 from moldau.metadata_store.embedded import EmbeddedStore
 from moldau.metadata_store.embedded_session import EmbeddedSession

@@ -8,7 +8,7 @@ import pytest
 
 import moldau
 from moldau import aio, errors
-from moldau.client.consuming.record import Record
+from moldau.client.consuming.fetched.record import Record
 from moldau.testing import Broker
 
 PAGE = Path(__file__).parents[2] / "docs" / "coming-from.md"

@@ -10,8 +10,8 @@ from harness.patience import Deadline
 from moldau.client.administration.admin import Admin
 from moldau.client.consuming.consumer import Consumer
 from moldau.client.consuming.consumer_settings import reset_time
+from moldau.client.consuming.fetched.record import Record
 from moldau.client.consuming.groups.membership import OffsetAndMetadata
-from moldau.client.consuming.record import Record
 from moldau.client.offsets import EARLIEST, LATEST, OffsetAndTimestamp
 from moldau.client.producing.producer import Producer
 from moldau.client.producing.serializers import from_json, from_text

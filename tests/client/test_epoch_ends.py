@@ -8,7 +8,7 @@ import pytest
 
 from harness.patience import within
 from moldau.client.consuming.async_consumer import AsyncConsumer
-from moldau.client.consuming.record import Record
+from moldau.client.consuming.fetched.record import Record
 from moldau.client.epoch_ends import EpochEnd, Followed
 from moldau.client.fetching import read_columns
 from moldau.errors import LogTruncated

@@ -9,7 +9,7 @@ from harness.patience import Deadline, stretched, within
 from moldau.client.administration.admin import Admin
 from moldau.client.consuming.async_consumer import AsyncConsumer
 from moldau.client.consuming.consumer import Consumer
-from moldau.client.consuming.record import Record
+from moldau.client.consuming.fetched.record import Record
 from moldau.client.producing.producer import Producer
 from moldau.errors import ConfigError
 from moldau.names import TopicPartition

@@ -72,7 +72,7 @@ def _commit_one_more(original: Any, consumer: Any, record: Any) -> Any:
     return consumer.commit({record.topic_partition: record.offset + 2})
 
 
-COMMITS, HANDOUT = "moldau.client.consuming.commits:Commits", "moldau.client.consuming.handout:Handout"
+COMMITS, HANDOUT = "moldau.client.consuming.commits:Commits", "moldau.client.consuming.fetched.handout:Handout"
 BUGS = {
     "automatic commits cover all that was handed out": Instead(f"{COMMITS}.processed", lambda _, one: one.delivered()),
     "automatic commits are not made": Instead(f"{COMMITS}.quietly", nothing),

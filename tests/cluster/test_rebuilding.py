@@ -10,7 +10,7 @@ from moldau.cluster.rebuilding import PRODUCER_IDS_SKIPPED, Known, Rebuilt, rebu
 from moldau.cluster.state import layout
 from moldau.cluster.state.image import Image, PartitionImage, TopicImage
 from moldau.cluster.state.reading import last_producer_id, read_image
-from moldau.log.traces import Trace
+from moldau.log.folders.traces import Trace
 from moldau.metadata_store.embedded import EmbeddedStore
 from moldau.names import TopicPartition
 

@@ -16,9 +16,9 @@ from typing import Any, TypeVar
 
 from moldau.config import BrokerConfig, TopicConfig
 from moldau.errors import ErrorCode, KafkaError
-from moldau.log.closing import Pace
 from moldau.log.compaction.cleaner import Candidate, Cleaner
-from moldau.log.folder import LogFolder
+from moldau.log.folders.closing import Pace
+from moldau.log.folders.folder import LogFolder
 from moldau.log.log import Log
 from moldau.names import TopicPartition
 from moldau.records.batch import TRANSACTIONAL_BIT, Marker, Row, encode_batch, encode_marker, read_header

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 from moldau.errors import ErrorCode, KafkaError
-from moldau.log import identity
 from moldau.log.compaction import swapping
 from moldau.log.file_names import (
     CLEANED_SUFFIX,
@@ -17,7 +16,8 @@ from moldau.log.file_names import (
     base_of,
     is_segment_name,
 )
-from moldau.log.identity import CLEAN_MARKER, NO_BROKER_EPOCH
+from moldau.log.folders import identity
+from moldau.log.folders.identity import CLEAN_MARKER, NO_BROKER_EPOCH
 from moldau.log.producers import snapshots
 from moldau.log.producers.producers import Producers
 from tests.crash_points.driver import Report, run_seed
@@ -62,10 +62,10 @@ POINTS = 2000
 CHECKPOINTS = "moldau.log.checkpoints"
 CLEANING = "moldau.log.compaction.cleaning"
 FLUSHING = "moldau.log.flushing:Flushing"
-FOLDER = "moldau.log.folder:LogFolder"
-IDENTITY = "moldau.log.identity"
+FOLDER = "moldau.log.folders.folder:LogFolder"
+IDENTITY = "moldau.log.folders.identity"
 LOG = "moldau.log.log:Log"
-RECOVERY = "moldau.log.recovery"
+RECOVERY = "moldau.log.recovering.recovery"
 SEGMENT = "moldau.log.segment:Segment"
 SWAPPING = "moldau.log.compaction.swapping"
 DISK = "moldau.simulation.disk:SimulatedDisk"
@@ -239,7 +239,9 @@ MUTATIONS: dict[str, list[Instead]] = {
     "the clean marker is left before the logs are flushed": [Instead(f"{FOLDER}.close", marked_first)],
     "logs count as closed before their file system is flushed": [
         Instead(
-            "moldau.simulation.disk:SimulatedFileSystem.flush", returns(True), within="moldau.log.closing:Closing.work"
+            "moldau.simulation.disk:SimulatedFileSystem.flush",
+            returns(True),
+            within="moldau.log.folders.closing:Closing.work",
         )
     ],
     "a stop leaves no checkpoints": [Instead(f"{CHECKPOINTS}:write_offsets", nothing, within=f"{FOLDER}.close")],
@@ -251,7 +253,7 @@ MUTATIONS: dict[str, list[Instead]] = {
     "a log is compacted beyond what is flushed": [
         Instead(f"{LOG}.flush", nothing, within="moldau.log.compaction.cleaner:Cleaner.clean_dirtiest")
     ],
-    "a swap that counts is thrown away": [Instead("moldau.log.leftovers:finish_leftovers", without_swaps)],
+    "a swap that counts is thrown away": [Instead("moldau.log.recovering.leftovers:finish_leftovers", without_swaps)],
     "tombstones go too early": [Instead("moldau.log.compaction.offset_map:OffsetMap.choose", without_tombstones)],
     "compaction forgets the last batch of a producer": [
         Instead("moldau.log.compaction.compactor:Compactor.__init__", without_producers)
@@ -261,7 +263,9 @@ MUTATIONS: dict[str, list[Instead]] = {
     ],
     "the recovery point stays when a log is truncated": [Instead(f"{FLUSHING}.lower", returns(False))],
     "a lower recovery point is not written down": [
-        Instead("moldau.log.folder_checkpoints:FolderCheckpoints.write_recovery_points", nothing, within=TRUNCATE)
+        Instead(
+            "moldau.log.folders.folder_checkpoints:FolderCheckpoints.write_recovery_points", nothing, within=TRUNCATE
+        )
     ],
     "what is cut off comes back": [Instead(f"{FILE}.flush", nothing, within=f"{SEGMENT}.cut")],
     "epochs without a batch are kept by a truncation": [

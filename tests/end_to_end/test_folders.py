@@ -19,7 +19,7 @@ from moldau.broker import Broker as InProcess
 from moldau.cli import main
 from moldau.config import broker_config
 from moldau.errors import ErrorCode, StorageError
-from moldau.log.identity import CLEAN_MARKER
+from moldau.log.folders.identity import CLEAN_MARKER
 from moldau.process import run as run_broker
 from moldau.protocol.apis import CREATE_TOPICS, DELETE_RECORDS, FETCH, LIST_OFFSETS, METADATA, PRODUCE
 from moldau.protocol.messages.create_topics import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest

@@ -11,7 +11,7 @@ from moldau.errors import StorageError
 from moldau.files.adoption import Adopted, Intake
 from moldau.files.foreign import ForeignTopic, refusal, survey
 from moldau.log import checkpoints
-from moldau.log.folder import LogFolder
+from moldau.log.folders.folder import LogFolder
 from moldau.names import TopicPartition
 from moldau.records.rows import Record
 from moldau.runtime import Disk, Runtime

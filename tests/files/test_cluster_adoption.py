@@ -11,7 +11,7 @@ from moldau.config import broker_config
 from moldau.errors import StorageError
 from moldau.files.cluster_adoption import ADOPTED, ClusterAdoption, LoneBroker
 from moldau.files.repairing import Repair
-from moldau.log.identity import CLUSTER_STORE, META_PROPERTIES
+from moldau.log.folders.identity import CLUSTER_STORE, META_PROPERTIES
 from moldau.metadata_store.embedded import FILE_NAME, EmbeddedStore
 from moldau.runtime import RealDisk, Runtime
 from tests.files.killed_disk import Killed, KilledDisk

@@ -12,7 +12,7 @@ from moldau.cluster.copies import COPY, SPARE, put_in_place
 from moldau.cluster.state.reading import read_image
 from moldau.files.repairing import Repair, RepairPlan
 from moldau.log import checkpoints
-from moldau.log.identity import META_PROPERTIES
+from moldau.log.folders.identity import META_PROPERTIES
 from moldau.metadata_store.embedded import FILE_NAME, EmbeddedStore
 from moldau.protocol import apis
 from moldau.runtime import RealDisk, Runtime

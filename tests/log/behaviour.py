@@ -21,8 +21,8 @@ from harness.logs import (
 from moldau.config import TopicConfig
 from moldau.errors import ErrorCode, KafkaError
 from moldau.log.appended import Appended
-from moldau.log.folder import LogFolder
-from moldau.log.identity import CLEAN_MARKER
+from moldau.log.folders.folder import LogFolder
+from moldau.log.folders.identity import CLEAN_MARKER
 from moldau.log.log import Log
 from moldau.records.batch import Row, batches, crc_holds
 from moldau.runtime import FileSlice, Runtime

@@ -12,7 +12,7 @@ from moldau.cluster.controlling.alterations import Alteration
 from moldau.cluster.controlling.controller import MorePartitions, NewTopic
 from moldau.cluster.state.image import Image, PartitionImage, TopicImage
 from moldau.errors import ErrorCode
-from moldau.log.folders import LogFolders
+from moldau.log.folders.folders import LogFolders
 from moldau.names import BrokerId, TopicPartition
 from moldau.records.batch import Row, encode_batch
 from moldau.replication.replicas import Replicas

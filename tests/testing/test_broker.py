@@ -13,7 +13,7 @@ import pytest
 from harness.patience import wait_until
 from moldau import Admin, Consumer, Producer, TopicPartition
 from moldau.errors import ConfigError, ErrorCode, KafkaError, MoldauError
-from moldau.log.identity import CLEAN_MARKER
+from moldau.log.folders.identity import CLEAN_MARKER
 from moldau.testing import Broker, BrokerFailed
 
 

@@ -4,7 +4,7 @@ from functools import partial
 
 from harness.patience import wait_until
 from moldau import Admin, Producer, TopicPartition
-from moldau.cli.replication_factors import with_more_replicas
+from moldau.cli.cluster.replication_factors import with_more_replicas
 from moldau.testing import Cluster
 from tests.testing.replicas import assert_equal_below_watermark, in_sync
 from tests.testing.test_cluster import read

@@ -8,8 +8,8 @@ import pytest
 from harness.patience import within
 from harness.zookeeper import ZooKeeper
 from moldau.cluster.zookeeper_sessions import ZooKeeperSessions
-from moldau.log.folder import LOCK
-from moldau.log.identity import SESSION
+from moldau.log.folders.folder import LOCK
+from moldau.log.folders.identity import SESSION
 from moldau.metadata_store.store import Create, node_at
 from moldau.metadata_store.zookeeper import ZooKeeperSession
 from moldau.metadata_store.zookeeper_access import ZooKeeperAccess

@@ -26,18 +26,22 @@ class Place(NamedTuple):
 PLACES = {
     "server": Place("moldau.cli.app", "server", "The broker: start."),
     "topics": Place("moldau.cli.topics", "app", "Topics: list, create, describe, alter, delete."),
-    "produce": Place("moldau.cli.produce", "produce", "Send each line as a record: from standard input or from files."),
+    "produce": Place(
+        "moldau.cli.producing.produce", "produce", "Send each line as a record: from standard input or from files."
+    ),
     "consume": Place("moldau.cli.consume", "consume", "Print records, one on each line, as they come."),
-    "groups": Place("moldau.cli.groups", "app", "Consumer groups: list, describe, delete, reset-offsets."),
+    "groups": Place("moldau.cli.groups.commands", "app", "Consumer groups: list, describe, delete, reset-offsets."),
     "configs": Place("moldau.cli.configs", "app", "Settings of topics, brokers, loggers and groups: describe, alter."),
     "transactions": Place(
         "moldau.cli.transactions", "app", "Transactions: list, describe, describe-producers, find-hanging, abort."
     ),
-    "cluster": Place("moldau.cli.cluster", "app", "A cluster of brokers: start, status, adopt."),
+    "cluster": Place("moldau.cli.cluster.commands", "app", "A cluster of brokers: start, status, adopt."),
     "zookeeper": Place(
         "moldau.cli.zookeeper", "app", "ZooKeeper: start it from the jars of PySpark, show what is in one."
     ),
-    "log": Place("moldau.cli.log", "app", "The files of a stopped broker: dump, verify, repair, adopt, import."),
+    "log": Place(
+        "moldau.cli.log.commands", "app", "The files of a stopped broker: dump, verify, repair, adopt, import."
+    ),
     "pipeline": Place(
         "moldau.cli.pipeline", "app", "The Spark pipeline: load, audit, demo, compact, vacuum, history, convert."
     ),

@@ -19,7 +19,7 @@ from moldau.cli.options import (
 )
 from moldau.cli.output import named_content, note, time_text
 from moldau.client.consuming.consumer import Consumer
-from moldau.client.consuming.record import Record
+from moldau.client.consuming.fetched.record import Record
 from moldau.client.fetching import topic_partitions
 from moldau.client.offsets import EARLIEST, LATEST
 from moldau.errors import ConfigError

@@ -3,10 +3,10 @@
 from collections.abc import Iterable
 from typing import Annotated, Any
 
+from moldau.cli.cluster.replication_factors import with_more_replicas
 from moldau.cli.command_line import Argument, Group, Option, UsageError
 from moldau.cli.options import BOOTSTRAP, BootstrapServer, ChangedConfig, DeletedConfig, Json, changes, pairs
 from moldau.cli.output import note, print_json, print_table
-from moldau.cli.replication_factors import with_more_replicas
 from moldau.client.administration.admin import Admin
 from moldau.errors import ErrorCode, KafkaError
 from moldau.names import TopicPartition, counted

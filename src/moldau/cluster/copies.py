@@ -22,8 +22,8 @@ from moldau.cluster.state.reading import last_producer_id, read_image
 from moldau.errors import StorageError
 from moldau.log import checkpoints
 from moldau.log.checkpoints import CorruptCheckpoint
-from moldau.log.folder import LogFolder
-from moldau.log.folders import LogFolders
+from moldau.log.folders.folder import LogFolder
+from moldau.log.folders.folders import LogFolders
 from moldau.metadata_store.embedded import FILE_NAME, EmbeddedStore
 from moldau.metadata_store.store import Operation
 from moldau.notices import Notices

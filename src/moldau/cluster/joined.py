@@ -42,7 +42,7 @@ from moldau.cluster.successor import SuccessorSearch
 from moldau.config import BrokerConfig
 from moldau.error_codes import error_of
 from moldau.errors import ErrorCode, KafkaError
-from moldau.log.folders import LogFolders
+from moldau.log.folders.folders import LogFolders
 from moldau.metadata_store.store import MetadataStore
 from moldau.names import counted
 from moldau.peers.introduction import Identity

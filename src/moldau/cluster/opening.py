@@ -13,9 +13,9 @@ from pathlib import Path
 from moldau.cluster.copies import COPY, SPARE, Copy, newest_copy, put_in_place
 from moldau.cluster.state.reading import MalformedMetadata, read_image
 from moldau.errors import StorageError
-from moldau.log.folders import LogFolders
-from moldau.log.identity import cluster_store
-from moldau.log.traces import traces
+from moldau.log.folders.folders import LogFolders
+from moldau.log.folders.identity import cluster_store
+from moldau.log.folders.traces import traces
 from moldau.metadata_store.embedded import FILE_NAME, EmbeddedStore
 from moldau.metadata_store.embedded_format import DamagedMetadata
 from moldau.runtime import Disk, Runtime

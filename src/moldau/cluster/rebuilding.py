@@ -15,7 +15,7 @@ from typing import Final
 from moldau.cluster.controlling import controller
 from moldau.cluster.state import layout
 from moldau.cluster.state.image import Image, PartitionImage, TopicImage
-from moldau.log.traces import Trace
+from moldau.log.folders.traces import Trace
 from moldau.metadata_store.store import Operation
 from moldau.names import INTERNAL_TOPICS, OFFSETS_TOPIC, TopicPartition, short_id
 

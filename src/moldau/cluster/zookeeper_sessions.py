@@ -9,7 +9,7 @@ import logging
 from pathlib import Path
 
 from moldau.log.checkpoints import CorruptCheckpoint, read_whole, replace_private_file
-from moldau.log.identity import SESSION
+from moldau.log.folders.identity import SESSION
 from moldau.metadata_store.zookeeper import ZooKeeperSession
 from moldau.metadata_store.zookeeper_access import Credentials, ZooKeeperAccess
 from moldau.notices import Notices

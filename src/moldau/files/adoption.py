@@ -25,12 +25,13 @@ from moldau.config import TopicConfig
 from moldau.errors import StorageError
 from moldau.files.foreign import ForeignPartition, ForeignTopic
 from moldau.files.inspection import reading
-from moldau.log import checkpoints, identity
+from moldau.log import checkpoints
 from moldau.log.checkpoints import CorruptCheckpoint
 from moldau.log.file_names import DELETED_SUFFIX
-from moldau.log.folder import LOCK
-from moldau.log.identity import META_PROPERTIES
-from moldau.log.opening import LeftState, open_log
+from moldau.log.folders import identity
+from moldau.log.folders.folder import LOCK
+from moldau.log.folders.identity import META_PROPERTIES
+from moldau.log.folders.opening import LeftState, open_log
 from moldau.log.services import LogServices
 from moldau.names import TopicPartition
 from moldau.runtime import Disk, Runtime, is_folder

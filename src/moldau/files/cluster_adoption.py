@@ -16,7 +16,7 @@ from moldau.cluster.state.image import Image
 from moldau.cluster.state.reading import last_producer_id, read_image
 from moldau.errors import StorageError
 from moldau.files.held import HeldFolders
-from moldau.log import identity
+from moldau.log.folders import identity
 from moldau.metadata_store.embedded import FILE_NAME, EmbeddedStore
 from moldau.runtime import Disk
 

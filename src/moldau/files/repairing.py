@@ -27,9 +27,10 @@ from moldau.cluster.state.reading import last_producer_id, read_image
 from moldau.errors import StorageError
 from moldau.files.held import HeldFolders
 from moldau.files.kafka_settings import FOLDER as KAFKAS_METADATA
-from moldau.log import checkpoints, identity
-from moldau.log.identity import META_PROPERTIES
-from moldau.log.traces import Trace, traces
+from moldau.log import checkpoints
+from moldau.log.folders import identity
+from moldau.log.folders.identity import META_PROPERTIES
+from moldau.log.folders.traces import Trace, traces
 from moldau.metadata_store.embedded import FILE_NAME, EmbeddedStore
 from moldau.names import TopicPartition, short_id
 from moldau.runtime import Disk, Runtime

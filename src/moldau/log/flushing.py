@@ -13,7 +13,7 @@ from pathlib import Path
 
 from moldau.log import checkpoints
 from moldau.log.epochs import Epochs
-from moldau.log.recovery import LoadedLog
+from moldau.log.recovering.recovery import LoadedLog
 from moldau.log.segment import Segment
 from moldau.runtime import Disk
 

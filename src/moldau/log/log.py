@@ -27,7 +27,7 @@ from moldau.log.file_names import SNAPSHOT_SUFFIX, file_name
 from moldau.log.flushing import Flushing
 from moldau.log.producers import rebuilding, snapshots
 from moldau.log.producers.producers import Producers
-from moldau.log.recovery import LoadedLog
+from moldau.log.recovering.recovery import LoadedLog
 from moldau.log.segment import RELATIVE_MAX, Segment
 from moldau.log.services import LogServices
 from moldau.log.serving import Serving

@@ -21,8 +21,8 @@ from moldau.cluster.cluster import Cluster
 from moldau.cluster.state.image import Image, PartitionImage, TopicImage
 from moldau.errors import ErrorCode, KafkaError, StorageError
 from moldau.log.files import OpenFiles
-from moldau.log.folder import LogFolder
-from moldau.log.folders import UNASSIGNED, LogFolders
+from moldau.log.folders.folder import LogFolder
+from moldau.log.folders.folders import UNASSIGNED, LogFolders
 from moldau.names import BrokerId, LeaderEpoch, Offset, TopicPartition
 from moldau.notices import Notices
 from moldau.replication.leadership import Leadership, PartitionRoles

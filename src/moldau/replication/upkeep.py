@@ -14,7 +14,7 @@ from typing import NamedTuple
 from moldau.cluster.state.metadata_cache import MetadataCache
 from moldau.config import BrokerConfig
 from moldau.errors import KafkaError
-from moldau.log.folders import LogFolders
+from moldau.log.folders.folders import LogFolders
 from moldau.log.segment import Segment
 from moldau.replication.replicas import Replicas
 from moldau.runtime import Runtime

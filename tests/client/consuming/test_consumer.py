@@ -10,7 +10,7 @@ from harness.patience import Deadline, stretched
 from moldau import testing
 from moldau.client.administration.admin import Admin
 from moldau.client.consuming.consumer import AsyncConsumer, Consumer
-from moldau.client.consuming.record import Record
+from moldau.client.consuming.fetched.record import Record
 from moldau.client.failures import ClientClosed
 from moldau.client.offsets import EARLIEST
 from moldau.client.producing.producer import Producer

@@ -1,6 +1,6 @@
 """What a reader remembers of the leader epochs of the records that it has read."""
 
-from moldau.client.consuming.epochs import KEPT_MAX, Epochs
+from moldau.client.consuming.fetched.epochs import KEPT_MAX, Epochs
 
 
 def read(*batches: tuple[int, int, int], start: Epochs | None = None) -> Epochs:

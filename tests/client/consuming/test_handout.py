@@ -9,7 +9,7 @@ import pytest
 import moldau
 from harness.patience import stretched
 from moldau import Consumer, TopicPartition
-from moldau.client.consuming.handout import Handout
+from moldau.client.consuming.fetched.handout import Handout
 
 A, B = TopicPartition("t", 0), TopicPartition("t", 1)
 

@@ -8,8 +8,8 @@ import pytest
 from harness.patience import wait_until
 from moldau.client.consuming.async_consumer import AsyncConsumer
 from moldau.client.consuming.consumer import Consumer
+from moldau.client.consuming.fetched.record import Record
 from moldau.client.consuming.processing import Handling
-from moldau.client.consuming.record import Record
 from moldau.client.producing.producer import Producer
 from moldau.client.producing.serializers import from_json, from_text
 from moldau.errors import ConfigError

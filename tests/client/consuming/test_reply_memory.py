@@ -2,7 +2,7 @@
 
 from mmap import mmap
 
-from moldau.client.consuming.reply_memory import KEPT_BYTES, Reply, ReplyMemory
+from moldau.client.consuming.fetched.reply_memory import KEPT_BYTES, Reply, ReplyMemory
 from moldau.records.arena import BLOCK_BYTES
 
 

@@ -15,7 +15,7 @@ from harness.patience import Deadline, within
 from moldau import aio
 from moldau.client.administration.admin import Admin
 from moldau.client.consuming.consumer import Consumer
-from moldau.client.consuming.record import Record
+from moldau.client.consuming.fetched.record import Record
 from moldau.client.producing.producer import Producer
 from moldau.errors import LogTruncated
 from moldau.names import OffsetAndMetadata, TopicPartition

@@ -8,7 +8,7 @@ import pytest
 from harness.patience import stretched, wait_until
 from moldau.client.administration.admin import Admin
 from moldau.client.consuming.consumer import Consumer
-from moldau.client.consuming.record import Record
+from moldau.client.consuming.fetched.record import Record
 from moldau.client.consuming.streams import MessageStream
 from moldau.client.consuming.topic_filter import TopicFilter
 from moldau.client.producing.producer import Producer

@@ -7,7 +7,7 @@ import pytest
 
 from harness.patience import Deadline, within
 from moldau.client.consuming.async_consumer import AsyncConsumer
-from moldau.client.consuming.record import Record
+from moldau.client.consuming.fetched.record import Record
 from moldau.errors import ErrorCode, LogTruncated, NotAssigned
 from moldau.names import OffsetAndMetadata, TopicPartition
 from moldau.protocol.apis import OFFSET_FOR_LEADER_EPOCH, Api
@@ -169,7 +169,7 @@ def test_metadata_that_are_older_than_the_position_are_asked_for_again() -> None
 def test_a_position_of_a_topic_that_was_made_anew_since_is_found_as_after_any_offset_out_of_range(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("moldau.client.consuming.truncation.AHEAD_S_MAX", 0.2)
+    monkeypatch.setattr("moldau.client.consuming.fetched.truncation.AHEAD_S_MAX", 0.2)
 
     async def scenario(cluster: ScriptedCluster, consumer: AsyncConsumer) -> None:
         cluster.log, cluster.leader_epoch = [0] * 20, 0

@@ -6,7 +6,7 @@ from typing import Any
 
 from moldau.client.consuming.async_consumer import AsyncConsumer
 from moldau.client.consuming.consumer import Consumer
-from moldau.client.consuming.record import Record
+from moldau.client.consuming.fetched.record import Record
 
 
 class Interrupted(Exception):

@@ -7,7 +7,7 @@ No consumer and no broker is known here.
 
 from collections.abc import Iterable, Mapping
 
-from moldau.client.consuming.record import Record
+from moldau.client.consuming.fetched.record import Record
 from moldau.names import TopicPartition
 
 

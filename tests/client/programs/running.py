@@ -13,7 +13,7 @@ from typing import Any
 
 from harness.patience import Deadline
 from moldau.client.administration.admin import Admin
-from moldau.client.consuming.record import Record
+from moldau.client.consuming.fetched.record import Record
 from moldau.errors import KafkaError
 from moldau.names import TopicPartition
 from tests.client.programs.faces import AsyncFace, Face, Interrupted, SyncFace

@@ -24,7 +24,7 @@ from moldau.cluster.state.image import BrokerImage, Image, PartitionImage, Topic
 from moldau.cluster.state.metadata_cache import MetadataCache
 from moldau.config import broker_config
 from moldau.handlers.between_brokers.get_replica_log_info import GetReplicaLogInfo
-from moldau.log.folders import LogFolders
+from moldau.log.folders.folders import LogFolders
 from moldau.metadata_store.store import SessionOver, Set
 from moldau.protocol.apis import GET_REPLICA_LOG_INFO
 from moldau.runtime import Runtime

@@ -14,7 +14,7 @@ from moldau.coordinators.groups.coordinator import GroupCoordinator
 from moldau.coordinators.groups.settings import GroupCoordinatorSettings
 from moldau.coordinators.offsets.messages import NewOffset, OffsetsToCommit, TransactionalOffsetCommit
 from moldau.errors import ErrorCode
-from moldau.log.folder import LogFolder
+from moldau.log.folders.folder import LogFolder
 from moldau.names import OFFSETS_TOPIC, BrokerId, LeaderEpoch, TopicPartition
 from moldau.replication.internal_topic import InternalTopic
 from moldau.replication.leadership import Leadership, PartitionRoles

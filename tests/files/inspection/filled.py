@@ -4,7 +4,7 @@ import uuid
 from pathlib import Path
 
 from harness.logs import NOW_MS, HandClock, append, config
-from moldau.log.folder import LogFolder
+from moldau.log.folders.folder import LogFolder
 from moldau.log.log import Log
 from moldau.names import TopicPartition
 from moldau.records.batch import Marker, Row

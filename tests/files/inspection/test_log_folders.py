@@ -13,7 +13,7 @@ from harness.logs import NOW_MS, HandClock, append, config, names, rows
 from harness.tiers import sized
 from moldau.files.inspection.findings import Finding, Seen
 from moldau.files.inspection.log_folders import verify
-from moldau.log.folder import LogFolder
+from moldau.log.folders.folder import LogFolder
 from moldau.log.indexes import OFFSET_ENTRY, TIME_ENTRY
 from moldau.log.transaction_index import ENTRY
 from moldau.records.batch import HEADER_SIZE, batches, encode_batch, stamp

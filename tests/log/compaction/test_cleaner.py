@@ -12,7 +12,7 @@ from harness.logs import NOW_MS, HandClock, config, read_all
 from moldau.config import BrokerConfig, broker_config
 from moldau.log.compaction import cleaner as module
 from moldau.log.compaction.cleaner import Candidate, Cleaner
-from moldau.log.folder import LogFolder
+from moldau.log.folders.folder import LogFolder
 from moldau.log.log import Log
 from moldau.names import TopicPartition
 from moldau.runtime import Runtime

@@ -11,7 +11,6 @@ from collections import deque
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from typing import Any
 
-from moldau.client.consuming.assigned import Assigned
 from moldau.client.consuming.async_streams import AsyncMessageStream, AsyncStreams
 from moldau.client.consuming.closing import Closing
 from moldau.client.consuming.commits import CommitCallback, Commits, Committed, Offsets
@@ -19,18 +18,19 @@ from moldau.client.consuming.consumer_metrics import ConsumerCounters, ConsumerM
 from moldau.client.consuming.consumer_settings import ConsumerSettings
 from moldau.client.consuming.consumer_text import ConsumerText
 from moldau.client.consuming.deserializing import Maker
+from moldau.client.consuming.fetched.assigned import Assigned
+from moldau.client.consuming.fetched.handout import Handout
+from moldau.client.consuming.fetched.iteration import Iteration
+from moldau.client.consuming.fetched.record import Place, Record
 from moldau.client.consuming.groups.group_protocols import member_of
-from moldau.client.consuming.handout import Handout
-from moldau.client.consuming.iteration import Iteration
 from moldau.client.consuming.offset_lookups import OffsetLookups
 from moldau.client.consuming.partition_log import AsyncPartitionLog
 from moldau.client.consuming.polling import Poller
 from moldau.client.consuming.positions import Positions
 from moldau.client.consuming.rebalancing import Rebalancing
-from moldau.client.consuming.record import Place, Record
 from moldau.client.consuming.record_handling import RecordHandling
 from moldau.client.consuming.subscription import Listener, Subscription, Topics
-from moldau.client.consuming.table_polling import WAIT_S, TablePolling
+from moldau.client.consuming.tables.table_polling import WAIT_S, TablePolling
 from moldau.client.consuming.tending import Tending
 from moldau.client.consuming.topic_filter import Wanted
 from moldau.client.given_positions import position_of

@@ -12,8 +12,8 @@ import asyncio
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Mapping
 from typing import Any, Generic, Protocol
 
-from moldau.client.consuming.handout import Handout
-from moldau.client.consuming.record import Record
+from moldau.client.consuming.fetched.handout import Handout
+from moldau.client.consuming.fetched.record import Record
 from moldau.client.consuming.stream_shares import WAIT_S, FedStream, StreamBatch, StreamShares, StreamSource
 from moldau.client.consuming.subscription import Subscription
 from moldau.client.consuming.topic_filter import Wanted

@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Awaitable, Callable
 
-from moldau.client.consuming.handout import Handout
+from moldau.client.consuming.fetched.handout import Handout
 from moldau.client.consuming.polling import Poller
 from moldau.client.own_loop import NOT_STARTED
 from moldau.client.routing import Router

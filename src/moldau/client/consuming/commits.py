@@ -8,11 +8,11 @@ import logging
 from collections.abc import Awaitable, Callable, Mapping
 from typing import TypeAlias
 
-from moldau.client.consuming.assigned import Assigned
 from moldau.client.consuming.consumer_metrics import ConsumerCounters
 from moldau.client.consuming.consumer_settings import ConsumerSettings
+from moldau.client.consuming.fetched.assigned import Assigned
+from moldau.client.consuming.fetched.handout import Handout
 from moldau.client.consuming.groups.membership import Membership
-from moldau.client.consuming.handout import Handout
 from moldau.client.consuming.polling import Poller
 from moldau.client.given_positions import position_of
 from moldau.client.partitions import partition_of

@@ -15,12 +15,12 @@ from moldau.client.consuming.async_consumer import AsyncConsumer
 from moldau.client.consuming.commits import CommitCallback, Offsets
 from moldau.client.consuming.consumer_metrics import ConsumerMetrics
 from moldau.client.consuming.consumer_settings import ConsumerSettings
+from moldau.client.consuming.fetched.record import Record
 from moldau.client.consuming.partition_log import PartitionLog
 from moldau.client.consuming.processing import Handling, Processing
-from moldau.client.consuming.record import Record
 from moldau.client.consuming.streams import MessageStream, Streams
 from moldau.client.consuming.subscription import Listener, Topics
-from moldau.client.consuming.table_polling import WAIT_S
+from moldau.client.consuming.tables.table_polling import WAIT_S
 from moldau.client.consuming.topic_filter import Wanted
 from moldau.client.faces import blocking
 from moldau.client.one_caller import OneCaller

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, ClassVar, Protocol
 
 from moldau.client.consuming.assigning import ASSIGNORS, COOPERATIVE
-from moldau.client.consuming.record import Record
+from moldau.client.consuming.fetched.record import Record
 from moldau.client.fetching import ISOLATION_LEVELS
 from moldau.client.offsets import EARLIEST, LATEST
 from moldau.client.settings import ClientSettings, one_of, setting, settings

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from moldau.client.consuming.consumer_settings import ConsumerSettings
-from moldau.client.consuming.record import Record, make_record
+from moldau.client.consuming.fetched.record import Record, make_record
 from moldau.errors import DeserializationFailed
 from moldau.names import TopicPartition
 

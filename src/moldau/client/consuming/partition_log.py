@@ -8,9 +8,9 @@ from collections.abc import AsyncIterator, Awaitable, Iterator
 from typing import Any, overload
 
 from moldau.client.background import LoopThread
-from moldau.client.consuming.assigned import no_such_partition
 from moldau.client.consuming.consumer_settings import ConsumerSettings
-from moldau.client.consuming.record import Place, Record, make_record
+from moldau.client.consuming.fetched.assigned import no_such_partition
+from moldau.client.consuming.fetched.record import Place, Record, make_record
 from moldau.client.epoch_ends import Followed
 from moldau.client.failures import STALE_METADATA, check
 from moldau.client.fetching import EARLIEST, LATEST, READ_COMMITTED, READ_UNCOMMITTED, fetch_request

@@ -12,12 +12,12 @@ import threading
 from collections.abc import Callable, Iterable
 from typing import NamedTuple, TypeVar
 
-from moldau.client.consuming.assigned import Assigned, no_such_partition
 from moldau.client.consuming.consumer_metrics import ConsumerCounters, ConsumerMetrics
 from moldau.client.consuming.consumer_settings import ConsumerSettings
-from moldau.client.consuming.record import Place, Record
-from moldau.client.consuming.reply_memory import Reply, ReplyMemory
-from moldau.client.consuming.truncation import compare, made_anew
+from moldau.client.consuming.fetched.assigned import Assigned, no_such_partition
+from moldau.client.consuming.fetched.record import Place, Record
+from moldau.client.consuming.fetched.reply_memory import Reply, ReplyMemory
+from moldau.client.consuming.fetched.truncation import compare, made_anew
 from moldau.client.failures import STALE_METADATA, error_of, own_fault, sentence
 from moldau.client.fetching import READ_COMMITTED, READ_UNCOMMITTED
 from moldau.client.routing import Router

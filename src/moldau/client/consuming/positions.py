@@ -3,8 +3,8 @@
 import asyncio
 from collections.abc import Collection, Iterable
 
-from moldau.client.consuming.assigned import Assigned, no_such_partition
 from moldau.client.consuming.consumer_settings import ConsumerSettings, reset_time
+from moldau.client.consuming.fetched.assigned import Assigned, no_such_partition
 from moldau.client.consuming.groups.membership import Membership
 from moldau.client.consuming.polling import UNKNOWN_S_MAX, Poller
 from moldau.client.offsets import LATEST, offsets_at

@@ -13,7 +13,7 @@ from collections.abc import Awaitable, Callable, Iterator, Mapping
 from typing import Any, Protocol, TypeAlias
 
 from moldau.client.consuming.consumer_settings import ConsumerSettings
-from moldau.client.consuming.record import Record
+from moldau.client.consuming.fetched.record import Record
 from moldau.client.producing.producer import AsyncProducer
 from moldau.client.time_outs import milliseconds
 from moldau.errors import ConfigError

@@ -8,11 +8,11 @@ from typing import Any
 from moldau.client.consuming.commits import Commits
 from moldau.client.consuming.consumer_settings import ConsumerSettings
 from moldau.client.consuming.deserializing import Maker
+from moldau.client.consuming.fetched.handout import Handout
+from moldau.client.consuming.fetched.record import Record
 from moldau.client.consuming.groups.membership import Membership
-from moldau.client.consuming.handout import Handout
 from moldau.client.consuming.polling import Poller
 from moldau.client.consuming.processing import Handling, Processing
-from moldau.client.consuming.record import Record
 from moldau.names import OffsetAndMetadata, TopicPartition
 
 NOTHING: Mapping[TopicPartition, int] = MappingProxyType({})

@@ -9,8 +9,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from operator import length_hint
 from typing import Generic, Protocol, TypeVar
 
-from moldau.client.consuming.handout import Handout
-from moldau.client.consuming.record import Record
+from moldau.client.consuming.fetched.handout import Handout
+from moldau.client.consuming.fetched.record import Record
 from moldau.client.consuming.subscription import Listener, Subscription
 from moldau.client.consuming.topic_filter import TopicFilter, Wanted
 from moldau.client.partitions import topic_name

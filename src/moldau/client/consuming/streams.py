@@ -15,7 +15,7 @@ from typing import Generic
 
 from moldau.client.background import LoopThread
 from moldau.client.consuming.async_consumer import AsyncConsumer
-from moldau.client.consuming.record import Record
+from moldau.client.consuming.fetched.record import Record
 from moldau.client.consuming.stream_shares import WAIT_S, FedStream, StreamBatch, StreamShares
 from moldau.client.consuming.topic_filter import Wanted
 from moldau.client.one_caller import OneCaller

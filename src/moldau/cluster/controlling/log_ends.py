@@ -10,7 +10,7 @@ from typing import Final, TypeAlias
 from moldau.cluster.state.eligibility import LogEnd
 from moldau.cluster.state.image import Image
 from moldau.errors import ErrorCode
-from moldau.log.folders import LogFolders
+from moldau.log.folders.folders import LogFolders
 from moldau.names import TopicPartition
 from moldau.protocol.messages.get_replica_log_info import (
     GetReplicaLogInfoRequest,

@@ -21,8 +21,8 @@ from moldau.log.file_names import (
     TIME_INDEX_SUFFIX,
     TRANSACTION_INDEX_SUFFIX,
 )
-from moldau.log.folder import DELETE_SUFFIX, LOCK
-from moldau.log.identity import CLEAN_MARKER, META_PROPERTIES
+from moldau.log.folders.folder import DELETE_SUFFIX, LOCK
+from moldau.log.folders.identity import CLEAN_MARKER, META_PROPERTIES
 
 DIGITS: Final = 20
 OFFSET_DIGITS_MAX: Final = 2**63 - 1

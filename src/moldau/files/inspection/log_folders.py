@@ -14,8 +14,8 @@ from moldau.files.inspection.partitions import PartitionCheck
 from moldau.files.inspection.surroundings import Surroundings, read_surroundings
 from moldau.log import checkpoints
 from moldau.log.checkpoints import CorruptCheckpoint
-from moldau.log.folder import DELETE_SUFFIX, partition_of
-from moldau.log.identity import CLEAN_MARKER, META_PROPERTIES
+from moldau.log.folders.folder import DELETE_SUFFIX, partition_of
+from moldau.log.folders.identity import CLEAN_MARKER, META_PROPERTIES
 from moldau.log.indexes import OFFSET_ENTRY, TIME_ENTRY
 from moldau.names import TopicPartition
 from moldau.runtime import Disk

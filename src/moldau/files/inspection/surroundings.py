@@ -12,7 +12,7 @@ from typing import Final
 from moldau.files.inspection.findings import Finding
 from moldau.log import checkpoints
 from moldau.log.checkpoints import CorruptCheckpoint
-from moldau.log.identity import CLEAN_MARKER, META_PROPERTIES
+from moldau.log.folders.identity import CLEAN_MARKER, META_PROPERTIES
 from moldau.names import TopicPartition
 from moldau.runtime import Disk
 

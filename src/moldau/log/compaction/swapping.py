@@ -6,8 +6,8 @@
     4  the files of the old segments become `.deleted`, oldest first; they go later
     5  the new files lose the suffix `.swap`, the folder is flushed
 
-A start after a crash determines which steps were done (`log/leftovers.py`). Without a `.swap` file, or with a
-`.cleaned` file beside it, the swap did not happen. Otherwise the old segments in the new one's offset range are
+A start after a crash determines which steps were done (`log/recovering/leftovers.py`). Without a `.swap` file, or with
+a `.cleaned` file beside it, the swap did not happen. Otherwise the old segments in the new one's offset range are
 removed, and the new one gets its final name. No record is lost either way: the new segment ends at the same offset as
 the old ones. Readers of an old segment keep its file open.
 """

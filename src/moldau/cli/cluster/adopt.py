@@ -1,0 +1,93 @@
+"""`moldau cluster adopt`: a broker that was alone becomes the first of a cluster of several."""
+
+import asyncio
+import os
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Annotated
+
+from moldau.cli.command_line import Argument, Option
+from moldau.cli.log.files import FilesOnly
+from moldau.cli.options import pairs
+from moldau.cli.output import note
+from moldau.cluster.adopting import has_cluster, write_cluster
+from moldau.config import BrokerConfig, broker_config
+from moldau.errors import ConfigError, StorageError
+from moldau.files.cluster_adoption import ClusterAdoption, LoneBroker
+from moldau.metadata_store.shared_file_session import SharedFileSession, shared_file
+from moldau.metadata_store.store import MetadataStore, StoreConflict
+from moldau.names import counted
+from moldau.runtime import Runtime
+
+
+def adopt(
+    folders: Annotated[list[Path], Argument("DIR...", help="Every log folder of one stopped broker.")],
+    zookeeper: Annotated[
+        str,
+        Option(
+            metavar="HOST:PORT,.../CHROOT",
+            help="The ZooKeeper of the new cluster, and an empty place in it; or file:PATH, a new file.",
+        ),
+    ],
+    settings: Annotated[
+        list[str] | None,
+        Option("--set", metavar="NAME=VALUE", help="A setting `zookeeper.*`, as the broker will have it; repeatable."),
+    ] = None,
+) -> None:
+    """
+    Make a stopped broker that was alone the first broker of a new cluster of several. It keeps all it has: topics,
+    records, settings, groups and their offsets, transactions, producer ids. Needs the extra `cluster`, with file:PATH
+    none.
+
+    Its metadata go into ZooKeeper, or the file, where no other cluster may be. From then on it starts with
+    `zookeeper.connect`, and more brokers can join. If the command is cut off, run it again.
+
+    Examples:
+
+      moldau cluster adopt moldau-data --zookeeper localhost:2181
+
+      moldau cluster adopt /disk1/moldau /disk2/moldau --zookeeper zk1:2181,zk2:2181,zk3:2181/moldau
+    """
+    with ClusterAdoption(folders, FilesOnly()) as adoption:
+        lone = adoption.read(zookeeper)
+        if lone is None:
+            note("these folders were adopted before")
+            return
+        asyncio.run(_write(lone, zookeeper, settings or (), lambda: adoption.note(zookeeper)))
+        adoption.finish()
+    topics = lone.image.topics.values()
+    what = f"{counted(len(topics), 'topic')}, {counted(sum(len(one.partitions) for one in topics), 'partition')}"
+    print(f"cluster {lone.image.cluster_id}: broker {lone.node_id} with {what}")
+    dirs = ",".join(str(folder) for folder in folders)
+    note(
+        f"start it with: moldau server start --set log.dirs={dirs} --set broker.id={lone.node_id} "
+        f"--set zookeeper.connect={zookeeper}"
+    )
+
+
+async def _write(lone: LoneBroker, connect: str, settings: Sequence[str], before_last: Callable[[], None]) -> None:
+    """Write the metadata into ZooKeeper, unless they are there already. Raises `ConfigError`, `StorageError`."""
+    needed = {"zookeeper.connect": connect, "broker.id": str(lone.node_id)}
+    config, warnings = broker_config({**pairs(list(settings), "--set"), **needed})
+    for warning in warnings:
+        note(f"warning: {warning}")
+    session = await _opened(config)
+    try:
+        if not (lone.was_noted and await has_cluster(session, lone.image.cluster_id)):
+            await write_cluster(session, lone.image, lone.node_id, lone.producer_id, before_last)
+    except StoreConflict as conflict:
+        raise StorageError(f"somebody else changes {connect} at the same time ({conflict}): run it again") from None
+    finally:
+        await session.close()
+
+
+async def _opened(config: BrokerConfig) -> MetadataStore:
+    file = shared_file(config)
+    if file is not None:
+        return await SharedFileSession.open(file, config.zookeeper_session_timeout_ms / 1000, Runtime())
+    try:
+        from moldau.metadata_store.zookeeper import ZooKeeperSession
+        from moldau.metadata_store.zookeeper_access import access_of
+    except ImportError:
+        raise ConfigError("this needs kazoo: install it with `pip install 'moldau[cluster]'`") from None
+    return await ZooKeeperSession.open(access_of(config, os.environ), Runtime())

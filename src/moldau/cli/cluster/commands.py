@@ -1,0 +1,201 @@
+"""`moldau cluster`: run a cluster of brokers on this machine, and show how a cluster is."""
+
+import asyncio
+import contextlib
+import json
+import logging
+import sys
+import time
+from collections import Counter
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any
+
+from moldau.cli.cluster.adopt import adopt
+from moldau.cli.cluster.elect_leaders import elect_leaders
+from moldau.cli.cluster.replication_factors import below_their_setting
+from moldau.cli.command_line import Group, Option, UsageError
+from moldau.cli.options import BOOTSTRAP, BootstrapServer, Json, pairs
+from moldau.cli.output import note, print_json, print_table, time_text
+from moldau.cli.until_signal import until_signal
+from moldau.client.administration.admin import Admin, ClusterDescription
+from moldau.client.cluster_view import TopicView
+from moldau.config import broker_config
+from moldau.errors import KafkaError
+from moldau.names import INTERNAL_TOPICS, TopicPartition, counted
+from moldau.zookeeper.ensemble import Ensemble
+from moldau.zookeeper.java import find_java
+from moldau.zookeeper.local_cluster import ZOOKEEPER_FOLDER, LocalCluster
+
+PAUSE_S = 1.0
+OF_ONE_BROKER = {"broker.id", "node.id", "zookeeper.connect", "log.dir", "log.dirs"}
+HINT_MS = 2000
+"""How long a broker is asked for its settings, which only hints need: it may have died just now."""
+BROKERS_MAX = 9
+
+app = Group("cluster")
+app.command()(adopt)
+app.command("elect-leaders")(elect_leaders)
+
+
+@app.command()
+def start(
+    brokers: Annotated[int, Option(min=1, max=BROKERS_MAX, help="The number of brokers.")] = 3,
+    host: Annotated[str, Option(help="The host that clients connect to.")] = "localhost",
+    port: Annotated[
+        int, Option(min=0, max=65_535 - BROKERS_MAX, help="The port of the first broker; 0 takes free ones.")
+    ] = 9092,
+    data_dir: Annotated[Path, Option(metavar="DIR", help="The folder of all data.")] = Path("moldau-cluster"),
+    settings: Annotated[
+        list[str] | None, Option("--set", metavar="NAME=VALUE", help="A setting of all brokers; repeatable.")
+    ] = None,
+    embedded: Annotated[bool, Option("--embedded", help="Use a file in DIR instead of ZooKeeper.")] = False,
+) -> int:
+    """
+    Run a cluster on this machine until it is told to stop: ZooKeeper and several brokers, each a process of its own. It
+    needs Java, the jars that come with PySpark, and the extra `cluster`; with --embedded, none of them.
+
+    When all brokers serve it prints `listening on HOST:PORT,HOST:PORT,...`. A process that ends is started again; the
+    logs are in DIR. SIGTERM and Ctrl-C stop them all.
+
+    Examples:
+
+      moldau cluster start
+
+      moldau cluster start --embedded
+
+      moldau cluster start --brokers 5 --data-dir /var/lib/moldau --set num.partitions=5
+    """
+    logging.basicConfig(stream=sys.stderr, level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s")
+    given = pairs(settings or [], "--set")
+    for name in sorted(given.keys() & OF_ONE_BROKER):
+        raise UsageError(f"--set {name} is for one broker: this command gives each of its brokers one of its own")
+    broker_config({**given, "broker.id": "1"})  # refuses what no broker takes, before anything is started
+    zookeeper = None if embedded else Ensemble(find_java(), data_dir / ZOOKEEPER_FOLDER, "localhost", 0, 1)
+    return asyncio.run(until_signal(LocalCluster(zookeeper, data_dir, host, port, brokers, settings or ())))
+
+
+@app.command()
+def status(
+    bootstrap_server: BootstrapServer = BOOTSTRAP,
+    watch: Annotated[bool, Option("--watch", help="Print it again whenever it changes, until Ctrl-C.")] = False,
+    as_json: Json = False,
+) -> None:
+    """
+    Show the brokers that are up, which of them is the controller (*), how many partitions each leads and has a replica
+    of, and the partitions that have no leader or are under-replicated.
+
+    With `--watch --json`, each state is one line.
+
+    Examples:
+
+      moldau cluster status
+
+      moldau cluster status --watch -b localhost:9092,localhost:9093
+    """
+    with Admin(bootstrap_server) as admin, Admin(bootstrap_server, default_api_timeout_ms=HINT_MS) as brief:
+        if not watch:
+            _print(_look(admin, brief), as_json)
+            return
+        before: dict[str, Any] | None = None
+        while True:
+            now = _look_again(admin, brief)
+            if now is not None and now != before:
+                _print_change(now, as_json, is_first=before is None)
+                before = now
+            time.sleep(PAUSE_S)
+
+
+def _look(admin: Admin, brief: Admin) -> dict[str, Any]:
+    cluster, topics = admin.describe_cluster(), admin.list_topics(internal=True)
+    settings: dict[str, str | None] = {}
+    if len(cluster.brokers) > 1 and INTERNAL_TOPICS & topics.keys():
+        with contextlib.suppress(KafkaError):  # that broker may have died just now
+            entries = brief.configs.describe("broker", str(min(cluster.brokers)))
+            settings = {entry.name: entry.value for entry in entries}
+    return status_of(cluster, topics, settings)
+
+
+def _look_again(admin: Admin, brief: Admin) -> dict[str, Any] | None:
+    """None while no broker answers, with a line for people."""
+    try:
+        return _look(admin, brief)
+    except KafkaError as failure:
+        note(f"no broker answers: {failure}")
+        return None
+
+
+def status_of(
+    cluster: ClusterDescription, topics: Mapping[str, TopicView], settings: Mapping[str, str | None]
+) -> dict[str, Any]:
+    """What `--json` prints. `settings` are those of a broker, empty if internal topics need none."""
+    parts = {TopicPartition(name, n): part for name, topic in topics.items() for n, part in topic.partitions.items()}
+    leads = Counter(part.leader for part in parts.values())
+    has = Counter(broker for part in parts.values() for broker in part.replicas)
+    unhealthy = [
+        {
+            "topic": tp.topic,
+            "partition": tp.partition,
+            "leader": part.leader if part.leader >= 0 else None,
+            "leader_epoch": part.leader_epoch,
+            "replicas": list(part.replicas),
+            "in_sync": list(part.isr),
+        }
+        for tp, part in sorted(parts.items())
+        if part.leader < 0 or len(part.isr) < len(part.replicas)
+    ]
+    return {
+        "cluster_id": cluster.cluster_id,
+        "controller": cluster.controller_id if cluster.controller_id >= 0 else None,
+        "brokers": [
+            {
+                "broker": broker,
+                "address": str(address),
+                "rack": cluster.racks.get(broker),
+                "leads": leads[broker],
+                "replicas": has[broker],
+            }
+            for broker, address in cluster.brokers.items()
+        ],
+        "topics": len(topics),
+        "partitions": len(parts),
+        "without_leader": sum(part.leader < 0 for part in parts.values()),
+        "under_replicated": sum(len(part.isr) < len(part.replicas) for part in parts.values()),
+        "unhealthy": unhealthy,
+        "too_few_replicas": below_their_setting(topics, settings, len(cluster.brokers)),
+    }
+
+
+def _print_change(found: dict[str, Any], as_json: bool, *, is_first: bool) -> None:
+    now_ms = int(time.time() * 1000)
+    if as_json:
+        print(json.dumps({"time_ms": now_ms, **found}, ensure_ascii=False), flush=True)
+        return
+    print(f"{'' if is_first else chr(10)}{time_text(now_ms)}")
+    _print(found, as_json=False)
+
+
+def _print(found: dict[str, Any], as_json: bool) -> None:
+    if as_json:
+        print_json(found)
+        return
+    controller = "no controller" if found["controller"] is None else f"controller {found['controller']}"
+    print(f"cluster {found['cluster_id'] or '-'}  {counted(len(found['brokers']), 'broker')}  {controller}")
+    rows = []
+    for one in found["brokers"]:
+        mark = "*" if one["broker"] == found["controller"] else ""
+        rows.append([f"{one['broker']}{mark}", one["address"], one["rack"], one["leads"], one["replicas"]])
+    print_table(["BROKER", "ADDRESS", "RACK", "LEADS", "REPLICAS"], rows)
+    what = f"{counted(found['topics'], 'topic')}, {counted(found['partitions'], 'partition')}"
+    print(
+        f"{what}: {found['without_leader']} without a leader, {found['under_replicated']} under-replicated", flush=True
+    )
+    if found["unhealthy"]:
+        bad = [
+            [f"{one['topic']}-{one['partition']}", one["leader"], one["leader_epoch"], one["replicas"], one["in_sync"]]
+            for one in found["unhealthy"]
+        ]
+        print_table(["PARTITION", "LEADER", "EPOCH", "REPLICAS", "IN SYNC"], bad)
+    for one in found["too_few_replicas"]:
+        has, wanted = counted(one["replication_factor"], "replica"), one["wanted"]
+        print(f"{one['topic']} has {has}, and should have {wanted}: {one['command']}", flush=True)

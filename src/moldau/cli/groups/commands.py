@@ -1,0 +1,144 @@
+"""`moldau groups`: list, describe, delete, reset-offsets."""
+
+from collections.abc import Mapping
+from typing import Annotated, Any
+
+from moldau.cli.command_line import Argument, Group
+from moldau.cli.groups.reset import reset_offsets
+from moldau.cli.options import BOOTSTRAP, BootstrapServer, Json
+from moldau.cli.output import note, print_json, print_table
+from moldau.client.administration.admin import Admin, GroupDescription
+from moldau.client.lag import Lag
+from moldau.errors import ErrorCode, KafkaError
+from moldau.names import TopicPartition
+
+app = Group("groups")
+app.command("reset-offsets")(reset_offsets)
+
+
+@app.command("list")
+def list_groups(bootstrap_server: BootstrapServer = BOOTSTRAP, as_json: Json = False) -> None:
+    """
+    List the consumer groups, their types (classic, or consumer: the consumer protocol) and their states.
+
+    Examples:
+
+      moldau groups list
+    """
+    with Admin(bootstrap_server) as admin:
+        groups = admin.list_groups()
+    if as_json:
+        found = [
+            {"group": g.group_id, "type": g.type, "state": g.state, "protocol_type": g.protocol_type} for g in groups
+        ]
+        print_json(found)
+    else:
+        rows = [[g.group_id, g.type, g.state, g.protocol_type] for g in groups]
+        print_table(["GROUP", "TYPE", "STATE", "PROTOCOL TYPE"], rows)
+
+
+@app.command()
+def describe(
+    groups: Annotated[list[str], Argument("GROUP...", help="One or more groups.")],
+    bootstrap_server: BootstrapServer = BOOTSTRAP,
+    as_json: Json = False,
+) -> None:
+    """
+    Describe groups: members, their partitions, committed offsets, ends and lag: records that were not read, and the
+    seconds since the oldest of them was written.
+
+    Examples:
+
+      moldau groups describe billing
+
+      moldau groups describe billing --json
+    """
+    with Admin(bootstrap_server) as admin:
+        found = [_description(admin, group) for group in groups]
+    if as_json:
+        print_json(found)
+        return
+    for number, group in enumerate(found):
+        members = len(group["members"])
+        what = f"{group['group']}  {group['type']}  {group['state']}  {members} member{'s'[: members != 1]}"
+        print(f"{chr(10) if number else ''}{what}")
+        headers = ["TOPIC", "PARTITION", "COMMITTED", "END", "LAG", "SECONDS", "MEMBER", "CLIENT", "HOST"]
+        print_table(headers, [list(p.values()) for p in group["partitions"]])
+        idle = [m for m in group["members"] if not m["partitions"]]
+        for member in idle:
+            print(f"member {member['member_id']} of client {member['client_id']} has no partitions")
+
+
+def _description(admin: Admin, group_id: str) -> dict[str, Any]:
+    committed = admin.group_offsets(group_id)
+    try:
+        group = admin.describe_group(group_id)
+    except KafkaError as failure:
+        if failure.code != ErrorCode.GROUP_ID_NOT_FOUND or not committed:
+            raise
+        group = GroupDescription(group_id, "classic", "Empty", "", [])
+    members = group.members
+    owners = {tp: m for m in members for tp in m.partitions}
+    offsets = {tp: committed[tp].offset if tp in committed else None for tp in sorted({*committed, *owners})}
+    lags = _lags(admin, offsets)
+    partitions = []
+    for tp, offset in offsets.items():
+        lag, owner = lags.get(tp), owners.get(tp)
+        partitions.append(
+            {
+                "topic": tp.topic,
+                "partition": tp.partition,
+                "committed": offset,
+                "end": lag.end if lag else None,
+                "lag": lag.records if lag else None,
+                "lag_seconds": lag.seconds if lag else None,
+                "member_id": owner.member_id if owner else None,
+                "client_id": owner.client_id if owner else None,
+                "host": owner.client_host if owner else None,
+            }
+        )
+    described = [
+        {
+            "member_id": m.member_id,
+            "client_id": m.client_id,
+            "host": m.client_host,
+            "partitions": [{"topic": tp.topic, "partition": tp.partition} for tp in m.partitions],
+        }
+        for m in members
+    ]
+    return {
+        "group": group_id,
+        "type": group.type,
+        "state": group.state,
+        "members": described,
+        "partitions": partitions,
+    }
+
+
+def _lags(admin: Admin, offsets: Mapping[TopicPartition, int | None]) -> dict[TopicPartition, Lag]:
+    """Those of the partitions whose topics still exist."""
+    existing = admin.list_topics(internal=True)
+    there = {
+        tp: offset
+        for tp, offset in offsets.items()
+        if tp.topic in existing and tp.partition in existing[tp.topic].partitions
+    }
+    return admin.lags(there) if there else {}
+
+
+@app.command()
+def delete(
+    groups: Annotated[list[str], Argument("GROUP...", help="One or more groups without members.")],
+    bootstrap_server: BootstrapServer = BOOTSTRAP,
+) -> None:
+    """
+    Forget groups that have no members, and what they committed.
+
+    Examples:
+
+      moldau groups delete billing
+    """
+    with Admin(bootstrap_server) as admin:
+        for group in groups:
+            admin.delete_group(group)
+            note(f"group {group} is deleted")

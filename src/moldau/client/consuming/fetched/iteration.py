@@ -1,0 +1,37 @@
+"""`async for record in consumer` and `await anext(consumer)`, beside `poll`."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
+from typing import Any
+
+from moldau.client.consuming.fetched.record import Record
+
+WAIT_S = 1.0
+
+
+class Iteration:
+    """The part of `AsyncConsumer` that hands its records out one by one."""
+
+    walk: Callable[[], Iterator[Record] | None]
+    ready: Callable[[float], Coroutine[Any, Any, bool]]
+    _loop: asyncio.AbstractEventLoop
+
+    async def __aiter__(self) -> AsyncIterator[Record]:
+        """Records one by one, without end. A loop that was left by `break` or an exception is continued by the next
+        one, behind the record it was left with."""
+        while True:
+            for record in await self._walked():
+                yield record
+
+    async def __anext__(self) -> Record:
+        """The next record, as a loop would get it."""
+        while True:
+            for record in await self._walked():
+                return record
+
+    async def _walked(self) -> Iterator[Record]:
+        walk = self.walk()
+        while walk is None:
+            await self.ready(self._loop.time() + WAIT_S)
+            walk = self.walk()
+        return walk

@@ -1,0 +1,1 @@
+"""Fetched records as Arrow tables."""

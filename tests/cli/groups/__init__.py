@@ -1,0 +1,1 @@
+"""`moldau groups`: list, describe, delete, reset-offsets."""

@@ -1,0 +1,1 @@
+"""`moldau log`: what is in the files of a broker that does not run."""

@@ -1,0 +1,1 @@
+"""`moldau produce`: each line becomes a record."""

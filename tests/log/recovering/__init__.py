@@ -1,0 +1,1 @@
+"""What makes a log whole again after a crash."""
