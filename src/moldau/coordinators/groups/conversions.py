@@ -1,49 +1,80 @@
-"""What happens when a group of one kind gets a request that belongs to another kind (KIP-848). Pure.
+"""Which kind answers a request about a group, and what happens if the request belongs to another kind (KIP-848). Pure.
 
     the group is   and gets                          empty                        with members
     -----------    ------------------------------    -------------------------    ---------------------------------
     consumer       JoinGroup                         is made anew as classic      stays; the member joins as it is
     classic        ConsumerGroupHeartbeat that joins is made anew as consumer     is upgraded with its members
+    unknown        JoinGroup                         is made as classic
+    unknown        ConsumerGroupHeartbeat that joins is made as consumer
 
-All other requests go to the kind that has the group. The downgrade of a consumer group belongs to
-`consumer.departures`: the last member of the consumer protocol leaves, and the group is classic from then on.
+All other requests go to the kind that has the group; if none has it, to the classic one, which says so. The downgrade
+of a consumer group belongs to `consumer.departures`: the last member of the consumer protocol leaves, and the group is
+classic from then on.
 """
 
 from collections.abc import Callable, Mapping
-from typing import NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 from moldau.coordinators.classic.groups import ClassicGroups
 from moldau.coordinators.classic.messages import Join, Joined
 from moldau.coordinators.consumer.groups import ConsumerGroups
 from moldau.coordinators.consumer.messages import ConsumerHeartbeat, ConsumerHeartbeatReply
 from moldau.coordinators.decision import Decision, Now, Ticket
-from moldau.coordinators.groups.kinds import GroupKind
+from moldau.coordinators.groups.kinds import CommitsOffsets, GroupKind, SpeaksClassic
 from moldau.errors import ErrorCode
 
 Ask: TypeAlias = Join | ConsumerHeartbeat
 
 
-class Conversion(NamedTuple):
-    """How to answer the request, by whether the group is empty."""
+Joining: TypeAlias = Callable[[Any, Ticket, Now], Decision]
+"""Answers a request that joins a group."""
 
-    if_empty: Callable[..., Decision]
-    with_members: Callable[..., Decision]
+
+class Answering(NamedTuple):
+    """Who answers requests about a group, by what they are about."""
+
+    kind: GroupKind
+    members: SpeaksClassic
+    offsets: CommitsOffsets
 
 
 class Conversions:
     def __init__(self, classic: ClassicGroups, consumer: ConsumerGroups):
         self._classic = classic
         self._consumer = consumer
-        self._table: Mapping[tuple[str, type[Ask]], Conversion] = {
-            (consumer.name, Join): Conversion(self._remake_as_classic, consumer.join),
-            (classic.name, ConsumerHeartbeat): Conversion(self._remake_as_consumer, self._upgrade),
+        self._joining: Mapping[tuple[str | None, type[Ask]], Joining] = {
+            (classic.name, Join): classic.join,
+            (consumer.name, Join): self._join_consumer,
+            (None, Join): classic.join,
+            (classic.name, ConsumerHeartbeat): self._beat_classic,
+            (consumer.name, ConsumerHeartbeat): consumer.beat,
+            (None, ConsumerHeartbeat): consumer.beat,
+        }
+        self._answering: Mapping[str | None, Answering] = {
+            classic.name: Answering(classic, classic, classic),
+            consumer.name: Answering(consumer, consumer, consumer),
+            None: Answering(classic, classic, classic),
         }
 
-    def convert(self, kind: GroupKind, ask: Ask, ticket: Ticket, now: Now) -> Decision:
-        """Answer a request that joins a group of that kind, but belongs to another kind."""
-        conversion = self._table[kind.name, type(ask)]
-        answer = conversion.if_empty if kind.is_empty(ask.group_id) else conversion.with_members
-        return answer(ask, ticket, now)
+    def join(self, kind: GroupKind | None, ask: Ask, ticket: Ticket, now: Now) -> Decision:
+        """Answer a request that joins a group of that kind; None if there is no such group."""
+        return self._joining[_name(kind), type(ask)](ask, ticket, now)
+
+    def answering(self, kind: GroupKind | None) -> Answering:
+        """Who answers the other requests about a group of that kind; None if there is no such group."""
+        return self._answering[_name(kind)]
+
+    def _join_consumer(self, ask: Join, ticket: Ticket, now: Now) -> Decision:
+        if self._consumer.is_empty(ask.group_id):
+            return self._remake_as_classic(ask, ticket, now)
+        return self._consumer.join(ask, ticket, now)
+
+    def _beat_classic(self, ask: ConsumerHeartbeat, ticket: Ticket, now: Now) -> Decision:
+        if ask.epoch != 0:  # only a heartbeat that joins converts a group
+            return self._consumer.beat(ask, ticket, now)
+        if self._classic.is_empty(ask.group_id):
+            return self._remake_as_consumer(ask, ticket, now)
+        return self._upgrade(ask, ticket, now)
 
     def _remake_as_classic(self, ask: Join, ticket: Ticket, now: Now) -> Decision:
         if ask.member_id:
@@ -90,3 +121,7 @@ class Conversions:
         assert out.records and out.chain is not None
         out.prepend(change)
         return out
+
+
+def _name(kind: GroupKind | None) -> str | None:
+    return None if kind is None else kind.name

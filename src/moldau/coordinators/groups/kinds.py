@@ -1,14 +1,15 @@
 """What the coordinator needs of a kind of groups: classic groups and consumer groups are two, share groups will be a
 third.
 
-A group belongs to one kind at a time. Requests go to the kind that has the group, and `conversions` says what happens
-if the request belongs to another kind.
+Every kind is a `GroupKind`. One whose members may use the classic protocol `SpeaksClassic` too, and one whose members
+commit offsets `CommitsOffsets`: share groups do neither. A group belongs to one kind at a time. `conversions` says
+which kind answers a request, also if that belongs to another kind, or if there is no such group.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Protocol
 
-from moldau.coordinators.classic.messages import Join, Leaver, Sync
+from moldau.coordinators.classic.messages import Leaver, Sync
 from moldau.coordinators.deadlines import Deadlines
 from moldau.coordinators.decision import Decision, Now, Replies, Ticket
 from moldau.coordinators.offsets.committed import SubscribedGroup
@@ -48,25 +49,9 @@ class GroupKind(Protocol):
     def tick(self, now: Now) -> Decision | None:
         """Handle the first deadline that has passed; None if none has."""
 
-    # -- members, in the classic protocol
-
-    def join(self, ask: Join, ticket: Ticket, now: Now) -> Decision: ...
-    def sync(self, ask: Sync, ticket: Ticket, now: Now) -> Decision: ...
-    def heartbeat(
-        self, group_id: str, generation: int, member_id: str, instance_id: str | None, now: Now
-    ) -> ErrorCode: ...
-    def leave(self, group_id: str, leavers: list[Leaver], ticket: Ticket, now: Now) -> Decision: ...
-
-    # -- offsets, deletion
-
-    def check_commit(self, ask: OffsetsToCommit, now: Now) -> list[ErrorCode]:
-        """One error or NONE for each offset."""
-
-    def check_commit_in_transaction(self, ask: TransactionalOffsetCommit) -> list[ErrorCode]:
-        """One error or NONE for each offset."""
+    # -- deletion
 
     def check_delete(self, group_id: str) -> ErrorCode: ...
-    def check_delete_offsets(self, group_id: str) -> ErrorCode: ...
     def is_unused(self, group_id: str) -> bool:
         """Whether nothing but offsets keeps the group."""
 
@@ -84,3 +69,25 @@ class GroupKind(Protocol):
 
     def listed(self, group_id: str) -> tuple[str, str] | None:
         """The group's protocol type and the name of its state; None if it does not exist."""
+
+
+class SpeaksClassic(Protocol):
+    """Groups whose members may use the classic protocol. They join by `conversions`."""
+
+    def sync(self, ask: Sync, ticket: Ticket, now: Now) -> Decision: ...
+    def heartbeat(
+        self, group_id: str, generation: int, member_id: str, instance_id: str | None, now: Now
+    ) -> ErrorCode: ...
+    def leave(self, group_id: str, leavers: list[Leaver], ticket: Ticket, now: Now) -> Decision: ...
+
+
+class CommitsOffsets(Protocol):
+    """Groups whose members commit offsets."""
+
+    def check_commit(self, ask: OffsetsToCommit, now: Now) -> list[ErrorCode]:
+        """One error or NONE for each offset."""
+
+    def check_commit_in_transaction(self, ask: TransactionalOffsetCommit) -> list[ErrorCode]:
+        """One error or NONE for each offset."""
+
+    def check_delete_offsets(self, group_id: str) -> ErrorCode: ...

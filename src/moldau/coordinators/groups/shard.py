@@ -20,7 +20,7 @@ from moldau.coordinators.consumer.messages import ConsumerHeartbeat
 from moldau.coordinators.consumer.records import ConsumerGroupRecord
 from moldau.coordinators.deadlines import Deadlines, earliest_ms
 from moldau.coordinators.decision import Decision, InternalRecord, InTransaction, Now, Replies, Ticket, TransactionEnd
-from moldau.coordinators.groups.conversions import Conversions
+from moldau.coordinators.groups.conversions import Answering, Conversions
 from moldau.coordinators.groups.kinds import GroupKind
 from moldau.coordinators.groups.messages import ListedGroup
 from moldau.coordinators.groups.records import read_record
@@ -73,6 +73,9 @@ class GroupShard:
             if group_id in kind.live:
                 return kind
         return None
+
+    def _answering(self, group_id: str) -> Answering:
+        return self._conversions.answering(self._kind_of(group_id))
 
     # -- from the log
 
@@ -157,17 +160,11 @@ class GroupShard:
 
     def join(self, ask: Join, ticket: Ticket, now: Now) -> Decision:
         """JoinGroup; the answer is a `Joined`."""
-        kind = self._kind_of(ask.group_id)
-        if kind is None or kind is self.classic:
-            return self.classic.join(ask, ticket, now)
-        return self._conversions.convert(kind, ask, ticket, now)
+        return self._conversions.join(self._kind_of(ask.group_id), ask, ticket, now)
 
     def beat(self, ask: ConsumerHeartbeat, ticket: Ticket, now: Now) -> Decision:
-        """ConsumerGroupHeartbeat; the answer is a `ConsumerHeartbeatReply`. Only one that joins converts a group."""
-        kind = self._kind_of(ask.group_id)
-        if kind is None or kind is self.consumer or ask.epoch != 0:
-            return self.consumer.beat(ask, ticket, now)
-        return self._conversions.convert(kind, ask, ticket, now)
+        """ConsumerGroupHeartbeat; the answer is a `ConsumerHeartbeatReply`."""
+        return self._conversions.join(self._kind_of(ask.group_id), ask, ticket, now)
 
     def is_large(self, ask: ConsumerHeartbeat) -> bool:
         """Whether the heartbeat takes so much work that it is decided elsewhere (`consumer.large`)."""
@@ -179,16 +176,15 @@ class GroupShard:
 
     def sync(self, ask: Sync, ticket: Ticket, now: Now) -> Decision:
         """SyncGroup; the answer is a `Synced`."""
-        return (self._kind_of(ask.group_id) or self.classic).sync(ask, ticket, now)
+        return self._answering(ask.group_id).members.sync(ask, ticket, now)
 
     def heartbeat(self, group_id: str, generation: int, member_id: str, instance_id: str | None, now: Now) -> ErrorCode:
         """Heartbeat of the classic protocol."""
-        kind = self._kind_of(group_id) or self.classic
-        return kind.heartbeat(group_id, generation, member_id, instance_id, now)
+        return self._answering(group_id).members.heartbeat(group_id, generation, member_id, instance_id, now)
 
     def leave(self, group_id: str, leavers: list[Leaver], ticket: Ticket, now: Now) -> Decision:
         """LeaveGroup; the answer is a `Left`."""
-        return (self._kind_of(group_id) or self.classic).leave(group_id, leavers, ticket, now)
+        return self._answering(group_id).members.leave(group_id, leavers, ticket, now)
 
     def listed(self) -> Iterator[ListedGroup]:
         """All groups. They may change between two steps of the iteration."""
@@ -204,7 +200,7 @@ class GroupShard:
     def commit(self, ask: OffsetsToCommit, ticket: Ticket, now: Now) -> Decision:
         """The reply is a list of errors, one for each offset."""
         out = Decision()
-        errors = (self._kind_of(ask.group_id) or self.classic).check_commit(ask, now)
+        errors = self._answering(ask.group_id).offsets.check_commit(ask, now)
         self._commit(ask.group_id, ask.offsets, errors, ask.retention_ms, ticket, now, out)
         return out
 
@@ -213,7 +209,7 @@ class GroupShard:
     ) -> Decision:
         """The reply is a list of errors, one for each offset. `guard`: see `InTransaction`."""
         out = Decision()
-        errors = (self._kind_of(ask.group_id) or self.classic).check_commit_in_transaction(ask)
+        errors = self._answering(ask.group_id).offsets.check_commit_in_transaction(ask)
         self._commit(ask.group_id, ask.offsets, errors, -1, ticket, now, out)
         if out.records:
             out.transaction = InTransaction(ask.producer_id, ask.epoch, guard)
@@ -246,7 +242,7 @@ class GroupShard:
         out = Decision()
         errors = []
         for group_id in group_ids:
-            kind = self._kind_of(group_id) or self.classic
+            kind = self._answering(group_id).kind
             error = kind.check_delete(group_id)
             if error is ErrorCode.NONE:
                 self.offsets.delete_all(group_id, out)
@@ -258,8 +254,8 @@ class GroupShard:
     def delete_offsets(self, group_id: str, partitions: Iterable[TopicPartition], ticket: Ticket, now: Now) -> Decision:
         """The reply is an error for the whole request, and one for each partition."""
         out = Decision()
-        kind = self._kind_of(group_id) or self.classic
-        group, error = kind.live.get(group_id), kind.check_delete_offsets(group_id)
+        answering = self._answering(group_id)
+        group, error = answering.kind.live.get(group_id), answering.offsets.check_delete_offsets(group_id)
         if group is None or error is not ErrorCode.NONE:
             out.reply(ticket, (error, []))
             return out
