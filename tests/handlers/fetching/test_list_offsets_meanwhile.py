@@ -16,7 +16,7 @@ from moldau.records import columns, compression
 from moldau.records.batch import Row, encode_batch
 from moldau.records.compression import GZIP
 from moldau.records.validation import INLINE_BYTES
-from tests.handlers.fetching.fetches.test_list_offsets import MAX_TIMESTAMP, ask, at
+from tests.handlers.fetching.test_list_offsets import MAX_TIMESTAMP, ask, at
 from tests.handlers.living import NOW_MS, Living, Wire, outcomes, produce, run
 
 MANY = 9000
