@@ -63,6 +63,7 @@ PURE_CORES = (
     "replication.offline_folders",
     "replication.quota",
     "replication.shortage",
+    "transport.sasl",
 )
 IMPURE_MODULES = ("asyncio", "time", "random", "os", "socket", "threading", "secrets", "subprocess", "concurrent")
 IMPURE_CALLS = ("open", "input", "print", "uuid1", "uuid4", "now", "today", "utcnow")

@@ -11,7 +11,7 @@ from harness.certificates import PASSWORD, Authority
 from moldau.config import broker_config
 from moldau.errors import ConfigError
 from moldau.metadata_store.zookeeper_access import Access, ZooKeeperAccess, access_of
-from moldau.metadata_store.zookeeper_login import Login
+from moldau.transport.jaas import Login
 
 TLS = {"zookeeper.ssl.client.enable": "true"}
 JAAS = 'Client { org.apache.zookeeper.server.auth.DigestLoginModule required username="kafka" password="p"; };'
@@ -115,7 +115,7 @@ def test_what_cannot_be_a_connection_with_tls_is_refused_in_one_sentence(tmp_pat
     key, trusted = "ssl.keystore.location", "ssl.truststore.location"
     for settings, sentence in (
         ({"clientCnxnSocket": "org.apache.zookeeper.ClientCnxnSocketNIO"}, "ClientCnxnSocketNIO, which has no TLS"),
-        ({"ssl.protocol": "SSLv3"}, "'SSLv3' is not a protocol for connections to ZooKeeper"),
+        ({"ssl.protocol": "SSLv3"}, "'SSLv3' is no version of TLS that zookeeper.ssl takes"),
         ({"ssl.endpoint.identification.algorithm": "LDAP"}, "algorithm must be HTTPS or empty, not 'LDAP'"),
         ({"ssl.cipher.suites": "NONE"}, "names no cipher suite that Python has: NONE"),
         ({key: str(pem)}, "keystore.location names: "),

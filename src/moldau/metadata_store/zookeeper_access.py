@@ -17,8 +17,8 @@ from typing import NamedTuple
 
 from moldau.config import BrokerConfig
 from moldau.errors import ConfigError
-from moldau.metadata_store.zookeeper_login import Login, login_of
 from moldau.metadata_store.zookeeper_tls import tls_context
+from moldau.transport.jaas import Login, login_of
 
 IN_FLIGHT = 1000
 """The most questions that wait for answers together, if the setting does not say another number. Kafka's 10 make

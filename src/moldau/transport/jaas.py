@@ -1,0 +1,89 @@
+"""The user and password in a JAAS file, as Java's clients and servers have them.
+
+A JAAS file has sections, each with login modules and their options:
+
+    Client {
+        org.apache.zookeeper.server.auth.DigestLoginModule required
+        username="kafka"
+        password="secret";
+    };
+"""
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+from moldau.errors import ConfigError
+
+_DIGEST_MODULE = "org.apache.zookeeper.server.auth.DigestLoginModule"
+_FILE_BYTES_MAX = 1 << 20
+_TOKEN = re.compile(r'//[^\n]*|/\*.*?\*/|"((?:[^"\\]|\\.)*)"|([{};=])|([^\s{};="]+)', re.DOTALL)
+
+
+class Login(NamedTuple):
+    user: str
+    password: str
+
+    def __repr__(self) -> str:
+        return f"Login({self.user!r})"
+
+
+def login_of(path: str, section: str) -> Login | None:
+    """The user of that section of a JAAS file; None if it has no such section. Raises `ConfigError`."""
+    try:
+        with Path(path).open(encoding="utf-8") as file:
+            text = file.read(_FILE_BYTES_MAX)
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(f"cannot read the JAAS file {path}: {getattr(error, 'strerror', None) or error}") from None
+    words = _tokens(text)
+    for name in words:
+        modules = _section(words, name, path)
+        if name == section:
+            return _login(path, section, *modules[0])
+    return None
+
+
+def _section(words: Iterator[str], name: str, path: str) -> list[tuple[str, dict[str, str]]]:
+    """The login modules of a section and their options, at least one. Raises `ConfigError`."""
+
+    def wrong(what: str) -> ConfigError:
+        return ConfigError(f"{path} is not a JAAS file: {what}")
+
+    if next(words, None) != "{":
+        raise wrong("a section is NAME { MODULE required NAME=VALUE ...; };")
+    modules: list[tuple[str, dict[str, str]]] = []
+    is_inside = False
+    for word in words:
+        if word == "}":
+            break
+        if word == ";":
+            is_inside = False
+        elif not is_inside:
+            modules.append((word, {}))
+            next(words, None)  # required, requisite, sufficient or optional
+            is_inside = True
+        elif next(words, None) == "=":
+            modules[-1][1][word] = next(words, "")
+        else:
+            raise wrong(f"{word} has no value in the section {name}")
+    if not modules or next(words, None) != ";":
+        raise wrong(f"the section {name} does not end with }};")
+    return modules
+
+
+def _tokens(text: str) -> Iterator[str]:
+    for found in _TOKEN.finditer(text):
+        quoted, mark, word = found.groups()
+        if quoted is not None:
+            yield re.sub(r"\\(.)", r"\1", quoted)
+        elif mark or word:
+            yield mark or word
+
+
+def _login(path: str, section: str, module: str, options: dict[str, str]) -> Login:
+    if module != _DIGEST_MODULE:
+        raise ConfigError(f"the section {section} of {path} is for {module}; only {_DIGEST_MODULE} is supported")
+    if not options.get("username") or "password" not in options:
+        raise ConfigError(f"the section {section} of {path} needs username and password")
+    return Login(options["username"], options["password"])

@@ -1,0 +1,1 @@
+"""Exchanges of SASL without I/O: bytes in, bytes out."""
