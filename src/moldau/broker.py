@@ -146,7 +146,7 @@ class Broker:
         for path in strays:
             if not Path(path).name.startswith(STORE_FILE):
                 repair = f". If it belongs to it, run `{folders.repair_command}`" if folders.repair_command else ""
-                logger.warning("%s is not a partition of this cluster and is left alone%s", path, repair)
+                logger.warning("%s is not a partition of this cluster; it is kept but not served%s", path, repair)
         self._loaded = True
 
         def lost(_: LogFolder) -> None:  # may be called from another thread
@@ -314,7 +314,7 @@ class Broker:
         try:
             await self.cluster.registration.serve_only(list(self.folders.directories))
         except MoldauError as error:
-            logger.error("the metadata cannot record that a log folder is offline: %s", error)
+            logger.error("the metadata cannot be updated with a log folder that went offline: %s", error)
             self.failed.set()
 
     async def _left(self) -> None:

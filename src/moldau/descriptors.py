@@ -33,7 +33,7 @@ def share_out(descriptors: int | None) -> Shares:
     connections = (descriptors - open_files - held - SPARE_DESCRIPTORS) // PER_CONNECTION
     if connections < 1:
         raise StorageError(
-            f"this process may open only {descriptors} files and sockets, which leaves none for a client: "
+            f"this process may open only {descriptors} files and sockets, too few to serve a client: "
             "raise the limit (`ulimit -n`, LimitNOFILE in systemd)"
         )
     return Shares(open_files, held, connections)

@@ -56,7 +56,9 @@ def run(properties: Mapping[str, str], levels: Mapping[str, str] = {}, accept_em
 async def serve(config: BrokerConfig, accept_empty: Sequence[str] = ()) -> int:
     """Run a broker until SIGTERM, Ctrl-C, a terminal that hangs up or the loss of its disk. Returns the exit code."""
     if accept_empty and not config.zookeeper_connect:
-        raise ConfigError("--accept-empty is for one of several brokers; for one alone, `moldau log repair` has it")
+        raise ConfigError(
+            "--accept-empty is for brokers of a cluster; a standalone broker has `moldau log repair --accept-empty`"
+        )
     loop = asyncio.get_running_loop()
     asked_to_stop = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):

@@ -163,7 +163,7 @@ def test_each_command_is_listed_with_a_line(capsys: pytest.CaptureFixture[str]) 
     listed = capsys.readouterr().out
     assert all(f"\n  {name} " in listed for name in PLACES)
     assert run_app(["groups", "-h"]) == 0
-    assert "Let a group without members go on elsewhere." in capsys.readouterr().out
+    assert "Move the committed offsets of a group that has no members." in capsys.readouterr().out
 
 
 HEAVY = (

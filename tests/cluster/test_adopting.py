@@ -132,8 +132,8 @@ def test_what_has_changed_since_an_attempt_is_brought_up_to_date_and_what_is_gon
 @pytest.mark.parametrize(
     ("nodes", "sentence"),
     [
-        ([Create("/brokers")], "/brokers is there already"),
-        (layout.new_cluster("other"), "cluster other is there already"),
+        ([Create("/brokers")], "/brokers exists there already"),
+        (layout.new_cluster("other"), "cluster other exists there already"),
         (layout.adoption_begun("other"), r"the adoption of another cluster \(other\) has begun there"),
         ([Create("/moldau"), Create("/moldau/adoption", b"x")], "the metadata at /moldau/adoption is not JSON"),
     ],
@@ -158,7 +158,7 @@ def test_two_adoptions_at_once_do_not_mix() -> None:
         with pytest.raises(CutOff):
             await write(first)
         await write(second)
-        with pytest.raises(StorageError, match="cluster cluster is there already"):
+        with pytest.raises(StorageError, match="cluster cluster exists there already"):
             await write(first)
         for session in (first, second):
             await session.close()

@@ -101,7 +101,7 @@ def test_a_broker_serves_its_cluster_again_in_its_session_after_a_fault_of_its_o
         await asyncio.sleep(10)
         assert 10 <= len(served) <= 25
         assert second.membership.epoch == epoch, "while its lease holds, its session must not end"
-        assert any("a fault of this broker" in line for line in caplog.messages)
+        assert any("internal error: this broker" in line for line in caplog.messages)
 
     play(scenario)
 

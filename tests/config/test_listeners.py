@@ -118,8 +118,8 @@ def test_other_brokers_connect_to_the_listener_of_that_name_or_of_that_protocols
 @pytest.mark.parametrize(
     ("properties", "sentence"),
     [
-        ({"listeners": ""}, "names no listener for clients"),
-        ({"listeners": "CONTROLLER://:9093"}, "names no listener for clients"),
+        ({"listeners": ""}, "has no listener for clients"),
+        ({"listeners": "CONTROLLER://:9093"}, "has no listener for clients"),
         ({"listeners": "localhost:9092"}, "list of NAME://HOST:PORT, not 'localhost:9092'"),
         ({"listeners": "PLAINTEXT://h:99999"}, "list of NAME://HOST:PORT"),
         ({"listeners": "PLAINTEXT://h"}, "list of NAME://HOST:PORT"),

@@ -79,7 +79,7 @@ def test_memory_is_bounded_and_others_write_all_the_while(broker: Broker):
             hostile.ended.set()
             hostile.join()
     assert most <= BOUND + CONNECTIONS * EACH_CONNECTION + KEPT_BY_THE_ALLOCATOR, f"{most / MIB:.0f} MiB"
-    assert "the slowest first: memory for unfinished requests was short" in broker.log()
+    assert "the slowest first: memory for unfinished requests ran out" in broker.log()
 
 
 @pytest.mark.timeout(300)

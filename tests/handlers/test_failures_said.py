@@ -169,7 +169,7 @@ def test_a_file_that_something_else_has_cut_is_named_and_its_folder_goes_on(
         wire.send(FETCH, 12, fetch(("a", at(0))))
         with pytest.raises(asyncio.IncompleteReadError):
             await wire.receive(FETCH, 12)
-        assert said(caplog, str(path), "another program has cut it", "moldau log verify") == 1
+        assert said(caplog, str(path), "another program has truncated it", "moldau log verify") == 1
         assert alive.broker.folder.failed is None
 
     run(scenario, tmp_path)

@@ -226,7 +226,7 @@ def test_what_a_store_is_as_a_file_is_a_store(tmp_path: Path) -> None:
 
 def test_an_ephemeral_node_of_no_session_is_a_mistake_of_the_caller() -> None:
     with contextlib.closing(EmbeddedStore.in_memory()) as store:
-        with pytest.raises(ValueError, match="/a is to be ephemeral, and belongs to no session"):
+        with pytest.raises(ValueError, match="/a cannot be ephemeral without a session"):
             store.multi([Create("/a", ephemeral=True)])
         assert store.get("/a") is None
 

@@ -67,7 +67,7 @@ def test_nodes_are_protected_as_kafka_protects_them(tmp_path: Path, path: str, w
 
 def test_nodes_are_not_protected_for_nobody(tmp_path: Path) -> None:
     for settings in ({}, TLS):
-        with pytest.raises(ConfigError, match=r"zookeeper\.set\.acl is true, but this broker has no user in ZooKeeper"):
+        with pytest.raises(ConfigError, match=r"zookeeper\.set\.acl is true, but ZooKeeper does not know this broker"):
             access({"set.acl": "true", **settings})
     pem = str(Authority(tmp_path).signed("broker"))
     mine = {"ssl.keystore.location": pem, "ssl.keystore.password": PASSWORD, **TLS}

@@ -83,7 +83,7 @@ def test_a_file_that_ends_early_loses_the_connection_and_says_why():
     assert held.outbox.send([b"size", held.slice(100), b"after"])
     assert b"after" not in held.written
     (lost,) = held.events
-    assert lost.endswith("it ends before byte 100, which was to be sent: another program has cut it")
+    assert lost.endswith("it ends before byte 100, which a reply needs: another program has truncated it")
     assert [error.errno for error in held.failures] == [None]
 
 
@@ -150,6 +150,6 @@ def test_a_file_that_something_else_has_cut_is_not_sent_on(tmp_path: Path):
     def scenario(opened: Opened) -> None:
         assert opened.send(5000)
         (why,) = opened.lost
-        assert "another program has cut it" in why and [error.errno for error in opened.failures] == [None]
+        assert "another program has truncated it" in why and [error.errno for error in opened.failures] == [None]
 
     with_socket(tmp_path / "log", scenario)

@@ -71,7 +71,7 @@ def test_the_greeting_names_the_broker_that_is_meant_from_version_5_on(version: 
 
 def test_a_broker_that_is_not_meant_says_so() -> None:
     refused = ApiVersionsResponse(error_code=ErrorCode.REBOOTSTRAP_REQUIRED)
-    with pytest.raises(RebootstrapRequired, match="another broker, or one of another cluster"):
+    with pytest.raises(RebootstrapRequired, match="the address of another broker or cluster"):
         read_versions(5, codec.write_reply(API_VERSIONS, 5, 1, refused)[4:])
 
 

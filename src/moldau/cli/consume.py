@@ -43,7 +43,7 @@ def consume(
         int | None, Option("--max-messages", "-n", min=0, help="Stop after this number of records.")
     ] = None,
     timeout: Annotated[
-        float | None, Option(metavar="SECONDS", min=0, help="End after this time without a record.")
+        float | None, Option(metavar="SECONDS", min=0, help="Stop after this time without a new record.")
     ] = None,
     record_format: Annotated[
         str, Option("--format", metavar="FORMAT", help="A text with placeholders such as {value}, or json.")
@@ -59,7 +59,8 @@ def consume(
     so; the exit code is 0, as that of Kafka's console consumer.
 
     Placeholders of --format: {topic} {partition} {offset} {timestamp} {timestamp_ms} {key} {value} {headers}, and \\t
-    \\n. A record of a group counts as read when it was printed. What is not UTF-8 is base64 in JSON.
+    \\n. A record of a group counts as read when it was printed. With --json, data that is not UTF-8 is printed as
+    base64.
 
     Examples:
 
@@ -77,7 +78,7 @@ def consume(
     group = settings.get("group.id") or ""
     from_beginning = from_beginning or settings.get("auto.offset.reset") == "earliest"
     if group and partition is not None:
-        raise ConfigError("a group shares the partitions out, so it cannot go with --partition")
+        raise ConfigError("--group and --partition cannot be combined: a group decides which partitions it reads")
     settings.setdefault("client.id", "moldau-consume")
     with Consumer(settings) as consumer:
         if group:

@@ -152,7 +152,7 @@ def find_hanging(
     topic: Topic = None,
     partition: Partition = None,
     max_transaction_timeout: Annotated[
-        int, Option(min=0, metavar="MINUTES", help="How long transactions may last: transaction.max.timeout.ms.")
+        int, Option(min=0, metavar="MINUTES", help="The brokers' transaction.max.timeout.ms: longer ones are hanging.")
     ] = 15,
     as_json: Json = False,
 ) -> None:

@@ -53,7 +53,7 @@ def start(
 def show(
     path: Annotated[str, Argument("PATH", help="The path of a node, such as /brokers/ids.")],
     connect: Annotated[
-        str, Option(metavar="HOST:PORT,...", help="The servers, and a path below which everything is; or file:PATH.")
+        str, Option(metavar="HOST:PORT,...", help="HOST:PORT,HOST:PORT/CHROOT of ZooKeeper; or file:PATH.")
     ] = "localhost:2181",
     as_json: Json = False,
 ) -> None:

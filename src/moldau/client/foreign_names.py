@@ -194,4 +194,4 @@ def judged(name: str, value: object, client: str, *, plaintext: bool) -> Judgeme
         fixed = [text.lower() for text in FIXED.get(dotted, ())]
         return Judgement(value is None or str(value).strip().lower() in fixed, INSTEAD[dotted])
     known = dotted in TUNING or any(dotted in names for names in OWNERS.values())
-    return Judgement(True, "it tunes another client, leave it out") if known else None
+    return Judgement(True, "it tunes another client: leave it out") if known else None

@@ -77,7 +77,7 @@ async def _begun(store: MetadataStore, cluster_id: str) -> int:
     while True:
         there, begun = await store.read(nodes_at([layout.CLUSTER_ID, layout.ADOPTION]))
         if there is not None:
-            raise StorageError(f"cluster {cluster_id_of(there)} is there already: {EMPTY}")
+            raise StorageError(f"cluster {cluster_id_of(there)} exists there already: {EMPTY}")
         if begun is not None:
             other = adopted_cluster(begun)
             if other != cluster_id:
@@ -87,7 +87,7 @@ async def _begun(store: MetadataStore, cluster_id: str) -> int:
         roots = await store.read(nodes_at(layout.ROOTS))
         found = next((path for path, node in zip(layout.ROOTS, roots, strict=True) if node is not None), None)
         if found is not None:
-            raise StorageError(f"{found} is there already: {EMPTY}")
+            raise StorageError(f"{found} exists there already: {EMPTY}")
         try:
             await store.multi(layout.adoption_begun(cluster_id))
         except NodeExists:  # somebody else was faster

@@ -161,7 +161,7 @@ class JoinedCluster(Cluster):
         if not handed_over:
             led = counted(sum(part.leader == me for part in parts), "partition")
             logger.warning(
-                "this broker stops without leave of a controller, which it awaited for %g s; it leads %s", limit_s, led
+                "no controller answered within %g s, so this broker stops while it still leads %s", limit_s, led
             )
         elif left := sum(part.leader == NO_LEADER for part in parts):
             has = "has" if left == 1 else "have"

@@ -106,7 +106,7 @@ class Membership:
             try:
                 return await self._begun(store, cluster_id, why_not_begin)
             except SessionOver as over:
-                logger.warning("%s: the start goes on in another one", over)
+                logger.warning("%s: the start continues in a new session", over)
                 await self._close_last()
             except BaseException:
                 await store.close()
@@ -157,7 +157,7 @@ class Membership:
                 await self._register()
                 break
             except SessionOver as over:  # it was long ago that it was opened: the logs were read meanwhile
-                logger.warning("%s: this broker registers in another one", over)
+                logger.warning("%s: this broker registers in a new session", over)
                 await self._close_last()
                 self._store = await self._shared.open()
         self._going_on = asyncio.ensure_future(self._go_on())
@@ -224,11 +224,11 @@ class Membership:
             try:
                 await self._serve(self.store)
             except Exception:  # the session goes on, and with it what others rely on: that nobody was elected instead
-                logger.exception("a fault of this broker: it serves its cluster again")
+                logger.exception("internal error: this broker rejoins its cluster")
                 await asyncio.sleep(RETRY_S)
                 continue
             self._is_registered = False
-            logger.warning("the session in the store of the cluster is over: this broker registers in another one")
+            logger.warning("the session in the cluster's store has expired: this broker registers in a new session")
             while True:
                 try:
                     await self._close_last()
@@ -240,9 +240,9 @@ class Membership:
                     self._give_up(conflict)
                     return
                 except StorageError as error:
-                    notices.error("", "%s. This broker is not a member of its cluster until it can be reached", error)
+                    notices.error("", "%s. This broker is not a member of its cluster until the store answers", error)
                 except StoreConflict as conflict:
                     notices.error("", "this broker is not a member of its cluster until it can register: %s", conflict)
                 except Exception:
-                    logger.exception("a fault of this broker: it is not a member of its cluster, and tries again")
+                    logger.exception("internal error: this broker is not a member of its cluster; it tries again")
                 await asyncio.sleep(RETRY_S)

@@ -48,7 +48,7 @@ def open_embedded(folders: LogFolders, node_id: int, runtime: Runtime) -> Embedd
     )  # else its folder may be one not named
     copy = newest_copy(disk, [home / COPY, *spares])
     if copy is None:
-        raise StorageError(f"{wrong}, and no copy of it can be used: {_remedy(folders)}")
+        raise StorageError(f"{wrong}, and none of its copies can be used: {_remedy(folders)}")
     _fall_back(copy, wrong, folders, node_id, runtime)
     return EmbeddedStore(home, runtime.is_durable)
 
@@ -59,7 +59,7 @@ def refuse_member(disk: Disk, folder: Path) -> None:
     if connect is not None:
         raise StorageError(
             f"{folder} belongs to a broker of the cluster that has its metadata in {connect}: start it with "
-            f"--set zookeeper.connect={connect}; if `moldau cluster adopt` was cut off, run it again first"
+            f"--set zookeeper.connect={connect}; if `moldau cluster adopt` was interrupted, run it again first"
         )
 
 
@@ -74,7 +74,7 @@ def _home(folders: LogFolders, disk: Disk) -> tuple[Path, bool]:
             )
         if not having and folders.unusable:
             path, error = next(iter(folders.unusable.items()))
-            raise StorageError(f"{name} is in no log folder that can be opened, and {path} cannot be opened: {error}")
+            raise StorageError(f"no log folder that could be opened has {name}, and {path} cannot be opened: {error}")
         if having:
             return having[0], name == FILE_NAME
     return paths[0], False
@@ -121,4 +121,4 @@ def _fall_back(copy: Copy, wrong: str, folders: LogFolders, node_id: int, runtim
         )
     assert folders.needed is not None
     put_in_place(runtime.disk, folders.needed, EmbeddedStore.file_of(rebuilt.operations(node_id)))
-    logger.error("%s; its copy of %s takes its place. Only settings that were changed later are lost", wrong, made)
+    logger.error("%s; its copy of %s is used instead. Only settings that were changed later are lost", wrong, made)

@@ -69,7 +69,7 @@ class ZooKeeperSessions:
             found = json.loads(data)
             return Credentials(int(found["session"]), bytes.fromhex(found["password"]))
         except (OSError, CorruptCheckpoint, ValueError, RecursionError, KeyError, TypeError) as error:
-            logger.warning("%s cannot be read, and the session in it ends by itself: %s", self._path, error)
+            logger.warning("%s cannot be read, so the session it names is left to expire: %s", self._path, error)
             return None
 
     def _keep(self, credentials: Credentials) -> None:
@@ -78,5 +78,7 @@ class ZooKeeperSessions:
             replace_private_file(self._runtime.disk, self._path, text.encode())
         except OSError as error:
             logger.warning(
-                "%s cannot be written; if this process is killed, its session ends by itself: %s", self._path, error
+                "%s cannot be written; if this process is killed, its session ends only by its timeout: %s",
+                self._path,
+                error,
             )

@@ -12,7 +12,7 @@ REPLICATION_FACTOR = 3
 
 
 def internal_topics_of(brokers: int) -> dict[str, str]:
-    """The settings for a cluster of so many brokers, as far as they are not Kafka's defaults. With those, the topics
+    """The settings for a cluster of `brokers` brokers that differ from Kafka's defaults. With those, the topics
     could never be created on fewer than three: each broker gets a replica there, and one of them may be down."""
     if brokers >= REPLICATION_FACTOR:
         return {}

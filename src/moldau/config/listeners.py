@@ -68,7 +68,7 @@ def client_listeners(settings: ListenerSettings) -> tuple[ClientListener, ...]:
     controllers = _controllers(settings)
     listeners = [one for one in _parsed(settings.listeners, "listeners") if one.name not in controllers]
     if not listeners:
-        raise ConfigError("listeners names no listener for clients")
+        raise ConfigError("listeners has no listener for clients")
     for listener in listeners:
         _check_protocol(listener.name, protocols)
     _check_ports(listeners)

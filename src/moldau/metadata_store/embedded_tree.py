@@ -84,7 +84,7 @@ class EmbeddedTree:
                 raise NoNode(parent_of(path))
             data = operation.data
             if operation.ephemeral and not session_id:
-                raise ValueError(f"{path} is to be ephemeral, and belongs to no session")
+                raise ValueError(f"{path} cannot be ephemeral without a session")
             row = (path, parent_of(path), data, operation.ephemeral * session_id, checksum(path, data, 0, zxid), zxid)
             self._db.execute("INSERT INTO node VALUES (?, ?, ?, 0, ?, ?, ?)", row)
             return Written(0, zxid)

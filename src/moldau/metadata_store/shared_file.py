@@ -350,7 +350,7 @@ class SharedFile:
     def _busy(self, act: str) -> LockedMetadata:
         return LockedMetadata(
             f"cannot {act} the metadata in {self._path}: another process has held it locked for {self.timeout_s:g} s. "
-            "If that process is stopped, let it go on or kill it"
+            "If that process is suspended, continue or kill it"
         )
 
 

@@ -118,7 +118,7 @@ class SharedFileSession:
                 self._in_loop(self._end)
                 return
             except StorageError as error:
-                notices.error("", "changes of other brokers are not seen: %s", error)
+                notices.error("", "this broker does not see changes by other brokers: %s", error)
                 continue
             if changed is None or changed:
                 self._in_loop(partial(self._look, changed))

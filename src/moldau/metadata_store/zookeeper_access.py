@@ -71,7 +71,7 @@ def access_of(config: BrokerConfig, environment: Mapping[str, str]) -> ZooKeeper
     tls, login = tls_context(config), _login(environment)
     if config.zookeeper_set_acl and login is None and not (tls and config.zookeeper_ssl_keystore_location):
         raise ConfigError(
-            "zookeeper.set.acl is true, but this broker has no user in ZooKeeper: give it a certificate "
+            "zookeeper.set.acl is true, but ZooKeeper does not know this broker as a user: give it a certificate "
             "(zookeeper.ssl.client.enable, zookeeper.ssl.keystore.location), or a JAAS file with a section Client "
             f"(KAFKA_OPTS=-D{_FILE}=FILE in the environment)"
         )

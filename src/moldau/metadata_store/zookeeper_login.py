@@ -29,10 +29,10 @@ def log_in(connection: ConnectionHandler, login: Login, refused: Callable[[str],
         try:
             challenge = _asked(connection, b"", 1, timeout_s)
             if not challenge:
-                raise ValueError("the server has no users: java.security.auth.login.config is not set there")
+                raise ValueError("the server has no users: it runs without java.security.auth.login.config")
             last = _asked(connection, exchange.answer(challenge), 2, timeout_s)
             if not exchange.is_proved_by(last or b""):
-                raise ValueError("the server does not know the password")
+                raise ValueError("the server could not prove that it knows the password")
         except (ValueError, AuthFailedError) as error:
             refused(f"it refuses the user {login.user!r}" + (f" ({error})" if str(error) else ""))
             raise AuthFailedError from None

@@ -203,7 +203,7 @@ class ClientConnection(asyncio.BufferedProtocol):
     def _received(self, frame: memoryview) -> None:
         correlation_id = _SIZE.unpack_from(frame)[0]
         if not self._awaited or self._awaited[0].correlation_id != correlation_id:
-            self._end(KafkaError(ErrorCode.NETWORK_EXCEPTION, f"{self._name} answered a request that was not next"))
+            self._end(KafkaError(ErrorCode.NETWORK_EXCEPTION, f"{self._name} answered requests out of order"))
             return
         _, reply, timer, _ = self._awaited.popleft()
         timer.cancel()

@@ -192,4 +192,4 @@ class Inbox:
 
 
 def _out_of_range(size: int, size_max: int) -> ProtocolViolation:
-    return ProtocolViolation(f"a frame of {size} bytes where {size_max} are allowed")
+    return ProtocolViolation(f"a frame of {size} bytes; at most {size_max} are allowed")

@@ -48,7 +48,7 @@ def _unreadable(piece: FileSlice, error: OSError) -> UnreadableFile:
 
 
 def _cut(end: int) -> OSError:
-    return OSError(f"it ends before byte {end}, which was to be sent: another program has cut it")
+    return OSError(f"it ends before byte {end}, which a reply needs: another program has truncated it")
 
 
 def _read(piece: FileSlice) -> bytes:

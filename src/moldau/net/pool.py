@@ -220,7 +220,7 @@ class Pool:
         self._resume()
         if self._closed:
             log.warning(
-                "closed %s, the slowest first: memory for unfinished requests was short "
+                "closed %s, the slowest first: memory for unfinished requests ran out "
                 "(queued.max.request.bytes, %d). Most of them came from %s",
                 counted(self._closed.total(), "connection"),
                 self._all.limit,

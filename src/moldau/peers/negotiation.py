@@ -104,7 +104,7 @@ def read_versions(version: int, frame: Buffer, highest: Mapping[int, int] = NO_L
             raise ProtocolViolation("the broker refuses a version of ApiVersions that it advertises")
         return min(offered, API_VERSIONS.high)
     if error == ErrorCode.REBOOTSTRAP_REQUIRED:
-        raise KafkaError(ErrorCode.REBOOTSTRAP_REQUIRED, "another broker, or one of another cluster, has this address")
+        raise KafkaError(ErrorCode.REBOOTSTRAP_REQUIRED, "this is the address of another broker or cluster")
     if error:
         raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, f"the broker answered ApiVersions with error {error}")
     response = read_reply(API_VERSIONS, version, frame)

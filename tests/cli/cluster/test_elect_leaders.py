@@ -82,7 +82,7 @@ def test_a_partition_that_gets_no_leader_makes_the_exit_code_1(
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
-        (("--preferred", "--unclean", "t"), "exclude each other"),
+        (("--preferred", "--unclean", "t"), "--preferred or --unclean, not both"),
         (("--unclean",), "name the topics"),
         (("--all", "t"), "takes no topics"),
         (("--partition", "0"), "needs one topic"),

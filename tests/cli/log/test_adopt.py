@@ -155,7 +155,7 @@ def test_settings_come_from_kafkas_metadata_log_if_it_is_there(offline: Moldau, 
     assert adopt(offline, source, tmp_path / "ours", "--default-settings", "--dry-run")[1].endswith("default settings")
     (source / "__cluster_metadata-0" / f"{0:020d}.log").write_bytes(batches(values)[:-20] + b"\x55" * 20)
     said_of = offline("log", "adopt", str(source), "--data-dir", str(tmp_path / "ours"), "--dry-run").error
-    assert said_of.endswith("--default-settings does without them")
+    assert said_of.endswith("--default-settings ignores them")
 
 
 def test_internal_topics_are_compacted_whatever_others_are_given(offline: Moldau, theirs: Path, tmp_path: Path) -> None:
@@ -182,7 +182,7 @@ def test_what_cannot_be_adopted_is_said_in_a_sentence(offline: Moldau, theirs: P
     assert "another broker uses" in offline(*base).error
     release()
     (ours / "flights-0").mkdir()
-    assert offline(*base).error == f"{ours / 'flights-0'} is in the way, and belongs to no topic: move it elsewhere"
+    assert offline(*base).error == f"{ours / 'flights-0'} exists already and belongs to no topic: move it elsewhere"
     (ours / "flights-0").rmdir()
     elsewhere = tmp_path / "elsewhere"
     shutil.copytree(theirs, elsewhere)

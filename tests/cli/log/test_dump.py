@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet
 import pytest
 
@@ -95,7 +96,7 @@ def test_records_become_columns(offline: Moldau, folder: Path, tmp_path: Path, k
     dumped = offline("log", "dump", str(folder), f"--{kind}", str(target))
     assert dumped.code == 0 and dumped.out == "", dumped
     table = pyarrow.parquet.read_table(target) if kind == "parquet" else pa.ipc.open_file(target).read_all()
-    flights = table.filter(pa.compute.equal(table["topic"], "flights"))
+    flights = table.filter(pc.equal(table["topic"], "flights"))
     assert flights["offset"].to_pylist() == list(range(RECORDS))
     first = flights.slice(0, 1).to_pylist()[0]
     assert (first["key"], first["value"], first["partition"], first["timestampType"]) == (None, b"\xff\x00", 0, 0)

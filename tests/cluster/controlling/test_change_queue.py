@@ -163,7 +163,7 @@ def test_settings_of_another_session_that_cannot_be_in_force_leave_the_present_o
         assert cluster.metadata.config.log_segment_bytes == 1 << 30
 
     with_one(scenario)
-    assert "the previous ones stay in force" in caplog.text
+    assert "the previous ones stay in effect" in caplog.text
 
 
 def test_a_change_whose_outcome_is_unknown_is_refused_and_then_looked_for(caplog: pytest.LogCaptureFixture) -> None:

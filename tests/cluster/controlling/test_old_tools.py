@@ -432,6 +432,6 @@ def test_a_fault_while_wishes_are_carried_out_is_named_and_they_are_tried_again(
         tools.look()
         await asyncio.sleep(30)
         assert len(tried) > 2
-        assert any("a fault of this broker" in line for line in caplog.messages)
+        assert any("internal error: what a tool" in line for line in caplog.messages)
 
     play(scenario)

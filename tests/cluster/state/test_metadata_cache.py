@@ -97,4 +97,4 @@ def test_what_others_have_set_and_this_broker_could_not_run_with_is_left_out(cap
     with pytest.raises(ConfigError, match=r"for each of log\.cleaner\.threads"):
         MetadataCache(config, image)
     assert MetadataCache(config, image, others_write=True).config.log_cleaner_threads == 1
-    assert "are left out: log.cleaner.dedupe.buffer.size must be" in caplog.text
+    assert "are ignored: log.cleaner.dedupe.buffer.size must be" in caplog.text

@@ -26,7 +26,7 @@ def adopt(
         str,
         Option(
             metavar="HOST:PORT,.../CHROOT",
-            help="The ZooKeeper of the new cluster, and an empty place in it; or file:PATH, a new file.",
+            help="HOST:PORT/CHROOT of the new cluster's ZooKeeper, where nothing exists yet; or file:PATH, a new file.",
         ),
     ],
     settings: Annotated[
@@ -76,7 +76,7 @@ async def _write(lone: LoneBroker, connect: str, settings: Sequence[str], before
         if not (lone.was_noted and await has_cluster(session, lone.image.cluster_id)):
             await write_cluster(session, lone.image, lone.node_id, lone.producer_id, before_last)
     except StoreConflict as conflict:
-        raise StorageError(f"somebody else changes {connect} at the same time ({conflict}): run it again") from None
+        raise StorageError(f"another process is changing {connect} ({conflict}): run it again") from None
     finally:
         await session.close()
 

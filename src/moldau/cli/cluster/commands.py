@@ -69,7 +69,7 @@ def start(
     logging.basicConfig(stream=sys.stderr, level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s")
     given = pairs(settings or [], "--set")
     for name in sorted(given.keys() & OF_ONE_BROKER):
-        raise UsageError(f"--set {name} is for one broker: this command gives each of its brokers one of its own")
+        raise UsageError(f"--set {name} belongs to one broker: this command chooses a value for each of its brokers")
     broker_config({**given, "broker.id": "1"})  # refuses what no broker takes, before anything is started
     zookeeper = None if embedded else Ensemble(find_java(), data_dir / ZOOKEEPER_FOLDER, "localhost", 0, 1)
     return asyncio.run(until_signal(LocalCluster(zookeeper, data_dir, host, port, brokers, settings or ())))

@@ -20,7 +20,8 @@ def elect_leaders(
     ] = None,
     preferred: Annotated[bool, Option("--preferred", help="Elect the preferred replicas; the default.")] = False,
     unclean: Annotated[
-        bool, Option("--unclean", help="Where a partition has no leader, elect a replica that is not in sync.")
+        bool,
+        Option("--unclean", help="Without a leader, elect a replica that is not in sync: records are lost."),
     ] = False,
     all_topics: Annotated[bool, Option("--all", help="All topics; --unclean needs topics or this.")] = False,
     bootstrap_server: BootstrapServer = BOOTSTRAP,
@@ -41,7 +42,7 @@ def elect_leaders(
       moldau cluster elect-leaders --unclean events
     """
     if preferred and unclean:
-        raise UsageError("--preferred and --unclean exclude each other")
+        raise UsageError("give --preferred or --unclean, not both")
     if all_topics and topics:
         raise UsageError("--all takes no topics")
     if unclean and not topics and not all_topics:

@@ -1,4 +1,4 @@
-"""`moldau groups reset-offsets`: let a group go on elsewhere.
+"""`moldau groups reset-offsets`: move the committed offsets of a group.
 
 What it would do is shown; `--execute` does it. A group with members is left alone: they would go on where they are, and
 commit over it.
@@ -76,7 +76,7 @@ def reset_offsets(
     as_json: Json = False,
 ) -> None:
     """
-    Let a group without members go on elsewhere.
+    Move the committed offsets of a group that has no members.
 
     Examples:
 
@@ -96,7 +96,7 @@ def reset_offsets(
     if len(ways) != 1:
         raise ConfigError(f"give one of {WAYS}")
     if execute and dry_run:
-        raise ConfigError("--execute and --dry-run exclude each other")
+        raise ConfigError("give --execute or --dry-run, not both")
     if not (topic or all_topics or from_file) or (topic and all_topics):
         raise ConfigError("give either --topic or --all-topics")
     listed = parse_offsets(from_file.read_text().splitlines(), str(from_file)) if from_file else {}

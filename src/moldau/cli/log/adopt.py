@@ -80,7 +80,7 @@ def adopt(
     _check_folders(folders, data_dir)
     found = survey(runtime.disk, folders)
     if len(found.clusters) > 1:
-        raise ConfigError("these folders belong to different clusters: take in one after the other")
+        raise ConfigError("these folders belong to different clusters: adopt them one after the other")
     chosen = _chosen(found, topic)
     base, _ = broker_config({})
     kafkas = None if default_settings else read_kafkas(runtime.disk, folders)
@@ -175,7 +175,7 @@ def _check(plan: AdoptionPlan, image: Image, disk: Disk, intake: Intake | None =
             raise StorageError(wrong.message or wrong.code.sentence)
         in_the_way = intake.in_the_way(topic) if intake is not None else None
         if in_the_way is not None:
-            raise StorageError(f"{in_the_way} is in the way, and belongs to no topic: move it elsewhere")
+            raise StorageError(f"{in_the_way} exists already and belongs to no topic: move it elsewhere")
     for topic in plan.topics:
         sentence = refusal(disk, topic)
         if sentence is not None:

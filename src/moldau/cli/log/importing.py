@@ -63,7 +63,7 @@ def import_files(
       moldau log import 00000000000000000000.log -t events --from-offset 9
     """
     if keep_partitions and partition is not None:
-        raise ConfigError("--partition and --keep-partitions exclude each other")
+        raise ConfigError("give --partition or --keep-partitions, not both")
     for path in paths:
         refuse_if_used(path, force)
     disk = FilesOnly()
@@ -272,7 +272,7 @@ def _report(work: _Import, passed: Passed, found: list[ImportSource], as_json: b
 
 def _notes(passed: Passed) -> None:
     for path, position in passed.zeros:
-        note(f"{path} holds nothing but zeros from position {position} on, as files that were preallocated do")
+        note(f"{path} holds only zeros from position {position} on, as preallocated files do")
     if passed.aborted_records:
         note(f"left out {counted(passed.aborted_records, 'record')} of aborted transactions")
     if passed.undecided_records:

@@ -30,7 +30,7 @@ def read_kafkas(disk: Disk, folders: Sequence[Path]) -> Written | None:
             try:
                 return read_metadata(disk, folder / FOLDER)
             except StorageError as wrong:
-                raise StorageError(f"{wrong}; --default-settings does without them") from wrong
+                raise StorageError(f"{wrong}; --default-settings ignores them") from wrong
     return None
 
 

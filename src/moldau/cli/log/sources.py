@@ -106,11 +106,11 @@ def _log_names(disk: Disk, folder: Path) -> list[str]:
     for name, known in names:
         if known.leftover == SWAP_SUFFIX:
             raise StorageError(
-                f"{folder / name} is of a compaction that was interrupted: let its broker start once, or name the files"
+                f"{folder / name} was left by an interrupted compaction: start its broker once, or name the log files"
             )
     whole = [name for name, known in names if not known.leftover]
     if not whole:
-        raise StorageError(f"{folder} holds no log files: name the folders of partitions, or files")
+        raise StorageError(f"{folder} holds no log files: name folders of partitions, or log files")
     return whole
 
 

@@ -50,11 +50,13 @@ def produce(
     ] = False,
     headers_delimiter: Annotated[str, Option(metavar="TEXT", help="The text after the headers.")] = "\\t",
     headers_separator: Annotated[str, Option(metavar="TEXT", help="The text between two headers.")] = ",",
-    headers_key_separator: Annotated[str, Option(metavar="TEXT", help="The text behind a header's name.")] = ":",
+    headers_key_separator: Annotated[str, Option(metavar="TEXT", help="The text after the name of a header.")] = ":",
     partition: Annotated[int | None, Option(min=0, help="Write all records to this partition.")] = None,
     compression: Annotated[str | None, Option(help="none (the default), gzip, snappy, lz4 or zstd.")] = None,
     acks: Annotated[str | None, Option(help="all (the default), 1 or 0.")] = None,
-    linger_ms: Annotated[int | None, Option(help="How long a record waits for others, 5 by default.")] = None,
+    linger_ms: Annotated[
+        int | None, Option(help="The ms that a record waits for its batch; 5 by default.")
+    ] = None,
     command_config: CommandConfig = None,
     command_property: CommandProperty = None,
     as_json: Json = False,

@@ -38,7 +38,7 @@ class Acl:
 
     def __post_init__(self) -> None:
         if "any" in (self.resource_type, self.operation, self.permission, self.pattern) or self.pattern == "match":
-            raise ConfigError('an Acl says what it is about; "any" and "match" are for an AclFilter')
+            raise ConfigError('an Acl needs exact values; "any" and "match" are for an AclFilter')
 
 
 @dataclass(frozen=True)

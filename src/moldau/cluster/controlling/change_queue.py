@@ -231,9 +231,9 @@ class ChangeQueue:
             try:
                 await self._follow()
             except StorageError as error:
-                notices.error("", "%s. Changes that other brokers have made are not seen until it can be read", error)
+                notices.error("", "%s. Until it can be read, this broker does not see the changes of others", error)
             except Exception:
-                logger.exception("changes that other brokers have made could not be taken over")
+                logger.exception("changes by other brokers could not be applied")
 
 
 def _size(operations: Sequence[Operation]) -> int:

@@ -94,7 +94,7 @@ class OldTools:
                     continue
                 notices.error("", "what a tool of Kafka's has written is not carried out, and tried again: %s", error)
             except Exception:
-                logger.exception("a fault of this broker: what a tool of Kafka's has written is tried again")
+                logger.exception("internal error: what a tool of Kafka's has written is tried again")
             else:
                 continue
             await asyncio.sleep(RETRY_S)

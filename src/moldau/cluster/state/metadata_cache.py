@@ -32,7 +32,7 @@ class MetadataCache:
         except ConfigError as wrong:
             if not others_write:
                 raise
-            logger.error("the settings of brokers that were changed while they ran are left out: %s", wrong)
+            logger.error("settings of brokers that were changed at run time are ignored: %s", wrong)
             self._config = config
         self._topic_configs: dict[str, TopicConfig] = {}
         self._group_config = group_config(self._config, {})
@@ -108,7 +108,7 @@ class MetadataCache:
         try:
             self._config = _with_dynamic(self._static, self.image)
         except ConfigError as wrong:  # this broker refuses such a change, another writer of the metadata may not
-            logger.error("the changed settings of brokers are not valid, the previous ones stay in force: %s", wrong)
+            logger.error("the changed settings of brokers are invalid; the previous ones stay in effect: %s", wrong)
             return
         self._group_config = group_config(self._config, {})
         self._group_configs.clear()

@@ -268,6 +268,6 @@ def _answer(request: Produce, version: int, outcome: Outcome) -> Answer:
     results, details, _ = outcome
     if request.acks == 0:
         if any(error for _, error, *_ in results):
-            raise ProtocolViolation("a Produce with acks=0 was refused, which only closing the connection can report")
+            raise ProtocolViolation("a Produce with acks=0 was refused; only closing the connection tells the client")
         return None
     return produce_response(request, results, details) if details and version >= DETAILS_SINCE else results

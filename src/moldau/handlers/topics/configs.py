@@ -47,7 +47,7 @@ OF_A_TURN = 100
 OF_A_PORTION = 2000
 """Resources, with their settings, that are altered together."""
 DOUBLED = Refusal(ErrorCode.INVALID_REQUEST, "the request names this resource more than once")
-NO_TOPIC = Refusal(ErrorCode.INVALID_REQUEST, "there are no settings of all topics")
+NO_TOPIC = Refusal(ErrorCode.INVALID_REQUEST, "topics have no common settings: name a topic")
 
 
 class Resource(enum.IntEnum):

@@ -46,7 +46,7 @@ def made_anew(state: Assigned, lock: threading.Lock, resets: bool) -> LogTruncat
             return None
         if not resets:
             return LogTruncated(state.tp, position, None, NO_RESET, is_new_topic=True)
-        logger.warning("%s was deleted and created again: its position %d is given up", state.tp, position)
+        logger.warning("%s was deleted and created again: its position %d is dropped", state.tp, position)
         state.lose_position(out_of_range=True)
         return None
 
