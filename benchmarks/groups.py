@@ -104,11 +104,11 @@ async def held_longest(stop: asyncio.Event) -> float:
 async def load(log: Log, watched: bool = False) -> tuple[Loaded, GroupShard]:
     """The loaded shard, and what loading took; how long the loop was held only if it is watched, which costs time."""
     tp, broker = TopicPartition(OFFSETS_TOPIC, 0), BrokerId(1)
-    replica = Replica(tp, log.topic_id, log, log.config, Leadership(broker), log.log_start_offset, log._runtime)
+    replica = Replica(tp, log.topic_id, log, log.config, Leadership(broker), log.log_start_offset, log.services.runtime)
     replica.take_roles(PartitionRoles(broker, LeaderEpoch(0), (broker,), (broker,)), 0)
     hosted: Any = SimpleNamespace(hosted={tp: replica}, exchange=None)
-    topic = InternalTopic(OFFSETS_TOPIC, hosted, READ_BYTES, COMMIT_TIMEOUT_MS, log._runtime)
-    host = CoordinatorRuntime(topic, lambda _: GroupShard(GroupCoordinatorSettings(), str), log._runtime.clock)
+    topic = InternalTopic(OFFSETS_TOPIC, hosted, READ_BYTES, COMMIT_TIMEOUT_MS, log.services.runtime)
+    host = CoordinatorRuntime(topic, lambda _: GroupShard(GroupCoordinatorSettings(), str), log.services.runtime.clock)
     stop = asyncio.Event()
     watch = asyncio.create_task(held_longest(stop)) if watched else None
     began, cpu = time.perf_counter(), time.process_time()

@@ -261,7 +261,7 @@ def compacting(folder: Path, plan: Plan) -> tuple[float, float]:
         produce(log, batch)
         written += len(batch)
     log.roll(NOW_MS)
-    cleaner = cleaner_of([log], log._runtime)
+    cleaner = cleaner_of([log], log.services.runtime)
     before = log.size
     began = time.perf_counter()
     assert asyncio.run(cleaner.clean_dirtiest())

@@ -12,9 +12,8 @@ from moldau.log.compaction.cleaner import Candidate, Cleaner
 from moldau.log.folders import opening
 from moldau.log.folders.opening import LeftState
 from moldau.log.log import Log
-from moldau.log.segment import TimestampOffset
 from moldau.log.services import LogServices
-from moldau.log.times import Search
+from moldau.log.times import Search, TimestampOffset
 from moldau.names import TopicPartition
 from moldau.records.batch import Row, batches, encode_batch
 from moldau.records.rows import Record, iterate
@@ -90,11 +89,11 @@ def carried_out(search: Search, result: Any = None) -> TimestampOffset | None:
 
 
 def offset_for_time(log: Log, timestamp_ms: int) -> TimestampOffset | None:
-    return carried_out(log.offset_for_time(timestamp_ms))
+    return carried_out(log.by_time.first_since(timestamp_ms))
 
 
 def offset_of_max_timestamp(log: Log) -> TimestampOffset | None:
-    return carried_out(log.offset_of_max_timestamp())
+    return carried_out(log.by_time.first_of_largest())
 
 
 def names(folder: Path, suffix: str = "") -> list[str]:

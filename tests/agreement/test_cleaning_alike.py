@@ -75,7 +75,7 @@ def cleaned_by_us(written: Written, topic: str, folder: Path, **settings: Any) -
         config=config(**settings, file_delete_delay_ms=0),
     )
     assert compact(log, roll=False)
-    log._doomed.remove_due(2**62)
+    log.services.doomed.remove_due(2**62)
     return log
 
 

@@ -16,6 +16,7 @@ from typing import Any, TypeVar
 
 from moldau.config import BrokerConfig, TopicConfig
 from moldau.errors import ErrorCode, KafkaError
+from moldau.log import replicated, truncation
 from moldau.log.compaction.cleaner import Candidate, Cleaner
 from moldau.log.folders.closing import Pace
 from moldau.log.folders.folder import LogFolder
@@ -324,7 +325,7 @@ class Machine:
         partition.pending = list(batches)
         data = b"".join(batch.data for batch in batches)
         with self._doing("append replicated"):
-            end = log.append_replicated(data + data[:40], epoch, self.clock.ms)
+            end = replicated.append(log, data + data[:40], epoch, self.clock.ms)
         if end != batches[-1].last + 1:
             broken(f"{tp}: appending what a leader wrote up to {batches[-1].last} was answered {end}")
         partition.appended()
@@ -339,7 +340,7 @@ class Machine:
         partition.flushed_before = max(partition.flushed, self.claimed(partition))
         partition.flushed = min(partition.flushed, expected)
         with self._doing("truncate"):
-            end = log.truncate_to(offset, offset, self.clock.ms)
+            end = truncation.truncate_to(log, offset, offset, self.clock.ms)
         if end != expected or log.log_end_offset != expected:
             broken(f"{tp}: truncating to {offset} was answered {end}, not {expected}")
         partition.truncated(end)

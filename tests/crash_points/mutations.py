@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from moldau.errors import ErrorCode, KafkaError
-from moldau.log.compaction import swapping
+from moldau.log.deletion import files_of
 from moldau.log.file_names import (
     CLEANED_SUFFIX,
     DELETED_SUFFIX,
@@ -70,8 +70,8 @@ SEGMENT = "moldau.log.segment:Segment"
 SWAPPING = "moldau.log.compaction.swapping"
 DISK = "moldau.simulation.disk:SimulatedDisk"
 FILE = "moldau.simulation.disk:SimulatedFile"
-TRUNCATE = f"{LOG}.truncate_to"
-REPLICATED = f"{LOG}.append_replicated"
+TRUNCATE = "moldau.log.truncation:truncate_to"
+REPLICATED = "moldau.log.replicated:append"
 TRANSACTION_INDEX = "moldau.log.transaction_index:TransactionIndex"
 RECOVER_SEGMENT = f"{RECOVERY}:recover_segment"
 FAR = 1 << 62
@@ -140,12 +140,12 @@ def marked_first(close: Any, self: Any, clean: bool = True, *rest: Any, **option
 def old_ones_gone(rewrite: Any, round: Any, group: Any, *rest: Any) -> Iterator[int]:
     yield from rewrite(round, group, *rest)
     disk = round.files.disk
-    for lazy in [lazy for segment in group for lazy in swapping.files_of(segment, disk)]:
+    for lazy in [lazy for segment in group for lazy in files_of(segment, disk)]:
         lazy.rename(lazy.path.with_name(lazy.path.name + DELETED_SUFFIX))
 
 
 def named_at_once(_: Any, segment: Any, disk: Any) -> None:
-    for lazy in swapping.files_of(segment, disk):
+    for lazy in files_of(segment, disk):
         lazy.rename(lazy.path.with_name(lazy.path.name.removesuffix(CLEANED_SUFFIX)))
 
 
@@ -168,9 +168,9 @@ def as_if_all_were_stable(dirt_of: Any, segments: Any, config: Any, first_dirty:
     return dirt_of(segments, config, first_dirty, FAR, now_ms)
 
 
-def with_its_producers(cut: Any, self: Any, *rest: Any) -> None:
+def with_its_producers(truncated: Any, self: Any, *rest: Any) -> None:
     producers = self.producers
-    cut(self, *rest)
+    truncated(self, *rest)
     self.producers = producers
 
 
@@ -271,7 +271,7 @@ MUTATIONS: dict[str, list[Instead]] = {
     "epochs without a batch are kept by a truncation": [
         Instead("moldau.log.epochs:Epochs.truncate_from_end", nothing, within=TRUNCATE)
     ],
-    "producers are kept by a truncation": [Instead(f"{LOG}._cut", with_its_producers)],
+    "producers are kept by a truncation": [Instead(f"{LOG}.truncated", with_its_producers)],
     "snapshots of producers are kept by a truncation": [Instead("moldau.log.truncation:remove_snapshots", nothing)],
     "transactions aborted in what is cut off are kept": [Instead(f"{TRANSACTION_INDEX}.truncate", nothing)],
     "producers do not know what a leader wrote": [

@@ -16,6 +16,7 @@ from harness.logs import (
     rows,
 )
 from moldau.errors import ErrorCode, KafkaError
+from moldau.log import truncation
 from moldau.log.indexes import Index, IndexEntry
 from moldau.log.log import Log
 from moldau.records.batch import LENGTH_AT, Row, batches, crc_holds
@@ -127,7 +128,7 @@ def test_a_reader_at_the_tail_of_a_truncated_log_gets_what_came_instead(tmp_path
     append(log, 5)
     append(log, 5)
     log.read(0, 1 << 20, log.log_end_offset)
-    log.truncate_to(5, 5, NOW_MS)
+    truncation.truncate_to(log, 5, 5, NOW_MS)
     append(log, 3)
     append(log, 4)
     assert headers(log, log.read(10, 1 << 20, log.log_end_offset)) == [(8, 11)]
@@ -259,7 +260,7 @@ def test_a_slice_of_a_deleted_segment_can_still_be_sent(tmp_path: Path) -> None:
     before = piece.file.read(piece.length, piece.offset)
     assert log.retain(NOW_MS, 120)
     assert names(tmp_path / "p", ".deleted")
-    log._doomed.remove_due(NOW_MS)
+    log.services.doomed.remove_due(NOW_MS)
     assert not names(tmp_path / "p", ".deleted")
     assert piece.file.read(piece.length, piece.offset) == before
 

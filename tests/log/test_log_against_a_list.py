@@ -109,7 +109,7 @@ class LogAgainstAList(RuleBasedStateMachine):
         assert list(before[: len(gone)]) == list(gone)
         self.forget_before(self.log.log_start_offset)
         assert retention_bytes < 0 or self.log.size <= retention_bytes + 5000
-        self.log._doomed.remove_due(NOW_MS)
+        self.log.services.doomed.remove_due(NOW_MS)
 
     def forget_before(self, offset: int) -> None:
         self.times = {at: time for at, time in self.times.items() if at >= offset}

@@ -27,7 +27,7 @@ def rising(count: int, value: bytes = b"") -> list[Row]:
 
 def first_step(log: Log, timestamp_ms: int) -> tuple[times.Search, Any]:
     """A search that has come to something that is too much for the loop, and that."""
-    search = log.offset_for_time(timestamp_ms)
+    search = log.by_time.first_since(timestamp_ms)
     step = next(search)
     assert callable(step)
     return search, step
@@ -66,7 +66,7 @@ def test_little_is_looked_at_without_a_step(tmp_path: Path) -> None:
     for _ in range(50):
         append(log, rising(20, b"some value"), codec=LZ4)
         append(log, rising(20, b"some value"))
-    for search in (log.offset_for_time(NOW_MS + 19), log.offset_of_max_timestamp()):
+    for search in (log.by_time.first_since(NOW_MS + 19), log.by_time.first_of_largest()):
         with pytest.raises(StopIteration) as answered:
             next(search)
         assert answered.value.value == (NOW_MS + 19, 19)
@@ -130,7 +130,7 @@ def test_times_that_do_not_rise_cost_no_walk(tmp_path: Path, monkeypatch: pytest
     append(log, [Row(None, b"", NOW_MS + 1)])
     for _ in range(100):
         append(log, [Row(None, b"", NOW_MS - 100)])
-    read, found = bytes_on_the_loop(log.offset_for_time(NOW_MS + 1), monkeypatch)
+    read, found = bytes_on_the_loop(log.by_time.first_since(NOW_MS + 1), monkeypatch)
     assert found == (NOW_MS + 1, 10_001)
     assert read < 16_384
 
@@ -145,7 +145,7 @@ def test_a_walk_that_no_index_shortens_is_taken_in_steps(
         append(log, [Row(None, b"", NOW_MS - 100)])
     append(log, [Row(None, b"", NOW_MS + 1)])
     log.delete_records_before(1)
-    read, found = bytes_on_the_loop(log.offset_for_time(NOW_MS + 1), monkeypatch)
+    read, found = bytes_on_the_loop(log.by_time.first_since(NOW_MS + 1), monkeypatch)
     assert found == (NOW_MS + 1, 10_001)
     assert read <= INLINE_BYTES + 8192
 
@@ -168,7 +168,7 @@ def test_segments_are_opened_a_few_at_a_time(tmp_path: Path, monkeypatch: pytest
     looked: list[Segment] = []
     look = Segment.look
     monkeypatch.setattr(Segment, "look", lambda self: (looked.append(self), look(self))[1])
-    search = log.offset_for_time(NOW_MS + 250)
+    search = log.by_time.first_since(NOW_MS + 250)
     most = 0
     try:
         while True:

@@ -205,7 +205,7 @@ def test_a_segment_goes_with_its_transaction_index(tmp_path: Path) -> None:
         one.end(ABORT)
     before = names(tmp_path / "p", ".txnindex")
     gone = log.retain(NOW_MS, log.log_end_offset)
-    log._doomed.remove_due(NOW_MS)
+    log.services.doomed.remove_due(NOW_MS)
     assert len(gone) > 1
     assert names(tmp_path / "p", ".txnindex") == before[len(gone) :]
     assert not names(tmp_path / "p", ".deleted")

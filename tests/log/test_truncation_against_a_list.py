@@ -14,6 +14,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 from harness.logs import NOW_MS, HandClock, append, config, offset_for_time, open_log
 from harness.tiers import examples
 from moldau.errors import ErrorCode
+from moldau.log import replicated, truncation
 from moldau.log.log import Log
 from moldau.log.producers.producers import Producers
 from moldau.names import Offset
@@ -129,7 +130,7 @@ class FollowerAgainstAList(RuleBasedStateMachine):
             reply.append(batch)
             base = batch.header.next_offset
         beginning = self.encoded(draw, producers, base).data[:cut]
-        end = self.log.append_replicated(b"".join(batch.data for batch in reply) + beginning, self.epoch, NOW_MS)
+        end = replicated.append(self.log, b"".join(batch.data for batch in reply) + beginning, self.epoch, NOW_MS)
         self.batches += reply
         assert end == self.end
 
@@ -154,7 +155,7 @@ class FollowerAgainstAList(RuleBasedStateMachine):
         if inside and number < len(self.batches):
             offset = self.batches[number].header.last_offset
         self.batches = self.batches[:number]
-        end = self.log.truncate_to(offset, offset, NOW_MS)
+        end = truncation.truncate_to(self.log, offset, offset, NOW_MS)
         self.flushed = min(self.flushed, end)
         assert (end, self.log.log_end_offset) == (self.end, self.end)
         assert self.log.recovery_point <= end and self.checkpoint <= end

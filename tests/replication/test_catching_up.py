@@ -7,6 +7,7 @@ import pytest
 
 from harness.logs import NOW_MS, append, open_log
 from moldau.errors import ErrorCode
+from moldau.log import truncation
 from moldau.log.epochs import Epochs
 from moldau.names import BrokerId, LeaderEpoch, Offset
 from moldau.replication.catching_up import Act, LeaderAnswer, Rest, position_of, take_answer, truncation_point
@@ -34,7 +35,7 @@ def batches_from(folder: Path, offset: int, epoch: int = EPOCH) -> bytes:
     """One record of the leader at this offset, as it is fetched."""
     log = open_log(folder / "leader")
     append(log, offset + 1, leader_epoch=epoch)
-    log.truncate_to(0, 0, NOW_MS)
+    truncation.truncate_to(log, 0, 0, NOW_MS)
     for _ in range(offset + 1):
         append(log, 1, leader_epoch=epoch)
     return log.read_batches(offset, 1 << 20)
@@ -80,7 +81,7 @@ def test_records_of_an_epoch_that_the_leader_has_not_begun_there_are_removed_wit
     rest = take(replica, answer(batches_from(tmp_path, 6, epoch=2), hw=6))
     assert (rest.act, rest.offset) == (Act.TRUNCATE, 3)
     assert "records of leader epoch 3 from offset 3 on are removed" in rest.why and "broker 1" in rest.why
-    replica.log.truncate_to(rest.offset, 0, NOW_MS)
+    truncation.truncate_to(replica.log, rest.offset, 0, NOW_MS)
     assert position_of(replica)[:3] == (EPOCH, 3, 2)
 
 

@@ -1,6 +1,7 @@
 """Followers of a leader whose log starts within a batch, because DeleteRecords named an offset there."""
 
 import errno
+from dataclasses import replace
 from pathlib import Path
 
 from harness.logs import NOW_MS, append
@@ -54,7 +55,7 @@ def test_the_high_watermark_is_within_a_log_whose_new_start_could_not_be_written
         def none_left() -> None:
             raise OSError(errno.EMFILE, "Too many open files")
 
-        log._write_log_starts = none_left
+        log.services = replace(log.services, write_log_starts=none_left)
         stage.roles(OTHER, OTHER)
         await stage.asked(1)
         stage.replies.put_nowait(

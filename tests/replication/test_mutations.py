@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from harness.logs import NOW_MS
+from moldau.log.truncation import truncate_to
 from moldau.replication.catching_up import LeaderAnswer
 from moldau.replication.leadership import PartitionRoles
 from moldau.replication.replica import Replica
@@ -26,7 +27,7 @@ LOG = "moldau.log.log:Log"
 def _cuts_at_the_watermark(original: Callable[..., None], replica: Replica, roles: PartitionRoles, now_ms: int) -> None:
     original(replica, roles, now_ms)
     if not replica.leadership.leads and replica.high_watermark < replica.log.log_end_offset:
-        replica.log.truncate_to(replica.high_watermark, 0, NOW_MS)
+        truncate_to(replica.log, replica.high_watermark, 0, NOW_MS)
 
 
 def _asks_for_the_epoch_only(original: Callable[..., Any], epochs: Any, log_end: int, diverging: Any) -> Any:
@@ -57,14 +58,14 @@ def _cuts_no_epoch_alone(truncate_to: Callable[..., int], log: Any, offset: int,
     return truncate_to(log, offset, *rest) if offset < log.log_end_offset else log.log_end_offset
 
 
-def _keeps_producers(cut: Callable[..., None], log: Any, place: Any, now_ms: int) -> None:
+def _keeps_producers(truncated: Callable[..., None], log: Any, segments: Any, end_offset: int) -> None:
     before = log.producers
-    cut(log, place, now_ms)
+    truncated(log, segments, end_offset)
     log.producers = before
 
 
-def _writes_no_recovery_point(lower: Callable[..., None], flushing: Any, end: int, _: object) -> None:
-    lower(flushing, end, None)
+def _writes_no_recovery_point(_: Callable[..., None], flushing: Any, end: int) -> None:
+    flushing.recovery_point = min(flushing.recovery_point, end)
 
 
 def _appends_in_any_epoch(_: Callable[..., Replica], topic: Any, partition: int) -> Replica:
@@ -104,7 +105,7 @@ BUGS: dict[str, Caught] = {
         lambda folder: rules.test_a_late_answer_is_dropped(folder, "another epoch"),
     ),
     "a log does not begin anew": (
-        Instead("moldau.log.log:Log.begin_at", returns(None)),
+        Instead("moldau.log.truncation:begin_at", returns(None)),
         kip("a follower that is behind"),
     ),
     "a follower keeps what the leader deleted": (
@@ -112,11 +113,11 @@ BUGS: dict[str, Caught] = {
         rules.test_the_log_starts_where_the_leaders_starts,
     ),
     "epochs are not cut where only they are too long": (
-        Instead(f"{LOG}.truncate_to", _cuts_no_epoch_alone),
+        Instead("moldau.log.truncation:truncate_to", _cuts_no_epoch_alone),
         lambda folder: truncation.test_an_epoch_without_a_batch_goes_even_if_no_batch_does(folder, 20),
     ),
     "producers are not rebuilt by a truncation": (
-        Instead(f"{LOG}._cut", _keeps_producers),
+        Instead(f"{LOG}.truncated", _keeps_producers),
         truncation.test_a_transaction_whose_marker_is_removed_is_open_again,
     ),
     "the recovery point is not written down before a truncation": (

@@ -17,6 +17,7 @@ import uuid
 from pathlib import Path
 
 from harness.logs import NOW_MS, append, config, open_log
+from moldau.log import truncation
 from moldau.names import BrokerId, LeaderEpoch, Offset, TopicPartition
 from moldau.records.batch import Row, batches
 from moldau.records.rows import iterate
@@ -86,7 +87,7 @@ class Room:
                 replica.take_roles(self.roles, 0)
                 return self._has(replica)
             case "loses":
-                replica.log.truncate_to(replica.log.log_end_offset - int(rest[0]), 0, NOW_MS)
+                truncation.truncate_to(replica.log, replica.log.log_end_offset - int(rest[0]), 0, NOW_MS)
                 replica.high_watermark = Offset(0)
                 self.away.discard(name)
                 replica.take_roles(self.roles, 0)
@@ -114,10 +115,10 @@ class Room:
         read = read_for(leader, Asker(leadership.local, 1, True, True), asked, 1 << 20, True, 0)
         rest = take_answer(replica, leadership.leader, asked, _answer(read), NOW_MS)
         if rest.act is Act.TRUNCATE:
-            replica.log.truncate_to(rest.offset, replica.high_watermark, NOW_MS)
+            truncation.truncate_to(replica.log, rest.offset, replica.high_watermark, NOW_MS)
             replica.truncated()
         elif rest.act is Act.BEGIN_ANEW:
-            replica.log.begin_at(rest.offset, NOW_MS)
+            truncation.begin_at(replica.log, rest.offset, NOW_MS)
             replica.truncated()
             if rest.answer is not None:
                 apply_answer(replica, rest.answer, NOW_MS)

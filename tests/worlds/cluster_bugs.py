@@ -10,6 +10,7 @@ from typing import NamedTuple
 from moldau.cluster.controlling.acting import Acting
 from moldau.cluster.state.image import BrokerImage
 from moldau.errors import ErrorCode
+from moldau.log import truncation
 from moldau.replication.leadership import PartitionRoles
 from moldau.replication.replica import Replica
 from tests.replacing import Instead, nothing, returns
@@ -24,7 +25,7 @@ def cuts_at_the_watermark(
 ) -> None:
     take_roles(replica, roles, now_ms)
     if not replica.leadership.leads and replica.high_watermark < replica.log.log_end_offset:
-        replica.log.truncate_to(replica.high_watermark, 0, now_ms)
+        truncation.truncate_to(replica.log, replica.high_watermark, 0, now_ms)
 
 
 def all_of_them(

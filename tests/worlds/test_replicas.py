@@ -12,6 +12,7 @@ from moldau.client.administration.admin import AsyncAdmin
 from moldau.cluster.controlling import acting
 from moldau.errors import ErrorCode
 from moldau.handlers.following.follower_sessions import FollowerSession
+from moldau.log import truncation
 from moldau.protocol.fetch_request import Fetch
 from moldau.replication.leadership import PartitionRoles
 from moldau.replication.replica import Replica
@@ -84,7 +85,7 @@ def test_without_the_flushes_all_would_lose_records() -> None:
 def _cuts_at_the_watermark(original: Callable[..., None], replica: Replica, roles: PartitionRoles, now_ms: int) -> None:
     original(replica, roles, now_ms)
     if not replica.leadership.leads and replica.high_watermark < replica.log.log_end_offset:
-        replica.log.truncate_to(replica.high_watermark, 0, now_ms)
+        truncation.truncate_to(replica.log, replica.high_watermark, 0, now_ms)
 
 
 BUGS = {

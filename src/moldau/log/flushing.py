@@ -8,40 +8,44 @@ the next flush takes it.
 """
 
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 from moldau.log import checkpoints
 from moldau.log.epochs import Epochs
 from moldau.log.recovering.recovery import LoadedLog
 from moldau.log.segment import Segment
-from moldau.runtime import Disk
+from moldau.log.services import LogServices
 
 
 class Flushing:
     """`unsynced_names`: the folder has files whose names might not outlive a power loss. `snapshots`: those of
     producers that might not. `done_ms`: when all was flushed last."""
 
-    __slots__ = ("_disk", "_folder", "done_ms", "lock", "recovery_point", "snapshots", "unsynced_names")
+    __slots__ = (
+        "_disk", "_folder", "_write_recovery_points", "done_ms", "lock", "recovery_point", "snapshots",
+        "unsynced_names",
+    )  # fmt: skip
 
-    def __init__(self, disk: Disk, folder: Path, loaded: LoadedLog, now_ms: int):
-        self._disk = disk
+    def __init__(self, folder: Path, services: LogServices, loaded: LoadedLog):
+        self._disk = services.files.disk
         self._folder = folder
+        self._write_recovery_points = services.write_recovery_points
         self.recovery_point = loaded.recovery_point
         self.unsynced_names = loaded.changed_names
         self.snapshots = loaded.snapshots
-        self.done_ms = now_ms
+        self.done_ms = services.runtime.clock.now_ms()
         self.lock = threading.Lock()
 
-    def lower(self, recovery_point: int, write: Callable[[], object] | None) -> None:
-        """The log is about to be cut at this offset: nothing behind it counts as flushed any more, and `write` writes
-        that down. Raises `OSError`; then the recovery point stays."""
+    def lower(self, recovery_point: int) -> None:
+        """The log is about to be cut at this offset: nothing behind it counts as flushed any more, and the folder's
+        checkpoint says so. Raises `OSError`; then the recovery point stays."""
         before = self.recovery_point
         if recovery_point < before:
             self.recovery_point = recovery_point
             try:
-                if write is not None:
-                    write()
+                if self._write_recovery_points is not None:
+                    self._write_recovery_points()
             except BaseException:
                 self.recovery_point = before
                 raise

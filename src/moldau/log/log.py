@@ -4,37 +4,40 @@ Invariants: the log assigns every offset, and none twice unless its end was trun
 last one is active; `log_start_offset` is at or below every offset that is served, `log_end_offset` is the next one to
 be assigned; the recovery point is never above what was flushed. A batch is appended whole or not at all.
 
-Other parts: `opening` (makes or recovers a log), `serving` (online or offline), `committed` (reading with
-read_committed), `times` (look-up by time), `retention`, `flushing`, `truncation`, `replicated` (what a leader wrote).
+Parts of a log: `serving` (online or offline), `committed` (reading with read_committed), `by_time` (look-up by time),
+`flushing`. What makes and changes it from outside: `opening`, `replicated` (appends what a leader wrote),
+`truncation`, `compaction`.
 
-All methods run on one thread, the loop's, except `flush`, `close` and `truncate_to`, which block and may run in an
-executor. Nothing here knows leaders, requests or watermarks beyond the numbers it is handed.
+All methods run on one thread, the loop's, except `flush` and `close`, which block and may run in an executor, and those
+that a truncation calls there. Nothing here knows leaders, requests or watermarks beyond the numbers it is handed.
 """
 
 import logging
 import uuid
-from collections.abc import Callable, Sequence
-from contextlib import suppress
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
 from moldau.config import TopicConfig
 from moldau.errors import ErrorCode, KafkaError
-from moldau.log import lookup, replicated, retention, times, truncation
+from moldau.log import lookup, retention
 from moldau.log.appended import Appended, not_appended
 from moldau.log.committed import CommittedReading
+from moldau.log.deletion import doom
 from moldau.log.file_names import SNAPSHOT_SUFFIX, file_name
 from moldau.log.flushing import Flushing
 from moldau.log.producers import rebuilding, snapshots
 from moldau.log.producers.producers import Producers
 from moldau.log.recovering.recovery import LoadedLog
-from moldau.log.segment import RELATIVE_MAX, Segment
+from moldau.log.segment import Segment
 from moldau.log.services import LogServices
 from moldau.log.serving import Serving
+from moldau.log.slicing import slice_of
+from moldau.log.times import TimeSearches
 from moldau.names import Offset, TopicPartition, counted
-from moldau.records.batch import BatchHeader, Marker, encode_marker, read_header
+from moldau.records.batch import Marker, encode_marker, read_header
 from moldau.records.validation import LOG_APPEND_TIME, Checked, assign_offsets
-from moldau.runtime import Buffer, FileSlice
+from moldau.runtime import FileSlice
 
 _NONE: Final = ErrorCode.NONE
 
@@ -46,9 +49,9 @@ class Log:
     cleaner or by a truncation, and nothing else may touch them."""
 
     __slots__ = (
-        "_active", "_config", "_doomed", "_flushing", "_runtime", "_snapshot_offset", "_stamps", "_times",
-        "_write_log_starts", "_write_recovery_points", "cleaning", "committed", "epochs", "files", "folder",
-        "log_end_offset", "log_start_offset", "producers", "segments", "serving", "topic_id", "tp",
+        "_active", "_config", "_snapshot_offset", "_stamps", "by_time", "cleaning", "committed", "epochs", "files",
+        "flushing", "folder", "log_end_offset", "log_start_offset", "producers", "segments", "services", "serving",
+        "topic_id", "tp",
     )  # fmt: skip
 
     def __init__(
@@ -70,16 +73,13 @@ class Log:
         self.epochs = loaded.epochs
         self.producers = loaded.producers
         self._snapshot_offset = loaded.snapshot_offset
-        self._runtime = services.runtime
+        self.services = services
         self.files = services.files
-        self._doomed = services.doomed
-        self._write_recovery_points = services.write_recovery_points
-        self._write_log_starts = services.write_log_starts
         self.segments: tuple[Segment, ...] = tuple(loaded.segments)
         self._active = loaded.segments[-1]
-        self._times = times.SegmentTimes()
+        self.by_time = TimeSearches(self)
         self.committed = CommittedReading(self)
-        self._flushing = Flushing(services.files.disk, folder, loaded, self._runtime.clock.now_ms())
+        self.flushing = Flushing(folder, services, loaded)
         self.config = config
 
     @property
@@ -108,14 +108,14 @@ class Log:
     @property
     def recovery_point(self) -> int:
         """Everything below it is on the disk for good."""
-        return self._flushing.recovery_point
+        return self.flushing.recovery_point
 
     @property
     def shows_its_start(self) -> bool:
         """Whether the log starts with its first segment, and would after a power loss: nothing that was deleted in
         front of it may come back."""
         start = self.log_start_offset
-        return start <= self.segments[0].base_offset and not (start and self._flushing.unsynced_names)
+        return start <= self.segments[0].base_offset and not (start and self.flushing.unsynced_names)
 
     @property
     def unflushed_records(self) -> int:
@@ -179,7 +179,7 @@ class Log:
             entries, aborted = index.entries, self.producers.aborted_by(producer_id, marker, offset)
             if aborted is not None:  # noted first, so that whatever flush takes the marker takes this as well
                 index.append(aborted)
-                self.committed.has_aborted = self._flushing.unsynced_names = True
+                self.note_aborted()
         try:
             appended = self.append(memoryview(batch), checked, leader_epoch, now_ms)
         except KafkaError:
@@ -189,104 +189,38 @@ class Log:
             self.producers.ended(header, marker, offset, now_ms, transaction_version)
         return appended
 
-    def append_replicated(self, data: Buffer, leader_epoch: int, now_ms: int) -> Offset:
-        """Append the whole batches at the beginning of `data`, as this partition's leader wrote them: a follower's
-        part. Returns the log's new end. `leader_epoch`: that of the leader they were fetched from.
+    def note_aborted(self) -> None:
+        """The active segment's transaction index has a new entry, and perhaps a new file."""
+        self.committed.has_aborted = self.flushing.unsynced_names = True
 
-        Raises `KafkaError`: CORRUPT_MESSAGE if any whole batch must not be appended (then none was), and
-        KAFKA_STORAGE_ERROR."""
-        self.serving.check()
-        view = memoryview(data)
-        headers = replicated.whole_batches(view, self.log_end_offset, self.epochs.latest, leader_epoch)
-        with self.serving.guard():
-            while headers:
-                count = self._active.fitting(headers, now_ms)
-                if not count:  # the next segment takes at least one batch, however large
-                    count = max(self.roll(now_ms).fitting(headers, now_ms), 1)
-                run, headers = headers[:count], headers[count:]
-                size = sum(header.size for header in run)
-                self._append_run(view[:size], run)
-                view = view[size:]
-        return self.log_end_offset
+    def truncated(self, segments: Sequence[Segment], end_offset: Offset) -> None:
+        """A truncation has left these segments, whose batches end at `end_offset`. Blocks. Raises `OSError`."""
+        self.segments, self._active = tuple(segments), segments[-1]
+        self.log_start_offset, self.log_end_offset = min(self.log_start_offset, end_offset), end_offset
+        self.committed.refresh()
+        before, disk = self.producers, self.files.disk
+        self.producers, self._snapshot_offset = rebuilding.producers_in(disk, self.folder, self.segments, end_offset)
+        self.producers.keep_unstable(before, end_offset)
 
-    def _append_run(self, data: memoryview, headers: Sequence[BatchHeader]) -> None:
-        """Append batches that fit into the active segment, with one write. Raises `OSError`, and then they are not in
-        the log."""
-        segment = self._active
-        if headers[-1].last_offset - segment.base_offset > RELATIVE_MAX:
-            gap = headers[0].base_offset - self.log_end_offset
-            raise KafkaError(ErrorCode.CORRUPT_MESSAGE, f"a gap of {gap} offsets does not fit into a segment")
-        markers = replicated.markers_in(data, headers)
-        if any(marker is not None and not marker.commits for marker in markers):
-            segment.aborted.prepare()
-        segment.append_run(data, headers)
-        with self.serving.changing_files():  # the producers would know batches that are not in the log
-            if replicated.note(headers, markers, self.epochs, self.producers, segment.aborted):
-                self.committed.has_aborted = self._flushing.unsynced_names = True
-        self.log_end_offset = Offset(headers[-1].next_offset)
-
-    def truncate_to(self, offset: int, high_watermark: int, now_ms: int) -> Offset:
-        """Remove what is at or behind `offset`, whole batches only, so that what is left agrees with a leader whose log
-        differs from there on. Returns the log's new end, at or below `offset`: the caller lowers its high watermark to
-        that and wakes the requests that wait. A log start within the batch that goes falls to the new end, as in Kafka.
-
-        Leader epochs that began at or behind the new end are forgotten even where no batch goes. The caller keeps the
-        cleaner away from this log, and appends and reads nothing meanwhile. Blocks. Raises `KafkaError`:
-        OFFSET_OUT_OF_RANGE below the log's start, KAFKA_STORAGE_ERROR.
-        """
-        self.serving.check()
-        if offset < self.log_start_offset:
-            raise KafkaError(ErrorCode.OFFSET_OUT_OF_RANGE)
-        with self._flushing.lock, self.serving.guard():
-            end = self.log_end_offset
-            if offset < end:
-                self._cut(truncation.place_of(self.segments, offset), now_ms)
-            self.epochs.truncate_from_end(min(offset, self.log_end_offset))
-        truncation.report(self.tp, end, self.log_end_offset, high_watermark)
-        return self.log_end_offset
-
-    def begin_at(self, offset: int, now_ms: int) -> None:
-        """Remove everything, and begin anew at `offset`, where the leader's log begins. Otherwise as `truncate_to`."""
-        self.serving.check()
-        with self._flushing.lock, self.serving.guard():
-            logger.info("%s begins anew at offset %d; it ended at %d", self.tp, offset, self.log_end_offset)
-            self._cut(truncation.CutPlace(0, 0, Offset(min(self.segments[0].base_offset, offset))), now_ms)
-            with self.serving.changing_files():
-                truncation.remove_snapshots(self.folder, -1, self.files.disk)
-                self.epochs.truncate_from_end(0)
-                self.producers, self._snapshot_offset = Producers(), -1
-                self.log_start_offset = self.log_end_offset = Offset(offset)
-                self.roll(now_ms)
-                if len(self.segments) > 1:
-                    emptied, self.segments = self.segments[0], self.segments[1:]
-                    self.remove_later(truncation.remove_segments([emptied], self.files.disk), now_ms)
-            if self._write_log_starts is not None:  # the next start would begin anew at one above the log's end
-                self._write_log_starts()
-
-    def _cut(self, place: truncation.CutPlace, now_ms: int) -> None:
-        """The steps that `truncation` lists. Raises `OSError`; then nothing was cut."""
-        disk, end = self.files.disk, place.end_offset
-        disk.list(self.folder)  # fails if no descriptor is left, before anything is changed
-        self._flushing.lower(end, self._write_recovery_points)
-        with self.serving.changing_files():
-            self.remove_later(truncation.remove_segments(self.segments[place.number + 1 :], disk), now_ms)
-            cut = self.segments[place.number].cut(place.position, end)
-            truncation.remove_snapshots(self.folder, end, disk)
-            self.segments = (*self.segments[: place.number], cut)
-            self._active = cut
-            self.log_start_offset, self.log_end_offset = min(self.log_start_offset, end), end
-            self._times = times.SegmentTimes()
-            self.committed.refresh()
-            earlier = self.producers
-            self.producers, self._snapshot_offset = rebuilding.producers_in(disk, self.folder, self.segments, end)
-            self.producers.keep_unstable(earlier, end)
+    def emptied(self, offset: Offset, now_ms: int) -> None:
+        """A truncation has left one segment, without a batch: go on at `offset`, which may be behind the log's end.
+        Raises `OSError`."""
+        self.epochs.truncate_from_end(0)
+        self.producers, self._snapshot_offset = Producers(), -1
+        self.log_start_offset = self.log_end_offset = offset
+        self.roll(now_ms)
+        # The empty segment was begun again only if it has this offset as its base; else it is now in front of it.
+        if len(self.segments) > 1:
+            emptied, self.segments = self.segments[0], self.segments[1:]
+            self.remove_later(doom(emptied, self.files.disk), now_ms)
+            self.files.disk.sync_folder(self.folder)
 
     def roll(self, now_ms: int) -> Segment:
         """Close the active segment and begin a new one at the log's end; an empty one is begun again. Raises
         `OSError`."""
         old, end = self._active, self.log_end_offset
         jitter = min(self._config.segment_jitter_ms, self._config.segment_ms)
-        jitter_ms = self._runtime.random.below(jitter) if jitter > 0 else 0
+        jitter_ms = self.services.runtime.random.below(jitter) if jitter > 0 else 0
         if not old.size and old.base_offset == end:
             old.let_go()
             kept = self.segments[:-1]
@@ -296,7 +230,7 @@ class Log:
             self._snapshot()
         self._active = Segment.create(self.folder, end, self._config, self.files, now_ms, jitter_ms)
         self.segments = (*kept, self._active)
-        self._flushing.unsynced_names = True
+        self.flushing.unsynced_names = True
         return self._active
 
     def _snapshot(self) -> None:
@@ -308,8 +242,8 @@ class Log:
             snapshots.write(self.files.disk, self.folder, self.producers, end)
             self._snapshot_offset = end
             if len(self.producers):
-                self._flushing.snapshots.append(self.folder / file_name(end, SNAPSHOT_SUFFIX))
-                self._flushing.unsynced_names = True
+                self.flushing.snapshots.append(self.folder / file_name(end, SNAPSHOT_SUFFIX))
+                self.flushing.unsynced_names = True
 
     def read(self, offset: int, max_bytes: int, up_to: int, min_one: bool = True) -> FileSlice | None:
         """A slice of one segment's file that begins with the batch that holds `offset` and ends below the offset
@@ -358,7 +292,7 @@ class Log:
             if not is_cut:
                 max_bytes = limit - position
             tail = end if not is_cut and limit == segment.size and segment is self._active else None
-            return segment.slice(position, max_bytes, is_cut, tail, self.serving.fail)
+            return slice_of(segment, position, max_bytes, is_cut, tail, self.serving.fail)
         except OSError as error:
             raise self.serving.fail(error) from error
 
@@ -371,24 +305,6 @@ class Log:
         """The leader epoch in the header of the batch that holds an offset, known even where `epochs` was truncated."""
         with self.serving.guard():
             return lookup.epoch_of_batch(self.segments, offset)
-
-    def offset_for_time(self, timestamp_ms: int) -> times.Search:
-        """Search for the first record at or after a time, among those at or after the log's start."""
-        return self._search(lambda: times.first_since(self.segments, self._times, timestamp_ms, self.log_start_offset))
-
-    def offset_of_max_timestamp(self) -> times.Search:
-        """Search for the first record that has the largest timestamp of all."""
-        return self._search(lambda: times.first_of_largest(self.segments))
-
-    def _search(self, begin: Callable[[], times.Search]) -> times.Search:
-        """Carry a search through; it begins again if records are deleted or compacted meanwhile. Raises
-        `KafkaError`."""
-        while True:
-            start = self.log_start_offset
-            with self.serving.guard(), suppress(times.Replaced):
-                found = yield from begin()
-                if start == self.log_start_offset:
-                    return found
 
     def delete_records_before(self, offset: int) -> Offset:
         """Move the log's start to `offset`, if that is ahead; returns where it is. Segments go with the next retention.
@@ -417,13 +333,12 @@ class Log:
                 return []
             if count == len(self.segments):
                 self.roll(now_ms)
-            self._flushing.force_snapshots()  # or nothing is left of producers and transactions that are in them alone
+            self.flushing.force_snapshots()  # or nothing is left of producers and transactions that are in them alone
             gone, self.segments = self.segments[:count], self.segments[count:]
             self._move_start(self.segments[0].base_offset)
             for segment in gone:
-                segment.deleted = True
-                self.remove_later(segment.doom(), now_ms)
-            self._flushing.unsynced_names = True
+                self.remove_later(doom(segment, self.files.disk), now_ms)
+            self.flushing.unsynced_names = True
         self.committed.refresh()
         deleted = counted(count, "segment")
         logger.info("%s: %s deleted (%s), the log starts at %d", self.tp, deleted, why, self.log_start_offset)
@@ -442,11 +357,11 @@ class Log:
     def remove_later(self, paths: Sequence[Path], now_ms: int) -> None:
         """These files are no longer part of the log."""
         for path in paths:
-            self._doomed.add(path, now_ms + self._config.file_delete_delay_ms)
+            self.services.doomed.add(path, now_ms + self._config.file_delete_delay_ms)
 
     def flush_overdue(self, now_ms: int) -> bool:
         """Whether a flush is due by `flush.ms`."""
-        return self.recovery_point < self.log_end_offset and self._flushing.age_ms(now_ms) >= self._config.flush_ms
+        return self.recovery_point < self.log_end_offset and self.flushing.age_ms(now_ms) >= self._config.flush_ms
 
     @property
     def has_closed_unflushed(self) -> bool:
@@ -455,19 +370,19 @@ class Log:
 
     def flush_closed(self) -> None:
         """Flush the closed segments only, as records of the active one may wait for the next `flush`."""
-        with self._flushing.lock, self.serving.guard():
+        with self.flushing.lock, self.serving.guard():
             segments = self.segments
-            self._flushing.force(segments, int(segments[-1].base_offset), self.epochs, with_active=False)
+            self.flushing.force(segments, int(segments[-1].base_offset), self.epochs, with_active=False)
 
     def flush(self, closing: bool = False) -> None:
         """Force everything appended so far to the disk and move the recovery point. Blocks; may run in another
         thread."""
-        with self._flushing.lock, self.serving.guard():
+        with self.flushing.lock, self.serving.guard():
             end = int(self.log_end_offset)
             segments = self.segments  # read after the end, so that it holds all records below that
-            if closing or self._flushing.is_wanted(end, self.epochs):
-                self._flushing.force(segments, end, self.epochs, closing=closing)
-                self._flushing.done_ms = self._runtime.clock.now_ms()
+            if closing or self.flushing.is_wanted(end, self.epochs):
+                self.flushing.force(segments, end, self.epochs, closing=closing)
+                self.flushing.done_ms = self.services.runtime.clock.now_ms()
 
     def close(self) -> None:
         """Flush, complete the indexes, write down the producers. Nothing is appended after it."""
@@ -481,12 +396,12 @@ class Log:
         with self.serving.guard():
             self._active.close()
             self._snapshot()
-            self._flushing.write_out(self.epochs)
+            self.flushing.write_out(self.epochs)
 
     def close_flushed(self) -> bool:
         """The second half of `close`: all that `write_out` left is flushed. False if it takes one more flush."""
-        with self._flushing.lock, self.serving.guard():
-            done = self._flushing.was_forced(self.segments, int(self.log_end_offset), self.epochs)
+        with self.flushing.lock, self.serving.guard():
+            done = self.flushing.was_forced(self.segments, int(self.log_end_offset), self.epochs)
         if done:
             self.abandon()
         return done

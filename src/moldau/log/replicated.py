@@ -1,4 +1,4 @@
-"""Batches that a partition's leader wrote, as a follower fetches them: what must hold before they are appended. Pure.
+"""Appending batches that a partition's leader wrote, as a follower fetches them, and what must hold before that.
 
     a batch that the reply cut off at its end       is left for the next Fetch
     magic, size, CRC                                every time: the leader's disk or the network may have damaged them
@@ -14,9 +14,9 @@ from typing import NoReturn
 
 from moldau.checksums import crc32c
 from moldau.errors import ErrorCode, KafkaError
-from moldau.log.epochs import Epochs
-from moldau.log.producers.producers import Producers
-from moldau.log.transaction_index import TransactionIndex
+from moldau.log.log import Log
+from moldau.log.segment import RELATIVE_MAX
+from moldau.names import Offset
 from moldau.records.batch import (
     ATTRIBUTES_AT,
     HEADER_SIZE,
@@ -28,6 +28,44 @@ from moldau.records.batch import (
     read_header,
     read_marker,
 )
+from moldau.runtime import Buffer
+
+
+def append(log: Log, data: Buffer, leader_epoch: int, now_ms: int) -> Offset:
+    """Append the whole batches at the beginning of `data`, as this partition's leader wrote them: a follower's part.
+    Returns the log's new end. `leader_epoch`: that of the leader they were fetched from.
+
+    Raises `KafkaError`: CORRUPT_MESSAGE if any whole batch must not be appended (then none was), and
+    KAFKA_STORAGE_ERROR."""
+    log.serving.check()
+    view = memoryview(data)
+    headers = whole_batches(view, log.log_end_offset, log.epochs.latest, leader_epoch)
+    with log.serving.guard():
+        while headers:
+            count = log.segments[-1].fitting(headers, now_ms)
+            if not count:  # the next segment takes at least one batch, however large
+                count = max(log.roll(now_ms).fitting(headers, now_ms), 1)
+            run, headers = headers[:count], headers[count:]
+            size = sum(header.size for header in run)
+            _append_run(log, view[:size], run)
+            view = view[size:]
+    return log.log_end_offset
+
+
+def _append_run(log: Log, data: memoryview, headers: Sequence[BatchHeader]) -> None:
+    """Append batches that fit into the active segment, with one write. Raises `OSError`, and then they are not in the
+    log."""
+    segment = log.segments[-1]
+    if headers[-1].last_offset - segment.base_offset > RELATIVE_MAX:
+        gap = headers[0].base_offset - log.log_end_offset
+        raise KafkaError(ErrorCode.CORRUPT_MESSAGE, f"a gap of {gap} offsets does not fit into a segment")
+    markers = markers_in(data, headers)
+    if any(marker is not None and not marker.commits for marker in markers):
+        segment.aborted.prepare()
+    segment.append_run(data, headers)
+    with log.serving.changing_files():  # the producers would know batches that are not in the log
+        _note(log, headers, markers)
+    log.log_end_offset = Offset(headers[-1].next_offset)
 
 
 def whole_batches(data: memoryview, log_end: int, epoch_min: int, epoch_max: int) -> list[BatchHeader]:
@@ -70,25 +108,17 @@ def markers_in(data: memoryview, headers: Sequence[BatchHeader]) -> list[Marker 
     return markers
 
 
-def note(
-    headers: Sequence[BatchHeader],
-    markers: Sequence[Marker | None],
-    epochs: Epochs,
-    producers: Producers,
-    index: TransactionIndex,
-) -> bool:
-    """Note what these appended batches say of leader epochs, producers and aborted transactions; whether a transaction
-    was aborted. Raises `OSError`."""
-    has_aborted = False
+def _note(log: Log, headers: Sequence[BatchHeader], markers: Sequence[Marker | None]) -> None:
+    """Note what these appended batches say of leader epochs, producers and aborted transactions. Raises `OSError`."""
+    epochs, producers = log.epochs, log.producers
     for header, marker in zip(headers, markers, strict=True):
         if header.partition_leader_epoch != epochs.latest:
             epochs.assign(header.partition_leader_epoch, header.base_offset)
         if header.producer_id >= 0:
             aborted = producers.replay(header, marker)
             if aborted is not None:
-                index.append(aborted)
-                has_aborted = True
-    return has_aborted
+                log.segments[-1].aborted.append(aborted)
+                log.note_aborted()
 
 
 def _refuse(sentence: str) -> NoReturn:

@@ -3,68 +3,47 @@
     00000000000000000000.log         whole record batches, one after the other (records/batch.py draws them)
     00000000000000000000.index       where batches are (indexes.py)
     00000000000000000000.timeindex   when they were written (indexes.py)
-    00000000000000000000.txnindex    which transactions were aborted here, if any were (transactions.py)
+    00000000000000000000.txnindex    which transactions were aborted here, if any were (transaction_index.py)
 
 Every offset in it is at or above the base offset and below the next segment's base. `size` counts whole batches; a file
 that is longer holds a torn tail that recovery cuts off. Appending is not checked here: the log decides what comes in
 and when to roll. Offsets in the indexes are relative to the base and fit 31 bits. Indexes are opened when they are
 first needed, and built anew if they cannot be right. Opening a segment touches nothing but the size of its file.
+Replies take its parts from `slicing`, which also notes where their readers go on.
 """
 
 import logging
-import struct
 from collections.abc import Callable, Sequence
-from functools import partial
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Final
 
 from moldau.config import TopicConfig
-from moldau.log.failures import damaged
-from moldau.log.file_names import (
-    DELETED_SUFFIX,
-    INDEX_SUFFIX,
-    LOG_SUFFIX,
-    SNAPSHOT_SUFFIX,
-    TIME_INDEX_SUFFIX,
-    TRANSACTION_INDEX_SUFFIX,
-    file_name,
-)
+from moldau.log.file_names import INDEX_SUFFIX, LOG_SUFFIX, TIME_INDEX_SUFFIX, TRANSACTION_INDEX_SUFFIX, file_name
 from moldau.log.files import LazyFile, OpenFiles
 from moldau.log.indexes import OFFSET_ENTRY, TIME_ENTRY, CorruptIndex, Index, IndexEntry
 from moldau.log.transaction_index import TransactionIndex
-from moldau.log.walking import SCAN_BYTES, LocatedBatch, Walk
+from moldau.log.walking import SCAN_BYTES, LocatedBatch, Walk, first_batch
 from moldau.names import Offset
 from moldau.records.batch import HEADER_SIZE, LOG_OVERHEAD, MAGIC, BatchHeader, read_header
-from moldau.runtime import Buffer, FileSlice, out_of_descriptors
+from moldau.runtime import Buffer, out_of_descriptors
 
 RELATIVE_MAX: Final = 2**31 - 1
 INTERVAL_BYTES_MAX: Final = 64 << 10
 """Entries of the offset index are at most this and one batch apart, even if `index.interval.bytes` is larger: this
 bounds every walk over headers on the loop."""
-READERS_MAX: Final = 8
-"""Readers of one segment whose next place is remembered."""
-ANYWHERE: Final = -(2**32)
-"""A position that no batch ends at, whatever its length says."""
 NO_TIMESTAMP: Final = -1
-_PLACE: Final = struct.Struct(">qi11xi")
-"""Base offset, length and last offset delta of a batch's header."""
-
 
 logger = logging.getLogger(__name__)
 
 
-class TimestampOffset(NamedTuple):
-    timestamp_ms: int
-    offset: Offset
-
-
 class Segment:
-    """One segment. `max_timestamp` and what belongs to it are None until `look` has looked."""
+    """One segment. `max_timestamp` and what belongs to it are known once `look` has looked. `stops`, `ahead` and
+    `cannot_send` are kept by `slicing`."""
 
     __slots__ = (
-        "_ahead", "_cannot_send", "_doubted", "_doubted_end", "_files", "_first_timestamp", "_flushed_size",
-        "_has_room", "_loaded", "_right", "_since_entry", "_stops", "aborted", "base_offset", "config", "created_ms",
-        "deleted", "folder", "jitter_ms", "log", "max_timestamp", "max_timestamp_offset", "offsets", "size", "times",
+        "_doubted", "_doubted_end", "_files", "_first_timestamp", "_flushed_size", "_has_room", "_loaded", "_right",
+        "_since_entry", "aborted", "ahead", "base_offset", "cannot_send", "config", "created_ms", "deleted", "folder",
+        "jitter_ms", "log", "max_timestamp", "max_timestamp_offset", "offsets", "size", "stops", "times",
     )  # fmt: skip
 
     def __init__(self, folder: Path, base_offset: int, config: TopicConfig, files: OpenFiles, size: int):
@@ -80,10 +59,12 @@ class Segment:
         self.created_ms = 0
         self.jitter_ms = 0
         self.deleted = False
-        self._stops: dict[int, int] = {}
+        self.stops: dict[int, int] = {}
         """Where readers at the tail stopped: offset -> position."""
-        self._cannot_send: Callable[[OSError], None] | None = None
-        self._ahead: dict[int, LocatedBatch] | None = None
+        self.ahead: dict[int, LocatedBatch] | None = None
+        """The batches that readers go on with, by base offset; most segments have no such readers."""
+        self.cannot_send: Callable[[OSError], None] | None = None
+        """Called if a slice of the file cannot be sent."""
         self._flushed_size = -1
         self.max_timestamp = NO_TIMESTAMP
         self.max_timestamp_offset = -1
@@ -113,7 +94,8 @@ class Segment:
             segment.offsets.create()
             segment.times.create()
         except OSError as error:
-            if is_new and out_of_descriptors(error):  # the log goes on without it, and must not be cut off there
+            # The log goes on without this segment: recovery would cut it off at the base offset of a file left behind.
+            if is_new and out_of_descriptors(error):
                 segment.remove()
             raise
         segment._loaded = True
@@ -129,6 +111,8 @@ class Segment:
         except (CorruptIndex, FileNotFoundError):
             self.rebuild_indexes()
             return
+        # The time index reaches at least as far as the offset index (`_add_entries`); only batches behind that may have
+        # larger timestamps.
         last = self.times.last
         if last is not None:
             self.max_timestamp, self.max_timestamp_offset = last.key, self.base_offset + last.value
@@ -139,6 +123,7 @@ class Segment:
             if header.max_timestamp > self.max_timestamp:
                 self.max_timestamp, self.max_timestamp_offset = header.max_timestamp, header.last_offset
             self._since_entry += header.batch_length + LOG_OVERHEAD
+        # `load` has compared the ends of the files alone: entries in between are checked when they are used.
         self._doubted = self._doubted_end = self._loaded = True
 
     def has_time(self, entry: IndexEntry) -> bool:
@@ -158,7 +143,8 @@ class Segment:
             self.offsets.flush()
             self.times.flush()
         except OSError:
-            self._loaded = False  # half an index must not pass for a whole one: `look` finds that, and begins again
+            # Half an index must not pass for a whole one: `look` finds that, and begins again.
+            self._loaded = False
             raise
 
     def begin_rebuild(self) -> None:
@@ -184,6 +170,7 @@ class Segment:
         self._since_entry += size
 
     def _note_time(self) -> None:
+        # Timestamps need not rise, but the keys of an index must: only a new largest one gets an entry.
         last = self.times.last
         if self.max_timestamp > (last.key if last is not None else NO_TIMESTAMP):
             self.times.append(self.max_timestamp, self.max_timestamp_offset - self.base_offset)
@@ -194,6 +181,7 @@ class Segment:
             self.look()
         position, size = self.size, len(batch)
         (self.log.file or self.log.get()).write(batch, position)
+        # Not before the write: a batch that could not be written is not part of the segment.
         self.size = position + size
         if position == 0:
             self._first_timestamp = max_timestamp
@@ -206,10 +194,12 @@ class Segment:
     def _add_entries(self, last_offset: int, position: int) -> None:
         """Note the batch at a position, which was just written, in both indexes."""
         try:
-            self._note_time()  # first, so that no entry of the other index goes without the times before it
+            # Times first, so that no entry of the offset index goes without the times before it (see `look`).
+            self._note_time()
             self.offsets.append(last_offset - self.base_offset, position)
             self._since_entry = 0
-        except OSError as error:  # the batch is in the log, and a later one gets the entry
+        except OSError as error:
+            # The batch is in the log, and must not be refused: a later one gets the entry.
             if not out_of_descriptors(error):
                 raise
 
@@ -237,10 +227,10 @@ class Segment:
             if self.is_full(size + header.size, last_offset, max_timestamp, now_ms):
                 return count
             if count and (
-                # each batch may take an entry of each index
+                # Each batch may take an entry of each index.
                 self.offsets.entries + count >= self.offsets.entries_max
                 or self.times.entries + count >= self.times.entries_max - 1
-                # `is_full` does not know the first time of a segment that is still empty
+                # `is_full` does not know the first time of a segment that is still empty.
                 or (not self.size and max_timestamp - headers[0].max_timestamp > age_max_ms)
             ):
                 return count
@@ -253,13 +243,16 @@ class Segment:
             return True
         if not self._loaded:
             self.look()
+        # `close` adds a last entry to the time index, which needs room.
         if self.offsets.entries >= self.offsets.entries_max or self.times.entries >= self.times.entries_max - 1:
             return True
+        # A new segment would be as empty: no batch is too old for it.
         if not self.size:
             return False
         first = self._first_timestamp
         if first is None:
             first = self._first_timestamp = self.header_at(0).max_timestamp
+        # By the records' time, as retention deletes by that (KIP-33); by the clock where they have none.
         waited_ms = max_timestamp - first if first >= 0 else now_ms - self.created_ms
         return waited_ms > self.config.segment_ms - self.jitter_ms
 
@@ -274,12 +267,12 @@ class Segment:
         """The batch that holds `offset`, or the first one behind it; None if all batches end before `offset`. Raises
         `OSError`."""
         # The batch was found ahead, when the slice before it was sent.
-        if self._ahead and (ahead := self._ahead.pop(offset, None)) is not None:
+        if self.ahead and (ahead := self.ahead.pop(offset, None)) is not None:
             return ahead
         if not self._loaded:
             self.look()
         # A reader at the tail stopped at this offset, and something was appended since then.
-        stop = self._stops.get(offset)
+        stop = self.stops.get(offset)
         if stop is not None and stop < self.size:
             header = self.header_at(stop)
             if header.base_offset == offset:
@@ -287,93 +280,34 @@ class Segment:
         # The batch lies behind the last index entry at or below the offset. A damaged index is rebuilt, and read again.
         entry, behind = self.offsets.around(offset - self.base_offset)
         position = entry.value if entry is not None else 0
-        if self._doubted and not self._is_right(entry):
+        if self._doubted and not self.is_right(entry):
             return self.find(offset)
         # Batches larger than a scan have an entry each: the next entry is that of the batch itself, or of the next one.
         if behind is not None and behind.value - position > SCAN_BYTES:
-            if self._doubted and not self._is_right(behind):
+            if self._doubted and not self.is_right(behind):
                 return self.find(offset)
             header = self.header_at(behind.value)
             if header.base_offset <= offset:
                 return LocatedBatch(behind.value, header)
-        return self._first(position, offset, ANYWHERE)
+        return first_batch(self.log.file or self.log.get(), position, self.size, offset)
 
     def walk_start(self, offset: int) -> int:
         """Where the last batch with an index entry begins that does not end behind `offset`; the file's start if there
         is none. The batch of `offset` is at most one batch and `INTERVAL_BYTES_MAX` away."""
         entry = self.offsets.floor(offset - self.base_offset)
-        if self._doubted and not self._is_right(entry):
+        if self._doubted and not self.is_right(entry):
             entry = self.offsets.floor(offset - self.base_offset)
         return entry.value if entry is not None else 0
 
-    def _first(self, position: int, offset: int, beyond: int) -> LocatedBatch | None:
-        """The first batch from `position` on that ends at or behind `offset` and behind the position `beyond`; None if
-        there is none, or one in front of it is damaged."""
-        file, end, wanted = self.log.file or self.log.get(), self.size, SCAN_BYTES
-        while end - position >= HEADER_SIZE:
-            chunk = file.read(min(wanted, end - position), position)
-            at, last, cut = 0, len(chunk) - HEADER_SIZE, beyond - position
-            if last < 0:
-                return None
-            while at <= last:
-                base, length, delta = _PLACE.unpack_from(chunk, at)
-                if not HEADER_SIZE - LOG_OVERHEAD <= length <= end - position - at - LOG_OVERHEAD:
-                    return None
-                if base + delta >= offset and at + length + LOG_OVERHEAD > cut:
-                    return LocatedBatch(position + at, read_header(chunk, at))
-                at += length + LOG_OVERHEAD
-            wanted = SCAN_BYTES if length < SCAN_BYTES else HEADER_SIZE
-            position += at
-        return None
-
-    def slice(
-        self, position: int, length: int, is_cut: bool, tail: int | None, fail: Callable[[OSError], object]
-    ) -> FileSlice:
-        """A part of the file for a reply. If it cuts a batch off, `look_ahead` prepares the reader's next request. If
-        it ends with the last batch, whose next offset is `tail`, the reader's next request needs no search. `fail` is
-        called if the disk fails while the slice is sent."""
-        if self._cannot_send is None:  # kept, as a slice is made for every request
-            self._cannot_send = partial(self._unsendable, fail)
-        ahead = partial(self.look_ahead, position + length) if is_cut else None
-        if tail is not None and tail not in (stops := self._stops):
-            if len(stops) == READERS_MAX:
-                del stops[next(iter(stops))]
-            stops[tail] = position + length
-        file = self.log.file or self.log.get()
-        return tuple.__new__(FileSlice, (file, position, length, ahead, self._cannot_send, None))
-
-    def _unsendable(self, fail: Callable[[OSError], object], error: OSError) -> None:
-        if error.errno is None:
-            if not self.deleted:  # else it was cut under a slow reader
-                damaged(self.log.path, error)
-        else:
-            fail(OSError(error.errno, error.strerror, str(self.log.path)))
-
-    def look_ahead(self, end: int) -> None:
-        """Find the batch that a slice ending at this position has cut off, before its reader asks for it: that reader
-        goes on there, if it goes on. Nothing is done where that takes a search, or the disk fails: `find` will."""
-        if self.log.file is None or self.deleted:
-            return
-        try:
-            entry = self.offsets.near(end)
-            if entry is None or (self._doubted and not self._is_right(entry)):
-                return
-            found = self._first(entry.value, 0, end)
-        except OSError:
-            return
-        if found is not None:
-            ahead = self._ahead = self._ahead or {}
-            if len(ahead) >= READERS_MAX:
-                del ahead[next(iter(ahead))]
-            ahead[found.header.base_offset] = found
-
-    def _is_right(self, entry: IndexEntry | None) -> bool:
+    def is_right(self, entry: IndexEntry | None) -> bool:
         """Whether an entry of the offset index matches the batch at its position; if not, the index is rebuilt. The
-        last two entries that matched are remembered."""
-        if entry is None or entry in self._right:
+        last two entries that matched are remembered. Raises `OSError`."""
+        if entry is None or not self._doubted or entry in self._right:
             return True
         if 0 <= entry.value <= self.size - HEADER_SIZE:
             header = self.header_at(entry.value)
+            # At most, since Kafka may note batches that were appended together once: where the first one begins, and
+            # the offset that the last one ends at.
             within = header.base_offset - self.base_offset
             if header.magic == MAGIC and 0 <= within <= within + header.last_offset_delta <= entry.key:
                 self._right = (self._right[-1], entry)
@@ -393,7 +327,8 @@ class Segment:
     def largest_timestamp(self) -> int:
         """The largest record timestamp; when the file was written if its records have none."""
         self.look()
-        if self._doubted_end:  # before anything is deleted by it
+        # Retention deletes by this timestamp, so the entry that it comes from is checked first.
+        if self._doubted_end:
             self._doubted_end = False
             if self.times.last is not None and not self.has_time(self.times.last):
                 self.rebuild_indexes()
@@ -404,6 +339,7 @@ class Segment:
         if self._has_room:
             self.log.get().truncate(self.size)
             self._has_room = False
+        # Nothing was appended to a segment that was not looked at: its indexes are as they were closed.
         if self._loaded:
             if self.max_timestamp >= 0:
                 self._note_time()
@@ -440,23 +376,6 @@ class Segment:
         for lazy in (self.log, self.offsets.file, self.times.file, self.aborted.file):
             self._files.disk.remove(lazy.path)
 
-    def doom(self) -> list[Path]:
-        """Rename all files to `.deleted`; returns their paths. Slow readers keep the open files, and the space is free
-        when they are done."""
-        paths = []
-        exists = self._files.disk.exists
-        aborted = [self.aborted.file] if exists(self.aborted.file.path) else []
-        for lazy in (self.log, self.offsets.file, self.times.file, *aborted):
-            lazy.rename(lazy.path.with_name(lazy.path.name + DELETED_SUFFIX))
-            paths.append(lazy.path)
-        snapshot = self.folder / file_name(self.base_offset, SNAPSHOT_SUFFIX)
-        if exists(snapshot):
-            doomed = snapshot.with_name(snapshot.name + DELETED_SUFFIX)
-            self._files.disk.rename(snapshot, doomed)
-            paths.append(doomed)
-        self.let_go()
-        return paths
-
     def cut(self, position: int, end_offset: int) -> "Segment":
         """Remove the batches from a position on, which are those at or behind `end_offset`, also from the indexes, and
         flush that. Returns the segment that takes this one's place: readers that still hold this one see that it is
@@ -469,6 +388,7 @@ class Segment:
         file.truncate(position)
         file.flush()
         self.aborted.flush()
+        # Its readers may be sending what was cut off: to them this segment is gone, and that is not damage.
         self.deleted = True
         self.let_go()
         left = Segment(self.folder, self.base_offset, self.config, self._files, position)
@@ -481,7 +401,7 @@ class Segment:
         self.log.get().truncate(position)
         self.size = position
         self._flushed_size = -1
-        self._stops.clear()
-        self._ahead = None
+        self.stops.clear()
+        self.ahead = None
         if position == 0:
             self._first_timestamp = None

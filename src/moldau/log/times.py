@@ -13,17 +13,20 @@ offset index around the time index's first entry that does. If no index can tell
 from the front), `columns.seek` scans all headers from there on.
 
 Between two steps the log may go on: segments are deleted, compacted, closed. `Replaced` then asks for a new search.
+`TimeSearches` are those of one log.
 """
 
 from bisect import bisect_left
-from collections.abc import Generator, Sequence
+from collections.abc import Callable, Generator, Sequence
+from contextlib import suppress
 from functools import partial
-from typing import Any, Final, NamedTuple, TypeAlias
+from typing import Any, Final, NamedTuple, Protocol, TypeAlias
 
 from moldau.errors import ErrorCode, KafkaError
 from moldau.log.files import LazyFile
 from moldau.log.indexes import IndexEntry
-from moldau.log.segment import NO_TIMESTAMP, Segment, TimestampOffset
+from moldau.log.segment import NO_TIMESTAMP, Segment
+from moldau.log.serving import Serving
 from moldau.log.walking import SCAN_BYTES, LocatedBatch
 from moldau.names import Offset
 from moldau.records import columns, compression
@@ -42,7 +45,21 @@ COMPRESSED_ON_LOOP: Final = INLINE_BYTES // 4
 READ_BYTES, READS_ELSEWHERE = 1 << 20, 256
 """Pieces scanned in one visit to the executor, before another search gets it."""
 
+
+class TimestampOffset(NamedTuple):
+    timestamp_ms: int
+    offset: Offset
+
+
 Search: TypeAlias = Generator[Step, Any, TimestampOffset | None]
+
+
+class SearchedLog(Protocol):
+    """The part of a log that a search looks at."""
+
+    segments: tuple[Segment, ...]
+    log_start_offset: Offset
+    serving: Serving
 
 
 class Replaced(Exception):
@@ -57,17 +74,53 @@ class Wanted(NamedTuple):
     start_offset: int
 
 
-class SegmentTimes:
-    """The largest timestamp up to and including each closed segment: they never decrease, so a binary search finds the
-    first segment that reaches a time. Extended when the log has new segments."""
+class TimeSearches:
+    """The searches of one log. A search begins again if records are deleted, cut off or compacted meanwhile; it raises
+    `KafkaError` (KAFKA_STORAGE_ERROR, CORRUPT_MESSAGE)."""
 
-    __slots__ = ("_rising", "_segments")
+    __slots__ = ("_log", "_rising", "_segments")
 
-    def __init__(self) -> None:
+    def __init__(self, log: SearchedLog) -> None:
+        self._log = log
         self._segments: Sequence[Segment] = ()
         self._rising: list[int] = []
+        """The largest timestamp up to and including each closed segment of `_segments`: they never decrease, so a
+        binary search finds the first segment that reaches a time."""
 
-    def first_reaching(self, segments: Sequence[Segment], timestamp_ms: int) -> Generator[Step, Any, int]:
+    def first_since(self, timestamp_ms: int) -> Search:
+        """Search for the first record at or after a time, among those at or after the log's start; None if no record
+        qualifies."""
+        return self._search(lambda: self._first_since(timestamp_ms))
+
+    def first_of_largest(self) -> Search:
+        """Search for the first record that has the largest timestamp of all; None if no record has a timestamp or, as
+        in Kafka, if compaction has emptied the batch that had it."""
+        return self._search(lambda: _first_of_largest(self._log.segments))
+
+    def _search(self, begin: Callable[[], Search]) -> Search:
+        """Carry a search through."""
+        log = self._log
+        while True:
+            start = log.log_start_offset
+            with log.serving.guard(), suppress(Replaced):
+                found = yield from begin()
+                if start == log.log_start_offset:
+                    return found
+
+    def _first_since(self, timestamp_ms: int) -> Search:
+        segments = self._log.segments
+        wanted = Wanted(timestamp_ms, INT64_MAX, self._log.log_start_offset)
+        first = yield from self._first_reaching(segments, timestamp_ms)
+        for number, segment in enumerate(segments[first:], 1):
+            if segment.largest_timestamp() >= timestamp_ms:
+                found = yield from _first_from(segment, _start_of(segment, wanted), wanted)
+                if found is not None:
+                    return found
+            if number % SEGMENTS_A_TURN == 0:
+                yield from _elsewhere(None, segment)
+        return None
+
+    def _first_reaching(self, segments: Sequence[Segment], timestamp_ms: int) -> Generator[Step, Any, int]:
         """The index of the first segment with a timestamp at or after `timestamp_ms`; of the last segment if none has
         one."""
         if segments is not self._segments:
@@ -82,23 +135,7 @@ class SegmentTimes:
         return bisect_left(self._rising, timestamp_ms)
 
 
-def first_since(segments: Sequence[Segment], times: SegmentTimes, timestamp_ms: int, log_start: int) -> Search:
-    """The first record at or after a time, among those at or after the log's start; None if no record qualifies."""
-    wanted = Wanted(timestamp_ms, INT64_MAX, log_start)
-    first = yield from times.first_reaching(segments, timestamp_ms)
-    for number, segment in enumerate(segments[first:], 1):
-        if segment.largest_timestamp() >= timestamp_ms:
-            found = yield from _first_from(segment, _start_of(segment, wanted), wanted)
-            if found is not None:
-                return found
-        if number % SEGMENTS_A_TURN == 0:
-            yield from _elsewhere(None, segment)
-    return None
-
-
-def first_of_largest(segments: Sequence[Segment]) -> Search:
-    """The first record that has the largest timestamp of all; None if no record has a timestamp or, as in Kafka, if
-    compaction has emptied the batch that had it."""
+def _first_of_largest(segments: Sequence[Segment]) -> Search:
     largest = NO_TIMESTAMP
     for number, segment in enumerate(segments, 1):
         segment.look()

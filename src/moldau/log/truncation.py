@@ -11,8 +11,8 @@ at least to the new end:
     4  snapshots of producers behind the new end are removed: they count batches that are gone
     5  leader epochs that began behind the new end are forgotten, and the producers become those at the new end
 
-Step 1 needs the log's folder; steps 2 to 4 are here; step 5 is the log's own. Everything here blocks and raises
-`OSError`.
+The caller keeps the cleaner away from the log (`Log.cleaning`), and appends and reads nothing meanwhile. Everything
+here blocks.
 """
 
 import logging
@@ -20,8 +20,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+from moldau.errors import ErrorCode, KafkaError
 from moldau.log import lookup
+from moldau.log.deletion import doom
 from moldau.log.file_names import SNAPSHOT_SUFFIX, base_of, is_segment_name
+from moldau.log.log import Log
 from moldau.log.segment import Segment
 from moldau.names import Offset, TopicPartition
 from moldau.runtime import Disk
@@ -37,6 +40,53 @@ class CutPlace(NamedTuple):
     end_offset: Offset
 
 
+def truncate_to(log: Log, offset: int, high_watermark: int, now_ms: int) -> Offset:
+    """Remove what is at or behind `offset`, whole batches only, so that what is left agrees with a leader whose log
+    differs from there on. Returns the log's new end, at or below `offset`: the caller lowers its high watermark to
+    that and wakes the requests that wait. A log start within the batch that goes falls to the new end, as in Kafka.
+
+    Leader epochs that began at or behind the new end are forgotten even where no batch goes. Raises `KafkaError`:
+    OFFSET_OUT_OF_RANGE below the log's start, KAFKA_STORAGE_ERROR.
+    """
+    log.serving.check()
+    if offset < log.log_start_offset:
+        raise KafkaError(ErrorCode.OFFSET_OUT_OF_RANGE)
+    with log.flushing.lock, log.serving.guard():
+        end = log.log_end_offset
+        if offset < end:
+            _cut(log, place_of(log.segments, offset), now_ms)
+        log.epochs.truncate_from_end(min(offset, log.log_end_offset))
+    _report(log.tp, end, log.log_end_offset, high_watermark)
+    return log.log_end_offset
+
+
+def begin_at(log: Log, offset: int, now_ms: int) -> None:
+    """Remove everything, and begin anew at `offset`, where the leader's log begins. Raises `KafkaError`
+    (KAFKA_STORAGE_ERROR)."""
+    log.serving.check()
+    with log.flushing.lock, log.serving.guard():
+        logger.info("%s begins anew at offset %d; it ended at %d", log.tp, offset, log.log_end_offset)
+        _cut(log, CutPlace(0, 0, Offset(min(log.segments[0].base_offset, offset))), now_ms)
+        with log.serving.changing_files():
+            remove_snapshots(log.folder, -1, log.files.disk)
+            log.emptied(Offset(offset), now_ms)
+        if log.services.write_log_starts is not None:  # the next start would begin anew at one above the log's end
+            log.services.write_log_starts()
+
+
+def _cut(log: Log, place: CutPlace, now_ms: int) -> None:
+    """Steps 1 to 4, and what step 5 changes besides the epochs. Raises `OSError`; then nothing was cut, or the log is
+    offline."""
+    disk, end = log.files.disk, place.end_offset
+    disk.list(log.folder)  # fails if no descriptor is left, before anything is changed
+    log.flushing.lower(end)
+    with log.serving.changing_files():
+        log.remove_later(_remove_segments(log.segments[place.number + 1 :], disk), now_ms)
+        cut = log.segments[place.number].cut(place.position, end)
+        remove_snapshots(log.folder, end, disk)
+        log.truncated((*log.segments[: place.number], cut), end)
+
+
 def place_of(segments: Sequence[Segment], offset: int) -> CutPlace:
     """Where to cut so that all batches below `offset` stay. The batch that holds `offset` goes as a whole, so the new
     end may be below `offset`."""
@@ -50,25 +100,25 @@ def place_of(segments: Sequence[Segment], offset: int) -> CutPlace:
     return CutPlace(number, position, end)
 
 
-def remove_segments(segments: Sequence[Segment], disk: Disk) -> list[Path]:
-    """Take these segments, the last ones of their log, out of its folder; returns the files, which go later."""
+def _remove_segments(segments: Sequence[Segment], disk: Disk) -> list[Path]:
+    """Take these segments, the last ones of their log, out of its folder; returns the files, which go later. Raises
+    `OSError`."""
     paths: list[Path] = []
     for segment in reversed(segments):
-        segment.deleted = True
-        paths += segment.doom()
+        paths += doom(segment, disk)
         disk.sync_folder(segment.folder)
     return paths
 
 
 def remove_snapshots(folder: Path, end: int, disk: Disk) -> None:
-    """Remove the snapshots of producers behind the log's new end."""
+    """Remove the snapshots of producers behind the log's new end. Raises `OSError`."""
     for name in disk.list(folder):
         if name.endswith(SNAPSHOT_SUFFIX) and is_segment_name(name) and base_of(name) > end:
             disk.remove(folder / name)
     disk.sync_folder(folder)
 
 
-def report(tp: TopicPartition, before: int, end: int, high_watermark: int) -> None:
+def _report(tp: TopicPartition, before: int, end: int, high_watermark: int) -> None:
     """Log that the end fell; a warning if committed records are lost, which only an unclean election does."""
     if end < before:
         unclean = f", below its high watermark {high_watermark}" if end < high_watermark else ""

@@ -20,6 +20,7 @@ from typing import Final, NamedTuple
 
 from moldau.error_codes import error_of
 from moldau.errors import ErrorCode, KafkaError
+from moldau.log import replicated
 from moldau.log.epochs import Epochs, EpochStart
 from moldau.log.log import Log
 from moldau.names import BrokerId, Offset
@@ -155,7 +156,7 @@ def apply_answer(replica: Replica, answer: LeaderAnswer, now_ms: int) -> Rest:
     log = replica.log
     try:
         if len(answer.records):
-            log.append_replicated(answer.records, replica.leadership.leader_epoch, now_ms)
+            replicated.append(log, answer.records, replica.leadership.leader_epoch, now_ms)
         replica.follow_watermark(Offset(answer.high_watermark))
         if log.log_start_offset < answer.log_start_offset <= log.log_end_offset:
             log.delete_records_before(answer.log_start_offset)

@@ -23,6 +23,7 @@ from typing import Final, NamedTuple, TypeAlias
 from moldau.config import BrokerConfig
 from moldau.error_codes import error_of
 from moldau.errors import ErrorCode, KafkaError
+from moldau.log import truncation
 from moldau.names import BrokerId
 from moldau.notices import Notices
 from moldau.peers.unreachable import NOT_REACHED, tell_unreachable
@@ -463,9 +464,11 @@ class LeaderFollower:
         try:
             try:
                 if rest.act is Act.TRUNCATE:
-                    await self._runtime.run(partial(log.truncate_to, rest.offset, replica.high_watermark, now_ms))
+                    await self._runtime.run(
+                        partial(truncation.truncate_to, log, rest.offset, replica.high_watermark, now_ms)
+                    )
                 else:
-                    await self._runtime.run(partial(log.begin_at, rest.offset, now_ms))
+                    await self._runtime.run(partial(truncation.begin_at, log, rest.offset, now_ms))
             finally:
                 replica.truncated()  # what failed in the end may have cut the log
             if rest.answer is not None:

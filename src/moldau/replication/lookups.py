@@ -22,7 +22,7 @@ def look_up(replica: Replica, timestamp_ms: int | None, committed: bool) -> Sear
     time is None. The steps end with None if a reader may not see that record; `committed`: its isolation level is
     read_committed. Raises `KafkaError`."""
     log = replica.log
-    search = log.offset_of_max_timestamp() if timestamp_ms is None else log.offset_for_time(timestamp_ms)
+    search = log.by_time.first_of_largest() if timestamp_ms is None else log.by_time.first_since(timestamp_ms)
     at = yield from search
     return None if at is None or at.offset >= replica.end(committed) else at
 

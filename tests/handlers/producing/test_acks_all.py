@@ -13,6 +13,7 @@ from harness.patience import within
 from moldau.errors import ErrorCode
 from moldau.handlers.producing.acknowledging import BatchBehind
 from moldau.handlers.producing.produce import ProduceHandler
+from moldau.log import replicated, truncation
 from moldau.log.appended import Appended
 from moldau.log.log import Log
 from moldau.names import LeaderEpoch, Offset
@@ -279,11 +280,11 @@ def test_a_batch_that_another_leader_cut_off_is_not_acknowledged(
         leadership, both = replica.leadership, (replica.leadership.local, FOLLOWER)
         epoch, change = LeaderEpoch(leadership.leader_epoch + 1), leadership.partition_epoch + 1
         replica.take_roles(PartitionRoles(FOLLOWER, epoch, both, both, change), 0)
-        replica.log.truncate_to(0, 0, NOW_MS)
+        truncation.truncate_to(replica.log, 0, 0, NOW_MS)
         replica.truncated()
         others = open_log(tmp_path / "others")
         append(others, 1, leader_epoch=epoch)
-        replica.log.append_replicated(others.read_batches(0, 1 << 20), epoch, NOW_MS)
+        replicated.append(replica.log, others.read_batches(0, 1 << 20), epoch, NOW_MS)
         replica.follow_watermark(Offset(1))
         in_sync(alive.replica("a", 1), 1)
         released.set()

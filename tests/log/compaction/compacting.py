@@ -35,7 +35,7 @@ def put(log: Log, *pairs: tuple[str | None, str | None], now_ms: int = NOW_MS, *
 
 def compact(log: Log, settings: dict[str, str] | None = None, *, roll: bool = True) -> bool:
     """Clean a log, but for its active segment, which is closed before if `roll`; False if it was not dirty."""
-    runtime: Runtime = log._runtime
+    runtime: Runtime = log.services.runtime
     if roll and log.active_segment.size:
         log.roll(runtime.clock.now_ms())
     return asyncio.run(cleaner_of([log], runtime, settings).clean_dirtiest())
@@ -55,7 +55,7 @@ def latest(log: Log) -> dict[str, str]:
 
 def clean_offsets(log: Log, map_bytes: int = 1 << 20) -> Callable[[], bool]:
     """A cleaner of one log, which it cleans when called, with a map of that size; False where nothing is dirty."""
-    runtime: Runtime = log._runtime
+    runtime: Runtime = log.services.runtime
     broker, _ = broker_config({})
     settings = replace(broker, log_cleaner_dedupe_buffer_size=map_bytes)
     cleaner = Cleaner(lambda: [candidate(log)], lambda: settings, runtime)

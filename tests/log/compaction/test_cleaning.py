@@ -33,7 +33,7 @@ def offsets(log: Log) -> list[int]:
 
 
 def clock_of(log: Log) -> HandClock:
-    clock = log._runtime.clock
+    clock = log.services.runtime.clock
     assert isinstance(clock, HandClock)
     return clock
 
@@ -188,7 +188,7 @@ def test_small_segments_become_one(tmp_path: Path) -> None:
     assert compact(log)
     assert len(log.segments) < many / 2
     assert latest(log) == {"a": "29" * 30, "b": "1"}
-    log._doomed.remove_due(NOW_MS)
+    log.services.doomed.remove_due(NOW_MS)
     kept = {segment.base_offset for segment in log.segments}
     assert {int(name.partition(".")[0]) for name in names(tmp_path / "p", "index")} == kept
     assert {int(name.partition(".")[0]) for name in names(tmp_path / "p", ".snapshot")} <= kept | {log.log_end_offset}
@@ -202,7 +202,7 @@ def test_readers_of_the_old_segments_go_on(tmp_path: Path) -> None:
     slices = [log.read(offset, 1000, 30) for offset in range(0, 30, 5)]
     before = [piece.file.read(piece.length, piece.offset) for piece in slices if piece]
     assert compact(log)
-    log._doomed.remove_due(NOW_MS)
+    log.services.doomed.remove_due(NOW_MS)
     assert [piece.file.read(piece.length, piece.offset) for piece in slices if piece] == before
 
 
@@ -311,7 +311,7 @@ def test_the_index_of_aborted_transactions_is_that_of_what_is_left(tmp_path: Pat
     put(log, ("z", "2"))
     assert compact(log)
     assert [(one.first_offset, one.last_offset) for one in log.committed.aborted_between(0, 3)] == [(0, 1)]
-    log._doomed.remove_due(NOW_MS)
+    log.services.doomed.remove_due(NOW_MS)
     assert len(names(tmp_path / "p", ".txnindex")) == 1
     log.close()
     again = open_log(tmp_path / "p", clean=True, config=log.config)

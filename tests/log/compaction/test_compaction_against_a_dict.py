@@ -115,7 +115,7 @@ class CompactedLog(RuleBasedStateMachine):
 
     @rule()
     def remove_due(self) -> None:
-        self.log._doomed.remove_due(self.clock.ms)
+        self.log.services.doomed.remove_due(self.clock.ms)
 
     def latest(self, records: list[Record]) -> dict[bytes, tuple[int, bytes]]:
         known: dict[bytes, tuple[int, bytes]] = {}

@@ -11,6 +11,7 @@ from harness.logs import NOW_MS, TOPIC_ID, TP, HandClock, append, config, names,
 from harness.patience import stretched
 from moldau.config import TopicConfig
 from moldau.errors import ErrorCode, KafkaError, StorageError
+from moldau.log import truncation
 from moldau.log.folders.folder import LogFolder, folder_name_for_deletion, partition_of
 from moldau.log.segment import Segment
 from moldau.names import TopicPartition
@@ -319,7 +320,7 @@ def test_a_log_that_began_anew_below_its_start_is_there_after_a_kill(tmp_path: P
         append(log)
     log.delete_records_before(55)
     folder.checkpoint()  # the job that runs once a minute
-    log.begin_at(20, NOW_MS)
+    truncation.begin_at(log, 20, NOW_MS)
     for _ in range(25):
         append(log)
     log.abandon()
@@ -345,11 +346,11 @@ def test_two_logs_of_a_folder_begin_anew_at_once(tmp_path: Path, monkeypatch: py
         return create(where, *more, **named)
 
     monkeypatch.setattr(Segment, "create", staticmethod(held))
-    other = threading.Thread(target=logs[0].begin_at, args=(100, NOW_MS))
+    other = threading.Thread(target=truncation.begin_at, args=(logs[0], 100, NOW_MS))
     other.start()
     try:
         assert begun.wait(stretched())
-        logs[1].begin_at(100, NOW_MS)
+        truncation.begin_at(logs[1], 100, NOW_MS)
     finally:
         released.set()
         other.join()

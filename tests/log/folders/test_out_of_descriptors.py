@@ -14,6 +14,7 @@ import pytest
 from harness.logs import NOW_MS, TOPIC_ID, TP, HandClock, append, config, read_all
 from moldau.config import TopicConfig, broker_config
 from moldau.errors import KafkaError, StorageError
+from moldau.log import truncation
 from moldau.log.compaction import cleaner as cleaner_module
 from moldau.log.compaction.cleaner import Candidate, Cleaner
 from moldau.log.folders.folder import LogFolder
@@ -91,7 +92,7 @@ def story(folder: LogFolder) -> None:
         if number % 6 == 5:
             insist(log.flush_closed if number % 4 == 1 else log.flush)
             insist(folder.checkpoint, {TP: log.log_end_offset})
-            insist(log.offset_for_time, NOW_MS + number)
+            insist(log.by_time.first_since, NOW_MS + number)
             insist(log.committed.aborted_between, 0, log.log_end_offset)
     log.delete_records_before(log.log_end_offset // 2)
     insist(log.retain, NOW_MS, log.log_end_offset)
@@ -104,7 +105,7 @@ def clean(log: Log) -> None:
     settings, _ = broker_config({})
 
     async def until_clean() -> None:
-        cleaner = Cleaner(lambda: [Candidate(log, log.log_end_offset)], lambda: settings, log._runtime)
+        cleaner = Cleaner(lambda: [Candidate(log, log.log_end_offset)], lambda: settings, log.services.runtime)
         disk = log.files.disk
         assert isinstance(disk, FullTable)
         before = -1
@@ -174,11 +175,11 @@ def test_a_start_that_can_open_no_files_is_refused_with_what_to_do() -> None:
 
 
 def cut_off(log: Log) -> None:
-    log.truncate_to(27, 0, NOW_MS)
+    truncation.truncate_to(log, 27, 0, NOW_MS)
 
 
 def begin_anew(log: Log) -> None:
-    log.begin_at(100, NOW_MS)
+    truncation.begin_at(log, 100, NOW_MS)
 
 
 @pytest.mark.parametrize("cut", [cut_off, begin_anew])

@@ -16,16 +16,11 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from moldau.config import TopicConfig
-from moldau.log.file_names import CLEANED_SUFFIX, DELETED_SUFFIX, SNAPSHOT_SUFFIX, SWAP_SUFFIX, file_name
-from moldau.log.files import LazyFile, OpenFiles
+from moldau.log.deletion import doom, files_of
+from moldau.log.file_names import CLEANED_SUFFIX, SWAP_SUFFIX
+from moldau.log.files import OpenFiles
 from moldau.log.segment import Segment
 from moldau.runtime import Disk
-
-
-def files_of(segment: Segment, disk: Disk) -> list[LazyFile]:
-    """The files that a segment has, the log first."""
-    aborted = [segment.aborted.file] if disk.exists(segment.aborted.file.path) else []
-    return [segment.log, segment.offsets.file, segment.times.file, *aborted]
 
 
 def cleaned_segment(folder: Path, base_offset: int, config: TopicConfig, files: OpenFiles) -> Segment:
@@ -53,16 +48,8 @@ def finish(old: Sequence[Segment], new: Segment, disk: Disk) -> list[Path]:
     """Steps 4 and 5 except the flush; returns the files that are to be removed later. Raises `OSError`."""
     gone: list[Path] = []
     for segment in old:
-        segment.deleted = True
-        for lazy in files_of(segment, disk):
-            lazy.rename(lazy.path.with_name(lazy.path.name + DELETED_SUFFIX))
-            gone.append(lazy.path)
-        snapshot = segment.folder / file_name(segment.base_offset, SNAPSHOT_SUFFIX)
-        if segment.base_offset != new.base_offset and disk.exists(snapshot):
-            doomed = snapshot.with_name(snapshot.name + DELETED_SUFFIX)
-            disk.rename(snapshot, doomed)
-            gone.append(doomed)
-        segment.let_go()
+        # The snapshot at the new segment's own base offset stays: it belongs to the new segment then.
+        gone += doom(segment, disk, with_snapshot=segment.base_offset != new.base_offset)
     for lazy in files_of(new, disk):
         lazy.rename(lazy.path.with_name(lazy.path.name.removesuffix(SWAP_SUFFIX)))
     return gone
