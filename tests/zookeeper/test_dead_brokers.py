@@ -8,7 +8,7 @@ import pytest
 from harness.patience import within
 from harness.zookeeper import ZooKeeper
 from moldau.cluster.zookeeper_sessions import ZooKeeperSessions
-from moldau.log.folders.folder import LOCK
+from moldau.log.folders.folder_names import LOCK
 from moldau.log.folders.identity import SESSION
 from moldau.metadata_store.store import Create, node_at
 from moldau.metadata_store.zookeeper import ZooKeeperSession

@@ -19,7 +19,7 @@ from moldau.files.inspection.partitions import PartitionCheck
 from moldau.files.inspection.surroundings import Surroundings, read_surroundings
 from moldau.log import checkpoints
 from moldau.log.checkpoints import CorruptCheckpoint
-from moldau.log.folders.folder import DELETE_SUFFIX, partition_of
+from moldau.log.folders.folder_names import DELETE_SUFFIX, partition_of
 from moldau.log.folders.identity import META_PROPERTIES
 from moldau.names import TopicPartition
 from moldau.records.batch import MAGIC

@@ -15,7 +15,7 @@ from harness.patience import stretched
 from moldau import runtime
 from moldau.config import TopicConfig
 from moldau.log.checkpoints import CLOSED_ENDS
-from moldau.log.folders import folders as module
+from moldau.log.folders import closing as module
 from moldau.log.folders.closing import Pace
 from moldau.log.folders.folder import LogFolder
 from moldau.log.folders.folders import LogFolders

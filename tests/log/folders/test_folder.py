@@ -12,7 +12,8 @@ from harness.patience import stretched
 from moldau.config import TopicConfig
 from moldau.errors import ErrorCode, KafkaError, StorageError
 from moldau.log import truncation
-from moldau.log.folders.folder import LogFolder, folder_name_for_deletion, partition_of
+from moldau.log.folders.folder import LogFolder
+from moldau.log.folders.folder_names import folder_name_for_deletion, partition_of
 from moldau.log.segment import Segment
 from moldau.names import TopicPartition
 from moldau.runtime import Runtime

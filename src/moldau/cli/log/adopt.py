@@ -24,7 +24,7 @@ from moldau.files import registration
 from moldau.files.adoption import Intake, bytes_of
 from moldau.files.foreign import ForeignTopic, Survey, refusal, survey
 from moldau.files.kafka_leftovers import Leftover
-from moldau.log.folders.folder import LOCK
+from moldau.log.folders.folder_names import LOCK
 from moldau.metadata_store.embedded import FILE_NAME as STORE_FILE
 from moldau.metadata_store.embedded import EmbeddedStore
 from moldau.names import INTERNAL_TOPICS, short_id

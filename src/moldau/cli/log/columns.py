@@ -13,7 +13,7 @@ from moldau.errors import ConfigError, KafkaError
 from moldau.files.inspection import reading
 from moldau.files.inspection.kinds import FileKind, file_name_of
 from moldau.files.legacy import Damaged, LogEntry
-from moldau.log.folders.folder import partition_of
+from moldau.log.folders.folder_names import partition_of
 from moldau.names import TopicPartition
 from moldau.records.batch import MAGIC
 from moldau.runtime import Disk

@@ -21,7 +21,7 @@ from moldau.log.file_names import (
     TIME_INDEX_SUFFIX,
     TRANSACTION_INDEX_SUFFIX,
 )
-from moldau.log.folders.folder import DELETE_SUFFIX, LOCK
+from moldau.log.folders.folder_names import DELETE_SUFFIX, LOCK
 from moldau.log.folders.identity import CLEAN_MARKER, META_PROPERTIES
 
 DIGITS: Final = 20

@@ -14,7 +14,7 @@ from moldau.files.inspection.partitions import PartitionCheck
 from moldau.files.inspection.surroundings import Surroundings, read_surroundings
 from moldau.log import checkpoints
 from moldau.log.checkpoints import CorruptCheckpoint
-from moldau.log.folders.folder import DELETE_SUFFIX, partition_of
+from moldau.log.folders.folder_names import DELETE_SUFFIX, partition_of
 from moldau.log.folders.identity import CLEAN_MARKER, META_PROPERTIES
 from moldau.log.indexes import OFFSET_ENTRY, TIME_ENTRY
 from moldau.names import TopicPartition

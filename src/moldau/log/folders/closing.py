@@ -9,16 +9,26 @@ Every two seconds the recovery points are written to disk, with the log end of e
 killed, the next start recovers only the other logs.
 """
 
+import asyncio
 import contextlib
+import logging
 import threading
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from moldau.errors import KafkaError
 from moldau.log.log import Log
-from moldau.names import TopicPartition
-from moldau.runtime import Clock, FileSystem
+from moldau.names import TopicPartition, counted
+from moldau.runtime import Clock, FileSystem, Runtime
+
+THREADS: Final = 8
+"""Parallel flushes of one folder. A file system's journal combines several in one write: 12,000 fsyncs took 8 to 18 s
+in one thread on ext4, 0.5 to 3 s in two threads, 0.3 s in eight."""
+TELL_S = 3.0
+"""The interval at which a slow stop logs its progress."""
+
+logger = logging.getLogger(__name__)
 
 
 class Pace(NamedTuple):
@@ -99,3 +109,19 @@ class Closing:
                 with contextlib.suppress(KafkaError):
                     self._note(self.closed)
                 self._noted_ms = self._clock.now_ms()
+
+
+async def close_logs(closings: Sequence[Closing], runtime: Runtime) -> None:
+    """Carry out the closings of all folders at once, in several threads each, and log the progress of a slow stop."""
+    ticker = asyncio.ensure_future(_tell_how_far(closings))
+    try:
+        await asyncio.gather(*[runtime.run(one.work) for one in closings for _ in range(THREADS)])
+    finally:
+        ticker.cancel()
+
+
+async def _tell_how_far(closings: Sequence[Closing]) -> None:
+    total = counted(sum(one.total for one in closings), "partition")
+    while True:
+        await asyncio.sleep(TELL_S)
+        logger.info("stopping: %s of %s flushed", f"{sum(len(one.closed) for one in closings):,}", total)

@@ -19,24 +19,23 @@ serving takes the whole folder and every log in it offline until the next start,
 import contextlib
 import errno
 import logging
-import re
 import uuid
 from collections import deque
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from typing import Final, TypeVar
+from typing import TypeVar
 
 from moldau.config import TopicConfig
 from moldau.errors import ErrorCode, KafkaError, StorageError
 from moldau.log import checkpoints
-from moldau.log.checkpoints import CorruptCheckpoint
 from moldau.log.deletion import Doomed
 from moldau.log.failures import no_descriptor
 from moldau.log.files import OPEN_FILES_MAX, OpenFiles
-from moldau.log.folders import identity
+from moldau.log.folders import identity, sifting
 from moldau.log.folders.closing import Closing, Pace
 from moldau.log.folders.folder_checkpoints import FolderCheckpoints
-from moldau.log.folders.identity import CLEAN_MARKER, CLUSTER_STORE, META_PROPERTIES, NO_BROKER_EPOCH, RUNNING, SESSION
+from moldau.log.folders.folder_names import LOCK, folder_name_for_deletion, partition_of
+from moldau.log.folders.identity import META_PROPERTIES, NO_BROKER_EPOCH, RUNNING
 from moldau.log.folders.opening import LeftState, open_log
 from moldau.log.log import Log
 from moldau.log.recovering.progress import Progress
@@ -45,39 +44,8 @@ from moldau.names import TopicPartition, short_id
 from moldau.runtime import Runtime, is_folder, out_of_descriptors
 
 T = TypeVar("T")
-LOCK: Final = ".lock"
-DELETE_SUFFIX: Final = "-delete"
-NAME_BYTES_MAX: Final = 255
-_PARTITION = re.compile(r"([a-zA-Z0-9._-]{1,249})-(0|[1-9][0-9]{0,9})", re.ASCII)
-_OWN_FILES: Final = frozenset(
-    {
-        LOCK,
-        CLEAN_MARKER,
-        META_PROPERTIES,
-        RUNNING,
-        SESSION,
-        CLUSTER_STORE,
-        checkpoints.RECOVERY_POINTS,
-        checkpoints.LOG_STARTS,
-        checkpoints.HIGH_WATERMARKS,
-        checkpoints.CLEANER_OFFSETS,
-        checkpoints.CLOSED_ENDS,
-    }
-)
 
 logger = logging.getLogger(__name__)
-
-
-def partition_of(name: str) -> TopicPartition | None:
-    """The partition that a folder's name stands for; None for any other name."""
-    match = _PARTITION.fullmatch(name)
-    return TopicPartition(match[1], int(match[2])) if match and int(match[2]) < 2**31 else None
-
-
-def folder_name_for_deletion(tp: TopicPartition, unique: uuid.UUID) -> str:
-    """`topic-partition.<unique>-delete`, with the topic's name truncated if the whole would be too long."""
-    suffix = f"-{tp.partition}.{unique.hex}{DELETE_SUFFIX}"
-    return tp.topic[: NAME_BYTES_MAX - len(suffix)] + suffix
 
 
 def _shared(waiting: deque[T], workers: int, do: Callable[[T], object]) -> list[Callable[[], None]]:
@@ -179,19 +147,9 @@ class LogFolder:
         of several. Raises `StorageError` if the folder belongs to another node."""
         correct = f"run `{self.repair_command}`" if self.repair_command else "correct it"
         remedy = f"give this one another folder, or, if {META_PROPERTIES} is wrong, {correct}"
-        theirs, node = self.meta.get("cluster.id"), self.meta.get("node.id", self.meta.get("broker.id"))
-        if theirs is not None and theirs != cluster_id:
-            raise StorageError(f"{self.path} belongs to the cluster {theirs}, not to {cluster_id}: {remedy}")
-        if node is not None and node != str(node_id):
-            raise StorageError(f"{self.path} belongs to node {node}, not to {node_id}: {remedy}")
-        if theirs is None or node is None or "directory.id" not in self.meta:
-            self.meta = {
-                **self.meta,
-                "version": "1",
-                "cluster.id": cluster_id,
-                "node.id": str(node_id),
-                "directory.id": self.directory_id,
-            }
+        meta = identity.claimed(self.meta, self.path, cluster_id, node_id, self.directory_id, remedy)
+        if meta != self.meta:
+            self.meta = meta
             identity.write_meta(self._disk, self.path, self.meta)
         if store is not None:
             identity.note_cluster_store(self._disk, self.path, store)
@@ -216,21 +174,7 @@ class LogFolder:
     ) -> tuple[list[TopicPartition], list[str]]:
         """The partitions of known topics in this folder, and the unknown names. Does all of `load`'s work except
         opening the partitions. Blocks. Raises `OSError`."""
-        found, strays = [], []
-        for name in self._disk.list(self.path):
-            if name in _OWN_FILES or name.endswith(".tmp"):
-                continue
-            if name.endswith(DELETE_SUFFIX):
-                self._disk.remove(self.path / name)
-                continue
-            tp = partition_of(name)
-            if tp is not None and deleted and self._is_one_of(name, tp, deleted, known):
-                self._disk.remove(self.path / name)
-            elif tp is None or tp.topic not in known or not self._is(name, known[tp.topic]):
-                strays.append(name)
-            else:
-                found.append(tp)
-        return found, strays
+        return sifting.sift(self._disk, self.path, known, deleted)
 
     def loading(
         self,
@@ -287,31 +231,6 @@ class LogFolder:
         flushed. Blocks. Raises `OSError`."""
         if any(log.recovery_point < self._offsets.recovery_points.get(tp, 0) for tp, log in self.logs.items()):
             self._offsets.write_recovery_points()
-
-    def _is_one_of(
-        self, name: str, tp: TopicPartition, deleted: Mapping[uuid.UUID, str], known: Collection[str]
-    ) -> bool:
-        """Whether a folder belongs to a deleted topic. If `partition.metadata` was lost in the crash, match by folder
-        name instead of topic id."""
-        try:
-            found = checkpoints.read_topic_id(self._disk, self.path / name)
-        except NotADirectoryError:
-            return False
-        except CorruptCheckpoint:
-            found = None
-        return found in deleted or (found is None and tp.topic not in known and tp.topic in deleted.values())
-
-    def _is(self, name: str, topic_id: uuid.UUID) -> bool:
-        """Whether a folder belongs to the topic with this id, not to an earlier one of the same name. An unreadable
-        `partition.metadata` is removed, and rewritten when the log is opened."""
-        try:
-            found = checkpoints.read_topic_id(self._disk, self.path / name)
-        except NotADirectoryError:
-            return False
-        except CorruptCheckpoint:
-            self._disk.remove(self.path / name / checkpoints.PARTITION_METADATA)
-            return True
-        return found is None or found == topic_id
 
     def _open(
         self,

@@ -3,8 +3,7 @@
 A folder is known by its directory id, which the metadata keeps for every partition (KIP-858), so that a partition whose
 folder is missing is never created empty in another one. A folder that cannot be opened, or fails later, takes only its
 own partitions offline. The broker stops when its last folder fails, or the one with the metadata (`needed`). A new
-partition goes to the folder with the fewest partitions. If a partition is in two folders, the start is refused: the
-broker cannot know which copy is right.
+partition goes to the folder with the fewest partitions. `losses` says which starts are refused.
 
 `load` and `shut` are coroutines, whose blocking work goes to the runtime's executor. Methods that block say so.
 """
@@ -16,41 +15,27 @@ import uuid
 from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import NamedTuple, TypeVar
+from typing import TypeVar
 
 from moldau.config import TopicConfig
 from moldau.errors import KafkaError, StartInterrupted, StorageError
-from moldau.log import checkpoints
 from moldau.log.files import HELD_MAX, OPEN_FILES_MAX, OpenFiles
 from moldau.log.folders import identity
-from moldau.log.folders.closing import Closing
-from moldau.log.folders.folder import LogFolder, partition_of
+from moldau.log.folders.closing import close_logs
+from moldau.log.folders.folder import LogFolder
+from moldau.log.folders.folder_names import partition_of
 from moldau.log.folders.identity import META_PROPERTIES, NO_BROKER_EPOCH
+from moldau.log.folders.losses import Expected, accepted_losses, refuse_doubles
+from moldau.log.folders.usage import FolderUse, use_of
 from moldau.log.log import Log
-from moldau.names import TopicPartition, counted, short_id
+from moldau.names import TopicPartition
 from moldau.runtime import Runtime, out_of_descriptors
 
 T = TypeVar("T")
-THREADS = 8
-"""Parallel flushes of one folder at a stop. A file system's journal combines several in one write: 12,000 fsyncs took 8
-to 18 s in one thread on ext4, 0.5 to 3 s in two threads, 0.3 s in eight."""
-TELL_S = 3.0
-"""The interval at which a slow stop logs its progress."""
-LOST_SHOWN = 5
 UNASSIGNED = ""
 """The directory id of a partition whose log folder is not known."""
 
 logger = logging.getLogger(__name__)
-
-
-class FolderUse(NamedTuple):
-    """The content of one log folder: its path, the size of each partition's records (None if the folder is offline),
-    and the size and usable free space of its volume, in bytes."""
-
-    path: str
-    sizes: Mapping[TopicPartition, int] | None
-    total_bytes: int = -1
-    usable_bytes: int = -1
 
 
 class LogFolders:
@@ -240,8 +225,14 @@ class LogFolders:
                 _failed_at_start(folder, error)
 
         await asyncio.gather(*[self._runtime.run(partial(sift, folder)) for folder in self.serving])
-        _refuse_doubles(found)
-        for folder in self._refuse_losses(found, made or {}, known, strays, accepted):
+        refuse_doubles(found)
+        homes = {folder.directory_id: folder for folder in self.serving}
+        if self.whole:  # a partition that was assigned to no folder may be in one that is offline
+            homes[UNASSIGNED] = self.serving[0]
+        were_in = {tp: homes.get(directory_id) for tp, directory_id in (made or {}).items()}
+        lost = accepted_losses(Expected(were_in, known, accepted, self.whole), found, strays, self._or_repair)
+        self.begun_empty.update(lost)
+        for folder in filter(None, {were_in[tp] for tp in lost}):
             await self._runtime.run(folder.forget_kept)
         loading = [
             self._load(folder, partitions, known, config_of, threads)
@@ -260,54 +251,6 @@ class LogFolders:
         self._interrupted = True
         for folder in self.folders:
             folder.stop_loading()
-
-    def _refuse_losses(
-        self,
-        found: Mapping[LogFolder, Sequence[TopicPartition]],
-        made: Mapping[TopicPartition, str],
-        known: Mapping[str, uuid.UUID],
-        strays: Collection[str],
-        accepted: Callable[[TopicPartition], bool] | None,
-    ) -> set[LogFolder]:
-        """Raise `StorageError` if an existing partition has no folder, unless its log folder is offline, or its loss is
-        accepted: returns the log folders that have such a loss. The partition is lost; creating it empty would silently
-        drop acknowledged records."""
-        there = {tp for partitions in found.values() for tp in partitions}
-        homes = {folder.directory_id: folder for folder in self.serving}
-        lost = []
-        losing = set()
-        for tp, directory in made.items():
-            folder = homes.get(directory) or (self.serving[0] if directory == UNASSIGNED and self.whole else None)
-            if tp in there:
-                continue
-            if folder is not None and str(folder.path / str(tp)) in strays:
-                raise StorageError(self._of_another_topic(folder.path / str(tp), known[tp.topic]))
-            if (folder is not None or self.whole) and accepted is not None and accepted(tp):
-                logger.warning("%s has lost its folder and starts empty, as --accept-empty says", tp)
-                self.begun_empty.add(tp)
-                losing |= {folder} if folder is not None else set()
-            elif folder is not None:
-                lost.append(folder.path / str(tp))
-        if lost:
-            shown = ", ".join(map(str, sorted(lost)[:LOST_SHOWN])) + (" ..." if len(lost) > LOST_SHOWN else "")
-            remedy = self._or_repair("can start lost partitions empty")
-            if accepted is not None:
-                remedy = ", or start once with --accept-empty TOPIC-N (or `all`), and what is lost starts empty"
-            raise StorageError(
-                f"{counted(len(lost), 'partition')} {'has' if len(lost) == 1 else 'have'} no folder ({shown}): restore "
-                f"what is missing{remedy}"
-            )
-        return losing
-
-    def _of_another_topic(self, path: Path, expected: uuid.UUID) -> str:
-        found = checkpoints.read_topic_id(self._runtime.disk, path)
-        assert found is not None, "a partition without a topic id is taken by its name"
-        repair = self._or_repair("writes the metadata's id into it")
-        return (
-            f"{path / checkpoints.PARTITION_METADATA} names the topic id {short_id(found)}, but the "
-            f"metadata has {short_id(expected)} for {path.name}: replace the folder if it belongs to another topic, "
-            f"and the file if not{repair}"
-        )
 
     async def _load(
         self,
@@ -343,7 +286,7 @@ class LogFolders:
     def in_use(self) -> list[FolderUse]:
         """The content of every configured folder. Blocks."""
         by_path = {folder.path: folder for folder in self.serving}
-        return [_use_of(path, by_path.get(path)) for path in self._paths]
+        return [use_of(path, by_path.get(path)) for path in self._paths]
 
     def in_the_way(self, topic: str) -> Path | None:
         """A partition folder with this topic's name that belonged to no known topic at the start and still exists."""
@@ -425,12 +368,7 @@ class LogFolders:
         """Close all folders cleanly, in several threads each, and log the progress of a slow stop. Without
         `high_watermarks` (after an interrupted start) the last checkpoint is kept. `broker_epoch` is the registration
         in which they were served."""
-        closings = [folder.closing() for folder in self.serving]
-        ticker = asyncio.ensure_future(_tell_how_far(closings))
-        try:
-            await asyncio.gather(*[self._runtime.run(one.work) for one in closings for _ in range(THREADS)])
-        finally:
-            ticker.cancel()
+        await close_logs([folder.closing() for folder in self.serving], self._runtime)
         await self._runtime.run(partial(self.close, True, high_watermarks, broker_epoch))
 
     def close(
@@ -445,13 +383,6 @@ class LogFolders:
             if high_watermarks is not None:
                 own = {tp: offset for tp, offset in high_watermarks.items() if tp in folder.logs}
             folder.close(clean and folder.is_loaded, own, broker_epoch)
-
-
-async def _tell_how_far(closings: Sequence[Closing]) -> None:
-    total = counted(sum(one.total for one in closings), "partition")
-    while True:
-        await asyncio.sleep(TELL_S)
-        logger.info("stopping: %s of %s flushed", f"{sum(len(one.closed) for one in closings):,}", total)
 
 
 def _refuse_without_descriptors(error: OSError) -> None:
@@ -469,31 +400,9 @@ def _failed_at_start(folder: LogFolder, error: OSError) -> None:
     folder.fail(error)
 
 
-def _use_of(path: Path, folder: LogFolder | None) -> FolderUse:
-    if folder is None:
-        return FolderUse(str(path), None)
-    try:
-        total, usable = folder.runtime.disk.space(path)
-    except OSError:
-        return FolderUse(str(path), None)
-    return FolderUse(str(path), {tp: log.size for tp, log in list(folder.logs.items())}, total, usable)
-
-
 def _quietly(work: Callable[[], T]) -> T | None:
     """The result of `work`; None if the folder went offline: its failure callback has already run."""
     try:
         return work()
     except KafkaError:
         return None
-
-
-def _refuse_doubles(found: Mapping[LogFolder, Sequence[TopicPartition]]) -> None:
-    seen: dict[TopicPartition, LogFolder] = {}
-    for folder, partitions in found.items():
-        for tp in partitions:
-            other = seen.setdefault(tp, folder)
-            if other is not folder:
-                raise StorageError(
-                    f"{tp} is both in {other.path} and in {folder.path}: move the one that is not wanted out of the "
-                    "log folders"
-                )

@@ -48,6 +48,22 @@ def missing_in(meta: Mapping[str, str]) -> list[str]:
     return [*([] if meta.get("cluster.id") else ["cluster.id"]), *([] if node & meta.keys() else ["node.id"])]
 
 
+def claimed(
+    meta: Mapping[str, str], path: Path, cluster_id: str, node_id: int, directory_id: str, remedy: str
+) -> dict[str, str]:
+    """The `meta` of a folder that belongs to this node of this cluster; unchanged if that is complete. `remedy`: the
+    end of the sentence that refuses the folder. Raises `StorageError` if it belongs to another node."""
+    theirs, node = meta.get("cluster.id"), meta.get("node.id", meta.get("broker.id"))
+    if theirs is not None and theirs != cluster_id:
+        raise StorageError(f"{path} belongs to the cluster {theirs}, not to {cluster_id}: {remedy}")
+    if node is not None and node != str(node_id):
+        raise StorageError(f"{path} belongs to node {node}, not to {node_id}: {remedy}")
+    if theirs is not None and node is not None and "directory.id" in meta:
+        return dict(meta)
+    own = {"version": "1", "cluster.id": cluster_id, "node.id": str(node_id), "directory.id": directory_id}
+    return {**meta, **own}
+
+
 def cluster_store(disk: Disk, folder: Path) -> str | None:
     """The `zookeeper.connect` of the cluster that the folder's broker is one of; None if the broker is, or may be,
     alone. Raises `OSError`."""

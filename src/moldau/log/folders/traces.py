@@ -12,7 +12,7 @@ from typing import NamedTuple
 from moldau.log import checkpoints
 from moldau.log.checkpoints import CorruptCheckpoint
 from moldau.log.file_names import SNAPSHOT_SUFFIX
-from moldau.log.folders.folder import partition_of
+from moldau.log.folders.folder_names import partition_of
 from moldau.log.producers import snapshots
 from moldau.names import TopicPartition
 from moldau.runtime import Disk, is_folder
