@@ -19,6 +19,7 @@ from moldau.names import OFFSETS_TOPIC
 from moldau.protocol.apis import PRODUCE
 from moldau.protocol.messages.fetch import FetchRequest, FetchResponse
 from moldau.records.batch import Row, encode_batch
+from moldau.replication.client_appends import append_off_loop, plan_append
 from moldau.replication.internal_topic import InternalTopic
 from moldau.replication.replica import Replica
 from moldau.replication.results import AppendRefusal, AppendTerms
@@ -48,9 +49,9 @@ class HeldFlush:
 
 async def put(replica: Replica) -> None:
     """Append a client's record, and flush it if that is due."""
-    planned = replica.plan(memoryview(bytearray(batch(b"x"))), TERMS, NOW_MS)
+    planned = plan_append(replica, memoryview(bytearray(batch(b"x"))), TERMS, NOW_MS)
     assert not isinstance(planned, AppendRefusal)
-    assert not (await replica.produce_off_loop(planned, NOW_MS)).error
+    assert not (await append_off_loop(planned, NOW_MS)).error
 
 
 def keyed() -> bytearray:
@@ -86,15 +87,15 @@ def test_a_record_that_comes_while_an_earlier_one_is_flushed_can_be_committed(tm
         in_sync(replica, 1, FOLLOWER)
         for _ in range(9):
             await put(replica)
-        run_elsewhere = replica._runtime.run
+        run_elsewhere = replica.runtime.run
 
         async def before_another(work: Any) -> Any:
             result = await run_elsewhere(work)
-            replica._runtime.run = run_elsewhere  # type: ignore[method-assign]
+            replica.runtime.run = run_elsewhere  # type: ignore[method-assign]
             await put(replica)
             return result
 
-        replica._runtime.run = before_another  # type: ignore[assignment]
+        replica.runtime.run = before_another  # type: ignore[assignment]
         await put(replica)
         reached(replica, 11)
         assert (replica.log.recovery_point, replica.log.log_end_offset, replica.high_watermark) == (10, 11, 11)

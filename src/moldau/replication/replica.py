@@ -1,47 +1,29 @@
 """One partition's replica on this broker: its log, what its leader knows, and the requests that wait for it.
 
-A client's batch is first planned (`plan`): is it refused at once, must a transaction's coordinator be asked, can the
-loop alone append it? Then it is appended (`produce`): check the batch (records), append it (log), move the high
-watermark to what is committed (leadership), wake the requests that wait. All of that runs on the loop, except a heavy
-check and the flush that `flush.messages` asks for, which run in the executor (`produce_off_loop`). A write with
-acks=all is answered once the batch is `acknowledged`. `read` is the one place that decides which offsets a reader may
-see.
+`append` takes a checked batch of a client (`client_appends`) or of a coordinator (`own_appends`): append it (log), move
+the high watermark to what is committed (leadership), wake the requests that wait. A write with acks=all is answered
+once the batch is `acknowledged`. `read` is the one place that decides which offsets a reader may see. All of that runs
+on the loop, except the flush that `flush.messages` asks for.
 """
 
 import asyncio
 import logging
 import uuid
 from collections.abc import Mapping
-from functools import partial
-from typing import Final, NamedTuple, TypeAlias
+from typing import Final, TypeAlias
 
 from moldau.config import TopicConfig
 from moldau.errors import ErrorCode, KafkaError
 from moldau.log.appended import Appended
 from moldau.log.log import Log
-from moldau.log.producers import verification_guards
-from moldau.names import INTERNAL_TOPICS, BrokerId, Offset, TopicPartition, VerificationGuard
+from moldau.names import INTERNAL_TOPICS, BrokerId, Offset, TopicPartition
 from moldau.notices import Notices
-from moldau.records.batch import (
-    ATTRIBUTES_AT,
-    CODEC_BITS,
-    HEADER_SIZE,
-    TRANSACTIONAL_BIT,
-    BatchHeader,
-    read_header,
-)
-from moldau.records.compression import ZSTD
 from moldau.records.validation import (
-    INLINE_BYTES,
     Checked,
-    check_produce,
-    is_told,
-    needs_executor,
-    reached_the_log,
 )
 from moldau.replication.in_sync import NEVER_MS
 from moldau.replication.leadership import IsrProposal, Leadership, PartitionRoles
-from moldau.replication.results import AppendRefusal, AppendTerms, ReadResult
+from moldau.replication.results import ReadResult
 from moldau.replication.topic_rules import KEEPS_CODEC, rules_of
 from moldau.replication.waiting import Waiters
 from moldau.runtime import Runtime
@@ -51,8 +33,6 @@ notices = Notices(logging.getLogger(__name__))
 
 FLUSH_NEVER = 2**63 - 1
 """`flush.messages`: leave flushing to the operating system."""
-LOW_ATTRIBUTES: Final = ATTRIBUTES_AT + 1
-"""Where a batch has the attributes that matter before it is checked: its codec, and whether it is transactional."""
 Unready: TypeAlias = tuple[ErrorCode | None, ErrorCode | None]
 """Why a replica takes no batch: with acks 0 or 1, and with acks=all."""
 _READY: Final[Unready] = (None, None)
@@ -61,35 +41,14 @@ _TOO_FEW_IN_SYNC: Final[Unready] = (None, ErrorCode.NOT_ENOUGH_REPLICAS)
 _new: Final = tuple.__new__  # what a NamedTuple's constructor does, at a third of its cost
 
 
-class PlannedAppend(NamedTuple):
-    """A client's batch that `replica` has planned to append.
-
-    `off_loop`: appending it takes more than the loop may do. `header`: that of a producer's transactional batch, not
-    yet checked; None for other batches. `guard`: the transaction would begin here with this batch, and its coordinator
-    must agree before the batch is appended.
-    """
-
-    partition: int
-    replica: "Replica"
-    records: memoryview
-    terms: AppendTerms
-    off_loop: bool
-    header: BatchHeader | None
-    guard: VerificationGuard | None
-
-    @property
-    def producer(self) -> tuple[int, int]:
-        """Id and epoch of the producer of a transactional batch."""
-        assert self.header is not None
-        return self.header.producer_id, self.header.producer_epoch
-
-
 class Replica:
-    """`high_watermark`: readers see the records below it. It never goes back while this broker leads."""
+    """`high_watermark`: readers see the records below it. It never goes back while this broker leads. `unready`: why it
+    takes no batch now. `flushes`, `recompresses`: as the topic's settings ask for, beside each batch; `may_leave_loop`:
+    either of them."""
 
     __slots__ = (
-        "_flushes", "_may_leave_loop", "_recompresses", "_runtime", "_serves", "_unready", "config", "cutting",
-        "flushing", "high_watermark", "internal", "is_cut_off", "leadership", "log", "rules", "topic_id", "tp",
+        "_serves", "config", "cutting", "flushes", "flushing", "high_watermark", "internal", "is_cut_off",
+        "leadership", "log", "may_leave_loop", "recompresses", "rules", "runtime", "topic_id", "tp", "unready",
         "waiters",
     )  # fmt: skip
 
@@ -116,30 +75,31 @@ class Replica:
         """The truncation of the log that is under way, on a follower; roles change after it."""
         self.flushing: asyncio.Task[None] | None = None
         """The flush that `flush.messages` asks for, on a follower; roles change after it."""
-        self._runtime = runtime
+        self.runtime = runtime
         self.configure(config)
 
     def configure(self, config: TopicConfig) -> None:
         """Take new topic settings; what is appended from now on follows them."""
         self.config = config
         self.rules = rules_of(config, self.tp)
-        self._recompresses = config.compression_type != KEEPS_CODEC
+        self.recompresses = config.compression_type != KEEPS_CODEC
         self.log.config = config
-        self._flushes = config.flush_messages < FLUSH_NEVER
-        self._may_leave_loop = self._flushes or self._recompresses
+        self.flushes = config.flush_messages < FLUSH_NEVER
+        self.may_leave_loop = self.flushes or self.recompresses
         self.leadership.require(config.min_insync_replicas)
         self._note_readiness()
+        # A lower `min.insync.replicas` may commit what has waited for more in-sync replicas.
         if self.leadership.leads:
             self._committed(self.leadership.committed(), None)
 
     def _note_readiness(self) -> None:
         """Note whether this replica takes batches now: it changes with the leadership and the settings only."""
-        self._unready = _READY
+        self.unready = _READY
         self._serves = self.leadership.leads and not self.is_cut_off
         if not self._serves:
-            self._unready = _NOT_LED
+            self.unready = _NOT_LED
         elif self.leadership.has_too_few_in_sync:
-            self._unready = _TOO_FEW_IN_SYNC
+            self.unready = _TOO_FEW_IN_SYNC
 
     def cut_off(self, is_cut_off: bool) -> bool:
         """Refuse the reads and writes of clients, or serve them again: while this leader is cut off from the cluster,
@@ -165,10 +125,12 @@ class Replica:
         before = leadership.leader, leadership.leader_epoch
         if not leadership.take(roles, self.log.log_end_offset, now_ms):
             return
+        # The parked requests were promised to the earlier leader epoch, and being cut off was news of that epoch.
         if (roles.leader, roles.leader_epoch) != before:
             self.is_cut_off = False
             self.waiters.wake()
         self._note_readiness()
+        # A smaller ISR may have all records that the larger one lacked.
         if leadership.leads:
             self._committed(leadership.committed(), None)
 
@@ -231,10 +193,12 @@ class Replica:
     def _reached(self, log_end: Offset, size: int | None = None) -> bool:
         """This replica's log now ends at `log_end`, `size` bytes further. True if the high watermark moved."""
         leadership = self.leadership
+        # Everything is committed once it is in the log: nobody else's end has to be compared.
         if leadership.alone:
             leadership.own_end = log_end
             return self._committed(log_end, size)
-        if self.high_watermark < leadership.own_end:  # a follower holds it back, or nothing may be committed
+        # A follower holds the high watermark back, or nothing may be committed: this replica's end changes nothing.
+        if self.high_watermark < leadership.own_end:
             leadership.own_end = log_end
             return False
         return self._committed(leadership.reached(log_end), size)
@@ -265,91 +229,15 @@ class Replica:
         """Every offset below it is committed, and its transaction, if any, has ended."""
         return self.log.committed.last_stable_offset(self.high_watermark)
 
-    def plan(self, records: memoryview | None, terms: AppendTerms, now_ms: int) -> PlannedAppend | AppendRefusal:
-        """Decide which steps the append of a client's batch needs, from little more than its attributes. Nothing is
-        appended.
-
-        `records` stays a view; the caller must copy it if the append cannot be carried out at once.
-        """
-        if records is None:
-            return self._refused(ErrorCode.INVALID_RECORD)
-        if self.internal:
-            return self._refused(ErrorCode.INVALID_TOPIC_EXCEPTION)
-        attributes = records[LOW_ATTRIBUTES] if len(records) > LOW_ATTRIBUTES else 0
-        if attributes or self._may_leave_loop:
-            return self._plan_rest(records, attributes, terms, now_ms)
-        return _new(PlannedAppend, (self.tp.partition, self, records, terms, False, None, None))
-
-    def _plan_rest(
-        self, records: memoryview, attributes: int, terms: AppendTerms, now_ms: int
-    ) -> PlannedAppend | AppendRefusal:
-        """Plan a batch that is transactional or compressed, or for a topic that flushes or compresses."""
-        header = guard = None
-        if attributes & TRANSACTIONAL_BIT:
-            if not terms.transactional:
-                return self._refused(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
-            header = _header_of_producer(records)
-        if attributes & CODEC_BITS == ZSTD and not terms.zstd:
-            return self._refused(ErrorCode.UNSUPPORTED_COMPRESSION_TYPE)
-        if header is not None and not verification_guards.is_open(self.log.producers, header):
-            unready = self._unready[terms.acks_all]
-            if unready is not None:
-                return self._refused(unready)
-            guard = verification_guards.obtain(self.log.producers, header, now_ms)
-        off_loop = self._flushes or self._is_heavy(records)
-        return PlannedAppend(self.tp.partition, self, records, terms, off_loop, header, guard)
-
-    def _is_heavy(self, records: memoryview) -> bool:
-        """Whether the check of a batch inflates, or compresses anew, more than the loop may."""
-        return needs_executor(records) or (self._recompresses and len(records) > INLINE_BYTES)
-
-    def _refused(self, error: ErrorCode, log_start_offset: int = -1) -> AppendRefusal:
-        return AppendRefusal(self.tp.partition, error, log_start_offset)
-
-    def produce(self, planned: PlannedAppend, now_ms: int, checked: Checked | None = None) -> Appended | AppendRefusal:
-        """Append a planned batch, which is patched in place, if the state that it was planned on has not changed.
-        `checked`: the outcome of the batch's check where that was too heavy for the loop."""
-        _, _, records, terms, _, header, guard = planned
-        unready = self._unready[terms.acks_all]
-        if unready is not None:
-            return self._refused(unready)
-        if header is not None:
-            error = verification_guards.check(self.log.producers, header, guard, terms.transaction_version)
-            if error is not None:
-                return self._refused(error, self.log.log_start_offset)
-        if checked is None:
-            checked = check_produce(records, self.rules, now_ms)
-        if checked.error:
-            start = self.log.log_start_offset if reached_the_log(checked) else -1
-            message = checked.message if is_told(checked) else None
-            stamp, errors = checked.max_timestamp, checked.record_errors
-            return AppendRefusal(self.tp.partition, checked.error, start, message, errors, stamp)
-        try:
-            return self.append(records, checked, now_ms)
-        except KafkaError as failed:
-            return self._refused(failed.code)
-
-    async def produce_off_loop(self, planned: PlannedAppend, now_ms: int) -> Appended | AppendRefusal:
-        """Like `produce`, with a heavy check in the executor, and after the flush that `flush.messages` asks for."""
-        checked, records = None, planned.records
-        if self._is_heavy(records):
-            checked = await self._runtime.run(partial(check_produce, records, self.rules, now_ms))
-        outcome = self.produce(planned, now_ms, checked)
-        if not outcome.error:
-            try:
-                await self.flush_if_due(len(records))
-            except KafkaError as failed:
-                return self._refused(failed.code)
-        return outcome
-
     def acknowledged(self, appended: Appended) -> ErrorCode | None:
         """The answer to a batch that was appended with acks=all, once the in-sync replicas have its last offset; None
         as long as they have not. A leader that is cut off does not wait for them: another one may take the batch."""
+        # In another epoch the offset may be another batch's, so the high watermark says nothing about this one.
         if not self.leadership.leads or self.leadership.leader_epoch != appended.leader_epoch:
             return ErrorCode.NOT_LEADER_OR_FOLLOWER
         if self.high_watermark <= appended.last_offset:
             return ErrorCode.NOT_LEADER_OR_FOLLOWER if self.is_cut_off else None
-        _, too_few_in_sync = self._unready
+        _, too_few_in_sync = self.unready
         return ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND if too_few_in_sync else ErrorCode.NONE
 
     def knows_newer_epoch(self, producer_id: int, epoch: int) -> bool:
@@ -364,7 +252,7 @@ class Replica:
 
     @property
     def is_flush_due(self) -> bool:
-        return self._flushes and self.log.unflushed_records >= self.config.flush_messages
+        return self.flushes and self.log.unflushed_records >= self.config.flush_messages
 
     async def flush_if_due(self, size: int) -> None:
         """After `size` bytes were appended: flush if `flush.messages` asks for it, and only then let readers see them.
@@ -378,7 +266,7 @@ class Replica:
 
         async def flushed() -> None:
             try:
-                await self._runtime.run(self.log.flush)
+                await self.runtime.run(self.log.flush)
             except KafkaError as failed:
                 notices.error(str(self.tp), "%s cannot be flushed: %s", self.tp, failed)
             finally:
@@ -393,7 +281,7 @@ class Replica:
         return await to_its_end(self._flush(size))
 
     async def _flush(self, size: int | None) -> bool:
-        await self._runtime.run(self.log.flush)
+        await self.runtime.run(self.log.flush)
         leadership = self.leadership
         end = max(leadership.own_end, Offset(self.log.recovery_point))  # perhaps more was appended meanwhile
         return leadership.leads and self._reached(end, size)
@@ -402,16 +290,18 @@ class Replica:
         """Append a checked batch, move the watermark, wake who waits. Raises `KafkaError` (KAFKA_STORAGE_ERROR)."""
         appended = self.log.append(records, checked, self.leadership.leader_epoch, now_ms)
         if not appended.error:
+            # Followers fetch beyond the high watermark, so they are woken by the append itself.
             if self.waiters.followers:
                 self.waiters.grew()
-            if not (self._flushes and self.is_flush_due):
+            # If a flush is due, the batch is committed after it (`flush_if_due`).
+            if not (self.flushes and self.is_flush_due):
                 self._reached(self.log.log_end_offset, checked.size)
         return appended
 
     def takes_own(self) -> None:
         """Raise `KafkaError` (NOT_LEADER_OR_FOLLOWER, NOT_ENOUGH_REPLICAS) if a coordinator's batch is refused, as one
         with acks=all is."""
-        _, unready = self._unready
+        _, unready = self.unready
         if unready is not None:
             raise KafkaError(unready)
 
@@ -423,6 +313,7 @@ class Replica:
             has_moved = await self.flush()
         else:
             has_moved = self.leadership.leads and self._reached(self.log.log_end_offset)
+        # The records of the transaction were appended before: their bytes wake no reader of committed records.
         if has_moved:
             self.log.producers.settle(self.high_watermark)
             self.waiters.wake()
@@ -447,6 +338,7 @@ class Replica:
             if error is not None:
                 raise KafkaError(error)
         log, watermark = self.log, self.high_watermark
+        # Without an open transaction the last stable offset is the high watermark.
         stable = log.committed.last_stable_offset(watermark) if log.producers.unsettled else watermark
         records = log.read(offset, max_bytes, stable if committed else watermark, min_one)
         aborted: list[tuple[int, int]] | None = None
@@ -459,6 +351,7 @@ class Replica:
     def reader_error(self, leader_epoch: int, anywhere: bool = False) -> ErrorCode | None:
         """`leadership_error` for a client's question, which a leader that is cut off does not answer; `anywhere`: a
         follower does."""
+        # A follower whose log is being truncated has records that its leader does not have: it answers nobody.
         if self._serves or (anywhere and not self.leadership.leads and self.cutting is None):
             return self._epoch_error(leader_epoch)
         return ErrorCode.NOT_LEADER_OR_FOLLOWER
@@ -486,14 +379,7 @@ class Replica:
     def _epoch_error(self, current_leader_epoch: int) -> ErrorCode | None:
         if current_leader_epoch < 0 or current_leader_epoch == self.leadership.leader_epoch:
             return None
+        # Either the one who asks is behind, and must refresh its metadata, or this broker is: then a retry helps.
         if current_leader_epoch < self.leadership.leader_epoch:
             return ErrorCode.FENCED_LEADER_EPOCH
         return ErrorCode.UNKNOWN_LEADER_EPOCH
-
-
-def _header_of_producer(records: memoryview) -> BatchHeader | None:
-    """The header, not yet checked, of a batch that a producer with an id wrote; None for anything else."""
-    if len(records) < HEADER_SIZE:
-        return None
-    header = read_header(records)
-    return header if header.producer_id >= 0 else None

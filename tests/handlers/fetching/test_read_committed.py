@@ -14,6 +14,7 @@ from moldau.names import TopicPartition
 from moldau.protocol.apis import FETCH, LIST_OFFSETS
 from moldau.protocol.messages.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
 from moldau.records.batch import TRANSACTIONAL_BIT, Marker
+from moldau.replication.client_appends import append_off_loop
 from moldau.replication.own_appends import append_marker
 from tests.handlers.fetching.fetches import LONG_MS, at, fetch, parts_of, values
 from tests.handlers.living import NOW_MS, Living, Wire, batch, run
@@ -221,7 +222,7 @@ def test_the_end_of_a_transaction_is_flushed_where_every_record_is(tmp_path: Pat
     async def scenario(alive: Living) -> None:
         await alive.make("a", flush_messages=1)
         one = Writer(alive, 1)
-        await one.replica.produce_off_loop(planned(one.replica, one.records(b"x"), NOW_MS), NOW_MS)
+        await append_off_loop(planned(one.replica, one.records(b"x"), NOW_MS), NOW_MS)
         await one.end(COMMIT)
         assert (one.replica.log.recovery_point, one.replica.last_stable_offset) == (2, 2)
 

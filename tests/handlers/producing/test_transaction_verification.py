@@ -15,6 +15,7 @@ from moldau.names import TopicPartition
 from moldau.protocol.apis import PRODUCE
 from moldau.records.batch import TRANSACTIONAL_BIT, Marker
 from moldau.records.compression import GZIP
+from moldau.replication.client_appends import append_off_loop
 from moldau.replication.own_appends import append_marker
 from tests.handlers.living import NOW_MS, Living, Wire, batch, outcomes, produce, run
 from tests.replication.producing import planned
@@ -131,7 +132,7 @@ def test_a_transaction_that_ends_while_its_batch_is_checked_is_not_begun_again(t
         assert await ask(await alive.dial(), 11, (0, records())) == [0]
         later = planned(replica, records(HEAVY, first=1, codec=GZIP), NOW_MS)
         assert later.off_loop
-        checking = asyncio.ensure_future(replica.produce_off_loop(later, NOW_MS))
+        checking = asyncio.ensure_future(append_off_loop(later, NOW_MS))
         await asyncio.sleep(0)
         await end(alive, 0, version=0)
         assert (await checking).error is ErrorCode.INVALID_TXN_STATE

@@ -44,7 +44,7 @@ from moldau.protocol.hot_produce import (
     without_records,
 )
 from moldau.protocol.hot_topics import WIDE
-from moldau.replication.replica import PlannedAppend
+from moldau.replication.client_appends import PlannedAppend, append_off_loop, append_planned, plan_append
 from moldau.replication.replicas import Replicas
 from moldau.replication.results import Appended, AppendOutcome, AppendRefusal, AppendTerms
 from moldau.replication.waiting import Wait
@@ -147,7 +147,7 @@ class ProduceHandler:
                 elif (replica := hosted.get((topic, index))) is None:
                     plan.append(AppendRefusal(index, replicas.absence(name, topic_id, index)))
                 else:
-                    plan.append(replica.plan(records, terms, now_ms))
+                    plan.append(plan_append(replica, records, terms, now_ms))
         return plan
 
     def _append(self, steps: Sequence[AppendStep], outcomes: list[AppendOutcome], now_ms: int) -> bool:
@@ -158,7 +158,7 @@ class ProduceHandler:
             elif step.off_loop:
                 return False
             else:
-                outcomes.append(step.replica.produce(step, now_ms))
+                outcomes.append(append_planned(step, now_ms))
         return True
 
     async def _complete(
@@ -171,7 +171,7 @@ class ProduceHandler:
         while (count := len(outcomes)) < len(plan):
             step = plan[count]
             if isinstance(step, PlannedAppend) and step.off_loop:
-                outcomes.append(await step.replica.produce_off_loop(step, self._now_ms()))
+                outcomes.append(await append_off_loop(step, self._now_ms()))
             else:
                 end = count - count % APPENDS_IN_TURN + APPENDS_IN_TURN
                 self._append(plan[count:end], outcomes, self._now_ms())

@@ -18,7 +18,7 @@ from moldau.config import BrokerConfig
 from moldau.errors import ErrorCode
 from moldau.names import TopicPartition
 from moldau.protocol.transaction_errors import PRODUCE
-from moldau.replication.replica import PlannedAppend
+from moldau.replication.client_appends import PlannedAppend
 from moldau.replication.results import AppendRefusal
 
 if TYPE_CHECKING:
