@@ -260,7 +260,7 @@ class Broker:
     def _exchange(self, joined: "JoinedCluster", coordinators: Coordinators) -> "ReplicaExchange":
         """Fetches for the followers here, and proposals of the leaders here."""
         from moldau.replication.exchange import ReplicaExchange  # a broker alone needs none of it
-        from moldau.replication.follower import follower_settings
+        from moldau.replication.leader_session import follower_settings
         from moldau.replication.throttling import Throttles
 
         me, image = BrokerId(self.config.node_id), joined.metadata

@@ -21,7 +21,7 @@ from moldau.protocol.messages.fetch import (
     PartitionData,
 )
 from moldau.replication.exchange import ReplicaExchange
-from moldau.replication.follower import follower_settings
+from moldau.replication.leader_session import follower_settings
 from moldau.replication.leadership import PartitionRoles
 from moldau.replication.quota import ReplicationQuota
 from moldau.replication.replica import Replica

@@ -14,7 +14,7 @@ from moldau.metadata_store.store import StoreConflict
 from moldau.names import BrokerId, LeaderEpoch, Offset
 from moldau.protocol.messages.fetch import EpochEndOffset, FetchResponse
 from moldau.replication import exchange, shortage
-from moldau.replication.follower import follower_settings
+from moldau.replication.leader_session import follower_settings
 from moldau.replication.leadership import PAUSE_MS, PartitionRoles
 from moldau.replication.replica import Replica
 from moldau.replication.replicas import elapsed_ms

@@ -18,8 +18,9 @@ from moldau.names import BrokerId, TopicPartition, counted
 from moldau.notices import Notices
 from moldau.peers.unreachable import NO_CONTROLLER
 from moldau.protocol.messages.fetch import FetchRequest, FetchResponse
-from moldau.replication.follower import FollowerSettings, LeaderFollower
+from moldau.replication.follower import LeaderFollower
 from moldau.replication.in_sync import Standstill
+from moldau.replication.leader_session import FollowerSettings
 from moldau.replication.leadership import NOBODY
 from moldau.replication.replica import Replica
 from moldau.replication.replicas import elapsed_ms

@@ -15,7 +15,7 @@ from moldau.names import OFFSETS_TOPIC
 from moldau.protocol.apis import METADATA, PRODUCE
 from moldau.protocol.messages.metadata import MetadataRequest
 from moldau.records.compression import ZSTD
-from moldau.replication import replica as replica_module
+from moldau.replication import client_appends
 from tests.handlers.living import NOW_MS, Living, batch, outcomes, produce, run
 from tests.replication.producing import planned
 
@@ -180,14 +180,14 @@ def held(monkeypatch: pytest.MonkeyPatch) -> Callable[[Callable[[], None]], None
     """Runs something, once, while a heavy batch is being checked in the executor."""
 
     def install(meanwhile: Callable[[], Any]) -> None:
-        check = replica_module.check_produce
+        check = client_appends.check_produce
 
         def slow(*arguments: Any) -> Any:
-            monkeypatch.setattr(replica_module, "check_produce", check)
+            monkeypatch.setattr(client_appends, "check_produce", check)
             meanwhile()
             return check(*arguments)
 
-        monkeypatch.setattr(replica_module, "check_produce", slow)
+        monkeypatch.setattr(client_appends, "check_produce", slow)
 
     return install
 
