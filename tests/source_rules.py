@@ -59,6 +59,7 @@ PURE_CORES = (
     "log.epochs",
     "replication.closest",
     "replication.in_sync",
+    "replication.leader_session",
     "replication.leadership",
     "replication.offline_folders",
     "replication.quota",

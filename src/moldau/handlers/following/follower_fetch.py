@@ -102,10 +102,12 @@ class FollowerFetch:
     def __call__(self, request: Fetch, call: Call) -> Answer | Pending:
         positions, known = request.follower, call.session.introduction
         assert positions is not None
+        # Anybody else could move the high watermark with offsets that no replica has.
         if known is None or known.broker_id != request.replica_id:
             return FetchReply(ErrorCode.CLUSTER_AUTHORIZATION_FAILED, 0, (), ())
         brokers = self._image().brokers
         shown = brokers.get(known.broker_id)
+        # An earlier life of the broker may have had records that its present life lost (KIP-903).
         if shown is not None and positions.broker_epoch < shown.epoch:
             return FetchReply(ErrorCode.STALE_BROKER_EPOCH, 0, (), ())
         is_shown = shown is not None and positions.broker_epoch == shown.epoch
@@ -116,6 +118,7 @@ class FollowerFetch:
         loop = asyncio.get_running_loop()
         asked = Asked(request, session, positions.broker_epoch, loop, loop.time() + request.max_wait_ms / 1000)
         found: Any = self._look(asked, None)
+        # Mostly everything is read within one turn: then the answer goes out without a task.
         if found is not None and type(found) is not GeneratorType:
             answer: Answer = found
             return answer
@@ -135,6 +138,7 @@ class FollowerFetch:
     def _wait_s(self, asked: Asked) -> float:
         """For how long a request may wait: until its deadline, or until withheld partitions may be answered."""
         seconds = asked.deadline - asked.loop.time()
+        # What was withheld may be sent when the throttle allows it, which wakes nobody by itself.
         if asked.session.withheld:
             seconds = min(seconds, asked.seconds_until(self._throttle.quota.free_ms(asked.now_ms)))
         return max(seconds, 0)
@@ -156,6 +160,7 @@ class FollowerFetch:
         bytes_max = min(request.max_bytes, self._bytes_max)
         session.looked()
         throttled_bytes = 0 if self._throttle.is_on else None
+        # The throttle allows what it withheld: nothing else would make these partitions due.
         if session.withheld and not self._throttle.quota.is_exceeded(asked.now_ms):
             session.release()
         answered: list[Answered] = []
@@ -166,9 +171,11 @@ class FollowerFetch:
             for key in due:
                 yield
                 part = session.parts.get(key)
-                if part is None:  # the follower no longer asks for it
+                # The follower has dropped it, perhaps in a request that came between two turns of this reading.
+                if part is None:
                     session.due.pop(key, None)
                     continue
+                # What is left stays due, and is the first to be answered next time: no partition starves.
                 if bytes_max <= 0 or slices == files:
                     break
                 session.due.pop(key, None)
@@ -181,8 +188,10 @@ class FollowerFetch:
                     if throttled_bytes is not None and part.replica and self._throttle.covers(part.replica):
                         counted = read.records.length
                         throttled_bytes += counted
+                # What is left of the answer is too small for its first batch.
                 elif not is_first and _has_more(part, read):
-                    session.due[key] = None  # what is left of the answer is too small for its first batch
+                    session.due[key] = None
+                # In a session, an answer names a partition only if it has news for the follower (KIP-227).
                 if (
                     read.error
                     or read.diverging
@@ -191,15 +200,13 @@ class FollowerFetch:
                 ):
                     answered.append(_new(Answered, (part, read, counted)))
         except GeneratorExit:
+            # The answer is not sent, so what was read for it is due again.
             for one in answered:
                 one.part.grew()
             raise
         if slices and hold is not None:
             hold.shrink(slices)
-            last = max(at for at, one in enumerate(answered) if one.read.records is not None)
-            read = answered[last].read
-            assert read.records is not None
-            answered[last] = answered[last]._replace(read=read._replace(records=read.records._replace(hold=hold)))
+            _keep(hold, answered)
         return answered
 
     def _one(
@@ -210,11 +217,13 @@ class FollowerFetch:
         topic_id, index = part.key
         replica = self._replicas.find(None, topic_id, index)
         part.watch(replica)
+        # Not hosted, or not yet: the error tells the follower whether to wait or to ask elsewhere.
         if replica is None:
             return FollowerRead(self._replicas.absence(None, topic_id, index), -1, -1)
         if throttled_bytes is not None and self._withholds(part, replica, throttled_bytes, now_ms):
             max_bytes, min_one = 0, False
-            asker = asker._replace(may_join=False)  # the high watermark must not wait for it
+            # The high watermark would wait for a follower that is about to join and is sent nothing.
+            asker = asker._replace(may_join=False)
         read = read_for(replica, asker, part.position, max_bytes, min_one, now_ms)
         self._asked(replica)
         return read
@@ -234,14 +243,17 @@ class FollowerFetch:
         """The answer from what was read; None if the request has to wait: then `answered` is emptied, and holds no
         file."""
         session = asked.session
+        # A later request began another session while this one waited or was read.
         if session.ended:
             return FetchReply(ErrorCode.FETCH_SESSION_ID_NOT_FOUND, 0, (), ())
         is_over = asked.loop.time() >= asked.deadline
         size = sum(one.read.records.length for one in answered if one.read.records is not None)
+        # Where records are withheld, `min_bytes` may not come for long: what there is goes out.
         is_enough = size >= max(asked.request.min_bytes, 1) or (size > 0 and session.withheld)
         if is_over or is_enough or any(one.must_be_told for one in answered):
             now_ms = asked.now_ms
             session.replied(now_ms)
+            # Only what is sent counts: a request that waits is read again later.
             if self._throttle.is_on:
                 self._throttle.quota.record(sum(one.throttled_bytes for one in answered), now_ms)
             return _reply(session, answered)
@@ -250,8 +262,18 @@ class FollowerFetch:
         return None
 
 
+def _keep(hold: object, answered: list[Answered]) -> None:
+    """Let the last slice keep the hold: it is the last to leave, so that files count as held until the reply is
+    gone."""
+    last = max(at for at, one in enumerate(answered) if one.read.records is not None)
+    read = answered[last].read
+    assert read.records is not None
+    answered[last] = answered[last]._replace(read=read._replace(records=read.records._replace(hold=hold)))
+
+
 def _has_more(part: FollowedPart, read: FollowerRead) -> bool:
     """Whether a partition that was read without records has some, which the throttle does not withhold."""
+    # With an error or a divergence the follower must do something else first.
     if part.replica is None or read.error or read.diverging or part.is_withheld:
         return False
     return part.position.offset < part.replica.log.log_end_offset
@@ -271,6 +293,7 @@ def _reply(session: FollowerSession, answered: list[Answered]) -> Answer:
             FetchResult(index, read.error, read.high_watermark, -1, read.log_start_offset, None, read.records)
         )
     reply = FetchReply(ErrorCode.NONE, session.id, topics, results)
+    # Packed by hand unless it has a DivergingEpoch, which `hot_fetch` does not know.
     if not any(read.diverging for _, read, _ in answered):
         return reply
     response = fetch_response(reply)

@@ -124,8 +124,9 @@ def load(loading: Loading) -> LoadedLog:
     # Rule 3: segments, and indexes that are missing or may be older than their segment.
     segments, suspects = _open_segments(loading)
     first = 0 if loading.clean else _segment_at(segments, loading.recovery_point)
+    # A segment that ends at the recovery point was closed after the flush that moved the point there: its batches were
+    # flushed, and its indexes perhaps not.
     if first and segments[first].base_offset == loading.recovery_point and segments[first - 1] not in suspects:
-        # The segment before the recovery point was closed after the flush that moved the point there.
         suspects.append(segments[first - 1])
     epochs = _load_epochs(loading, segments)
     for segment in suspects:
@@ -140,12 +141,14 @@ def load(loading: Loading) -> LoadedLog:
         for segment in segments[:first]:
             segment.assume_flushed()
         producers, snapshot_offset = _producers_at(loading, segments, segments[first].base_offset)
-        epochs.truncate_from_end(segments[first].base_offset)  # later ones may be of batches that were lost
+        # Later epochs may be of batches that were lost; reading notes those of the batches that are there.
+        epochs.truncate_from_end(segments[first].base_offset)
         end, changed = _recover(loading, segments, first, epochs, producers), True
     elif was_closed:
         for segment in segments:
             segment.assume_flushed()
-    # Rule 5: a log that ends below its start begins anew there.
+    # Rule 5: a log that ends below its start begins anew there: offsets below it were served and deleted, and must not
+    # be given to other records.
     start = max(loading.log_start, segments[0].base_offset if segments else 0)
     if segments and end < start:
         logger.warning("%s ends at %d, below its start %d: it begins anew there", folder.name, end, start)
@@ -172,8 +175,10 @@ def load(loading: Loading) -> LoadedLog:
 def _closed_end(loading: Loading, segments: Sequence[Segment]) -> int:
     """The end of a log that was closed: by a clean stop, or by one that was cut off after it had noted where this log
     ends. -1 if the log was not closed, or has no segment, or has a torn batch at its end."""
+    # A torn batch contradicts the marker of a clean stop: the files were changed after it.
     if not segments or not (loading.clean or loading.closed_at >= 0) or not _ends_whole(segments[-1]):
         return -1
+    # A log that grew after it was noted as closed was not closed any more.
     end = segments[-1].next_offset()
     return end if loading.clean or end == loading.closed_at else -1
 
@@ -216,9 +221,11 @@ def _open_segments(loading: Loading) -> tuple[list[Segment], list[Segment]]:
             segments.append(segment)
             if digits + INDEX_SUFFIX not in there or digits + TIME_INDEX_SUFFIX not in there:
                 suspects.append(segment)
+        # Its log was removed, and a crash came before the rest of the segment's files went.
         elif suffix in SEGMENT_SUFFIXES and digits + LOG_SUFFIX not in there:
             disk.remove(folder / name)
-        elif suffix == TRANSACTION_INDEX_SUFFIX:  # ".log" comes before it
+        # Its segment is the last one so far, since names are sorted and ".log" comes before ".txnindex".
+        elif suffix == TRANSACTION_INDEX_SUFFIX:
             segments[-1].aborted.entries = disk.size(folder / name) // ENTRY.size
     return segments, suspects
 
@@ -243,6 +250,7 @@ def _check_transactions(loading: Loading, segments: list[Segment], suspects: lis
                 continue
             except CorruptIndex as error:
                 logger.warning("%s; it is built anew from the log", error)
+        # An abort is only known from the transaction's first batch, which may be in an earlier segment.
         if producers is None:
             producers, _ = _producers_at(loading, segments, segment.base_offset)
         rebuilding.replay(segments[:at], producers, segment.base_offset)
@@ -262,7 +270,8 @@ def _recover(loading: Loading, segments: list[Segment], first: int, epochs: Epoc
         segment = segments[at]
         if segment.size >= LARGE_BYTES:
             logger.info("recovering %s, segment %d of %d", segment.log.path, at - first + 1, len(segments) - first)
-        if len(producers):  # after a retention of earlier segments nothing else remembers them
+        # After a retention of earlier segments nothing else remembers these producers.
+        if len(producers):
             loading.snapshots.append(snapshots.restore(loading.disk, loading.folder, producers, segment.base_offset))
         later = segments[at + 1 :]
         size = segment.size
@@ -273,14 +282,17 @@ def _recover(loading: Loading, segments: list[Segment], first: int, epochs: Epoc
             lost = counted(size - segment.size, "byte")
             logger.warning("%s was cut by %s: a batch there is damaged or incomplete", segment.log.path, lost)
         elif not later or end == later[0].base_offset or loading.tolerates_gap(gapless):
+            # The active segment keeps the room in its files for what is appended next.
             if later:
                 segment.close()
             continue
+        # What follows the hole was written after what is lost: it must not be served as if nothing were missing.
         if later:
             logger.warning("%s ends at %d: deleting %s after it", segment.log.path, end, counted(len(later), "segment"))
             _remove_segments(loading.disk, later)
             del segments[at + 1 :]
-        segment.log.get().flush()  # or what was cut comes back behind what is written next
+        # Or what was cut could come back behind what is written next.
+        segment.log.get().flush()
         loading.disk.sync_folder(loading.folder)
         break
     return end
@@ -297,17 +309,20 @@ def recover_segment(segment: Segment, epochs: Epochs, producers: Producers, next
     gapless = True
     file, size = segment.log.get(), segment.size
     position, end = 0, segment.base_offset
+    # Offsets must fit the indexes, and must not reach into the next segment.
     limit = segment.base_offset + RELATIVE_MAX if next_base is None else next_base - 1
     chunk, chunk_at = b"", 0
     while size - position >= HEADER_SIZE:
         within = position - chunk_at
         if len(chunk) - within < HEADER_SIZE:
             chunk, chunk_at, within = file.read(CHUNK_BYTES, position), position, 0
+        # The length is believed only after it was compared with the file: everything else is found by it.
         header = read_header(chunk, within)
         if header.magic != MAGIC or not HEADER_SIZE <= header.size <= size - position:
             break
         if header.base_offset < end or not header.base_offset <= header.last_offset <= limit:
             break
+        # A batch that is cut off by the chunk begins the next one; `_holds` reads the rest of a larger one.
         if len(chunk) - within < header.size:
             chunk, chunk_at, within = file.read(CHUNK_BYTES, position), position, 0
         if not _holds(file, chunk, within, position, header):
@@ -333,6 +348,7 @@ def _holds(file: File, chunk: bytes, within: int, position: int, header: BatchHe
     at, end = position + len(chunk) - within, position + header.size
     while at < end:
         piece = file.read(min(CHUNK_BYTES, end - at), at)
+        # The file has become shorter than its size was: it would be read for ever.
         if not piece:
             return False
         crc = crc32c(piece, crc)
@@ -341,6 +357,7 @@ def _holds(file: File, chunk: bytes, within: int, position: int, header: BatchHe
 
 
 def _note_epoch(epochs: Epochs, header: BatchHeader) -> None:
+    # `assign` would drop the epochs above a lower one, which a log that was damaged or adopted may have.
     if header.partition_leader_epoch > epochs.latest:
         epochs.assign(header.partition_leader_epoch, header.base_offset)
 
