@@ -19,7 +19,7 @@ TESTS = (
     "tests/coordinators",
     "tests/handlers/fetching/test_fetch.py",
     "tests/handlers/producing/test_produce.py",
-    "tests/log/test_lookup.py",
+    "tests/log/test_slicing.py",
     "tests/log/test_log.py",
     "tests/log/recovering/test_recovery.py",
     "tests/metadata_store/test_embedded.py",

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from harness.logs import NOW_MS, append, carried_out, config, offset_for_time, offset_of_max_timestamp, open_log
+from harness.logs import NOW_MS, append, carried_out, config, offset_for_time, offset_of_max_timestamp, open_log, rows
 from moldau.errors import ErrorCode, KafkaError
 from moldau.log import times
 from moldau.log.log import Log
@@ -277,3 +277,32 @@ def test_what_inflates_to_more_than_any_append_may_is_refused(tmp_path: Path, mo
     with pytest.raises(KafkaError, match="more than 2097152 bytes"):
         step()
     assert sum(1 for _ in batches(log.read_batches(0, 1))) == 1
+
+
+def test_a_time_is_looked_for_in_few_segments_however_many_there_are(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log = open_log(tmp_path / "p", config=config(segment_bytes=80))
+    for number in range(200):
+        append(log, rows(1, NOW_MS + number))
+    assert offset_for_time(log, NOW_MS + 5) == (NOW_MS + 5, 5)
+    asked = []
+    largest_timestamp = Segment.largest_timestamp
+    monkeypatch.setattr(Segment, "largest_timestamp", lambda self: asked.append(self) or largest_timestamp(self))
+    for number in (0, 17, 150, 199):
+        assert offset_for_time(log, NOW_MS + number) == (NOW_MS + number, number)
+    assert offset_for_time(log, NOW_MS + 200) is None
+    assert len(asked) == 5
+
+
+def test_times_are_found_as_segments_come_and_go(tmp_path: Path) -> None:
+    log = open_log(tmp_path / "p", config=config(segment_bytes=80, retention_bytes=500))
+    times = [NOW_MS + (number * 7919) % 50 for number in range(40)]
+    for number, time in enumerate(times):
+        append(log, rows(1, time))
+        if number % 10 == 9:
+            log.retain(NOW_MS, number + 1)
+        start = int(log.log_start_offset)
+        for asked in (NOW_MS, NOW_MS + 20, NOW_MS + 45, NOW_MS + 50):
+            there = ((time, at) for at, time in enumerate(times[: number + 1]) if at >= start and time >= asked)
+            assert offset_for_time(log, asked) == next(there, None)

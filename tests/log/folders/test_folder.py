@@ -13,7 +13,6 @@ from moldau.config import TopicConfig
 from moldau.errors import ErrorCode, KafkaError, StorageError
 from moldau.log import truncation
 from moldau.log.folders.folder import LogFolder
-from moldau.log.folders.folder_names import folder_name_for_deletion, partition_of
 from moldau.log.segment import Segment
 from moldau.names import TopicPartition
 from moldau.runtime import Runtime
@@ -103,32 +102,6 @@ def test_an_unreadable_checkpoint_counts_as_zero(tmp_path: Path, content: str) -
     again.close()
 
 
-def test_what_nobody_knows_is_reported_and_left_alone(tmp_path: Path) -> None:
-    folder = opened(tmp_path)
-    for topic in ("flights", "weather"):
-        append(folder.create(TopicPartition(topic, 0), TOPIC_ID, config()), 3)
-    folder.close()
-    (tmp_path / "lost+found").mkdir()
-    (tmp_path / "notes-1").write_text("a file")
-    (tmp_path / "flights-01").mkdir()
-    before = sorted(str(path) for path in tmp_path.rglob("*") if path.name != ".kafka_cleanshutdown")
-    again = LogFolder(tmp_path, Runtime())
-    assert again.load(KNOWN, config_of) == ["flights-01", "lost+found", "notes-1", "weather-0"]
-    assert list(again.logs) == [TP]
-    assert sorted(str(path) for path in tmp_path.rglob("*")) == before
-    again.close()
-
-
-def test_a_partition_of_an_earlier_topic_of_the_same_name_is_not_opened(tmp_path: Path) -> None:
-    folder = opened(tmp_path)
-    folder.create(TP, TOPIC_ID, config())
-    folder.close()
-    again = LogFolder(tmp_path, Runtime())
-    assert again.load({"flights": uuid.UUID(int=5)}, config_of) == ["flights-0"]
-    assert not again.logs
-    again.close()
-
-
 def test_a_deleted_partition_is_renamed_at_once_and_removed_later(tmp_path: Path) -> None:
     folder = opened(tmp_path)
     log = folder.create(TP, TOPIC_ID, config(file_delete_delay_ms=60_000))
@@ -155,32 +128,6 @@ def test_an_interrupted_deletion_is_finished_at_the_next_start(tmp_path: Path) -
     assert again.load(KNOWN, config_of) == []
     assert not names(tmp_path, "-delete")
     again.close()
-
-
-def test_the_name_of_a_deleted_folder_is_never_too_long() -> None:
-    name = folder_name_for_deletion(TopicPartition("t" * 249, 123), uuid.UUID(int=3))
-    assert len(name) == 255
-    assert name.endswith(f"-123.{uuid.UUID(int=3).hex}-delete")
-
-
-@pytest.mark.parametrize(
-    ("name", "partition"),
-    [
-        ("a-0", TopicPartition("a", 0)),
-        ("a-b-12", TopicPartition("a-b", 12)),
-        ("-1-2", TopicPartition("-1", 2)),
-        ("a", None),
-        ("a-", None),
-        ("-1", None),
-        ("a-01", None),
-        ("a-2147483648", None),
-        ("a-\u0661", None),
-        ("a/b-1", None),
-        ("a-0.1234-delete", None),
-    ],
-)
-def test_only_names_of_partitions_are_partitions(name: str, partition: TopicPartition | None) -> None:
-    assert partition_of(name) == partition
 
 
 def test_deleted_segments_of_all_partitions_are_removed_with_the_folders(tmp_path: Path) -> None:

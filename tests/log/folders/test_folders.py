@@ -192,15 +192,6 @@ def test_a_folder_that_fails_while_it_is_read_is_offline(paths: list[Path]) -> N
     whole.close()
 
 
-def test_a_partition_in_two_folders_is_refused(paths: list[Path]) -> None:
-    folders = begun(paths)
-    fill(folders, 3)
-    folders.close()
-    shutil.copytree(paths[0] / "t-0", paths[2] / "t-0")
-    with pytest.raises(StorageError, match=f"t-0 is both in {paths[0]} and in {paths[2]}"):
-        begun(paths)
-
-
 def test_a_copy_of_a_folder_is_refused(paths: list[Path]) -> None:
     begun(paths[:1]).close()
     shutil.copytree(paths[0], paths[1])

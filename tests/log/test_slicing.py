@@ -1,45 +1,16 @@
-"""A search among many segments looks at few of them."""
+"""Where a reader goes on is known before it asks, and a slice that cannot be sent is somebody's fault."""
 
 import errno
 from pathlib import Path
 
 import pytest
 
-from harness.logs import NOW_MS, append, config, offset_for_time, open_log, rows
+from harness.logs import append, config, open_log
 from moldau.errors import KafkaError
 from moldau.log.log import Log
-from moldau.log.segment import Segment
+from moldau.log.slicing import READERS_MAX
 from moldau.records.batch import batches
 from moldau.runtime import FileSlice, RealFile
-
-
-def test_a_time_is_looked_for_in_few_segments_however_many_there_are(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    log = open_log(tmp_path / "p", config=config(segment_bytes=80))
-    for number in range(200):
-        append(log, rows(1, NOW_MS + number))
-    assert offset_for_time(log, NOW_MS + 5) == (NOW_MS + 5, 5)
-    asked = []
-    largest_timestamp = Segment.largest_timestamp
-    monkeypatch.setattr(Segment, "largest_timestamp", lambda self: asked.append(self) or largest_timestamp(self))
-    for number in (0, 17, 150, 199):
-        assert offset_for_time(log, NOW_MS + number) == (NOW_MS + number, number)
-    assert offset_for_time(log, NOW_MS + 200) is None
-    assert len(asked) == 5
-
-
-def test_times_are_found_as_segments_come_and_go(tmp_path: Path) -> None:
-    log = open_log(tmp_path / "p", config=config(segment_bytes=80, retention_bytes=500))
-    times = [NOW_MS + (number * 7919) % 50 for number in range(40)]
-    for number, time in enumerate(times):
-        append(log, rows(1, time))
-        if number % 10 == 9:
-            log.retain(NOW_MS, number + 1)
-        start = int(log.log_start_offset)
-        for asked in (NOW_MS, NOW_MS + 20, NOW_MS + 45, NOW_MS + 50):
-            there = ((time, at) for at, time in enumerate(times[: number + 1]) if at >= start and time >= asked)
-            assert offset_for_time(log, asked) == next(there, None)
 
 
 @pytest.mark.parametrize("cut", [0, 5], ids=["between two batches", "in a batch"])
@@ -111,3 +82,35 @@ def test_a_disk_that_fails_while_looking_ahead_fails_whoever_reads_on(
     piece.on_left()
     with pytest.raises(KafkaError, match="failed or is closed"):
         log.read(300, 9_000, 600)
+
+
+def test_a_segment_remembers_the_places_of_a_few_readers_only(tmp_path: Path) -> None:
+    log = open_log(tmp_path / "p", config=config(index_interval_bytes=0))
+    segment = log.segments[0]
+    for _ in range(3 * READERS_MAX):
+        append(log, 3)
+        end = log.log_end_offset
+        assert log.read(end - 3, 1 << 20, end) is not None
+    assert list(segment.stops) == [3 * number for number in range(2 * READERS_MAX + 1, 3 * READERS_MAX + 1)]
+    for number in range(2 * READERS_MAX):
+        piece = log.read(3 * number, segment.size // (3 * READERS_MAX) + 1, log.log_end_offset)
+        assert piece is not None
+        assert piece.on_left is not None
+        piece.on_left()
+    assert segment.ahead is not None
+    assert len(segment.ahead) == READERS_MAX
+
+
+def test_a_slice_that_cannot_be_sent_fails_the_log_only_if_the_disk_has_failed(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    log = open_log(tmp_path / "p")
+    append(log, 3)
+    piece = log.read(0, 1000, 3)
+    assert piece is not None
+    assert piece.on_failed is not None
+    piece.on_failed(OSError("the file ends before the slice"))
+    assert "is damaged" in caplog.text
+    assert not log.offline
+    piece.on_failed(OSError(errno.EIO, "Input/output error"))
+    assert log.offline
