@@ -125,12 +125,12 @@ class Replica:
         before = leadership.leader, leadership.leader_epoch
         if not leadership.take(roles, self.log.log_end_offset, now_ms):
             return
-        # The parked requests were promised to the earlier leader epoch, and being cut off was news of that epoch.
+        # Parked requests wait for what happens in their leader epoch, and a leader is cut off in its own one only.
         if (roles.leader, roles.leader_epoch) != before:
             self.is_cut_off = False
             self.waiters.wake()
         self._note_readiness()
-        # A smaller ISR may have all records that the larger one lacked.
+        # Without the member that held the high watermark back, more may be committed.
         if leadership.leads:
             self._committed(leadership.committed(), None)
 
