@@ -7,9 +7,10 @@ from typing import Any
 
 import pytest
 
+from moldau.coordinators.batching import BATCH_BYTES_MAX
 from moldau.coordinators.classic.messages import Joined, Leaver, Left, Synced
-from moldau.coordinators.coordinator_runtime import BATCH_BYTES_MAX, partition_of
 from moldau.coordinators.offsets.messages import NewOffset, OffsetsToCommit
+from moldau.coordinators.partitioning import partition_of
 from moldau.errors import ErrorCode, KafkaError
 from moldau.names import TopicPartition
 from moldau.records import rows

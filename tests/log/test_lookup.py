@@ -10,7 +10,8 @@ from moldau.errors import KafkaError
 from moldau.log.log import Log
 from moldau.log.segment import Segment
 from moldau.records.batch import batches
-from moldau.runtime import FileSlice, RealFile
+from moldau.replies import FileSlice
+from moldau.runtime import RealFile
 
 
 def test_a_time_is_looked_for_in_few_segments_however_many_there_are(

@@ -26,6 +26,7 @@ SHARD = "moldau.coordinators.groups.shard:GroupShard"
 OFFSETS = "moldau.coordinators.offsets.committed:CommittedOffsets"
 DEADLINES = "moldau.coordinators.deadlines:Deadlines"
 CLASSIC = "moldau.coordinators.classic.groups:ClassicGroups"
+JOINING = "moldau.coordinators.classic.joining:Joining"
 CLASSIC_GROUP = "moldau.coordinators.classic.group:ClassicGroup"
 REBALANCE = "moldau.coordinators.classic.rebalance:Rebalance"
 CONSUMERS = "moldau.coordinators.consumer.groups:ConsumerGroups"
@@ -412,16 +413,16 @@ CLASSIC_GROUPS: dict[str, list[Instead]] = {
     "a first rebalance is put off for ever": [Instead(f"{REBALANCE}.passed", put_off)],
     "a group that becomes empty is not written to the log": [Instead(f"{REBALANCE}.complete", empty_unrecorded)],
     "a rebalance goes on without members that are missing": [Instead(f"{CLASSIC_GROUP}.all_joined", joining)],
-    "a static member is replaced without its record": [Instead(f"{CLASSIC}._replace_static", with_no_record)],
+    "a static member is replaced without its record": [Instead(f"{JOINING}._replace_static", with_no_record)],
     "a static member keeps its member id when it is replaced": [Instead(f"{CLASSIC_GROUP}.rename", nothing)],
     "a static member that comes back makes all join again": [
-        Instead(f"{CLASSIC_GROUP}.elected_protocol", other_protocol, within=f"{CLASSIC}._replace_static")
+        Instead(f"{CLASSIC_GROUP}.elected_protocol", other_protocol, within=f"{JOINING}._replace_static")
     ],
     "a static member that an administrator removes stays": [Instead(f"{CLASSIC}._leave_one", static_stays)],
     "a member that leaves stays until its session ends": [
         Instead(f"{REBALANCE}.drop", nothing, within=f"{CLASSIC}.leave")
     ],
-    "a group takes more members than it may": [Instead(f"{CLASSIC}._has_room", returns(True))],
+    "a group takes more members than it may": [Instead(f"{JOINING}.has_room", returns(True))],
     "too many members stay after a start": [
         Instead(f"{REBALANCE}.start", unless(lambda _, group, *__: group.leader is not None), within=f"{CLASSIC}.start")
     ],

@@ -34,7 +34,8 @@ from moldau.log.serving import Serving
 from moldau.names import Offset, TopicPartition, counted
 from moldau.records.batch import BatchHeader, Marker, encode_marker, read_header
 from moldau.records.validation import LOG_APPEND_TIME, Checked, assign_offsets
-from moldau.runtime import Buffer, FileSlice
+from moldau.replies import FileSlice
+from moldau.runtime import Buffer
 
 _NONE: Final = ErrorCode.NONE
 

@@ -35,7 +35,8 @@ from moldau.log.transaction_index import TransactionIndex
 from moldau.log.walking import SCAN_BYTES, LocatedBatch, Walk
 from moldau.names import Offset
 from moldau.records.batch import HEADER_SIZE, LOG_OVERHEAD, MAGIC, BatchHeader, read_header
-from moldau.runtime import Buffer, FileSlice, out_of_descriptors
+from moldau.replies import FileSlice
+from moldau.runtime import Buffer, out_of_descriptors
 
 RELATIVE_MAX: Final = 2**31 - 1
 INTERVAL_BYTES_MAX: Final = 64 << 10

@@ -27,10 +27,10 @@ from moldau.protocol.apis import API_VERSIONS, BETWEEN_BROKERS, INTRODUCE
 from moldau.protocol.hot_topics import Wide
 from moldau.protocol.primitives import skip_tagged_fields
 from moldau.protocol.schema import release
+from moldau.replies import Answer, Muting, Reply, Unanswered, awaited
 from moldau.requests.gate import Gate, Handler, Pending, Throttled
 from moldau.requests.routes import Route, new_route
 from moldau.requests.session import Call, Session
-from moldau.runtime import Answer, Muting, Reply, Unanswered, awaited
 from moldau.turns import Turns, turn
 
 _new = tuple.__new__  # what a NamedTuple's constructor does, at a third of its cost
