@@ -1,7 +1,7 @@
-"""The slow work that handing out records depends on: metadata, a rebalance, start positions. One task at a time does it.
+"""The slow work that must be done before records are handed out: metadata, a rebalance, start positions.
 
-The caller of `poll` starts the task and waits for it as long as it waits for records; if its time is over before, the
-task goes on, and a later call finds its outcome. Until then nothing is handed out and nothing committed automatically.
+One task at a time does it. `poll` starts the task and waits for it as long as it would wait for records; the task
+outlives the call, and a later call finds its outcome. Until then nothing is handed out or committed automatically.
 """
 
 import asyncio

@@ -38,8 +38,8 @@ class Candidacy:
 
     @property
     def look_again_in_s(self) -> float | None:
-        """In how many seconds a broker that lets others stand first looks whether any did; None if it does not let them,
-        and so only has to hear of changes of the controller's node."""
+        """In how many seconds a broker that lets others stand first looks whether one did; None if it does not let
+        them, and only waits for a change of the controller's node."""
         return None if self._vacant_s is None else LETS_STAND_S / 3
 
     def is_taken(self) -> None:
