@@ -14,7 +14,7 @@ import pytest
 from harness.patience import stretched
 from moldau import OffsetAndMetadata, Record, TopicPartition, errors
 from moldau.client.fetching import LATEST, list_offsets, read_columns
-from tests.clients.faces import SECONDS, Client, Face, taken
+from tests.clients.faces import SECONDS, Client, Face, filled, made, taken
 
 CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
 ASSIGNORS = ("range", "roundrobin", "sticky", "cooperative-sticky")

@@ -161,8 +161,10 @@ class Acting:
         self._changed.clear()
         node = await store.read(node_at(layout.CONTROLLER))
         is_ours = node is not None and node.owner == store.session_id
+        # The fence refuses our writes already; those who wait would wait in vain.
         if self.stream is not None and not is_ours:
             self._resign("its node in the store is gone")
+        # Else brokers that hear each other, and not us, would count as silent and lose all that they lead.
         if self.stream is not None and self._candidacy.has_to_give_way(self.stream):
             epoch = self.metadata.image.controller_epoch
             self._resign("it hears from too few of the other brokers, and lets another one be the controller")
@@ -170,11 +172,13 @@ class Acting:
             node, is_ours = await store.read(node_at(layout.CONTROLLER)), False
         if node is not None:
             self._candidacy.is_taken()
+        # A node of ours without a stream is left of a term that has ended: we stand again, in a new epoch.
         may_stand = self.stream is None and not self._is_leaving and (node is None or is_ours)
         if may_stand and await self._candidacy.may_stand(store):
             await self._stand(store)
         if self.stream is not None:
             await self._take_brokers(store)
+            # Brokers are asked for the ends of their logs, and may be slow: all else goes on meanwhile.
             if self._deciding is None and (contests := self._longest.contests()):
                 self._deciding = asyncio.ensure_future(self._decide(contests))
             await self._forget_deleted()
@@ -212,6 +216,7 @@ class Acting:
     async def _stand(self, store: MetadataStore) -> None:
         paths = [layout.CONTROLLER_EPOCH, layout.CONTROLLER, layout.GIVEN_WAY]
         node, ours, before = await store.read(nodes_at(paths))
+        # Another broker was faster; `/controller` is watched, so we look again when it has gone.
         if ours is not None and ours.owner != store.session_id:
             return
         epoch, version = controller_epoch(node) + 1, None if node is None else node.version
@@ -277,9 +282,11 @@ class Acting:
 
     def _publish(self, image: Image, names: Iterable[str]) -> None:
         going = {*self._away(), *image.leaving}
+        # A change of settings or of the ISR can make a leader, or another ISR, possible.
         if any(self._has_enough_in_sync(image, name) or _is_held(image, name, going) for name in names):
             self._is_to_elect = True
             self._changed.set()
+        # While leaders are elected nobody is told: a broker leads what the image says that shows its registration.
         if self.stream is not None and self.queue.elected.is_set():
             before = self.stream.image
             self._deletions.note(before, image, self.stream.publish(image))
@@ -288,17 +295,20 @@ class Acting:
         """Show the brokers that are registered now, and elect leaders where that is needed."""
         is_asked_for, self._is_to_elect = self._is_to_elect, False
         brokers = await store.read(read_brokers())
+        # A registration may change before its watch is set: read until no broker is new.
         while new := brokers.keys() - self._watched:
             for broker_id in new:
                 await store.watch(f"{layout.BROKERS}/{broker_id}", self._changed.set)
             self._watched |= new
             brokers = await store.read(read_brokers())
+        # Resigned while the store was read.
         if self.stream is None:
             return
         leaving, known_to_leave = self.stream.leaving(), self.metadata.image.leaving
         brokers = {one: broker._replace(leaving=leaving.get(one) == broker.epoch) for one, broker in brokers.items()}
         anew = {broker.id: broker.epoch for broker in brokers.values() if self._epochs.get(broker.id) != broker.epoch}
         silent = frozenset(self.stream.silent(self._silence_s)) & brokers.keys()
+        # Elections look at every partition: none if nothing that they depend on has changed.
         if brokers == self.metadata.image.brokers and not anew and silent == self._silent and not is_asked_for:
             return
         for broker in silent - (self._silent or frozenset()):
@@ -355,6 +365,7 @@ class Acting:
     async def elect(self, wanted: Sequence[TopicPartition], *, unclean: bool) -> set[TopicPartition]:
         """Let the preferred replicas of these partitions lead; or, of those that have no leader, the longest log.
         Returns the partitions that have another leader now. Raises what `ChangeQueue.commit` raises."""
+        # Not in the queue of changes: brokers are asked for the ends of their logs meanwhile.
         if unclean and wanted:
             contests = self._longest.contests(wanted)
             await self._longest.decide(contests)
