@@ -30,6 +30,7 @@ from moldau.metadata_store.store import (
 )
 
 LOST = (AuthFailedError, ConnectionLoss, ConnectionClosedError, SessionExpiredError)
+"""Nobody knows whether the server got what was sent: the connection was lost before its answer."""
 
 
 def found_in(answer: Any) -> Any:
@@ -40,10 +41,12 @@ def found_in(answer: Any) -> Any:
 
 
 def node_of(data: bytes, stat: ZnodeStat) -> Node:
+    """The node as the store hands it out."""
     return Node(data, stat.version, stat.ephemeralOwner, stat.czxid)
 
 
 def refusal_of(operation: Operation, error: KazooException) -> StoreConflict | StorageError:
+    """What to raise for a write that ZooKeeper refuses."""
     above = parent_of(operation.path)
     match error:
         case NoChildrenForEphemeralsError():
