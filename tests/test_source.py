@@ -39,6 +39,10 @@ def test_files_and_functions_are_short() -> None:
     assert not (found := [problem for source in EVERYTHING for problem in rules.too_long(source)]), listed(found)
 
 
+def test_no_folder_is_crowded() -> None:
+    assert not (found := rules.crowded(OURS)), listed(found)
+
+
 def test_pure_cores_neither_wait_nor_reach_out() -> None:
     pure = [source for source in OURS if rules.is_pure(source.name)]
     assert pure
@@ -203,6 +207,13 @@ def test_a_long_file_and_a_long_function_are_caught() -> None:
     assert rules.too_long(sample("def f():\n" + "    x = 1\n" * 60))
     assert rules.too_long(sample("class A:\n  async def f():\n" + "    x = 1\n" * 60))
     assert rules.too_long(sample("def f():\n" + "    x = 1\n" * 59)) == []
+
+
+def test_a_crowded_folder_is_caught() -> None:
+    files = [sample("", f"src/moldau/log/{number}.py") for number in range(26)]
+    assert rules.crowded(files)
+    assert rules.crowded(files[1:]) == []
+    assert rules.crowded([sample("", f"{rules.ONE_FILE_PER_API}/{number}.py") for number in range(26)]) == []
 
 
 @pytest.mark.parametrize("word", rules.UNFINISHED)

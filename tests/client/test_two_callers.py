@@ -11,7 +11,7 @@ import pytest
 
 import moldau
 from harness.tiers import seeds_or, sized
-from moldau.client.producing.batching import Ack
+from moldau.client.producing.batch import Ack
 from moldau.testing import Broker
 from tests.client.programs.calls import CALLS
 from tests.client.programs.two_callers import Loops, Program, Threads

@@ -8,7 +8,7 @@ import pytest
 
 from harness.brokers import SOURCE
 from harness.patience import stretched
-from tests.client.producing.test_producer import values
+from tests.client.producing.beside import values
 
 
 def run(program: str, *arguments: str) -> subprocess.CompletedProcess[str]:

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from harness.brokers import Broker, ForeignBroker
+from tests.clients.faces import Face
 from tests.clients.scenarios import group, topic
 
 __all__ = ["group", "topic"]
@@ -21,6 +22,12 @@ def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker | Foreig
     ours.start()
     yield ours
     ours.stop()
+
+
+@pytest.fixture(params=["sync", "asyncio"])
+def face(request: pytest.FixtureRequest, broker: Broker | ForeignBroker) -> Face:
+    """One of the two faces of our own client."""
+    return Face(request.param, broker.address)
 
 
 INSTALLING_SECONDS_MAX = 450

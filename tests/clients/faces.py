@@ -2,12 +2,12 @@
 
 import asyncio
 import inspect
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 from typing import Any
 
 import moldau
 from harness.patience import stretched
-from moldau import aio
+from moldau import TopicPartition, aio
 
 SECONDS = 30.0
 
@@ -80,3 +80,18 @@ async def soon(holds: Callable[[], Awaitable[bool]]) -> bool:
             return False
         await asyncio.sleep(0.05)
     return True
+
+
+async def made(face: Face, topic: str, partitions: int = 1, **configs: object) -> list[TopicPartition]:
+    """A topic, with these settings; returns its partitions."""
+    async with face.admin() as admin:
+        await admin.create_topic(
+            topic, partitions=partitions, configs={n.replace("_", "."): v for n, v in configs.items()}
+        )
+    return [TopicPartition(topic, number) for number in range(partitions)]
+
+
+async def filled(face: Face, topic: str, values: Iterable[bytes | None], **settings: Any) -> list[Any]:
+    """Send these values to partition 0; returns what became of them."""
+    async with face.producer(**settings) as producer:
+        return [await producer.send(topic, value, partition=0) for value in values]

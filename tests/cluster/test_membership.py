@@ -10,7 +10,7 @@ from moldau.cluster.beginning import BrokerConflict
 from moldau.cluster.membership import SharedStore
 from moldau.cluster.state import layout
 from moldau.cluster.state.image import BrokerImage, Endpoint
-from moldau.cluster.state.reading import registration_of
+from moldau.cluster.state.registrations import registration_of
 from moldau.errors import StorageError
 from moldau.metadata_store.store import Node, NoNode, Operation, Written, result_of
 from moldau.simulation.zookeeper_session import ModelSession

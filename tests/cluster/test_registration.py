@@ -7,8 +7,9 @@ from contextlib import closing
 import pytest
 
 from moldau.cluster.state import layout
+from moldau.cluster.state.documents import MalformedMetadata
 from moldau.cluster.state.image import BrokerImage, Endpoint
-from moldau.cluster.state.reading import MalformedMetadata, read_image
+from moldau.cluster.state.reading import read_image
 from moldau.metadata_store.embedded import EmbeddedStore
 from moldau.metadata_store.store import Create
 

@@ -8,8 +8,8 @@ and puts it into words.
 from abc import ABC, abstractmethod
 from typing import Any, Generic, TypeVar
 
-from moldau.coordinators.coordinator_runtime import StateMachine
 from moldau.coordinators.decision import Decision, InternalRecord, InTransaction, Now, Replies, Ticket, TransactionEnd
+from moldau.coordinators.ports import StateMachine
 from moldau.coordinators.replaying import Step
 from moldau.errors import ErrorCode
 

@@ -8,10 +8,7 @@ from typing import Any
 import pytest
 
 from moldau.coordinators.classic.messages import Joined, Leaver, Left, Synced
-from moldau.coordinators.coordinator_runtime import BATCH_BYTES_MAX, partition_of
-from moldau.coordinators.offsets.messages import NewOffset, OffsetsToCommit
 from moldau.errors import ErrorCode, KafkaError
-from moldau.names import TopicPartition
 from moldau.records import rows
 from tests.coordinators.fake_log import (
     FakeLog,
@@ -23,32 +20,10 @@ from tests.coordinators.fake_log import (
     stable_member,
     sync,
 )
-from tests.coordinators.groups.scene import TOPIC_ID
 from tests.coordinators.offsets import committing
 from tests.coordinators.offsets.committing import TP
 
 commit = partial(committing.commit, group="simple")
-
-
-@pytest.mark.parametrize(
-    ("group", "partition"),
-    [
-        ("", 0),
-        ("conn", 0),
-        ("ret", 1),
-        ("g", 3),
-        ("new", 10),
-        ("n4", 12),
-        ("lv", 16),
-        ("st", 31),
-        ("polygenelubricants", 0),
-        ("tx-offsets-0-group", 34),
-        ("tx-marked-group", 15),
-        ("😀", 49),
-    ],
-)
-def test_a_group_is_where_kafka_puts_it(group: str, partition: int) -> None:
-    assert partition_of(group, 50) == partition
 
 
 def stand_still(seconds: float) -> None:
@@ -142,24 +117,6 @@ def test_one_decision_that_is_too_large_does_not_spoil_those_beside_it() -> None
         assert answers == [[ErrorCode.NONE], [ErrorCode.UNKNOWN_SERVER_ERROR], [ErrorCode.NONE]]
         assert groups.offsets("simple")[TP].offset == 3
         assert log.loads == 1
-        await groups.stop()
-
-    in_virtual_time(play())
-
-
-def test_many_records_go_out_in_several_batches() -> None:
-    async def play() -> None:
-        log = FakeLog()
-        groups = await leading(log, "simple")
-        offsets = [NewOffset(TopicPartition("t", n), n, -1, "x" * 4000, TOPIC_ID) for n in range(200)]
-        ask = OffsetsToCommit(
-            group_id="simple", member_id="", instance_id=None, generation=-1, retention_ms=-1, offsets=offsets
-        )
-        assert await answered(groups.commit(ask)) == [ErrorCode.NONE] * 200
-        sizes = [len(batch) for batch in log.batches[groups.partition_of("simple")]]
-        assert len(sizes) == 2
-        assert max(sizes) <= BATCH_BYTES_MAX
-        assert len(groups.offsets("simple")) == 200
         await groups.stop()
 
     in_virtual_time(play())

@@ -5,7 +5,7 @@ from functools import partial
 
 import pytest
 
-from moldau.coordinators.coordinator_runtime import partition_of
+from moldau.coordinators.partitioning import partition_of
 from moldau.errors import ErrorCode, KafkaError
 from tests.coordinators.fake_log import PARTITIONS, FakeLog, answered, coordinator, in_virtual_time, join, leading
 from tests.coordinators.offsets import committing

@@ -20,7 +20,8 @@ from moldau.records.validation import check_produce
 from moldau.simulation.disk import SimulatedDisk
 from moldau.simulation.faults import CHANGES, READS, DiskCall, Fault
 from tests.crash_points.checking import Broken, broken, check_partition, digest
-from tests.crash_points.machine import ANYTHING, Machine, Offline, load_folder, take_folder
+from tests.crash_points.folder import load_folder, take_folder
+from tests.crash_points.machine import ANYTHING, Machine, Offline
 from tests.crash_points.model import Model
 from tests.crash_points.story import Favours, Script
 from tests.unlogged import unlogged

@@ -8,11 +8,10 @@ An operation that meets a fault raises `Offline`; one during which the power fai
 import asyncio
 import random
 import uuid
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 from moldau.config import BrokerConfig, TopicConfig
 from moldau.errors import ErrorCode, KafkaError
@@ -25,60 +24,20 @@ from moldau.names import TopicPartition
 from moldau.records.batch import TRANSACTIONAL_BIT, Marker, Row, encode_batch, encode_marker, read_header
 from moldau.records.rows import iterate
 from moldau.records.validation import Checked, Rules, assign_offsets, check_produce
-from moldau.runtime import Runtime
 from moldau.simulation.disk import SimulatedDisk
 from moldau.simulation.faults import Faults
 from moldau.simulation.ports import SimulatedRandom
 from tests.crash_points.checking import broken, check_partition
+from tests.crash_points.folder import Clock, Inline, load_folder, take_folder
 from tests.crash_points.model import Cleaning, Model, Partition, Written
 
-ROOT = Path("/data")
-NOW_MS = 1_700_000_000_000
 HOUR_MS = 3_600_000
-CLUSTER, NODE = "Y2x1c3Rlci1vZi10ZXN0cw", 1
-T = TypeVar("T")
+
 ANYTHING = Rules(after_max_ms=2**62)
 
 
 class Offline(Exception):
     """The disk failed, and the folder serves nothing more."""
-
-
-class Clock:
-    def __init__(self) -> None:
-        self.ms = NOW_MS
-
-    def now_ms(self) -> int:
-        return self.ms
-
-    def elapsed_s(self) -> float:
-        return self.ms / 1000
-
-
-def take_folder(disk: SimulatedDisk, clock: Clock, seed: random.Random) -> LogFolder:
-    """The folder is ours, and nothing in it is loaded yet."""
-    folder = LogFolder(ROOT, Runtime(clock=clock, disk=disk, random=SimulatedRandom(seed)))
-    folder.claim(CLUSTER, NODE)
-    return folder
-
-
-def load_folder(folder: LogFolder, model: Model) -> None:
-    """As a broker does: what is known is loaded, what is missing is made."""
-    known = {tp.topic: partition.topic_id for tp, partition in model.partitions.items()}
-    configs = {tp.topic: partition.config for tp, partition in model.partitions.items()}
-    strays = folder.load(known, configs.__getitem__, {key: tp.topic for key, tp in model.deleted.items()})
-    if strays:
-        broken(f"left alone in the folder: {strays}")
-    for tp, partition in model.partitions.items():
-        if tp not in folder.logs:
-            folder.create(tp, partition.topic_id, partition.config)
-
-
-class Inline(Runtime):
-    """What would run in an executor runs at once."""
-
-    async def run(self, work: Callable[[], T]) -> T:
-        return work()
 
 
 class Machine:

@@ -21,7 +21,7 @@ from moldau.log.folders.identity import CLEAN_MARKER, NO_BROKER_EPOCH
 from moldau.log.producers import snapshots
 from moldau.log.producers.producers import Producers
 from tests.crash_points.driver import Report, run_seed
-from tests.crash_points.machine import ROOT
+from tests.crash_points.folder import ROOT
 from tests.first_seeds import first_seed
 from tests.replacing import Instead, nothing, replaced, returns, unless
 from tests.unlogged import unlogged

@@ -8,7 +8,8 @@ import pytest
 from moldau.config import TopicConfig
 from moldau.names import TopicPartition
 from moldau.records.batch import Row
-from tests.crash_points.machine import NOW_MS, Machine
+from tests.crash_points.folder import NOW_MS
+from tests.crash_points.machine import Machine
 
 EVENTS = TopicPartition("events", 0)
 PRODUCER = 17

@@ -25,7 +25,8 @@ from moldau.log.folders.folder import LogFolder
 from moldau.log.folders.identity import CLEAN_MARKER
 from moldau.log.log import Log
 from moldau.records.batch import Row, batches, crc_holds
-from moldau.runtime import FileSlice, Runtime
+from moldau.replies import FileSlice
+from moldau.runtime import Runtime
 from tests.grounds import Ground
 from tests.log.compaction.compacting import COMPACTED, compact, latest, put
 

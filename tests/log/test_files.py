@@ -2,7 +2,8 @@ import errno
 from pathlib import Path
 
 from moldau.log.files import LazyFile, OpenFiles
-from moldau.runtime import File, FileSlice, RealDisk
+from moldau.replies import FileSlice
+from moldau.runtime import File, RealDisk
 
 
 def opened(path: Path, files: OpenFiles, content: bytes = b"content") -> LazyFile:

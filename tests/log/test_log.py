@@ -20,7 +20,8 @@ from moldau.log import truncation
 from moldau.log.indexes import Index, IndexEntry
 from moldau.log.log import Log
 from moldau.records.batch import LENGTH_AT, Row, batches, crc_holds
-from moldau.runtime import FileSlice, Runtime
+from moldau.replies import FileSlice
+from moldau.runtime import Runtime
 
 DAY_MS = 86_400_000
 

@@ -10,7 +10,8 @@ from moldau.errors import KafkaError
 from moldau.log.log import Log
 from moldau.log.slicing import READERS_MAX
 from moldau.records.batch import batches
-from moldau.runtime import FileSlice, RealFile
+from moldau.replies import FileSlice
+from moldau.runtime import RealFile
 
 
 @pytest.mark.parametrize("cut", [0, 5], ids=["between two batches", "in a batch"])

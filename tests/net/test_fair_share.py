@@ -14,7 +14,7 @@ from harness.patience import within
 from moldau.errors import ProtocolViolation
 from moldau.net.fair_share import ROUND_S, SHARE_S
 from moldau.net.server import Server
-from moldau.runtime import Answer
+from moldau.replies import Answer
 
 NEW_LOOPS = pytest.mark.parametrize("new_loop", [asyncio.new_event_loop, uvloop.new_event_loop])
 REQUEST_S = SHARE_S / 20

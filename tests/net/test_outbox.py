@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 
 from moldau.net.outbox import COPY_BYTES, SocketOutbox, TransportOutbox
-from moldau.runtime import FileSlice, RealDisk
+from moldau.replies import FileSlice
+from moldau.runtime import RealDisk
 
 
 class Held:

@@ -11,7 +11,7 @@ import pytest
 from harness.patience import within
 from moldau.net import server as server_module
 from moldau.net.server import Connection, Server
-from moldau.runtime import Answer, Reply
+from moldau.replies import Answer, Reply
 
 
 def framed(body: bytes) -> bytes:

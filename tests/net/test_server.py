@@ -16,7 +16,8 @@ from harness.patience import within
 from moldau.errors import ProtocolViolation
 from moldau.net.limits import Limits
 from moldau.net.server import Handle, Peer, Server
-from moldau.runtime import Answer, FileSlice, Muting, RealDisk, Reply
+from moldau.replies import Answer, FileSlice, Muting, Reply
+from moldau.runtime import RealDisk
 
 
 def framed(body: bytes) -> bytes:

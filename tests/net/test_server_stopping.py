@@ -17,7 +17,7 @@ from moldau.net import outbox
 from moldau.net import server as server_module
 from moldau.net.limits import Limits, has_ipv6
 from moldau.net.server import Handle, Server
-from moldau.runtime import Answer, Reply
+from moldau.replies import Answer, Reply
 
 LARGE = 3 << 20
 

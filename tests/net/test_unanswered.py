@@ -11,7 +11,7 @@ from moldau.errors import ProtocolViolation
 from moldau.net import server as server_module
 from moldau.net.server import Server
 from moldau.net.unanswered import SMALL_BYTES, SMALL_MAX, UNANSWERED_MAX
-from moldau.runtime import Answer, Muting, Reply, Unanswered
+from moldau.replies import Answer, Muting, Reply, Unanswered
 
 
 def framed(body: bytes) -> bytes:

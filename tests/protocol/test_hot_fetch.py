@@ -28,7 +28,7 @@ from moldau.protocol.messages.fetch import (
     PartitionData,
 )
 from moldau.protocol.primitives import write_uvarint
-from moldau.runtime import FileSlice
+from moldau.replies import FileSlice
 from tests.protocol import drawn
 from tests.protocol.fetches import as_by_hand
 

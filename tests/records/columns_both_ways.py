@@ -8,7 +8,18 @@ from typing import Any
 
 import moldau.records.columns as installed
 
-MODULES = ("scanning", "seeking", "decoding", "encoding", "hashing", "digesting", "filling", "cleaning")
+MODULES = (
+    "scanning",
+    "plain_batches",
+    "seeking",
+    "layouts",
+    "decoding",
+    "encoding",
+    "hashing",
+    "digesting",
+    "filling",
+    "cleaning",
+)
 
 
 def load_interpreted() -> Any:

@@ -17,10 +17,11 @@ from moldau.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTo
 from moldau.protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
 from moldau.protocol.messages.metadata import MetadataRequest
 from moldau.protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
+from moldau.replies import Muting
 from moldau.requests.dispatch import Dispatch
 from moldau.requests.gate import Gate, Pending, Rule, Verdict
 from moldau.requests.session import ANONYMOUS, Call
-from moldau.runtime import Muting, Runtime
+from moldau.runtime import Runtime
 from moldau.turns import Turns
 
 TOPIC = "t"

@@ -20,10 +20,11 @@ from moldau.protocol.messages.fetch import (
     PartitionData,
 )
 from moldau.protocol.messages.heartbeat import HeartbeatRequest
+from moldau.replies import Reply, Unanswered
 from moldau.requests.dispatch import Dispatch
 from moldau.requests.gate import Gate, Pending
 from moldau.requests.session import Call
-from moldau.runtime import Reply, Runtime, Unanswered
+from moldau.runtime import Runtime
 from moldau.turns import Turns
 
 VERSION = FETCH.high

@@ -7,7 +7,7 @@ from harness.patience import wait_until
 from moldau.client.administration.admin import Admin
 from moldau.client.consuming.consumer import Consumer
 from moldau.client.producing.producer import Producer
-from moldau.coordinators.coordinator_runtime import partition_of
+from moldau.coordinators.partitioning import partition_of
 from moldau.names import OFFSETS_TOPIC, TRANSACTIONS_TOPIC, TopicPartition
 from moldau.testing import Cluster
 from tests.testing.replicas import assert_equal_below_watermark, in_sync, leader_of

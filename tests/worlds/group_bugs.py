@@ -1,46 +1,36 @@
-"""Bugs of the group coordinators, and of what runs them, that worlds of groups must find (`mutations`)."""
+"""Bugs of what runs the group coordinators, of offsets, deletions and conversions, that worlds of groups must find
+(`mutations`); with those of either kind of group, all of them."""
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from dataclasses import replace
 from typing import Any
 
-from moldau.coordinators.classic.group import ClassicGroupState as State
-from moldau.coordinators.classic.messages import Joined
-from moldau.coordinators.classic.rebalance import JOIN, SESSION, SYNC
-from moldau.coordinators.consumer.group import LEAVES, LEAVES_FOR_NOW
 from moldau.coordinators.consumer.member_deadlines import JOIN as CONSUMER_JOIN
-from moldau.coordinators.consumer.member_deadlines import REVOKE
-from moldau.coordinators.consumer.member_deadlines import SESSION as CONSUMER_SESSION
 from moldau.coordinators.consumer.member_deadlines import SYNC as CONSUMER_SYNC
-from moldau.coordinators.consumer.records import ConsumerRecordType
 from moldau.coordinators.coordinator_runtime import LedPartition
 from moldau.coordinators.decision import Decision
 from moldau.coordinators.offsets.committed import Applied
 from moldau.coordinators.offsets.records import is_offset
 from moldau.errors import ErrorCode
 from moldau.records.batch import batches
-from tests.replacing import Instead, nothing, returns, unless
+from tests.replacing import Instead, nothing, unless
+from tests.worlds.changed_answers import DEADLINES, SHARD, Do, forgiving, skipping
+from tests.worlds.classic_group_bugs import (
+    CLASSIC,
+    CLASSIC_GROUP,
+    CLASSIC_GROUPS,
+    REBALANCE,
+    always_settled,
+    with_a_leader,
+    without_joins,
+)
+from tests.worlds.consumer_group_bugs import CLASSIC_MEMBERS, CONSUMER_GROUPS, CONSUMERS, MEMBER_DEADLINES
 
 RUNTIME = "moldau.coordinators.coordinator_runtime:CoordinatorRuntime"
-SHARD = "moldau.coordinators.groups.shard:GroupShard"
+
 OFFSETS = "moldau.coordinators.offsets.committed:CommittedOffsets"
-DEADLINES = "moldau.coordinators.deadlines:Deadlines"
-CLASSIC = "moldau.coordinators.classic.groups:ClassicGroups"
-CLASSIC_GROUP = "moldau.coordinators.classic.group:ClassicGroup"
-REBALANCE = "moldau.coordinators.classic.rebalance:Rebalance"
-CONSUMERS = "moldau.coordinators.consumer.groups:ConsumerGroups"
-CONSUMER_GROUP = "moldau.coordinators.consumer.group:ConsumerGroup"
-STATES = "moldau.coordinators.consumer.group_states:GroupStates"
-CHANGES = "moldau.coordinators.consumer.changes:GroupChanges"
-MEMBERS = "moldau.coordinators.consumer.consumer_members:ConsumerMembers"
-CLASSIC_MEMBERS = "moldau.coordinators.consumer.classic_members:ClassicMembers"
-DEPARTURES = "moldau.coordinators.consumer.departures:Departures"
-MEMBER_DEADLINES = "moldau.coordinators.consumer.member_deadlines:MemberDeadlines"
-RECONCILED = "moldau.coordinators.consumer.reconciling:reconciled"
+
 MIGRATED = "moldau.coordinators.consumer.migration:consumer_group_of"
-
-Do = Callable[..., Any]
-
 
 # -- runs coordinators
 
@@ -100,52 +90,6 @@ async def without_the_last_batch(read_all: Do, self: Any, partition: int) -> Asy
             yield chunk
 
 
-# -- answers and arguments
-
-
-def forgiving(*errors: ErrorCode) -> Do:
-    """The function's answer, without these errors."""
-
-    def do(original: Do, *arguments: Any) -> Any:
-        error = original(*arguments)
-        if isinstance(error, list):
-            return [ErrorCode.NONE if one in errors else one for one in error]
-        return ErrorCode.NONE if error in errors else error
-
-    return do
-
-
-def of_any_generation(original: Do, self: Any, group_id: str, generation: int, *rest: Any) -> Any:
-    group = self.live.get(group_id)
-    if group is not None and 0 <= generation < group.generation:
-        generation = group.generation
-    return original(self, group_id, generation, *rest)
-
-
-def commit_of_any_generation(original: Do, self: Any, ask: Any, now: Any) -> Any:
-    group = self.live.get(ask.group_id)
-    if group is not None and 0 <= ask.generation < group.generation:
-        ask = replace(ask, generation=group.generation)
-    return original(self, ask, now)
-
-
-def skipping(*kinds: str) -> Do:
-    """Deadlines of these kinds are not set."""
-    return unless(lambda _, key, __: key[0] in kinds)
-
-
-def not_moving(kind: str) -> Do:
-    """A deadline of this kind is set once."""
-    return unless(lambda self, key, _: key[0] == kind and key in self)
-
-
-def with_no_record(original: Do, self: Any, group: Any, *rest: Any) -> None:
-    *_, out = rest
-    count = len(out.records)
-    original(self, group, *rest)
-    del out.records[count:]
-
-
 # -- offsets
 
 
@@ -167,168 +111,13 @@ def without_offsets(delete: Do, self: Any, group_id: str, out: Any) -> None:
     delete(self, group_id, out)
 
 
-# -- classic groups
-
-
-def keeping_deleted(apply: Do, self: Any, record: Any, now: Any) -> Any:
-    before = self.stored.get(record.group)
-    replies = apply(self, record, now)
-    if record.value is None and before is not None:
-        self.stored[record.group] = before
-    return replies
-
-
-def same_generation(begin: Do, self: Any, stamp_ms: int) -> None:
-    before = self.generation
-    begin(self, stamp_ms)
-    self.generation = max(before, 1)
-
-
-def for_its_holder(
-    beat: Do, self: Any, group_id: str, generation: int, member_id: str, instance_id: Any, now: Any
-) -> Any:
-    group = self.live.get(group_id)
-    if group is not None and instance_id in group.statics:
-        member_id = group.statics[instance_id]
-    return beat(self, group_id, generation, member_id, instance_id, now)
+# -- classic groups, and from one kind to another
 
 
 def settled_first(sync: Do, self: Any, ask: Any, ticket: Any, now: Any) -> Any:
     out = sync(self, ask, ticket, now)
     if out.records:
         self._rebalance.settle(self.live[ask.group_id], ask.assignments, now, Decision())
-    return out
-
-
-def without_joins(give_up: Do, self: Any, group: Any, error: Any, out: Any) -> None:
-    give_up(self, group, error, out)
-    out.replies[:] = [reply for reply in out.replies if not isinstance(reply[1], Joined)]
-
-
-def always_settled(adopt: Do, self: Any, group: Any, _: bool, now: Any, out: Any) -> None:
-    adopt(self, group, True, now, out)
-
-
-def without_a_deadline(start: Do, self: Any, group: Any, now: Any, out: Any) -> None:
-    first = group.state is State.EMPTY
-    start(self, group, now, out)
-    if not first and group.state is State.PREPARING_REBALANCE:
-        self.deadlines.cancel((JOIN, group.group_id, ""))
-
-
-def is_first(group: Any) -> bool:
-    return bool(group.state is State.PREPARING_REBALANCE and group.before is State.EMPTY)
-
-
-def put_off(passed: Do, self: Any, key: Any, group: Any, now: Any, out: Any) -> None:
-    grew, left_ms = group.grew, group.delay_left_ms
-    passed(self, key, group, now, out)
-    if key[0] == JOIN and is_first(group):
-        group.grew, group.delay_left_ms = grew, left_ms
-
-
-def empty_unrecorded(complete: Do, self: Any, group: Any, now: Any, out: Any) -> None:
-    count = len(out.records)
-    complete(self, group, now, out)
-    if group.state is State.EMPTY:
-        del out.records[count:]
-
-
-def other_protocol(elected: Do, self: Any) -> Any:
-    return "" if self.state is State.STABLE else elected(self)
-
-
-def static_stays(leave: Do, self: Any, group: Any, leaver: Any, out: Any) -> Any:
-    if not leaver.member_id and leaver.instance_id in group.statics:
-        return ErrorCode.NONE
-    return leave(self, group, leaver, out)
-
-
-def unknown_taken(beat: Do, self: Any, group_id: str, *rest: Any) -> Any:
-    error = beat(self, group_id, *rest)
-    return ErrorCode.NONE if error is ErrorCode.UNKNOWN_MEMBER_ID and group_id in self.live else error
-
-
-def joining(_: Do, self: Any) -> bool:
-    return bool(self.joining > 0)
-
-
-def rebalanced(revive: Do, self: Any, group_id: str, value: Any, now: Any, out: Any) -> None:
-    revive(self, group_id, value, now, out)
-    group = self.live[group_id]
-    if group.members and group.state is State.STABLE:
-        self._rebalance.start(group, now, out)
-
-
-def with_a_leader(value: Do, self: Any) -> Any:
-    written = value(self)
-    written.leader = next(iter(self.members), None)
-    return written
-
-
-# -- consumer groups
-
-
-def as_if_free(
-    reconciled: Do, member: Any, epoch: int, target: Any, subscribed: Any, _: Do, *rest: Any, **more: Any
-) -> Any:
-    return reconciled(member, epoch, target, subscribed, lambda *_: None, *rest, **more)
-
-
-def as_if_given_back(
-    reconciled: Do, member: Any, epoch: int, target: Any, subscribed: Any, owner: Do, _: Any, **more: Any
-) -> Any:
-    return reconciled(member, epoch, target, subscribed, owner, {}, **more)
-
-
-def without_revoking(original: Do, *arguments: Any) -> Any:
-    *rest, member = arguments
-    return original(*rest, replace(member, revoking={}))
-
-
-def target_epoch_unwritten(
-    write: Do, self: Any, group: Any, kind: ConsumerRecordType, name: str, value: Any, out: Any
-) -> None:
-    if kind is ConsumerRecordType.TARGET_EPOCH:
-        group.target_epoch = group.epoch
-    else:
-        write(self, group, kind, name, value, out)
-
-
-def targets_unwritten(
-    write: Do, self: Any, group: Any, kind: ConsumerRecordType, name: str, value: Any, out: Any
-) -> None:
-    if kind is ConsumerRecordType.TARGET:
-        group.targets[name] = {topic.topic_id: frozenset(topic.partitions) for topic in value.topic_partitions}
-    else:
-        write(self, group, kind, name, value, out)
-
-
-def leaves_for_good(beat: Do, self: Any, ask: Any, *rest: Any) -> Any:
-    return beat(self, replace(ask, epoch=LEAVES) if ask.epoch == LEAVES_FOR_NOW else ask, *rest)
-
-
-def without_its_target(replace_member: Do, self: Any, group: Any, left: Any, *rest: Any) -> None:
-    group.targets.pop(left.member_id, None)
-    replace_member(self, group, left, *rest)
-
-
-def as_if_it_had_left(member: Do, self: Any, group: Any, ask: Any, joins: bool) -> Any:
-    static = group.static_member(ask.instance_id) if joins and ask.instance_id is not None else None
-    if static is not None:
-        group.members[static.member_id] = replace(static, epoch=LEAVES_FOR_NOW)
-    return member(self, group, ask, joins)
-
-
-def only_if_resubscribed(bump: Do, self: Any, group: Any, changed: bool, out: Any) -> None:
-    if changed:
-        bump(self, group, changed, out)
-
-
-def acknowledged(commit: Do, self: Any, ask: Any, ticket: Any, now: Any) -> Any:
-    out = commit(self, ask, ticket, now)
-    if ask.group_id in self.consumer.live:
-        out.replies = [(to, [ErrorCode.NONE] * len(errors)) for to, errors in out.replies]
     return out
 
 
@@ -385,90 +174,6 @@ OFFSETS_AND_DELETIONS: dict[str, list[Instead]] = {
     "a group is deleted though it has members": [
         Instead(f"{CLASSIC}.check_delete", forgiving(ErrorCode.NON_EMPTY_GROUP))
     ],
-}
-
-CLASSIC_GROUPS: dict[str, list[Instead]] = {
-    "tombstones of groups are skipped": [Instead(f"{CLASSIC}.apply", keeping_deleted)],
-    "a heartbeat does not keep a member": [Instead(f"{REBALANCE}.keep_alive", nothing, within=f"{CLASSIC}.heartbeat")],
-    "a commit does not keep a member": [Instead(f"{REBALANCE}.keep_alive", nothing, within=f"{CLASSIC}.check_commit")],
-    "the session of a dead member never ends": [
-        Instead(f"{REBALANCE}.passed", unless(lambda _, key, *__: key[0] == SESSION))
-    ],
-    "sessions begin anew only for some after a start": [
-        Instead(f"{REBALANCE}.keep_alive", nothing, within=f"{CLASSIC}.start")
-    ],
-    "the generation is not counted up": [Instead(f"{CLASSIC_GROUP}.begin_generation", same_generation)],
-    "a fenced member is taken for the one that fenced it": [Instead(f"{CLASSIC}.heartbeat", for_its_holder)],
-    "commits of an older generation are taken": [Instead(f"{CLASSIC}.check_commit", commit_of_any_generation)],
-    "heartbeats of an older generation are taken": [Instead(f"{CLASSIC}.heartbeat", of_any_generation)],
-    "heartbeats of unknown members are taken": [Instead(f"{CLASSIC}.heartbeat", unknown_taken)],
-    "a rebalance has no deadline": [Instead(f"{REBALANCE}.start", without_a_deadline)],
-    "a rebalance waits for ever for a busy member": [
-        Instead(f"{REBALANCE}.passed", unless(lambda _, key, group, *__: key[0] == JOIN and not is_first(group)))
-    ],
-    "an assignment that nobody gives is waited for for ever": [
-        Instead(f"{REBALANCE}.passed", unless(lambda _, key, *__: key[0] == SYNC))
-    ],
-    "a first rebalance is put off for ever": [Instead(f"{REBALANCE}.passed", put_off)],
-    "a group that becomes empty is not written to the log": [Instead(f"{REBALANCE}.complete", empty_unrecorded)],
-    "a rebalance goes on without members that are missing": [Instead(f"{CLASSIC_GROUP}.all_joined", joining)],
-    "a static member is replaced without its record": [Instead(f"{CLASSIC}._replace_static", with_no_record)],
-    "a static member keeps its member id when it is replaced": [Instead(f"{CLASSIC_GROUP}.rename", nothing)],
-    "a static member that comes back makes all join again": [
-        Instead(f"{CLASSIC_GROUP}.elected_protocol", other_protocol, within=f"{CLASSIC}._replace_static")
-    ],
-    "a static member that an administrator removes stays": [Instead(f"{CLASSIC}._leave_one", static_stays)],
-    "a member that leaves stays until its session ends": [
-        Instead(f"{REBALANCE}.drop", nothing, within=f"{CLASSIC}.leave")
-    ],
-    "a group takes more members than it may": [Instead(f"{CLASSIC}._has_room", returns(True))],
-    "too many members stay after a start": [
-        Instead(f"{REBALANCE}.start", unless(lambda _, group, *__: group.leader is not None), within=f"{CLASSIC}.start")
-    ],
-    "a group that is loaded begins a rebalance": [Instead(f"{CLASSIC}._revive", rebalanced)],
-}
-
-CONSUMER_GROUPS: dict[str, list[Instead]] = {
-    "a heartbeat does not keep a member of a consumer group": [
-        Instead(f"{DEADLINES}.set", not_moving(CONSUMER_SESSION), within=f"{MEMBERS}.beat")
-    ],
-    "sessions of consumer groups are forgotten at a start": [
-        Instead(f"{DEADLINES}.set", skipping(CONSUMER_SESSION), within=f"{STATES}.start")
-    ],
-    "the session of a dead member of a consumer group never ends": [
-        Instead(f"{DEPARTURES}.fence", nothing, within=f"{CONSUMERS}.tick")
-    ],
-    "commits at any epoch are taken": [
-        Instead(
-            "moldau.coordinators.consumer.rights:check_commit",
-            forgiving(ErrorCode.STALE_MEMBER_EPOCH, ErrorCode.ILLEGAL_GENERATION),
-        )
-    ],
-    "a refused commit of a consumer group is acknowledged": [Instead(f"{SHARD}.commit", acknowledged)],
-    "a revocation is not waited for": [Instead(RECONCILED, as_if_free)],
-    "a member goes on before it has given back": [Instead(RECONCILED, as_if_given_back)],
-    "a member that has not given back in time stays": [Instead(f"{DEADLINES}.set", skipping(REVOKE))],
-    "a partition that is still to be given back counts as free": [Instead(f"{CONSUMER_GROUP}._own", without_revoking)],
-    "a partition that is still to be given back is not in the log": [
-        Instead("moldau.coordinators.consumer.group:current_of", without_revoking)
-    ],
-    "the epoch is not counted up when members go": [Instead(f"{CHANGES}.bump", nothing, within=f"{DEPARTURES}.fence")],
-    "the epoch of the target is not in the log": [
-        Instead(f"{STATES}.write", target_epoch_unwritten, within=f"{CHANGES}._assign")
-    ],
-    "the target of a member is not in the log": [
-        Instead(f"{STATES}.write", targets_unwritten, within=f"{CHANGES}._assign")
-    ],
-    "a static member that an administrator removes from a consumer group stays": [
-        Instead(f"{DEPARTURES}.fence", nothing, within=f"{CLASSIC_MEMBERS}.leave")
-    ],
-    "a member that leaves a consumer group stays until its session ends": [
-        Instead(f"{DEPARTURES}.fence", nothing, within=f"{MEMBERS}.beat")
-    ],
-    "a static member that leaves for a while is out": [Instead(f"{MEMBERS}.beat", leaves_for_good)],
-    "a static member gets nothing of what it had": [Instead(f"{CHANGES}._replace", without_its_target)],
-    "a static member is replaced though it has not left": [Instead(f"{MEMBERS}._member", as_if_it_had_left)],
-    "a consumer group does not notice that a topic grew": [Instead(f"{CHANGES}._bump", only_if_resubscribed)],
 }
 
 CONVERSIONS: dict[str, list[Instead]] = {

@@ -131,7 +131,7 @@ BUGS: dict[str, tuple[Instead, Scenario]] = {
         cut_off_together,
     ),
     "a controller that nobody hears stays": (
-        Instead("moldau.cluster.controlling.acting:is_isolated", returns(False)),
+        Instead("moldau.cluster.controlling.candidacy:is_isolated", returns(False)),
         heard_by_zookeeper_only,
     ),
     "nobody is asked for the successor": (

@@ -6,7 +6,8 @@ from typing import Any
 from moldau.coordinators.transactions.transaction import repeated
 from moldau.errors import ErrorCode
 from tests.replacing import Instead, nothing, returns
-from tests.worlds.group_bugs import ANSWERS_BEFORE_THE_COMMIT, OFFSETS, forgiving
+from tests.worlds.changed_answers import forgiving
+from tests.worlds.group_bugs import ANSWERS_BEFORE_THE_COMMIT, OFFSETS
 
 COMMITTED_READING = "moldau.log.committed:CommittedReading"
 SHARD = "moldau.coordinators.transactions.shard:TransactionShard"

@@ -16,8 +16,8 @@ from harness.zookeeper import ZooKeeper
 from moldau.errors import ConfigError, StorageError
 from moldau.metadata_store import zookeeper
 from moldau.metadata_store.store import Create, Node, OutcomeUnknown, SessionOver, Set, children_of, node_at
-from moldau.metadata_store.zookeeper import ZooKeeperSession, split_connect
-from moldau.metadata_store.zookeeper_access import ZooKeeperAccess
+from moldau.metadata_store.zookeeper import ZooKeeperSession
+from moldau.metadata_store.zookeeper_access import ZooKeeperAccess, split_connect
 from moldau.runtime import Runtime
 from tests.metadata_store.store_kit import eventually, plain_node_at, plain_nodes_at
 from tests.zookeeper.sessions import OpenSession, play

@@ -12,7 +12,8 @@ from functools import partial
 from moldau.cluster.state import elections, layout
 from moldau.cluster.state.image import NO_LEADER, Image
 from moldau.cluster.state.image_after import image_after, nodes_after
-from moldau.cluster.state.reading import controller_epoch, read_image, registration_of
+from moldau.cluster.state.reading import controller_epoch, read_image
+from moldau.cluster.state.registrations import registration_of
 from moldau.errors import MoldauError
 from moldau.metadata_store.store import Check, MetadataStore, Operation, Reading, StoreConflict, node_at
 from moldau.names import short_id

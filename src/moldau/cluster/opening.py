@@ -11,7 +11,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from moldau.cluster.copies import COPY, SPARE, Copy, newest_copy, put_in_place
-from moldau.cluster.state.reading import MalformedMetadata, read_image
+from moldau.cluster.state.documents import MalformedMetadata
+from moldau.cluster.state.reading import read_image
 from moldau.errors import StorageError
 from moldau.log.folders.folders import LogFolders
 from moldau.log.folders.identity import cluster_store

@@ -11,10 +11,12 @@ time, record timestamps the clock's.
 import asyncio
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
-from functools import lru_cache
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, Generic, TypeVar
 
+from moldau.coordinators.append_errors import CAUSED_BY_TOPIC, NOT_TAKEN, error_for_client
+from moldau.coordinators.batching import decisions_of_next_batch, split_into_batches
 from moldau.coordinators.decision import Decision, InternalRecord, Now, Replies, Ticket
+from moldau.coordinators.ports import InternalLog, StateMachine
 from moldau.coordinators.replaying import Buffer, Step, steps
 from moldau.errors import ErrorCode, KafkaError
 from moldau.notices import Notices
@@ -23,29 +25,6 @@ from moldau.runtime import Clock
 
 log = logging.getLogger(__name__)
 notices = Notices(log)
-
-BATCH_BYTES_MAX = 512 * 1024
-"""The most bytes of records that share a batch; a single larger record has a batch of its own."""
-
-NOT_TAKEN = frozenset(
-    {
-        ErrorCode.NOT_ENOUGH_REPLICAS,
-        ErrorCode.MESSAGE_TOO_LARGE,
-        ErrorCode.RECORD_LIST_TOO_LARGE,
-        ErrorCode.INVALID_RECORD,
-        ErrorCode.INVALID_TIMESTAMP,
-        ErrorCode.POLICY_VIOLATION,
-        ErrorCode.INVALID_PRODUCER_EPOCH,
-        ErrorCode.INVALID_TXN_STATE,
-        ErrorCode.TRANSACTION_COORDINATOR_FENCED,
-    }
-)
-"""Errors that mean that the log does not hold the batch."""
-
-CAUSED_BY_TOPIC = frozenset(
-    {ErrorCode.NOT_ENOUGH_REPLICAS, ErrorCode.MESSAGE_TOO_LARGE, ErrorCode.RECORD_LIST_TOO_LARGE}
-)
-"""The errors among them that an operator can remove."""
 
 RETRY_LOAD_S = 0.5
 STALL_MS_MIN, STALL_GRACE_MS = 1000, 500
@@ -58,61 +37,7 @@ record counts the bytes of its value and `LOAD_RECORD_BYTES`."""
 START_BITS = 200
 """A start yields to the loop after this many groups, members or transactions."""
 
-
-class InternalLog(Protocol):
-    """The partitions of one internal topic."""
-
-    @property
-    def name(self) -> str: ...
-    def read_all(self, partition: int) -> AsyncIterator[Buffer]:
-        """Whole batches from the start of the log to its end, in chunks."""
-
-    def may_answer(self, partition: int) -> bool:
-        """Whether no other broker can coordinate the partition by now: what is known here is up to date."""
-
-    async def until_committed(self, partition: int) -> None:
-        """Wait until all that the partition holds is committed. Raises `KafkaError`."""
-
-    async def append(self, partition: int, batch: bytearray, now_ms: int) -> None:
-        """Append one batch; returns once it is committed. Raises `KafkaError`."""
-
-
-class StateMachine(Protocol):
-    """The state of one partition. Only `apply` changes what the log holds."""
-
-    def apply(self, record: InternalRecord, now: Now) -> Replies: ...
-    def start(self, now: Now, out: Decision) -> Iterator[int]:
-        """Replay has ended: get ready to decide, in parts. Yields the size of each part."""
-
-    def tick(self, now: Now) -> Decision | None: ...
-    def next_ms(self) -> int | None: ...
-    def stop(self, error: ErrorCode) -> Replies: ...
-
-
 M = TypeVar("M", bound=StateMachine)
-
-
-@lru_cache(4096)
-def partition_of(key: str, count: int) -> int:
-    """The partition of a group or transactional id: the absolute value of Java's hash of the string, modulo the count.
-    The least hash has no absolute value in Java, and counts as 0."""
-    units = key.encode("utf-16-be", "surrogatepass")
-    value = 0
-    for at in range(0, len(units), 2):
-        value = (31 * value + (units[at] << 8 | units[at + 1])) & 0xFFFFFFFF
-    return (value if value < 1 << 31 else ((1 << 32) - value) & 0x7FFFFFFF) % count
-
-
-def error_for_client(error: ErrorCode) -> ErrorCode:
-    """The error for a client whose records the log refused: it retries, looks up the coordinator again, or gives up."""
-    match error:
-        case ErrorCode.NOT_LEADER_OR_FOLLOWER | ErrorCode.KAFKA_STORAGE_ERROR | ErrorCode.NOT_COORDINATOR:
-            return ErrorCode.NOT_COORDINATOR
-        case ErrorCode.MESSAGE_TOO_LARGE | ErrorCode.RECORD_LIST_TOO_LARGE | ErrorCode.INVALID_RECORD:
-            return ErrorCode.UNKNOWN_SERVER_ERROR
-        case ErrorCode.INVALID_PRODUCER_EPOCH | ErrorCode.INVALID_TXN_STATE | ErrorCode.TRANSACTION_COORDINATOR_FENCED:
-            return error
-    return ErrorCode.COORDINATOR_NOT_AVAILABLE
 
 
 class LedPartition(Generic[M]):
@@ -264,7 +189,8 @@ class CoordinatorRuntime(Generic[M]):
         """Commit the queued decisions, batch by batch, until the queue is empty."""
         try:
             while led.queue:
-                led.appending = self._next_batch(led)
+                count = decisions_of_next_batch(led.queue)
+                led.appending, led.queue = led.queue[:count], led.queue[count:]
                 await self._append(led, led.appending)
                 led.appending = []
                 self._set_timer(led)
@@ -277,20 +203,6 @@ class CoordinatorRuntime(Generic[M]):
             self._start_over(led, KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, str(error)))
         finally:
             led.task = None
-
-    @staticmethod
-    def _next_batch(led: LedPartition[M]) -> list[Decision]:
-        """The next decisions that fit into a batch. A decision about a transaction has a batch of its own."""
-        size = count = 0
-        for decision in led.queue:
-            size += sum(_size(record) for record in decision.records)
-            if count and (size > BATCH_BYTES_MAX or decision.transaction is not None):
-                break
-            count += 1
-            if decision.transaction is not None:
-                break
-        taken, led.queue = led.queue[:count], led.queue[count:]
-        return taken
 
     async def _append(self, led: LedPartition[M], decisions: list[Decision]) -> None:
         """Commit these decisions in one batch, or one by one if the log refuses the batch. Raises `KafkaError` if the
@@ -450,20 +362,3 @@ class CoordinatorRuntime(Generic[M]):
         """The function that applies the step's records. Here records take effect in the order of the log;
         `TransactionalRuntime` also knows transactions."""
         return machine.apply
-
-
-def _size(record: InternalRecord) -> int:
-    return len(record.key) + len(record.value or b"") + 32
-
-
-def split_into_batches(records: list[InternalRecord]) -> list[list[InternalRecord]]:
-    """The records in order, split into batches of at most `BATCH_BYTES_MAX` (a larger record stands alone)."""
-    batches: list[list[InternalRecord]] = [[]]
-    size = 0
-    for record in records:
-        size += _size(record)
-        if batches[-1] and size > BATCH_BYTES_MAX:
-            batches.append([])
-            size = _size(record)
-        batches[-1].append(record)
-    return batches

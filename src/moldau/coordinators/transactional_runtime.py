@@ -9,14 +9,10 @@ from collections.abc import Callable
 from functools import partial
 from typing import Protocol, TypeVar
 
-from moldau.coordinators.coordinator_runtime import (
-    CoordinatorRuntime,
-    InternalLog,
-    LedPartition,
-    StateMachine,
-    split_into_batches,
-)
+from moldau.coordinators.batching import split_into_batches
+from moldau.coordinators.coordinator_runtime import CoordinatorRuntime, LedPartition
 from moldau.coordinators.decision import Decision, InternalRecord, InTransaction, Now, Replies, TransactionEnd
+from moldau.coordinators.ports import InternalLog, StateMachine
 from moldau.coordinators.replaying import Step
 from moldau.names import VerificationGuard
 from moldau.records.batch import NO_PRODUCER_ID, TRANSACTIONAL_BIT, Marker, encode_batch

@@ -2,7 +2,9 @@
 
 from typing import Any
 
-from moldau.errors.kafka import ErrorCode, KafkaError, MoldauError, UnknownTopicOrPartition
+from moldau.error_codes import ErrorCode
+from moldau.errors.bases import KafkaError, MoldauError
+from moldau.errors.kafka import UnknownTopicOrPartition
 from moldau.names import TopicPartition
 
 

@@ -1,77 +1,10 @@
-"""The base of Moldau's exceptions, and one for each of Kafka's error codes that a client's user may meet.
+"""One exception for each of Kafka's error codes that a client's user may meet.
 
-`KafkaError(code, message)` makes an instance of the class declared for the code: the words of the code's name. Codes
-that a client's user does not meet have no class and are plain `KafkaError`. A fault of the peer (`ProtocolViolation`)
-and a fault of ours (an `assert`, or any other exception) are never the same type.
+`KafkaError(code, message)` makes an instance of the class declared for the code: the words of the code's name.
 """
 
-from typing import Any, Self, cast
-
-from moldau.error_codes import ErrorCode as ErrorCode
-
-
-class MoldauError(Exception):
-    """Base of Moldau's exceptions; the text is one sentence that says what to do."""
-
-
-class ProtocolViolation(MoldauError):
-    """The peer sent bytes that are not a valid message of the protocol; its connection is closed."""
-
-
-class ConfigError(MoldauError):
-    """A setting is unknown or its value is not allowed."""
-
-
-class StorageError(MoldauError):
-    """Reading or writing a log folder failed, or another process holds it."""
-
-
-class StartInterrupted(MoldauError):
-    """The broker was asked to stop before it had started."""
-
-
-class ClientClosed(MoldauError):
-    """A producer, consumer or admin client was used after it was closed."""
-
-
-_CLASSES: dict[ErrorCode | None, type["KafkaError"]] = {}
-
-
-class KafkaError(MoldauError):
-    """A request was, or is to be, answered with one of Kafka's error codes.
-
-    `code` is the error code and `message` the text given, None for the code's own sentence.
-    """
-
-    def __new__(cls, code: ErrorCode | None, *_: Any, **__: Any) -> Self:
-        if cls is KafkaError and (kind := _CLASSES.get(code)) is not None:
-            return cast(Self, kind.__new__(kind, code))
-        return super().__new__(cls)
-
-    def __init__(self, code: ErrorCode, message: str | None = None):
-        self.args = (message or f"{code.sentence} ({code.name})",)
-        self.code = code
-        self.message = message
-
-    def __init_subclass__(cls, *, code: ErrorCode | None = None) -> None:
-        if code is not None:
-            _CLASSES[code] = cls
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return _unpickled, (type(self), self.args, self.__dict__)
-
-    @property
-    def retriable(self) -> bool:
-        """Whether the same request may succeed later."""
-        return self.code.retriable
-
-
-def _unpickled(kind: type[KafkaError], args: tuple[str, ...], state: dict[str, Any]) -> KafkaError:
-    error = kind.__new__(kind, None)
-    error.args = args
-    error.__dict__.update(state)
-    return error
-
+from moldau.error_codes import ErrorCode
+from moldau.errors.bases import KafkaError
 
 # -- the connection, and the cluster's state
 

@@ -13,7 +13,7 @@ from moldau.log.segment import Segment
 from moldau.log.serving import Serving
 from moldau.log.transaction_index import AbortedTxn
 from moldau.names import Offset
-from moldau.runtime import FileSlice
+from moldau.replies import FileSlice
 
 
 class LogState(Protocol):

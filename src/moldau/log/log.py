@@ -37,7 +37,7 @@ from moldau.log.times import TimeSearches
 from moldau.names import Offset, TopicPartition, counted
 from moldau.records.batch import Marker, encode_marker, read_header
 from moldau.records.validation import LOG_APPEND_TIME, Checked, assign_offsets
-from moldau.runtime import FileSlice
+from moldau.replies import FileSlice
 
 _NONE: Final = ErrorCode.NONE
 

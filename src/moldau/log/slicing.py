@@ -16,7 +16,7 @@ from typing import Final
 from moldau.log.failures import damaged
 from moldau.log.segment import Segment
 from moldau.log.walking import first_batch
-from moldau.runtime import FileSlice
+from moldau.replies import FileSlice
 
 READERS_MAX: Final = 8
 """Readers of one segment whose next place is remembered, at its tail and ahead."""

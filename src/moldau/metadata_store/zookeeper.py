@@ -4,7 +4,6 @@
   handler of a session that is over refuses every further connection.
 - kazoo learns that a session is over only with its next connection. So it also counts as over here when no question
   was answered that was sent within the time-out, by a clock that goes on while the machine or the process stands still.
-- A connection that is lost takes all watches along. They are set again after every reconnection, and then all look.
 - A write that was sent and not answered is `OutcomeUnknown`, and never sent again. Questions are.
 - kazoo's listeners and callbacks run in threads of its own: they only pass on to the loop.
 - Paths are prefixed here, because kazoo only warns if the chroot is missing; it is created.
@@ -19,49 +18,36 @@ from typing import Any
 
 from kazoo.client import KazooClient, KazooState
 from kazoo.exceptions import (
-    AuthFailedError,
-    BadVersionError,
-    ConnectionClosedError,
     ConnectionLoss,
     KazooException,
-    NoChildrenForEphemeralsError,
     NodeExistsError,
-    NoNodeError,
-    NotEmptyError,
     RolledBackError,
     RuntimeInconsistency,
-    SessionExpiredError,
 )
-from kazoo.protocol.states import EventType, WatchedEvent, ZnodeStat
 from kazoo.retry import KazooRetry
 from kazoo.security import CREATOR_ALL_ACL, OPEN_ACL_UNSAFE, READ_ACL_UNSAFE
 
-from moldau.errors import ConfigError, StorageError
+from moldau.errors import StorageError
 from moldau.metadata_store.multi_read import TOGETHER, Found, is_answered_by, read_async
 from moldau.metadata_store.multi_request import multi_async, request_of
 from moldau.metadata_store.one_session import OneSession, tell_granted
 from moldau.metadata_store.store import (
     AskNodes,
-    BadVersion,
-    Create,
     Node,
-    NodeExists,
-    NoNode,
-    NotEmpty,
     Operation,
     OutcomeUnknown,
     Question,
     Reading,
     SessionOver,
-    StoreConflict,
     T,
     Written,
     check_size,
     checked,
-    parent_of,
 )
-from moldau.metadata_store.zookeeper_access import Access, Credentials, ZooKeeperAccess
+from moldau.metadata_store.zookeeper_access import Access, Credentials, ZooKeeperAccess, split_connect
+from moldau.metadata_store.zookeeper_answers import LOST, found_in, node_of, refusal_of
 from moldau.metadata_store.zookeeper_login import log_in
+from moldau.metadata_store.zookeeper_watches import Fired, Watches
 from moldau.runtime import Runtime, elapsed_s
 
 BEATS = 6
@@ -71,7 +57,7 @@ ANSWERS_MAX = 1000
 RECONNECT_S, RECONNECT_S_MAX = 0.05, 1.0
 TELL_S = 2.0
 """How often it is said that a session could not be opened so far."""
-_LOST = (AuthFailedError, ConnectionLoss, ConnectionClosedError, SessionExpiredError)
+
 _ACLS = {
     Access.OPEN: OPEN_ACL_UNSAFE,
     Access.READABLE: CREATOR_ALL_ACL + READ_ACL_UNSAFE,
@@ -81,23 +67,6 @@ _ACLS = {
 logger = logging.getLogger(__name__)
 _kazoo_logger = logging.getLogger(f"{__name__}.kazoo")
 _kazoo_logger.setLevel(logging.CRITICAL)  # what matters is logged here, in sentences
-
-
-def split_connect(connect: str) -> tuple[str, str]:
-    """The servers and the chroot ("" for none) of a `zookeeper.connect`. Raises `ConfigError`."""
-    hosts, slash, below = connect.strip().partition("/")
-    root = (slash + below).rstrip("/")
-    if not all(host.strip() for host in hosts.split(",")):
-        raise ConfigError(f"{connect!r} is not of the form HOST:PORT,HOST:PORT/PATH")
-    for host in hosts.split(","):
-        port = host.strip().rpartition(":")[2] if ":" in host and not host.endswith("]") else "2181"
-        if not port.isdigit() or not 0 < int(port) < 65_536:
-            raise ConfigError(f"{connect!r} is not of the form HOST:PORT,HOST:PORT/PATH")
-    try:
-        checked(root or "/")
-    except ValueError:
-        raise ConfigError(f"{connect!r} is not of the form HOST:PORT,HOST:PORT/PATH") from None
-    return hosts, root
 
 
 class ZooKeeperSession:
@@ -137,8 +106,7 @@ class ZooKeeperSession:
         self._heard_s = elapsed_s()
         """When the last question that was answered had been sent."""
         self._waiting: dict[asyncio.Future[Any], None] = {}
-        self._looks: dict[str, list[Callable[[], None]]] = {}
-        self._callbacks: dict[str, Callable[[WatchedEvent], None]] = {}
+        self._watches = Watches(self._set_watches, self._in_loop, self._keep)
         self._tasks: dict[asyncio.Future[Any], None] = {}
         self._beating: asyncio.Future[None] | None = None
 
@@ -239,10 +207,10 @@ class ZooKeeperSession:
             some = [paths[at : at + together] for at in range(start, min(start + count, len(paths)), together)]
             if many:
                 for answer in await self._answered([partial(read_async, self._client, each) for each in some]):
-                    found += map(_found, answer)
+                    found += map(found_in, answer)
             else:
                 found += await self._answered([partial(self._client.get_async, path) for [path] in some])
-        return [None if one is None else _node(*one) for one in found]
+        return [None if one is None else node_of(*one) for one in found]
 
     async def _reads_together(self) -> bool:
         """Whether the server of this connection answers many questions in one."""
@@ -262,13 +230,13 @@ class ZooKeeperSession:
             for operation in operations
         ]
         [results] = await self._asked([partial(multi_async, self._client, requests)])
-        if isinstance(results, _LOST):
+        if isinstance(results, LOST):
             raise OutcomeUnknown("the connection to ZooKeeper was lost before a write was answered")
         if isinstance(results, BaseException):
             raise StorageError(f"ZooKeeper refuses a write: {results!r}")
         for operation, result in zip(operations, results, strict=True):
             if isinstance(result, KazooException) and not isinstance(result, RolledBackError | RuntimeInconsistency):
-                raise _refusal(operation, result)
+                raise refusal_of(operation, result)
         return [None if stat is None else Written(stat.version, stat.czxid) for stat in results]
 
     async def sync(self) -> None:
@@ -276,45 +244,18 @@ class ZooKeeperSession:
 
     async def watch(self, path: str, look: Callable[[], None]) -> None:
         await self._connected()
-        if checked(path) not in self._looks:
-            self._callbacks[path] = partial(self._fired, path)
-        self._looks.setdefault(path, []).append(look)
-        await self._arm(path)
+        await self._watches.add(checked(path), look)
 
     def unwatch(self, path: str) -> None:
-        self._looks.pop(path, None)
-        self._callbacks.pop(path, None)
+        self._watches.remove(path)
+
+    async def _set_watches(self, path: str, fired: Fired) -> None:
+        """Let kazoo call `fired` for the node and for its children. Raises `SessionOver`."""
+        ask = (self._client.exists_async, self._client.get_children_async)
+        await self._answered([partial(one, self._at(path), watch=fired) for one in ask])
 
     def _at(self, path: str) -> str:
         return (self._root + path).rstrip("/") or "/"
-
-    # ------------------------------------------------------------------------------------------------- watches
-
-    async def _arm(self, path: str) -> None:
-        """Set the watches of a node and of its children. Raises `SessionOver`."""
-        at, callback = self._at(path), self._callbacks.get(path)
-        if callback is None:
-            return
-        ask = (self._client.exists_async, self._client.get_children_async)
-        await self._answered([partial(one, at, watch=callback) for one in ask])
-
-    def _fired(self, path: str, event: WatchedEvent) -> None:
-        """Called from a thread of kazoo's; also, with no type, for every watch when the connection is lost."""
-        if event.type != EventType.NONE:
-            self._in_loop(self._look_again, path)
-
-    def _look_again(self, path: str) -> None:
-        if not self._is_over and path in self._looks:
-            self._keep(asyncio.ensure_future(self._arm_and_look(path)))
-
-    async def _arm_and_look(self, path: str) -> None:
-        with contextlib.suppress(StorageError):  # the end of the session makes everybody look
-            await self._arm(path)
-            self._look(path)
-
-    def _look(self, path: str) -> None:
-        for look in self._looks.get(path, ()):
-            look()
 
     # ------------------------------------------------------------------------------------- questions and answers
 
@@ -323,9 +264,9 @@ class ZooKeeperSession:
         while True:
             await self._connected()
             answers = await self._asked(questions)
-            if any(isinstance(answer, _LOST) for answer in answers):
+            if any(isinstance(answer, LOST) for answer in answers):
                 continue
-            return list(map(_found, answers))
+            return list(map(found_in, answers))
 
     async def _asked(self, questions: Sequence[Callable[[], Any]]) -> list[Any]:
         """The answers and exceptions, when the last has come; `ConnectionLoss` for all if the session ends before."""
@@ -349,7 +290,7 @@ class ZooKeeperSession:
             del self._waiting[future]
 
     def _heard(self, future: "asyncio.Future[list[Any]]", sent_s: float, answers: list[Any]) -> None:
-        if not any(isinstance(answer, _LOST) for answer in answers):
+        if not any(isinstance(answer, LOST) for answer in answers):
             self._heard_s = max(self._heard_s, sent_s)
         if not future.done():
             future.set_result(answers)
@@ -393,8 +334,7 @@ class ZooKeeperSession:
             logger.warning("the connection to ZooKeeper at %s is lost", self._hosts)
         elif self.session_id:
             logger.info("the connection to ZooKeeper at %s is back", self._hosts)
-            for path in self._looks:
-                self._look_again(path)
+            self._watches.set_again()
         else:
             self.session_id, self._heard_s = self.credentials.session_id, elapsed_s()
 
@@ -419,12 +359,12 @@ class ZooKeeperSession:
     def _end(self) -> None:
         logger.warning("the session in ZooKeeper at %s is over", self._hosts)
         self._shut()
-        for path in self._looks:
-            self._look(path)
+        self._watches.look()
         self._keep(asyncio.ensure_future(self._stop_client()))
 
     def _shut(self) -> None:
         self._is_over = self._handler.is_over = True
+        self._watches.end()
         self._changed.set()
         if self._beating is not None:
             self._beating.cancel()
@@ -463,30 +403,3 @@ def _step(reading: Reading[Any], answered: Sequence[Any] | None) -> tuple[bool, 
         return False, reading.send(answered)
     except StopIteration as end:
         return True, end.value
-
-
-def _found(answer: Any) -> Any:
-    """The answer, None for a node that does not exist. Raises `StorageError`."""
-    if isinstance(answer, BaseException) and not isinstance(answer, NoNodeError):
-        raise StorageError(f"ZooKeeper refuses a question: {answer!r}")
-    return None if isinstance(answer, NoNodeError) else answer
-
-
-def _node(data: bytes, stat: ZnodeStat) -> Node:
-    return Node(data, stat.version, stat.ephemeralOwner, stat.czxid)
-
-
-def _refusal(operation: Operation, error: KazooException) -> StoreConflict | StorageError:
-    above = parent_of(operation.path)
-    match error:
-        case NoChildrenForEphemeralsError():
-            return NoNode(above)
-        case NoNodeError():
-            return NoNode(above if isinstance(operation, Create) else operation.path)
-        case NodeExistsError():
-            return NodeExists(operation.path)
-        case BadVersionError():
-            return BadVersion(operation.path)
-        case NotEmptyError():
-            return NotEmpty(operation.path)
-    return StorageError(f"ZooKeeper refuses a write of {operation.path}: {error!r}")

@@ -17,6 +17,7 @@ from typing import NamedTuple
 
 from moldau.config import BrokerConfig
 from moldau.errors import ConfigError
+from moldau.metadata_store.store import checked
 from moldau.metadata_store.zookeeper_tls import tls_context
 from moldau.transport.jaas import Login, login_of
 
@@ -96,3 +97,20 @@ def _login(environment: Mapping[str, str]) -> Login | None:
     if not options.get(_FILE) or options.get(_ENABLED, "true").lower() != "true":
         return None
     return login_of(options[_FILE], options.get(_SECTION, "Client"))
+
+
+def split_connect(connect: str) -> tuple[str, str]:
+    """The servers and the chroot ("" for none) of a `zookeeper.connect`. Raises `ConfigError`."""
+    hosts, slash, below = connect.strip().partition("/")
+    root = (slash + below).rstrip("/")
+    if not all(host.strip() for host in hosts.split(",")):
+        raise ConfigError(f"{connect!r} is not of the form HOST:PORT,HOST:PORT/PATH")
+    for host in hosts.split(","):
+        port = host.strip().rpartition(":")[2] if ":" in host and not host.endswith("]") else "2181"
+        if not port.isdigit() or not 0 < int(port) < 65_536:
+            raise ConfigError(f"{connect!r} is not of the form HOST:PORT,HOST:PORT/PATH")
+    try:
+        checked(root or "/")
+    except ValueError:
+        raise ConfigError(f"{connect!r} is not of the form HOST:PORT,HOST:PORT/PATH") from None
+    return hosts, root

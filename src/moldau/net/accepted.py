@@ -26,7 +26,7 @@ from moldau.net.pool import Pool
 from moldau.net.unanswered import UnansweredQueue
 from moldau.net.watchdog import Watchdog
 from moldau.notices import Notices
-from moldau.runtime import Answer, Muting, Reply, Response, Unanswered
+from moldau.replies import Answer, Muting, Reply, Response, Unanswered
 
 log = logging.getLogger(__name__)
 

@@ -18,7 +18,7 @@ from typing import Any, Protocol, TypeAlias, cast
 
 from moldau.net.busy_polling import BusyPolling
 from moldau.net.limits import Limits
-from moldau.runtime import FileSlice
+from moldau.replies import FileSlice
 
 Piece: TypeAlias = bytes | bytearray | memoryview | FileSlice
 

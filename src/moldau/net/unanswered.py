@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias
 
 from moldau.net.outbox import Piece
-from moldau.runtime import Reply, Unanswered
+from moldau.replies import Reply, Unanswered
 
 UNANSWERED_MAX = 8
 SMALL_MAX = 64

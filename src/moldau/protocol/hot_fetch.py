@@ -26,7 +26,7 @@ from moldau.protocol.primitives import (
     write_uvarint,
 )
 from moldau.protocol.schema import is_wide
-from moldau.runtime import FileSlice
+from moldau.replies import FileSlice
 
 if TYPE_CHECKING:
     from moldau.protocol.messages.fetch import FetchRequest, FetchResponse

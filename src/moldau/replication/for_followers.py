@@ -11,7 +11,7 @@ from moldau.errors import ErrorCode, KafkaError
 from moldau.names import BrokerId, Offset
 from moldau.replication.lookups import end_of_epoch
 from moldau.replication.replica import Replica
-from moldau.runtime import FileSlice
+from moldau.replies import FileSlice
 
 _NONE: Final = ErrorCode.NONE
 _new: Final = tuple.__new__  # what a NamedTuple's constructor does, at a third of its cost

@@ -6,7 +6,7 @@ from typing import NamedTuple, TypeAlias
 from moldau.errors import ErrorCode
 from moldau.log.appended import Appended as Appended  # one of the outcomes
 from moldau.names import TopicPartition
-from moldau.runtime import FileSlice
+from moldau.replies import FileSlice
 
 
 class AppendTerms(NamedTuple):

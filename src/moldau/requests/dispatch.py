@@ -27,10 +27,10 @@ from moldau.protocol.apis import API_VERSIONS, BETWEEN_BROKERS, INTRODUCE
 from moldau.protocol.hot_topics import Wide
 from moldau.protocol.primitives import skip_tagged_fields
 from moldau.protocol.schema import release
+from moldau.replies import Answer, Muting, Reply, Unanswered, awaited
 from moldau.requests.gate import Gate, Handler, Pending, Throttled
 from moldau.requests.routes import Route, new_route
 from moldau.requests.session import Call, Session
-from moldau.runtime import Answer, Muting, Reply, Unanswered, awaited
 from moldau.turns import Turns, turn
 
 _new = tuple.__new__  # what a NamedTuple's constructor does, at a third of its cost
@@ -222,6 +222,7 @@ class Requests:
             kind, correlation_id = header.key << 16 | header.version, header.correlation_id
         route = self._routes.get(kind)
         if route is None:
+            # Importing a handler here would hold up every other connection (see above).
             if (key := kind >> 16) in self._dispatch.not_imported:
                 return self._dispatch.first(key, bytearray(frame), self.answer)
             route = self._dispatch.route(kind, self._session)
@@ -233,19 +234,26 @@ class Requests:
         call = _new(Call, (session, key, version, correlation_id, session.client_id))
         try:
             request = read(frame, version, at)
+        # To read it here would hold up the loop. It is read from a copy: the frame is gone when this returns.
         except Wide:
             return self._dispatch.wide(route, call, route.copy(frame), at)
         answer = self._gate(request, call, handler)
+        # First, because nearly all answers end here: comparing one type costs less than the checks below.
         if type(answer) is at_once:
             return pack(version, correlation_id, request, answer)
+        # Not awaited: that would cost a task, and hold back the requests of this API behind it (Produce with acks=all).
         if type(answer) is Pending:
             return self._dispatch.unanswered(route, call, answer)
+        # Before the kinds that may be inside it: whatever the answer is, its connection must be muted.
         if type(answer) is Throttled:
             return self._dispatch.throttled(route, call, request, answer)
+        # Most handlers with steps need a single turn: then they end here, without a task.
         if type(answer) is GeneratorType:
             answer = turn(answer)
+        # Also the usual end of routes that have no type in `at_once`: they import their response with the first one.
         if not isinstance(answer, NO_RESPONSE):
             return pack(version, correlation_id, request, answer)
+        # A task is needed only here: an awaitable, or steps that are not done, end in a later turn of the loop.
         return self._dispatch.later(route, call, request, answer)
 
     def _unsupported(self, frame: memoryview) -> Answer:

@@ -9,9 +9,9 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, TypeAlias
 
 from moldau.protocol.apis import APIS, BETWEEN_BROKERS
+from moldau.replies import Response
 from moldau.requests.refusals import refused
 from moldau.requests.session import Call
-from moldau.runtime import Response
 
 Handler: TypeAlias = Callable[[Any, Call], Any]
 """Takes the request's message and returns the response's, steps that end in it (`turns`), an awaitable of those, or

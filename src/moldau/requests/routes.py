@@ -15,8 +15,8 @@ from moldau.protocol.hot_fetch import FetchReply, is_wide_fetch, pack_fetch, rea
 from moldau.protocol.hot_produce import is_wide_produce, pack_produce, read_produce
 from moldau.protocol.hot_topics import Wide
 from moldau.protocol.schema import ELEMENTS_MAX, is_wide
+from moldau.replies import Reply
 from moldau.requests.gate import Handler
-from moldau.runtime import Reply
 
 
 class Route(NamedTuple):

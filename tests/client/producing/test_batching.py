@@ -5,15 +5,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from harness.tiers import examples
-from moldau.client.producing.batching import (
-    MAX_IN_FLIGHT,
-    TABLES_BYTES,
-    Accumulator,
-    Batch,
-    BufferFull,
-    Identity,
-    PartitionQueue,
-)
+from moldau.client.producing.batch import Batch, Identity
+from moldau.client.producing.batching import TABLES_BYTES, Accumulator, BufferFull
+from moldau.client.producing.partition_queue import MAX_IN_FLIGHT, PartitionQueue
 from moldau.errors import ErrorCode, KafkaError
 from moldau.names import TopicPartition
 from moldau.records.batch import read_header

@@ -9,7 +9,7 @@ from harness.brokers import Broker
 from harness.patience import stretched, wait_until
 from moldau.client.failures import ClientClosed
 from moldau.client.producing.producer import AsyncProducer, Producer
-from tests.client.producing.test_producer import paused, values
+from tests.client.producing.beside import paused, values
 
 PIECE = b"x" * 400
 ROOM_FOR_TWO = {"buffer_memory": 1_000, "batch_size": 400}

@@ -14,7 +14,7 @@ from moldau.client.administration.admin import Admin
 from moldau.client.producing.delivery import Delivered, OnDelivery
 from moldau.client.producing.producer import AsyncProducer, Producer
 from moldau.errors import MessageTooLarge, NotDelivered
-from tests.client.producing.test_producer import paused, values
+from tests.client.producing.beside import paused, values
 
 NOON_MS = 1_356_998_400_000
 

@@ -9,7 +9,7 @@ from moldau.client.producing.interceptors import ProducerInterceptor
 from moldau.client.producing.outgoing import OutgoingRecord
 from moldau.client.producing.producer import Producer
 from moldau.errors import MessageTooLarge, MoldauError, NotDelivered
-from tests.client.producing.test_producer import stored, values
+from tests.client.producing.beside import stored, values
 
 
 class Stamping(ProducerInterceptor):

@@ -1,14 +1,7 @@
 """Producers against a broker."""
 
 import asyncio
-import contextlib
-import os
-import signal
-import socket
-import tracemalloc
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -18,9 +11,8 @@ from harness.patience import stretched
 from moldau import testing
 from moldau.client.administration.admin import Admin
 from moldau.client.failures import ClientClosed
-from moldau.client.fetching import LATEST, list_offsets, read_columns
+from moldau.client.fetching import LATEST, list_offsets
 from moldau.client.producing import serializers
-from moldau.client.producing.batching import BufferFull
 from moldau.client.producing.partitioning import positive_hash
 from moldau.client.producing.producer import AsyncProducer, Producer
 from moldau.client.routing import Router
@@ -33,6 +25,7 @@ from moldau.errors import (
     UnknownTopicOrPartition,
 )
 from moldau.names import TopicPartition
+from tests.client.producing.beside import stored, values
 
 WRONG: list[dict[str, Any]] = [
     {"value": 5},
@@ -52,32 +45,6 @@ WRONG: list[dict[str, Any]] = [
     {"value": b"x", "partition": -1},
     {"value": b"x", "partition": "0"},
 ]
-
-
-def stored(bootstrap: str, topic: str, partition: int = 0) -> list[dict[str, object]]:
-    """Every record of a partition."""
-    tp = TopicPartition(topic, partition)
-    end = list_offsets(bootstrap, {tp: LATEST})[tp]
-    return [row for columns in read_columns(bootstrap, topic, partition, 0, end) for row in columns.to_pylist()]
-
-
-@contextlib.contextmanager
-def paused(broker: Broker) -> Iterator[None]:
-    """The broker's process stands still."""
-    os.kill(broker.pid, signal.SIGSTOP)
-    try:
-        yield
-    finally:
-        os.kill(broker.pid, signal.SIGCONT)
-
-
-def send_often(producer: Producer, topic: str) -> None:
-    for _ in range(10):
-        producer.send(topic, b"x" * 400)
-
-
-def values(bootstrap: str, topic: str, partition: int = 0) -> list[object]:
-    return [row["value"] for row in stored(bootstrap, topic, partition)]
 
 
 def test_a_delivery_says_where_the_record_is(bootstrap: str, topic: str) -> None:
@@ -125,14 +92,6 @@ def test_records_without_a_key_reach_every_partition(bootstrap: str, topic: str)
     with Producer(bootstrap, batch_size=1000) as producer:
         deliveries = [producer.send(topic, b"x" * 100) for _ in range(1000)]
     assert {delivery.partition for delivery in deliveries} == {0, 1, 2}
-
-
-@pytest.mark.parametrize("acks", ["all", 1])
-def test_more_than_the_buffer_holds_waits_for_room(bootstrap: str, topic: str, acks: str | int) -> None:
-    with Producer(bootstrap, acks=acks, buffer_memory=20_000, batch_size=5_000) as producer:
-        for number in range(3_000):
-            producer.send(topic, b"%0100d" % number)
-    assert [int(str(value, "ascii")) for value in values(bootstrap, topic)] == list(range(3_000))  # type: ignore[call-overload]
 
 
 def test_without_acknowledgements_a_record_is_sent_and_has_no_offset(bootstrap: str, topic: str) -> None:
@@ -229,85 +188,6 @@ def test_a_partition_that_the_topic_does_not_have_is_refused_after_a_fresh_look(
             producer.send(topic, b"x", partition=99)
         admin.create_partitions(topic, 100)
         assert producer.send(topic, b"x", partition=99).result(stretched(10)).partition == 99
-
-
-def short_ms() -> int:
-    """A `max_block_ms` that is over soon, yet leaves a broker the time to answer."""
-    return int(stretched(0.5) * 1000)
-
-
-def test_a_topic_that_does_not_exist_is_an_error_after_max_block_ms(
-    tmp_path: Path, topic: str, caplog: pytest.LogCaptureFixture
-) -> None:
-    broker = Broker(tmp_path, {"auto.create.topics.enable": "false"})
-    broker.start()
-    try:
-        with caplog.at_level("DEBUG", "moldau"), Producer(broker.address, max_block_ms=short_ms()) as producer:
-            with pytest.raises(UnknownTopicOrPartition, match=f"topic {topic}"):
-                producer.send(topic, b"x")
-        assert f"topic {topic}: unknown topic or partition (attempt 1" in caplog.text
-    finally:
-        broker.stop()
-
-
-def test_a_broker_that_never_answers_is_an_error_after_max_block_ms(topic: str) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as silent:
-        address = f"127.0.0.1:{silent.getsockname()[1]}"
-        with Producer(address, max_block_ms=300) as producer, pytest.raises(RequestTimedOut, match=r"max\.block\.ms"):
-            producer.send(topic, b"x")
-
-
-def test_a_full_buffer_is_an_error_after_max_block_ms(broker: Broker, topic: str) -> None:
-    block_ms = short_ms()
-    with Producer(broker.address, max_block_ms=block_ms, buffer_memory=1_000) as producer:
-        producer.send(topic, b"x").result(stretched(10))
-        with paused(broker):
-            with pytest.raises(RequestTimedOut, match=f"buffer was full for {block_ms} ms"):
-                send_often(producer, topic)
-
-
-@pytest.mark.parametrize("size", [10, 100, 1_000])
-@pytest.mark.parametrize("headers", [(), [("trace", b"0123456789"), ("empty", None)]], ids=["plain", "headers"])
-def test_records_that_wait_for_a_slow_broker_take_no_more_memory_than_the_buffer(
-    broker: Broker, topic: str, size: int, headers: list[tuple[str, bytes | None]]
-) -> None:
-    buffer_bytes, refused = 2_000_000, False
-    patient = {"request_timeout_ms": 1_000_000, "delivery_timeout_ms": 2_000_000}  # filling it may take minutes
-    with Producer(broker.address, buffer_memory=buffer_bytes, **patient) as producer:
-        producer.send(topic, b"x").result(stretched(10))
-        with paused(broker):
-            tracemalloc.start()
-            while not refused:
-                try:
-                    producer._core.appender.place(  # as `send` does, which would wait for room
-                        producer._core.routes[topic],
-                        producer._core.now_s(),
-                        os.urandom(size),
-                        None,
-                        0,
-                        None,
-                        headers,
-                        None,
-                    )
-                except BufferFull:
-                    refused = True
-            taken, _ = tracemalloc.get_traced_memory()
-            tracemalloc.stop()
-            assert producer.metrics().buffer_used_bytes > buffer_bytes - 5_000
-    assert 0.5 * buffer_bytes < taken < 1.2 * buffer_bytes
-
-
-def test_a_full_buffer_is_an_error_of_the_asyncio_producer_too(broker: Broker, topic: str) -> None:
-    block_ms = short_ms()
-
-    async def run() -> None:
-        async with AsyncProducer(broker.address, max_block_ms=block_ms, buffer_memory=1_000) as producer:
-            await (await producer.send(topic, b"x"))
-            with paused(broker):
-                with pytest.raises(RequestTimedOut, match=f"buffer was full for {block_ms} ms"):
-                    await asyncio.gather(*(producer.send(topic, b"x" * 400) for _ in range(10)))
-
-    asyncio.run(run())
 
 
 def test_a_name_that_no_topic_can_have_is_refused_at_once(bootstrap: str) -> None:

@@ -4,16 +4,11 @@ import asyncio
 import uuid
 from collections.abc import Iterator
 
-from moldau.coordinators.coordinator_runtime import (
-    LOAD_BYTES,
-    LOAD_RECORD_BYTES,
-    START_BITS,
-    CoordinatorRuntime,
-    partition_of,
-)
+from moldau.coordinators.coordinator_runtime import LOAD_BYTES, LOAD_RECORD_BYTES, START_BITS, CoordinatorRuntime
 from moldau.coordinators.decision import Decision, InternalRecord, Now, Replies
 from moldau.coordinators.groups.shard import GroupShard
 from moldau.coordinators.offsets.records import offset_record
+from moldau.coordinators.partitioning import partition_of
 from moldau.errors import ErrorCode
 from moldau.names import TopicPartition
 from moldau.protocol import apis

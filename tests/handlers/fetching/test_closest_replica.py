@@ -16,7 +16,8 @@ from moldau.protocol.apis import FETCH
 from moldau.protocol.hot_fetch import pack_fetch, read_fetch
 from moldau.protocol.messages.fetch import FetchRequest
 from moldau.replication.leadership import Leadership, PartitionRoles
-from moldau.runtime import FileSlice, Runtime
+from moldau.replies import FileSlice
+from moldau.runtime import Runtime
 from moldau.turns import Turns
 from tests.handlers.fetching.fetches import LONG_MS, at, fetch, fill, parts_of, topic_of, values
 from tests.handlers.in_sync import FOLLOWER

@@ -12,7 +12,7 @@ from moldau.handlers.fetching import fetch_sessions
 from moldau.handlers.fetching.fetch_sessions import EPOCH_MAX, EVICTION_MS, NO_SESSION, FetchSession, FetchSessions
 from moldau.protocol.fetch_request import Fetch, FetchTopic
 from moldau.protocol.hot_fetch import FetchResult
-from moldau.runtime import FileSlice
+from moldau.replies import FileSlice
 from moldau.turns import turn
 
 RECORDS: Any = FileSlice(None, 0, 10)  # type: ignore[arg-type]

@@ -26,9 +26,9 @@ from moldau.protocol.messages.fetch import (
 from moldau.records.batch import batches
 from moldau.replication.quota import ReplicationQuota
 from moldau.replication.throttling import Throttle
+from moldau.replies import FileSlice, awaited
 from moldau.requests.gate import Pending
 from moldau.requests.session import Call, Introduction, Session
-from moldau.runtime import FileSlice, awaited
 from tests.handlers.in_sync import FOLLOWER, in_sync
 from tests.handlers.living import Living, batch, produce, run
 

@@ -54,9 +54,7 @@ def produce(
     partition: Annotated[int | None, Option(min=0, help="Write all records to this partition.")] = None,
     compression: Annotated[str | None, Option(help="none (the default), gzip, snappy, lz4 or zstd.")] = None,
     acks: Annotated[str | None, Option(help="all (the default), 1 or 0.")] = None,
-    linger_ms: Annotated[
-        int | None, Option(help="The ms that a record waits for its batch; 5 by default.")
-    ] = None,
+    linger_ms: Annotated[int | None, Option(help="The ms that a record waits for its batch; 5 by default.")] = None,
     command_config: CommandConfig = None,
     command_property: CommandProperty = None,
     as_json: Json = False,

@@ -7,12 +7,12 @@ happen only inside `poll` or iteration.
 
 import asyncio
 import inspect
-from collections import deque
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 from moldau.client.consuming.async_streams import AsyncMessageStream, AsyncStreams
 from moldau.client.consuming.closing import Closing
+from moldau.client.consuming.commit_callbacks import CommitCallbacks
 from moldau.client.consuming.commits import CommitCallback, Commits, Committed, Offsets
 from moldau.client.consuming.consumer_metrics import ConsumerCounters, ConsumerMetrics
 from moldau.client.consuming.consumer_settings import ConsumerSettings
@@ -27,6 +27,7 @@ from moldau.client.consuming.offset_lookups import OffsetLookups
 from moldau.client.consuming.partition_log import AsyncPartitionLog
 from moldau.client.consuming.polling import Poller
 from moldau.client.consuming.positions import Positions
+from moldau.client.consuming.preparing import Preparing
 from moldau.client.consuming.rebalancing import Rebalancing
 from moldau.client.consuming.record_handling import RecordHandling
 from moldau.client.consuming.subscription import Listener, Subscription, Topics
@@ -40,12 +41,9 @@ from moldau.client.partitions import partition_of, partitions_of
 from moldau.client.routing import router_of
 from moldau.client.settings import configured
 from moldau.client.time_outs import time_out_s
-from moldau.errors import CommitFailed, ConfigError, MoldauError, NotAssigned
+from moldau.errors import ConfigError, NotAssigned
 from moldau.monotonic import monotonic_s
 from moldau.names import GroupMetadata, OffsetAndMetadata, TopicPartition
-
-LOST_S = 0.05
-"""The pause after the group has refused a member that does not know it yet."""
 
 
 @of_one_loop("subscribe", "assign", "create_message_streams", "seek", "pause", "resume", "commit_async")
@@ -63,10 +61,9 @@ class AsyncConsumer(Closing, ConsumerText, Iteration, OffsetLookups, RecordHandl
         self._refused = ""
         self._ended = asyncio.Event()
         self._told = 0
-        self._preparing: asyncio.Task[None] | None = None
         self._streams: AsyncStreams[Any] | None = None
         self._handout = Handout()
-        self._callbacks: deque[Callable[[], object]] = deque()
+        self._callbacks = CommitCallbacks(settings.interceptors)
         self.commit_record: Callable[[Record], Any] = self._commit_record
         self.tell: Callable[[Listener, list[TopicPartition]], Any] = lambda listener, partitions: listener(partitions)
         self.soon: Callable[..., object] = lambda function, *arguments: function(*arguments)
@@ -95,6 +92,7 @@ class AsyncConsumer(Closing, ConsumerText, Iteration, OffsetLookups, RecordHandl
         self._rebalancing = Rebalancing(
             self._router, self._poller, self._membership, s, self._commit_automatically, self._tell, counters
         )
+        self._preparing = Preparing(self._membership, self._rebalancing, self._positions, self._awake.set)
         self._tending = Tending(
             self._membership, self._rebalancing, self._commits, s.heartbeat_interval_ms, lambda: self._may_commit
         )
@@ -145,7 +143,7 @@ class AsyncConsumer(Closing, ConsumerText, Iteration, OffsetLookups, RecordHandl
     async def unsubscribe(self) -> None:
         """Commit what was processed, give all partitions up, and leave the group."""
         self._check_open()
-        await self._stop_preparing()
+        await self._preparing.stop()
         await self._rebalancing.leave()
         self._assign([])
 
@@ -210,11 +208,11 @@ class AsyncConsumer(Closing, ConsumerText, Iteration, OffsetLookups, RecordHandl
             raise NotAssigned("this consumer reads nothing: call subscribe, with a group_id, or assign")
         now_s = self._loop.time()
         self._membership.polled(now_s)
-        self.call_back()
+        self._callbacks.call()
         self._give_back()
         if self._may_commit and self._commits.due(now_s):
             self.soon(self._commits.begin, self._commits.processed())
-        return self._preparing is None and not self._lacks_something(now_s)
+        return self._preparing.task is None and not self._preparing.is_due(now_s)
 
     def walk(self) -> Iterator[Record] | None:
         """The rest of the run of records that iteration is in, or of a new one; None if nothing is fetched."""
@@ -229,14 +227,7 @@ class AsyncConsumer(Closing, ConsumerText, Iteration, OffsetLookups, RecordHandl
         """Do what `take` depends on, and wait until it may find records; False once the deadline has passed."""
         self._check_open(self._closing)
         now_s = self._loop.time()
-        if self._preparing is not None and self._preparing.done():
-            prepared, self._preparing = self._preparing, None
-            if not prepared.cancelled():
-                prepared.result()
-        if self._preparing is None and self._lacks_something(now_s):
-            self._preparing = self._loop.create_task(self._prepare())
-            self._preparing.add_done_callback(lambda _: self._awake.set())
-        if self._preparing is None:
+        if not self._preparing.goes_on(now_s):
             self._poller.fetch()
             if self._poller.has_records:
                 return True
@@ -371,7 +362,7 @@ class AsyncConsumer(Closing, ConsumerText, Iteration, OffsetLookups, RecordHandl
         chosen = self._commits.chosen(offsets)
         self._commits.acknowledge(chosen)
         await self._commits.commit(chosen)
-        self._note_commit(chosen)
+        self._callbacks.committed(chosen)
 
     def commit_async(self, offsets: Offsets | None = None, callback: CommitCallback | None = None) -> None:
         """Commit as `commit` does, without waiting. The callback is called with the offsets and the error, or None, in
@@ -379,7 +370,7 @@ class AsyncConsumer(Closing, ConsumerText, Iteration, OffsetLookups, RecordHandl
         self._group()
         chosen = self._commits.chosen(offsets)
         self._commits.acknowledge(chosen)
-        self.soon(self._commits.later, chosen, lambda done, failed: self._committed_later(done, failed, callback))
+        self.soon(self._commits.later, chosen, lambda done, failed: self._callbacks.later(done, failed, callback))
 
     async def committed(
         self, partitions: Iterable[TopicPartition] | None = None
@@ -394,7 +385,7 @@ class AsyncConsumer(Closing, ConsumerText, Iteration, OffsetLookups, RecordHandl
         if self._streams is not None:
             await self._streams.stop()
         await self._tending.stop()
-        await self._stop_preparing()
+        await self._preparing.stop()
         await self._commits.settle()
         if self._poller.by_hand:
             await self._commit_automatically()
@@ -409,28 +400,9 @@ class AsyncConsumer(Closing, ConsumerText, Iteration, OffsetLookups, RecordHandl
         finally:
             self._told -= 1
 
-    async def _committed_later(
-        self, offsets: Committed, failed: MoldauError | None, callback: CommitCallback | None
-    ) -> None:
-        if failed is None:
-            self._note_commit(offsets)
-        if inspect.iscoroutinefunction(callback):
-            await callback(offsets, failed)
-        elif callback is not None:
-            self._callbacks.append(lambda: callback(offsets, failed))
-
     def call_back(self) -> None:
         """Call the callbacks of finished commits."""
-        while self._callbacks:
-            try:
-                callback = self._callbacks.popleft()
-            except IndexError:  # another thread has taken the last one
-                break
-            callback()
-
-    def _note_commit(self, offsets: Committed) -> None:
-        for interceptor in self.settings.interceptors:
-            interceptor.on_commit(offsets)
+        self._callbacks.call()
 
     def _commit_record(self, record: Record) -> Awaitable[None]:
         return self.commit({record.place.tp: record.position})
@@ -442,34 +414,11 @@ class AsyncConsumer(Closing, ConsumerText, Iteration, OffsetLookups, RecordHandl
 
     @property
     def _may_commit(self) -> bool:
-        return self.commits_automatically() and self._preparing is None
+        return self.commits_automatically() and self._preparing.task is None
 
     async def _commit_automatically(self) -> None:
         if self.commits_automatically():
             await self._commits.quietly()
-
-    def _lacks_something(self, now_s: float) -> bool:
-        if self._membership.fatal is not None:
-            failure, self._membership.fatal = self._membership.fatal, None
-            raise failure
-        return self._rebalancing.is_due(now_s) or self._positions.missing
-
-    async def _prepare(self) -> None:
-        """Do the slow work that `take` depends on: metadata, rebalance, start positions."""
-        if self._rebalancing.is_due(self._loop.time()):
-            await self._rebalancing.prepare()
-        try:
-            await self._positions.locate()
-        except CommitFailed:  # the group has gone on without this member, which has to join again first
-            if self._rebalancing.subscription is None:
-                raise
-            await asyncio.sleep(LOST_S)
-
-    async def _stop_preparing(self) -> None:
-        if self._preparing is not None:
-            self._preparing.cancel()
-            await asyncio.gather(self._preparing, return_exceptions=True)
-            self._preparing = None
 
     def _state(self, tp: TopicPartition) -> Assigned:
         self._check_open()

@@ -10,7 +10,8 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from moldau.client.producing.audit_headers import with_audit_headers
-from moldau.client.producing.batching import Accumulator, Batch, BufferFull, Headers
+from moldau.client.producing.batch import Batch
+from moldau.client.producing.batching import Accumulator, BufferFull, Headers
 from moldau.client.producing.delivery import Delivery, OnDelivery
 from moldau.client.producing.outgoing import GivenHeaders, check_timestamp, checked_headers, content, no_such_partition
 from moldau.client.producing.partitioning import Sticky, positive_hash

@@ -18,7 +18,8 @@ from moldau.client.failures import ClientClosed, check
 from moldau.client.own_loop import NOT_STARTED, of_one_loop
 from moldau.client.producing.appending import Appender, Route
 from moldau.client.producing.auditing import ProducerAudit, settings_of_events
-from moldau.client.producing.batching import Accumulator, BufferFull, Parts
+from moldau.client.producing.batch import Parts
+from moldau.client.producing.batching import Accumulator, BufferFull
 from moldau.client.producing.delivery import Delivery, OnDelivery, Unseen, followed
 from moldau.client.producing.interceptors import interceptors_of
 from moldau.client.producing.outgoing import BY_NAME, GivenHeaders, OutgoingRecord, check_partition, check_topic

@@ -14,7 +14,7 @@ from collections import deque
 from typing import Any, Protocol
 
 from moldau.client.monitoring import MonitoringEvent, to_json
-from moldau.client.producing.batching import Ack, Batch
+from moldau.client.producing.batch import Ack, Batch
 from moldau.client.producing.producer_settings import ProducerSettings
 from moldau.errors import MoldauError
 from moldau.names import TopicPartition

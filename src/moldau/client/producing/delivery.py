@@ -11,7 +11,7 @@ from concurrent.futures import Future
 from functools import partial
 from typing import Any, NamedTuple
 
-from moldau.client.producing.batching import Ack, Batch
+from moldau.client.producing.batch import Ack, Batch
 from moldau.client.time_outs import time_out_s
 from moldau.errors import MoldauError, NotDelivered
 from moldau.monotonic import monotonic_s

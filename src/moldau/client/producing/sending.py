@@ -12,8 +12,10 @@ from typing import Any
 
 from moldau.client.failures import STALE_METADATA, Backoff, error_of, own_fault, sentence
 from moldau.client.producing.auditing import ProducerAudit
-from moldau.client.producing.batching import Accumulator, Ack, Batch, Identity, PartitionQueue
+from moldau.client.producing.batch import Ack, Batch, Identity
+from moldau.client.producing.batching import Accumulator
 from moldau.client.producing.delivery import Unseen, tell
+from moldau.client.producing.partition_queue import PartitionQueue
 from moldau.client.producing.producer_metrics import Counters
 from moldau.client.producing.producer_settings import ProducerSettings
 from moldau.client.producing.transacting import ProducerTransactions

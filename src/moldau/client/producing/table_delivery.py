@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Generator, Iterator
 from typing import Any, NamedTuple
 
-from moldau.client.producing.batching import Ack, Batch, Parts
+from moldau.client.producing.batch import Ack, Batch, Parts
 from moldau.client.producing.delivery import followed
 from moldau.client.time_outs import time_out_s
 from moldau.errors import MoldauError

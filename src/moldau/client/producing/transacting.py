@@ -17,7 +17,8 @@ from typing import Any
 
 from moldau.client.failures import check, error_of
 from moldau.client.given_positions import position_of
-from moldau.client.producing.batching import Accumulator, Identity
+from moldau.client.producing.batch import Identity
+from moldau.client.producing.batching import Accumulator
 from moldau.client.routing import GROUP_KEY, TRANSACTION_KEY, Router
 from moldau.errors import ErrorCode, KafkaError, MoldauError
 from moldau.names import GroupMetadata, OffsetAndMetadata, TopicPartition, by_topic

@@ -20,37 +20,26 @@ import logging
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from math import inf
-from typing import TypeVar
 
 from moldau.cluster.controlling.assigned_directories import AssignedDirectories, InDirectory, need_election
-from moldau.cluster.controlling.change_stream import POLL_S, ChangeStream
+from moldau.cluster.controlling.candidacy import RETRY_S, Candidacy
+from moldau.cluster.controlling.change_stream import ChangeStream
 from moldau.cluster.controlling.config_changes import ConfigChanges
-from moldau.cluster.controlling.controller import Refusal
 from moldau.cluster.controlling.controller_queue import ControllerQueue
-from moldau.cluster.controlling.directory_placement import DirectoryPlacement
-from moldau.cluster.controlling.isolation import LETS_STAND_S, hearing_s, is_isolated, is_last, who_gave_way
 from moldau.cluster.controlling.isr_alterations import IsrAlterations
 from moldau.cluster.controlling.leader_balance import LeaderBalance
 from moldau.cluster.controlling.longest_logs import AskBroker, Contest, LongestLogs, nobody_answers
 from moldau.cluster.controlling.old_tools import OldTools
 from moldau.cluster.controlling.topic_changes import TopicChanges
+from moldau.cluster.controlling.unreadable_names import UnreadableNames
 from moldau.cluster.state import layout
 from moldau.cluster.state.deletions import Deletions
 from moldau.cluster.state.elections import elections, in_batches, kept_folders, preferred_elections, steps_of
 from moldau.cluster.state.half_deleted import removal_of_rests
 from moldau.cluster.state.image import NO_LEADER, BrokerImage, Image
 from moldau.cluster.state.metadata_cache import MetadataCache
-from moldau.cluster.state.reading import (
-    LeftOut,
-    controller_epoch,
-    dealt_with,
-    given_way,
-    holders_of_deleted,
-    kept_since,
-    read_brokers,
-    read_image,
-)
+from moldau.cluster.state.reading import LeftOut, controller_epoch, holders_of_deleted, read_image
+from moldau.cluster.state.registrations import dealt_with, kept_since, read_brokers
 from moldau.config import BrokerConfig
 from moldau.errors import ErrorCode, KafkaError, StorageError
 from moldau.metadata_store.store import (
@@ -60,7 +49,6 @@ from moldau.metadata_store.store import (
     OutcomeUnknown,
     SessionOver,
     StoreConflict,
-    children_of,
     node_at,
     nodes_at,
 )
@@ -70,26 +58,11 @@ from moldau.runtime import Runtime
 
 CHECKS = 3
 """How often in `replica.lag.time.max.ms` the controller looks for brokers that have fallen silent."""
-RETRY_S = 1.0
 SOON_S = 0.05
 """A broker is silent a moment after its limit."""
-T = TypeVar("T")
 
 logger = logging.getLogger(__name__)
 notices = Notices(logger)
-
-
-class UnreadableNames(DirectoryPlacement):
-    """Refuses the names of topics that were `left_out` of the image because nobody can read them."""
-
-    def __init__(self, metadata: MetadataCache, queue: ControllerQueue):
-        super().__init__(metadata, queue)  # each broker chooses its own folders
-        self.left_out: set[str] = set()
-
-    def refusal(self, name: str) -> Refusal | None:
-        if name not in self.left_out:
-            return super().refusal(name)
-        return Refusal(ErrorCode.TOPIC_ALREADY_EXISTS, f"topic {name} exists, but its metadata cannot be read")
 
 
 class Acting:
@@ -113,14 +86,9 @@ class Acting:
         self._old_tools = OldTools(self.metadata, self.queue, runtime)
         self.metadata.subscribe(self._publish)
         self._is_leaving = False
-        self._vacant_s: float | None = None
-        """Since when nobody is the controller, by the loop's time, while this broker lets others stand first."""
-        self._hearing_s = inf
-        """After how long a broker is not heard from: see `isolation`."""
-        self._gave_way: tuple[int, ...] = ()
-        """The brokers that have given way one after the other, before this term; none once it has heard from enough."""
         self._broker_id = config.node_id
         self._silence_s = config.replica_lag_time_max_ms / 1000
+        self._candidacy = Candidacy(self._broker_id, self._silence_s)
         self._runtime = runtime
         self._changed = asyncio.Event()
         """Set when `/controller` or `/brokers/ids` may have changed, or this broker has resigned."""
@@ -193,17 +161,24 @@ class Acting:
         self._changed.clear()
         node = await store.read(node_at(layout.CONTROLLER))
         is_ours = node is not None and node.owner == store.session_id
+        # The fence refuses our writes already; those who wait would wait in vain.
         if self.stream is not None and not is_ours:
             self._resign("its node in the store is gone")
-        if self.stream is not None and self._gives_way():
-            await self._give_way(store)
+        # Else brokers that hear each other, and not us, would count as silent and lose all that they lead.
+        if self.stream is not None and self._candidacy.has_to_give_way(self.stream):
+            epoch = self.metadata.image.controller_epoch
+            self._resign("it hears from too few of the other brokers, and lets another one be the controller")
+            await self._candidacy.give_way(store, epoch)
             node, is_ours = await store.read(node_at(layout.CONTROLLER)), False
         if node is not None:
-            self._vacant_s = None
-        if self.stream is None and not self._is_leaving and (node is None or is_ours) and await self._may_stand(store):
+            self._candidacy.is_taken()
+        # A node of ours without a stream is left of a term that has ended: we stand again, in a new epoch.
+        may_stand = self.stream is None and not self._is_leaving and (node is None or is_ours)
+        if may_stand and await self._candidacy.may_stand(store):
             await self._stand(store)
         if self.stream is not None:
             await self._take_brokers(store)
+            # Brokers are asked for the ends of their logs, and may be slow: all else goes on meanwhile.
             if self._deciding is None and (contests := self._longest.contests()):
                 self._deciding = asyncio.ensure_future(self._decide(contests))
             await self._forget_deleted()
@@ -215,46 +190,11 @@ class Acting:
 
     def _next_look_in_s(self) -> float | None:
         if self.stream is None:
-            return None if self._vacant_s is None else LETS_STAND_S / 3
-        silent_in_s = (self.stream.silent_in_s(limit_s) + SOON_S for limit_s in (self._hearing_s, self._silence_s))
+            return self._candidacy.look_again_in_s
+        limits_s = (self._candidacy.hearing_s, self._silence_s)
+        silent_in_s = (self.stream.silent_in_s(limit_s) + SOON_S for limit_s in limits_s)
         balance_in_s = self._balance.due_in_s(asyncio.get_running_loop().time())
         return min(self._silence_s / CHECKS, balance_in_s, *silent_in_s)
-
-    async def _may_stand(self, store: MetadataStore) -> bool:
-        """Whether this broker need not let another one be the controller, as it has given way (see `isolation`)."""
-        node, latest = await store.read(nodes_at([layout.CONTROLLER_EPOCH, layout.GIVEN_WAY]))
-        now_s = asyncio.get_running_loop().time()
-        if self._broker_id in who_gave_way(given_way(latest), controller_epoch(node)):
-            others = {*await store.read(children_of(layout.BROKERS))} - {str(self._broker_id)}
-            if self._vacant_s is None:
-                self._vacant_s = now_s
-            if others and now_s < self._vacant_s + LETS_STAND_S:
-                return False
-        self._vacant_s = None
-        return True
-
-    def _gives_way(self) -> bool:
-        """Whether this controller hears from too few brokers, and another one may hear from more: see `isolation`."""
-        assert self.stream is not None
-        registered, limit_s = self.stream.image.brokers.keys(), self._hearing_s
-        if not is_isolated(len(registered), self.stream.heard(limit_s)):
-            self._gave_way = ()
-        heard = len(registered) - len(self.stream.silent(limit_s))
-        return is_isolated(len(registered), heard) and not is_last(self._broker_id, registered, self._gave_way)
-
-    async def _give_way(self, store: MetadataStore) -> None:
-        """Let another broker be the controller."""
-        latest = layout.GivenWay(self.metadata.image.controller_epoch, (*self._gave_way, self._broker_id))
-        self._resign("it hears from too few of the other brokers, and lets another one be the controller")
-        while True:
-            node, before = await store.read(nodes_at([layout.CONTROLLER, layout.GIVEN_WAY]))
-            if node is None or node.owner != store.session_id:
-                return
-            noted = layout.given_way(latest, None if before is None else before.version)
-            try:
-                await store.multi([Delete(layout.CONTROLLER, node.version), noted])
-            except (StoreConflict, OutcomeUnknown):  # an outsider has written, or nobody knows
-                await asyncio.sleep(RETRY_S)
 
     async def _balance_leaders(self) -> None:
         """If it is time, let preferred replicas lead again."""
@@ -276,6 +216,7 @@ class Acting:
     async def _stand(self, store: MetadataStore) -> None:
         paths = [layout.CONTROLLER_EPOCH, layout.CONTROLLER, layout.GIVEN_WAY]
         node, ours, before = await store.read(nodes_at(paths))
+        # Another broker was faster; `/controller` is watched, so we look again when it has gone.
         if ours is not None and ours.owner != store.session_id:
             return
         epoch, version = controller_epoch(node) + 1, None if node is None else node.version
@@ -303,8 +244,7 @@ class Acting:
         fence = Check(layout.CONTROLLER_EPOCH, 0 if version is None else version + 1)
         self.queue.begin(store, fence)
         self._balance.begin(asyncio.get_running_loop().time())
-        self._hearing_s = hearing_s(store.timeout_s, self._silence_s, POLL_S)
-        self._gave_way = who_gave_way(given_way(before), epoch - 1)
+        self._candidacy.begin(store.timeout_s, before, epoch)
         self.queue.elected.clear()  # until all that has happened to brokers is dealt with: see _take_brokers
         await self.metadata.show(image, list(image.topics))
         rests = await store.read(removal_of_rests(image))
@@ -342,9 +282,11 @@ class Acting:
 
     def _publish(self, image: Image, names: Iterable[str]) -> None:
         going = {*self._away(), *image.leaving}
+        # A change of settings or of the ISR can make a leader, or another ISR, possible.
         if any(self._has_enough_in_sync(image, name) or _is_held(image, name, going) for name in names):
             self._is_to_elect = True
             self._changed.set()
+        # While leaders are elected nobody is told: a broker leads what the image says that shows its registration.
         if self.stream is not None and self.queue.elected.is_set():
             before = self.stream.image
             self._deletions.note(before, image, self.stream.publish(image))
@@ -353,17 +295,20 @@ class Acting:
         """Show the brokers that are registered now, and elect leaders where that is needed."""
         is_asked_for, self._is_to_elect = self._is_to_elect, False
         brokers = await store.read(read_brokers())
+        # A registration may change before its watch is set: read until no broker is new.
         while new := brokers.keys() - self._watched:
             for broker_id in new:
                 await store.watch(f"{layout.BROKERS}/{broker_id}", self._changed.set)
             self._watched |= new
             brokers = await store.read(read_brokers())
+        # Resigned while the store was read.
         if self.stream is None:
             return
         leaving, known_to_leave = self.stream.leaving(), self.metadata.image.leaving
         brokers = {one: broker._replace(leaving=leaving.get(one) == broker.epoch) for one, broker in brokers.items()}
         anew = {broker.id: broker.epoch for broker in brokers.values() if self._epochs.get(broker.id) != broker.epoch}
         silent = frozenset(self.stream.silent(self._silence_s)) & brokers.keys()
+        # Elections look at every partition: none if nothing that they depend on has changed.
         if brokers == self.metadata.image.brokers and not anew and silent == self._silent and not is_asked_for:
             return
         for broker in silent - (self._silent or frozenset()):
@@ -420,6 +365,7 @@ class Acting:
     async def elect(self, wanted: Sequence[TopicPartition], *, unclean: bool) -> set[TopicPartition]:
         """Let the preferred replicas of these partitions lead; or, of those that have no leader, the longest log.
         Returns the partitions that have another leader now. Raises what `ChangeQueue.commit` raises."""
+        # Not in the queue of changes: brokers are asked for the ends of their logs meanwhile.
         if unclean and wanted:
             contests = self._longest.contests(wanted)
             await self._longest.decide(contests)

@@ -22,11 +22,11 @@ from moldau.cluster.controlling.wishes import (
     Wishes,
 )
 from moldau.cluster.state import layout
+from moldau.cluster.state.documents import MalformedMetadata
 from moldau.cluster.state.elections import Elected, preferred_elections, steps_of
 from moldau.cluster.state.image import NO_LEADER, BrokerImage, Image, TopicImage
 from moldau.cluster.state.image_after import image_after
 from moldau.cluster.state.metadata_cache import MetadataCache
-from moldau.cluster.state.reading import MalformedMetadata
 from moldau.config import TOPIC_SETTINGS
 from moldau.errors import ErrorCode, KafkaError, StorageError
 from moldau.metadata_store.store import (

@@ -20,8 +20,8 @@ from typing import Any, NamedTuple, TypeAlias, TypeVar
 
 from moldau.cluster.controlling.controller import PARTITIONS_MAX
 from moldau.cluster.state import layout
+from moldau.cluster.state.documents import as_text
 from moldau.cluster.state.image import Image
-from moldau.cluster.state.reading import as_text
 from moldau.metadata_store.store import Node, Reading, children_of, node_at, nodes_at
 from moldau.names import TopicPartition, long_id
 

@@ -7,8 +7,9 @@ exist, whatever is left of its nodes.
 import uuid
 
 from moldau.cluster.state import layout
+from moldau.cluster.state.documents import MalformedMetadata
 from moldau.cluster.state.image import Image
-from moldau.cluster.state.reading import MalformedMetadata, assigned, topic_id
+from moldau.cluster.state.reading import assigned, topic_id
 from moldau.metadata_store.store import Delete, Node, Operation, Reading, children_of, nodes_at
 
 

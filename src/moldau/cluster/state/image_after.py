@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from moldau.cluster.state import layout, reading
+from moldau.cluster.state import documents, layout, reading, registrations
 from moldau.cluster.state.image import Image, TopicImage
 from moldau.metadata_store.store import Create, Delete, Node, Operation, Set, Written
 from moldau.names import long_id
@@ -46,12 +46,12 @@ def image_after(image: Image, nodes: Nodes) -> tuple[Image, list[str]]:
                 fields["controller_epoch"] = reading.controller_epoch(node)
             case ["brokers", "ids", name]:
                 number = int(name)
-                _put(changing("brokers"), number, node and reading.broker(number, node, path))
+                _put(changing("brokers"), number, node and registrations.broker(number, node, path))
             case ["config", "brokers", name]:
-                _put(changing("broker_overrides"), name, node and reading.overrides(node, path))
+                _put(changing("broker_overrides"), name, node and documents.overrides(node, path))
             case ["config", "groups", _]:
                 group = layout.group_of(path)
-                _put(changing("group_overrides"), group, node and reading.overrides(node, path))
+                _put(changing("group_overrides"), group, node and documents.overrides(node, path))
             case ["moldau", "deleted_topics", name]:
                 _put(changing("deleted"), long_id(name), node and reading.deleted_name(node, path))
     if "brokers" in fields:

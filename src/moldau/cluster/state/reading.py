@@ -4,46 +4,30 @@ documents that one got. (After a change of our own nothing is read: see `image_a
 A document that does not have the shape that `layout` describes raises `MalformedMetadata`, which names its path.
 """
 
-import json
 import uuid
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
-from datetime import UTC, datetime
 from functools import partial
 from itertools import islice
 from operator import index
-from typing import Any, NamedTuple, TypeAlias, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 from moldau.cluster.state import layout
-from moldau.cluster.state.image import NO_LEADER, BrokerImage, Endpoint, Image, PartitionImage, TopicImage
-from moldau.errors import StorageError
+from moldau.cluster.state.documents import (
+    MalformedMetadata,
+    as_numbers,
+    as_text,
+    document,
+    expecting,
+    overrides,
+    read_below,
+)
+from moldau.cluster.state.image import NO_LEADER, BrokerImage, Image, PartitionImage, TopicImage
+from moldau.cluster.state.registrations import read_brokers
 from moldau.metadata_store.store import Node, Reading, children_of, node_at, nodes_at
 from moldau.names import long_id
 
 T = TypeVar("T")
-
-
-class MalformedMetadata(StorageError):
-    """A node does not hold the document that belongs there."""
-
-
-def document(node: Node, path: str) -> Any:
-    """The JSON in a node. Raises `MalformedMetadata` if it is not JSON."""
-    try:
-        return json.loads(node.data)
-    except (ValueError, RecursionError):
-        raise MalformedMetadata(f"the metadata at {path} is not JSON") from None
-
-
-@contextmanager
-def expecting(what: str, path: str) -> Iterator[None]:
-    """Turn every error of reading a document into `MalformedMetadata`."""
-    try:
-        yield
-    except (KeyError, TypeError, ValueError, AttributeError) as wrong:
-        raise MalformedMetadata(f"the metadata at {path} is not that of {what}: {wrong!r}") from wrong
-
 
 LeftOut: TypeAlias = dict[str, MalformedMetadata]
 """Topics by name, and why they cannot be read."""
@@ -235,9 +219,9 @@ def topic_id(assigned: Mapping[str, Any], name: str) -> uuid.UUID | None:
 def partitions(assigned: Mapping[str, Any], name: str) -> list[PartitionImage]:
     """The partitions in the document of a topic, without their states. Earlier versions had their log folders there."""
     with expecting("a topic", f"{layout.TOPICS}/{name}"):
-        replicas = [_numbers(assigned["partitions"][str(number)]) for number in range(len(assigned["partitions"]))]
+        replicas = [as_numbers(assigned["partitions"][str(number)]) for number in range(len(assigned["partitions"]))]
         known = assigned.get("directories", {})
-        unmade = set(_numbers(assigned.get("unmade", ())))
+        unmade = set(as_numbers(assigned.get("unmade", ())))
         return [
             PartitionImage(
                 NO_LEADER, 0, who, who, tuple(str(one) for one in known.get(str(number), ())), number not in unmade
@@ -251,11 +235,11 @@ def in_folders(parts: Sequence[PartitionImage], node: Node | None, name: str) ->
     path = f"{layout.DIRECTORIES}/{name}"
     found = document(node, path) if node else {}
     with expecting("the log folders of a topic", path):
-        unmade = set(_numbers(found.get("unmade", ())))
+        unmade = set(as_numbers(found.get("unmade", ())))
         folders: list[dict[int, str]] = [{} for _ in parts]
         for broker, by_folder in found.get("directories", {}).items():
             for directory, numbers in by_folder.items():
-                for number in _numbers(numbers):
+                for number in as_numbers(numbers):
                     if 0 <= number < len(parts):
                         folders[number][int(broker)] = directory
         return [
@@ -276,10 +260,10 @@ def in_state(part: PartitionImage, node: Node, path: str) -> PartitionImage:
         return part._replace(
             leader=index(state["leader"]),
             leader_epoch=index(state["leader_epoch"]),
-            isr=_numbers(state["isr"]),
+            isr=as_numbers(state["isr"]),
             partition_epoch=node.version,
-            elr=_numbers(state.get("elr", ())),
-            last_elr=_numbers(state.get("last_elr", ())),
+            elr=as_numbers(state.get("elr", ())),
+            last_elr=as_numbers(state.get("last_elr", ())),
         )
 
 
@@ -287,107 +271,8 @@ def topic_overrides(node: Node | None, name: str) -> dict[str, str]:
     return overrides(node, f"{layout.TOPIC_CONFIGS}/{name}") if node else {}
 
 
-def _numbers(values: Iterable[Any]) -> tuple[int, ...]:
-    return tuple(index(value) for value in values)
-
-
-def as_text(value: Any) -> str:
-    """The value, which has to be text. Raises `TypeError`."""
-    if not isinstance(value, str):
-        raise TypeError(f"{value!r} is not text")
-    return value
-
-
-def overrides(node: Node, path: str) -> dict[str, str]:
-    """The settings in a node."""
-    with expecting("settings", path):
-        return {name: as_text(value) for name, value in document(node, path)["config"].items()}
-
-
-def _read_below(parent: str) -> Reading[list[tuple[str, str, Node]]]:
-    """The name, path and node of each child."""
-    names = yield from children_of(parent)
-    paths = [f"{parent}/{name}" for name in names]
-    nodes = yield from nodes_at(paths)
-    return [(name, path, node) for name, path, node in zip(names, paths, nodes, strict=True) if node]
-
-
-def read_brokers() -> Reading[dict[int, BrokerImage]]:
-    """The brokers that are registered. Raises `StorageError`."""
-    brokers = {}
-    for name, path, node in (yield from _read_below(layout.BROKERS)):
-        with expecting("a broker", path):
-            brokers[int(name)] = broker(int(name), node, path)
-    return dict(sorted(brokers.items()))
-
-
-def broker(broker_id: int, node: Node, path: str) -> BrokerImage:
-    """The broker with this registration, whose czxid is the broker's epoch."""
-    with expecting("a broker", path):
-        registration = document(node, path)
-        directories = tuple(as_text(one) for one in registration.get("directories", ()))
-        return BrokerImage(broker_id, _endpoints(registration), registration.get("rack"), directories, node.czxid)
-
-
-class Registered(NamedTuple):
-    """A broker with its registration's time, as text in UTC; empty if the registration does not have it."""
-
-    broker: BrokerImage
-    since: str
-
-
-def registration_of(broker_id: int) -> Reading[Registered | None]:
-    """The broker with this id, None if none is registered. Raises `StorageError`."""
-    path = f"{layout.BROKERS}/{broker_id}"
-    node = yield from node_at(path)
-    if node is None:
-        return None
-    found = broker(broker_id, node, path)
-    try:
-        time = datetime.fromtimestamp(int(document(node, path)["timestamp"]) // 1000, UTC)
-    except (KeyError, TypeError, ValueError, OverflowError, OSError):
-        return Registered(found, "")
-    return Registered(found, f"{time:%Y-%m-%d %H:%M:%S} UTC")
-
-
-def kept_since(brokers: Collection[BrokerImage]) -> Reading[dict[int, dict[str, tuple[int, ...]]]]:
-    """The broker epochs since which the log folders of these brokers have lost nothing, by broker and directory id;
-    nothing is known of a broker that has registered again meanwhile. Raises `StorageError`."""
-    paths = [f"{layout.BROKERS}/{broker.id}" for broker in brokers]
-    found = {}
-    for broker, path, node in zip(brokers, paths, (yield from nodes_at(paths)), strict=True):
-        if node is not None and node.czxid == broker.epoch:
-            with expecting("a broker", path):
-                kept = document(node, path).get("kept", {})
-                found[broker.id] = {directory: _numbers(epochs) for directory, epochs in kept.items()}
-    return found
-
-
-def dealt_with() -> Reading[dict[int, int]]:
-    """The broker epochs that controllers have dealt with, by broker. Raises `StorageError`."""
-    epochs = {}
-    for name, path, node in (yield from _read_below(layout.BROKER_EPOCHS)):
-        with expecting("a broker's epoch", path):
-            epochs[int(name)] = index(document(node, path)["epoch"])
-    return epochs
-
-
-def _endpoints(registration: Mapping[str, Any]) -> tuple[Endpoint, ...]:
-    """The listeners of a registration. Version 1 has a host and a port only; up to version 3 the name of a listener is
-    its protocol."""
-    if not registration.get("endpoints"):
-        return (Endpoint("PLAINTEXT", "PLAINTEXT", as_text(registration["host"]), index(registration["port"])),)
-    protocols = registration.get("listener_security_protocol_map", {})
-    endpoints = []
-    for text in registration["endpoints"]:
-        name, _, address = as_text(text).partition("://")
-        host, _, port = address.rpartition(":")
-        endpoints.append(Endpoint(name, as_text(protocols.get(name, name)), host.strip("[]"), int(port)))
-    return tuple(endpoints)
-
-
 def _read_broker_overrides() -> Reading[dict[str, Mapping[str, str]]]:
-    return {name: overrides(node, path) for name, path, node in (yield from _read_below(layout.BROKER_CONFIGS))}
+    return {name: overrides(node, path) for name, path, node in (yield from read_below(layout.BROKER_CONFIGS))}
 
 
 def _read_group_overrides(paths: Sequence[str]) -> Reading[dict[str, Mapping[str, str] | None]]:
@@ -399,7 +284,7 @@ def _read_group_overrides(paths: Sequence[str]) -> Reading[dict[str, Mapping[str
 
 def _read_deleted() -> Reading[dict[uuid.UUID, str]]:
     deleted = {}
-    for name, path, node in (yield from _read_below(layout.DELETED_TOPICS)):
+    for name, path, node in (yield from read_below(layout.DELETED_TOPICS)):
         with expecting("a deleted topic", path):
             deleted[long_id(name)] = deleted_name(node, path)
     return deleted
@@ -415,13 +300,13 @@ def holders_of_deleted(known: Collection[int]) -> Reading[dict[uuid.UUID, dict[i
     """The brokers that may have logs of the deleted topics, with the log folders that these were in, by topic id; all
     brokers that are known where none is named. Raises `StorageError`."""
     holders = {}
-    for name, path, node in (yield from _read_below(layout.DELETED_TOPICS)):
+    for name, path, node in (yield from read_below(layout.DELETED_TOPICS)):
         with expecting("a deleted topic", path):
             found = document(node, path)
             directories = found.get("directories", {})
             holders[long_id(name)] = {
                 broker: set(map(as_text, directories.get(str(broker), ())))
-                for broker in _numbers(found.get("brokers", known))
+                for broker in as_numbers(found.get("brokers", known))
             }
     return holders
 

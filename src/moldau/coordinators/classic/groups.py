@@ -9,7 +9,8 @@ Source: Apache Kafka 4.3's answers, asked one by one.
 
 from collections.abc import Callable, Iterable, Iterator
 
-from moldau.coordinators.classic.group import ClassicGroup, ClassicGroupState, ClassicMember
+from moldau.coordinators.classic.group import ClassicGroup, ClassicGroupState
+from moldau.coordinators.classic.joining import Joining, no_join
 from moldau.coordinators.classic.messages import (
     ClassicGroupSettings,
     DescribedClassicGroup,
@@ -20,7 +21,7 @@ from moldau.coordinators.classic.messages import (
     Sync,
     Synced,
 )
-from moldau.coordinators.classic.rebalance import EXPECTED, SESSION, Key, Rebalance, joined, synced
+from moldau.coordinators.classic.rebalance import EXPECTED, Key, Rebalance, synced
 from moldau.coordinators.classic.records import ClassicGroupRecord, classic_group_record
 from moldau.coordinators.classic.rights import (
     check_commit,
@@ -46,9 +47,9 @@ class ClassicGroups:
         self.stored: dict[str, GroupMetadataValue] = {}
         self.live: dict[str, ClassicGroup] = {}
         self.started = False
-        self._new_id = new_id
         self.deadlines: Deadlines[Key] = Deadlines()
         self._rebalance = Rebalance(settings, self.deadlines)
+        self._joining = Joining(settings, new_id, self.deadlines, self._rebalance)
 
     # -- from the log
 
@@ -101,27 +102,27 @@ class ClassicGroups:
         out = Decision()
         settings = self.settings
         if not ask.group_id:
-            return self._no_join(out, ticket, ErrorCode.INVALID_GROUP_ID, ask.member_id)
+            return no_join(out, ticket, ErrorCode.INVALID_GROUP_ID, ask.member_id)
         if not settings.min_session_timeout_ms <= ask.session_timeout_ms <= settings.max_session_timeout_ms:
-            return self._no_join(out, ticket, ErrorCode.INVALID_SESSION_TIMEOUT, ask.member_id)
+            return no_join(out, ticket, ErrorCode.INVALID_SESSION_TIMEOUT, ask.member_id)
         group = self.live.get(ask.group_id)
         if group is None:
             if ask.member_id:
-                return self._no_join(out, ticket, ErrorCode.UNKNOWN_MEMBER_ID, ask.member_id)
+                return no_join(out, ticket, ErrorCode.UNKNOWN_MEMBER_ID, ask.member_id)
             group = self.live[ask.group_id] = ClassicGroup(ask.group_id, since_ms=now.wall_ms)
             out.records.append(classic_group_record(group.group_id, group.value()))
         if group.state is ClassicGroupState.DEAD:
-            return self._no_join(out, ticket, ErrorCode.COORDINATOR_NOT_AVAILABLE, ask.member_id)
-        if not self._has_room(group, ask.member_id):
+            return no_join(out, ticket, ErrorCode.COORDINATOR_NOT_AVAILABLE, ask.member_id)
+        if not self._joining.has_room(group, ask.member_id):
             if ask.member_id in group.members:
                 self._rebalance.drop(group, ask.member_id, out)
-            self._no_join(out, ticket, ErrorCode.GROUP_MAX_SIZE_REACHED, "")
+            no_join(out, ticket, ErrorCode.GROUP_MAX_SIZE_REACHED, "")
         elif not group.speaks(ask.protocol_type, ask.protocols):
-            self._no_join(out, ticket, ErrorCode.INCONSISTENT_GROUP_PROTOCOL, ask.member_id)
+            no_join(out, ticket, ErrorCode.INCONSISTENT_GROUP_PROTOCOL, ask.member_id)
         elif ask.member_id:
-            self._join_known(group, ask, ticket, now, out)
+            self._joining.known(group, ask, ticket, now, out)
         else:
-            self._join_new(group, ask, ticket, now, out)
+            self._joining.new(group, ask, ticket, now, out)
         self._rebalance.go_on(group, now, out)
         return out
 
@@ -329,117 +330,6 @@ class ClassicGroups:
         return out.replies
 
     # -- steps
-
-    @staticmethod
-    def _no_join(out: Decision, ticket: Ticket, error: ErrorCode, member_id: str) -> Decision:
-        out.reply(ticket, Joined(error=error, member_id=member_id))
-        return out
-
-    def _has_room(self, group: ClassicGroup, member_id: str) -> bool:
-        """Whether `group.max.size` leaves room; while members rejoin, the first ones to do so stay."""
-        member = group.members.get(member_id)
-        if group.state is ClassicGroupState.PREPARING_REBALANCE:
-            return (member is not None and member.join is not None) or group.joining < self.settings.max_size
-        return (
-            group.state is ClassicGroupState.EMPTY or member is not None or len(group.members) < self.settings.max_size
-        )
-
-    def _join_new(self, group: ClassicGroup, ask: Join, ticket: Ticket, now: Now, out: Decision) -> None:
-        member_id = f"{ask.client_id if ask.instance_id is None else ask.instance_id}-{self._new_id()}"
-        # A static member is back without its id: it takes over its old place.
-        if ask.instance_id is not None and ask.instance_id in group.statics:
-            self._replace_static(group, group.members[group.statics[ask.instance_id]], member_id, ask, ticket, now, out)
-        # A dynamic member is given an id first, and joins again with it (KIP-394).
-        elif ask.instance_id is None and ask.can_wait_for_id:
-            if len(group.expected) >= self.settings.expected_members_max:
-                oldest = next(iter(group.expected))
-                del group.expected[oldest]
-                self.deadlines.cancel((EXPECTED, group.group_id, oldest))
-            group.expected[member_id] = None
-            self.deadlines.set((EXPECTED, group.group_id, member_id), now.monotonic_ms + ask.session_timeout_ms)
-            self._no_join(out, ticket, ErrorCode.MEMBER_ID_REQUIRED, member_id)
-        else:
-            self._add(group, member_id, ask, ticket, now, out)
-
-    def _join_known(self, group: ClassicGroup, ask: Join, ticket: Ticket, now: Now, out: Decision) -> None:
-        # The id was given out by `_join_new`, which it does only for members without an instance id.
-        if ask.member_id in group.expected:
-            if ask.instance_id is not None:
-                self._no_join(out, ticket, ErrorCode.UNKNOWN_SERVER_ERROR, "")
-            else:
-                self._add(group, ask.member_id, ask, ticket, now, out)
-            return
-        error = group.check_member(ask.member_id, ask.instance_id)
-        if error is not ErrorCode.NONE:
-            self._no_join(out, ticket, error, ask.member_id)
-            return
-        member = group.members[ask.member_id]
-        leads = group.leader == member.member_id
-        unchanged = member.protocols == ask.protocols
-        # The join phase is over, so the member's answer must have been lost: repeat it.
-        if group.state is ClassicGroupState.COMPLETING_REBALANCE and unchanged:
-            out.reply(ticket, joined(group, member, with_members=leads))
-        elif group.state is ClassicGroupState.STABLE and unchanged and not leads:
-            out.reply(ticket, joined(group, member, with_members=False))
-        # Anything else calls for a rebalance. A leader that rejoins a stable group wants to assign anew.
-        else:
-            self._update(group, member, ask, ticket, out)
-            self._rebalance.start_or_go_on(group, now, out)
-
-    def _add(self, group: ClassicGroup, member_id: str, ask: Join, ticket: Ticket, now: Now, out: Decision) -> None:
-        if group.state is ClassicGroupState.PREPARING_REBALANCE and group.before is ClassicGroupState.EMPTY:
-            group.grew = True
-        if not group.members:
-            group.protocol_type = ask.protocol_type
-        self.deadlines.cancel((EXPECTED, group.group_id, member_id))
-        timeouts = (ask.session_timeout_ms, ask.rebalance_timeout_ms)
-        member = ClassicMember(member_id, ask.instance_id, ask.client_id, ask.client_host, *timeouts, ask.protocols)
-        group.add(member)
-        group.park_join(member, ticket)
-        self.deadlines.set(
-            (SESSION, group.group_id, member_id), now.monotonic_ms + self.settings.new_member_join_timeout_ms
-        )
-        self._rebalance.start_or_go_on(group, now, out)
-
-    @staticmethod
-    def _update(group: ClassicGroup, member: ClassicMember, ask: Join, ticket: Ticket, out: Decision) -> None:
-        group.offer(member, ask.protocols)
-        member.session_timeout_ms, member.rebalance_timeout_ms = ask.session_timeout_ms, ask.rebalance_timeout_ms
-        before = group.park_join(member, ticket)
-        out.reply(before, Joined(error=ErrorCode.REBALANCE_IN_PROGRESS, member_id=member.member_id))
-
-    def _replace_static(
-        self,
-        group: ClassicGroup,
-        member: ClassicMember,
-        member_id: str,
-        ask: Join,
-        ticket: Ticket,
-        now: Now,
-        out: Decision,
-    ) -> None:
-        """A static member is back without its id: its old id is fenced, and its assignment is kept. In a stable group
-        the other members do not notice."""
-        old_id, old_leader = member.member_id, group.leader
-        out.reply(group.take_join(member), Joined(error=ErrorCode.FENCED_INSTANCE_ID, member_id=old_id))
-        out.reply(member.sync, Synced(error=ErrorCode.FENCED_INSTANCE_ID))
-        member.sync = None
-        self.deadlines.cancel((SESSION, group.group_id, old_id))
-        group.rename(member, member_id)
-        self._update(group, member, ask, ticket, out)
-        self._rebalance.keep_alive(group, member, now)
-        if group.state is not ClassicGroupState.STABLE or group.elected_protocol() != group.protocol:
-            self._rebalance.start_or_go_on(group, now, out)
-            return
-        group.take_join(member)
-        leads = group.leader == member_id
-        out.records.append(classic_group_record(group.group_id, group.value()))
-        if ask.can_skip:
-            answer = joined(group, member, with_members=leads, skip=leads)
-        # An older client would assign if it were the leader: name the old leader instead (KIP-814).
-        else:
-            answer = joined(group, member, with_members=False, leader=old_leader)
-        out.reply(ticket, answer, lambda error: Joined(error=error))
 
     def _leave_one(self, group: ClassicGroup, leaver: Leaver, out: Decision) -> ErrorCode:
         member_id = leaver.member_id

@@ -13,12 +13,12 @@ from itertools import chain
 from typing import Any, TypeVar
 
 from moldau.cluster.state.image import Image
+from moldau.coordinators.append_errors import error_for_client
 from moldau.coordinators.classic.messages import DescribedClassicGroup, Join, Joined, Leaver, Left, Sync, Synced
 from moldau.coordinators.consumer.expressions import Expressions
 from moldau.coordinators.consumer.large_heartbeats import LargeHeartbeat
 from moldau.coordinators.consumer.messages import ConsumerHeartbeat, ConsumerHeartbeatReply, DescribedConsumerGroup
 from moldau.coordinators.consumer.rights import check_fetch
-from moldau.coordinators.coordinator_runtime import error_for_client, partition_of
 from moldau.coordinators.decision import Decision, Now, Ticket, TransactionEnd
 from moldau.coordinators.groups.messages import ListedGroup
 from moldau.coordinators.groups.resolving import Resolver
@@ -26,6 +26,7 @@ from moldau.coordinators.groups.settings import GroupCoordinatorSettings
 from moldau.coordinators.groups.shard import GroupShard
 from moldau.coordinators.offsets.committed import OffsetsOfGroup
 from moldau.coordinators.offsets.messages import NewOffset, OffsetsToCommit, TransactionalOffsetCommit
+from moldau.coordinators.partitioning import partition_of
 from moldau.coordinators.transactional_runtime import TransactionalLog, TransactionalRuntime
 from moldau.errors import ErrorCode, KafkaError
 from moldau.names import TopicPartition, VerificationGuard

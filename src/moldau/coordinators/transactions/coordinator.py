@@ -13,8 +13,10 @@ from itertools import chain
 from typing import Any, TypeVar
 
 from moldau.cluster.state.image import Image
-from moldau.coordinators.coordinator_runtime import CoordinatorRuntime, InternalLog, partition_of
+from moldau.coordinators.coordinator_runtime import CoordinatorRuntime
 from moldau.coordinators.decision import Decision, Now, Ticket
+from moldau.coordinators.partitioning import partition_of
+from moldau.coordinators.ports import InternalLog
 from moldau.coordinators.transactions.markers import MarkerRound, MarkerRounds
 from moldau.coordinators.transactions.messages import (
     AddPartitions,

@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
 from moldau.cluster.state.image import NO_LEADER, Image
-from moldau.coordinators.coordinator_runtime import partition_of
+from moldau.coordinators.partitioning import partition_of
 from moldau.coordinators.transactions.messages import AddPartitions, AddsPartitions, WriteMarkers
 from moldau.error_codes import error_of
 from moldau.errors import ErrorCode, KafkaError

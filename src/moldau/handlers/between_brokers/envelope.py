@@ -15,8 +15,8 @@ from moldau.protocol.codec import read_header
 from moldau.protocol.messages.envelope import DefaultPrincipalData, EnvelopeRequest, EnvelopeResponse
 from moldau.protocol.primitives import read_int16, write_int16
 from moldau.protocol.schema import read, write
+from moldau.replies import Muting, Reply, Unanswered
 from moldau.requests.session import ANONYMOUS, Call, Session
-from moldau.runtime import Muting, Reply, Unanswered
 
 _PRINCIPAL_VERSION = 0
 _SIZE_BYTES = 4

@@ -12,7 +12,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import NamedTuple
 
 from moldau.cluster.state.image import Image
-from moldau.coordinators.coordinator_runtime import partition_of
+from moldau.coordinators.partitioning import partition_of
 from moldau.errors import ErrorCode, KafkaError, StorageError
 from moldau.names import TopicPartition
 from moldau.notices import Notices

@@ -1,21 +1,32 @@
 # ruff: noqa: E402  (outdated compiled files must not be imported)
 """The one compiled extension: all work that is done per record.
 
-`scanning` checks records on append and before they are read, and finds one by its time; `seeking` passes over batches
-by their headers, `decoding` makes columns and rows of records, `encoding` writes them, `filling` adds them to a batch
-one by one, `hashing` chooses partitions by key, `digesting` counts and hashes records for the audit, `cleaning`
-compacts them. All are Cython in its pure-Python mode: compiled where there was a compiler, interpreted elsewhere, from
-the same files.
+`scanning` checks records on append and before they are read, and finds one by its time; `plain_batches` reads the
+header along with that; `seeking` passes over batches by their headers, `decoding` makes columns (`layouts`) and rows of
+records, `encoding` writes them, `filling` adds them to a batch one by one, `hashing` chooses partitions by key,
+`digesting` counts and hashes records for the audit, `cleaning` compacts them. All are Cython in its pure-Python mode:
+compiled where there was a compiler, interpreted elsewhere, from the same files.
 """
 
 from moldau.records import compiled_from
 
 compiled_from.check()
 
-from moldau.records.columns import cleaning, decoding, digesting, encoding, filling, hashing, scanning, seeking
+from moldau.records.columns import (
+    cleaning,
+    decoding,
+    digesting,
+    encoding,
+    filling,
+    hashing,
+    layouts,
+    plain_batches,
+    scanning,
+    seeking,
+)
 from moldau.records.columns.cleaning import MASK as HASH_MASK
 from moldau.records.columns.cleaning import choose, copy_chosen, keyed_hash, note_keys
-from moldau.records.columns.decoding import Binary, Columns, decode, refused, rows
+from moldau.records.columns.decoding import decode, refused, rows
 from moldau.records.columns.digesting import DELAY_BUCKETS, DIGEST_FIELDS, FIRST_BUCKET, NO_ARRIVAL, digest, record_hash
 from moldau.records.columns.encoding import Source, encode_columns, encode_rows, header_block
 from moldau.records.columns.filling import (
@@ -29,11 +40,14 @@ from moldau.records.columns.filling import (
     acknowledge,
 )
 from moldau.records.columns.hashing import by_partition, murmur2, positive_hash
-from moldau.records.columns.scanning import FLAWS, Section, first_timed, measure, plain, scan
+from moldau.records.columns.layouts import Binary, Columns
+from moldau.records.columns.plain_batches import plain
+from moldau.records.columns.scanning import FLAWS, Section, first_timed, measure, scan
 from moldau.records.columns.seeking import largest, seek
 
 COMPILED: bool = all(
-    module.COMPILED for module in (scanning, seeking, decoding, encoding, filling, hashing, digesting, cleaning)
+    module.COMPILED
+    for module in (scanning, plain_batches, seeking, layouts, decoding, encoding, filling, hashing, digesting, cleaning)
 )
 
 __all__ = [

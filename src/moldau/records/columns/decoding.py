@@ -10,8 +10,9 @@ from __future__ import annotations
 
 import gc
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
+from moldau.records.columns.layouts import Binary, Columns
 from moldau.records.columns.scanning import Section, measure
 
 try:
@@ -30,33 +31,6 @@ COMPILED: bool = cython.compiled
 
 INT32_MAX = 0x7FFFFFFF
 CREATE_TIME, LOG_APPEND_TIME = 0, 1
-
-
-class Binary(NamedTuple):
-    """A column of byte strings: int32 offsets, the bytes, and validity bits (None where nothing is null)."""
-
-    offsets: Any
-    data: Any
-    validity: Any
-    nulls: int
-
-
-class Columns(NamedTuple):
-    """Records as Arrow lays them out."""
-
-    rows: int
-    keys: Binary | None
-    """None if keys were not wanted; the same for values."""
-    values: Binary | None
-    offsets: Any
-    timestamps: Any
-    timestamp_types: Any
-    lists: Binary | None
-    """The rows' headers as lists (`data` is empty), a row without any being null; None if no row has headers, or they
-    were not wanted."""
-    headers: int
-    header_keys: Binary | None
-    header_values: Binary | None
 
 
 @cython.cfunc

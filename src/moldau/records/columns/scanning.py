@@ -45,22 +45,23 @@ FLAWS = (
 )
 """The flaws that `scan` can find, by number."""
 
-Found = cython.struct(
-    bad=cython.longlong,
-    max_timestamp=cython.longlong,
-    at_max=cython.longlong,
-    min_timestamp=cython.longlong,
-    rows=cython.longlong,
-    null_keys=cython.longlong,
-    key_bytes=cython.longlong,
-    null_values=cython.longlong,
-    value_bytes=cython.longlong,
-    rows_with_headers=cython.longlong,
-    headers=cython.longlong,
-    header_key_bytes=cython.longlong,
-    null_header_values=cython.longlong,
-    header_value_bytes=cython.longlong,
-)
+if not cython.compiled:  # `plain_batches` shares it, so the compiled one is declared in scanning.pxd
+    Found = cython.struct(
+        bad=cython.longlong,
+        max_timestamp=cython.longlong,
+        at_max=cython.longlong,
+        min_timestamp=cython.longlong,
+        rows=cython.longlong,
+        null_keys=cython.longlong,
+        key_bytes=cython.longlong,
+        null_values=cython.longlong,
+        value_bytes=cython.longlong,
+        rows_with_headers=cython.longlong,
+        headers=cython.longlong,
+        header_key_bytes=cython.longlong,
+        null_header_values=cython.longlong,
+        header_value_bytes=cython.longlong,
+    )
 """The sums of `walk`: index of the bad record, timestamps of all records; from `rows` on only of those asked for."""
 
 INT64_MAX = cython.declare(cython.longlong, 0x7FFFFFFFFFFFFFFF)
@@ -317,75 +318,6 @@ def scan(
     if cython.compiled:
         PyBuffer_Release(cython.address(buffer))
     return flaw, found.bad, found.max_timestamp, found.at_max, found.min_timestamp, found.null_keys
-
-
-@cython.cfunc
-@cython.inline
-@cython.nogil
-@cython.exceptval(check=False)
-def big_endian(p: cython.p_const_uchar, at: cython.Py_ssize_t, size: cython.int) -> cython.longlong:
-    """The signed number of `size` bytes at p[at]."""
-    i: cython.int
-    raw: cython.ulonglong = 0
-    for i in range(size):
-        raw = raw << 8 | p[at + i]
-    if cython.compiled:
-        return cython.cast(cython.longlong, raw << (64 - 8 * size)) >> (64 - 8 * size)
-    else:
-        return raw - (raw >> (8 * size - 1) << 8 * size)
-
-
-def plain(data: object) -> tuple[tuple[int, ...], int, int, int, int] | None:
-    """Read the header and scan the records of a plain batch in one step; None for every other batch, invalid or just
-    unusual.
-
-    Plain is a batch of format 2 that fills the buffer, with base offset 0, a count that fits its offsets, no codec,
-    create time, not control, a sequence if it has a producer id, and sound records. Returns its header's thirteen
-    fields (drawn in `batch`) and largest timestamp, index of it, smallest timestamp, number of null keys. The
-    checksum is the caller's.
-    """
-    found: Found = Found(0, -1, 0, INT64_MAX, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0)
-    size: cython.Py_ssize_t = len(data)
-    if size < 61:
-        return None
-    buffer: Py_buffer
-    p: cython.p_const_uchar
-    if cython.compiled:
-        PyObject_GetBuffer(data, cython.address(buffer), PyBUF_SIMPLE)
-        p = cython.cast(cython.p_const_uchar, buffer.buf)
-    else:
-        p = data
-    length: cython.longlong = big_endian(p, 8, 4)
-    attributes: cython.longlong = big_endian(p, 21, 2)
-    last: cython.longlong = big_endian(p, 23, 4)
-    base_timestamp: cython.longlong = big_endian(p, 27, 8)
-    max_timestamp: cython.longlong = big_endian(p, 35, 8)
-    producer_id: cython.longlong = big_endian(p, 43, 8)
-    sequence: cython.longlong = big_endian(p, 53, 4)
-    count: cython.longlong = big_endian(p, 57, 4)
-    crc: cython.longlong = big_endian(p, 17, 4) & 0xFFFFFFFF
-    epoch: cython.longlong = big_endian(p, 12, 4)
-    producer_epoch: cython.longlong = big_endian(p, 51, 2)
-    flaw: cython.int = -1
-    if (
-        length + 12 == size
-        and p[16] == 2
-        and big_endian(p, 0, 8) == 0
-        and attributes & 0x2F == 0
-        and count == last + 1
-        and count > 0
-        and (sequence >= 0 or producer_id < 0)
-    ):
-        flaw = walk(p, 61, size, count, last, base_timestamp, 0, count, cython.address(found))
-    if cython.compiled:
-        PyBuffer_Release(cython.address(buffer))
-    if flaw != 0:
-        return None
-    header = (
-        0, length, epoch, 2, crc, attributes, last, base_timestamp, max_timestamp,
-        producer_id, producer_epoch, sequence, count,
-    )  # fmt: skip
-    return header, found.max_timestamp, found.at_max, found.min_timestamp, found.null_keys
 
 
 def bad_record(index: int, base_offset: int, flaw: int) -> KafkaError:

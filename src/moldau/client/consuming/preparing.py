@@ -1,0 +1,67 @@
+"""The slow work that must be done before records are handed out: metadata, a rebalance, start positions.
+
+One task at a time does it. `poll` starts the task and waits for it as long as it would wait for records; the task
+outlives the call, and a later call finds its outcome. Until then nothing is handed out or committed automatically.
+"""
+
+import asyncio
+from collections.abc import Callable
+
+from moldau.client.consuming.groups.membership import Membership
+from moldau.client.consuming.positions import Positions
+from moldau.client.consuming.rebalancing import Rebalancing
+from moldau.errors import CommitFailed
+
+LOST_S = 0.05
+"""The pause after the group has refused a member that does not know it yet."""
+
+
+class Preparing:
+    """The preparations of one consumer, on the running loop; `wake` is called when one has ended."""
+
+    def __init__(
+        self, membership: Membership, rebalancing: Rebalancing, positions: Positions, wake: Callable[[], object]
+    ):
+        self.task: asyncio.Task[None] | None = None
+        """The one that was started, until `goes_on` has seen its end."""
+        self._loop = asyncio.get_running_loop()
+        self._membership = membership
+        self._rebalancing = rebalancing
+        self._positions = positions
+        self._wake = wake
+
+    def is_due(self, now_s: float) -> bool:
+        """Whether something is to be prepared, at this time of the loop. Raises what a person must hear of the group,
+        once."""
+        if self._membership.fatal is not None:
+            failure, self._membership.fatal = self._membership.fatal, None
+            raise failure
+        return self._rebalancing.is_due(now_s) or self._positions.missing
+
+    def goes_on(self, now_s: float) -> bool:
+        """Start the task if it is due; returns whether one is running. Raises what the last one has failed with."""
+        if self.task is not None and self.task.done():
+            prepared, self.task = self.task, None
+            if not prepared.cancelled():
+                prepared.result()
+        if self.task is None and self.is_due(now_s):
+            self.task = self._loop.create_task(self._prepare())
+            self.task.add_done_callback(lambda _: self._wake())
+        return self.task is not None
+
+    async def stop(self) -> None:
+        """Cancel the task, and wait for its end."""
+        if self.task is not None:
+            self.task.cancel()
+            await asyncio.gather(self.task, return_exceptions=True)
+            self.task = None
+
+    async def _prepare(self) -> None:
+        if self._rebalancing.is_due(self._loop.time()):
+            await self._rebalancing.prepare()
+        try:
+            await self._positions.locate()
+        except CommitFailed:  # the group has gone on without this member, which has to join again first
+            if self._rebalancing.subscription is None:
+                raise
+            await asyncio.sleep(LOST_S)
