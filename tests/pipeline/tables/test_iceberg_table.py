@@ -127,6 +127,57 @@ def test_of_two_loads_of_the_same_offsets_one_commits(tmp_path: Path) -> None:
     assert offsets_in(tmp_path) == [0, 1, 2]
 
 
+ANOTHER_TOOLS = "another tool's"
+
+
+@pytest.mark.parametrize("between", [None, OTHER, ANOTHER_TOOLS])
+@pytest.mark.parametrize("swapped", [False, True])
+def test_of_two_commits_prepared_on_the_same_snapshot_one_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, swapped: bool, between: TopicPartition | str | None
+) -> None:
+    load(tmp_path, 2)
+    loads = {"a": (created(tmp_path), 5), "b": (created(tmp_path), 4)}
+    first, second = sorted(loads, reverse=swapped)
+    real = PyIcebergTable._do_commit
+
+    def end(name: str) -> None:
+        there, until = loads[name]
+        commit(there, name, [write(there, 2, until, name)], {TP: 2}, {TP: until})
+
+    def overtaken(table: PyIcebergTable, updates: Any, requirements: Any) -> None:
+        """What the second has prepared reaches the catalog after the first one's commit, and perhaps another's."""
+        monkeypatch.setattr(PyIcebergTable, "_do_commit", real)
+        end(first)
+        third = created(tmp_path)
+        if between == OTHER:
+            commit(third, "third", [], {}, {OTHER: 9})
+        elif between:
+            third._iceberg.append(pyarrow.Table.from_pylist([{"_partition": 7, "_offset": 99}], third.columns))
+        real(table, updates, requirements)
+
+    monkeypatch.setattr(PyIcebergTable, "_do_commit", overtaken)
+    with pytest.raises(Conflict, match="nothing was added"):
+        end(second)
+    won = list(range(loads[first][1]))
+    assert offsets_in(tmp_path) == won + [99] * (between == ANOTHER_TOOLS)
+    assert created(tmp_path).offsets([TP]) == {TP: len(won)}
+
+
+def test_an_ordinary_transaction_of_pyiceberg_would_add_rows_twice_if_the_table_allowed_retries(tmp_path: Path) -> None:
+    def append(table: PyIcebergTable, file: DataFile) -> None:
+        with table.transaction() as ordinary:
+            ordinary.add_files([f"{there.where.uri}/{file.path}"])
+
+    there = created(tmp_path)
+    file, stale, stale_too = write(there, 0, 2), *(created(tmp_path)._iceberg for _ in range(2))
+    append(there._iceberg, file)
+    with pytest.raises(CommitFailedException):
+        append(stale, file)
+    stale_too.metadata.properties.pop("commit.retry.num-retries")
+    append(stale_too, write(there, 0, 2, "again"))
+    assert offsets_in(tmp_path) == [0, 0, 1, 1]
+
+
 def test_a_load_commits_beside_another_tools_commit_and_offsets_move_on_without_a_record(tmp_path: Path) -> None:
     one, other = created(tmp_path), created(tmp_path)
     commit(one, "aa", [write(one, 0, 3)], {}, {TP: 3})

@@ -4,8 +4,9 @@ The numbers of `committing` are table properties, because other tools' commits k
 too. A commit adds a snapshot, sets the properties and demands that the newest snapshot is still the one that was read;
 the catalog does all of it or nothing, so of two loads of the same offsets one wins. A snapshot's id is its version.
 
-pyiceberg repeats an append by itself when another commit came first, and would add the files of both loads. Therefore
-its transaction is only prepared here, and given to the catalog once.
+pyiceberg (0.12; 0.11 failed) repeats a transaction by itself when another commit came first, with the properties that
+it had read before: it would add the files of both loads. Therefore its transaction is only prepared here, and given to
+the catalog once.
 """
 
 import contextlib
@@ -188,6 +189,8 @@ class IcebergTable:
         [made] = [update.snapshot for update in prepared._updates if isinstance(update, AddSnapshotUpdate)]
         properties = {**kept, SNAPSHOT: made.snapshot_id}
         prepared.set_properties({name: str(number) for name, number in properties.items()})
+        # `prepared.commit_transaction()` would repeat an append that another load has overtaken, with our stale offsets,
+        # unless `commit.retry.num-retries` of the table is 0: each record of both loads would be in the table twice.
         same_table = AssertTableUUID(uuid=self._iceberg.metadata.table_uuid)
         self._iceberg._do_commit(prepared._updates, (*prepared._requirements, same_table))
 
