@@ -1,16 +1,19 @@
 """Starting Spark: Java is checked first, in one sentence, and tasks may be tried again."""
 
 import os
+import signal
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from pyspark import SparkContext
 from pyspark.errors import PySparkException
 
 from moldau.pipeline.session import (
     SparkFailed,
     SparkMissing,
+    _signals_wait,
     check_java,
     errors_in_a_sentence,
     python_path,
@@ -114,3 +117,23 @@ def test_child_processes_find_the_package(monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setenv("PYTHONPATH", f"/elsewhere{os.pathsep}")
     folder, *rest = python_path().split(os.pathsep)
     assert Path(folder, "pyspark_moldau", "__init__.py").exists() and rest == ["/elsewhere"]
+
+
+def test_a_signal_while_the_jvm_starts_is_heard_when_it_has_started() -> None:
+    heard: list[int] = []
+    before = signal.signal(signal.SIGTERM, lambda number, _: heard.append(number))
+    try:
+        with _signals_wait():
+            os.kill(os.getpid(), signal.SIGTERM)
+            os.kill(os.getpid(), signal.SIGTERM)
+            assert heard == []
+        assert heard == [signal.SIGTERM]
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+def test_the_jvm_has_a_process_group_of_its_own_and_ignores_sigterm(spark: "SparkSession") -> None:
+    process = SparkContext._gateway.proc
+    assert os.getpgid(process.pid) == process.pid != os.getpgid(0)
+    os.kill(process.pid, signal.SIGTERM)
+    assert spark.range(3).count() == 3 and process.poll() is None

@@ -3,9 +3,8 @@
 import contextlib
 import importlib.util
 import re
-import tempfile
 from collections.abc import Callable
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -19,10 +18,13 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from moldau.pipeline.decoding.choosing import Decoding
+    from moldau.pipeline.loading.load import Loader
     from moldau.pipeline.loading.removed_rows import RemovedRows
     from moldau.pipeline.loading.settings import Settings
     from moldau.pipeline.options import Subscription
     from moldau.pipeline.tables.committing import LoadedWarehouse
+
+    MakeLoader = Callable[[contextlib.ExitStack], tuple[Loader, Callable[[], SparkSession]]]
 
 DURATION = re.compile(r"([0-9]{1,9})(ms|s|m|h|d)")
 UNITS_MS = {"ms": 1, "s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
@@ -203,52 +205,60 @@ def _load(
     as_json: bool,
 ) -> None:
     """Load, with a Spark of our own that starts once there is something to load."""
-    from moldau.cli.load_report import ContinuousReport, print_loaded, print_plan, progress_line
-    from moldau.pipeline.loading.continuous import load_continuously
-    from moldau.pipeline.loading.load import Loader
-    from moldau.pipeline.loading.stopping import Stopping
+    from moldau.cli.load_report import print_loaded, print_plan, progress_line
+    from moldau.cli.terminated import terminable
     from moldau.pipeline.session import check_java
 
     if not dry_run:
         check_java()
-    with contextlib.ExitStack() as stack:
-        session = _session(stack, master)
-        loader = stack.enter_context(Loader(session, bootstrap, subscription, tables, settings))
+    made = partial(_loader, bootstrap, subscription, tables, settings, master)
+    if every_ms:
+        _load_continuously(made, every_ms, as_json)
+        return
+    with terminable(), contextlib.ExitStack() as stack:
+        loader, _ = made(stack)
         planned = loader.plan()
         if dry_run:
             print_plan(planned, as_json)
             return
-        if not every_ms:
-            with progress_line(loader.progress):
-                loaded = loader.run(planned)
-            print_loaded(loaded, as_json, quarantine)
-            return
-        report = ContinuousReport(as_json)
-        loader.compacting.compacted = report.compacted
-        with Stopping() as stopping:
-            with progress_line(loader.progress), stopping.ended():
-                session()
-                stopping.listen()
-                load_continuously(loader, every_ms / 1000, stopping, report)
+        with progress_line(loader.progress):
+            loaded = loader.run(planned)
+        print_loaded(loaded, as_json, quarantine)
+
+
+def _load_continuously(made: "MakeLoader", every_ms: int, as_json: bool) -> None:
+    """Load until a signal comes; what was started has ended when this returns."""
+    from moldau.cli.load_report import ContinuousReport, progress_line
+    from moldau.pipeline.loading.continuous import load_continuously
+    from moldau.pipeline.loading.stopping import Stopping
+
+    report = ContinuousReport(as_json)
+    with Stopping() as stopping:
+        with stopping.ended(), contextlib.ExitStack() as stack:
+            loader, session = made(stack)
+            loader.compacting.compacted = report.compacted
+            loader.plan()  # what cannot be loaded is said before Spark starts
+            stack.enter_context(progress_line(loader.progress))
+            session()
+            stopping.listen()
+            load_continuously(loader, every_ms / 1000, stopping, report)
         report.stopped()
 
 
-def _session(stack: contextlib.ExitStack, master: str) -> "Callable[[], SparkSession]":
-    """Starts Spark when it is called first; the stack stops it."""
-    from moldau.pipeline.session import start_session
+def _loader(
+    bootstrap: str,
+    subscription: "Subscription",
+    tables: "LoadedWarehouse",
+    settings: "Settings",
+    master: str,
+    stack: contextlib.ExitStack,
+) -> "tuple[Loader, Callable[[], SparkSession]]":
+    """A loader and what starts its Spark, once; the stack ends both."""
+    from moldau.pipeline.loading.load import Loader
+    from moldau.pipeline.session import own_session
 
-    started: list[SparkSession] = []
-
-    def session() -> "SparkSession":
-        if not started:
-            scratch = stack.enter_context(
-                tempfile.TemporaryDirectory(prefix="moldau-spark-", ignore_cleanup_errors=True)
-            )
-            started.append(start_session("moldau pipeline load", master, Path(scratch)))
-            stack.callback(started[0].stop)
-        return started[0]
-
-    return session
+    session = cache(lambda: stack.enter_context(own_session("moldau pipeline load", master)))
+    return stack.enter_context(Loader(session, bootstrap, subscription, tables, settings)), session
 
 
 def _subscription(topics: str, pattern: str) -> "Subscription":

@@ -29,7 +29,8 @@ def compact(of: Tables, storage_option: StorageOption = None, as_json: Json = Fa
     if as_json:
         print_json({name: {"files_removed": one.removed, "files_added": one.added} for name, one in done.items()})
     for name, one in [] if as_json else done.items():
-        print(f"{name}: {counted(one.removed, 'file')} became {one.added:,}" if one.removed else f"{name}: compact")
+        became = f"{counted(one.removed, 'file')} became {one.added:,}"
+        print(f"{name}: {became if one.removed else 'nothing to compact'}")
 
 
 def vacuum(
@@ -68,7 +69,7 @@ def history(
     as_json: Json = False,
 ) -> None:
     """
-    The versions of each table, newest first: when, which operation, and the load with its number of records.
+    The versions of each table, newest first: when, which operation or load, and how many records it changed.
 
     Example:
 
@@ -76,16 +77,16 @@ def history(
     """
     from moldau.pipeline.tables.maintenance import history
 
-    found = {name: history(where, limit) for name, where in _tables(of, storage_option).items()}
+    found = {name: history(where, limit, count=True) for name, where in _tables(of, storage_option).items()}
     if as_json:
         print_json({name: [one._asdict() for one in versions] for name, versions in found.items()})
         return
     rows = [
-        [name, one.version, time_text(one.timestamp_ms), one.operation, one.load_id, one.records]
+        [name, one.version, time_text(one.timestamp_ms), one.operation, one.load_id, *one[4:]]
         for name, versions in found.items()
         for one in versions
     ]
-    print_table(["TABLE", "VERSION", "TIME", "OPERATION", "LOAD", "RECORDS"], rows)
+    print_table(["TABLE", "VERSION", "TIME", "OPERATION", "LOAD", "ADDED", "UPDATED", "REMOVED"], rows)
 
 
 def convert(

@@ -42,7 +42,7 @@ from moldau.pipeline.audit.warehouse_tier import WarehouseTier
 from moldau.pipeline.decoding.choosing import Decoding
 from moldau.pipeline.loading.load import load
 from moldau.pipeline.loading.settings import Loaded, Settings
-from moldau.pipeline.session import check_java, errors_in_a_sentence, start_session
+from moldau.pipeline.session import check_java, errors_in_a_sentence, own_session
 from moldau.pipeline.tables.warehouse import Warehouse
 from moldau.runtime import RealDisk
 from moldau.version import VERSION
@@ -76,7 +76,7 @@ class Demo:
         self.folder = folder.absolute()
         self.console = console
         self.source = source
-        self.session = session or own_session
+        self.session = session or demo_session
         self.places = inventory.places(self.folder)
         self.warehouse, self.decoded = Warehouse(self.places.warehouse), Warehouse(self.places.decoded)
         self.stages: list[Stage] = []
@@ -233,14 +233,9 @@ class Demo:
         return 1 if differences else 0
 
 
-@contextlib.contextmanager
-def own_session(scratch: Path) -> "Iterator[SparkSession]":
+def demo_session(scratch: Path) -> "contextlib.AbstractContextManager[SparkSession]":
     """The demo's Spark, with its files in `scratch`; it ends with the block."""
-    spark = start_session("moldau demo", scratch=scratch, spark__driver__defaultJavaOptions=QUICK_START)
-    try:
-        yield spark
-    finally:
-        spark.stop()
+    return own_session("moldau demo", scratch=scratch, spark__driver__defaultJavaOptions=QUICK_START)
 
 
 def _answer(ask: "Callable[[], DataFrame]", checkpoint: Path) -> streams.Answer:
