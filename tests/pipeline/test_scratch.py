@@ -27,10 +27,14 @@ def temporary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_a_folder_goes_with_its_block(temporary: Path) -> None:
-    with pytest.raises(KeyboardInterrupt), scratch_folder() as folder:
-        (folder / "spark-local").mkdir()
-        assert folder.parent == temporary
-        raise KeyboardInterrupt
+    def interrupted() -> None:
+        with scratch_folder() as folder:
+            (folder / "spark-local").mkdir()
+            assert folder.parent == temporary
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        interrupted()
     assert list(temporary.iterdir()) == []
 
 

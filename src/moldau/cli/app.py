@@ -39,7 +39,7 @@ PLACES = {
     ),
     "log": Place("moldau.cli.log", "app", "The files of a stopped broker: dump, verify, repair, adopt, import."),
     "pipeline": Place(
-        "moldau.cli.pipeline", "app", "The Spark pipeline: load, audit, demo, compact, vacuum, history, convert."
+        "moldau.cli.pipeline", "app", "The Spark pipeline: load, audit, demo, compact, vacuum, history, widen, convert."
     ),
 }
 server = Group("server")

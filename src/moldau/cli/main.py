@@ -1,8 +1,9 @@
 """Where the command `moldau` begins and ends: which group it is, and how a failure looks.
 
 `moldau server start` is dispatched before anything of the other commands is imported, because the time until a broker
-listens counts. Whatever goes wrong is one sentence on standard error and an exit code that is not 0; Ctrl-C is 130, SIGTERM
-143, and both say nothing. A reader that went away (`moldau consume ... | head`) ends the command without a word, too.
+listens counts. Whatever goes wrong is one sentence on standard error and an exit code that is not 0. Ctrl-C is 130,
+SIGTERM in a command that has started something 143; both say nothing. A reader that went away (`moldau consume ... |
+head`) ends the command without a word, too.
 """
 
 import os

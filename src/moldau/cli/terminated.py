@@ -1,4 +1,4 @@
-"""SIGTERM for commands that have started something: it ends them as Ctrl-C does, and what they started ends with them."""
+"""SIGTERM for commands that have started something: it ends them, and what they started, as Ctrl-C does."""
 
 import contextlib
 import signal

@@ -1,4 +1,4 @@
-"""The JVM of a Spark driver: started so that it outlives a signal to the whole process group, and ended with the command.
+"""The JVM of a Spark driver: a signal to the whole process group does not end it, the end of the command does.
 
 A terminal sends Ctrl-C, and a supervisor SIGTERM, to every process of a command. A JVM that obeys takes Spark away from
 a load that is about to commit. So the JVM has a process group of its own and ignores SIGTERM, which systemd and
@@ -35,7 +35,7 @@ def launch(settings: Mapping[str, str], stderr: IO[bytes] | None) -> None:
     conf = SparkConf(loadDefaults=False)
     for name, value in settings.items():
         conf.set(name, value)
-    gateway = launch_gateway(conf, {"process_group": 0, "stderr": stderr})
+    gateway: Any = launch_gateway(conf, {"process_group": 0, "stderr": stderr})  # type: ignore[no-untyped-call]
     SparkContext._ensure_initialized(gateway=gateway)
     signals: Any = gateway.jvm.sun.misc
     with contextlib.suppress(Exception):  # a Java without the module jdk.unsupported

@@ -53,7 +53,7 @@ def _remove_if_abandoned(folder: Path) -> None:
 
 
 def _locked_folder() -> tuple[Path, int]:
-    """A new folder, and the descriptor that holds its lock; another command may have removed it before it was locked."""
+    """A new folder, and the descriptor that holds its lock. Made again if another command removed it before that."""
     while True:
         folder = Path(tempfile.mkdtemp(prefix=PREFIX))
         lock = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)

@@ -12,6 +12,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import threading
 import warnings
 from collections.abc import Iterator
@@ -77,7 +78,7 @@ def start_session(name: str, master: str = "local[*]", scratch: Path | None = No
     set_environment(master.startswith("local"))
     named = {"spark.app.name": name, "spark.master": with_retries(master), **_settings(master, scratch)}
     named |= {setting.replace("__", "."): value for setting, value in settings.items()}
-    builder = SparkSession.builder.config(map=named)
+    builder = SparkSession.builder.config(map=dict(named))
     with errors_in_a_sentence():
         if not driver_jvm.is_running():
             home = _home(scratch) if master.startswith(HOME_OF_DRIVER_ONLY) else contextlib.nullcontext()
@@ -90,7 +91,9 @@ def start_session(name: str, master: str = "local[*]", scratch: Path | None = No
 
 
 @contextlib.contextmanager
-def own_session(name: str, master: str = "local[*]", scratch: Path | None = None, **settings: str) -> "Iterator[SparkSession]":
+def own_session(
+    name: str, master: str = "local[*]", scratch: Path | None = None, **settings: str
+) -> "Iterator[SparkSession]":
     """As `start_session`, for a command: Spark, its JVM and its files end with the block, however that ends. The files
     are below `scratch`, or in a folder that is removed."""
     with contextlib.ExitStack() as stack:
@@ -150,6 +153,8 @@ def errors_in_a_sentence() -> Iterator[None]:
         raise SparkFailed(f"Spark failed: {_first_line(str(error.java_exception))}") from error
     except (Py4JError, PySparkException) as error:
         raise SparkFailed(f"Spark failed: {_first_line(str(error))}") from error
+    except ConnectionError as error:
+        raise SparkFailed("Spark failed: its JVM has ended") from error
 
 
 def _first_line(text: str) -> str:
@@ -188,13 +193,18 @@ def _signals_wait() -> Iterator[None]:
 
 @contextlib.contextmanager
 def _log_of(scratch: Path | None) -> "Iterator[IO[bytes] | None]":
-    """Where the standard error of the JVM goes, to keep its warnings off the terminal; None: where ours goes."""
+    """Where the standard error of the JVM that starts in this block goes, to keep its warnings off the terminal; None:
+    where ours goes. PySpark's own temporary folder is in `scratch`, too, where it is removed if we are killed."""
     if scratch is None:
         yield None
         return
     scratch.mkdir(parents=True, exist_ok=True)
-    with (scratch / "spark.log").open("ab") as log:
-        yield log
+    before, tempfile.tempdir = tempfile.tempdir, str(scratch)
+    try:
+        with (scratch / "spark.log").open("ab") as log:
+            yield log
+    finally:
+        tempfile.tempdir = before
 
 
 def _settings(master: str, scratch: Path | None) -> dict[str, str]:

@@ -233,7 +233,12 @@ class Command:
 @pytest.mark.own_jvm("the driver is killed")
 @pytest.mark.timeout(240)
 def test_a_load_killed_half_way_and_run_again_has_each_record_once(
-    bootstrap: str, new_topic: NewTopic, produce: Produce, tmp_path: Path, moldau_command: list[str], tmp_path_factory: pytest.TempPathFactory
+    bootstrap: str,
+    new_topic: NewTopic,
+    produce: Produce,
+    tmp_path: Path,
+    moldau_command: list[str],
+    tmp_path_factory: pytest.TempPathFactory,
 ) -> None:
     topic, warehouse = new_topic(2), Warehouse(tmp_path)
     for partition in range(2):

@@ -254,7 +254,7 @@ def test_new_columns_and_fields_are_added_once_and_null_in_older_rows(tmp_path: 
         {"_offset": 0, "small": None, "place": None},
         {"_offset": 1, "small": 5, "place": {"lat": 1.5, "names": [{"a": "x"}]}},
     ]
-    for kind in (pyarrow.string(), pyarrow.int64()):
+    for kind in (pyarrow.string(), pyarrow.float64()):
         with pytest.raises(TableError, match=r"Column small of lake\.t has type int32 and would now have type"):
             other.add_columns(in_files(pyarrow.schema([("small", kind)])))
     with pytest.raises(TableError, match="differ in case only"):
@@ -296,3 +296,47 @@ def test_what_cannot_be_used_is_said_in_one_sentence(tmp_path: Path) -> None:
         there.offsets([TP])
     with pytest.raises(TableError, match=r"is an Iceberg table: Spark's procedures rewrite_data_files"):
         Warehouse(tmp_path / "w" / "lake" / "t").tables()
+
+
+@pytest.mark.parametrize("nested", [False, True])
+def test_columns_are_widened_by_a_load_and_readers_find_old_and_new_numbers(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, nested: bool
+) -> None:
+    monkeypatch.setenv("POLARS_ICEBERG_PLANNER", "pyiceberg")
+
+    def column(number: pyarrow.DataType, fraction: pyarrow.DataType) -> pyarrow.DataType:
+        there = pyarrow.struct([("n", number), ("x", fraction)])
+        return (
+            pyarrow.struct([("l", pyarrow.list_(there)), ("m", pyarrow.map_(pyarrow.string(), number))])
+            if nested
+            else there
+        )
+
+    def value(number: int, fraction: float) -> Any:
+        there = {"n": number, "x": fraction}
+        return {"l": [there], "m": [("k", number)]} if nested else there
+
+    narrow, wide = column(pyarrow.int32(), pyarrow.float32()), column(pyarrow.int64(), pyarrow.float64())
+    files = in_files(pyarrow.schema([("o", wide)]))
+    one, other = created(tmp_path), created(tmp_path)
+    one.add_columns(in_files(pyarrow.schema([("o", narrow)])))
+    commit(one, "aa", [write(one, 0, 2, "a", o=pyarrow.scalar(value(5, 1.5), narrow))], {}, {TP: 2})
+    other.refresh()
+    stale = created(tmp_path)
+    for table in (one, other):
+        table.add_columns(files)
+        assert table.lacking(files) == []
+    commit(one, "bb", [write(one, 2, 3, "b", o=pyarrow.scalar(value(1 << 40, 0.1), wide))], {TP: 2}, {TP: 3})
+    with pytest.raises(Conflict):
+        commit(stale, "cc", [write(stale, 2, 3, "c", o=pyarrow.scalar(value(6, 1.5), narrow))], {TP: 2}, {TP: 3})
+    there = created(tmp_path)
+    there.add_columns(in_files(pyarrow.schema([("o", narrow)])))
+    commit(there, "dd", [write(there, 3, 4, "d", o=pyarrow.scalar(value(7, 1.5), narrow))], {TP: 3}, {TP: 4})
+    iceberg = load_catalog("test", **properties(tmp_path)).load_table("lake.t")
+    rows = {row["_offset"]: row["o"] for row in iceberg.scan().to_arrow().select(["_offset", "o"]).to_pylist()}
+    assert rows == {0: value(5, 1.5), 1: value(5, 1.5), 2: value(1 << 40, 0.1), 3: value(7, 1.5)}
+    if not nested:
+        found = polars.scan_iceberg(iceberg).select("_offset", "o").collect()
+        assert dict(found.rows()) == rows
+        found_too = iceberg.scan().to_duckdb("t").sql("SELECT _offset, o FROM t").fetchall()
+        assert dict(found_too) == rows

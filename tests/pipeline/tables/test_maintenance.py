@@ -68,7 +68,9 @@ def test_a_vacuum_takes_old_orphans_only_and_leaves_what_a_running_load_has_writ
     assert vacuum(location(folder), dry_run=True) == 1 and files_below(folder) == 4
     assert vacuum(location(folder)) == 1
     assert files_below(folder) == 3 and offsets_in(folder) == expected(10)
-    with pytest.raises(TableError, match="for longer than 0 hours, since a running load or a reader may .* add --force"):
+    with pytest.raises(
+        TableError, match=r"for longer than 0 hours, since a running load or a reader may .* add --force"
+    ):
         vacuum(location(folder), 0)
     assert vacuum(location(folder), 200) == 0
     assert vacuum(location(folder), 0, force=True) == 1 and offsets_in(folder) == expected(10)

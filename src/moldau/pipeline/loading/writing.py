@@ -65,6 +65,7 @@ class OneFile:
         self.bytes_added = 0
         self._records = 0
         self._bounds: dict[str, Bounds] = {}
+        self._unbounded: set[str] = set()
         self._partition_columns = PARTITION_COLUMNS[layout.partition_by] if layout.table_format == "iceberg" else []
         self._sink: Any = None
         self._writer: Any = None
@@ -79,8 +80,11 @@ class OneFile:
             least, greatest = compute.min_max(
                 column.cast(pyarrow.int64()) if name == "_timestamp" else column
             ).as_py().values()  # fmt: skip
-            found = Bounds(least, greatest)
-            self._bounds[name] = found.and_also(self._bounds[name]) if name in self._bounds else found
+            if column.null_count:  # in files that another tool has written
+                self._unbounded.add(name)
+            else:
+                found = Bounds(least, greatest)
+                self._bounds[name] = found.and_also(self._bounds[name]) if name in self._bounds else found
         self._records += batch.num_rows
         self._rows.append(batch)
         self.rows_bytes += batch.nbytes
@@ -114,9 +118,8 @@ class OneFile:
         else:
             size = self._sink.tell()
             self._sink.close()
-        return DataFile(
-            self._path, size, time.time_ns() // 1_000_000, self._partition_values, self._records, dict(self._bounds)
-        )
+        bounds = {name: found for name, found in self._bounds.items() if name not in self._unbounded}
+        return DataFile(self._path, size, time.time_ns() // 1_000_000, self._partition_values, self._records, bounds)
 
     def _open(self) -> None:
         where = self._layout.table

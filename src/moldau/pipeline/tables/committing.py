@@ -17,6 +17,7 @@ from moldau.pipeline.tables.columns import TableError
 from moldau.pipeline.tables.data_file import DataFile, TableFormat, folder_of
 from moldau.pipeline.tables.removals import Removed
 from moldau.pipeline.tables.storage import Location, check_files, errors_in_a_sentence, sync_folders
+from moldau.pipeline.wider_types import wider
 
 COMMIT_ATTEMPTS: Final = 5
 LOAD_ID: Final = "moldauLoad"
@@ -79,10 +80,11 @@ class LoadedTable(Protocol):
         """The number of rows, from the description of the files."""
 
     def lacking(self, files: pyarrow.Schema) -> list[pyarrow.Field]:
-        """The columns of `files` that are to be added first, and those with new fields inside of structs."""
+        """The columns of `files` that are to be added first, those with new fields inside of structs, and those that
+        are to be widened if the format can do that in a commit of metadata."""
 
     def add_columns(self, files: pyarrow.Schema) -> None:
-        """Add those columns of `files` that the table lacks, in a commit of their own; all are nullable."""
+        """Add or widen those columns that `lacking` returns, in a commit of their own; new ones are nullable."""
 
     def commit_once(self, load_id: str, files: Sequence[DataFile], kept: Mapping[str, int]) -> int | None:
         """Add the files and keep the numbers in one atomic step; None if another commit came first. Returns the
@@ -134,12 +136,14 @@ def commit(
     kept = {offset_key(tp): offset for tp, offset in sorted(end.items())}
     kept |= {topic_key(topic): number for topic, number in (topic_ids or {}).items()}
     topic, added = next(iter(end)).topic, sum(file.records for file in files)
+    columns = table.columns
     for attempt in range(COMMIT_ATTEMPTS):
         if attempt:
             table.refresh()
             version = table.version_of(load_id)
             if version is not None:  # the store had our commit, though it reported a failure
                 return version
+            refuse_changed_types(table, columns)
             if table.removed(topic, start) != accepted:
                 raise Conflict(
                     f"Rows were removed from {table.name} meanwhile; nothing was added to it, so run this load again."
@@ -156,6 +160,18 @@ def commit(
         if version is not None:
             return version
     raise TableError(f"{table.name} is written to all the time; nothing was added to it, so run this load again.")
+
+
+def refuse_changed_types(table: LoadedTable, before: pyarrow.Schema) -> None:
+    """Raise Conflict if a column has another type than before: another one has widened it, and the files that are to
+    be added have the narrower one, which readers of Delta refuse."""
+    for field in table.columns:
+        at = before.get_field_index(field.name)
+        if at >= 0 and any(wider(field.name, before.field(at).type, field.type)):
+            raise Conflict(
+                f"Column {field.name} of {table.name} was widened meanwhile; nothing was added to the table, so run "
+                "this load again."
+            )
 
 
 def offset_key(tp: TopicPartition) -> str:

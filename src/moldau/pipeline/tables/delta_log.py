@@ -15,6 +15,7 @@ import pyarrow.dataset as dataset
 from moldau.pipeline.tables.committing import LOAD_ID
 from moldau.pipeline.tables.removals import PLACES, Places, Removed, compared, time_text
 from moldau.pipeline.tables.storage import Location, errors_in_a_sentence, files_below
+from moldau.pipeline.tables.widening import WIDENED
 
 SEEN: Final = "moldauSeen"
 """The key under which a load's entry names the version up to which the load had looked."""
@@ -136,7 +137,8 @@ def _entry(where: Location, version: int) -> Entry | None:
         adds = [action["add"] for action in actions if "add" in action]
         if not all(isinstance(one.get("path"), str) for one in removes + adds):
             raise ValueError(f"{path} names a file without a path")
-    changing = [one for one in removes if one.get("dataChange", True)]
+    rewrites = bool(infos) and WIDENED in infos[0]  # has the same records in other files: `deltalake` notes a change
+    changing = [] if rewrites else [one for one in removes if one.get("dataChange", True)]
     return Entry(
         version, infos[0] if infos else {}, tuple(map(_key, removes)), frozenset(map(_key, changing)),
         tuple(map(_key, adds)), any(one.get("dataChange", True) for one in adds),

@@ -136,14 +136,14 @@ class IcebergTable:
                     yield batch["_offset"]
 
     def lacking(self, files: pyarrow.Schema) -> list[pyarrow.Field]:
-        """The columns of `files` that are to be added first, and those with new fields inside of structs. Raises
-        TableError."""
+        """The columns of `files` that are to be added first, those with new fields inside of structs, and those to be
+        widened, which is a change of metadata: readers promote the values of older files. Raises TableError."""
         kept = pyarrow.schema([(field.name, as_kept(field.type)) for field in files])
         return missing(self.columns, kept, self.name)
 
     def add_columns(self, files: pyarrow.Schema) -> None:
-        """Add those columns of `files` that the table lacks, in a commit of their own; all are nullable. Raises
-        TableError if a column would change its type."""
+        """Add or widen those columns of `files`, in a commit of their own; new ones are nullable. Raises TableError if
+        a column would change its type otherwise."""
         from pyiceberg.exceptions import CommitFailedException
 
         for _ in range(COMMIT_ATTEMPTS):
@@ -189,8 +189,8 @@ class IcebergTable:
         [made] = [update.snapshot for update in prepared._updates if isinstance(update, AddSnapshotUpdate)]
         properties = {**kept, SNAPSHOT: made.snapshot_id}
         prepared.set_properties({name: str(number) for name, number in properties.items()})
-        # `prepared.commit_transaction()` would repeat an append that another load has overtaken, with our stale offsets,
-        # unless `commit.retry.num-retries` of the table is 0: each record of both loads would be in the table twice.
+        # Not `prepared.commit_transaction()`: unless the table's `commit.retry.num-retries` is 0, pyiceberg repeats an
+        # append that another load has overtaken, with our stale offsets, and the records are in the table twice.
         same_table = AssertTableUUID(uuid=self._iceberg.metadata.table_uuid)
         self._iceberg._do_commit(prepared._updates, (*prepared._requirements, same_table))
 

@@ -16,6 +16,7 @@ from moldau.pipeline.tables.committing import LOAD_ID
 from moldau.pipeline.tables.operation_records import counted, noted, replaces_files
 from moldau.pipeline.tables.storage import Location, errors_in_a_sentence, sync_added
 from moldau.pipeline.tables.table import opened
+from moldau.pipeline.tables.widening import WIDENED
 
 FILE_BYTES = 256 * 1024 * 1024
 
@@ -91,6 +92,8 @@ def _version(where: Location, entry: Mapping[str, Any], count: bool) -> Version:
         if before is not None and after is not None:
             changes = counted(changes, before, after)
     time_ms, operation = int(entry.get("timestamp", 0)), str(entry.get("operation", ""))
+    if WIDENED in entry:
+        operation = f"WIDEN {entry[WIDENED]}"
     return Version(version, time_ms, operation, entry.get(LOAD_ID), *changes)
 
 

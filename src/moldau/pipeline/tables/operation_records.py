@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 
 from moldau.pipeline.tables.committing import RECORDS
+from moldau.pipeline.tables.widening import WIDENED
 
 
 class Changes(NamedTuple):
@@ -39,7 +40,9 @@ def noted(entry: Mapping[str, Any]) -> Changes:
     names = BY_OPERATION.get(str(entry.get("operation")))
     if names is None or not isinstance(metrics, Mapping):
         return Changes()
-    found = [next((number for name in some if (number := _number(metrics.get(name))) is not None), None) for some in names]
+    found = [
+        next((number for name in some if (number := _number(metrics.get(name))) is not None), None) for some in names
+    ]
     return Changes(*found)
 
 
@@ -47,7 +50,8 @@ def replaces_files(entry: Mapping[str, Any]) -> bool:
     """Whether the commit removed files without noting how many records were in them."""
     parameters = entry.get("operationParameters")
     mode = parameters.get("mode") if isinstance(parameters, Mapping) else None
-    return entry.get("operation") == "RESTORE" or (RECORDS not in entry and mode == "Overwrite")
+    known = RECORDS in entry or WIDENED in entry
+    return not known and (entry.get("operation") == "RESTORE" or mode == "Overwrite")
 
 
 def counted(said: Changes, before: Mapping[str, int], after: Mapping[str, int]) -> Changes:

@@ -30,12 +30,14 @@ from moldau.pipeline.tables.committing import (
     Offsets,
     commit,
     offset_key,
+    refuse_changed_types,
     rows_key,
     topic_key,
 )
 from moldau.pipeline.tables.data_file import DataFile, TableFormat, statistics
 from moldau.pipeline.tables.removals import Removed
 from moldau.pipeline.tables.storage import Location, errors_in_a_sentence, remove_torn_entry, sync_commit
+from moldau.pipeline.tables.widening import refuse_wider
 
 if TYPE_CHECKING:
     from deltalake import DeltaTable
@@ -208,8 +210,11 @@ class Table:
 
     def lacking(self, files: pyarrow.Schema) -> list[pyarrow.Field]:
         """The columns of `files` that are to be added first, and those with new fields inside of structs. Raises
-        TableError."""
-        return missing(self.columns, files, self.where.uri)
+        TableError, also if one is to be widened: the files of a Delta table have to be rewritten for that."""
+        there = self.columns
+        found = missing(there, files, self.where.uri)
+        refuse_wider(self.where, there, found)
+        return found
 
     def add_columns(self, files: pyarrow.Schema) -> None:
         """Add those columns of `files` that the table lacks, in a commit of their own; all are nullable. Raises
@@ -217,6 +222,7 @@ class Table:
         from deltalake import Schema
         from deltalake.exceptions import CommitFailedError, SchemaMismatchError
 
+        before = self.columns
         for _ in range(COMMIT_ATTEMPTS):
             new = self.lacking(files)
             if not new:
@@ -227,6 +233,7 @@ class Table:
                 except (CommitFailedError, SchemaMismatchError):
                     pass  # another load has changed the columns: look again
             self.refresh()
+            refuse_changed_types(self, before)
         raise TableError(f"{self.where.uri} changes its columns all the time; run this load again.")
 
     def commit(
