@@ -111,6 +111,8 @@ def test_a_home_needs_what_pip_installs(tmp_path: Path, monkeypatch: pytest.Monk
 def test_what_spark_raises_becomes_one_line() -> None:
     with pytest.raises(SparkFailed, match=r"^Spark failed: \[X] first line$"), errors_in_a_sentence():
         raise PySparkException("\n[X] first line\n  at somewhere\n")
+    with pytest.raises(SparkFailed, match=r"^Spark failed: its JVM has ended$"), errors_in_a_sentence():
+        raise ConnectionRefusedError
 
 
 def test_child_processes_find_the_package(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -238,10 +238,9 @@ def _load_continuously(made: "MakeLoader", every_ms: int, as_json: bool) -> None
             loader, session = made(stack)
             loader.compacting.compacted = report.compacted
             loader.plan()  # what cannot be loaded is said before Spark starts
-            stack.enter_context(progress_line(loader.progress))
-            session()
-            stopping.listen()
-            load_continuously(loader, every_ms / 1000, stopping, report)
+            with progress_line(loader.progress):
+                session()
+                load_continuously(loader, every_ms / 1000, stopping, report)
         report.stopped()
 
 

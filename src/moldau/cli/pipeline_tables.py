@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 from moldau.cli.command_line import Argument, Option
 from moldau.cli.options import Json, StorageOption, pairs
 from moldau.cli.output import print_json, print_table, time_text
+from moldau.cli.terminated import killable
 from moldau.names import counted
 
 if TYPE_CHECKING:
@@ -25,7 +26,9 @@ def compact(of: Tables, storage_option: StorageOption = None, as_json: Json = Fa
     """
     from moldau.pipeline.tables.maintenance import compact
 
-    done = {name: compact(where) for name, where in _tables(of, storage_option).items()}
+    tables = _tables(of, storage_option)
+    with killable():
+        done = {name: compact(where) for name, where in tables.items()}
     if as_json:
         print_json({name: {"files_removed": one.removed, "files_added": one.added} for name, one in done.items()})
     for name, one in [] if as_json else done.items():
@@ -55,7 +58,8 @@ def vacuum(
     from moldau.pipeline.tables.maintenance import vacuum
 
     tables = _tables(of, storage_option)
-    done = {name: vacuum(where, retention_hours, dry_run=dry_run, force=force) for name, where in tables.items()}
+    with killable():
+        done = {name: vacuum(where, retention_hours, dry_run=dry_run, force=force) for name, where in tables.items()}
     if as_json:
         print_json({name: {"files": count, "removed": not dry_run} for name, count in done.items()})
     for name, count in [] if as_json else done.items():

@@ -3,6 +3,7 @@
 import contextlib
 import signal
 from collections.abc import Iterator
+from typing import Any
 
 
 class Terminated(KeyboardInterrupt):
@@ -16,8 +17,22 @@ def terminable() -> Iterator[None]:
     def end(*_: object) -> None:
         raise Terminated
 
-    before = signal.signal(signal.SIGTERM, end)
+    with _handled(signal.SIGTERM, end):
+        yield
+
+
+@contextlib.contextmanager
+def killable() -> Iterator[None]:
+    """Let Ctrl-C end the process while the block runs, as SIGTERM does: for work of minutes in another language, where
+    Python would hear of it at the end, and that may be killed at any time."""
+    with _handled(signal.SIGINT, signal.SIG_DFL):
+        yield
+
+
+@contextlib.contextmanager
+def _handled(number: int, handler: Any) -> Iterator[None]:
+    before = signal.signal(number, handler)
     try:
         yield
     finally:
-        signal.signal(signal.SIGTERM, before)
+        signal.signal(number, before)

@@ -95,7 +95,7 @@ class Demo:
         topics = self._timed(
             "Read the source", lambda: [flights.read_events(t, self.source) for t in flights.TOPICS], _rows
         )
-        with running_broker(data, pid_file, self.folder / "broker.log") as bootstrap:
+        with running_broker(data, pid_file, self.folder / "broker.log", own_group=True) as bootstrap:
             self.console.print(f"Broker listening on {bootstrap}, data in {_short(data)}")
             _create_topics(bootstrap)
             scratch = self.folder / "scratch"

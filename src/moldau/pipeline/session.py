@@ -100,11 +100,24 @@ def own_session(
         folder = stack.enter_context(scratch_folder()) if scratch is None else scratch
         if not driver_jvm.is_running():
             stack.callback(driver_jvm.end)
-        session = start_session(name, master, folder, **settings)
+        with _ctrl_c_stays():
+            session = start_session(name, master, folder, **settings)
         if scratch is None:
             driver_jvm.removes_at_its_end(folder)
         stack.callback(driver_jvm.stop, session)
         yield session
+
+
+@contextlib.contextmanager
+def _ctrl_c_stays() -> Iterator[None]:
+    """Keep who hears of Ctrl-C. Spark takes it when a session starts, and cancels its jobs: by a call of the JVM in the
+    middle of another call, and those jobs end with the block of `own_session`."""
+    before = signal.getsignal(signal.SIGINT)
+    try:
+        yield
+    finally:
+        if threading.current_thread() is threading.main_thread():
+            signal.signal(signal.SIGINT, before)
 
 
 def set_environment(is_local: bool) -> None:

@@ -24,18 +24,12 @@ class Stopping:
         self._before: dict[int, Any] = {}
 
     def __enter__(self) -> "Stopping":
-        self._before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
-        self.listen()
+        self._before = {number: signal.signal(number, self._hear) for number in (signal.SIGINT, signal.SIGTERM)}
         return self
 
     def __exit__(self, *_: object) -> None:
         for number, handler in self._before.items():
             signal.signal(number, handler)
-
-    def listen(self) -> None:
-        """Take the signals, once more after something else has: Spark takes Ctrl-C when a session starts."""
-        for number in self._before:
-            signal.signal(number, self._hear)
 
     @contextlib.contextmanager
     def after(self) -> Iterator[None]:
@@ -52,7 +46,7 @@ class Stopping:
     def ended(self) -> Iterator[None]:
         """A block that a signal ends, without an error. Each further one ends what the block still waits for: the
         compaction that runs, Spark's end."""
-        with contextlib.suppress(KeyboardInterrupt):  # Spark's own handler of Ctrl-C raises no `LoadStopped`
+        with contextlib.suppress(KeyboardInterrupt):  # Spark takes Ctrl-C while a session starts: no `LoadStopped`
             yield
 
     def wait(self, seconds: float) -> None:
