@@ -209,13 +209,13 @@ def _load(
     from moldau.cli.terminated import terminable
     from moldau.pipeline.session import check_java
 
-    if not dry_run:
-        check_java()
     made = partial(_loader, bootstrap, subscription, tables, settings, master)
     if every_ms:
         _load_continuously(made, every_ms, as_json)
         return
     with terminable(), contextlib.ExitStack() as stack:
+        if not dry_run:
+            check_java()
         loader, _ = made(stack)
         planned = loader.plan()
         if dry_run:
@@ -231,10 +231,12 @@ def _load_continuously(made: "MakeLoader", every_ms: int, as_json: bool) -> None
     from moldau.cli.load_report import ContinuousReport, progress_line
     from moldau.pipeline.loading.continuous import load_continuously
     from moldau.pipeline.loading.stopping import Stopping
+    from moldau.pipeline.session import check_java
 
     report = ContinuousReport(as_json)
     with Stopping() as stopping:
         with stopping.ended(), contextlib.ExitStack() as stack:
+            check_java()
             loader, session = made(stack)
             loader.compacting.compacted = report.compacted
             loader.plan()  # what cannot be loaded is said before Spark starts
@@ -252,12 +254,18 @@ def _loader(
     master: str,
     stack: contextlib.ExitStack,
 ) -> "tuple[Loader, Callable[[], SparkSession]]":
-    """A loader and what starts its Spark, once; the stack ends both."""
+    """A loader and what starts its Spark; the stack ends both."""
     from moldau.pipeline.loading.load import Loader
+
+    session = _session(stack, master)
+    return stack.enter_context(Loader(session, bootstrap, subscription, tables, settings)), session
+
+
+def _session(stack: contextlib.ExitStack, master: str) -> "Callable[[], SparkSession]":
+    """Starts Spark when it is called first; the stack ends it."""
     from moldau.pipeline.session import own_session
 
-    session = cache(lambda: stack.enter_context(own_session("moldau pipeline load", master)))
-    return stack.enter_context(Loader(session, bootstrap, subscription, tables, settings)), session
+    return cache(lambda: stack.enter_context(own_session("moldau pipeline load", master)))
 
 
 def _subscription(topics: str, pattern: str) -> "Subscription":
