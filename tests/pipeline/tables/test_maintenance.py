@@ -7,6 +7,7 @@ import time
 from pathlib import Path
 from typing import Any
 
+import pyarrow
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
@@ -144,6 +145,17 @@ def test_the_history_says_how_many_records_other_tools_changed(
         ("WRITE", 1, None, 4),
         ("DELETE", None, None, 17),
     ]
+
+
+def test_an_overwrite_may_be_the_first_version_or_one_whose_version_before_is_gone(tmp_path: Path) -> None:
+    rows = pyarrow.table({"id": [1, 2, 3]})
+    for _ in range(2):
+        write_deltalake(tmp_path, rows, mode="overwrite")
+    versions = [(one.records, one.removed) for one in history(location(tmp_path), count=True)]
+    assert versions == [(3, 3), (3, 0)]
+    DeltaTable(tmp_path).create_checkpoint()
+    (tmp_path / "_delta_log" / f"{0:020d}.json").unlink()
+    assert [(one.records, one.removed) for one in history(location(tmp_path), count=True)] == [(3, None)]
 
 
 @pytest.mark.parametrize(

@@ -101,6 +101,8 @@ def _records(where: Location, version: int) -> dict[str, int] | None:
     """The records of each file of a version; None if the log no longer has it, or does not know them."""
     from deltalake.exceptions import DeltaError
 
+    if version < 0:
+        return {}
     table = opened(where)
     with errors_in_a_sentence(where.uri):
         try:
