@@ -79,6 +79,15 @@ RegistryOption = Annotated[
 ]
 EventTime = Annotated[str, Option(metavar="FIELD", help="The decoded field, or its path (a.b), whose time dates rows.")]
 
+TypeShare = Annotated[
+    float,
+    Option("--type-share", metavar="0.99", help="Inferred columns: the share of records whose type a new field takes."),
+]
+OnReject = Annotated[str, Option("--on-reject", help="quarantine, or fail: the load commits nothing.")]
+MaxRejected = Annotated[
+    int | None, Option(min=0, metavar="N", help="Fail, and commit nothing, if a load rejects more records.")
+]
+
 
 def load(
     warehouse: WarehouseOption = "",
@@ -103,6 +112,9 @@ def load(
     schema: SchemaFile = "",
     schema_registry: RegistryOption = "",
     event_time: EventTime = "",
+    type_share: TypeShare = 0.99,
+    on_reject: OnReject = "quarantine",
+    max_rejected: MaxRejected = None,
     storage_option: StorageOption = None,
     table_format: FormatOption = "delta",
     catalog: CatalogOption = "",
@@ -133,9 +145,10 @@ def load(
     subscription, every_ms = _subscription(topics, pattern), _every_ms(every, max_records, until, dry_run)
     settings = Settings(
         not allow_data_loss, _compression(compression), _isolation(isolation_level), partitioning(partition_by),
-        _decoding(decode, schema, schema_registry, event_time), _time(since, "--since"), _time(until, "--until"),
+        _decoding(decode, schema, schema_registry, event_time, type_share),
+        _time(since, "--since"), _time(until, "--until"),
         (max_records or RECORDS_MAX) if every_ms else None, _small_files(compact_after, table_format), group or None,
-        _removed_rows(offsets_from_table, accept_removed),
+        _removed_rows(offsets_from_table, accept_removed), _rejected_max(on_reject, max_rejected),
     )  # fmt: skip
     open_tables = partial(_iceberg, namespace) if table_format == "iceberg" else partial(_delta, table_format)
     tables, quarantine = open_tables(warehouse, storage_option or [], catalog, catalog_property or [])
@@ -147,6 +160,15 @@ def _removed_rows(offsets_from_table: bool, accept_removed: bool) -> "RemovedRow
     if offsets_from_table and accept_removed:
         raise ConfigError("give one of --offsets-from-table and --accept-removed: they load removed rows again, or not")
     return "reload" if offsets_from_table else "accept" if accept_removed else "refuse"
+
+
+def _rejected_max(on_reject: str, max_rejected: int | None) -> int | None:
+    """Raises `ConfigError`."""
+    if on_reject not in ("quarantine", "fail"):
+        raise ConfigError(f"--on-reject {on_reject!r} is none of quarantine, fail")
+    if on_reject == "fail" and max_rejected:
+        raise ConfigError("--on-reject fail allows no rejected record: leave it out, or --max-rejected")
+    return 0 if on_reject == "fail" else max_rejected
 
 
 def _small_files(compact_after: int | None, table_format: str) -> int:
@@ -329,7 +351,7 @@ def _isolation(level: str) -> str:
     return level
 
 
-def _decoding(kind: str, schema: str, registry: str, event_time: str) -> "Decoding":
+def _decoding(kind: str, schema: str, registry: str, event_time: str, type_share: float) -> "Decoding":
     """How values are decoded. Raises `ConfigError`."""
     from moldau.client.registry.schema_registry import SchemaRegistry
     from moldau.pipeline.decoding.choosing import Decoding
@@ -344,7 +366,7 @@ def _decoding(kind: str, schema: str, registry: str, event_time: str) -> "Decodi
             raise ConfigError(f"--schema {schema} is empty")
     if kind == "avro":
         need("fastavro", extra="avro")
-    decoding = Decoding(kind, text, SchemaRegistry(registry) if registry else None, event_time)
+    decoding = Decoding(kind, text, SchemaRegistry(registry) if registry else None, event_time, type_share)
     decoding.check()
     return decoding
 

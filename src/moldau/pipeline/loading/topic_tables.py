@@ -17,7 +17,7 @@ from moldau.pipeline.loading.settings import Commit, Settings
 from moldau.pipeline.loading.target import Quarantined, Target
 from moldau.pipeline.loading.tasks import Outcome
 from moldau.pipeline.positions import DataLost, Offsets
-from moldau.pipeline.tables.columns import check_decoded, in_files, of_table
+from moldau.pipeline.tables.columns import REJECTED, check_decoded, in_files, of_table
 from moldau.pipeline.tables.committing import LoadedTable, LoadedWarehouse, commit, short_id
 from moldau.pipeline.tables.data_file import DataFile
 from moldau.pipeline.tables.storage import Location
@@ -107,7 +107,7 @@ class TopicTables:
         return Target(
             self.topic, bootstrap, self._settings.isolation_level, load_id, self._settings.compression,
             self.table.where, self._place_of_rejected(decoder), self.table.partition_by, decoder, self._quarantined(),
-            self._topic_id, self.table.table_format,
+            self._topic_id, self.table.table_format, self._settings.rejected_max,
         )  # fmt: skip
 
     def _place_of_rejected(self, decoder: ValueDecoder | None) -> Location:
@@ -139,6 +139,7 @@ class TopicTables:
             ahead: dict[TopicPartition, int] = {}
         else:
             ahead = self._rejected.offsets(list(end))
+            self._rejected.add_columns(of_table(REJECTED, "none"))  # one of an earlier version has no rule and field
         commit(self._rejected, load_id, files, ahead, {tp: max(at, ahead.get(tp, 0)) for tp, at in end.items()})
 
     def _quarantined(self) -> Quarantined:

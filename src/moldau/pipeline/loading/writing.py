@@ -18,6 +18,7 @@ import pyarrow
 import pyarrow.compute as compute
 import pyarrow.parquet as parquet
 
+from moldau.pipeline.loading.rejected import Rejections
 from moldau.pipeline.loading.target import Quarantined, Target
 from moldau.pipeline.tables.columns import PARTITION_COLUMNS, REJECTED, WITH_STATISTICS, as_table_columns, in_files
 from moldau.pipeline.tables.data_file import DAYS_OF_CALENDAR, EPOCH_ORDINAL, Bounds, DataFile, TableFormat, folder_of
@@ -40,6 +41,7 @@ class WrittenFiles(NamedTuple):
 
     files: tuple[DataFile, ...]
     rejected: tuple[DataFile, ...]
+    rejections: Rejections
 
 
 class Layout(NamedTuple):
@@ -220,6 +222,7 @@ class TopicWriter:
         layout = Layout(target.table, columns, target.partition_by, event_time, *how)
         self._topic = target.topic
         self._writer = TableWriter(layout, stem)
+        self.rejections = Rejections()
         self._rejected = TableWriter(Layout(target.rejected, REJECTED, "none", "_timestamp", *how), stem)
 
     def add(self, fetched: Any) -> None:
@@ -237,6 +240,7 @@ class TopicWriter:
             topics = pyarrow.array([self._topic]).take(pyarrow.array([0] * rejected.num_rows))
             named = rejected.append_column("_topic", topics)
             self._rejected.add(named.select(REJECTED.names))
+            self.rejections = self.rejections.and_also(Rejections.of(rejected))
 
     @property
     def rows_bytes(self) -> int:
@@ -248,7 +252,7 @@ class TopicWriter:
         return self._writer.open_files + self._rejected.open_files
 
     def finish(self) -> WrittenFiles:
-        return WrittenFiles(self._writer.finish(), self._rejected.finish())
+        return WrittenFiles(self._writer.finish(), self._rejected.finish(), self.rejections)
 
 
 def partition_values(unit: int | None, partition_by: str) -> dict[str, str | None]:

@@ -25,7 +25,9 @@ RECORD: Final = pyarrow.schema(
         ("_headers", HEADERS),
     ]
 )
-REJECTED: Final = pyarrow.schema([("reason", pyarrow.string()), ("_topic", pyarrow.string()), *RECORD, *VALUE])
+WHY: Final = pyarrow.schema([("reason", pyarrow.string()), ("rule", pyarrow.string()), ("field", pyarrow.string())])
+"""Why a record was rejected: a sentence, a rule by a stable short name, and the field or null."""
+REJECTED: Final = pyarrow.schema([*WHY, ("_topic", pyarrow.string()), *RECORD, *VALUE])
 FETCHED: Final = {
     "value": "value",
     "_key": "key",
