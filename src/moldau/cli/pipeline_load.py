@@ -144,13 +144,15 @@ def load(
 
     subscription, every_ms = _subscription(topics, pattern), _every_ms(every, max_records, until, dry_run)
     settings = Settings(
-        not allow_data_loss, _compression(compression), _isolation(isolation_level), partitioning(partition_by),
-        _decoding(decode, schema, schema_registry, event_time, type_share),
+        not allow_data_loss, compression_of(compression), _isolation(isolation_level), partitioning(partition_by),
+        decoding_of(decode, schema, schema_registry, event_time, type_share),
         _time(since, "--since"), _time(until, "--until"),
         (max_records or RECORDS_MAX) if every_ms else None, _small_files(compact_after, table_format), group or None,
         _removed_rows(offsets_from_table, accept_removed), _rejected_max(on_reject, max_rejected),
     )  # fmt: skip
-    open_tables = partial(_iceberg, namespace) if table_format == "iceberg" else partial(_delta, table_format)
+    open_tables = (
+        partial(iceberg_tables, namespace) if table_format == "iceberg" else partial(delta_tables, table_format)
+    )
     tables, quarantine = open_tables(warehouse, storage_option or [], catalog, catalog_property or [])
     _load(bootstrap_server, subscription, tables, quarantine, master, settings, every_ms, dry_run, as_json)
 
@@ -180,7 +182,7 @@ def _small_files(compact_after: int | None, table_format: str) -> int:
     return SMALL_FILES_MAX if compact_after is None else compact_after
 
 
-def _delta(
+def delta_tables(
     table_format: str, warehouse: str, options: list[str], catalog: str, properties: list[str]
 ) -> "tuple[LoadedWarehouse, str]":
     """A warehouse of Delta tables, and where its rejected records are. Raises `ConfigError`."""
@@ -195,7 +197,7 @@ def _delta(
     return Warehouse(warehouse, pairs(options, "--storage-option")), "WAREHOUSE/_quarantine"
 
 
-def _iceberg(
+def iceberg_tables(
     namespace: str, warehouse: str, options: list[str], catalog: str, properties: list[str]
 ) -> "tuple[LoadedWarehouse, str]":
     """A namespace of Iceberg tables, and where its rejected records are. Raises `ConfigError`."""
@@ -336,7 +338,7 @@ def _time(text: str, option: str) -> int | None:
         ) from None
 
 
-def _compression(name: str) -> str:
+def compression_of(name: str) -> str:
     from moldau.pipeline.loading.writing import COMPRESSIONS
 
     if name not in COMPRESSIONS:
@@ -351,7 +353,7 @@ def _isolation(level: str) -> str:
     return level
 
 
-def _decoding(kind: str, schema: str, registry: str, event_time: str, type_share: float) -> "Decoding":
+def decoding_of(kind: str, schema: str, registry: str, event_time: str, type_share: float) -> "Decoding":
     """How values are decoded. Raises `ConfigError`."""
     from moldau.client.registry.schema_registry import SchemaRegistry
     from moldau.pipeline.decoding.choosing import Decoding

@@ -7,8 +7,8 @@ commit names is not in the table, whoever wrote it.
 """
 
 import uuid
-from collections.abc import Mapping, Sequence
-from typing import Final, Protocol
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Final, Protocol
 
 import pyarrow
 
@@ -29,6 +29,21 @@ Offsets = Mapping[TopicPartition, int]
 
 class Conflict(TableError):
     """Another load has committed the same offsets first; nothing was added."""
+
+
+class RejectedFile(Protocol):
+    """A data file of a table of rejected records."""
+
+    @property
+    def path(self) -> str:
+        """As the table's log or metadata names it."""
+
+    @property
+    def records(self) -> int:
+        """The number of its rows."""
+
+    def batches(self, names: Sequence[str]) -> Iterator[Any]:
+        """Its rows in batches of these columns, null where the file does not have one. Raises TableError."""
 
 
 class LoadedTable(Protocol):
@@ -60,8 +75,17 @@ class LoadedTable(Protocol):
     def offsets(self, partitions: Sequence[TopicPartition]) -> dict[TopicPartition, int]:
         """The next offset to load, for those of the partitions that were ever loaded."""
 
+    def all_offsets(self, topic: str) -> dict[TopicPartition, int]:
+        """The next offset to load of every partition that was ever loaded."""
+
+    def number(self, name: str) -> int | None:
+        """A number that commits keep under this name."""
+
     def topic_id(self, topic: str) -> int | None:
         """The id of the topic that the rows are from (`short_id`); None if no load has noted it."""
+
+    def offset_batches(self, partition: int, start: int, end: int) -> Iterator[Any]:
+        """As `offsets_in`, as Arrow arrays."""
 
     def offsets_in(self, partition: int, start: int, end: int) -> list[int]:
         """The offsets of a partition that have a row, from `start` to before `end`."""
@@ -89,6 +113,14 @@ class LoadedTable(Protocol):
     def commit_once(self, load_id: str, files: Sequence[DataFile], kept: Mapping[str, int]) -> int | None:
         """Add the files and keep the numbers in one atomic step; None if another commit came first. Returns the
         version."""
+
+    def rejected_files(self) -> Sequence[RejectedFile]:
+        """The data files of a table of rejected records."""
+
+    def replace_once(
+        self, load_id: str, gone: Sequence[RejectedFile], files: Sequence[DataFile], kept: Mapping[str, int]
+    ) -> int | None:
+        """As `commit_once`, and files of rejected records go in the same step; None, too, if one is gone already."""
 
     def version_of(self, load_id: str) -> int | None:
         """The version that a load has committed recently, if it has."""
