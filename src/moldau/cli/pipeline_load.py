@@ -129,11 +129,9 @@ def load(
 
       moldau pipeline load --topics flights,weather --warehouse /data/warehouse
 
-      moldau pipeline load --topics flights --warehouse w -b broker1:9092 --master 'local[4]' --json
-
       moldau pipeline load --pattern 'clicks-.*' --warehouse w --every 30s --group warehouse
 
-      moldau pipeline load --topics clicks --warehouse w --decode json --event-time at --since 7d --dry-run
+      moldau pipeline load --topics clicks --warehouse w --decode json --event-time at --on-reject fail
 
       moldau pipeline load --topics flights --warehouse s3://lake/kafka --storage-option AWS_REGION=eu-central-1
 
@@ -145,16 +143,26 @@ def load(
     subscription, every_ms = _subscription(topics, pattern), _every_ms(every, max_records, until, dry_run)
     settings = Settings(
         not allow_data_loss, compression_of(compression), _isolation(isolation_level), partitioning(partition_by),
-        decoding_of(decode, schema, schema_registry, event_time, type_share),
-        _time(since, "--since"), _time(until, "--until"),
+        decoding_of(decode, schema, schema_registry, event_time, type_share), _time(since, "--since"),
+        _time(until, "--until"),
         (max_records or RECORDS_MAX) if every_ms else None, _small_files(compact_after, table_format), group or None,
         _removed_rows(offsets_from_table, accept_removed), _rejected_max(on_reject, max_rejected),
     )  # fmt: skip
-    open_tables = (
-        partial(iceberg_tables, namespace) if table_format == "iceberg" else partial(delta_tables, table_format)
-    )
-    tables, quarantine = open_tables(warehouse, storage_option or [], catalog, catalog_property or [])
+    tables, quarantine = open_tables(table_format, warehouse, storage_option, catalog, catalog_property, namespace)
     _load(bootstrap_server, subscription, tables, quarantine, master, settings, every_ms, dry_run, as_json)
+
+
+def open_tables(
+    table_format: str,
+    warehouse: str,
+    storage_option: list[str] | None,
+    catalog: str,
+    catalog_property: list[str] | None,
+    namespace: str,
+) -> "tuple[LoadedWarehouse, str]":
+    """The warehouse that options name, and where its rejected records are. Raises `ConfigError`."""
+    open_them = partial(_iceberg, namespace) if table_format == "iceberg" else partial(_delta, table_format)
+    return open_them(warehouse, storage_option or [], catalog, catalog_property or [])
 
 
 def _removed_rows(offsets_from_table: bool, accept_removed: bool) -> "RemovedRows":
@@ -182,7 +190,7 @@ def _small_files(compact_after: int | None, table_format: str) -> int:
     return SMALL_FILES_MAX if compact_after is None else compact_after
 
 
-def delta_tables(
+def _delta(
     table_format: str, warehouse: str, options: list[str], catalog: str, properties: list[str]
 ) -> "tuple[LoadedWarehouse, str]":
     """A warehouse of Delta tables, and where its rejected records are. Raises `ConfigError`."""
@@ -197,7 +205,7 @@ def delta_tables(
     return Warehouse(warehouse, pairs(options, "--storage-option")), "WAREHOUSE/_quarantine"
 
 
-def iceberg_tables(
+def _iceberg(
     namespace: str, warehouse: str, options: list[str], catalog: str, properties: list[str]
 ) -> "tuple[LoadedWarehouse, str]":
     """A namespace of Iceberg tables, and where its rejected records are. Raises `ConfigError`."""

@@ -1,7 +1,6 @@
 """`moldau pipeline requeue`: rejected records decoded again, into the tables of their topics; it needs no Spark."""
 
-from functools import partial
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 from moldau.cli.command_line import Option
 from moldau.cli.options import Json, StorageOption
@@ -20,13 +19,15 @@ from moldau.cli.pipeline_load import (
     WarehouseOption,
     compression_of,
     decoding_of,
-    delta_tables,
-    iceberg_tables,
     need,
+    open_tables,
 )
 from moldau.errors import ConfigError
 from moldau.names import counted
 from moldau.runtime import Runtime
+
+if TYPE_CHECKING:
+    from moldau.pipeline.loading.requeueing import Requeued
 
 FormatOfValues = Annotated[str, Option(help="How values are decoded: json, avro or text.")]
 DryRun = Annotated[bool, Option("--dry-run", help="Only count what would be moved.")]
@@ -72,27 +73,24 @@ def requeue(
         decoding_of(decode, schema, schema_registry, event_time, type_share),
         compression_of(compression),
     )
-    open_tables = (
-        partial(iceberg_tables, namespace) if table_format == "iceberg" else partial(delta_tables, table_format)
-    )
-    tables, _ = open_tables(warehouse, storage_option or [], catalog, catalog_property or [])
-    random = Runtime().random
-    found = {}
+    tables, _ = open_tables(table_format, warehouse, storage_option, catalog, catalog_property, namespace)
+    found, random = {}, Runtime().random
     for topic in names:
         done = requeue(tables, topic, decoding, lambda: random.uuid().hex[:12], compression, dry_run=dry_run)
-        for sentence in done.notes:
-            note(sentence)
-        found[topic] = {
-            "moved": done.moved, "rejected": done.rejected.records, "waiting": done.waiting,
-            "already_moved": done.already, "version": done.version,
-        }  # fmt: skip
-        if not as_json:
-            moved = f"{counted(done.moved, 'record')} {'would be ' if dry_run else ''}moved"
-            print(f"{topic}: {moved}, {done.rejected.records:,} still rejected" + _rest(done.waiting, done.already))
-            for record in done.rejected.first:
-                note(f"{topic}: still rejected, {record}")
+        found[topic] = done.to_tree()
+        _print(done, dry_run, as_json)
     if as_json:
         print_json(found)
+
+
+def _print(done: "Requeued", dry_run: bool, as_json: bool) -> None:
+    for sentence in done.notes:
+        note(sentence)
+    for record in done.rejected.first:
+        note(f"{done.topic}: still rejected: {record}")
+    if not as_json:
+        moved = f"{counted(done.moved, 'record')} {'would be ' if dry_run else ''}moved"
+        print(f"{done.topic}: {moved}, {done.rejected.records:,} still rejected{_rest(done.waiting, done.already)}")
 
 
 def _rest(waiting: int, already: int) -> str:

@@ -103,6 +103,13 @@ def test_a_known_struct_takes_new_fields_whatever_a_bad_record_has() -> None:
     assert rows == [{**point, "_more": None}] * 20 and len(reasons) == 20
 
 
+def test_a_record_that_a_known_column_does_not_hold_shapes_nothing() -> None:
+    known = pa.schema([("at", pa.timestamp("us", "UTC")), ("n", pa.int32()), ("l", pa.list_(pa.date32()))])
+    good: Objects = [{"at": AT, "n": 1, "l": ["2024-02-29"], "good": 1}]
+    bad: Objects = [{"at": "soon", "bad": 1}, {"n": 2**40, "bad": 1}, {"l": ["never"], "bad": 1}, {"at": [], "bad": 1}]
+    assert found([*good, *bad], known).columns.names == ["at", "n", "l", "good"]
+
+
 def test_fields_that_differ_in_case_have_the_same_columns_in_every_load() -> None:
     known, objects = None, values([{"id": 1, "ID": 2, "_key": 3, "a b": 4, "_more": 5}])
     for _ in range(3):

@@ -2,6 +2,7 @@
 others."""
 
 import itertools
+import json
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -10,9 +11,11 @@ from typing import Any
 import pytest
 from deltalake import DeltaTable
 
+from moldau.cli.main import run
 from moldau.pipeline.decoding.choosing import Decoding
 from moldau.pipeline.loading import requeueing, topic_tables
 from moldau.pipeline.tables import requeued
+from moldau.pipeline.tables.columns import TableError
 from moldau.pipeline.tables.committing import Conflict
 from moldau.pipeline.tables.iceberg_table import IcebergTable
 from moldau.pipeline.tables.removals import RowsRemoved
@@ -283,7 +286,8 @@ def test_rows_that_another_tool_removed_from_the_quarantine_are_noticed_beside_a
 
 
 def test_without_rejected_records_there_is_nothing_to_do(lake: ByHand) -> None:
-    assert lake.requeue(UNDATED).moved == 0
+    with pytest.raises(TableError, match="no table of topic t: load it first"):
+        lake.requeue(UNDATED)
     lake.produce(0, b'{"id": 1}')
     lake.load(UNDATED)
     assert lake.requeue(UNDATED) == requeueing.Requeued(TOPIC)
@@ -297,3 +301,49 @@ def test_many_files_are_moved_batch_by_batch(tmp_path: Path) -> None:
     known = lake.requeue(Decoding("json", "id INT"))
     assert known.moved == 0 and known.rejected.records == 3_000
     lake.check_each_record_once()
+
+
+def test_the_command_says_what_it_moved(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    loaded(ByHand(tmp_path, "delta"))
+    (tmp_path / "ddl").write_text("id INT, at TIMESTAMP")
+    command = ["pipeline", "requeue", "--topics", TOPIC, "--warehouse", str(tmp_path), "--decode", "json"]
+    command += ["--schema", str(tmp_path / "ddl")]
+    assert run([*command, "--dry-run"]) == 0
+    assert capsys.readouterr().out == "t: 2 records would be moved, 2 still rejected\n"
+    assert run(command) == 0
+    said = capsys.readouterr()
+    assert said.out == "t: 2 records moved, 2 still rejected\n"
+    assert 't: still rejected: partition 1 offset 2: field at is the text "soon", not a time' in said.err
+    assert run([*command, "--json"]) == 0
+    found = {"moved": 0, "rejected": 2, "waiting": 0, "already_moved": 0, "version": None}
+    assert json.loads(capsys.readouterr().out) == {TOPIC: found}
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        (["--topics", ","], "--topics names no topic"),
+        (["--decode", "none"], "--decode none rejects nothing"),
+        (["--decode", "avro"], "--decode avro needs --schema-registry"),
+        (["--compression", "zip"], "--compression 'zip' is none of"),
+        (["--topics", "other"], "The warehouse has no table of topic other: load it first."),
+    ],
+)
+def test_what_cannot_be_requeued_is_one_sentence(
+    tmp_path: Path, options: list[str], sentence: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    given = {"--topics": TOPIC, "--warehouse": str(tmp_path), "--decode": "text"}
+    given |= dict(zip(options[::2], options[1::2], strict=True))
+    assert run(["pipeline", "requeue", *itertools.chain(*given.items())]) != 0
+    said = capsys.readouterr().err
+    assert sentence in said and said.count("\n") == 1
+
+
+def test_columns_of_requeued_records_are_inferred_from_those_that_pass(tmp_path: Path) -> None:
+    lake = loaded(ByHand(tmp_path, "delta"))
+    lake.produce(0, b'{"id": 8, "new": 1, "at": "never"}')
+    lake.load(DATED)
+    done = lake.requeue(Decoding("json"))
+    assert done.moved == 2, "the column at stays a timestamp, which 'soon' and 'never' are not"
+    names = lake.table().columns.names
+    assert "new" not in names, "of a record that is rejected again"

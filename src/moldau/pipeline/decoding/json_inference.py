@@ -12,13 +12,14 @@ sample.
 A field that is null in all records has no column yet.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any, Final, NamedTuple
 
 import pyarrow as pa
 
 from moldau.errors import ConfigError
 from moldau.pipeline.decoding.event_times import us_of
+from moldau.pipeline.decoding.json_coercion import Coerce, NotCoercible, coercion
 from moldau.pipeline.decoding.json_fields import (
     Disagreement,
     Field,
@@ -29,8 +30,8 @@ from moldau.pipeline.decoding.json_fields import (
     path_text,
 )
 from moldau.pipeline.decoding.json_numbers import Number, dumps, loads
-from moldau.pipeline.decoding.json_shapes import FIELDS_MAX, Shape, shape_of, size, takes
-from moldau.pipeline.decoding.known_columns import MORE, columns_of_fields, evolved
+from moldau.pipeline.decoding.json_shapes import FIELDS_MAX, Shape, decides, shape_of, size, takes
+from moldau.pipeline.decoding.known_columns import MORE, columns_of_fields, decoded_columns, evolved
 
 TYPE_SHARE: Final = 0.99
 ROUNDS: Final = 3
@@ -56,7 +57,7 @@ def inferred(
 ) -> Inferred:
     """The columns of the objects in a sample; those of a table, `known`, come first. `event_time` is the field with it,
     or its path. Raises `ConfigError` for more than `FIELDS_MAX` fields."""
-    objects, dated = _shapes(sample, event_time)
+    objects, dated = _shapes(sample, event_time, _checks(known or pa.schema([]), event_time))
     there = columns_of_fields(
         dict.fromkeys(name for shape in dated for name, _ in shape.fields), known or pa.schema([])
     )
@@ -86,9 +87,15 @@ def inferred(
     return Inferred(whole, tuple(notes), objects, count)
 
 
-def _shapes(sample: Iterable[Sampled], event_time: str) -> tuple[int, dict[Shape, Seen]]:
-    """The number of objects, and the shapes of those with an event time in the order of their first records. Values
-    that are not JSON objects in Unicode are passed over."""
+def _checks(known: pa.Schema, event_time: str) -> dict[str, Coerce]:
+    """How to find out whether fields fit the columns of their names whose type a shape does not decide."""
+    there = [column for column in decoded_columns(known) if column.name != event_time]
+    return {column.name: coercion(column.type) for column in there if not decides(column.type)}
+
+
+def _shapes(sample: Iterable[Sampled], event_time: str, checks: Mapping[str, Coerce]) -> tuple[int, dict[Shape, Seen]]:
+    """The number of objects, and the shapes of those that pass the checks and have an event time, in the order of their
+    first records. Values that are not JSON objects in Unicode are passed over."""
     counts: dict[Shape, int] = {}
     first: dict[Shape, Sampled] = {}
     objects = places = 0
@@ -97,7 +104,7 @@ def _shapes(sample: Iterable[Sampled], event_time: str) -> tuple[int, dict[Shape
         if tree is None:
             continue
         objects += 1
-        if event_time and _time(tree, event_time) is None:
+        if (event_time and _time(tree, event_time) is None) or not _fits(tree, checks):
             continue
         tree.pop(MORE, None)  # it stays in the column of that name
         shape = shape_of(tree)
@@ -120,6 +127,15 @@ def _object(value: bytes) -> dict[str, Any] | None:
     except (ValueError, RecursionError):
         return None
     return tree if isinstance(tree, dict) else None
+
+
+def _fits(tree: dict[str, Any], checks: Mapping[str, Coerce]) -> bool:
+    try:
+        for name, coerce in checks.items():
+            coerce(tree.get(name), name, None)
+    except NotCoercible:
+        return False
+    return True
 
 
 def _time(tree: dict[str, Any], field: str) -> int | None:

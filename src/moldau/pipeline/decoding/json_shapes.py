@@ -79,6 +79,19 @@ def takes(kind: pa.DataType, shape: Shape) -> bool:
     return shape.kinds <= _scalars(kind)
 
 
+def decides(kind: pa.DataType) -> bool:
+    """Whether `takes` says exactly what a column of this type takes."""
+    types = pa.types
+    if types.is_struct(kind):
+        return all(decides(field.type) for field in kind)
+    if types.is_list(kind):
+        return decides(kind.value_type)
+    if types.is_map(kind):
+        return decides(kind.item_type)
+    exact = (pa.bool_(), pa.int64(), pa.float64(), pa.string())
+    return kind in exact
+
+
 def _scalars(kind: pa.DataType) -> frozenset[str]:
     types = pa.types
     if types.is_boolean(kind):

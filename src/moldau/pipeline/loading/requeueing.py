@@ -49,6 +49,16 @@ class Requeued(NamedTuple):
     version: int | None = None
     notes: tuple[str, ...] = ()
 
+    def to_tree(self) -> dict[str, Any]:
+        """The result for programs."""
+        return {
+            "moved": self.moved,
+            "rejected": self.rejected.records,
+            "waiting": self.waiting,
+            "already_moved": self.already,
+            "version": self.version,
+        }
+
 
 class Tables(NamedTuple):
     """The tables of a topic, and the next offsets to load."""
@@ -83,10 +93,10 @@ def requeue(
     warehouse.check()
     decoding.check()
     table, rejected = warehouse.table(topic), warehouse.rejected(topic)
+    if table is None:
+        raise TableError(f"The warehouse has no table of topic {topic}: load it first.")
     if rejected is None:
         return Requeued(topic)
-    if table is None:
-        raise TableError(f"{topic} has rejected records but no table yet: load it first.")
     tables = Tables(topic, table, rejected, {}, compression)
     for _ in range(ATTEMPTS):
         tables = tables._replace(loaded=_loaded(tables))

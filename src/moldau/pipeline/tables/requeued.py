@@ -67,7 +67,7 @@ def replace_rejected(
     number: int,
 ) -> bool:
     """Replace files of the rejected records, and take over the `number` of requeues. False if one of the files is no
-    longer there: then nothing was changed."""
+    longer there. Raises Conflict if another tool removed rows. Nothing was changed then."""
     _flush(rejected, files)
     for attempt in range(COMMIT_ATTEMPTS):
         if attempt:
@@ -76,6 +76,8 @@ def replace_rejected(
                 return True
             if not {file.path for file in gone} <= {file.path for file in rejected.rejected_files()}:
                 return False
+        if rejected.removed(topic, rejected.all_offsets(topic)) is not None:
+            raise Conflict(f"Rows were removed from {rejected.name} meanwhile: run this again.")
         left = rejected.count() - sum(file.records for file in gone) + sum(file.records for file in files)
         kept = {requeues_key(topic): number, rows_key(topic): max(0, left)}
         if not gone:  # a requeue died between its commits, and the records were taken out by hand
