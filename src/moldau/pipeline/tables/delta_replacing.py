@@ -4,14 +4,16 @@ import time
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import pyarrow
+
 from moldau.pipeline.tables.columns import REJECTED
-from moldau.pipeline.tables.storage import errors_in_a_sentence
+from moldau.pipeline.tables.storage import Location, errors_in_a_sentence
 
 if TYPE_CHECKING:
+    from deltalake import DeltaTable
     from deltalake.transaction import RemoveAction
 
     from moldau.pipeline.tables.committing import RejectedFile
-    from moldau.pipeline.tables.table import Table
 
 BATCH_ROWS = 16_384
 
@@ -27,8 +29,6 @@ class DeltaFile(NamedTuple):
 
     def batches(self, names: Sequence[str]) -> Iterator[Any]:
         """Its rows in batches of these columns, null where the file does not have one. Raises TableError."""
-        import pyarrow
-
         schema = pyarrow.schema([REJECTED.field(name) for name in names])
         with errors_in_a_sentence(self.where):
             scanner = self.fragment.scanner(
@@ -39,17 +39,16 @@ class DeltaFile(NamedTuple):
                     yield batch.cast(schema)
 
 
-def rejected_files(table: "Table") -> list[DeltaFile]:
+def rejected_files(where: Location, delta: "DeltaTable") -> list[DeltaFile]:
     """The files of the version that was read last."""
-    with errors_in_a_sentence(table.where.uri):
-        fragments = {fragment.path: fragment for fragment in table.dataset().get_fragments()}
+    with errors_in_a_sentence(where.uri):
+        fragments = {fragment.path: fragment for fragment in delta.to_pyarrow_dataset().get_fragments()}
+        listed = pyarrow.table(delta.get_add_actions(flatten=True))
+        columns = [listed[name].to_pylist() for name in ("path", "num_records", "size_bytes")]
         return [
-            DeltaFile(
-                file.path, fragments[file.path].count_rows() if file.records is None else file.records, file.bytes,
-                fragments[file.path], table.where.uri,
-            )
-            for file in table.files()
-        ]  # fmt: skip
+            DeltaFile(path, fragments[path].count_rows() if rows is None else rows, size, fragments[path], where.uri)
+            for path, rows, size in zip(*columns, strict=True)
+        ]
 
 
 def removals(gone: "Sequence[RejectedFile]") -> "list[RemoveAction]":

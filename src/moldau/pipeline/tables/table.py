@@ -282,7 +282,7 @@ class Table:
 
     def rejected_files(self) -> Sequence[RejectedFile]:
         """The data files of a table of rejected records."""
-        return delta_replacing.rejected_files(self)
+        return delta_replacing.rejected_files(self.where, self._delta)
 
     def replace_once(
         self, load_id: str, gone: Sequence[RejectedFile], files: Sequence[DataFile], kept: Mapping[str, int]
