@@ -33,6 +33,7 @@ from moldau.pipeline.tables.storage import discard
 
 ATTEMPTS: Final = 5
 BEFORE: Final = ("_reason_before", "_rule_before")
+"""Columns that go through the decoder with the records, which says what has changed."""
 NewId = Callable[[], str]
 Loaded = Mapping[TopicPartition, int]
 

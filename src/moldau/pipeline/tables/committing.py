@@ -110,17 +110,18 @@ class LoadedTable(Protocol):
     def add_columns(self, files: pyarrow.Schema) -> None:
         """Add or widen those columns that `lacking` returns, in a commit of their own; new ones are nullable."""
 
-    def commit_once(self, load_id: str, files: Sequence[DataFile], kept: Mapping[str, int]) -> int | None:
-        """Add the files and keep the numbers in one atomic step; None if another commit came first. Returns the
-        version."""
+    def commit_once(
+        self,
+        load_id: str,
+        files: Sequence[DataFile],
+        kept: Mapping[str, int],
+        gone: Sequence[RejectedFile] | None = None,
+    ) -> int | None:
+        """Add the files and keep the numbers in one atomic step; None if another commit came first. A requeue takes
+        files of rejected records out in the same step. Returns the version."""
 
     def rejected_files(self) -> Sequence[RejectedFile]:
         """The data files of a table of rejected records."""
-
-    def replace_once(
-        self, load_id: str, gone: Sequence[RejectedFile], files: Sequence[DataFile], kept: Mapping[str, int]
-    ) -> int | None:
-        """As `commit_once`, and files of rejected records go in the same step; None, too, if one is gone already."""
 
     def version_of(self, load_id: str) -> int | None:
         """The version that a load has committed recently, if it has."""

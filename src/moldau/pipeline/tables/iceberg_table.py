@@ -164,28 +164,15 @@ class IcebergTable:
             self.refresh()
         raise TableError(f"{self.name} changes its columns all the time; run this load again.")
 
-    def commit_once(self, load_id: str, files: Sequence[DataFile], kept: Mapping[str, int]) -> int | None:
-        """Add the files and keep the numbers as table properties; None if another commit came first, or if the catalog
-        does not say whether ours succeeded."""
-        from pyiceberg.exceptions import CommitFailedException, CommitStateUnknownException
-
-        with iceberg_errors_in_a_sentence(self.name):
-            try:
-                self._write(load_id, files, kept)
-            except (CommitFailedException, CommitStateUnknownException):
-                return None
-        self._checked = self.version
-        return self.version
-
-    def rejected_files(self) -> Sequence[RejectedFile]:
-        """The data files of a table of rejected records. Raises TableError if another tool has added delete files."""
-        with iceberg_errors_in_a_sentence(self.name):
-            return iceberg_replacing.rejected_files(self._iceberg, self.name)
-
-    def replace_once(
-        self, load_id: str, gone: Sequence[RejectedFile], files: Sequence[DataFile], kept: Mapping[str, int]
+    def commit_once(
+        self,
+        load_id: str,
+        files: Sequence[DataFile],
+        kept: Mapping[str, int],
+        gone: Sequence[RejectedFile] | None = None,
     ) -> int | None:
-        """As `commit_once`, and files go in the same step."""
+        """Add the files, take those that are `gone` out, and keep the numbers as table properties; None if another
+        commit came first, or if the catalog does not say whether ours succeeded."""
         from pyiceberg.exceptions import CommitFailedException, CommitStateUnknownException
 
         with iceberg_errors_in_a_sentence(self.name):
@@ -195,6 +182,11 @@ class IcebergTable:
                 return None
         self._checked = self.version
         return self.version
+
+    def rejected_files(self) -> Sequence[RejectedFile]:
+        """The data files of a table of rejected records. Raises TableError if another tool has added delete files."""
+        with iceberg_errors_in_a_sentence(self.name):
+            return iceberg_replacing.rejected_files(self._iceberg, self.name)
 
     def version_of(self, load_id: str) -> int | None:
         """The snapshot that a load has committed recently, if it has."""
@@ -212,7 +204,7 @@ class IcebergTable:
         load_id: str,
         files: Sequence[DataFile],
         kept: Mapping[str, int],
-        gone: Sequence[RejectedFile] | None = None,
+        gone: Sequence[RejectedFile] | None,
     ) -> None:
         from pyiceberg.table.update import AddSnapshotUpdate, AssertTableUUID
 

@@ -80,11 +80,8 @@ def replace_rejected(
             raise Conflict(f"Rows were removed from {rejected.name} meanwhile: run this again.")
         left = rejected.count() - sum(file.records for file in gone) + sum(file.records for file in files)
         kept = {requeues_key(topic): number, rows_key(topic): max(0, left)}
-        if not gone:  # a requeue died between its commits, and the records were taken out by hand
-            version = rejected.commit_once(load_id, files, kept)
-        else:
-            version = rejected.replace_once(load_id, gone, files, kept)
-        if version is not None:
+        # nothing is gone if a requeue died between its commits and its records were taken out by hand
+        if rejected.commit_once(load_id, files, kept, gone or None) is not None:
             return True
     raise TableError(f"{rejected.name} is written to all the time: run this requeue again.")
 

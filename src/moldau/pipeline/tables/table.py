@@ -46,6 +46,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 CHECKPOINT_INTERVAL = 20
+PARTITIONS_MAX = 100_000
 PARTITIONS_GAP = 32
 """So many partitions in a row may have no record between two that have some."""
 
@@ -150,14 +151,15 @@ class Table:
     def all_offsets(self, topic: str) -> dict[TopicPartition, int]:
         """The next offset to load of every partition that was ever loaded.
 
-        deltalake lists no application transactions, so each is asked for: up to the greatest partition that has a row,
-        and then until `PARTITIONS_GAP` of them are missing."""
+        deltalake lists no application transactions, so each is asked for: up to the greatest partition that has a row
+        (`PARTITIONS_MAX` at most), and then until `PARTITIONS_GAP` of them are missing."""
         actions = pyarrow.table(self._delta.get_add_actions(flatten=True))
         name = "max._partition"
         greatest = compute.max(actions[name]).as_py() if name in actions.column_names else None
+        last = min(greatest or 0, PARTITIONS_MAX)
         found: dict[TopicPartition, int] = {}
         number = missing_now = 0
-        while number <= (greatest or 0) or missing_now < PARTITIONS_GAP:
+        while number <= last or missing_now < PARTITIONS_GAP:
             tp = TopicPartition(topic, number)
             there = self.offsets([tp])
             found |= there
@@ -269,25 +271,15 @@ class Table:
         """As `committing.commit`."""
         return commit(self, load_id, files, start, end, topic_ids)
 
-    def commit_once(self, load_id: str, files: Sequence[DataFile], kept: Mapping[str, int]) -> int | None:
-        """Add the files and keep the numbers as application transactions; None if another commit came first."""
-        from deltalake.exceptions import CommitFailedError
-
-        with errors_in_a_sentence(self.where.uri):
-            try:
-                self._write(load_id, files, kept)
-            except CommitFailedError:
-                return None
-        return self._committed(load_id)
-
-    def rejected_files(self) -> Sequence[RejectedFile]:
-        """The data files of a table of rejected records."""
-        return delta_replacing.rejected_files(self.where, self._delta)
-
-    def replace_once(
-        self, load_id: str, gone: Sequence[RejectedFile], files: Sequence[DataFile], kept: Mapping[str, int]
+    def commit_once(
+        self,
+        load_id: str,
+        files: Sequence[DataFile],
+        kept: Mapping[str, int],
+        gone: Sequence[RejectedFile] | None = None,
     ) -> int | None:
-        """As `commit_once`, and files go in the same step."""
+        """Add the files, take those that are `gone` out, and keep the numbers as application transactions; None if
+        another commit came first."""
         from deltalake.exceptions import CommitFailedError
 
         with errors_in_a_sentence(self.where.uri):
@@ -296,6 +288,10 @@ class Table:
             except CommitFailedError:
                 return None
         return self._committed(load_id)
+
+    def rejected_files(self) -> Sequence[RejectedFile]:
+        """The data files of a table of rejected records."""
+        return delta_replacing.rejected_files(self.where, self._delta)
 
     def _committed(self, load_id: str) -> int:
         """The version of a commit that was just made."""
@@ -324,7 +320,7 @@ class Table:
         load_id: str,
         files: Sequence[DataFile],
         kept: Mapping[str, int],
-        gone: Sequence[RejectedFile] | None = None,
+        gone: Sequence[RejectedFile] | None,
     ) -> None:
         from deltalake import CommitProperties, PostCommitHookProperties, Transaction
         from deltalake.transaction import AddAction, RemoveAction
