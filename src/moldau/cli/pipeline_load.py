@@ -133,8 +133,6 @@ def load(
 
       moldau pipeline load --topics clicks --warehouse w --decode json --event-time at --on-reject fail
 
-      moldau pipeline load --topics flights --warehouse s3://lake/kafka --storage-option AWS_REGION=eu-central-1
-
       moldau pipeline load --topics flights --format iceberg --catalog prod --namespace kafka
     """
     need("pyspark", "pyarrow", "deltalake")
@@ -144,8 +142,8 @@ def load(
     settings = Settings(
         not allow_data_loss, compression_of(compression), _isolation(isolation_level), partitioning(partition_by),
         decoding_of(decode, schema, schema_registry, event_time, type_share), _time(since, "--since"),
-        _time(until, "--until"),
-        (max_records or RECORDS_MAX) if every_ms else None, _small_files(compact_after, table_format), group or None,
+        _time(until, "--until"), (max_records or RECORDS_MAX) if every_ms else None,
+        _small_files(compact_after, table_format), group or None,
         _removed_rows(offsets_from_table, accept_removed), _rejected_max(on_reject, max_rejected),
     )  # fmt: skip
     tables, quarantine = open_tables(table_format, warehouse, storage_option, catalog, catalog_property, namespace)

@@ -108,8 +108,10 @@ def requeue(
         found = done.found
         if done.moved:
             number = requeues(table, topic)
-            table.add_columns(in_files(decoder.schema))
-            found = found._replace(version=add_requeued(table, topic, new_id(), done.moved, tables.loaded, number))
+            columns = in_files(decoder.schema)
+            table.add_columns(columns)
+            version = add_requeued(table, topic, new_id(), done.moved, columns, tables.loaded, number)
+            found = found._replace(version=version)
             if not _take_out(tables, done, new_id()):
                 finish(tables, new_id)
             return found

@@ -7,8 +7,18 @@ While the counts differ, a requeue has died between its commits: rejected record
 
 from collections.abc import Sequence
 
+import pyarrow
+
 from moldau.pipeline.tables.columns import TableError
-from moldau.pipeline.tables.committing import COMMIT_ATTEMPTS, Conflict, LoadedTable, Offsets, RejectedFile, rows_key
+from moldau.pipeline.tables.committing import (
+    COMMIT_ATTEMPTS,
+    Conflict,
+    LoadedTable,
+    Offsets,
+    RejectedFile,
+    refuse_changed_types,
+    rows_key,
+)
 from moldau.pipeline.tables.data_file import DataFile, folder_of
 from moldau.pipeline.tables.storage import check_files, errors_in_a_sentence, sync_folders
 
@@ -28,10 +38,16 @@ def unfinished(table: LoadedTable, rejected: LoadedTable, topic: str) -> bool:
 
 
 def add_requeued(
-    table: LoadedTable, topic: str, load_id: str, files: Sequence[DataFile], loaded: Offsets, before: int
+    table: LoadedTable,
+    topic: str,
+    load_id: str,
+    files: Sequence[DataFile],
+    columns: pyarrow.Schema,
+    loaded: Offsets,
+    before: int,
 ) -> int:
-    """Add records of offsets below `loaded` to the topic's table, as requeue number `before` + 1. Returns the version.
-    Raises Conflict, and then nothing was added."""
+    """Add records of offsets below `loaded` to the topic's table, in files with these columns, as requeue number
+    `before` + 1. Returns the version. Raises Conflict, and then nothing was added."""
     _flush(table, files)
     for attempt in range(COMMIT_ATTEMPTS):
         if attempt:
@@ -39,6 +55,7 @@ def add_requeued(
             version = table.version_of(load_id)
             if version is not None:  # the store had our commit, though it reported a failure
                 return version
+        refuse_changed_types(table, columns)
         _check(table, topic, loaded, before)
         rows = table.rows(topic)
         added = sum(file.records for file in files)
