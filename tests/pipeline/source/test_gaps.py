@@ -14,7 +14,7 @@ from moldau.client.epoch_ends import READ_AGAIN, Followed
 from moldau.errors import LogTruncated
 from moldau.names import TopicPartition
 from moldau.pipeline.data_source import MoldauSource
-from moldau.pipeline.edges import LEADER_EPOCHS, TOPIC_IDS
+from moldau.pipeline.edges import BESIDE_TOPICS, LEADER_EPOCHS, TOPIC_IDS
 from moldau.pipeline.options import OptionError
 from moldau.pipeline.positions import DataLost
 from moldau.pipeline.source.schema import SCHEMA
@@ -53,8 +53,8 @@ def stream(bootstrap: str, topic: str, **options: str) -> StreamReader:
 
 
 def positions(offset: dict[str, Any]) -> dict[str, Any]:
-    """The offset of a stream without the ids of topics and the leader epochs."""
-    return {topic: offsets for topic, offsets in offset.items() if topic not in (TOPIC_IDS, LEADER_EPOCHS)}
+    """The offset of a stream without what is beside its topics."""
+    return {topic: offsets for topic, offsets in offset.items() if topic not in BESIDE_TOPICS}
 
 
 def create_again(bootstrap: str, topic: str, partitions: int = 1) -> None:
