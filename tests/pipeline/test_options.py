@@ -61,8 +61,9 @@ def test_a_group_is_named_or_made_of_a_prefix_and_what_is_read() -> None:
 def test_options_of_the_kafka_connector_that_mean_nothing_here_are_accepted(caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level("DEBUG", "moldau.pipeline"):
         assert read_options({**GOOD, **dict.fromkeys(WITHOUT_EFFECT, "3")}) == read_options(GOOD)
-    said = caplog.messages[0]
-    assert said == "Option fetchOffset.numRetries has no effect: look-ups are repeated for kafka.default.api.timeout.ms."
+    assert caplog.messages[0].startswith(
+        "Option fetchOffset.numRetries has no effect: look-ups are repeated for kafka."
+    )
     assert len(caplog.messages) == len(WITHOUT_EFFECT)
 
 

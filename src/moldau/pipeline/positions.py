@@ -47,7 +47,9 @@ def subscribed(
         found = describe_topics(bootstrap, names, timeout_ms=timeout_ms, client_id=client_id)
     except KafkaError as error:
         if error.code in (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.INVALID_TOPIC_EXCEPTION):
-            raise OptionError(f"No topic has this name: {', '.join(names or ())}.") from None
+            known = describe_topics(bootstrap, None, timeout_ms=timeout_ms, client_id=client_id)
+            missing = [name for name in names or () if name not in known] or names or ()
+            raise OptionError(f"No topic has this name: {', '.join(missing)}.") from None
         raise
     there = {
         TopicPartition(name, number): topic.topic_id if topic.topic_id.int else None

@@ -1,4 +1,4 @@
-"""A query as Spark runs it, for tests without Spark: the methods of a stream's reader in Spark's order, and a checkpoint.
+"""A query as Spark runs it, for tests without Spark: a checkpoint, and the methods of a reader in Spark's order.
 
 Spark writes the end of a micro-batch down (`offsets/N`) before it plans and runs it, and that it is done (`commits/N`)
 afterwards. A restarted query first runs the batch that was not committed, from the end of the batch before it, or from

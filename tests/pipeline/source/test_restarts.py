@@ -2,8 +2,10 @@
 sentence that says which are lost. `restarts.py` plays Spark; a few of these run in Spark itself."""
 
 import json
+import shutil
 from collections.abc import Callable
-from typing import NamedTuple
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
 
 import pytest
 
@@ -16,7 +18,11 @@ from moldau.pipeline.options import OptionError
 from moldau.pipeline.positions import DataLost
 from moldau.pipeline.source.schema import SCHEMA
 from moldau.pipeline.source.stream import StreamReader
+from moldau.pipeline.streams import run_to_end
 from tests.pipeline.source.restarts import MOMENTS, Checkpoint, Killed
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
 
 NewTopic = Callable[..., str]
 Produce = Callable[..., None]
@@ -85,8 +91,10 @@ class Ground(NamedTuple):
                     self.write("w", 0, 12 if "more" in change else 3)
 
 
-CHANGES = ("nothing", "partitions are added", "another topic appears", "records are deleted", "all records are deleted",
-           "the topic is created again", "the topic is created again with more records", "the topic is deleted")  # fmt: skip
+CHANGES = (
+    "nothing", "partitions are added", "another topic appears", "records are deleted", "all records are deleted",
+    "the topic is created again", "the topic is created again with more records", "the topic is deleted",
+)  # fmt: skip
 
 
 def outcome(moment: str, starting: str, change: str) -> tuple[list[str], bool]:
@@ -187,3 +195,33 @@ def test_a_topic_that_a_restarted_query_names_may_be_gone_if_data_may_be_lost(gr
     assert checkpoint.values == []
     with pytest.raises(OptionError, match="No topic has this name"):
         Checkpoint().run(ground.reader(fail_on_data_loss=False, subscribe=ground.topic))
+
+
+@pytest.mark.check
+def test_spark_starts_a_query_again_that_was_killed_in_its_first_micro_batch(
+    spark: "SparkSession", ground: Ground, tmp_path: Path
+) -> None:
+    ground.write("v", 0, RECORDS)
+
+    def run(checkpoint: str, dies: bool = False) -> dict[int, list[str]]:
+        batches: dict[int, list[str]] = {}
+
+        def keep(frame: "DataFrame", number: int) -> None:
+            batches[number] = sorted(bytes(row[0]).decode() for row in frame.select("value").collect())
+            if dies:
+                raise RuntimeError("killed")
+
+        options = {"bootstrapServers": ground.bootstrap, "subscribe": ground.topic, "startingOffsets": "earliest"}
+        stream = spark.readStream.format("moldau").options(**options).load()
+        writer = stream.writeStream.foreachBatch(keep).option("checkpointLocation", str(tmp_path / checkpoint))
+        run_to_end(lambda _: writer.trigger(availableNow=True).start())
+        return batches
+
+    with pytest.raises(Exception, match="killed"):
+        run("checkpoint", dies=True)
+    shutil.copytree(tmp_path / "checkpoint", tmp_path / "copy")
+    ground.change("partitions are added")
+    assert run("checkpoint") == {0: [f"v{n:02}" for n in range(RECORDS)], 1: ["w00", "w01", "w02"]}
+    ground.change("records are deleted")
+    with pytest.raises(Exception, match=r"Offsets 0 to 3 of .* are gone from the log"):
+        run("copy")

@@ -88,8 +88,7 @@ class BatchReader(DataSourceReader):
 
 
 def check_order(starting: Edge, ending: Edge, partitions: Iterable[TopicPartition]) -> None:
-    """Raise `OptionError` if the start of a partition is given as an offset or a time after the one given as its end.
-    """
+    """Raise `OptionError` if an offset or a time is given as the start of a partition that is after its given end."""
     for name, unit, starts, ends in (
         ("Offsets", "offset", starting.given_offsets, ending.given_offsets),
         ("Timestamp", "time", starting.times_of(partitions), ending.times_of(partitions)),
