@@ -153,7 +153,8 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             same = [tp for tp in there if tp.topic not in made_anew]
             asked, placed = self._placed  # a moment ago, if this batch follows at once
             begin = (placed if asked == reached else self._still_in_log(reached, same)).offsets
-            until = dict(goal.offsets if goal == self._known else self._still_in_log(goal, same).offsets)
+            is_known = goal._replace(starting={}) == self._known
+            until = dict(goal.offsets if is_known else self._still_in_log(goal, same).offsets)
             for tp in sorted({*begin, *until}):
                 if tp in until and tp in there and tp.topic not in made_anew:
                     self._check_still_there(tp, begin.get(tp, 0), until)
