@@ -1,5 +1,5 @@
-"""Asks a live Apache Kafka again for everything that is recorded of it, and Spark's Kafka connector for what is recorded
-of that, and says what they answer differently.
+"""Asks a live Apache Kafka, and Spark's connector for it, again for everything that is recorded of them, and says what
+they answer differently.
 
 usage: referee.py VERSION [--write]
 
