@@ -3,10 +3,10 @@
 
 usage: python -m benchmarks.spark.workers [--turns 3] [--partitions 100] [--rows 5000000] [--before REVISION]
 
-Each session is a process of its own on `local[2]`, in turns; the table has medians, with the least in brackets. It first
-counts a topic of two records in two partitions. The first column is what Spark's daemon and two workers use for that,
-from their start to their first batches; then come the Python processes that plan, then all of Spark. After that it
-counts `--rows` records of 20 bytes in `--partitions` partitions, of which the third time counts.
+Each session is a process of its own on `local[2]`, in turns; the table has medians, with the least in brackets. It
+first counts a topic of two records in two partitions. The first column is what Spark's daemon and two workers use for
+that, from their start to their first batches; then come the Python processes that plan, then all of Spark. After that
+it counts `--rows` records of 20 bytes in `--partitions` partitions, of which the third time counts.
 """
 
 import argparse
