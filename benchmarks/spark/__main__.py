@@ -106,7 +106,10 @@ def table_of(found: list[Measured]) -> Table:
         for field, form, is_rate in FIGURES:
             figure, theirs = getattr(one, field), getattr(other, field, None)
             cells.append(f"{figure:{form}}")
-            cells += ("", "") if theirs is None else (f"{theirs:{form}}", f"{(figure / theirs) ** (is_rate or -1):.2f}")
+            if theirs is None:
+                cells += ("", "")
+            else:
+                cells += (f"{theirs:{form}}", f"{figure / theirs if is_rate else theirs / figure:.2f}")
         table.add_row(one.topic, way, *cells)
     return table
 

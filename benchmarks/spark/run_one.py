@@ -95,6 +95,7 @@ def session(ours: bool, folder: Path, *given: str) -> Any:
         return start_session("benchmark", "local[2]", scratch=folder / "scratch", **settings)
     from pyspark.sql import SparkSession
 
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     builder = SparkSession.builder.master("local[2]").appName("benchmark")
     quiet = {
         "spark.ui.enabled": "false",

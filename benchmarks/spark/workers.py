@@ -53,8 +53,8 @@ def spent() -> dict[str, float]:
             fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
         except OSError:
             continue
-        kind = TASKS if "pyspark.worker" in command else PLANS if "pyspark" in command else JVM
-        found[JVM if "org.apache.spark" in command else kind] += (int(fields[11]) + int(fields[12])) / TICKS
+        kind = JVM if "org.apache.spark" in command else TASKS if "pyspark.worker" in command else PLANS
+        found[kind] += (int(fields[11]) + int(fields[12])) / TICKS
     return found
 
 
@@ -89,15 +89,17 @@ def measured(name: str, address: str, source: Path | None) -> dict[str, Any]:
 
 def table_of(found: Mapping[str, list[dict[str, Any]]], partitions: int, rows: int) -> Table:
     many = f"{rows:,} rows, {partitions} tasks"
-    table = Table("session", "first: run tasks", "plan", "all", f"{many}: Python", "all", "seconds")
+    columns = {
+        "first: run tasks": ("first", (TASKS,)), "plan": ("first", (PLANS,)), "all": ("first", (TASKS, PLANS, JVM)),
+        f"{many}: Python": ("tasks", (TASKS, PLANS)), f"{many}: all": ("tasks", (TASKS, PLANS, JVM)),
+        f"{many}: seconds": ("tasks", ("seconds",)),
+    }  # fmt: skip
+    table = Table("session", *columns)
     for name, runs in found.items():
         cells = []
-        for of in ("first", "tasks"):
-            python = [TASKS] if of == "first" else [TASKS, PLANS]
-            kinds = [python, [PLANS], [TASKS, PLANS, JVM]] if of == "first" else [python, [TASKS, PLANS, JVM]]
-            for summed in [*kinds, *([["seconds"]] if of == "tasks" else [])]:
-                figures = [sum(one[of][kind] for kind in summed) for one in runs]
-                cells.append(f"{statistics.median(figures):.2f} ({min(figures):.2f})")
+        for query, summed in columns.values():
+            figures = [sum(one[query][kind] for kind in summed) for one in runs]
+            cells.append(f"{statistics.median(figures):.2f} ({min(figures):.2f})")
         table.add_row(name, *cells)
     return table
 
