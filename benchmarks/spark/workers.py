@@ -44,9 +44,9 @@ SESSIONS: Mapping[str, tuple[bool, tuple[str, ...]]] = {
 TASKS, PLANS, JVM = "run tasks", "plan", "JVM"
 
 
-def spent() -> dict[str, float]:
-    """Seconds of processor time that Spark's processes below this one have used."""
-    found = {TASKS: 0.0, PLANS: 0.0, JVM: 0.0}
+def spent() -> dict[int, tuple[str, float]]:
+    """The kind of each of Spark's processes below this one, and the seconds of processor time that it has used."""
+    found = {}
     for pid in family()[1:]:
         try:
             command = Path(f"/proc/{pid}/cmdline").read_text()
@@ -54,7 +54,7 @@ def spent() -> dict[str, float]:
         except OSError:
             continue
         kind = JVM if "org.apache.spark" in command else TASKS if "pyspark.worker" in command else PLANS
-        found[kind] += (int(fields[11]) + int(fields[12])) / TICKS
+        found[pid] = kind, (int(fields[11]) + int(fields[12])) / TICKS
     return found
 
 
@@ -66,8 +66,10 @@ def run(name: str, address: str, folder: Path) -> dict[str, Any]:
     def count(topic: str) -> dict[str, float]:
         before, began = spent(), time.perf_counter()
         spark.read.format("moldau").options(bootstrapServers=address, subscribe=topic).load().count()
-        after = spent()
-        return {"seconds": time.perf_counter() - began, **{kind: after[kind] - before[kind] for kind in after}}
+        used = {"seconds": time.perf_counter() - began, TASKS: 0.0, PLANS: 0.0, JVM: 0.0}
+        for pid, (kind, seconds) in spent().items():
+            used[kind] += seconds - before.get(pid, (kind, 0.0))[1]
+        return used
 
     try:
         return {"first": count(SMALL), "tasks": [count(TOPIC) for _ in range(COUNTS)][-1]}
