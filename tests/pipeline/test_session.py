@@ -10,6 +10,7 @@ import pytest
 from pyspark import SparkContext
 from pyspark.errors import PySparkException
 
+from moldau.pipeline import worker_daemon
 from moldau.pipeline.session import (
     SparkFailed,
     SparkMissing,
@@ -84,14 +85,17 @@ def test_the_environment_of_a_cluster_is_what_its_user_set(monkeypatch: pytest.M
     assert os.environ["PYSPARK_PYTHON"] == sys.executable and os.environ["SPARK_LOCAL_IP"] == "127.0.0.1"
 
 
-def test_python_of_spark_takes_the_installed_pyspark(spark: "SparkSession") -> None:
+def test_python_of_spark_takes_the_installed_pyspark_and_forks_workers_from_our_daemon(spark: "SparkSession") -> None:
     def places(_: int) -> list[str]:
+        import sys
+
         import py4j
         import pyspark
 
-        return [str(module.__file__) for module in (pyspark, py4j)]
+        return [sys.orig_argv[2], *(str(module.__file__) for module in (pyspark, py4j))]
 
-    found = spark.sparkContext.parallelize([0], 1).map(places).first()
+    daemon, *found = spark.sparkContext.parallelize([0], 1).map(places).first()
+    assert daemon == worker_daemon.__name__
     assert not [place for place in found if ".zip" in place], "an archive is compiled again in each process"
     assert "SPARK_HOME" not in os.environ, "processes that the user starts have their own"
 

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
 from moldau.errors import MoldauError
-from moldau.pipeline import driver_jvm
+from moldau.pipeline import driver_jvm, worker_daemon
 from moldau.pipeline.scratch import scratch_folder
 from moldau.pipeline.spark_home import home_without_archives
 
@@ -228,6 +228,7 @@ def _settings(master: str, scratch: Path | None) -> dict[str, str]:
         "spark.sql.python.filterPushdown.enabled": "true",
         "spark.sql.shuffle.partitions": "2" if master.startswith("local") else "32",
         "spark.executorEnv.PYTHONPATH": python_path(),
+        "spark.python.daemon.module": worker_daemon.__name__,
     }
     if master.startswith("local"):
         settings |= {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
