@@ -13,7 +13,7 @@ from moldau.records import columns
 from moldau.records.arrow import source_of
 from moldau.records.columns import FIRST_COUNT, NO_ARRIVAL, Source, delay_bucket, longest_in
 from moldau.records.digests import Digest, Rows, add_rows, digest_of, total
-from tests.records.columns_both_ways import both
+from tests.records.columns_both_ways import both, each
 
 Record = tuple[bytes | None, bytes | None, int]
 contents = st.none() | st.binary(max_size=80)
@@ -34,7 +34,7 @@ def digests_of(given: list[Record], **how: Any) -> dict[int, Digest]:
     return {start: digest_of(row) for start, row in rows_of(given, **how).items()}
 
 
-@pytest.mark.parametrize("way", both)
+@pytest.mark.parametrize("way", each)
 def test_the_hash_is_that_of_sparks_documentation(way: Any) -> None:
     assert way.record_hash(b"ABC", None) == 4105715581806190027
     assert way.record_hash(None, None) == 42
@@ -77,7 +77,7 @@ def test_one_lost_and_one_doubled_record_change_the_sum() -> None:
     assert one.records == other.records and not one.same_records(other)
 
 
-@pytest.mark.parametrize("way", both)
+@pytest.mark.parametrize("way", each)
 def test_delays_are_counted_in_buckets_of_which_none_is_wider_than_a_thirty_second_of_its_delays(way: Any) -> None:
     times = [1_000, 999, 998, 996, 1_001, 0]
     rows = rows_of([(None, None, at) for at in times], way, window_ms=10_000, arrival_ms=1_000)
@@ -105,7 +105,7 @@ def test_each_delay_is_in_its_bucket_and_buckets_follow_each_other() -> None:
     assert all(longest_in(delay_bucket((1 << n) - 1)) == (1 << n) - 1 for n in range(42)), "those of format 1 stay"
 
 
-@pytest.mark.parametrize("way", both)
+@pytest.mark.parametrize("way", each)
 def test_hashes_of_columns_are_those_of_their_records(way: Any) -> None:
     keys = pa.array([b"a", None, b""], pa.binary())
     values = pa.array([b"left out", b"1", b"2", None], pa.binary()).slice(1)
@@ -116,14 +116,14 @@ def test_hashes_of_columns_are_those_of_their_records(way: Any) -> None:
         way.hashes(source_of(keys), None, 4)
 
 
-@pytest.mark.parametrize("way", both)
+@pytest.mark.parametrize("way", each)
 def test_times_at_the_ends_of_int64_overflow_nothing(way: Any) -> None:
     ends = [-(1 << 63), -1, 0, (1 << 63) - 1]
     rows = rows_of([(None, b"v", at) for at in ends], way, arrival_ms=0)
     assert sum(row[0] for row in rows.values()) == 4 and -1_000 in rows and 0 in rows
 
 
-@pytest.mark.parametrize("way", both)
+@pytest.mark.parametrize("way", each)
 @pytest.mark.parametrize("offsets", [[0, 9], [4, 2], [-1, 2], [0]])
 def test_offsets_beyond_the_bytes_are_refused(way: Any, offsets: list[int]) -> None:
     wrong = Source(memoryview(pa.array(offsets, pa.int32()).buffers()[1]).cast("B").cast("i")[: len(offsets)],

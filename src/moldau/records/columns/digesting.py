@@ -291,8 +291,7 @@ def digest(
             delay = arrival_ms - ms if arrival_ms > ms else 0
             if arrival_ms >= high + window_ms:
                 row[2] += 1
-            if cython.cast(cython.ulonglong, delay) > row[3]:
-                row[3] = delay
+            row[3] = delay if cython.cast(cython.ulonglong, delay) > row[3] else row[3]
             delay = LONGEST_MS if delay > LONGEST_MS else delay
             shift = fitting(delay, shift)
             bucket = shift * STEPS + (delay >> shift)
