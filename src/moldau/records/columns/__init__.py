@@ -16,7 +16,18 @@ from moldau.records.columns import cleaning, decoding, digesting, encoding, fill
 from moldau.records.columns.cleaning import MASK as HASH_MASK
 from moldau.records.columns.cleaning import choose, copy_chosen, keyed_hash, note_keys
 from moldau.records.columns.decoding import Binary, Columns, decode, refused, rows
-from moldau.records.columns.digesting import DELAY_BUCKETS, DIGEST_FIELDS, FIRST_BUCKET, NO_ARRIVAL, digest, record_hash
+from moldau.records.columns.digesting import (
+    DELAY_BUCKETS,
+    FIRST_BUCKET,
+    FIRST_COUNT,
+    NO_ARRIVAL,
+    delay_bucket,
+    digest,
+    hashes,
+    longest_in,
+    record_hash,
+    widened,
+)
 from moldau.records.columns.encoding import Source, encode_columns, encode_rows, header_block
 from moldau.records.columns.filling import (
     CALLBACK_BYTES,
@@ -40,8 +51,8 @@ __all__ = [
     "CALLBACK_BYTES",
     "COMPILED",
     "DELAY_BUCKETS",
-    "DIGEST_FIELDS",
     "FIRST_BUCKET",
+    "FIRST_COUNT",
     "FLAWS",
     "HASH_MASK",
     "NO_ARRIVAL",
@@ -60,13 +71,16 @@ __all__ = [
     "choose",
     "copy_chosen",
     "decode",
+    "delay_bucket",
     "digest",
     "encode_columns",
     "encode_rows",
     "first_timed",
+    "hashes",
     "header_block",
     "keyed_hash",
     "largest",
+    "longest_in",
     "measure",
     "murmur2",
     "note_keys",
@@ -77,4 +91,5 @@ __all__ = [
     "rows",
     "scan",
     "seek",
+    "widened",
 ]
