@@ -1,7 +1,7 @@
 """Batches, topic settings and logs on the real disk, for tests and benchmarks of the log."""
 
 import uuid
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
@@ -68,14 +68,17 @@ def append(
     return log.append(data, checked, leader_epoch, now_ms)
 
 
-def read_all(log: Log, offset: int | None = None) -> list[Record]:
-    """Every record from `offset`, or the log's start, on: fetched as consumers do, a slice at a time."""
-    at = int(log.log_start_offset) if offset is None else offset
-    found: list[Record] = []
+def records_from(log: Log, offset: int) -> Iterator[Record]:
+    """The records from `offset` on: fetched as consumers do, a slice at a time, when they are asked for."""
+    at = offset
     while data := log.read_batches(at, 3000):
-        found += (record for record in iterate(data) if record.offset >= at)
+        yield from (record for record in iterate(data) if record.offset >= at)
         at = max(header.next_offset for _, header in batches(data))  # compaction leaves empty batches
-    return found
+
+
+def read_all(log: Log, offset: int | None = None) -> list[Record]:
+    """Every record from `offset`, or the log's start, on."""
+    return list(records_from(log, int(log.log_start_offset) if offset is None else offset))
 
 
 def carried_out(search: Search, result: Any = None) -> TimestampOffset | None:

@@ -90,10 +90,11 @@ def test_failed_and_deselected_tests_are_noticed(monkeypatch: pytest.MonkeyPatch
 
 
 def test_the_referee_names_version_and_mode_to_all_that_it_runs() -> None:
-    (_, script), (asking, tests) = referee.commands("4.4.0", write=False)
+    (_, script), (asking, tests), (_, connector) = referee.commands("4.4.0", write=False)
     assert script[-2:] == ["--referee", "4.4.0"]
     assert (asking["MOLDAU_REFEREE"], asking["MOLDAU_KAFKA"]) == ("live", "4.4.0")
     assert all((referee.ROOT / test).exists() for test in tests if test.startswith("tests/"))
-    (_, script), (asking, _) = referee.commands("4.3.1", write=True)
-    assert script[-1] == "--write"
+    assert connector[-1] == "tests.pipeline.beside"
+    (_, script), (asking, _), (_, connector) = referee.commands("4.3.1", write=True)
+    assert script[-1] == connector[-1] == "--write"
     assert asking["MOLDAU_REFEREE"] == "rewrite"

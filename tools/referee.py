@@ -1,4 +1,5 @@
-"""Asks a live Apache Kafka again for everything that is recorded of it, and says what it answers differently.
+"""Asks a live Apache Kafka, and Spark's connector for it, again for everything that is recorded of them, and says what
+they answer differently.
 
 usage: referee.py VERSION [--write]
 
@@ -29,6 +30,7 @@ def commands(version: str, write: bool) -> list[tuple[dict[str, str], list[str]]
     return [
         ({}, [*script, "--write"] if write else script),
         (asking, [sys.executable, "-m", "pytest", "-q", "--timeout=0", *TESTS]),
+        ({}, [sys.executable, "-m", "tests.pipeline.beside", *(["--write"] if write else [])]),
     ]
 
 

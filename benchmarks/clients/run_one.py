@@ -1,18 +1,23 @@
 """Runs one way of one client in a process of its own, with whatever Python has that client: produces or reads a topic,
 and prints how long it took and how much processor time, as JSON.
 
-usage: python run_one.py WAY ADDRESS TOPIC PARTITIONS ROWS BYTES CODEC KEYED
+usage: python run_one.py WAY ADDRESS TOPIC PARTITIONS ROWS BYTES CODEC KEYED [fresh]
 
-Values are JSON that compresses to about a half. Nothing of Moldau's benchmarks is imported here.
+Without `fresh` each client has its imports, connections and metadata when the clocks start. With it they start with the
+process, and leave out only the making of what is sent. Values are JSON that compresses to about a half. Nothing of
+Moldau's benchmarks is imported here.
 """
 
 import asyncio
+import contextlib
 import json
 import random
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
+
+BEGAN = time.perf_counter()
 
 CHUNK = 5_000
 TUNED = {
@@ -29,17 +34,29 @@ class Job:
         self.way, self.address, self.topic = arguments[:3]
         self.partitions, self.rows, self.bytes = (int(argument) for argument in arguments[3:6])
         self.codec, self.keyed = arguments[6], arguments[7] == "keyed"
-        self._began = self._cpu = 0.0
+        self.is_fresh = arguments[8:] == ["fresh"]
+        self._began, self._cpu = BEGAN, 0.0
+
+    @contextlib.contextmanager
+    def making(self) -> Iterator[None]:
+        """What is done in this block does not count."""
+        began, cpu = time.perf_counter(), time.process_time()
+        yield
+        self._began += time.perf_counter() - began
+        self._cpu += time.process_time() - cpu
 
     def contents(self) -> tuple[list[bytes], list[bytes | None]]:
-        chance = random.Random(7)
-        filler = '"airline":"UA","origin":"EWR","destination":"IAH","carrier":"1545","delay":' * (self.bytes // 150)
-        half = self.bytes // 2
-        values = [f"{{{filler}{chance.getrandbits(4 * half):0{half}x}}}".encode() for _ in range(self.rows)]
-        return values, [b"key-%d" % chance.randrange(100_000) if self.keyed else None for _ in values]
+        with self.making():
+            chance = random.Random(7)
+            filler = '"airline":"UA","origin":"EWR","destination":"IAH","carrier":"1545","delay":' * (self.bytes // 150)
+            half = self.bytes // 2
+            values = [f"{{{filler}{chance.getrandbits(4 * half):0{half}x}}}".encode() for _ in range(self.rows)]
+            return values, [b"key-%d" % chance.randrange(100_000) if self.keyed else None for _ in values]
 
     def begin(self) -> None:
-        self._began, self._cpu = time.perf_counter(), time.process_time()
+        """The client is warm."""
+        if not self.is_fresh:
+            self._began, self._cpu = time.perf_counter(), time.process_time()
 
     def end(self) -> None:
         seconds, cpu = time.perf_counter() - self._began, time.process_time() - self._cpu
@@ -73,13 +90,17 @@ def moldau_table(job: Job) -> None:
     import pyarrow as pa
 
     import moldau
+    from moldau.records.arrays import binaries
 
     values, keys = job.contents()
-    table = pa.table({"value": pa.array(values), "key": pa.array(keys, pa.binary())})
+    with job.making():
+        table = pa.Table.from_arrays([binaries(values), binaries(keys)], ["value", "key"])
     with moldau.Producer(job.address, compression_type=job.codec) as producer:
-        producer.send_table(job.topic, table.slice(0, 1)).result()  # imports, and asks for metadata
+        if not job.is_fresh:
+            producer.send_table(job.topic, table.slice(0, 1)).result()  # imports, and asks for metadata
+            table = table.slice(1)
         job.begin()
-        producer.send_table(job.topic, table.slice(1)).result()
+        producer.send_table(job.topic, table).result()
         job.end()
 
 
@@ -104,7 +125,8 @@ def moldau_read(job: Job) -> None:
 
     with moldau.Consumer(job.address, auto_offset_reset="earliest") as consumer:
         consumer.assign([moldau.TopicPartition(job.topic, number) for number in range(job.partitions)])
-        consumer.poll_table(0)  # imports pyarrow
+        if not job.is_fresh:
+            consumer.poll_table(0)  # imports pyarrow
         poll: Callable[[], Any] = consumer.poll_table if job.way == "moldau tables" else _polling(consumer)
         seen = 0
         job.begin()
@@ -120,7 +142,8 @@ def _polling(consumer: Any) -> Callable[[], Any]:
 def moldau_read_table(job: Job) -> None:
     import moldau
 
-    moldau.read_table(job.topic, job.address, until=dict.fromkeys(range(job.partitions), 1))  # imports
+    if not job.is_fresh:
+        moldau.read_table(job.topic, job.address, until=dict.fromkeys(range(job.partitions), 1))  # imports
     job.begin()
     assert len(moldau.read_table(job.topic, job.address)) == job.rows
     job.end()
@@ -156,7 +179,8 @@ def confluent_send(job: Job) -> None:
         "queue.buffering.max.kbytes": 2_000_000, "batch.num.messages": 100_000,
     }  # fmt: skip
     producer = Producer(settings)
-    producer.list_topics(job.topic, timeout=10)
+    if not job.is_fresh:
+        producer.list_topics(job.topic, timeout=10)
     job.begin()
     produce, topic = producer.produce, job.topic
     if job.way == "confluent produce, on_delivery":
@@ -177,7 +201,8 @@ def confluent_read(job: Job) -> None:
 
     settings = {"bootstrap.servers": job.address, "group.id": "bench", "enable.auto.commit": False}
     consumer = Consumer({**settings, **(TUNED if job.way == "confluent consume(5000), tuned" else {})})
-    consumer.list_topics(job.topic, timeout=10)
+    if not job.is_fresh:
+        consumer.list_topics(job.topic, timeout=10)
     seen = 0
     job.begin()
     consumer.assign([TopicPartition(job.topic, number, 0) for number in range(job.partitions)])
@@ -200,7 +225,8 @@ def aiokafka_send(job: Job) -> None:
         settings = {"linger_ms": LINGER_MS, "enable_idempotence": True, "max_batch_size": BATCH_BYTES}
         producer = AIOKafkaProducer(bootstrap_servers=job.address, compression_type=codec, **settings)
         await producer.start()
-        await producer.partitions_for(job.topic)
+        if not job.is_fresh:
+            await producer.partitions_for(job.topic)
         job.begin()
         for value, key in zip(values, keys, strict=True):
             await producer.send(job.topic, value, key)
@@ -236,7 +262,8 @@ def kafka_python_send(job: Job) -> None:
     codec = None if job.codec == "none" else job.codec
     settings = {"linger_ms": LINGER_MS, "batch_size": BATCH_BYTES, "compression_type": codec, "acks": "all"}
     producer = KafkaProducer(bootstrap_servers=job.address, **settings)
-    producer.partitions_for(job.topic)
+    if not job.is_fresh:
+        producer.partitions_for(job.topic)
     job.begin()
     for value, key in zip(values, keys, strict=True):
         producer.send(job.topic, value, key)

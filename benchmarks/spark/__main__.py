@@ -6,7 +6,8 @@ usage: python -m benchmarks.spark [--rows N] [--bytes 200,1000] [--codecs none,z
 
 PATH is a Python interpreter that has the PySpark of the connector; the connector's jars come from Maven Central. `load`
 writes a Delta table and is compared with the connector's Parquet files. All rows of a topic are spread over ten minutes
-of event time. A ratio above 1 says how many times better ours is.
+of event time. A ratio above 1 says how many times better ours is. Fresh sessions are in the last columns: the processor
+time of a session's first query, over a small topic, with the start of Spark's Python processes and what Java compiles.
 """
 
 import argparse
@@ -50,6 +51,13 @@ class Measured(NamedTuple):
     cpu_us: float
     memory_mb: float
     seconds: float
+    first_cpu_s: float
+
+
+FIGURES = (
+    ("rate", ",.0f", True), ("cpu_us", ".2f", False), ("memory_mb", ",.0f", False), ("first_cpu_s", ".1f", False),
+)  # fmt: skip
+"""For each figure of the table its field, its format, and whether more of it is better."""
 
 
 def fill(address: str, topic: str, rows: int, value_bytes: int, codec: str) -> None:
@@ -80,25 +88,29 @@ def measure(way: str, python: str, address: str, topic: str, rows: int) -> Measu
         raise RuntimeError(f"{way} failed: {done.stderr[-4000:]}")
     found = json.loads(done.stdout.splitlines()[-1])
     seconds = found["seconds"]
-    return Measured(topic, way, rows / seconds, found["cpu_seconds"] / rows * 1e6, found["memory_mb"], seconds)
+    cpu_us = found["cpu_seconds"] / rows * 1e6
+    return Measured(topic, way, rows / seconds, cpu_us, found["memory_mb"], seconds, found["first_cpu_seconds"])
 
 
 def table_of(found: list[Measured]) -> Table:
     """Ours beside the connector's, topic by topic."""
-    table = Table("topic", "way", "rows/s", "connector", "times", "CPU us/row", "connector", "MB", "connector")
+    columns = ("rows/s", "CPU us/row", "MB", f"first query, {WARM_ROWS:,} rows: CPU s")
+    table = Table("topic", "way", *(heading for column in columns for heading in (column, "connector", "times")))
     by_case = {(one.topic, one.way): one for one in found}
     for one in found:
         way = one.way.removeprefix("moldau ")
         other = by_case.get((one.topic, f"connector {COMPARED.get(way, '')}"))
         if not one.way.startswith("moldau"):
             continue
-        theirs = ("", "", "", "") if other is None else (
-            f"{other.rate:,.0f}", f"{one.rate / other.rate:.2f}", f"{other.cpu_us:.2f}", f"{other.memory_mb:,.0f}"
-        )  # fmt: skip
-        table.add_row(
-            one.topic, way, f"{one.rate:,.0f}", theirs[0], theirs[1], f"{one.cpu_us:.2f}", theirs[2],
-            f"{one.memory_mb:,.0f}", theirs[3],
-        )  # fmt: skip
+        cells: list[str] = []
+        for field, form, is_rate in FIGURES:
+            figure, theirs = getattr(one, field), getattr(other, field, None)
+            cells.append(f"{figure:{form}}")
+            if theirs is None:
+                cells += ("", "")
+            else:
+                cells += (f"{theirs:{form}}", f"{figure / theirs if is_rate else theirs / figure:.2f}")
+        table.add_row(one.topic, way, *cells)
     return table
 
 

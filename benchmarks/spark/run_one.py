@@ -4,7 +4,8 @@ seconds, processor time and memory as JSON.
 usage: python run_one.py WAY ADDRESS TOPIC ROWS FOLDER
 
 Spark is warm when the clock starts: the session runs, and the way has been gone once over a small topic. Processor time
-is that of the JVM and all its Python workers. Memory is the largest sum of their proportional set sizes.
+is that of the JVM and all its Python workers, also for the way over the small topic, which is the session's first query
+(`first_cpu_seconds`). Memory is the largest sum of their proportional set sizes.
 """
 
 import json
@@ -13,10 +14,11 @@ import sys
 import threading
 import time
 from collections.abc import Callable
+from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-CONNECTOR = "org.apache.spark:spark-sql-kafka-0-10_2.13:"
+CONNECTOR = "spark.jars.packages=org.apache.spark:spark-sql-kafka-0-10_2.13:"
 WARM = "-warm"
 SAMPLE_SECONDS = 0.25
 TICKS = os.sysconf("SC_CLK_TCK")
@@ -83,18 +85,19 @@ class Watch:
             self.most = max(self.most, memory_bytes())
 
 
-def session(ours: bool, folder: Path) -> Any:
-    """Spark on two cores: started as the pipeline starts it, or as its users start it for the connector."""
+def session(ours: bool, folder: Path, *given: str) -> Any:
+    """Spark on two cores: started as the pipeline starts it, or as its users start it, with the settings `given`
+    (NAME=VALUE)."""
+    settings = dict(setting.split("=", 1) for setting in given)
     if ours:
         from moldau.pipeline.session import start_session
 
-        return start_session("benchmark", "local[2]", scratch=folder / "scratch")
-    import pyspark
+        return start_session("benchmark", "local[2]", scratch=folder / "scratch", **settings)
     from pyspark.sql import SparkSession
 
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     builder = SparkSession.builder.master("local[2]").appName("benchmark")
-    settings = {
-        "spark.jars.packages": CONNECTOR + pyspark.__version__,
+    quiet = {
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
         "spark.sql.shuffle.partitions": "2",
@@ -102,7 +105,7 @@ def session(ours: bool, folder: Path) -> Any:
         "spark.driver.host": "127.0.0.1",
         "spark.driver.bindAddress": "127.0.0.1",
     }
-    for name, value in settings.items():
+    for name, value in {**quiet, **settings}.items():
         builder = builder.config(name, value)
     return builder.getOrCreate()
 
@@ -151,9 +154,11 @@ def steps(way: str, spark: Any, address: str, folder: Path) -> Callable[[str], i
 def main() -> None:
     way, address, topic, rows, into = sys.argv[1:6]
     folder = Path(into)
-    spark = session(way.startswith("moldau"), folder)
+    ours = way.startswith("moldau")
+    spark = session(ours, folder) if ours else session(ours, folder, CONNECTOR + metadata.version("pyspark"))
     try:
         step = steps(way, spark, address, folder)
+        fresh = cpu_seconds()
         step(topic + WARM)
         cpu, began = cpu_seconds(), time.perf_counter()
         with Watch() as watch:
@@ -163,7 +168,8 @@ def main() -> None:
         spark.stop()
     if counted not in (-1, 1000 if way.endswith("pruned") else int(rows)):
         raise RuntimeError(f"{way} counted {counted:,} of {rows} rows")
-    print(json.dumps({"seconds": seconds, "cpu_seconds": spent, "memory_mb": watch.most / 1e6}))
+    figures = {"seconds": seconds, "cpu_seconds": spent, "memory_mb": watch.most / 1e6}
+    print(json.dumps({**figures, "first_cpu_seconds": cpu - fresh}))
 
 
 if __name__ == "__main__":

@@ -3,7 +3,7 @@
 import pytest
 
 from moldau.names import TopicPartition
-from moldau.pipeline.options import EARLIEST, LATEST, Edge, OptionError, Subscription, read_options
+from moldau.pipeline.options import EARLIEST, LATEST, WITHOUT_EFFECT, Edge, OptionError, Subscription, read_options
 
 GOOD = {"bootstrapServers": "localhost:9092", "subscribe": "a"}
 
@@ -51,10 +51,20 @@ def test_columns_and_settings_of_the_client_are_chosen() -> None:
 def test_a_group_is_named_or_made_of_a_prefix_and_what_is_read() -> None:
     assert read_options(GOOD).group_id is None
     assert read_options({**GOOD, "kafka.group.id": "g"}).group_id == "g"
+    assert read_options({**GOOD, "kafka.group.id": "g", "groupIdPrefix": "lag"}).group_id == "g"
     one, same, other = (
         read_options({**GOOD, "groupIdPrefix": "lag", "subscribe": topic}).group_id for topic in ("a", "a", "b")
     )
     assert one == same != other and str(one).startswith("lag-")
+
+
+def test_options_of_the_kafka_connector_that_mean_nothing_here_are_accepted(caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level("DEBUG", "moldau.pipeline"):
+        assert read_options({**GOOD, **dict.fromkeys(WITHOUT_EFFECT, "3")}) == read_options(GOOD)
+    assert caplog.messages[0].startswith(
+        "Option fetchOffset.numRetries has no effect: look-ups are repeated for kafka."
+    )
+    assert len(caplog.messages) == len(WITHOUT_EFFECT)
 
 
 def test_committed_records_are_read_unless_uncommitted_ones_are_asked_for() -> None:
@@ -100,7 +110,9 @@ def test_committed_records_are_read_unless_uncommitted_ones_are_asked_for() -> N
         ({**GOOD, "columns": "headers", "includeHeaders": "false"}, "but includeHeaders is false"),
         ({**GOOD, "minOffsetsPerTrigger": "9", "maxOffsetsPerTrigger": "5"}, "(9) is above maxOffsetsPerTrigger (5)"),
         ({**GOOD, "maxTriggerDelay": "soon"}, "is a duration such as 30s"),
-        ({**GOOD, "groupIdPrefix": "a", "kafka.group.id": "b"}, "exclude each other"),
+        ({**GOOD, "groupIdPrefix": "", "kafka.group.id": "b"}, "name of a group is empty"),
+        ({**GOOD, "fetchOffset.numRetries": "often"}, "fetchOffset.numRetries is a whole number, not 'often'"),
+        ({**GOOD, "kafka.max.poll.records": "-1"}, "kafka.max.poll.records is a whole number, not '-1'"),
         ({**GOOD, "startingOffsetsByTimestamp": '{"a":{"0":-2}}'}, "in milliseconds since 1970, not a partition 0"),
         ({**GOOD, "kafka.auto.offset.reset": "latest"}, "startingOffsets says where to start"),
         ({**GOOD, "kafka.fetch.max.byte": "5"}, "has no setting fetch.max.byte; did you mean fetch.max.bytes"),

@@ -1,16 +1,20 @@
 """Starting Spark: Java is checked first, in one sentence, and tasks may be tried again."""
 
 import os
+import signal
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from pyspark import SparkContext
 from pyspark.errors import PySparkException
 
+from moldau.pipeline import worker_daemon
 from moldau.pipeline.session import (
     SparkFailed,
     SparkMissing,
+    _signals_wait,
     check_java,
     errors_in_a_sentence,
     python_path,
@@ -81,14 +85,17 @@ def test_the_environment_of_a_cluster_is_what_its_user_set(monkeypatch: pytest.M
     assert os.environ["PYSPARK_PYTHON"] == sys.executable and os.environ["SPARK_LOCAL_IP"] == "127.0.0.1"
 
 
-def test_python_of_spark_takes_the_installed_pyspark(spark: "SparkSession") -> None:
+def test_python_of_spark_takes_the_installed_pyspark_and_forks_workers_from_our_daemon(spark: "SparkSession") -> None:
     def places(_: int) -> list[str]:
+        import sys
+
         import py4j
         import pyspark
 
-        return [str(module.__file__) for module in (pyspark, py4j)]
+        return [sys.orig_argv[2], *(str(module.__file__) for module in (pyspark, py4j))]
 
-    found = spark.sparkContext.parallelize([0], 1).map(places).first()
+    daemon, *found = spark.sparkContext.parallelize([0], 1).map(places).first()
+    assert daemon == worker_daemon.__name__
     assert not [place for place in found if ".zip" in place], "an archive is compiled again in each process"
     assert "SPARK_HOME" not in os.environ, "processes that the user starts have their own"
 
@@ -108,9 +115,31 @@ def test_a_home_needs_what_pip_installs(tmp_path: Path, monkeypatch: pytest.Monk
 def test_what_spark_raises_becomes_one_line() -> None:
     with pytest.raises(SparkFailed, match=r"^Spark failed: \[X] first line$"), errors_in_a_sentence():
         raise PySparkException("\n[X] first line\n  at somewhere\n")
+    with pytest.raises(SparkFailed, match=r"^Spark failed: its JVM has ended$"), errors_in_a_sentence():
+        raise ConnectionRefusedError
 
 
 def test_child_processes_find_the_package(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PYTHONPATH", f"/elsewhere{os.pathsep}")
     folder, *rest = python_path().split(os.pathsep)
     assert Path(folder, "pyspark_moldau", "__init__.py").exists() and rest == ["/elsewhere"]
+
+
+def test_a_signal_while_the_jvm_starts_is_heard_when_it_has_started() -> None:
+    heard: list[int] = []
+    before = signal.signal(signal.SIGTERM, lambda number, _: heard.append(number))
+    try:
+        with _signals_wait():
+            os.kill(os.getpid(), signal.SIGTERM)
+            os.kill(os.getpid(), signal.SIGTERM)
+            assert heard == []
+        assert heard == [signal.SIGTERM]
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+def test_the_jvm_has_a_process_group_of_its_own_and_ignores_sigterm(spark: "SparkSession") -> None:
+    process = SparkContext._gateway.proc
+    assert os.getpgid(process.pid) == process.pid != os.getpgid(0)
+    os.kill(process.pid, signal.SIGTERM)
+    assert spark.range(3).count() == 3 and process.poll() is None

@@ -15,8 +15,11 @@ from moldau.protocol.schema import Spec
 from tests.protocol.kio_reference import KioField, kio_fields, our_fields
 
 YEAR_2200_MS = 7_258_118_400_000
-TEXT = st.text(max_size=6) | st.text(alphabet="ab", min_size=125, max_size=135)
-DATA = st.binary(max_size=8) | st.binary(min_size=126, max_size=130)
+LONG_TEXT = st.integers(125, 135).map(lambda size: ("ab" * size)[:size])
+LONG_DATA = st.integers(126, 130).map(lambda size: bytes(range(size)))
+"""Around the size from which a length takes two bytes. To draw each letter would take most of these tests' time."""
+TEXT = st.text(max_size=6) | LONG_TEXT
+DATA = st.binary(max_size=8) | LONG_DATA
 INTEGERS = {
     kind: st.integers(-(1 << bits - 1), (1 << bits - 1) - 1)
     for kind, bits in (("int8", 8), ("int16", 16), ("int32", 32), ("int64", 64))

@@ -41,7 +41,7 @@ partitions = st.tuples(
     st.builds(
         FetchResult, INT32, INT16, INT64, INT64, INT64, aborted, st.none(), st.just(-1) | st.integers(0, 2**31 - 1)
     ),
-    st.binary(max_size=5) | st.binary(min_size=126, max_size=130),
+    st.binary(max_size=5) | drawn.LONG_DATA,
 )
 topics_of_replies = st.lists(st.tuples(st.text(max_size=9), st.uuids(), st.lists(partitions, max_size=3)), max_size=3)
 one_topic = st.tuples(st.text(max_size=9), st.uuids(), st.lists(partitions, min_size=1, max_size=1)).map(lambda t: [t])

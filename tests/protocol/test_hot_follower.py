@@ -58,7 +58,7 @@ results = st.builds(
     log_start_offset=INT64,
     aborted_transactions=st.none() | st.just([]),
     preferred_read_replica=INT32,
-    records=st.none() | st.binary(max_size=5) | st.binary(min_size=126, max_size=130),
+    records=st.none() | st.binary(max_size=5) | drawn.LONG_DATA,
 )
 topics_answered = st.builds(FetchableTopicResponse, topic_id=st.uuids(), partitions=st.lists(results, max_size=3))
 replies = st.builds(

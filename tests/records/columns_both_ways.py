@@ -6,6 +6,8 @@ from pathlib import Path
 from types import ModuleType, SimpleNamespace
 from typing import Any
 
+import pytest
+
 import moldau.records.columns as installed
 
 MODULES = (
@@ -45,3 +47,8 @@ def load_interpreted() -> Any:
 
 interpreted = load_interpreted()
 both = [installed, interpreted]
+each = [pytest.param(installed, id="as installed"), pytest.param(interpreted, id="interpreted")]
+"""The ways to test one by one: a single one where nothing is compiled (`MOLDAU_INTERPRETED`), since both are the same
+files there."""
+if not installed.COMPILED:
+    del each[1:]

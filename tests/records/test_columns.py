@@ -11,12 +11,12 @@ from hypothesis import strategies as st
 
 from moldau.errors import ErrorCode, KafkaError
 from tests.records import making
-from tests.records.columns_both_ways import both, installed, interpreted
+from tests.records.columns_both_ways import both, each, installed, interpreted
 from tests.records.making import batch, record, varint
 
 INT64_MAX = 2**63 - 1
 
-ways = pytest.mark.parametrize("columns", both, ids=["as installed", "interpreted"])
+ways = pytest.mark.parametrize("columns", each)
 
 
 def section(records: bytes, count: int, **other: Any) -> Any:

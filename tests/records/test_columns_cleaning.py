@@ -5,10 +5,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from moldau.records.columns import Section
-from tests.records.columns_both_ways import both
+from tests.records.columns_both_ways import both, each
 from tests.records.making import record
 
-ways = pytest.mark.parametrize("columns", both, ids=["as installed", "interpreted"])
+ways = pytest.mark.parametrize("columns", each)
 SECRET = (0x0706050403020100, 0x0F0E0D0C0B0A0908)
 
 

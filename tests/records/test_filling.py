@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from moldau.records.batch import HEADER_SIZE
-from tests.records.columns_both_ways import both
+from tests.records.columns_both_ways import each
 
 CONTENTS = st.none() | st.binary(max_size=300)
 HEADERS = st.lists(st.tuples(st.text(max_size=5), st.none() | st.binary(max_size=5)), max_size=2)
@@ -20,7 +20,7 @@ def told(*_: object) -> None:
     """A callback."""
 
 
-@pytest.mark.parametrize("columns", both)
+@pytest.mark.parametrize("columns", each)
 @given(rows=ROWS, room=st.integers(0, 70))
 def test_records_added_one_by_one_are_those_of_rows_encoded_at_once(columns: Any, rows: list[Any], room: int) -> None:
     batch = columns.OpenBatch(room, room + 16)
@@ -35,7 +35,7 @@ def test_records_added_one_by_one_are_those_of_rows_encoded_at_once(columns: Any
     assert batch.taken()[room:] == encoded[room:]
 
 
-@pytest.mark.parametrize("columns", both)
+@pytest.mark.parametrize("columns", each)
 def test_a_batch_that_is_full_or_sealed_or_of_another_time_takes_no_record(columns: Any) -> None:
     batch = columns.OpenBatch(HEADER_SIZE, HEADER_SIZE + 57)
     assert batch.put(None, b"x" * 50, -9, b"\0", None) == 0
@@ -48,7 +48,7 @@ def test_a_batch_that_is_full_or_sealed_or_of_another_time_takes_no_record(colum
     assert (batch.count, batch.filled) == (2, HEADER_SIZE + 57 + 7)
 
 
-@pytest.mark.parametrize("columns", both)
+@pytest.mark.parametrize("columns", each)
 def test_each_callback_hears_where_its_record_is_and_one_that_raises_stops_none(columns: Any) -> None:
     batch = columns.OpenBatch(0, 1_000)
     heard, raised = [], []
@@ -74,7 +74,7 @@ def ways(columns: Any, *, plain: bool = True, hashes: bool = True, left: int = 0
     return found
 
 
-@pytest.mark.parametrize("columns", both)
+@pytest.mark.parametrize("columns", each)
 def test_a_record_joins_the_open_batch_of_its_partition(columns: Any) -> None:
     topic = ways(columns, left=1_000)
     assert topic.put(b"x", None, None, None, (), None)._batch is topic.open[1]
@@ -90,7 +90,7 @@ def test_a_record_joins_the_open_batch_of_its_partition(columns: Any) -> None:
         assert found is None if at == 2 else found._batch is topic.open[at]
 
 
-@pytest.mark.parametrize("columns", both)
+@pytest.mark.parametrize("columns", each)
 def test_a_record_that_needs_more_than_an_open_batch_is_left_to_the_caller(columns: Any) -> None:
     topic = ways(columns, left=1_000)
     nothing = (None, None, 0, None, (), None)

@@ -4,11 +4,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.records.columns_both_ways import both
+from tests.records.columns_both_ways import each
 
 pa = pytest.importorskip("pyarrow")
 
-ways = pytest.mark.parametrize("way", both, ids=["installed", "interpreted"])
+ways = pytest.mark.parametrize("way", each)
 key_lists = st.lists(st.none() | st.binary(max_size=20), min_size=1, max_size=60)
 
 

@@ -43,7 +43,7 @@ PLACES = {
         "moldau.cli.log.commands", "app", "The files of a stopped broker: dump, verify, repair, adopt, import."
     ),
     "pipeline": Place(
-        "moldau.cli.pipeline", "app", "The Spark pipeline: load, audit, demo, compact, vacuum, history, convert."
+        "moldau.cli.pipeline", "app", "The Spark pipeline: load, audit, demo, compact, vacuum, history, widen, convert."
     ),
 }
 server = Group("server")

@@ -1,23 +1,32 @@
 """Where the command `moldau` begins and ends: which group it is, and how a failure looks.
 
 `moldau server start` is dispatched before anything of the other commands is imported, because the time until a broker
-listens counts. Whatever goes wrong is one sentence on standard error and an exit code that is not 0; Ctrl-C is 130 and
-says nothing, and a reader that went away (`moldau consume ... | head`) ends the command without a word.
+listens counts. Whatever goes wrong is one sentence on standard error and an exit code that is not 0. Ctrl-C is 130,
+SIGTERM in a command that has started something 143; both say nothing. A reader that went away (`moldau consume ... |
+head`) ends the command without a word, too.
 """
 
 import os
+import signal
 import sys
 from collections.abc import Sequence
 from typing import NoReturn
 
+from moldau.cli.terminated import Terminated
 from moldau.errors import MoldauError
 
-FAILURE, USAGE, INTERRUPTED = 1, 2, 130
+FAILURE, USAGE, INTERRUPTED, TERMINATED = 1, 2, 130, 143
 
 
 def main(arguments: Sequence[str] | None = None) -> NoReturn:
     """Run the command line and exit."""
-    sys.exit(run(sys.argv[1:] if arguments is None else list(arguments)))
+    given = sys.argv[1:] if arguments is None else list(arguments)
+    code = run(given)
+    if given[:1] == ["pipeline"]:
+        # All is done and said: a second Ctrl-C or SIGTERM, sent to the work that has ended, changes no exit code.
+        for number in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(number, signal.SIG_IGN)
+    sys.exit(code)
 
 
 def run(arguments: list[str]) -> int:
@@ -29,6 +38,8 @@ def run(arguments: list[str]) -> int:
         return _say(str(failure))
     except SystemExit as ended:
         return ended.code if isinstance(ended.code, int) else FAILURE
+    except Terminated:
+        return TERMINATED
     except KeyboardInterrupt:
         return INTERRUPTED
     except BrokenPipeError:

@@ -6,13 +6,16 @@ from typing import Annotated
 from moldau.cli.command_line import Group, Option
 from moldau.cli.pipeline_audit import audit
 from moldau.cli.pipeline_load import load, need
+from moldau.cli.pipeline_requeue import requeue
 from moldau.cli.pipeline_tables import compact, convert, history, vacuum
+from moldau.cli.pipeline_widen import widen
 
 app = Group("pipeline")
 app.command()(load)
+app.command()(requeue)
 app.command()(audit)
 
-for tables_command in (compact, vacuum, history, convert):
+for tables_command in (compact, vacuum, history, widen, convert):
     app.command()(tables_command)
 
 

@@ -74,16 +74,19 @@ def audit(
 def _print(books: "Books") -> None:
     from moldau.pipeline.audit.reconciling import COMPLETE, OPEN
 
-    heads = ["topic", "tier", "acknowledged", "found", "windows", "complete", "wrong", "open", "late", "p99 delay"]
+    heads = [
+        "topic", "tier", "acknowledged", "found", "windows", "complete", "wrong", "open", "late", "replayed",
+        "p99 delay",
+    ]  # fmt: skip
     rows = []
     for book in books.topics:
         p99 = book.expected.delay_ms(0.99)
         for tier in book.tiers:
             states = [window.state for window in tier.windows]
             rows.append(
-                [book.topic, tier.name, book.expected.records, sum(window.found.records for window in tier.windows),
+                [book.topic, tier.name, book.expected.records, tier.found,
                  len(states), states.count(COMPLETE), len(tier.wrong), states.count(OPEN), book.expected.late,
-                 None if p99 is None else f"{p99} ms"]
+                 book.replayed, None if p99 is None else f"{p99} ms"]
             )  # fmt: skip
     print_table(heads, rows)
     for sentence in [*books.notes, *(one for book in books.topics for tier in book.tiers for one in tier.notes)]:

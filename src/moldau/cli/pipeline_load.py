@@ -3,9 +3,8 @@
 import contextlib
 import importlib.util
 import re
-import tempfile
 from collections.abc import Callable
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -19,10 +18,13 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from moldau.pipeline.decoding.choosing import Decoding
+    from moldau.pipeline.loading.load import Loader
     from moldau.pipeline.loading.removed_rows import RemovedRows
     from moldau.pipeline.loading.settings import Settings
     from moldau.pipeline.options import Subscription
     from moldau.pipeline.tables.committing import LoadedWarehouse
+
+    MakeLoader = Callable[[contextlib.ExitStack], tuple[Loader, Callable[[], SparkSession]]]
 
 DURATION = re.compile(r"([0-9]{1,9})(ms|s|m|h|d)")
 UNITS_MS = {"ms": 1, "s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
@@ -77,6 +79,15 @@ RegistryOption = Annotated[
 ]
 EventTime = Annotated[str, Option(metavar="FIELD", help="The decoded field, or its path (a.b), whose time dates rows.")]
 
+TypeShare = Annotated[
+    float,
+    Option("--type-share", metavar="0.99", help="Inferred columns: the share of records whose type a new field takes."),
+]
+OnReject = Annotated[str, Option("--on-reject", help="quarantine, or fail: the load commits nothing.")]
+MaxRejected = Annotated[
+    int | None, Option(min=0, metavar="N", help="Fail, and commit nothing, if a load rejects more records.")
+]
+
 
 def load(
     warehouse: WarehouseOption = "",
@@ -101,6 +112,9 @@ def load(
     schema: SchemaFile = "",
     schema_registry: RegistryOption = "",
     event_time: EventTime = "",
+    type_share: TypeShare = 0.99,
+    on_reject: OnReject = "quarantine",
+    max_rejected: MaxRejected = None,
     storage_option: StorageOption = None,
     table_format: FormatOption = "delta",
     catalog: CatalogOption = "",
@@ -115,13 +129,9 @@ def load(
 
       moldau pipeline load --topics flights,weather --warehouse /data/warehouse
 
-      moldau pipeline load --topics flights --warehouse w -b broker1:9092 --master 'local[4]' --json
-
       moldau pipeline load --pattern 'clicks-.*' --warehouse w --every 30s --group warehouse
 
-      moldau pipeline load --topics clicks --warehouse w --decode json --event-time at --since 7d --dry-run
-
-      moldau pipeline load --topics flights --warehouse s3://lake/kafka --storage-option AWS_REGION=eu-central-1
+      moldau pipeline load --topics clicks --warehouse w --decode json --event-time at --on-reject fail
 
       moldau pipeline load --topics flights --format iceberg --catalog prod --namespace kafka
     """
@@ -130,14 +140,27 @@ def load(
 
     subscription, every_ms = _subscription(topics, pattern), _every_ms(every, max_records, until, dry_run)
     settings = Settings(
-        not allow_data_loss, _compression(compression), _isolation(isolation_level), partitioning(partition_by),
-        _decoding(decode, schema, schema_registry, event_time), _time(since, "--since"), _time(until, "--until"),
-        (max_records or RECORDS_MAX) if every_ms else None, _small_files(compact_after, table_format), group or None,
-        _removed_rows(offsets_from_table, accept_removed),
+        not allow_data_loss, compression_of(compression), _isolation(isolation_level), partitioning(partition_by),
+        decoding_of(decode, schema, schema_registry, event_time, type_share), _time(since, "--since"),
+        _time(until, "--until"), (max_records or RECORDS_MAX) if every_ms else None,
+        _small_files(compact_after, table_format), group or None,
+        _removed_rows(offsets_from_table, accept_removed), _rejected_max(on_reject, max_rejected),
     )  # fmt: skip
-    open_tables = partial(_iceberg, namespace) if table_format == "iceberg" else partial(_delta, table_format)
-    tables, quarantine = open_tables(warehouse, storage_option or [], catalog, catalog_property or [])
+    tables, quarantine = open_tables(table_format, warehouse, storage_option, catalog, catalog_property, namespace)
     _load(bootstrap_server, subscription, tables, quarantine, master, settings, every_ms, dry_run, as_json)
+
+
+def open_tables(
+    table_format: str,
+    warehouse: str,
+    storage_option: list[str] | None,
+    catalog: str,
+    catalog_property: list[str] | None,
+    namespace: str,
+) -> "tuple[LoadedWarehouse, str]":
+    """The warehouse that options name, and where its rejected records are. Raises `ConfigError`."""
+    open_them = partial(_iceberg, namespace) if table_format == "iceberg" else partial(_delta, table_format)
+    return open_them(warehouse, storage_option or [], catalog, catalog_property or [])
 
 
 def _removed_rows(offsets_from_table: bool, accept_removed: bool) -> "RemovedRows":
@@ -145,6 +168,15 @@ def _removed_rows(offsets_from_table: bool, accept_removed: bool) -> "RemovedRow
     if offsets_from_table and accept_removed:
         raise ConfigError("give one of --offsets-from-table and --accept-removed: they load removed rows again, or not")
     return "reload" if offsets_from_table else "accept" if accept_removed else "refuse"
+
+
+def _rejected_max(on_reject: str, max_rejected: int | None) -> int | None:
+    """Raises `ConfigError`."""
+    if on_reject not in ("quarantine", "fail"):
+        raise ConfigError(f"--on-reject {on_reject!r} is none of quarantine, fail")
+    if on_reject == "fail" and max_rejected:
+        raise ConfigError("--on-reject fail allows no rejected record: leave it out, or --max-rejected")
+    return 0 if on_reject == "fail" else max_rejected
 
 
 def _small_files(compact_after: int | None, table_format: str) -> int:
@@ -203,52 +235,67 @@ def _load(
     as_json: bool,
 ) -> None:
     """Load, with a Spark of our own that starts once there is something to load."""
-    from moldau.cli.load_report import ContinuousReport, print_loaded, print_plan, progress_line
-    from moldau.pipeline.loading.continuous import load_continuously
-    from moldau.pipeline.loading.load import Loader
-    from moldau.pipeline.loading.stopping import Stopping
+    from moldau.cli.load_report import print_loaded, print_plan, progress_line
+    from moldau.cli.terminated import terminable
     from moldau.pipeline.session import check_java
 
-    if not dry_run:
-        check_java()
-    with contextlib.ExitStack() as stack:
-        session = _session(stack, master)
-        loader = stack.enter_context(Loader(session, bootstrap, subscription, tables, settings))
+    made = partial(_loader, bootstrap, subscription, tables, settings, master)
+    if every_ms:
+        _load_continuously(made, every_ms, as_json)
+        return
+    with terminable(), contextlib.ExitStack() as stack:
+        if not dry_run:
+            check_java()
+        loader, _ = made(stack)
         planned = loader.plan()
         if dry_run:
             print_plan(planned, as_json)
             return
-        if not every_ms:
+        with progress_line(loader.progress):
+            loaded = loader.run(planned)
+        print_loaded(loaded, as_json, quarantine)
+
+
+def _load_continuously(made: "MakeLoader", every_ms: int, as_json: bool) -> None:
+    """Load until a signal comes; what was started has ended when this returns."""
+    from moldau.cli.load_report import ContinuousReport, progress_line
+    from moldau.pipeline.loading.continuous import load_continuously
+    from moldau.pipeline.loading.stopping import Stopping
+    from moldau.pipeline.session import check_java
+
+    report = ContinuousReport(as_json)
+    with Stopping() as stopping:
+        with stopping.ended(), contextlib.ExitStack() as stack:
+            check_java()
+            loader, session = made(stack)
+            loader.compacting.compacted = report.compacted
+            loader.plan()  # what cannot be loaded is said before Spark starts
             with progress_line(loader.progress):
-                loaded = loader.run(planned)
-            print_loaded(loaded, as_json, quarantine)
-            return
-        report = ContinuousReport(as_json)
-        loader.compacting.compacted = report.compacted
-        with Stopping() as stopping:
-            with progress_line(loader.progress), stopping.ended():
                 session()
-                stopping.listen()
                 load_continuously(loader, every_ms / 1000, stopping, report)
         report.stopped()
 
 
+def _loader(
+    bootstrap: str,
+    subscription: "Subscription",
+    tables: "LoadedWarehouse",
+    settings: "Settings",
+    master: str,
+    stack: contextlib.ExitStack,
+) -> "tuple[Loader, Callable[[], SparkSession]]":
+    """A loader and what starts its Spark; the stack ends both."""
+    from moldau.pipeline.loading.load import Loader
+
+    session = _session(stack, master)
+    return stack.enter_context(Loader(session, bootstrap, subscription, tables, settings)), session
+
+
 def _session(stack: contextlib.ExitStack, master: str) -> "Callable[[], SparkSession]":
-    """Starts Spark when it is called first; the stack stops it."""
-    from moldau.pipeline.session import start_session
+    """Starts Spark when it is called first; the stack ends it."""
+    from moldau.pipeline.session import own_session
 
-    started: list[SparkSession] = []
-
-    def session() -> "SparkSession":
-        if not started:
-            scratch = stack.enter_context(
-                tempfile.TemporaryDirectory(prefix="moldau-spark-", ignore_cleanup_errors=True)
-            )
-            started.append(start_session("moldau pipeline load", master, Path(scratch)))
-            stack.callback(started[0].stop)
-        return started[0]
-
-    return session
+    return cache(lambda: stack.enter_context(own_session("moldau pipeline load", master)))
 
 
 def _subscription(topics: str, pattern: str) -> "Subscription":
@@ -297,7 +344,7 @@ def _time(text: str, option: str) -> int | None:
         ) from None
 
 
-def _compression(name: str) -> str:
+def compression_of(name: str) -> str:
     from moldau.pipeline.loading.writing import COMPRESSIONS
 
     if name not in COMPRESSIONS:
@@ -312,7 +359,7 @@ def _isolation(level: str) -> str:
     return level
 
 
-def _decoding(kind: str, schema: str, registry: str, event_time: str) -> "Decoding":
+def decoding_of(kind: str, schema: str, registry: str, event_time: str, type_share: float) -> "Decoding":
     """How values are decoded. Raises `ConfigError`."""
     from moldau.client.registry.schema_registry import SchemaRegistry
     from moldau.pipeline.decoding.choosing import Decoding
@@ -327,7 +374,7 @@ def _decoding(kind: str, schema: str, registry: str, event_time: str) -> "Decodi
             raise ConfigError(f"--schema {schema} is empty")
     if kind == "avro":
         need("fastavro", extra="avro")
-    decoding = Decoding(kind, text, SchemaRegistry(registry) if registry else None, event_time)
+    decoding = Decoding(kind, text, SchemaRegistry(registry) if registry else None, event_time, type_share)
     decoding.check()
     return decoding
 

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 from moldau.cli.command_line import Argument, Option
 from moldau.cli.options import Json, StorageOption, pairs
 from moldau.cli.output import print_json, print_table, time_text
+from moldau.cli.terminated import killable
 from moldau.names import counted
 
 if TYPE_CHECKING:
@@ -25,11 +26,14 @@ def compact(of: Tables, storage_option: StorageOption = None, as_json: Json = Fa
     """
     from moldau.pipeline.tables.maintenance import compact
 
-    done = {name: compact(where) for name, where in _tables(of, storage_option).items()}
+    tables = _tables(of, storage_option)
+    with killable():
+        done = {name: compact(where) for name, where in tables.items()}
     if as_json:
         print_json({name: {"files_removed": one.removed, "files_added": one.added} for name, one in done.items()})
     for name, one in [] if as_json else done.items():
-        print(f"{name}: {counted(one.removed, 'file')} became {one.added:,}" if one.removed else f"{name}: compact")
+        became = f"{counted(one.removed, 'file')} became {one.added:,}"
+        print(f"{name}: {became if one.removed else 'nothing to compact'}")
 
 
 def vacuum(
@@ -54,7 +58,8 @@ def vacuum(
     from moldau.pipeline.tables.maintenance import vacuum
 
     tables = _tables(of, storage_option)
-    done = {name: vacuum(where, retention_hours, dry_run=dry_run, force=force) for name, where in tables.items()}
+    with killable():
+        done = {name: vacuum(where, retention_hours, dry_run=dry_run, force=force) for name, where in tables.items()}
     if as_json:
         print_json({name: {"files": count, "removed": not dry_run} for name, count in done.items()})
     for name, count in [] if as_json else done.items():
@@ -68,7 +73,7 @@ def history(
     as_json: Json = False,
 ) -> None:
     """
-    The versions of each table, newest first: when, which operation, and the load with its number of records.
+    The versions of each table, newest first: when, which operation or load, and how many records it changed.
 
     Example:
 
@@ -76,16 +81,16 @@ def history(
     """
     from moldau.pipeline.tables.maintenance import history
 
-    found = {name: history(where, limit) for name, where in _tables(of, storage_option).items()}
+    found = {name: history(where, limit, count=True) for name, where in _tables(of, storage_option).items()}
     if as_json:
         print_json({name: [one._asdict() for one in versions] for name, versions in found.items()})
         return
     rows = [
-        [name, one.version, time_text(one.timestamp_ms), one.operation, one.load_id, one.records]
+        [name, one.version, time_text(one.timestamp_ms), one.operation, one.load_id, *one[4:]]
         for name, versions in found.items()
         for one in versions
     ]
-    print_table(["TABLE", "VERSION", "TIME", "OPERATION", "LOAD", "RECORDS"], rows)
+    print_table(["TABLE", "VERSION", "TIME", "OPERATION", "LOAD", "ADDED", "UPDATED", "REMOVED"], rows)
 
 
 def convert(

@@ -27,10 +27,13 @@ class BrokerFailed(MoldauError):
 
 
 @contextlib.contextmanager
-def running_broker(data: Path, pid_file: Path, log_file: Path, settings: Sequence[str] = ()) -> Iterator[str]:
+def running_broker(
+    data: Path, pid_file: Path, log_file: Path, settings: Sequence[str] = (), *, own_group: bool = False
+) -> Iterator[str]:
     """Run a broker on `data` while the block runs, and yield its address. Its log goes to `log_file`.
 
-    `settings` are Kafka's, each as `name=value`.
+    `settings` are Kafka's, each as `name=value`. In a process group of its own the broker does not hear Ctrl-C in the
+    terminal, so that those who use it end before it does.
     """
     command = [sys.executable, "-m", "moldau", "server", "start", "--host", "127.0.0.1", "--port", "0"]
     command += [word for setting in settings for word in ("--set", setting)]
@@ -41,6 +44,7 @@ def running_broker(data: Path, pid_file: Path, log_file: Path, settings: Sequenc
             stdout=subprocess.PIPE,
             stderr=log,
             env={**os.environ, "PYTHONPATH": python_path()},
+            process_group=0 if own_group else None,
         )
     pid_file.write_text(f"{process.pid}\n")
     try:

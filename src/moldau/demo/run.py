@@ -42,7 +42,7 @@ from moldau.pipeline.audit.warehouse_tier import WarehouseTier
 from moldau.pipeline.decoding.choosing import Decoding
 from moldau.pipeline.loading.load import load
 from moldau.pipeline.loading.settings import Loaded, Settings
-from moldau.pipeline.session import check_java, errors_in_a_sentence, start_session
+from moldau.pipeline.session import check_java, errors_in_a_sentence, own_session
 from moldau.pipeline.tables.warehouse import Warehouse
 from moldau.runtime import RealDisk
 from moldau.version import VERSION
@@ -76,7 +76,7 @@ class Demo:
         self.folder = folder.absolute()
         self.console = console
         self.source = source
-        self.session = session or own_session
+        self.session = session or demo_session
         self.places = inventory.places(self.folder)
         self.warehouse, self.decoded = Warehouse(self.places.warehouse), Warehouse(self.places.decoded)
         self.stages: list[Stage] = []
@@ -95,7 +95,7 @@ class Demo:
         topics = self._timed(
             "Read the source", lambda: [flights.read_events(t, self.source) for t in flights.TOPICS], _rows
         )
-        with running_broker(data, pid_file, self.folder / "broker.log") as bootstrap:
+        with running_broker(data, pid_file, self.folder / "broker.log", own_group=True) as bootstrap:
             self.console.print(f"Broker listening on {bootstrap}, data in {_short(data)}")
             _create_topics(bootstrap)
             scratch = self.folder / "scratch"
@@ -233,14 +233,9 @@ class Demo:
         return 1 if differences else 0
 
 
-@contextlib.contextmanager
-def own_session(scratch: Path) -> "Iterator[SparkSession]":
+def demo_session(scratch: Path) -> "contextlib.AbstractContextManager[SparkSession]":
     """The demo's Spark, with its files in `scratch`; it ends with the block."""
-    spark = start_session("moldau demo", scratch=scratch, spark__driver__defaultJavaOptions=QUICK_START)
-    try:
-        yield spark
-    finally:
-        spark.stop()
+    return own_session("moldau demo", scratch=scratch, spark__driver__defaultJavaOptions=QUICK_START)
 
 
 def _answer(ask: "Callable[[], DataFrame]", checkpoint: Path) -> streams.Answer:

@@ -30,6 +30,7 @@ WEATHER = "origin string, wind_speed double, precip double, visib double"
 AIRLINE = "carrier string, name string"
 AIRPORT = "faa string, name string"
 DELAYED_MINUTES = 15
+"""A flight counts as delayed from this many minutes on, as the Bureau of Transportation Statistics counts."""
 
 Classes: TypeAlias = tuple[tuple[float, str], ...]
 BEYOND = float("inf")
@@ -93,7 +94,7 @@ def delays_in_weather(flights: "DataFrame", weather: "DataFrame", airlines: "Dat
         sf.count("*").alias("flights"),
         sf.count("dep_delay").alias("departed"),
         sf.sum("dep_delay").alias("delay_minutes"),
-        sf.count_if(sf.col("dep_delay") > DELAYED_MINUTES).alias("delayed"),
+        sf.count_if(sf.col("dep_delay") >= DELAYED_MINUTES).alias("delayed"),
     )
 
 

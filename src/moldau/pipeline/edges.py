@@ -3,7 +3,7 @@ the end, with the meaning of Spark's Kafka connector. Pure.
 """
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
 from moldau.errors import MoldauError
@@ -11,7 +11,8 @@ from moldau.names import TopicPartition
 
 EARLIEST = -2
 LATEST = -1
-TOPIC_IDS, LEADER_EPOCHS = "topic ids", "leader epochs"
+TOPIC_IDS, LEADER_EPOCHS, STARTING_OFFSETS = "topic ids", "leader epochs", "starting offsets"
+BESIDE_TOPICS = (TOPIC_IDS, LEADER_EPOCHS, STARTING_OFFSETS)
 """In the offset of a stream, beside its topics: no topic can have these names. `stream_offset.py` has the format."""
 OFFSETS_EXAMPLE = 'earliest, latest or JSON like {"topic":{"0":23,"1":-2}}'
 TIMES_EXAMPLE = 'JSON like {"topic":{"0":1700000000000}}, in milliseconds since 1970'
@@ -31,6 +32,19 @@ class Edge(NamedTuple):
     offsets: Numbers = ()
     timestamp_ms: int | None = None
     timestamps_ms: Numbers = ()
+
+    @property
+    def is_by_time(self) -> bool:
+        return self.timestamp_ms is not None or bool(self.timestamps_ms)
+
+    @property
+    def given_offsets(self) -> dict[TopicPartition, int]:
+        """The offsets by partition, EARLIEST and LATEST among them, if they count."""
+        return {} if self.is_by_time else dict(self.offsets)
+
+    def times_of(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
+        """The times of these partitions in ms, if the edge is given as times."""
+        return dict(self.timestamps_ms) if self.timestamp_ms is None else dict.fromkeys(partitions, self.timestamp_ms)
 
 
 def read_edge(values: Mapping[str, str], side: str) -> Edge | None:
@@ -68,7 +82,7 @@ def _by_partition(text: str, name: str, example: str, lowest: int) -> Numbers:
     """A number for each partition, sorted."""
     numbers: dict[TopicPartition, int] = {}
     for topic, partitions in json_object(text, name, example).items():
-        if topic in (TOPIC_IDS, LEADER_EPOCHS):
+        if topic in BESIDE_TOPICS:
             continue  # copied from a checkpoint
         if not isinstance(partitions, dict):
             raise OptionError(f"Option {name} must be {example}; topic {topic} has no object of partitions.")

@@ -6,6 +6,7 @@ Option names are not case-sensitive; values are.
 """
 
 import hashlib
+import logging
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -23,6 +24,7 @@ from moldau.pipeline.edges import json_object, read_edge
 if TYPE_CHECKING:
     from moldau.client.consuming.consumer_settings import ConsumerSettings
 
+logger = logging.getLogger(__name__)
 COLUMNS = ("key", "value", "topic", "partition", "offset", "timestamp", "timestampType", "headers")
 TIMEOUT_MS = 30_000
 TRIGGER_DELAY_MAX = "15m"
@@ -70,15 +72,21 @@ OTHERS = (
     "maxTriggerDelay", "minPartitions", "maxRecordsPerPartition", "failOnDataLoss", "includeHeaders", "columns",
     "groupIdPrefix", "filterPushdown",
 )  # fmt: skip
-NAMES = BOOTSTRAP + ISOLATION + SUBSCRIPTIONS + OTHERS
 KAFKA = "kafka."
+WITHOUT_EFFECT = {
+    "fetchOffset.numRetries": "look-ups are repeated for kafka.default.api.timeout.ms",
+    "fetchOffset.retryIntervalMs": "pauses between look-ups are those of kafka.retry.backoff.ms",
+    "kafkaConsumer.pollTimeoutMs": "fetches are repeated for kafka.default.api.timeout.ms",
+    "kafka.max.poll.records": "maxOffsetsPerTrigger and maxRecordsPerPartition bound what is read at once",
+}
+"""Numbers that jobs for the Kafka connector give, which mean nothing here, and what takes their place."""
+NAMES = BOOTSTRAP + ISOLATION + SUBSCRIPTIONS + OTHERS + tuple(WITHOUT_EFFECT)
 INSTEAD = {
     "auto.offset.reset": "startingOffsets says where to start",
     "enable.auto.commit": "Spark's checkpoint holds the position, and groupIdPrefix publishes it",
     "key.deserializer": "keys are binary, and functions of Spark decode them",
     "value.deserializer": "values are binary, and functions of Spark decode them",
     "interceptor.classes": "records go to Spark as columns",
-    "max.poll.records": "maxOffsetsPerTrigger and maxRecordsPerPartition bound what is read at once",
 }
 """Settings of a consumer that mean nothing here, and what takes their place."""
 UNITS_S = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86_400.0}
@@ -88,6 +96,12 @@ def read_options(given: Mapping[str, str]) -> Options:
     """Parse the options that Spark passes. Raises `OptionError` for the first wrong one."""
     values = {name.lower(): str(value).strip() for name, value in given.items()}
     refuse_unknown("source", values, NAMES)
+    for name, instead in WITHOUT_EFFECT.items():
+        number = values.pop(name.lower(), None)
+        if number is not None:
+            if not number.isdecimal():
+                raise OptionError(f"Option {name} is a whole number, not {number!r}.")
+            without_effect(name, instead)
     client = _client_settings(values)
     strategy = values.get("startingoffsetsbytimestampstrategy", "error")
     if strategy not in ("error", "latest"):
@@ -129,6 +143,11 @@ def read_bootstrap(values: Mapping[str, str], purpose: str) -> str:
     return servers[0]
 
 
+def without_effect(name: str, instead: str) -> None:
+    """Log that an option of the Kafka connector is accepted and means nothing here."""
+    logger.debug("Option %s has no effect: %s.", name, instead)
+
+
 def refuse_unknown(what: str, values: Mapping[str, str], names: tuple[str, ...]) -> None:
     """Raise `OptionError` for an option that is neither one of these nor a setting of the client."""
     known = {name.lower(): name for name in names}
@@ -164,14 +183,14 @@ def _fetch_max_bytes(values: Mapping[str, str], client: "ConsumerSettings") -> i
 
 
 def _group_id(values: Mapping[str, str], subscription: Subscription) -> str | None:
-    """The group that progress is committed to: kafka.group.id, or the prefix with a digest of what is read, so that a
-    restarted query has the same group."""
+    """The group that progress is committed to: kafka.group.id, which wins as in the Kafka connector, or the prefix with
+    a digest of what is read, so that a restarted query has the same group."""
     prefix, group_id = values.get("groupidprefix"), values.get(f"{KAFKA}group.id")
-    if prefix is not None and group_id is not None:
-        raise OptionError("Options groupIdPrefix and kafka.group.id exclude each other; give one of them.")
     if "" in (prefix, group_id):
         raise OptionError("The name of a group is empty.")
-    if prefix is None:
+    if prefix is not None and group_id is not None:
+        without_effect("groupIdPrefix", "kafka.group.id names the group")
+    if prefix is None or group_id is not None:
         return group_id
     return f"{prefix}-{hashlib.sha256(repr(subscription).encode()).hexdigest()[:8]}"
 

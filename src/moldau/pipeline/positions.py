@@ -4,6 +4,7 @@ Used on the driver only. Every error is one sentence: `OptionError` for an impos
 for deleted records, `KafkaError` from the client for all others.
 """
 
+import logging
 import re
 import uuid
 from collections.abc import Collection, Iterable, Mapping
@@ -13,6 +14,7 @@ from moldau.errors import ErrorCode, KafkaError, MoldauError
 from moldau.names import TopicPartition
 from moldau.pipeline.options import EARLIEST, LATEST, TIMEOUT_MS, Edge, OptionError, Options, Subscription
 
+logger = logging.getLogger(__name__)
 Offsets = dict[TopicPartition, int]
 Subscribed = dict[TopicPartition, uuid.UUID | None]
 """Partitions, sorted, with the ids of their topics; None where brokers give topics no ids (Kafka before 2.8)."""
@@ -45,7 +47,9 @@ def subscribed(
         found = describe_topics(bootstrap, names, timeout_ms=timeout_ms, client_id=client_id)
     except KafkaError as error:
         if error.code in (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.INVALID_TOPIC_EXCEPTION):
-            raise OptionError(f"No topic has this name: {', '.join(names or ())}.") from None
+            known = describe_topics(bootstrap, None, timeout_ms=timeout_ms, client_id=client_id)
+            missing = [name for name in names or () if name not in known] or names or ()
+            raise OptionError(f"No topic has this name: {', '.join(missing)}.") from None
         raise
     there = {
         TopicPartition(name, number): topic.topic_id if topic.topic_id.int else None
@@ -106,17 +110,35 @@ def at_edge(options: Options, edge: Edge, partitions: Collection[TopicPartition]
     Offsets and times given by partition must name every partition and no other, as in the Kafka connector.
     """
     if edge.timestamp_ms is not None:
-        return _at_times(options, dict.fromkeys(partitions, edge.timestamp_ms), side, f"{side}Timestamp")
+        return _at_times(options, edge.times_of(partitions), side, f"{side}Timestamp")
     if edge.timestamps_ms:
         name = f"{side}OffsetsByTimestamp"
         _check_names(name, [tp for tp, _ in edge.timestamps_ms], partitions)
-        return _at_times(options, dict(edge.timestamps_ms), side, name)
-    given = dict(edge.offsets)
+        return _at_times(options, edge.times_of(partitions), side, name)
+    given = edge.given_offsets
     if not given:
         return look_up(options, dict.fromkeys(partitions, edge.default))
     _check_names(f"{side}Offsets", given, partitions)
     resolved = look_up(options, {tp: at for tp, at in given.items() if at < 0})
     return {tp: resolved.get(tp, given[tp]) for tp in partitions}
+
+
+def starting_offsets(options: Options, edge: Edge, partitions: Collection[TopicPartition]) -> Offsets:
+    """The offset at which every partition starts. An offset beyond the end of its log belongs to a log that is not
+    there any more: `DataLost`, or a warning and the end of the log without failOnDataLoss. One that waits for an open
+    transaction stays."""
+    starts = at_edge(options, edge, partitions, "starting")
+    given = sorted(tp for tp, offset in edge.given_offsets.items() if offset > 0)
+    ends = look_up(options, dict.fromkeys(given, LATEST))
+    for tp in given:
+        if starts[tp] <= ends[tp] or waits_for_transaction(options.bootstrap_servers, tp, starts[tp]):
+            continue
+        where = f"Option startingOffsets names offset {starts[tp]} of {tp}, but the log ends at {ends[tp]}"
+        if options.fail_on_data_loss:
+            raise DataLost(f"{where}; set failOnDataLoss to false to start at its end.")
+        logger.warning("%s: reading starts there.", where)
+        starts[tp] = ends[tp]
+    return starts
 
 
 def look_up(options: Options, wanted: Mapping[TopicPartition, int]) -> Offsets:

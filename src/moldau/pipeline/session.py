@@ -12,13 +12,16 @@ import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import threading
 import warnings
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import IO, TYPE_CHECKING
 
 from moldau.errors import MoldauError
+from moldau.pipeline import driver_jvm, worker_daemon
+from moldau.pipeline.scratch import scratch_folder
 from moldau.pipeline.spark_home import home_without_archives
 
 if TYPE_CHECKING:
@@ -73,17 +76,48 @@ def start_session(name: str, master: str = "local[*]", scratch: Path | None = No
     logging.getLogger().addFilter(_not_of_the_gateway)
     warnings.filterwarnings("ignore", "PySpark does not yet fully support pandas", FutureWarning)
     set_environment(master.startswith("local"))
-    builder = SparkSession.builder.appName(name).master(with_retries(master))
-    for setting, value in {**_settings(master, scratch), **settings}.items():
-        builder = builder.config(setting.replace("__", "."), value)
-    with _signals_wait() as waiting:
-        home = _home(scratch) if master.startswith(HOME_OF_DRIVER_ONLY) else contextlib.nullcontext()
-        with errors_in_a_sentence(), _errors_to(scratch / "spark.log" if scratch else None), home:
-            session: SparkSession = builder.getOrCreate()
-            session.sparkContext.setLogLevel("ERROR")
-        if waiting:
-            session.stop()
+    named = {"spark.app.name": name, "spark.master": with_retries(master), **_settings(master, scratch)}
+    named |= {setting.replace("__", "."): value for setting, value in settings.items()}
+    builder = SparkSession.builder.config(map=dict(named))
+    with errors_in_a_sentence():
+        if not driver_jvm.is_running():
+            home = _home(scratch) if master.startswith(HOME_OF_DRIVER_ONLY) else contextlib.nullcontext()
+            with _signals_wait(), _log_of(scratch) as log, home:
+                driver_jvm.launch(named, log)
+        session: SparkSession = builder.getOrCreate()
+        session.sparkContext.setLogLevel("ERROR")
+        driver_jvm.silence_accumulators(session)
     return session
+
+
+@contextlib.contextmanager
+def own_session(
+    name: str, master: str = "local[*]", scratch: Path | None = None, **settings: str
+) -> "Iterator[SparkSession]":
+    """As `start_session`, for a command: Spark, its JVM and its files end with the block, however that ends. The files
+    are below `scratch`, or in a folder that is removed."""
+    with contextlib.ExitStack() as stack:
+        folder = stack.enter_context(scratch_folder()) if scratch is None else scratch
+        if not driver_jvm.is_running():
+            stack.callback(driver_jvm.end)
+        with _ctrl_c_stays():
+            session = start_session(name, master, folder, **settings)
+        if scratch is None:
+            driver_jvm.removes_at_its_end(folder)
+        stack.callback(driver_jvm.stop, session)
+        yield session
+
+
+@contextlib.contextmanager
+def _ctrl_c_stays() -> Iterator[None]:
+    """Keep who hears of Ctrl-C. Spark takes it when a session starts, and cancels its jobs: by a call of the JVM in the
+    middle of another call, and those jobs end with the block of `own_session`."""
+    before = signal.getsignal(signal.SIGINT)
+    try:
+        yield
+    finally:
+        if threading.current_thread() is threading.main_thread():
+            signal.signal(signal.SIGINT, before)
 
 
 def set_environment(is_local: bool) -> None:
@@ -132,6 +166,8 @@ def errors_in_a_sentence() -> Iterator[None]:
         raise SparkFailed(f"Spark failed: {_first_line(str(error.java_exception))}") from error
     except (Py4JError, PySparkException) as error:
         raise SparkFailed(f"Spark failed: {_first_line(str(error))}") from error
+    except ConnectionError as error:
+        raise SparkFailed("Spark failed: its JVM has ended") from error
 
 
 def _first_line(text: str) -> str:
@@ -151,43 +187,37 @@ def with_retries(master: str) -> str:
 
 
 @contextlib.contextmanager
-def _signals_wait() -> Iterator[list[int]]:
+def _signals_wait() -> Iterator[None]:
     """Delay Ctrl-C and SIGTERM until the block has ended: a JVM that is interrupted while it starts never exits."""
-    waiting: list[int] = []
     if threading.current_thread() is not threading.main_thread():
-        yield waiting
+        yield
         return
-
-    def remember(number: int, _: object) -> None:
-        waiting.append(number)
-
-    before = {number: signal.signal(number, remember) for number in (signal.SIGINT, signal.SIGTERM)}
+    waiting: list[int] = []
+    numbers = (signal.SIGINT, signal.SIGTERM)
+    before = {number: signal.signal(number, lambda number, _: waiting.append(number)) for number in numbers}
     try:
-        yield waiting
+        yield
     finally:
         for number, handler in before.items():
-            if signal.getsignal(number) is remember:  # Spark sets one of its own for Ctrl-C
-                signal.signal(number, handler)
+            signal.signal(number, handler)
         if waiting:
             signal.raise_signal(waiting[0])
 
 
 @contextlib.contextmanager
-def _errors_to(log: Path | None) -> Iterator[None]:
-    """Send the standard error of the JVM that starts in this block to a file, to keep its warnings off the terminal."""
-    if log is None:
-        yield
+def _log_of(scratch: Path | None) -> "Iterator[IO[bytes] | None]":
+    """Where the standard error of the JVM that starts in this block goes, to keep its warnings off the terminal; None:
+    where ours goes. PySpark's own temporary folder is in `scratch`, too, where it is removed if we are killed."""
+    if scratch is None:
+        yield None
         return
-    log.parent.mkdir(parents=True, exist_ok=True)
-    sys.stderr.flush()
-    kept = os.dup(2)
-    with log.open("ab") as file:
-        os.dup2(file.fileno(), 2)
+    scratch.mkdir(parents=True, exist_ok=True)
+    before, tempfile.tempdir = tempfile.tempdir, str(scratch)
     try:
-        yield
+        with (scratch / "spark.log").open("ab") as log:
+            yield log
     finally:
-        os.dup2(kept, 2)
-        os.close(kept)
+        tempfile.tempdir = before
 
 
 def _settings(master: str, scratch: Path | None) -> dict[str, str]:
@@ -198,6 +228,7 @@ def _settings(master: str, scratch: Path | None) -> dict[str, str]:
         "spark.sql.python.filterPushdown.enabled": "true",
         "spark.sql.shuffle.partitions": "2" if master.startswith("local") else "32",
         "spark.executorEnv.PYTHONPATH": python_path(),
+        "spark.python.daemon.module": worker_daemon.__name__,
     }
     if master.startswith("local"):
         settings |= {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}

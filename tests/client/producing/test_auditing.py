@@ -188,7 +188,18 @@ def test_without_the_setting_nothing_is_reported(bootstrap: str, topic: str) -> 
 
 @pytest.mark.parametrize(
     "data",
-    [b"", b"{}", b"[]", b"null", b'"text"', b"\xff", b"[" * 100_000, b'{"format": 2}', b'{"format": 1}'],
+    [
+        b"",
+        b"{}",
+        b"[]",
+        b"null",
+        b'"text"',
+        b"\xff",
+        b"[" * 100_000,
+        b'{"format": 2}',
+        b'{"format": 1}',
+        b'{"format": 3}',
+    ],
     ids=lambda data: repr(data[:20]),
 )
 def test_what_is_not_an_event_is_refused(data: bytes) -> None:
@@ -199,12 +210,35 @@ def test_what_is_not_an_event_is_refused(data: bytes) -> None:
 @pytest.mark.parametrize(
     ("field", "value"),
     [("count", -1), ("count", 1.5), ("count", True), ("hash_sum", "x"), ("hash_sum", "1" * 17), ("delays", [1] * 99),
-     ("delays", 3), ("window_ms", 0), ("sequence", "1"), ("topic", None), ("late", 1 << 70)],
+     ("delays", 3), ("delays", [[1, 2, 3]]), ("delays", [[-1, 2]]), ("delays", [[1, 2]] * 2_000),
+     ("window_start_ms", 1 << 70), ("sent_ms", "1"), ("started_ms", None),
+     ("window_ms", 0), ("sequence", "1"), ("topic", None), ("late", 1 << 70)],
 )  # fmt: skip
 def test_an_event_with_a_wrong_field_is_refused(field: str, value: Any) -> None:
-    event = MonitoringEvent("id", 3, "host", "shop", "orders", NOON_MS, 60_000, Digest(1, 2, 0, 5, (0, 1)), NOON_MS)
+    event = MonitoringEvent("id", 3, "host", "shop", "orders", NOON_MS, 60_000, Digest(1, 2, 0, 5, ((5, 1),)), NOON_MS,
+                            started_ms=NOON_MS)  # fmt: skip
     assert from_json(to_json(event)) == event
     tree = json.loads(to_json(event))
     tree[field] = value
     with pytest.raises(InvalidEvent):
         from_json(json.dumps(tree).encode())
+
+
+def test_events_of_earlier_producers_are_read() -> None:
+    """What the first format had: delays by powers of two, and no start."""
+    earlier = (
+        b'{"format": 1, "instance": "6f0c", "sequence": 12, "server": "web-3", "producer": "shop", "topic": "orders",'
+        b' "window_start_ms": 1767268800000, "window_ms": 60000, "count": 512, "hash_sum": "9f86d081884c7d65",'
+        b' "late": 0, "delay_ms_max": 7, "delays": [0, 3, 200, 309], "sent_ms": 1767268805000, "closed": false}'
+    )
+    event = from_json(earlier)
+    assert event.digest == Digest(512, 0x9F86D081884C7D65, 0, 7, ((1, 3), (3, 200), (7, 309)))
+    assert event.started_ms is None and (event.digest.delay_ms(0.1), event.digest.delay_ms(0.9)) == (3, 7)
+    with pytest.raises(InvalidEvent):
+        from_json(earlier.replace(b"[0, 3,", b"[0," * 40 + b"[3,"))
+
+
+def test_delays_of_other_buckets_than_ours_are_rounded_up_to_ours() -> None:
+    event = MonitoringEvent("id", 0, "host", "shop", "orders", NOON_MS, 60_000, Digest(3), NOON_MS, started_ms=NOON_MS)
+    tree = {**json.loads(to_json(event)), "delays": [[1_001, 1], [70, 1], [1_000, 1]]}
+    assert from_json(json.dumps(tree).encode()).digest.delays == ((71, 1), (1_007, 2))

@@ -10,7 +10,7 @@ import hypothesis.strategies as st
 from hypothesis import settings
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from harness.logs import HandClock, append, config, offset_for_time, open_log, read_all
+from harness.logs import HandClock, append, config, offset_for_time, open_log, read_all, records_from
 from harness.tiers import examples
 from moldau.log.log import Log
 from moldau.records.batch import Marker, Row
@@ -140,7 +140,7 @@ class CompactedLog(RuleBasedStateMachine):
         unstable = self.log.producers.first_unstable_offset
         assert unstable == (self.open[0] if self.open else None)
         for record in random.Random(len(records)).sample(records, min(3, len(records))):
-            assert next(iter(read_all(self.log, record.offset))) == record
+            assert next(records_from(self.log, record.offset)) == record
             found = offset_for_time(self.log, record.timestamp_ms)
             assert found is not None and record.timestamp_ms <= found.timestamp_ms and found.offset <= record.offset
 

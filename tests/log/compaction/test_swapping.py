@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.logs import NOW_MS, HandClock, append, config, open_log, read_all
+from harness.logs import NOW_MS, HandClock, append, config, open_log, read_all, records_from
 from harness.tiers import sized
 from moldau.log.checkpoints import CLEANER_OFFSETS
 from moldau.log.log import Log
@@ -55,7 +55,7 @@ def check(log: Log, expected: dict[str, str]) -> None:
     offsets = [record.offset for record in records]
     assert offsets == sorted(set(offsets))
     for record in records:
-        assert next(iter(read_all(log, record.offset))) == record
+        assert next(records_from(log, record.offset)) == record
     bases = [segment.base_offset for segment in log.segments]
     assert bases == sorted(set(bases))
     for segment in log.segments:

@@ -2,7 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.logs import NOW_MS, append, config, names, offset_for_time, open_log, read_all, rows
+from harness.logs import NOW_MS, append, config, names, offset_for_time, open_log, read_all, records_from, rows
 from moldau.errors import ErrorCode
 from moldau.log.log import Log
 from moldau.records.batch import Row
@@ -130,7 +130,7 @@ def test_a_damaged_index_is_built_anew(tmp_path: Path, suffix: str, clean: bool,
     assert values(again) == list(range(60))
     for number in range(60):
         assert offset_for_time(again, NOW_MS + number) == (NOW_MS + number, number)
-        assert int(next(iter(read_all(again, number))).value or b"") == number
+        assert int(next(records_from(again, number)).value or b"") == number
     again.close()
     if damage != "empty":
         assert {name: data for name, data in contents(folder).items() if "index" in name} == {

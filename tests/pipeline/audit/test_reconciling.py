@@ -9,6 +9,7 @@ from moldau.errors import ConfigError
 from moldau.pipeline.audit.produced import add_up
 from moldau.pipeline.audit.reconciling import CHANGED, COMPLETE, DOUBLED, MISSING, OPEN, Books, reconcile
 from moldau.pipeline.audit.report import render
+from moldau.pipeline.audit.reported import Reported
 from moldau.pipeline.audit.windows import Digests, window_ms
 from moldau.records.digests import Digest
 
@@ -24,7 +25,7 @@ def windows(*counts: int) -> Digests:
 
 def books(produced: Digests, **tiers: Digests) -> Books:
     held = [(name, digests, ()) for name, digests in tiers.items()]
-    return Books([reconcile("orders", produced, held, MINUTE_MS, LATER_MS)], MINUTE_MS)
+    return Books([reconcile("orders", Reported(produced), held, MINUTE_MS, LATER_MS)], MINUTE_MS)
 
 
 def test_tiers_that_hold_everything_are_complete() -> None:
@@ -59,7 +60,9 @@ def test_one_empty_window_at_the_end_is_not_a_tier_that_stopped() -> None:
 
 
 def test_a_window_that_has_not_ended_is_not_judged() -> None:
-    book = reconcile("orders", windows(3, 4), [("origin", windows(3), ())], MINUTE_MS, NOON_MS + 2 * MINUTE_MS - 1)
+    book = reconcile(
+        "orders", Reported(windows(3, 4)), [("origin", windows(3), ())], MINUTE_MS, NOON_MS + 2 * MINUTE_MS - 1
+    )
     assert [window.state for window in book.tiers[0].windows] == [COMPLETE, OPEN]
     assert Books([book], MINUTE_MS).complete
 
@@ -75,7 +78,7 @@ def test_without_a_report_nothing_is_complete() -> None:
 def event(instance: str, sequence: int, count: int = 0, topic: str = "orders", at: int = 0) -> MonitoringEvent:
     start = NOON_MS + at * MINUTE_MS
     return MonitoringEvent(
-        instance, sequence, "host", "shop", topic, start, MINUTE_MS, Digest(count, 10 * count), start, not topic
+        instance, sequence, "host", "shop", topic, start, MINUTE_MS, Digest(count, 10 * count), start, not topic, start
     )
 
 
@@ -85,7 +88,7 @@ def test_events_of_all_instances_are_added_up_in_any_order_and_once() -> None:
     again = [*events, *events[:4]]
     random.Random(1).shuffle(again)
     found = add_up(again, ["orders"], MINUTE_MS)
-    assert found.topics == {"orders": windows(6, 4)}
+    assert found.topics == {"orders": Reported(windows(6, 4))}
     assert found.notes() == []
 
 
@@ -101,7 +104,7 @@ def test_a_missing_event_and_a_producer_that_was_killed_are_noted() -> None:
 
 def test_windows_are_widened_to_a_multiple() -> None:
     wide = add_up([event("a", 0, 3), event("a", 1, 4, at=1)], ["orders"], 10 * MINUTE_MS)
-    assert wide.topics["orders"] == {NOON_MS: Digest(7, 70)}
+    assert wide.topics["orders"].windows == {NOON_MS: Digest(7, 70)}
     with pytest.raises(ConfigError, match="must be a multiple, not 90000 ms"):
         add_up([event("a", 0, 3)], ["orders"], 90_000)
 
@@ -118,13 +121,15 @@ def test_a_wrong_length_is_refused(text: str) -> None:
 
 
 def test_the_page_says_what_is_wrong_and_escapes_names() -> None:
-    many = {NOON_MS + at * MINUTE_MS: Digest(5, 50, 1, 90_000, (1, 2, 2)) for at in range(400)}
+    many = {NOON_MS + at * MINUTE_MS: Digest(5, 50, 1, 90_000, ((1, 2), (90_111, 3))) for at in range(400)}
     held = {**many, NOON_MS: Digest(4, 40)}
-    book = reconcile("<orders>", many, [("origin", many, ()), ("mirror", held, ["a <note>"])], MINUTE_MS, 1 << 60)
+    book = reconcile(
+        "<orders>", Reported(many), [("origin", many, ()), ("mirror", held, ["a <note>"])], MINUTE_MS, 1 << 60
+    )
     page = render(Books([book], MINUTE_MS, ["another"]))
     assert "The audit found faults." in page and "window 2026-01-01T12:00:00Z: 1 of 5 records missing." in page
     assert "<orders>" not in page and "&lt;orders&gt;" in page and "a &lt;note&gt;" in page
     assert page.count("var(--bad)") >= 2 and "Windows with late records: 400" in page
-    good = render(Books([reconcile("orders", many, [("origin", many, ())], MINUTE_MS, 1 << 60)], MINUTE_MS))
+    good = render(Books([reconcile("orders", Reported(many), [("origin", many, ())], MINUTE_MS, 1 << 60)], MINUTE_MS))
     assert "Complete: each of the 2,000 acknowledged records is in every tier, once." in good
     assert "Neither a report nor a record" in render(books({}))

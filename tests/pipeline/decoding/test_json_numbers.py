@@ -20,7 +20,7 @@ from moldau.pipeline.decoding.ddl import columns_of
 from moldau.pipeline.decoding.json_inference import inferred
 from moldau.pipeline.decoding.json_values import JsonValues
 from moldau.pipeline.decoding.topic_decoder import TopicDecoder
-from tests.pipeline.decoding.fetching import decoded
+from tests.pipeline.decoding.fetching import decoded, sample
 
 REJECTED = "rejected"
 LEAP_DAY = datetime.datetime(2024, 2, 29, 8, 0, 0, 123456, datetime.UTC)
@@ -136,11 +136,13 @@ def test_what_has_no_column_keeps_the_digits_that_it_came_with() -> None:
 
 
 def test_whole_numbers_that_no_double_has_become_text_beside_fractions() -> None:
-    both = inferred([b'{"a": 9007199254740993}', b'{"a": 1.5}'])
-    assert both.field("a").type == pa.string()
-    assert inferred([b'{"a": 9007199254740993}', b'{"a": 1}']).field("a").type == pa.int64()
-    assert inferred([b'{"a": 9007199254740992}', b'{"a": 1.5}']).field("a").type == pa.float64()
-    assert inferred([b'{"a": NaN}', b'{"b": 1}']).names == ["b"]
+    def columns(*values: bytes) -> pa.Schema:
+        return inferred(sample(values)).columns
+
+    assert columns(b'{"a": 9007199254740993}', b'{"a": 1.5}').field("a").type == pa.string()
+    assert columns(b'{"a": 9007199254740993}', b'{"a": 1}').field("a").type == pa.int64()
+    assert columns(b'{"a": 9007199254740992}', b'{"a": 1.5}').field("a").type == pa.float64()
+    assert columns(b'{"a": NaN}', b'{"b": 1}').names == ["b"]
 
 
 def literal(parts: tuple[int, int | None, int | None]) -> str:

@@ -15,7 +15,7 @@ from moldau.pipeline.decoding.ddl import columns_of
 from moldau.pipeline.decoding.json_inference import inferred
 from moldau.pipeline.decoding.json_values import JsonValues
 from moldau.pipeline.decoding.topic_decoder import TopicDecoder
-from tests.pipeline.decoding.fetching import decoded
+from tests.pipeline.decoding.fetching import decoded, sample
 
 EVENT = columns_of("id BIGINT, name STRING, score DOUBLE, ok BOOLEAN, tags ARRAY<STRING>, geo STRUCT<lat: DOUBLE>")
 GOOD = [b'{"id": 1, "name": "a", "score": 1.5, "ok": true, "tags": ["x", null], "geo": {"lat": 2.0}}'] * 40
@@ -39,16 +39,17 @@ def test_a_record_without_a_value_is_a_row_of_nulls_at_its_place() -> None:
     [
         (b"", "is not JSON"), (b"{", "is not JSON"), (b"nonsense", "is not JSON"), (b'{"id":1}{"id":2}', "is not JSON"),
         (b'{"id":1}\n{"id":2}', "is not JSON"), (b'{"id":1},"v":{"id":2}', "is not JSON"),
-        (b"[" * 300_000, "is not JSON"),
-        (b'{"zz":' * 300_000, "is not JSON"), (b'{"geo":' + b'{"lat":' * 300_000, "is not JSON"),
+        (b"[" * 300_000, "nests too deeply"), (b'{"zz":' * 300_000, "nests too deeply"),
+        (b'{"geo":' + b'{"lat":' * 300_000, "nests too deeply"),
         (b"null", "not a JSON object"), (b"[1]", "not a JSON object"), (b'"text"', "not a JSON object"),
         (b'{"name": "\xff"}', "is not UTF-8: invalid start byte at byte 10"), (b'{"name": "\\ud800"}', "field name is"),
-        (b'{"id": 1.5}', "field id is 1.5, not a whole number of 64 bits"),
-        (b'{"id": "1"}', "field id is '1', not a whole"),
-        (b'{"id": 9223372036854775808}', "not a whole number"), (b'{"ok": 1}', "field ok is 1, not true or false"),
-        (b'{"tags": "x"}', "field tags is 'x', not an array"),
-        (b'{"geo": {"lat": "x"}}', "field geo.lat is 'x', not a number"),
-        (b'{"geo": []}', "field geo is [], not an object"),
+        (b'{"id": 1.5}', "field id is the number 1.5, not a whole number of 64 bits"),
+        (b'{"id": "1"}', 'field id is the text "1", not a whole'),
+        (b'{"id": 9223372036854775808}', "not a whole number"),
+        (b'{"ok": 1}', "field ok is the number 1, not true or false"),
+        (b'{"tags": "x"}', 'field tags is the text "x", not an array'),
+        (b'{"geo": {"lat": "x"}}', 'field geo.lat is the text "x", not a number'),
+        (b'{"geo": []}', "field geo is the array [], not an object"),
     ],
 )  # fmt: skip
 def test_a_value_that_cannot_be_decoded_says_why_and_leaves_its_neighbours(value: bytes, reason: str) -> None:
@@ -83,7 +84,7 @@ def test_types_that_json_does_not_have_are_made_of_text_and_numbers() -> None:
 
 def test_fields_that_an_inferred_schema_lacks_are_kept_as_json() -> None:
     values = [b'{"a": 1, "geo": {"x": 1}}'] * 40
-    decoder = TopicDecoder(JsonValues(inferred(values), keeps_rest=True))
+    decoder = TopicDecoder(JsonValues(inferred(sample(values)).columns, keeps_rest=True))
     rows, _ = decoded(decoder, [*values, b'{"a": 2, "new": [1], "geo": {"y": 2}, "gone": null}'])
     assert rows[39] == {"a": 1, "geo": {"x": 1}, "_more": None}
     assert rows[40] == {"a": 2, "geo": {"x": None}, "_more": '{"geo":{"y":2},"new":[1]}'}
@@ -120,7 +121,7 @@ def test_what_json_writes_comes_back_as_the_same_columns(events: list[dict[str, 
 @given(OBJECTS)
 def test_every_object_fits_the_columns_that_were_inferred_from_it(objects: list[dict[str, Any]]) -> None:
     values = [json.dumps(one, ensure_ascii=False).encode() for one in objects]
-    schema = inferred(values)
+    schema = inferred(sample(values)).columns
     decoder = TopicDecoder(JsonValues(schema, keeps_rest=True))
     rows, reasons = decoded(decoder, values)
     assert not reasons

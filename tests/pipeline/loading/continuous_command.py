@@ -30,6 +30,8 @@ class ContinuousLoad:
         ]
         self._command += ["--warehouse", str(folder / "warehouse"), *options]
         self._out, self._err = folder / "load.out", folder / "load.err"
+        self._temporary = folder / "tmp"
+        self._temporary.mkdir()
         self.starts = 0
         self.process = self.start()
 
@@ -41,9 +43,13 @@ class ContinuousLoad:
         with self._out.open("ab") as out, self._err.open("ab") as err:
             self.process = subprocess.Popen(
                 self._command, stdout=out, stderr=err, start_new_session=True,
-                env={**os.environ, "PYTHONPATH": python_path()},
+                env={**os.environ, "PYTHONPATH": python_path(), "TMPDIR": str(self._temporary)},
             )  # fmt: skip
         return self.process
+
+    def left_behind(self) -> list[str]:
+        """The folders for temporary files that its starts have left so far."""
+        return os.listdir(self._temporary)
 
     @property
     def runs(self) -> bool:
@@ -63,8 +69,10 @@ class ContinuousLoad:
         return self._err.read_text()
 
     def stop(self) -> int:
-        """Send SIGTERM; returns the exit code."""
-        self.process.send_signal(signal.SIGTERM)
+        """Send SIGTERM to it and to every process below it, as a supervisor may, twice; returns the exit code."""
+        for _ in range(2):
+            for number, _line in [(self.process.pid, b""), *self._below()]:
+                _kill(number, signal.SIGTERM)
         return self.process.wait(stretched(60))
 
     def close(self) -> None:
@@ -111,9 +119,9 @@ def _kill_group(leader: int) -> None:
         os.killpg(leader, signal.SIGKILL)
 
 
-def _kill(pid: int) -> bool:
+def _kill(pid: int, sign: signal.Signals = signal.SIGKILL) -> bool:
     try:
-        os.kill(pid, signal.SIGKILL)
+        os.kill(pid, sign)
     except ProcessLookupError:
         return False
     return True

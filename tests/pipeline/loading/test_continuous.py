@@ -4,6 +4,7 @@ import json
 import os
 import re
 import signal
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -223,6 +224,23 @@ def test_the_second_signal_does_not_wait_for_the_commit_and_one_during_a_pause_e
     assert reached == [0]
     with Stopping() as stopping, pytest.raises(LoadStopped):
         send_and_wait(stopping)
+
+
+def test_a_signal_that_python_could_not_raise_ends_the_load_at_its_next_step(monkeypatch: pytest.MonkeyPatch) -> None:
+    ignored: list[object] = []
+    monkeypatch.setattr(sys, "unraisablehook", ignored.append)
+
+    class Finalized:
+        def __del__(self) -> None:
+            os.kill(os.getpid(), signal.SIGTERM)
+
+    with Stopping() as stopping:
+        Finalized()
+        assert ignored
+        with pytest.raises(LoadStopped):
+            stopping.wait(SECONDS)
+        with pytest.raises(LoadStopped), stopping.after():
+            raise AssertionError("nothing more begins")
 
 
 def test_a_topic_that_is_not_there_ends_a_load(loader: MakeLoader) -> None:

@@ -7,17 +7,21 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
 import pytest
 
 from harness.patience import stretched
 from harness.small_registry import SmallRegistry
+from moldau.cli import pipeline_load
 from moldau.cli.main import run
 from moldau.client.producing.producer import Producer
 from moldau.client.registry.avro import AvroSerializer
 from moldau.client.registry.schema_registry import SchemaRegistry
+from moldau.names import TopicPartition
 from moldau.pipeline.decoding.choosing import Decoding
 from moldau.pipeline.loading.load import load
 from moldau.pipeline.loading.settings import Loaded, Settings
+from moldau.pipeline.tables.columns import REJECTED
 from moldau.pipeline.tables.table import Table
 from moldau.pipeline.tables.warehouse import Warehouse
 
@@ -120,6 +124,10 @@ def test_the_command_takes_the_schema_from_a_file_and_counts_what_it_rejected(
         (["--event-time", "at"], "--event-time names a field of decoded values"),
         (["--decode", "json", "--schema-registry", "x"], "is not an address such as http://localhost:8081"),
         (["--decode", "yaml"], "--decode 'yaml' is none of none, text, json, avro"),
+        (["--on-reject", "drop"], "--on-reject 'drop' is none of quarantine, fail"),
+        (["--on-reject", "fail", "--max-rejected", "3"], "--on-reject fail allows no rejected record"),
+        (["--decode", "json", "--type-share", "0.2"], "--type-share 0.2 is not above 0.5 and at most 1"),
+        (["--type-share", "0.9"], "--type-share is for columns that are inferred"),
     ],
 )
 def test_options_that_cannot_be_are_one_sentence(
@@ -135,3 +143,44 @@ def test_nothing_new_and_no_table_is_no_error(bootstrap: str, new_topic: NewTopi
 
     settings = Settings(decoding=Decoding("json"))
     assert load(no_spark, bootstrap, [new_topic()], Warehouse(tmp_path), settings).commits == ()
+
+
+def test_a_limit_of_rejected_records_commits_nothing_and_names_the_first(
+    spark: "SparkSession", bootstrap: str, new_topic: NewTopic, produce: Produce, tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str],
+) -> None:  # fmt: skip
+    monkeypatch.setattr(pipeline_load, "_session", lambda stack, master: lambda: spark)
+    topic, warehouse = new_topic(), Warehouse(tmp_path)
+    produce(topic, objects({"id": 1}, b"{", {"id": "x"}, {"id": 2}))
+    (tmp_path / "ddl").write_text("id INT")
+    command = ["pipeline", "load", "--topics", topic, "--warehouse", str(tmp_path), "-b", bootstrap]
+    command += ["--decode", "json", "--schema", str(tmp_path / "ddl")]
+    for options, allowed in [(["--on-reject", "fail"], "records"), (["--max-rejected", "1"], "more than 1 record")]:
+        assert run([*command, *options]) == 1
+        said = capsys.readouterr()
+        assert said.out == "" and said.err.count("\n") == 1
+        assert (
+            f"The load has rejected {allowed} and nothing was committed; the first are: {topic} partition 0" in said.err
+        )
+        assert f'{topic} partition 0 offset 2: field id is the text "x", not a whole number' in said.err
+        table = warehouse.table(topic)
+        assert table is not None and rows(table) == [] and warehouse.rejected(topic) is None
+        assert table.offsets([TopicPartition(topic, 0)]) == {}
+    assert run([*command, "--max-rejected", "2"]) == 0
+    said = capsys.readouterr()
+    assert f"{topic}: 2 records rejected, the first is partition 0 offset 1: the value is not JSON" in said.err
+    assert rows(warehouse.table(topic), "id") == [(0, 1), (3, 2)]
+    found = rows(warehouse.rejected(topic), "rule", "field")
+    assert found == [(1, "not_json", None), (2, "wrong_type", "id")]
+
+
+def test_a_quarantine_of_an_earlier_version_gets_the_new_columns(
+    spark: "SparkSession", bootstrap: str, new_topic: NewTopic, produce: Produce, tmp_path: Path
+) -> None:
+    topic, warehouse, decoding = new_topic(), Warehouse(tmp_path), Decoding("json", "id INT")
+    earlier = pa.schema([field for field in REJECTED if field.name not in ("rule", "field")])
+    Table.create(warehouse.place_of_rejected(topic), earlier, [])
+    for value in (b"{", b"["):
+        produce(topic, objects(value))
+        assert load_decoded(spark, bootstrap, topic, warehouse, decoding).rejected == 1
+    assert rows(warehouse.rejected(topic), "rule") == [(0, "not_json"), (1, "not_json")]

@@ -133,7 +133,8 @@ def test_each_record_is_once_in_the_table_whatever_is_killed(
         ends = sum(list_offsets(broker.address, dict.fromkeys(PARTITIONS, LATEST)).values())
         assert wait_until(lambda: goes_on(ends - 1), 6 * SECONDS), load.complained()
         assert load.stop() == 0, load.complained()
-        assert load.said("stopped")
+        assert load.said("stopped") and "Traceback" not in load.complained()
+        assert load.left_behind() == [], "a killed start's JVM removes its folder, or the next start does"
         deaths = killed[DRIVER] + killed[JVM]  # one death if the second kill finds what the first one is ending
         assert load.starts <= 1 + deaths, "it survives the broker and a worker"
     finally:

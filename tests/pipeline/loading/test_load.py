@@ -195,7 +195,7 @@ def test_of_two_loads_at_once_one_commits_and_the_other_says_so(
 class Command:
     """`moldau pipeline load` in a process group of its own."""
 
-    def __init__(self, command: list[str], bootstrap: str, topic: str, folder: Path):
+    def __init__(self, command: list[str], bootstrap: str, topic: str, folder: Path, temporary: Path):
         arguments = [
             "pipeline",
             "load",
@@ -213,7 +213,7 @@ class Command:
             stderr=subprocess.PIPE,
             text=True,
             start_new_session=True,
-            env={**os.environ, "PYTHONPATH": python_path()},
+            env={**os.environ, "PYTHONPATH": python_path(), "TMPDIR": str(temporary)},
         )
 
     def result(self) -> dict[str, Any]:
@@ -224,6 +224,7 @@ class Command:
         return found
 
     def kill(self) -> None:
+        """Kill the driver, and wait for its JVM, which ends by itself and has our pipes until then."""
         os.killpg(self.process.pid, signal.SIGKILL)
         self.process.communicate()
 
@@ -232,16 +233,23 @@ class Command:
 @pytest.mark.own_jvm("the driver is killed")
 @pytest.mark.timeout(240)
 def test_a_load_killed_half_way_and_run_again_has_each_record_once(
-    bootstrap: str, new_topic: NewTopic, produce: Produce, tmp_path: Path, moldau_command: list[str]
+    bootstrap: str,
+    new_topic: NewTopic,
+    produce: Produce,
+    tmp_path: Path,
+    moldau_command: list[str],
+    tmp_path_factory: pytest.TempPathFactory,
 ) -> None:
     topic, warehouse = new_topic(2), Warehouse(tmp_path)
     for partition in range(2):
         produce(topic, [(None, b"v%d" % n, (n % 40) * DAY_MS) for n in range(100_000)], partition)
-    killed = Command(moldau_command, bootstrap, topic, tmp_path)
+    temporary = tmp_path_factory.mktemp("temporary")
+    killed = Command(moldau_command, bootstrap, topic, tmp_path, temporary)
     assert wait_until(lambda: list(tmp_path.glob("*/*/*.parquet")) or killed.process.poll(), 100, 0.002)
     time.sleep(random.Random(seed_or(1)).random() * 0.3)
     killed.kill()
+    assert not list(temporary.iterdir()), "the JVM removes the folder of a load that was killed"
     assert len(in_table(warehouse, topic)) in (200_000, 0), "all of a load or nothing"
-    result = Command(moldau_command, bootstrap, topic, tmp_path).result()
+    result = Command(moldau_command, bootstrap, topic, tmp_path, temporary).result()
     assert result["records"] in (200_000, 0), "all that the killed load had not committed"
     assert in_table(warehouse, topic) == sorted(expected(topic, 0, 0, 100_000) + expected(topic, 1, 0, 100_000))

@@ -12,9 +12,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from moldau.pipeline.loading import writing
+from moldau.pipeline.loading.rejected import RejectedRecord, Rejections
 from moldau.pipeline.loading.target import Target
 from moldau.pipeline.loading.writing import TopicWriter
-from moldau.pipeline.tables.columns import HEADERS, in_files
+from moldau.pipeline.tables.columns import HEADERS, WHY, in_files
 from moldau.pipeline.tables.data_file import Bounds, DataFile
 from moldau.pipeline.tables.storage import location
 
@@ -143,6 +144,7 @@ class Numbers:
 
     schema = pyarrow.schema([("number", pyarrow.int64()), ("at", pyarrow.timestamp("us", "UTC"))])
     event_time = "at"
+    notes = ()
 
     def decode(self, batch: Any) -> tuple[Any, Any]:
         numbers = [int(value[1:]) for value in batch.column("value").to_pylist()]
@@ -151,14 +153,17 @@ class Numbers:
         columns = [pyarrow.array(numbers), pyarrow.array(times, pyarrow.timestamp("us", "UTC")), *batch.columns[1:]]
         decoded = pyarrow.RecordBatch.from_arrays(columns, schema=in_files(self.schema))
         rejected = batch.filter(bad)
-        reasons = pyarrow.array(["divisible by 3"] * rejected.num_rows)
-        return decoded.filter(pyarrow.compute.invert(bad)), rejected.append_column("reason", reasons)
+        for field in WHY:
+            why = pyarrow.array(["divisible by 3"] * rejected.num_rows, field.type)
+            rejected = rejected.append_column(field, why)
+        return decoded.filter(pyarrow.compute.invert(bad)), rejected
 
 
 def test_decoded_columns_take_the_place_of_the_value_and_bad_records_go_elsewhere(tmp_path: Path) -> None:
     writer = writer_to(tmp_path, decoder=Numbers())
     writer.add(batch(range(12), [0] * 12))
-    files, rejected = writer.finish()
+    files, rejected, rejections = writer.finish()
+    assert rejections == Rejections(4, tuple(RejectedRecord(3, n, "divisible by 3") for n in (0, 3, 6)))
     found = {}
     for one in files:
         table = parquet.ParquetFile(tmp_path / one.path).read()
@@ -175,6 +180,6 @@ def test_decoded_columns_take_the_place_of_the_value_and_bad_records_go_elsewher
 def test_records_that_are_in_quarantine_already_are_written_nowhere(tmp_path: Path) -> None:
     writer = writer_to(tmp_path, decoder=Numbers(), quarantined={3: frozenset({0, 4})})
     writer.add(batch(range(7), [0] * 7))
-    files, rejected = writer.finish()
+    files, rejected, _ = writer.finish()
     assert sorted(one.bounds["_offset"].least for one in files) == [1, 2, 5]
     assert [one.records for one in rejected] == [2]

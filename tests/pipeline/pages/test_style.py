@@ -4,7 +4,8 @@ import re
 
 import pytest
 
-from moldau.pipeline.pages.style import DARK, LIGHT
+from moldau.pipeline.pages import parts
+from moldau.pipeline.pages.style import DARK, LIGHT, STYLE
 
 TEXT = [
     (text, behind)
@@ -17,7 +18,7 @@ TEXT = [
     }.items()
     for behind in surfaces
 ]
-MARKS = [(colour, "card") for colour in ("c1", "c2", "c3", "c4", "good", "bad")]
+MARKS = [(colour, "card") for colour in ("c1", "c2", "c3", "c4", "good", "bad", "edge")]
 
 
 def luminance(colour: str) -> float:
@@ -42,3 +43,14 @@ def test_text_and_marks_have_the_contrast_of_wcag_aa(palette: str) -> None:
 
 def test_the_contrast_of_black_and_white_is_21() -> None:
     assert contrast("#000000", "#ffffff") == pytest.approx(21)
+
+
+def test_a_wide_table_shows_that_it_goes_on_and_the_keyboard_reaches_it() -> None:
+    """The shadows stay at the edges of the region, and covers that move with the table hide them at its ends."""
+    (rule,) = re.findall(r"\.scroll \{ overflow-x: auto;[^}]*\}", STYLE)
+    assert re.findall(r"var\(--(\w+)\)[^,]*, transparent\) [^;,]* (local|scroll)", rule) == [
+        ("card", "local"), ("card", "local"), ("edge", "scroll"), ("edge", "scroll"),
+    ]  # fmt: skip
+    assert ".scroll:focus-visible { outline:" in STYLE
+    region = '<div class="scroll" tabindex="0" role="region" aria-label="Tiers &amp; more">'
+    assert region in parts.table("Tiers & more", ["Tier"], [["origin"]])

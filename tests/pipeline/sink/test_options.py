@@ -27,6 +27,14 @@ def test_settings_of_the_producer_are_passed_on() -> None:
     assert made.bootstrap_servers == "localhost:9092" and made.transaction_timeout_ms == 600_000
 
 
+def test_what_is_set_anyway_may_be_set(caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level("DEBUG", "moldau.pipeline"):
+        for acks in ("all", "-1"):
+            given = {"kafka.acks": acks, "kafka.enable.idempotence": "true", "includeHeaders": "true"}
+            assert read_sink_options({**GOOD, **given}) == read_sink_options(GOOD)
+    assert caplog.messages[0] == "Option includeHeaders has no effect: a column headers is written if there is one."
+
+
 def parsed(text: str) -> types.StructType:
     """The schema `key string, value binary`."""
     columns = [column.split() for column in text.split(",")]
@@ -41,6 +49,8 @@ def parsed(text: str) -> types.StructType:
         ({**GOOD, "subscribe": "t"}, "no option 'subscribe'"),
         ({**GOOD, "kafka.lingerms": "1"}, "The client has no setting lingerms; did you mean linger.ms"),
         ({**GOOD, "kafka.acks": "1"}, "transactions need acks=all"),
+        ({**GOOD, "kafka.enable.idempotence": "false"}, "transactions need it"),
+        ({**GOOD, "includeHeaders": "yes"}, "includeHeaders is true or false"),
         ({**GOOD, "kafka.transactional.id": "x"}, "each task has its own"),
         ({**GOOD, "kafka.compression.type": "rar"}, "compression_type='rar' is not one of"),
         ({**GOOD, "topic": ""}, "cannot be empty"),

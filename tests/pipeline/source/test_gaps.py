@@ -14,7 +14,7 @@ from moldau.client.epoch_ends import READ_AGAIN, Followed
 from moldau.errors import LogTruncated
 from moldau.names import TopicPartition
 from moldau.pipeline.data_source import MoldauSource
-from moldau.pipeline.edges import LEADER_EPOCHS, TOPIC_IDS
+from moldau.pipeline.edges import BESIDE_TOPICS, LEADER_EPOCHS, TOPIC_IDS
 from moldau.pipeline.options import OptionError
 from moldau.pipeline.positions import DataLost
 from moldau.pipeline.source.schema import SCHEMA
@@ -53,8 +53,8 @@ def stream(bootstrap: str, topic: str, **options: str) -> StreamReader:
 
 
 def positions(offset: dict[str, Any]) -> dict[str, Any]:
-    """The offset of a stream without the ids of topics and the leader epochs."""
-    return {topic: offsets for topic, offsets in offset.items() if topic not in (TOPIC_IDS, LEADER_EPOCHS)}
+    """The offset of a stream without what is beside its topics."""
+    return {topic: offsets for topic, offsets in offset.items() if topic not in BESIDE_TOPICS}
 
 
 def create_again(bootstrap: str, topic: str, partitions: int = 1) -> None:
@@ -319,3 +319,69 @@ def test_a_stream_has_no_end(bootstrap: str) -> None:
     reader = stream(bootstrap, "any", endingTimestamp="5")
     with pytest.raises(OptionError, match="a stream has no end"):
         reader.initialOffset()
+
+
+def test_an_offset_beyond_the_end_of_the_log_starts_nothing_in_silence(
+    bootstrap: str, new_topic: NewTopic, produce: Produce, caplog: pytest.LogCaptureFixture
+) -> None:
+    topic = new_topic()
+    produce(topic, numbered(0, 3))
+    start = json.dumps({topic: {"0": 7}})
+    sentence = f"Option startingOffsets names offset 7 of {topic}-0, but the log ends at 3"
+    with pytest.raises(DataLost, match=f"{sentence}; set failOnDataLoss to false to start at its end"):
+        batch(bootstrap, topic, startingOffsets=start)
+    reader = stream(bootstrap, topic, startingOffsets=start)
+    with pytest.raises(DataLost, match=sentence):
+        next_batch(reader, reader.initialOffset())
+    assert batch(bootstrap, topic, startingOffsets=start, failOnDataLoss="false") == []
+    assert caplog.messages == [f"{sentence}: reading starts there."]
+    lenient = stream(bootstrap, topic, startingOffsets=start, failOnDataLoss="false")
+    assert positions(lenient.initialOffset()) == {topic: {"0": 3}}
+    produce(topic, numbered(3, 6))
+    assert next_batch(lenient, lenient.initialOffset())[0] == expected(range(3, 9))
+    at_the_end = json.dumps({topic: {"0": 9}})
+    assert batch(bootstrap, topic, startingOffsets=at_the_end) == []
+    assert batch(bootstrap, topic, endingOffsets=json.dumps({topic: {"0": 99}}), failOnDataLoss="false") == expected(
+        range(9)
+    )
+
+
+def test_an_offset_in_an_open_transaction_starts_a_stream_there(bootstrap: str, half_open: tuple[str, Any]) -> None:
+    topic, transaction = half_open
+    start = {"startingOffsets": json.dumps({topic: {"0": 15}})}
+    reader = stream(bootstrap, topic, **start)
+    assert positions(reader.initialOffset()) == {topic: {"0": 15}}
+    assert batch(bootstrap, topic, **start) == []
+    transaction.end(commits=True)
+
+
+@pytest.mark.parametrize(
+    ("start", "end", "said"),
+    [
+        (
+            {"startingOffsets": '{"TOPIC":{"0":2}}'},
+            {"endingOffsets": '{"TOPIC":{"0":1}}'},
+            "at offset 2, after its end",
+        ),
+        ({"startingTimestamp": "1002"}, {"endingTimestamp": "1001"}, "at time 1002, after its end at time 1001"),
+        (
+            {"startingTimestamp": "1002"},
+            {"endingOffsetsByTimestamp": '{"TOPIC":{"0":1001}}'},
+            "at time 1002, after its",
+        ),
+        ({"startingOffsets": '{"TOPIC":{"0":2}}'}, {"endingOffsets": '{"TOPIC":{"0":-1}}'}, ""),
+        ({"startingOffsets": '{"TOPIC":{"0":2}}'}, {"endingTimestamp": "1001"}, ""),
+        ({"startingTimestamp": "1002"}, {"endingOffsets": '{"TOPIC":{"0":1}}'}, ""),
+    ],
+)
+def test_a_start_after_its_end_is_a_mistake_where_both_are_offsets_or_both_are_times(
+    bootstrap: str, new_topic: NewTopic, produce: Produce, start: dict[str, str], end: dict[str, str], said: str
+) -> None:
+    topic = new_topic()
+    produce(topic, numbered(0, 3))
+    options = {name: text.replace("TOPIC", topic) for name, text in {**start, **end}.items()}
+    if not said:
+        assert batch(bootstrap, topic, **options) in ([], expected([2]))
+        return
+    with pytest.raises(OptionError, match=said):
+        batch(bootstrap, topic, **options)

@@ -13,7 +13,7 @@ import pytest
 from moldau.client.administration.admin import Admin
 from moldau.names import OffsetAndMetadata, TopicPartition
 from moldau.pipeline.data_source import MoldauSource
-from moldau.pipeline.edges import LEADER_EPOCHS, TOPIC_IDS
+from moldau.pipeline.edges import LEADER_EPOCHS, STARTING_OFFSETS, TOPIC_IDS
 from moldau.pipeline.positions import DataLost
 from moldau.pipeline.source.schema import SCHEMA
 from moldau.pipeline.source.stream import StreamReader
@@ -39,7 +39,8 @@ def before(log: TruncatedLog) -> dict[str, Any]:
     assert start == {TOPIC: {"0": 0}, TOPIC_IDS: start[TOPIC_IDS]}
     values, end = next_batch(reader, start)
     assert len(values) == OLD
-    assert end == {TOPIC: {"0": OLD}, TOPIC_IDS: start[TOPIC_IDS], LEADER_EPOCHS: {TOPIC: {"0": 0}}}
+    beside = {TOPIC_IDS: start[TOPIC_IDS], LEADER_EPOCHS: {TOPIC: {"0": 0}}, STARTING_OFFSETS: {TOPIC: {"0": 0}}}
+    assert end == {TOPIC: {"0": OLD}} | beside
     assert next_batch(reader, end) == ([], end)
     log.truncate()
     return end

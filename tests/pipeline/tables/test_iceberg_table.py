@@ -127,6 +127,57 @@ def test_of_two_loads_of_the_same_offsets_one_commits(tmp_path: Path) -> None:
     assert offsets_in(tmp_path) == [0, 1, 2]
 
 
+ANOTHER_TOOLS = "another tool's"
+
+
+@pytest.mark.parametrize("between", [None, OTHER, ANOTHER_TOOLS])
+@pytest.mark.parametrize("swapped", [False, True])
+def test_of_two_commits_prepared_on_the_same_snapshot_one_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, swapped: bool, between: TopicPartition | str | None
+) -> None:
+    load(tmp_path, 2)
+    loads = {"a": (created(tmp_path), 5), "b": (created(tmp_path), 4)}
+    first, second = sorted(loads, reverse=swapped)
+    real = PyIcebergTable._do_commit
+
+    def end(name: str) -> None:
+        there, until = loads[name]
+        commit(there, name, [write(there, 2, until, name)], {TP: 2}, {TP: until})
+
+    def overtaken(table: PyIcebergTable, updates: Any, requirements: Any) -> None:
+        """What the second has prepared reaches the catalog after the first one's commit, and perhaps another's."""
+        monkeypatch.setattr(PyIcebergTable, "_do_commit", real)
+        end(first)
+        third = created(tmp_path)
+        if between == OTHER:
+            commit(third, "third", [], {}, {OTHER: 9})
+        elif between:
+            third._iceberg.append(pyarrow.Table.from_pylist([{"_partition": 7, "_offset": 99}], third.columns))
+        real(table, updates, requirements)
+
+    monkeypatch.setattr(PyIcebergTable, "_do_commit", overtaken)
+    with pytest.raises(Conflict, match="nothing was added"):
+        end(second)
+    won = list(range(loads[first][1]))
+    assert offsets_in(tmp_path) == won + [99] * (between == ANOTHER_TOOLS)
+    assert created(tmp_path).offsets([TP]) == {TP: len(won)}
+
+
+def test_an_ordinary_transaction_of_pyiceberg_would_add_rows_twice_if_the_table_allowed_retries(tmp_path: Path) -> None:
+    def append(table: PyIcebergTable, file: DataFile) -> None:
+        with table.transaction() as ordinary:
+            ordinary.add_files([f"{there.where.uri}/{file.path}"])
+
+    there = created(tmp_path)
+    file, stale, stale_too = write(there, 0, 2), *(created(tmp_path)._iceberg for _ in range(2))
+    append(there._iceberg, file)
+    with pytest.raises(CommitFailedException):
+        append(stale, file)
+    stale_too.metadata.properties.pop("commit.retry.num-retries")
+    append(stale_too, write(there, 0, 2, "again"))
+    assert offsets_in(tmp_path) == [0, 0, 1, 1]
+
+
 def test_a_load_commits_beside_another_tools_commit_and_offsets_move_on_without_a_record(tmp_path: Path) -> None:
     one, other = created(tmp_path), created(tmp_path)
     commit(one, "aa", [write(one, 0, 3)], {}, {TP: 3})
@@ -203,7 +254,7 @@ def test_new_columns_and_fields_are_added_once_and_null_in_older_rows(tmp_path: 
         {"_offset": 0, "small": None, "place": None},
         {"_offset": 1, "small": 5, "place": {"lat": 1.5, "names": [{"a": "x"}]}},
     ]
-    for kind in (pyarrow.string(), pyarrow.int64()):
+    for kind in (pyarrow.string(), pyarrow.float64()):
         with pytest.raises(TableError, match=r"Column small of lake\.t has type int32 and would now have type"):
             other.add_columns(in_files(pyarrow.schema([("small", kind)])))
     with pytest.raises(TableError, match="differ in case only"):
@@ -245,3 +296,47 @@ def test_what_cannot_be_used_is_said_in_one_sentence(tmp_path: Path) -> None:
         there.offsets([TP])
     with pytest.raises(TableError, match=r"is an Iceberg table: Spark's procedures rewrite_data_files"):
         Warehouse(tmp_path / "w" / "lake" / "t").tables()
+
+
+@pytest.mark.parametrize("nested", [False, True])
+def test_columns_are_widened_by_a_load_and_readers_find_old_and_new_numbers(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, nested: bool
+) -> None:
+    monkeypatch.setenv("POLARS_ICEBERG_PLANNER", "pyiceberg")
+
+    def column(number: pyarrow.DataType, fraction: pyarrow.DataType) -> pyarrow.DataType:
+        there = pyarrow.struct([("n", number), ("x", fraction)])
+        return (
+            pyarrow.struct([("l", pyarrow.list_(there)), ("m", pyarrow.map_(pyarrow.string(), number))])
+            if nested
+            else there
+        )
+
+    def value(number: int, fraction: float) -> Any:
+        there = {"n": number, "x": fraction}
+        return {"l": [there], "m": [("k", number)]} if nested else there
+
+    narrow, wide = column(pyarrow.int32(), pyarrow.float32()), column(pyarrow.int64(), pyarrow.float64())
+    files = in_files(pyarrow.schema([("o", wide)]))
+    one, other = created(tmp_path), created(tmp_path)
+    one.add_columns(in_files(pyarrow.schema([("o", narrow)])))
+    commit(one, "aa", [write(one, 0, 2, "a", o=pyarrow.scalar(value(5, 1.5), narrow))], {}, {TP: 2})
+    other.refresh()
+    stale = created(tmp_path)
+    for table in (one, other):
+        table.add_columns(files)
+        assert table.lacking(files) == []
+    commit(one, "bb", [write(one, 2, 3, "b", o=pyarrow.scalar(value(1 << 40, 0.1), wide))], {TP: 2}, {TP: 3})
+    with pytest.raises(Conflict):
+        commit(stale, "cc", [write(stale, 2, 3, "c", o=pyarrow.scalar(value(6, 1.5), narrow))], {TP: 2}, {TP: 3})
+    there = created(tmp_path)
+    there.add_columns(in_files(pyarrow.schema([("o", narrow)])))
+    commit(there, "dd", [write(there, 3, 4, "d", o=pyarrow.scalar(value(7, 1.5), narrow))], {TP: 3}, {TP: 4})
+    iceberg = load_catalog("test", **properties(tmp_path)).load_table("lake.t")
+    rows = {row["_offset"]: row["o"] for row in iceberg.scan().to_arrow().select(["_offset", "o"]).to_pylist()}
+    assert rows == {0: value(5, 1.5), 1: value(5, 1.5), 2: value(1 << 40, 0.1), 3: value(7, 1.5)}
+    if not nested:
+        found = polars.scan_iceberg(iceberg).select("_offset", "o").collect()
+        assert dict(found.rows()) == rows
+        found_too = iceberg.scan().to_duckdb("t").sql("SELECT _offset, o FROM t").fetchall()
+        assert dict(found_too) == rows

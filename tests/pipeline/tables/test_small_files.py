@@ -1,5 +1,6 @@
 """When a table has enough small files to compact them, and to which size."""
 
+from moldau.pipeline.loading.settings import Settings
 from moldau.pipeline.tables.small_files import MIB, TARGETS, compaction_target
 from moldau.pipeline.tables.table import Listed
 
@@ -19,3 +20,7 @@ def test_their_results_are_written_together_later_and_large_files_never() -> Non
     assert compaction_target([*files(49, 1000), *files(49, 10 * MIB)], 50) is None
     assert compaction_target([*files(10, 1000), *files(50, 10 * MIB)], 50) == TARGETS[1]
     assert compaction_target(files(1000, 100 * MIB), 50) is None
+
+
+def test_loads_compact_unless_told_otherwise() -> None:
+    assert compaction_target(files(Settings().small_files_max, 1000), Settings().small_files_max) == TARGETS[0]

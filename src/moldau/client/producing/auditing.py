@@ -60,6 +60,7 @@ class ProducerAudit:
         runtime = settings.runtime or Runtime()
         self._now_ms = runtime.clock.now_ms
         self._instance = runtime.random.uuid().hex
+        self._started_ms = self._now_ms()
         self._server = socket.gethostname()
         self._window_ms = settings.audit_window_ms
         self._counted: dict[str, Rows] = {}
@@ -143,7 +144,7 @@ class ProducerAudit:
         return MonitoringEvent(
             instance=self._instance, sequence=self._sequence - 1, server=self._server,
             producer=self._settings.client_id, topic=topic, window_start_ms=start_ms, window_ms=self._window_ms,
-            digest=counted, sent_ms=self._now_ms(), closed=closed,
+            digest=counted, sent_ms=self._now_ms(), closed=closed, started_ms=self._started_ms,
         )  # fmt: skip
 
     async def _send(self) -> None:

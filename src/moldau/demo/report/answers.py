@@ -99,7 +99,7 @@ def _delay_section(title: str, text: str, groups: Sequence[tuple[str, Sequence[D
             [prefix + d.name, f"{d.flights:,}", f"{d.departed:,}", f"{d.mean_minutes:.1f}", f"{d.delayed_share:.1%}"]
             for d in delays
         ]
-    heads = [first, "Flights", "Departed", "Mean delay, min", "Late by 15 min"]
+    heads = [first, "Flights", "Departed", "Mean delay, min", "15 min late or more"]
     return parts.section(title, text, body + parts.folded(NUMBERS, parts.table(title, heads, rows)))
 
 

@@ -117,7 +117,8 @@ def books(contents: Contents) -> str:
     )
     audited = (
         '<p>The <a href="audit.html">audit</a> compares broker and warehouse, day by day of event time, with what the '
-        "producer reported. It calls every record late, since the flights are of 2013.</p>"
+        "producer reported. All records count as replayed there, since the flights of 2013 are older than the "
+        "producer, and their delays are left out.</p>"
     )
     return parts.section("The books", text, audited + body, "books")
 

@@ -2,13 +2,11 @@
 
 import argparse
 import sys
-import tempfile
-from pathlib import Path
 
 from moldau.demo.search.analysis import activity, searches_of, top_keywords
 from moldau.demo.search.site import run
 from moldau.errors import MoldauError
-from moldau.pipeline.session import errors_in_a_sentence, start_session
+from moldau.pipeline.session import errors_in_a_sentence, own_session
 
 ROWS_SHOWN = 1_000
 
@@ -33,16 +31,11 @@ def main() -> int:
 
 def analyse(bootstrap: str, period: str) -> None:
     """Print the activity of each class and its three most frequent keywords in each period. Raises `MoldauError`."""
-    with tempfile.TemporaryDirectory(prefix="moldau-spark-", ignore_cleanup_errors=True) as scratch:
-        spark = start_session("search log", scratch=Path(scratch))
-        try:
-            with errors_in_a_sentence():
-                searches = searches_of(spark, bootstrap, stream=False)
-                activity(searches, period).orderBy("window", "class").show(ROWS_SHOWN, truncate=False)
-                ranked = top_keywords(searches, period, k=3).orderBy("window", "class", "rank")
-                ranked.show(ROWS_SHOWN, truncate=False)
-        finally:
-            spark.stop()
+    with own_session("search log") as spark, errors_in_a_sentence():
+        searches = searches_of(spark, bootstrap, stream=False)
+        activity(searches, period).orderBy("window", "class").show(ROWS_SHOWN, truncate=False)
+        ranked = top_keywords(searches, period, k=3).orderBy("window", "class", "rank")
+        ranked.show(ROWS_SHOWN, truncate=False)
 
 
 if __name__ == "__main__":

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 from moldau.errors import KafkaError, MoldauError
+from moldau.pipeline.audit.naming import with_differences
 from moldau.pipeline.audit.produced import produced
 from moldau.pipeline.audit.reconciling import Books, reconcile
 from moldau.pipeline.audit.tiers import Tier
@@ -23,7 +24,8 @@ def audit(
     window_ms: int,
     runtime: Runtime | None = None,
 ) -> Books:
-    """Compare each tier with what the producers of these topics had acknowledged.
+    """Compare each tier with what the producers of these topics had acknowledged. The first tier is the origin; what
+    is wrong in another one is named by comparing the two.
 
     The reports are read last, so a record that a tier holds is in them once its producer has sent its counts. A tier
     without the topic holds nothing of it. Raises `MoldauError`.
@@ -35,7 +37,7 @@ def audit(
     except KafkaError as failure:
         raise AuditFailed(f"The producers' reports in topic {audit_topic} cannot be read: {failure}.") from None
     books = [reconcile(topic, reports.topics[topic], held[topic], window_ms, now_ms) for topic in topics]
-    return Books(books, window_ms, reports.notes())
+    return Books([with_differences(book, tiers, window_ms) for book in books], window_ms, reports.notes())
 
 
 def _held(tier: Tier, topic: str, window_ms: int) -> tuple[Digests, list[str]]:

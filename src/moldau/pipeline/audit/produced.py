@@ -1,6 +1,7 @@
 """The producers' side of the audit: monitoring events, added up by topic and window.
 
-Events of one instance are numbered: an event that was sent twice counts once, and a missing one is noticed.
+Events of one instance are numbered: an event that was sent twice counts once, and a missing one is noticed. What an
+instance sent late counts as late or as replayed (`reported.py`), which is known when all of its events were read.
 """
 
 from collections.abc import Collection, Iterable, Iterator
@@ -10,18 +11,19 @@ from moldau.client.fetching import EARLIEST, LATEST, list_offsets, read_columns,
 from moldau.client.monitoring import InvalidEvent, MonitoringEvent, from_json
 from moldau.errors import ConfigError
 from moldau.names import TopicPartition, counted
-from moldau.pipeline.audit.windows import Digests
-from moldau.records.digests import Digest
+from moldau.pipeline.audit.reported import Reported, Sent, report_of
 
 
 @dataclass
 class Instance:
-    """One run of one producer: which of its events were read."""
+    """One run of one producer: which of its events were read, and what they said of each audited topic."""
 
     producer: str
     server: str
+    started_ms: int
     seen: set[int] = field(default_factory=set)
     closed: bool = False
+    sent: dict[str, Sent] = field(default_factory=dict)
 
     @property
     def missing(self) -> int:
@@ -32,7 +34,7 @@ class Instance:
 class Produced:
     """What the producers have reported about some topics."""
 
-    topics: dict[str, Digests]
+    topics: dict[str, Reported]
     instances: dict[str, Instance]
     invalid: int = 0
 
@@ -58,27 +60,35 @@ def produced(bootstrap: str, audit_topic: str, topics: Collection[str], length_m
 
 def add_up(events: Iterable[MonitoringEvent | None], topics: Collection[str], length_ms: int) -> Produced:
     """Add up events in any order; None stands for a record that is not an event."""
-    result = Produced({topic: {} for topic in topics}, {})
+    instances: dict[str, Instance] = {}
+    invalid = 0
     for event in events:
         if event is None:
-            result.invalid += 1
+            invalid += 1
             continue
-        instance = result.instances.setdefault(event.instance, Instance(event.producer, event.server))
+        # a producer of format 1 does not say when it started: its first event is at most audit_interval_ms later
+        started_ms = event.sent_ms if event.started_ms is None else event.started_ms
+        instance = instances.setdefault(event.instance, Instance(event.producer, event.server, started_ms))
         if event.sequence in instance.seen:
             continue
         instance.seen.add(event.sequence)
         instance.closed = instance.closed or event.closed
-        if event.topic not in result.topics:
+        instance.started_ms = min(instance.started_ms, started_ms)
+        if event.topic not in topics:
             continue
         if length_ms % event.window_ms:
             raise ConfigError(
                 f"producer {event.producer} counts by windows of {event.window_ms} ms (audit_window_ms), of which "
                 f"--window must be a multiple, not {length_ms} ms"
             )
-        digests = result.topics[event.topic]
-        start = event.window_start_ms // length_ms * length_ms
-        digests[start] = digests.get(start, Digest()) + event.digest
-    return result
+        instance.sent.setdefault(event.topic, Sent(event.window_ms)).add(event.window_start_ms, event.digest)
+    reports = {topic: _report(topic, instances.values(), length_ms) for topic in topics}
+    return Produced(reports, instances, invalid)
+
+
+def _report(topic: str, instances: Iterable[Instance], length_ms: int) -> Reported:
+    having = [one for one in instances if topic in one.sent]
+    return report_of([(one.producer, one.server, one.started_ms, one.sent[topic]) for one in having], length_ms)
 
 
 def _events(bootstrap: str, audit_topic: str) -> Iterator[MonitoringEvent | None]:

@@ -6,8 +6,10 @@ from datetime import UTC, datetime
 from typing import Any
 
 from moldau.names import counted
+from moldau.pipeline.audit.comparing import Difference
+from moldau.pipeline.audit.reported import Replay, Reported
 from moldau.pipeline.audit.windows import Digests
-from moldau.records.digests import Digest, total
+from moldau.records.digests import Delays, Digest, added, total
 
 COMPLETE, MISSING, DOUBLED, CHANGED, OPEN = "complete", "missing", "doubled", "changed", "open"
 STATES = (COMPLETE, MISSING, DOUBLED, CHANGED, OPEN)
@@ -18,12 +20,14 @@ SHARES = {"p50": 0.5, "p95": 0.95, "p99": 0.99}
 
 @dataclass(frozen=True)
 class WindowBook:
-    """One window of one topic in one tier."""
+    """One window of one topic in one tier. `differences` has the records that are missing or doubled, if they could be
+    named."""
 
     start_ms: int
     expected: Digest
     found: Digest
     state: str
+    differences: Sequence[Difference] = ()
 
     @property
     def difference(self) -> int:
@@ -39,25 +43,46 @@ class TierBook:
     windows: Sequence[WindowBook]
     notes: Sequence[str] = ()
     stopped_ms: int | None = None
+    delays: Delays = ()
+    delay_ms_max: int = 0
 
     @property
-    def found(self) -> Digest:
-        """Everything that the tier holds; with delays if it knows when records arrived."""
-        return total(window.found for window in self.windows)
+    def found(self) -> int:
+        """The number of records that the tier holds."""
+        return sum(window.found.records for window in self.windows)
 
     @property
     def wrong(self) -> list[WindowBook]:
         return [window for window in self.windows if window.state not in (COMPLETE, OPEN)]
 
+    @property
+    def wrong_before_stop(self) -> list[WindowBook]:
+        """The wrong windows without those from `stopped_ms` on."""
+        return [window for window in self.wrong if self.stopped_ms is None or window.start_ms < self.stopped_ms]
+
+    @property
+    def arrivals(self) -> Digest | None:
+        """The delays of the tier's records, without windows that were replayed. None if it does not know when they
+        arrived."""
+        records = sum(count for _, count in self.delays)
+        return Digest(records, delay_ms_max=self.delay_ms_max, delays=self.delays) if records else None
+
 
 @dataclass(frozen=True)
 class TopicBook:
-    """One topic: what was acknowledged, in all and by window, and each tier."""
+    """One topic: what was acknowledged, in all and by window, what of it was replayed, and each tier. Late records and
+    delays are without what was replayed."""
 
     topic: str
     expected: Digest
     tiers: Sequence[TierBook]
     by_window: Mapping[int, Digest] = field(default_factory=dict)
+    replays: Sequence[Replay] = ()
+
+    @property
+    def replayed(self) -> int:
+        """The number of records that were replayed."""
+        return sum(replay.records for replay in self.replays)
 
 
 @dataclass(frozen=True)
@@ -86,9 +111,8 @@ class Books:
             lost = sum(-window.difference for window in tier.windows if window.start_ms >= tier.stopped_ms)
             stopped = moment(tier.stopped_ms)
             yield f"{book.topic}: {tier.name} has stopped: no record from {stopped} on, {lost:,} missing."
-        for window in tier.wrong:
-            if tier.stopped_ms is None or window.start_ms < tier.stopped_ms:
-                yield f"{book.topic}: {tier.name}, window {moment(window.start_ms)}: {fault(window)}."
+        for window in tier.wrong_before_stop:
+            yield f"{book.topic}: {tier.name}, window {moment(window.start_ms)}: {fault(window)}{_named(window)}."
 
     def to_tree(self) -> dict[str, Any]:
         """The audit for programs."""
@@ -102,18 +126,22 @@ class Books:
 
 
 def reconcile(
-    topic: str, produced: Digests, tiers: Sequence[tuple[str, Digests, Sequence[str]]], window_ms: int, now_ms: int
+    topic: str, produced: Reported, tiers: Sequence[tuple[str, Digests, Sequence[str]]], window_ms: int, now_ms: int
 ) -> TopicBook:
     """Compare a topic's tiers with what was acknowledged. Windows that end after `now_ms` stay open."""
     books = []
     for name, held, notes in tiers:
         windows = []
-        for start in sorted({*produced, *held}):
-            expected, found = produced.get(start, Digest()), held.get(start, Digest())
+        for start in sorted({*produced.windows, *held}):
+            expected, found = produced.windows.get(start, Digest()), held.get(start, Digest())
             state = OPEN if start + window_ms > now_ms else _state(expected, found)
-            windows.append(WindowBook(start, expected, found, state))
-        books.append(TierBook(name, windows, tuple(notes), _stopped(windows)))
-    return TopicBook(topic, total(produced.values()), books, dict(sorted(produced.items())))
+            windows.append(WindowBook(start, expected, found._replace(delays=()), state))
+        measured = [digest for start, digest in held.items() if start not in produced.replayed]
+        delays = added(digest.delays for digest in measured)
+        longest = max((digest.delay_ms_max for digest in measured), default=0)
+        books.append(TierBook(name, windows, tuple(notes), _stopped(windows), delays, longest))
+    expected = total(produced.windows.values())._replace(delays=produced.delays)
+    return TopicBook(topic, expected, books, dict(sorted(produced.windows.items())), produced.replays)
 
 
 def _state(expected: Digest, found: Digest) -> str:
@@ -145,6 +173,14 @@ def fault(window: WindowBook) -> str:
     return f"{counted(window.expected.records, 'record')} as acknowledged, but with another sum of hashes"
 
 
+def _named(window: WindowBook) -> str:
+    """The places of the records that are missing or doubled, in words; nothing if they are not known."""
+    kinds = [difference.kind for difference in window.differences]
+    if kinds == [window.state]:
+        return f": {window.differences[0].where}"
+    return f" ({'; '.join(f'{one.kind}: {one.where}' for one in window.differences)})" if kinds else ""
+
+
 def moment(start_ms: int) -> str:
     """A time in UTC as text; the number itself where no calendar reaches."""
     try:
@@ -156,7 +192,8 @@ def moment(start_ms: int) -> str:
 
 def delays_tree(digest: Digest) -> dict[str, int | None]:
     """Percentiles of the delays in ms, and the longest."""
-    return {**{name: digest.delay_ms(share) for name, share in SHARES.items()}, "max": digest.delay_ms_max}
+    longest = digest.delay_ms_max if digest.delays else None
+    return {**{name: digest.delay_ms(share) for name, share in SHARES.items()}, "max": longest}
 
 
 def _topic_tree(book: TopicBook) -> dict[str, Any]:
@@ -164,24 +201,38 @@ def _topic_tree(book: TopicBook) -> dict[str, Any]:
         "acknowledged": book.expected.records,
         "late": book.expected.late,
         "late_windows": [moment(start) for start, digest in book.by_window.items() if digest.late],
-        "delay_ms": delays_tree(book.expected),
-        "tiers": {
-            tier.name: {
-                "records": tier.found.records,
-                "delay_ms": delays_tree(tier.found) if tier.found.delays else None,
-                "windows": {state: sum(w.state == state for w in tier.windows) for state in STATES},
-                "stopped_at": None if tier.stopped_ms is None else moment(tier.stopped_ms),
-                "notes": list(tier.notes),
-                "wrong": [
-                    {
-                        "window": moment(window.start_ms),
-                        "state": window.state,
-                        "acknowledged": window.expected.records,
-                        "found": window.found.records,
-                    }
-                    for window in tier.wrong
-                ],
+        "replayed": book.replayed,
+        "replays": [
+            {
+                "producer": replay.producer,
+                "server": replay.server,
+                "started": moment(replay.started_ms),
+                "records": replay.records,
+                "from": moment(replay.first_ms),
+                "to": moment(replay.end_ms),
             }
-            for tier in book.tiers
-        },
+            for replay in book.replays
+        ],
+        "delay_ms": delays_tree(book.expected),
+        "tiers": {tier.name: _tier_tree(tier) for tier in book.tiers},
+    }
+
+
+def _tier_tree(tier: TierBook) -> dict[str, Any]:
+    return {
+        "records": tier.found,
+        "delay_ms": delays_tree(tier.arrivals) if tier.arrivals else None,
+        "windows": {state: sum(w.state == state for w in tier.windows) for state in STATES},
+        "stopped_at": None if tier.stopped_ms is None else moment(tier.stopped_ms),
+        "notes": list(tier.notes),
+        "wrong": [
+            {
+                "window": moment(window.start_ms),
+                "state": window.state,
+                "acknowledged": window.expected.records,
+                "found": window.found.records,
+                "differences": [difference.to_tree() for difference in window.differences],
+            }
+            for window in tier.wrong
+        ],
     }

@@ -46,21 +46,32 @@ def render(books: Books) -> str:
 def _opening(books: Books) -> str:
     acknowledged = total(book.expected for book in books.topics)
     windows = [window for book in books.topics for tier in book.tiers for window in tier.windows]
-    complete = sum(window.state == COMPLETE for window in windows)
+    complete, still_open = (sum(window.state == state for window in windows) for state in (COMPLETE, OPEN))
+    more = f"; {still_open:,} are open" if still_open else ""
     tiers = list(dict.fromkeys(tier.name for book in books.topics for tier in book.tiers))
     figures = [
         Figure("Acknowledged records", f"{acknowledged.records:,}", f"in {counted(len(books.topics), 'topic')}"),
         Figure("Tiers", f"{len(tiers)}", ", ".join(tiers)),
-        Figure("Complete windows", f"{complete:,}", f"of {len(windows):,}, each of {_length(books.window_ms)}"),
-        Figure("Late records", f"{acknowledged.late:,}", f"99% within {_delay(acknowledged.delay_ms(0.99))}"),
+        Figure("Complete windows", f"{complete:,}", f"of {len(windows) - still_open:,} that have ended{more}"),
+        Figure("Late records", f"{acknowledged.late:,}", _late_note(acknowledged, books)),
     ]
     good = f"Complete: each of the {acknowledged.records:,} acknowledged records is in every tier, once."
     topics = ", ".join(book.topic for book in books.topics)
-    lead = "What producers had acknowledged, compared with what each tier holds, window by window of event time: "
+    lead = (
+        "What producers had acknowledged, compared with what each tier holds, in windows of "
+        f"{_length(books.window_ms)} of event time: "
+    )
     return parts.opening(
         "Moldau audit", "Is every record where it should be?", f"{lead}{topics}.",
         parts.verdict(good, "The audit found faults.", list(books.sentences())), figures,
     )  # fmt: skip
+
+
+def _late_note(acknowledged: Digest, books: Books) -> str:
+    replayed = sum(book.replayed for book in books.topics)
+    notes = [f"99% within {_delay(acknowledged.delay_ms(0.99))}"] if acknowledged.delays else []
+    notes += [f"{replayed:,} were replayed"] if replayed else []
+    return "; ".join(notes) or "no delay is known"
 
 
 def _topic(book: TopicBook, window_ms: int) -> str:
@@ -86,21 +97,59 @@ def _topic(book: TopicBook, window_ms: int) -> str:
     if wrong:
         caption = f"{counted(len(wrong), 'wrong window')}; at most {ROWS_SHOWN} are shown"
         heads = ["Window", "Tier", "Acknowledged", "Found", "Fault"]
-        body += parts.heading("What is wrong") + parts.table(caption, heads, wrong[:ROWS_SHOWN])
+        table = parts.table(caption, heads, wrong[:ROWS_SHOWN], of_text=True)
+        body += parts.heading("What is wrong") + table + _named(book)
     text = f"{counted(book.expected.records, 'acknowledged record')}, with event times from {ends[0]} to {ends[1]}."
-    return parts.section(book.topic, text, body + _delays(book))
+    return parts.section(book.topic, text, body + _replays(book) + _delays(book))
+
+
+def _named(book: TopicBook) -> str:
+    """The places of the records that are missing or doubled."""
+    named = [
+        (window, tier, difference) for tier in book.tiers for window in tier.wrong for difference in window.differences
+    ]
+    if not named:
+        return ""
+    rows = [
+        [moment(window.start_ms), tier.name, difference.kind, difference.tier, str(partition), str(offset)]
+        for window, tier, difference in named
+        for partition, offset in difference.places
+    ]
+    total = sum(difference.records for _, _, difference in named)
+    caption = f"{min(len(rows), ROWS_SHOWN):,} of {counted(total, 'record')}"
+    heads = ["Window", "Tier", "Record is", "Place in", "Partition", "Offset"]
+    return parts.heading("Where the records are") + parts.table(caption, heads, rows[:ROWS_SHOWN], of_text=True)
+
+
+def _replays(book: TopicBook) -> str:
+    """The producers that replayed old records."""
+    if not book.replays:
+        return ""
+    text = (
+        "More than half of the records that each of these producers sent to this topic are older than the producer's "
+        "start. They do not count as late, and the delays are without them."
+    )
+    heads = ["Producer", "Server", "Records", "From", "To", "Producer started"]
+    rows = [
+        [one.producer, one.server, f"{one.records:,}", moment(one.first_ms), moment(one.end_ms), moment(one.started_ms)]
+        for one in book.replays
+    ]
+    caption = f"{counted(len(rows), 'replay')}; at most {ROWS_SHOWN} are shown"
+    return (
+        parts.heading("Replayed") + parts.paragraph(text) + parts.table(caption, heads, rows[:ROWS_SHOWN], of_text=True)
+    )
 
 
 def _delays(book: TopicBook) -> str:
     """Delays of the acknowledgements, and the windows that had late records."""
     heads = ["Delay", *SHARES, "longest"]
-    measured = [("event time to acknowledgement", book.expected)]
-    measured += [(f"event time to {tier.name}", tier.found) for tier in book.tiers if tier.found.delays]
+    measured = [("event time to acknowledgement", book.expected)] if book.expected.delays else []
+    measured += [(f"event time to {tier.name}", tier.arrivals) for tier in book.tiers if tier.arrivals]
     rows = [
         [name, *(_delay(digest.delay_ms(share)) for share in SHARES.values()), _delay(digest.delay_ms_max)]
         for name, digest in measured
     ]
-    body = parts.heading("Delays") + parts.table("At most this long", heads, rows)
+    body = parts.heading("Delays") + parts.table("At most this long", heads, rows) if rows else ""
     late = [
         [moment(start), f"{digest.records:,}", f"{digest.late:,}", _delay(digest.delay_ms_max)]
         for start, digest in book.by_window.items()
@@ -123,7 +172,7 @@ def _tier_row(tier: TierBook) -> list[str]:
     states = [window.state for window in tier.windows]
     return [
         tier.name,
-        f"{tier.found.records:,}",
+        f"{tier.found:,}",
         f"{states.count(COMPLETE):,}",
         f"{len(tier.wrong):,}",
         f"{states.count(OPEN):,}",

@@ -2,10 +2,13 @@
 
 A tier is anything with a name and `digests(topic, length_ms)`. Records are read in columns, batch by batch, and counted
 and hashed in one compiled pass; memory is bounded by a batch and one digest for each window.
+
+A tier that also has `places` can be asked for the places of the records in some windows, so that the audit names those
+that are missing or doubled.
 """
 
-from collections.abc import Iterator
-from typing import Any, Protocol
+from collections.abc import Collection, Iterator, Sequence
+from typing import Any, Protocol, runtime_checkable
 
 import pyarrow
 import pyarrow.compute as compute
@@ -33,39 +36,90 @@ class Tier(Protocol):
         ...
 
 
+PLACES = pyarrow.schema(
+    [("window", pyarrow.int64()), ("partition", pyarrow.int32()), ("offset", pyarrow.int64()),
+     ("time", pyarrow.int64()), ("hash", pyarrow.uint64())]
+)  # fmt: skip
+"""The columns of `places`: the start of a record's window in ms, its partition and offset, its event time in us, and
+the hash of key and value."""
+
+
+@runtime_checkable
+class HasPlaces(Protocol):
+    """A tier that knows where each record is. With `of_origin`, partitions and offsets are those of the origin."""
+
+    name: str
+    of_origin: bool
+
+    def places(self, topic: str, length_ms: int, windows: Collection[int]) -> Iterator[Any]:
+        """The topic's records in the windows that start then, as batches with the columns `PLACES`. Raises
+        `MoldauError`."""
+        ...
+
+
 class ClusterTier:
     """The log of a cluster: the origin, or a mirror of it. Only committed records count."""
+
+    of_origin = False
 
     def __init__(self, name: str, bootstrap: str):
         self.name = name
         self._bootstrap = bootstrap
 
     def digests(self, topic: str, length_ms: int) -> tuple[Digests, list[str]]:
+        rows: Rows = {}
+        notes = []
+        for tp, first, last in self._ranges(topic):
+            if first > 0:
+                notes.append(f"{self.name}: {tp} begins at offset {first}; the records before it have expired.")
+            for batch in self._batches(tp, first, last):
+                times = times_of(batch.column("timestampType"), batch.column("timestamp"), batch.column("headers"))
+                add_columns(rows, batch.column("key"), batch.column("value"), times, length_ms)
+        return {start: digest_of(row) for start, row in rows.items()}, notes
+
+    def places(self, topic: str, length_ms: int, windows: Collection[int]) -> Iterator[Any]:
+        for tp, first, last in self._ranges(topic):
+            for batch in self._batches(tp, first, last):
+                times = times_of(batch.column("timestampType"), batch.column("timestamp"), batch.column("headers"))
+                yield places_of(batch, ("key", "value", "partition", "offset"), times, length_ms, windows)
+
+    def _ranges(self, topic: str) -> list[tuple[TopicPartition, int, int]]:
+        """Each partition with its first offset and its last stable offset."""
         partitions = [TopicPartition(topic, p) for p in topic_partitions(self._bootstrap, [topic])[topic]]
         first = list_offsets(self._bootstrap, dict.fromkeys(partitions, EARLIEST))
         last = list_offsets(self._bootstrap, dict.fromkeys(partitions, LATEST), isolation_level="read_committed")
-        rows: Rows = {}
-        notes = []
-        for tp in partitions:
-            if first[tp] > 0:
-                notes.append(f"{self.name}: {tp} begins at offset {first[tp]}; the records before it have expired.")
-            for batch in self._batches(tp, first[tp], last[tp]):
-                add_batch(rows, batch, length_ms)
-        return {start: digest_of(row) for start, row in rows.items()}, notes
+        return [(tp, first[tp], last[tp]) for tp in partitions]
 
     def _batches(self, tp: TopicPartition, start: int, end: int) -> Iterator[Any]:
         return read_columns(self._bootstrap, *tp, start, end) if end > start else iter(())
 
 
-def add_batch(rows: Rows, batch: Any, length_ms: int) -> None:
-    """Add a batch in the columns of `records.arrow`. Where the broker wrote the timestamps, the event time is in the
-    audit's headers; a record without them counts at the broker's time."""
-    kinds = batch.column("timestampType")
-    if len(kinds) and kinds[0].as_py() == LOG_APPEND_TIME:
-        times = event_times(batch.column("headers"), batch.column("timestamp"))
-    else:
-        times = batch.column("timestamp")
-    add_columns(rows, batch.column("key"), batch.column("value"), times, length_ms)
+def times_of(kinds: Any, times: Any, headers: Any) -> Any:
+    """The event times of records with these types and values of timestamps. Where the broker wrote the timestamp, it is
+    in the audit's headers; a record without them counts at the broker's time."""
+    by_broker = compute.equal(kinds, LOG_APPEND_TIME)
+    if not compute.any(by_broker).as_py():
+        return times
+    return compute.if_else(by_broker, event_times(headers, times).cast(times.type), times)
+
+
+def places_of(batch: Any, names: Sequence[str], times: Any, length_ms: int, windows: Collection[int]) -> Any:
+    """The rows of a batch whose event time is in one of the windows, as a batch with the columns `PLACES`. `names` are
+    those of its columns of keys, values, partitions and offsets."""
+    at = times.cast(pyarrow.int64())
+    starts = compute.multiply(_floored(_floored(at, MICROSECONDS), length_ms), length_ms)
+    inside = compute.is_in(starts, value_set=pyarrow.array(windows, pyarrow.int64()))
+    keys, values, partitions, offsets = (batch.column(name).filter(inside) for name in names)
+    hashes = columns.hashes(source_of(keys), source_of(values), len(keys))
+    hashed = pyarrow.Array.from_buffers(pyarrow.uint64(), len(keys), [None, pyarrow.py_buffer(hashes)])
+    found = [starts.filter(inside), partitions, offsets, at.filter(inside), hashed]
+    return pyarrow.RecordBatch.from_arrays(found, schema=PLACES)
+
+
+def _floored(numbers: Any, by: int) -> Any:
+    """The quotients, rounded down: Arrow rounds them towards zero."""
+    quotients = compute.divide(numbers, by)
+    return compute.subtract(quotients, compute.less(numbers, compute.multiply(quotients, by)).cast(pyarrow.int64()))
 
 
 def add_columns(

@@ -3,11 +3,12 @@
 A record's delay is the time at which its file was written minus its event time; a compaction writes files anew.
 """
 
+from collections.abc import Collection, Iterator
 from typing import Any
 
 import pyarrow
 
-from moldau.pipeline.audit.tiers import LOG_APPEND_TIME, add_columns, event_times
+from moldau.pipeline.audit.tiers import add_columns, places_of, times_of
 from moldau.pipeline.audit.windows import Digests
 from moldau.pipeline.tables.columns import TableError
 from moldau.pipeline.tables.warehouse import Warehouse
@@ -21,6 +22,7 @@ class WarehouseTier:
     """What `moldau pipeline load` has committed to a warehouse: a folder or a URL."""
 
     name = "warehouse"
+    of_origin = True
 
     def __init__(self, warehouse: str):
         self._warehouse = Warehouse(warehouse)
@@ -36,22 +38,28 @@ class WarehouseTier:
                 raise TableError(f"{table.where.uri} has decoded columns and no value, so it cannot be audited.")
             written_ms = {file.path: file.modified_ms for file in table.files()}
             for fragment in table.dataset().get_fragments():
-                self._add(rows, fragment, length_ms, written_ms[fragment.path])
+                for batch in _batches(fragment, COLUMNS):
+                    keys, values, arrival_ms = batch.column("_key"), batch.column("value"), written_ms[fragment.path]
+                    add_columns(rows, keys, values, _event_times(batch), length_ms, arrival_ms)
         notes = [] if rows else [f"{self.name}: {self._warehouse.where.uri} has no record of topic {topic}."]
         return {start: digest_of(row) for start, row in rows.items()}, notes
 
-    def _add(self, rows: Rows, fragment: Any, length_ms: int, written_ms: int) -> None:
-        try:
-            for batch in fragment.to_batches(columns=COLUMNS, batch_size=BATCH_ROWS):
-                times = _event_times(batch)
-                add_columns(rows, batch.column("_key"), batch.column("value"), times, length_ms, written_ms)
-        except (OSError, pyarrow.ArrowException) as error:
-            why = str(error).splitlines()[0].rstrip(".")
-            raise TableError(f"{fragment.path} cannot be read: {why}.") from None
+    def places(self, topic: str, length_ms: int, windows: Collection[int]) -> Iterator[Any]:
+        """The places of committed records in the origin's log. Raises `TableError` for a file that cannot be read."""
+        table = self._warehouse.table(topic)
+        for fragment in [] if table is None else table.dataset().get_fragments():
+            for batch in _batches(fragment, [*COLUMNS, "_partition", "_offset"]):
+                names = ("_key", "value", "_partition", "_offset")
+                yield places_of(batch, names, _event_times(batch), length_ms, windows)
+
+
+def _batches(fragment: Any, names: list[str]) -> Iterator[Any]:
+    try:
+        yield from fragment.to_batches(columns=names, batch_size=BATCH_ROWS)
+    except (OSError, pyarrow.ArrowException) as error:
+        why = str(error).splitlines()[0].rstrip(".")
+        raise TableError(f"{fragment.path} cannot be read: {why}.") from None
 
 
 def _event_times(batch: Any) -> Any:
-    kinds = batch.column("_timestamp_type")
-    if len(kinds) and kinds[0].as_py() == LOG_APPEND_TIME:
-        return event_times(batch.column("_headers"), batch.column("_timestamp"))
-    return batch.column("_timestamp")
+    return times_of(batch.column("_timestamp_type"), batch.column("_timestamp"), batch.column("_headers"))

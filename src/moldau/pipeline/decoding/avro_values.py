@@ -18,9 +18,12 @@ from moldau.client.registry.schema_registry import SchemaRegistry
 from moldau.client.registry.schemas import AVRO, Schema, as_schema
 from moldau.errors import DoesNotFit, NotFramed, SchemaInvalid, SchemaNotFound
 from moldau.pipeline.decoding.avro_columns import columns_of, without_times
+from moldau.pipeline.decoding.rejections import NOT_FRAMED, UNKNOWN_SCHEMA, WRONG_AVRO, Rejection, described
 from moldau.pipeline.decoding.topic_decoder import DecodedValues
 
 REFUSED_IDS_MAX = 10_000
+UNFIT = (pa.ArrowException, ValueError, TypeError, OverflowError)
+"""What Arrow raises for values that a type does not have."""
 
 
 class WriterSchema(NamedTuple):
@@ -49,7 +52,7 @@ class AvroValues:
         self._refused: dict[int, str] = {}
 
     def found(self, values: Any) -> DecodedValues:
-        bad: dict[int, str] = {}
+        bad: dict[int, Rejection] = {}
         made = []
         for at, value in enumerate(values.to_pylist()):
             try:
@@ -57,12 +60,12 @@ class AvroValues:
                 writer = self._writers.get(schema_id) or self._writer(schema_id)
                 made.append(decoded(writer.schema, writer.reader, value, schema_id))
             except (NotFramed, DoesNotFit, SchemaNotFound, SchemaInvalid) as error:
-                bad[at] = str(error)
+                bad[at] = Rejection(_rule(error), str(error))
         if self._texts:
             made = [_as(self._raw, one) for one in made]
         try:
             whole = pa.array(made, self._raw)
-        except (pa.ArrowException, ValueError, TypeError, OverflowError):
+        except UNFIT:
             return self._singly(values, bad)
         return DecodedValues(self._columns(whole), bad)
 
@@ -80,7 +83,7 @@ class AvroValues:
         self._writers[schema_id] = found
         return found
 
-    def _singly(self, values: Any, bad: dict[int, str]) -> DecodedValues:
+    def _singly(self, values: Any, bad: dict[int, Rejection]) -> DecodedValues:
         """As `found`, if Arrow refuses a value that Avro allows."""
         pieces = []
         for at, value in enumerate(values.to_pylist()):
@@ -91,10 +94,20 @@ class AvroValues:
             one = _as(self._raw, decoded(writer.schema, writer.reader, value, schema_id))
             try:
                 pieces.append(pa.array([one], self._raw))
-            except (pa.ArrowException, ValueError, TypeError, OverflowError) as error:
-                bad[at] = f"the value has no column: {error}"
+            except UNFIT:
+                bad[at] = self._unfit(one)
         whole = pa.concat_arrays(pieces) if pieces else pa.array([], self._raw)
         return DecodedValues(self._columns(whole), bad)
+
+    def _unfit(self, value: dict[str, Any]) -> Rejection:
+        """Which field Arrow refuses."""
+        for field in self._raw:
+            try:
+                pa.array([value.get(field.name)], field.type)
+            except UNFIT:
+                reason = f"field {field.name} is {described(value.get(field.name))}, which no {field.type} column holds"
+                return Rejection(WRONG_AVRO, reason, field.name)
+        return Rejection(WRONG_AVRO, "the value fits no columns")
 
     def _columns(self, whole: Any) -> list[Any]:
         columns = [whole.field(at) for at in range(self._raw.num_fields)]
@@ -102,6 +115,12 @@ class AvroValues:
             column if column.type == field.type else _cast(column, field.type)
             for column, field in zip(columns, self.schema, strict=True)
         ]
+
+
+def _rule(error: Exception) -> str:
+    if isinstance(error, NotFramed):
+        return NOT_FRAMED
+    return WRONG_AVRO if isinstance(error, DoesNotFit) else UNKNOWN_SCHEMA
 
 
 def _cast(column: Any, kind: pa.DataType) -> Any:

@@ -8,24 +8,28 @@ import pyarrow as pa
 from moldau.client.registry.schema_registry import SchemaRegistry
 from moldau.client.registry.schemas import AVRO, JSON, Schema, as_schema
 from moldau.errors import ConfigError, SchemaNotFound
+from moldau.names import counted
 from moldau.pipeline.decoding import ddl, json_schema_columns
 from moldau.pipeline.decoding.avro_values import AvroValues
-from moldau.pipeline.decoding.json_inference import inferred
-from moldau.pipeline.decoding.json_values import MORE, JsonValues
+from moldau.pipeline.decoding.json_fields import Sampled
+from moldau.pipeline.decoding.json_inference import TYPE_SHARE, Inferred, inferred
+from moldau.pipeline.decoding.json_values import JsonValues
 from moldau.pipeline.decoding.text_values import TextValues
-from moldau.pipeline.decoding.topic_decoder import KEPT_NAMES, TopicDecoder, table_names
+from moldau.pipeline.decoding.topic_decoder import TopicDecoder
 
 KINDS = ("none", "text", "json", "avro")
 
 
 @dataclass(frozen=True)
 class Decoding:
-    """How values are decoded. `schema` is the text of a JSON Schema, of Spark's DDL or of an Avro schema."""
+    """How values are decoded. `schema` is the text of a JSON Schema, of Spark's DDL or of an Avro schema. Where columns
+    are inferred, a type needs this share of a field's sampled values, `type_share`."""
 
     kind: str = "none"
     schema: str = ""
     registry: SchemaRegistry | None = None
     event_time: str = ""
+    type_share: float = TYPE_SHARE
 
     @property
     def inferred(self) -> bool:
@@ -42,10 +46,14 @@ class Decoding:
             raise ConfigError("--event-time names a field of decoded values: it needs --decode json, avro or text")
         if self.kind == "avro" and self.registry is None:
             raise ConfigError("--decode avro needs --schema-registry: values begin with the id of their schema there")
+        if not 0.5 < self.type_share <= 1:
+            raise ConfigError(f"--type-share {self.type_share} is not above 0.5 and at most 1")
+        if self.type_share != TYPE_SHARE and not self.inferred:
+            raise ConfigError("--type-share is for columns that are inferred: --decode json without a schema")
 
 
 def decoder_of(
-    topic: str, decoding: Decoding, sample: Callable[[], Iterable[bytes]], known: pa.Schema | None = None
+    topic: str, decoding: Decoding, sample: Callable[[], Iterable[Sampled]], known: pa.Schema | None = None
 ) -> TopicDecoder | None:
     """The decoder of a topic, None for `none`. `sample` reads some of its values, where columns are inferred from them;
     `known` are the columns of its table. Raises `ConfigError` and `RegistryError`."""
@@ -65,40 +73,21 @@ def decoder_of(
         tree = _latest(decoding.registry, topic, JSON).tree
         values = JsonValues(json_schema_columns.columns_of(tree), framed=True)
     else:
-        found = evolved(known, inferred(sample()), decoding.event_time)
-        if not found:
-            raise ConfigError(f"the columns of {topic} cannot be inferred: none of its first values is a JSON object")
-        values = JsonValues(found, keeps_rest=True)
+        found = inferred(sample(), known, decoding.event_time, decoding.type_share)
+        if not found.columns:
+            raise ConfigError(f"the columns of {topic} cannot be inferred: {_why(found, decoding.event_time)}")
+        notes = tuple(f"{topic}: {sentence}" for sentence in found.notes)
+        return TopicDecoder(JsonValues(found.columns, keeps_rest=True), decoding.event_time, known, notes)
     return TopicDecoder(values, decoding.event_time, known)
 
 
-def evolved(known: pa.Schema | None, found: pa.Schema, event_time: str) -> pa.Schema:
-    """The fields for a table that has columns: those first, with their types, then what is new in the sample. Structs
-    get new fields, too."""
-    by_column = {table_names([field.name])[0]: field for field in found}
-    fields = []
-    for column in known or ():
-        if column.name.lower() in KEPT_NAMES or column.name == MORE:
-            continue
-        field = by_column.pop(column.name, None)
-        if field is None:
-            fields += [] if pa.types.is_binary(column.type) else [column]
-        else:
-            fields.append(field if field.name == event_time else field.with_type(_grown(column.type, field.type)))
-    return pa.schema([*fields, *by_column.values()])
-
-
-def _grown(known: pa.DataType, found: pa.DataType) -> pa.DataType:
-    """The type of a table's column, with what is new inside of structs."""
-    if pa.types.is_list(known) and pa.types.is_list(found):
-        return pa.list_(_grown(known.value_type, found.value_type))
-    if not (pa.types.is_struct(known) and pa.types.is_struct(found)):
-        return known
-    there = [
-        (one.name, one.type if found.get_field_index(one.name) < 0 else _grown(one.type, found.field(one.name).type))
-        for one in known
-    ]
-    return pa.struct([*there, *((one.name, one.type) for one in found if known.get_field_index(one.name) < 0)])
+def _why(found: Inferred, event_time: str) -> str:
+    """Why a sample has no columns."""
+    if not found.objects:
+        return "none of its first values is a JSON object"
+    if event_time and not found.passing:
+        return f"none of its first {counted(found.objects, 'JSON object')} has a time in the field {event_time}"
+    return "its first JSON objects have no field with a value"
 
 
 def _given(text: str) -> pa.Schema:

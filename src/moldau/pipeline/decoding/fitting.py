@@ -1,6 +1,7 @@
-"""Decoded columns as a table has them: its types stay, structs grow.
+"""Decoded columns as a table has them: its types stay unless they are to be widened, structs grow.
 
-A number goes into a column of another numeric type if that holds it exactly; otherwise its record is rejected. A struct
+A type that is wider than the table's (`wider_types.py`) is left as it is: the table widens its column, or refuses. A
+number goes into a column of any other numeric type if that holds it exactly; otherwise its record is rejected. A struct
 gets the fields that the table's does not have, behind those, and its missing fields are null. Other types that differ
 are left as they are, and the table refuses them. Pure.
 """
@@ -9,6 +10,8 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
+
+from moldau.pipeline.wider_types import is_wider
 
 INT64_END = float(1 << 63)
 
@@ -23,7 +26,9 @@ def fitted(kind: pa.DataType, known: pa.DataType) -> pa.DataType:
         return pa.struct([*fields, *((one.name, one.type) for one in kind if known.get_field_index(one.name) < 0)])
     if pa.types.is_list(kind) and pa.types.is_list(known):
         return pa.list_(fitted(kind.value_type, known.value_type))
-    return known if _is_number(kind) and _is_number(known) else kind
+    if pa.types.is_map(kind) and pa.types.is_map(known) and kind.key_type == known.key_type:
+        return pa.map_(kind.key_type, fitted(kind.item_type, known.item_type))
+    return known if _is_number(kind) and _is_number(known) and not is_wider(kind, known) else kind
 
 
 def fit(column: Any, kind: pa.DataType) -> tuple[Any, Any]:
@@ -34,6 +39,8 @@ def fit(column: Any, kind: pa.DataType) -> tuple[Any, Any]:
         return _struct(column, kind)
     if pa.types.is_list(kind):
         return _list(column, kind)
+    if pa.types.is_map(kind):
+        return _map(column, kind)
     return _number(column, kind)
 
 
@@ -60,6 +67,15 @@ def _list(column: Any, kind: pa.DataType) -> tuple[Any, Any]:
         return made, None
     rows = pc.list_parent_indices(column).filter(mask).cast(pa.int64())
     return made, pc.is_in(pa.array(range(len(column)), pa.int64()), rows)
+
+
+def _map(column: Any, kind: pa.DataType) -> tuple[Any, Any]:
+    whole = column.take(pa.array(range(len(column)), pa.int64()))  # a slice has the keys and items of the whole array
+    entries = pa.StructArray.from_arrays([whole.keys, whole.items], ["key", "value"])
+    lists = pa.ListArray.from_arrays(whole.offsets, entries, mask=whole.is_null())
+    made, unfit = _list(lists, pa.list_(pa.struct([("key", kind.key_type), ("value", kind.item_type)])))
+    keys, items = made.values.flatten()
+    return pa.MapArray.from_arrays(made.offsets, keys, items, type=kind, mask=whole.is_null()), unfit
 
 
 def _number(column: Any, kind: pa.DataType) -> tuple[Any, Any]:

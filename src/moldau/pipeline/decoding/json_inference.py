@@ -1,108 +1,164 @@
-"""The columns of JSON objects, inferred from a sample and merged with those that a table has.
+"""The columns of JSON objects, inferred from a sample of them beside the columns that a table has. Pure.
 
-Whole numbers and others together are doubles, if doubles have these whole numbers; other types that disagree, numbers
-above 64 bits, empty objects and what
-nests deeper than `DEPTH_MAX` become text, which holds JSON. A field that is null in the whole sample has no column yet.
+Only records that pass count. A record without an event time, or that does not fit the table's columns, says nothing.
+
+A new field has the type that takes the values of all records. Whole numbers are a BIGINT, with others a DOUBLE. If no
+type takes them all, one that takes at least `type_share` of the records with that field wins, and the other records are
+rejected by the load; otherwise the field is text, which holds JSON. All records that are rejected for new fields are at
+most the share that is left of the sample, the fields with the fewest first. Records that lose say nothing, either: the
+rest is looked at again, `ROUNDS` times at most, the last time without losers. So the result depends on nothing but the
+sample.
+
+A field that is null in all records has no column yet.
 """
 
-from collections.abc import Iterable
-from typing import Any
+from collections.abc import Iterable, Mapping
+from typing import Any, Final, NamedTuple
 
 import pyarrow as pa
 
 from moldau.errors import ConfigError
-from moldau.pipeline.decoding.json_numbers import Number, floating, loads
+from moldau.pipeline.decoding.event_times import us_of
+from moldau.pipeline.decoding.json_coercion import Coerce, NotCoercible, coercion
+from moldau.pipeline.decoding.json_fields import (
+    Disagreement,
+    Field,
+    Sampled,
+    Seen,
+    decided,
+    disagreements,
+    path_text,
+)
+from moldau.pipeline.decoding.json_numbers import Number, dumps, loads
+from moldau.pipeline.decoding.json_shapes import FIELDS_MAX, Shape, decides, shape_of, size, takes
+from moldau.pipeline.decoding.known_columns import MORE, columns_of_fields, decoded_columns, evolved
 
-DEPTH_MAX = 10
-FIELDS_MAX = 1_000
-INT64 = range(-(1 << 63), 1 << 63)
-
-
-def inferred(sample: Iterable[bytes], known: pa.Schema | None = None) -> pa.Schema:
-    """The columns of the objects in these values; those of `known` come first and keep their types. Values that are
-    not JSON objects are passed over. Raises `ConfigError` for more than `FIELDS_MAX` fields."""
-    found: dict[str, Any] = {}
-    for value in sample:
-        try:
-            tree = loads(value.decode())
-        except (ValueError, RecursionError):
-            continue
-        if isinstance(tree, dict):
-            for name, one in tree.items():
-                if _is_text(name):
-                    found[name] = _merged(found.get(name), _type_of(one, 0))
-    if len(found) > FIELDS_MAX:
-        raise ConfigError(f"the sample of values has {len(found)} fields, more than {FIELDS_MAX}: give --schema")
-    fields = list(known or ())
-    there = {field.name for field in fields}
-    for name, kind in found.items():
-        if name not in there:
-            arrow = _arrow(kind)
-            if arrow is not None:
-                fields.append(pa.field(name, arrow))
-    return pa.schema(fields)
+TYPE_SHARE: Final = 0.99
+ROUNDS: Final = 3
+PLACES_MAX: Final = 2_000_000
+"""A sample ends when its different shapes have this many places: 200 MB."""
 
 
-def _type_of(value: Any, depth: int) -> Any:
-    """None, the name of a type, a list with the items' type, or a dict with the fields' types."""
-    if value is None:
-        return None
-    if isinstance(value, bool):
-        return "bool"
-    if isinstance(value, int):
-        return ("int" if _has_double(value) else "long") if value in INT64 else "json"
-    if isinstance(value, Number):
-        return "float"
-    if isinstance(value, str):
-        return "text"
-    if depth >= DEPTH_MAX:
-        return "json"
-    if isinstance(value, list):
-        items: Any = None
-        for one in value:
-            items = _merged(items, _type_of(one, depth + 1))
-        return [items]
-    if len(value) > FIELDS_MAX or not all(map(_is_text, value)):
-        return "json"
-    return {name: _type_of(one, depth + 1) for name, one in value.items()}
+class Inferred(NamedTuple):
+    """The columns, by the names of their fields, of `objects` JSON objects, `passing` of which pass; `notes` has a
+    sentence for each new field whose values disagree."""
+
+    columns: pa.Schema
+    notes: tuple[str, ...]
+    objects: int
+    passing: int
 
 
-def _merged(one: Any, other: Any) -> Any:
-    if one is None or one == other:
-        return other
-    if other is None:
-        return one
-    if isinstance(one, dict) and isinstance(other, dict):
-        both = {name: _merged(one.get(name), other.get(name)) for name in {**one, **other}}
-        return both if len(both) <= FIELDS_MAX else "json"
-    if isinstance(one, list) and isinstance(other, list):
-        return [_merged(one[0], other[0])]
-    return {frozenset(("int", "float")): "float", frozenset(("int", "long")): "long"}.get(
-        frozenset((str(one), str(other))), "json"
+def inferred(
+    sample: Iterable[Sampled],
+    known: pa.Schema | None = None,
+    event_time: str = "",
+    type_share: float = TYPE_SHARE,
+) -> Inferred:
+    """The columns of the objects in a sample; those of a table, `known`, come first. `event_time` is the field with it,
+    or its path. Raises `ConfigError` for more than `FIELDS_MAX` fields."""
+    objects, dated = _shapes(sample, event_time, _checks(known or pa.schema([]), event_time))
+    there = columns_of_fields(
+        dict.fromkeys(name for shape in dated for name, _ in shape.fields), known or pa.schema([])
     )
+    types = {
+        name: known.field(column).type for name, column in there.items() if known is not None and name != event_time
+    }
+    passing = {
+        shape: seen
+        for shape, seen in dated.items()
+        if all(takes(types[name], one) for name, one in shape.fields if name in types)
+    }
+    count = sum(seen.records for seen in passing.values())
+    left, notes, columns = (1 - type_share) * count, [], pa.schema([])
+    for number in range(ROUNDS):
+        root = Field.of(passing)
+        found = disagreements(root, types, event_time, type_share if number < ROUNDS - 1 else 1, left)
+        columns = pa.schema(decided(root, types, {one.path for one in found if one.wins}))
+        if len(columns) > FIELDS_MAX:
+            raise ConfigError(f"the sample of values has {len(columns)} fields, more than {FIELDS_MAX}: give --schema")
+        fitting = {shape: seen for shape, seen in passing.items() if takes(pa.struct(list(columns)), shape)}
+        lost = sum(seen.records for seen in passing.values()) - sum(seen.records for seen in fitting.values())
+        notes += [_sentence(one) for one in found if one.wins or not lost]
+        if not lost:
+            break
+        passing, left = fitting, max(0.0, left - lost)
+    whole = columns if known is None else evolved(known, columns, there)
+    return Inferred(whole, tuple(notes), objects, count)
 
 
-def _arrow(kind: Any) -> pa.DataType | None:
-    """Arrow's type; None if only nulls were seen."""
-    if kind is None:
-        return None
-    if isinstance(kind, list):
-        return pa.list_(_arrow(kind[0]) or pa.string())
-    if isinstance(kind, dict):
-        below = [(name, _arrow(one)) for name, one in kind.items()]
-        fields = [(name, one) for name, one in below if one is not None]
-        return pa.struct(fields) if fields else pa.string()
-    return {"bool": pa.bool_(), "int": pa.int64(), "long": pa.int64(), "float": pa.float64()}.get(kind, pa.string())
+def _checks(known: pa.Schema, event_time: str) -> dict[str, Coerce]:
+    """How to find out whether fields fit the columns of their names whose type a shape does not decide."""
+    there = [column for column in decoded_columns(known) if column.name != event_time]
+    return {column.name: coercion(column.type) for column in there if not decides(column.type)}
 
 
-def _has_double(value: int) -> bool:
+def _shapes(sample: Iterable[Sampled], event_time: str, checks: Mapping[str, Coerce]) -> tuple[int, dict[Shape, Seen]]:
+    """The number of objects, and the shapes of those that pass the checks and have an event time, in the order of their
+    first records. Values that are not JSON objects in Unicode are passed over."""
+    counts: dict[Shape, int] = {}
+    first: dict[Shape, Sampled] = {}
+    objects = places = 0
+    for one in sample:
+        tree = _object(one.value)
+        if tree is None:
+            continue
+        objects += 1
+        if (event_time and _time(tree, event_time) is None) or not _fits(tree, checks):
+            continue
+        tree.pop(MORE, None)  # it stays in the column of that name
+        shape = shape_of(tree)
+        if shape in counts:
+            counts[shape] += 1
+            continue
+        counts[shape], first[shape] = 1, one
+        places += size(shape)
+        if places > PLACES_MAX:
+            break
+    return objects, {shape: Seen(count, first[shape]) for shape, count in counts.items()}
+
+
+def _object(value: bytes) -> dict[str, Any] | None:
+    """The JSON object in these bytes; None if there is none that a load would take."""
     try:
-        floating(value, 64)
-    except ValueError:
+        tree = loads(value.decode())
+        if isinstance(tree, dict) and b"\\u" in value:
+            dumps(tree).encode()  # halves of surrogates are no Unicode
+    except (ValueError, RecursionError):
+        return None
+    return tree if isinstance(tree, dict) else None
+
+
+def _fits(tree: dict[str, Any], checks: Mapping[str, Coerce]) -> bool:
+    try:
+        for name, coerce in checks.items():
+            coerce(tree.get(name), name, None)
+    except NotCoercible:
         return False
     return True
 
 
-def _is_text(name: str) -> bool:
-    """Whether the name is Unicode, without halves of surrogates."""
-    return not any("\ud800" <= sign <= "\udfff" for sign in name)
+def _time(tree: dict[str, Any], field: str) -> int | None:
+    """The event time in us since 1970; None if there is none."""
+    value: Any = tree
+    for name in [field] if field in tree else field.split("."):
+        value = value.get(name) if isinstance(value, dict) else None
+    try:
+        return us_of(value.value if isinstance(value, Number) else value)
+    except ArithmeticError:
+        return None
+
+
+def _sentence(one: Disagreement) -> str:
+    name, place = path_text(one.path), f"partition {one.odd.partition} offset {one.odd.offset}"
+    has = " and ".join(sorted(one.odd_kinds))
+    if one.wins:
+        return (
+            f"field {name} becomes {one.best.kind}, which {one.best.records:,} of {one.total:,} sampled records have; "
+            f"the others are rejected, the first of them ({place}) has {has}"
+        )
+    counts = ", ".join(f"{kind} in {count:,}" for kind, count in sorted(one.kinds.items()))
+    return (
+        f"field {name} becomes STRING, because {one.total:,} sampled records disagree ({counts}); "
+        f"{place} has {has}: give --schema for another type"
+    )

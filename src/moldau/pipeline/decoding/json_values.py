@@ -14,9 +14,19 @@ from moldau.client.registry.framing import FRAME_BYTES, MAGIC
 from moldau.pipeline.decoding.json_bulk import InBulk, JsonBulk
 from moldau.pipeline.decoding.json_coercion import NotCoercible, coercion
 from moldau.pipeline.decoding.json_numbers import dumps, loads
-from moldau.pipeline.decoding.topic_decoder import DecodedValues, short
+from moldau.pipeline.decoding.known_columns import MORE
+from moldau.pipeline.decoding.rejections import (
+    NOT_AN_OBJECT,
+    NOT_FRAMED,
+    NOT_JSON,
+    NOT_UNICODE,
+    TOO_DEEP,
+    Rejection,
+    described,
+    not_utf8,
+)
+from moldau.pipeline.decoding.topic_decoder import DecodedValues
 
-MORE = "_more"
 SINGLY_MAX = 16
 """As few values are not worth a block."""
 
@@ -33,13 +43,13 @@ class JsonValues:
         self._bulk = JsonBulk(schema, only=keeps_rest)
 
     def found(self, values: Any) -> DecodedValues:
-        bad: dict[int, str] = {}
+        bad: dict[int, Rejection] = {}
         if self._framed:
             contents = []
             for at, value in enumerate(values.to_pylist()):
                 contents.append(value[FRAME_BYTES:])
                 if len(value) < FRAME_BYTES or value[0] != MAGIC:
-                    bad[at] = "the value does not begin with the byte 0 and a schema id"
+                    bad[at] = Rejection(NOT_FRAMED, "the value does not begin with the byte 0 and a schema id")
             values = pa.array(contents, pa.binary())
         done = self._bulk.decoded(values, bad) if self._bulk.possible and len(values) > SINGLY_MAX else None
         if done is not None and len(done.rows) == len(values):
@@ -48,11 +58,11 @@ class JsonValues:
         in_bulk = set() if done is None else set(done.rows.to_pylist())
         for at, value in enumerate(values.to_pylist()):
             if at not in in_bulk and at not in bad:
-                reason = rows.add(value)
-                if reason:
-                    bad[at] = reason
-                else:
+                rejection = rows.add(value)
+                if rejection is None:
                     taken.append(at)
+                else:
+                    bad[at] = rejection
         return DecodedValues(self._merged(done, taken, rows.columns()), bad)
 
     def _no_rest(self, count: int) -> list[Any]:
@@ -78,16 +88,18 @@ class _Rows:
         self._made: list[Any] = []
         self._rest: list[str | None] = []
 
-    def add(self, value: bytes) -> str:
+    def add(self, value: bytes) -> Rejection | None:
         """Take a value; returns why it cannot be decoded."""
         try:
             tree = loads(value.decode())
         except UnicodeDecodeError as error:
-            return f"the value is not UTF-8: {error.reason} at byte {error.start}"
-        except (ValueError, RecursionError) as error:
-            return f"the value is not JSON: {error}"
+            return not_utf8(error)
+        except RecursionError:
+            return Rejection(TOO_DEEP, "the value nests too deeply")
+        except ValueError as error:
+            return Rejection(NOT_JSON, f"the value is not JSON: {error}")
         if not isinstance(tree, dict):
-            return f"the value is {short(tree)}, not a JSON object"
+            return Rejection(NOT_AN_OBJECT, f"the value is {described(tree)}, not a JSON object")
         rest: dict[str, Any] | None = {} if self._keeps_rest else None
         try:
             made = self._coerce(tree, "", rest)
@@ -95,12 +107,14 @@ class _Rows:
             if more is not None:
                 more.encode()
         except NotCoercible as error:
-            return str(error)
-        except (RecursionError, UnicodeEncodeError):
-            return "the value nests too deeply, or its text is not Unicode"
+            return error.rejection
+        except RecursionError:
+            return Rejection(TOO_DEEP, "the value nests too deeply")
+        except UnicodeEncodeError:
+            return Rejection(NOT_UNICODE, "the value has text that is not Unicode")
         self._made.append(made)
         self._rest.append(more)
-        return ""
+        return None
 
     def columns(self) -> list[Any]:
         whole = pa.array(self._made, self._kind)

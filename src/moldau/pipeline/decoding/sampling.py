@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Sequence
 
 from moldau.client.fetching import read_columns
+from moldau.pipeline.decoding.json_fields import Sampled
 from moldau.pipeline.ranges import OffsetRange
 
 RECORDS_MAX = 20_000
@@ -10,8 +11,10 @@ RECORDS_OF_PARTITION_MIN = 100
 BYTES_MAX = 64 * 1024 * 1024
 
 
-def sampled(bootstrap: str, ranges: Sequence[OffsetRange], isolation_level: str = "read_committed") -> Iterator[bytes]:
-    """Values from both ends of each range, without nulls. Raises `KafkaError`."""
+def sampled(
+    bootstrap: str, ranges: Sequence[OffsetRange], isolation_level: str = "read_committed"
+) -> Iterator[Sampled]:
+    """Records with a value from both ends of each range. Raises `KafkaError`."""
     share = max(RECORDS_OF_PARTITION_MIN, RECORDS_MAX // max(1, len(ranges))) // 2
     left = BYTES_MAX
     for part in ranges:
@@ -20,9 +23,10 @@ def sampled(bootstrap: str, ranges: Sequence[OffsetRange], isolation_level: str 
             if start >= end or left <= 0:
                 continue
             for batch in read_columns(bootstrap, *part.topic_partition, start, end, isolation_level=isolation_level):
-                left -= batch.nbytes
-                for value in batch.column("value").to_pylist():
-                    if value is not None:
-                        yield value
+                columns = (batch.column(name).to_pylist() for name in ("value", "offset"))
+                for value, offset in zip(*columns, strict=True):
+                    if value is not None and left > 0:
+                        left -= len(value)  # of each record: how many come in a batch is chance
+                        yield Sampled(value, part.partition, offset)
                 if left <= 0:
                     break

@@ -4,6 +4,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from moldau.pipeline.decoding.rejections import Rejection, not_utf8
 from moldau.pipeline.decoding.topic_decoder import DecodedValues
 
 
@@ -15,11 +16,11 @@ class TextValues:
             return DecodedValues([values.cast(pa.string())], {})
         except pa.ArrowInvalid:
             pass
-        bad: dict[int, str] = {}
+        bad: dict[int, Rejection] = {}
         kept = []
         for at, value in enumerate(values.to_pylist()):
             try:
                 kept.append(value.decode())
             except UnicodeDecodeError as error:
-                bad[at] = f"the value is not UTF-8: {error.reason} at byte {error.start}"
+                bad[at] = not_utf8(error)
         return DecodedValues([pa.array(kept, pa.string())], bad)

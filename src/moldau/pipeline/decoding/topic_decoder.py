@@ -4,7 +4,6 @@ It is pure, and pickled to the workers. A record without a value (a tombstone) i
 event time is the record's. Nothing is lost: each record is in one of the two batches.
 """
 
-from collections.abc import Iterable
 from typing import Any, NamedTuple, Protocol
 
 import pyarrow as pa
@@ -13,30 +12,20 @@ import pyarrow.compute as pc
 from moldau.errors import ConfigError
 from moldau.pipeline.decoding.event_times import TIMESTAMP, as_times
 from moldau.pipeline.decoding.fitting import fit, fitted
+from moldau.pipeline.decoding.known_columns import columns_of_fields, table_names
+from moldau.pipeline.decoding.rejections import (
+    NO_EVENT_TIME,
+    WRONG_NUMBER,
+    Rejection,
+    columns_of,
+    described,
+)
+from moldau.pipeline.tables.columns import WHY
 
 VALUE = "value"
 RECORD_TIME = "_timestamp"
 EVENT_TIME = "_event_time"
 """The column of an event time that is a field inside of structs."""
-KEPT_NAMES = frozenset(
-    (
-        EVENT_TIME,
-        "_key",
-        "_partition",
-        "_offset",
-        "_timestamp",
-        "_timestamp_type",
-        "_headers",
-        "_date",
-        "_hour",
-        "_topic",
-        "reason",
-    )
-)
-"""Names that tables and quarantine keep for themselves."""
-FORBIDDEN = " ,;{}()\n\t="
-"""Characters that Delta's column names cannot have."""
-REASON_CHARACTERS_MAX = 500
 
 
 class DecodedValues(NamedTuple):
@@ -44,7 +33,7 @@ class DecodedValues(NamedTuple):
     the others its index and why not."""
 
     columns: list[Any]
-    bad: dict[int, str]
+    bad: dict[int, Rejection]
 
 
 class Values(Protocol):
@@ -57,12 +46,20 @@ class Values(Protocol):
 
 class TopicDecoder:
     """Decodes the records of one topic; `event_time_field` is a column of the values, the path of a field inside of
-    structs (`a.b`), or empty for the record's time; `known` are the columns of its table. Raises `ConfigError` if no
-    such field exists or it can hold no time."""
+    structs (`a.b`), or empty for the record's time; `known` are the columns of its table, `notes` sentences
+    about how the columns were chosen. Raises `ConfigError` if no such field exists or it can hold no time."""
 
-    def __init__(self, values: Values, event_time_field: str = "", known: pa.Schema | None = None):
+    def __init__(
+        self,
+        values: Values,
+        event_time_field: str = "",
+        known: pa.Schema | None = None,
+        notes: tuple[str, ...] = (),
+    ):
         self._values = values
-        names = table_names(values.schema.names)
+        self.notes = notes
+        fields_there = {} if known is None else columns_of_fields(values.schema.names, known)
+        names = table_names(values.schema.names, fields_there)
         fields = [field.with_name(name).with_nullable(True) for field, name in zip(values.schema, names, strict=True)]
         self.event_time = RECORD_TIME
         self._field = event_time_field
@@ -81,7 +78,7 @@ class TopicDecoder:
         self.schema = pa.schema(fields)
 
     def decode(self, batch: Any) -> tuple[Any, Any]:
-        """The decoded records, in their order, and the rejected ones with a reason each."""
+        """The decoded records, in their order, and the rejected ones with the columns `WHY`."""
         values = batch.column(VALUE)
         present = None
         if values.null_count:
@@ -111,12 +108,11 @@ class TopicDecoder:
         for at, field in enumerate(self.schema):
             columns[at], unfit = fit(columns[at], field.type)
             for row in [] if unfit is None else pc.indices_nonzero(unfit).to_pylist():
-                bad.setdefault(
-                    row, f"field {field.name} has a number that its column ({field.type}) cannot hold exactly"
-                )
+                reason = f"field {field.name} has a number that its column ({field.type}) cannot hold exactly"
+                bad.setdefault(row, Rejection(WRONG_NUMBER, reason, field.name))
         return self._split(batch, columns, bad)
 
-    def _times(self, column: Any, batch: Any, bad: dict[int, str]) -> Any:
+    def _times(self, column: Any, batch: Any, bad: dict[int, Rejection]) -> Any:
         times = as_times(column)
         if not times.null_count:
             return times
@@ -127,10 +123,12 @@ class TopicDecoder:
             if not values[at].is_valid:
                 made[at] = record_times[at].as_py()
             elif at not in bad:
-                bad[at] = f"the event time {self._field} is {short(column[at].as_py())}, which is not a time"
+                value = column[at].as_py()
+                is_what = "missing" if value is None else f"{described(value)}, which is not a time"
+                bad[at] = Rejection(NO_EVENT_TIME, f"the event time {self._field} is {is_what}", self._field)
         return pa.array(made, TIMESTAMP)
 
-    def _split(self, batch: Any, columns: list[Any], bad: dict[int, str]) -> tuple[Any, Any]:
+    def _split(self, batch: Any, columns: list[Any], bad: dict[int, Rejection]) -> tuple[Any, Any]:
         record = [name for name in batch.schema.names if name != VALUE]
         schema = pa.schema([*self.schema, *(batch.schema.field(name) for name in record)])
         whole = pa.RecordBatch.from_arrays([*columns, *(batch.column(name) for name in record)], schema=schema)
@@ -160,27 +158,7 @@ def _path(schema: pa.Schema, text: str) -> list[str]:
     return path
 
 
-def _rejected(rows: Any, reasons: list[str]) -> Any:
-    clean = [reason.encode(errors="replace").decode()[:REASON_CHARACTERS_MAX] for reason in reasons]
-    return rows.append_column("reason", pa.array(clean, pa.string()))
-
-
-def table_names(names: Iterable[str]) -> list[str]:
-    """The names of the columns of a table for these fields. Characters that Delta forbids become `_`; a name that the
-    table keeps for itself, or that differs from an earlier one in case only, gets as many `_` at its end as it needs.
-    """
-    made: list[str] = []
-    taken = set(KEPT_NAMES)
-    for name in names:
-        free = "".join("_" if sign in FORBIDDEN else sign for sign in name) or "_"
-        while free.lower() in taken:
-            free += "_"
-        taken.add(free.lower())
-        made.append(free)
-    return made
-
-
-def short(value: Any) -> str:
-    """The value for a sentence."""
-    text = repr(value)
-    return text if len(text) <= 80 else f"{text[:77]}..."
+def _rejected(rows: Any, rejections: list[Rejection]) -> Any:
+    for field, column in zip(WHY, columns_of(rejections), strict=True):
+        rows = rows.append_column(field, column)
+    return rows

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 import pyarrow as pa
 
 from moldau.pipeline.decoding.choosing import Decoding, decoder_of
+from moldau.pipeline.decoding.json_fields import Sampled
 from moldau.pipeline.decoding.sampling import sampled
 from moldau.pipeline.decoding.topic_decoder import TopicDecoder
 from moldau.pipeline.ranges import OffsetRange
@@ -25,7 +26,7 @@ def decoder_for(
     """The decoder of a topic, whose table may not exist yet, for these ranges; None if values stay as they are. Raises
     `ConfigError`, `RegistryError` and `KafkaError`."""
 
-    def sample() -> Iterator[bytes]:
+    def sample() -> Iterator[Sampled]:
         return sampled(bootstrap, ranges, isolation_level)
 
     known = None if table is None else pa.schema([field.with_type(plain(field.type)) for field in table.columns])

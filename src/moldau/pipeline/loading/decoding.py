@@ -15,13 +15,15 @@ class ValueDecoder(Protocol):
     (`tables.columns`: `value`, `_key`, `_partition`, ...) and returns two batches:
 
     - the decoded records, in their order: the columns of `schema`, then those of the record, unchanged;
-    - the rejected records: the given columns and `reason`, a sentence for each.
+    - the rejected records: the given columns and those of `tables.columns.WHY`.
 
     Each given record is in one of them. Rows are dated by the column `event_time`, a timestamp of `schema` or
-    `_timestamp`; a record without that time goes to the null date.
+    `_timestamp`; a record without that time goes to the null date. `notes` are sentences for the user about the
+    columns.
     """
 
     schema: pyarrow.Schema
     event_time: str
+    notes: tuple[str, ...]
 
     def decode(self, batch: Any) -> tuple[Any, Any]: ...

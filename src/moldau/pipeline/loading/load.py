@@ -21,6 +21,7 @@ from moldau.pipeline.loading.decoding import ValueDecoder
 from moldau.pipeline.loading.planning import Plan, plan
 from moldau.pipeline.loading.portions import portions
 from moldau.pipeline.loading.progress import LoadProgress
+from moldau.pipeline.loading.rejected import Rejections, check, sentences
 from moldau.pipeline.loading.settings import Loaded, Settings
 from moldau.pipeline.loading.target import Target
 from moldau.pipeline.loading.tasks import Outcome, TaskPortion, write_portions
@@ -118,7 +119,7 @@ class Loader:
 
     def run(self, planned: Plan) -> Loaded:
         """Load what was planned just before, topic by topic in a commit each. Raises MoldauError."""
-        commits = []
+        commits, notes = [], planned.notes
         began = time.monotonic()
         if planned.notes:
             for topic in sorted({tp.topic for tp in self._partitions}):
@@ -135,6 +136,9 @@ class Loader:
             with errors_in_a_sentence():
                 outcomes = _run(spark, targets, planned.ranges, self.progress)
             self.progress.end()
+            rejected = {topic: Rejections.total(one.rejections for one in outcomes[topic]) for topic in planned.topics}
+            check(rejected, self._settings.rejected_max)
+            notes += (*(note for one in decoders.values() if one for note in one.notes), *sentences(rejected))
             for topic in planned.topics:
                 ends = {part.topic_partition: part.end for part in planned.ranges if part.topic == topic}
                 tables = self._tables[topic]
@@ -142,7 +146,7 @@ class Loader:
                 assert tables.table is not None
                 self.compacting.added(topic, tables.table, commits[-1].files)
         self._progress.publish(self._loaded())
-        return Loaded(tuple(commits), time.monotonic() - began, planned.notes)
+        return Loaded(tuple(commits), time.monotonic() - began, notes)
 
     def _new_id(self) -> str:
         return self._random.uuid().hex[:12]

@@ -16,7 +16,8 @@ class Settings:
     `since_ms` is where partitions begin that were never loaded, and `until_ms` where the load ends: at the first record
     of that time or a later one. A commit takes about `records_max` records at most. Tables with `small_files_max` small
     files in a partition are compacted; 0 for never. The offsets are committed to `group` as well. `removed_rows` says
-    what happens if another tool removed rows that a load had added.
+    what happens if another tool removed rows that a load had added. A load that rejects more than `rejected_max`
+    records fails.
     """
 
     fail_on_data_loss: bool = True
@@ -30,6 +31,7 @@ class Settings:
     small_files_max: int = SMALL_FILES_MAX
     group: str | None = None
     removed_rows: RemovedRows = "refuse"
+    rejected_max: int | None = None
 
 
 @dataclass(frozen=True)
@@ -47,7 +49,8 @@ class Commit:
 @dataclass(frozen=True)
 class Loaded:
     """The result of a load: a commit for each topic that had something new. The seconds last from the first fetch to
-    the last commit. Each of the `notes` is a sentence about removed rows that were accepted."""
+    the last commit. Each of the `notes` is a sentence about removed rows that were accepted, columns whose values
+    disagree, or rejected records."""
 
     commits: tuple[Commit, ...] = ()
     seconds: float = 0.0

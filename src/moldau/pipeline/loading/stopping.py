@@ -24,42 +24,41 @@ class Stopping:
         self._before: dict[int, Any] = {}
 
     def __enter__(self) -> "Stopping":
-        self._before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
-        self.listen()
+        self._before = {number: signal.signal(number, self._hear) for number in (signal.SIGINT, signal.SIGTERM)}
         return self
 
     def __exit__(self, *_: object) -> None:
         for number, handler in self._before.items():
             signal.signal(number, handler)
 
-    def listen(self) -> None:
-        """Take the signals, once more after something else has: Spark takes Ctrl-C when a session starts."""
-        for number in self._before:
-            signal.signal(number, self._hear)
-
     @contextlib.contextmanager
     def after(self) -> Iterator[None]:
         """Raise `LoadStopped` only when the block has ended."""
+        self._end_if_asked()
         self._inside = True
         try:
             yield
         finally:
             self._inside = False
-        if self._asked:
-            raise LoadStopped
+        self._end_if_asked()
 
     @contextlib.contextmanager
     def ended(self) -> Iterator[None]:
-        """A block that `LoadStopped` ends, without an error."""
-        with contextlib.suppress(LoadStopped):
+        """A block that a signal ends, without an error. Each further one ends what the block still waits for: the
+        compaction that runs, Spark's end."""
+        with contextlib.suppress(KeyboardInterrupt):  # Spark takes Ctrl-C while a session starts: no `LoadStopped`
             yield
 
     def wait(self, seconds: float) -> None:
         """Sleep; a signal ends it with `LoadStopped`."""
+        self._end_if_asked()
         threading.Event().wait(max(0.0, seconds))
 
+    def _end_if_asked(self) -> None:
+        if self._asked:  # in a finalizer, say, where Python drops what the handler raises
+            raise LoadStopped
+
     def _hear(self, *_: object) -> None:
-        if self._inside and not self._asked:
-            self._asked = True
-            return
-        raise LoadStopped
+        first, self._asked = not self._asked, True
+        if not (first and self._inside):
+            raise LoadStopped

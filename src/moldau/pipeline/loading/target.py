@@ -27,3 +27,4 @@ class Target(NamedTuple):
     quarantined: Quarantined
     topic_id: uuid.UUID | None = None
     table_format: TableFormat = "delta"
+    rejected_max: int | None = None

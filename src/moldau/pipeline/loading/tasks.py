@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from moldau.client.fetching import read_columns
 from moldau.errors import ErrorCode, KafkaError, MoldauError
 from moldau.names import TopicPartition
+from moldau.pipeline.loading.rejected import Rejections
 from moldau.pipeline.loading.target import Target
 from moldau.pipeline.ranges import OffsetRange
 from moldau.pipeline.tables.data_file import DataFile
@@ -37,6 +38,7 @@ class Outcome(NamedTuple):
     portion: int
     files: tuple[DataFile, ...] = ()
     rejected: tuple[DataFile, ...] = ()
+    rejections: Rejections = Rejections()
     failure: str = ""
     again: bool = False
 
@@ -66,6 +68,9 @@ def write_portion(portion: TaskPortion, attempt: int) -> Outcome:
                 isolation_level=portion.target.isolation_level, topic_id=portion.target.topic_id,
             ):  # fmt: skip
                 writer.add(batch)
+                allowed = portion.target.rejected_max
+                if allowed is not None and writer.rejections.records > allowed:
+                    return Outcome(portion.number, rejections=writer.rejections)  # the load fails, so nothing is kept
         return Outcome(portion.number, *writer.finish())
     except KafkaError as error:  # first, because a broken connection is an OSError too
         said = f"{str(error).rstrip('.')}."

@@ -7,19 +7,22 @@ were, while the table of rejected records is ahead; the next load leaves out exa
 (`_quarantined`), and so none is lost and none is in both tables, even if it decodes differently.
 """
 
+import itertools
 import uuid
 from collections.abc import Callable, Sequence
 
 from moldau.names import TopicPartition
 from moldau.pipeline.loading.decoding import ValueDecoder
 from moldau.pipeline.loading.removed_rows import Standing, settle, standing, standing_of_rejected
+from moldau.pipeline.loading.requeueing import Tables, finish
 from moldau.pipeline.loading.settings import Commit, Settings
 from moldau.pipeline.loading.target import Quarantined, Target
 from moldau.pipeline.loading.tasks import Outcome
 from moldau.pipeline.positions import DataLost, Offsets
-from moldau.pipeline.tables.columns import check_decoded, in_files, of_table
+from moldau.pipeline.tables.columns import REJECTED, check_decoded, in_files, of_table
 from moldau.pipeline.tables.committing import LoadedTable, LoadedWarehouse, commit, short_id
 from moldau.pipeline.tables.data_file import DataFile
+from moldau.pipeline.tables.requeued import unfinished
 from moldau.pipeline.tables.storage import Location
 
 
@@ -104,11 +107,20 @@ class TopicTables:
             columns = of_table(self._columns, wanted)
             self.table = self._warehouse.create(self.topic, columns, wanted)
         self._see_rejected(again=True)
+        self._finish_requeue(load_id)
         return Target(
             self.topic, bootstrap, self._settings.isolation_level, load_id, self._settings.compression,
             self.table.where, self._place_of_rejected(decoder), self.table.partition_by, decoder, self._quarantined(),
-            self._topic_id, self.table.table_format,
+            self._topic_id, self.table.table_format, self._settings.rejected_max,
         )  # fmt: skip
+
+    def _finish_requeue(self, load_id: str) -> None:
+        """End a requeue that died after it had committed to the topic's table."""
+        assert self.table is not None
+        if self._rejected is not None and unfinished(self.table, self._rejected, self.topic):
+            numbers = itertools.count()
+            tables = Tables(self.topic, self.table, self._rejected, self.loaded, self._settings.compression)
+            finish(tables, lambda: f"{load_id}-{next(numbers)}")
 
     def _place_of_rejected(self, decoder: ValueDecoder | None) -> Location:
         """Where tasks write rejected records; a load that decodes nothing rejects nothing."""
@@ -139,6 +151,7 @@ class TopicTables:
             ahead: dict[TopicPartition, int] = {}
         else:
             ahead = self._rejected.offsets(list(end))
+            self._rejected.add_columns(of_table(REJECTED, "none"))  # one of an earlier version has no rule and field
         commit(self._rejected, load_id, files, ahead, {tp: max(at, ahead.get(tp, 0)) for tp, at in end.items()})
 
     def _quarantined(self) -> Quarantined:

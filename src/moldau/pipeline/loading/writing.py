@@ -18,6 +18,7 @@ import pyarrow
 import pyarrow.compute as compute
 import pyarrow.parquet as parquet
 
+from moldau.pipeline.loading.rejected import Rejections
 from moldau.pipeline.loading.target import Quarantined, Target
 from moldau.pipeline.tables.columns import PARTITION_COLUMNS, REJECTED, WITH_STATISTICS, as_table_columns, in_files
 from moldau.pipeline.tables.data_file import DAYS_OF_CALENDAR, EPOCH_ORDINAL, Bounds, DataFile, TableFormat, folder_of
@@ -40,6 +41,7 @@ class WrittenFiles(NamedTuple):
 
     files: tuple[DataFile, ...]
     rejected: tuple[DataFile, ...]
+    rejections: Rejections
 
 
 class Layout(NamedTuple):
@@ -65,6 +67,7 @@ class OneFile:
         self.bytes_added = 0
         self._records = 0
         self._bounds: dict[str, Bounds] = {}
+        self._unbounded: set[str] = set()
         self._partition_columns = PARTITION_COLUMNS[layout.partition_by] if layout.table_format == "iceberg" else []
         self._sink: Any = None
         self._writer: Any = None
@@ -79,8 +82,11 @@ class OneFile:
             least, greatest = compute.min_max(
                 column.cast(pyarrow.int64()) if name == "_timestamp" else column
             ).as_py().values()  # fmt: skip
-            found = Bounds(least, greatest)
-            self._bounds[name] = found.and_also(self._bounds[name]) if name in self._bounds else found
+            if column.null_count:  # in files that another tool has written
+                self._unbounded.add(name)
+            else:
+                found = Bounds(least, greatest)
+                self._bounds[name] = found.and_also(self._bounds[name]) if name in self._bounds else found
         self._records += batch.num_rows
         self._rows.append(batch)
         self.rows_bytes += batch.nbytes
@@ -114,9 +120,8 @@ class OneFile:
         else:
             size = self._sink.tell()
             self._sink.close()
-        return DataFile(
-            self._path, size, time.time_ns() // 1_000_000, self._partition_values, self._records, dict(self._bounds)
-        )
+        bounds = {name: found for name, found in self._bounds.items() if name not in self._unbounded}
+        return DataFile(self._path, size, time.time_ns() // 1_000_000, self._partition_values, self._records, bounds)
 
     def _open(self) -> None:
         where = self._layout.table
@@ -217,6 +222,7 @@ class TopicWriter:
         layout = Layout(target.table, columns, target.partition_by, event_time, *how)
         self._topic = target.topic
         self._writer = TableWriter(layout, stem)
+        self.rejections = Rejections()
         self._rejected = TableWriter(Layout(target.rejected, REJECTED, "none", "_timestamp", *how), stem)
 
     def add(self, fetched: Any) -> None:
@@ -234,6 +240,7 @@ class TopicWriter:
             topics = pyarrow.array([self._topic]).take(pyarrow.array([0] * rejected.num_rows))
             named = rejected.append_column("_topic", topics)
             self._rejected.add(named.select(REJECTED.names))
+            self.rejections = self.rejections.and_also(Rejections.of(rejected))
 
     @property
     def rows_bytes(self) -> int:
@@ -245,7 +252,7 @@ class TopicWriter:
         return self._writer.open_files + self._rejected.open_files
 
     def finish(self) -> WrittenFiles:
-        return WrittenFiles(self._writer.finish(), self._rejected.finish())
+        return WrittenFiles(self._writer.finish(), self._rejected.finish(), self.rejections)
 
 
 def partition_values(unit: int | None, partition_by: str) -> dict[str, str | None]:

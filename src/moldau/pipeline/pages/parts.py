@@ -1,7 +1,8 @@
 """The parts of a page as HTML text: the page, its opening, sections, tables, code to copy.
 
 A parameter named `body`, `head` or `foot` is HTML; all other text is escaped here. A page needs no script and nothing
-from a network. A table scrolls sideways in a region of its own, with its caption as the region's name.
+from a network. A table scrolls sideways in a region of its own, which the keyboard reaches, with its caption as the
+region's name; a shadow shows that it goes on.
 """
 
 import html

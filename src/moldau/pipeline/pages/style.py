@@ -1,14 +1,18 @@
-"""The reports' style sheet: light and dark by the reader's setting, one column on a phone, light on paper."""
+"""The reports' style sheet: light and dark by the reader's setting, one column on a phone, light on paper.
+
+A table that is wider than the page has a shadow at each edge behind which it goes on: the shadow stays at the edge of
+the region that scrolls, and a piece of the card's colour, which moves with the table, covers it at the table's ends.
+"""
 
 LIGHT = """
   --paper: #f6f7f9; --card: #ffffff; --ink: #17202b; --soft: #5a6675; --rule: #dfe3e8; --code: #f0f2f5;
   --c1: #1f6fb5; --c2: #c75f17; --c3: #1d8a6b; --c4: #8a4fb0; --good: #14734f; --bad: #b3261e; --wash: #e5f3ec;
-  --alarm: #fbe9e7;
+  --alarm: #fbe9e7; --edge: #868f9a;
 """
 DARK = """
   --paper: #10151b; --card: #19212a; --ink: #e8edf2; --soft: #9fabb8; --rule: #2c3742; --code: #121920;
   --c1: #5aa9e6; --c2: #f0985a; --c3: #4fc3a1; --c4: #c08ae0; --good: #6fd3a8; --bad: #ff9c92; --wash: #17322a;
-  --alarm: #3d1f1d;
+  --alarm: #3d1f1d; --edge: #7d8998;
 """
 _RULES = """
 :root { color-scheme: light dark; LIGHT }
@@ -53,7 +57,11 @@ details { margin-top: 14px; border-top: 1px solid var(--rule); padding-top: 10px
 summary { cursor: pointer; color: var(--c1); font-size: 14px; font-weight: 600; padding: 4px 0; }
 a:focus-visible, summary:focus-visible, .scroll:focus-visible { outline: 2px solid var(--c1);
   outline-offset: 3px; border-radius: 4px; }
-.scroll { overflow-x: auto; margin-top: 8px; }
+.scroll { overflow-x: auto; margin-top: 8px; background:
+  linear-gradient(90deg, var(--card) 40%, transparent) 0 0 / 40px 100% no-repeat local,
+  linear-gradient(270deg, var(--card) 40%, transparent) 100% 0 / 40px 100% no-repeat local,
+  linear-gradient(90deg, var(--edge), transparent) 0 0 / 14px 100% no-repeat scroll,
+  linear-gradient(270deg, var(--edge), transparent) 100% 0 / 14px 100% no-repeat scroll; }
 table { border-collapse: collapse; width: 100%; font-size: 14px; font-variant-numeric: tabular-nums; }
 caption { text-align: left; color: var(--soft); font-size: 13px; padding-bottom: 6px; }
 th, td { text-align: right; padding: 6px 10px; border-bottom: 1px solid var(--rule); white-space: nowrap; }
@@ -81,7 +89,7 @@ nav ul { list-style: none; display: flex; flex-wrap: wrap; gap: 4px 20px; margin
   h2, h3, caption { break-after: avoid; } thead { display: table-header-group; }
   details::details-content { content-visibility: visible; display: block; height: auto; }
   details > * { display: block; }
-  .scroll { overflow: visible; }
+  .scroll { overflow: visible; background: none; }
   table { font-size: 10px; } th, td { padding: 3px 5px; white-space: normal; overflow-wrap: anywhere; }
 }
 """

@@ -6,9 +6,17 @@ from dataclasses import dataclass
 from moldau.client.producing.producer_settings import ProducerSettings
 from moldau.client.settings import read_settings
 from moldau.errors import ConfigError
-from moldau.pipeline.options import BOOTSTRAP, KAFKA, OptionError, read_bootstrap, refuse_unknown
+from moldau.pipeline.options import (
+    BOOTSTRAP,
+    KAFKA,
+    OptionError,
+    boolean,
+    read_bootstrap,
+    refuse_unknown,
+    without_effect,
+)
 
-NAMES = (*BOOTSTRAP, "topic", "transactionalIdPrefix", "txnAppId", "txnVersion")
+NAMES = (*BOOTSTRAP, "topic", "transactionalIdPrefix", "txnAppId", "txnVersion", "includeHeaders")
 OF_SPARK = ("checkpointLocation", "queryName", "path", "outputMode")
 TRANSACTION_TIMEOUT_MS = 600_000
 PREFIX = "moldau-spark"
@@ -22,6 +30,8 @@ INSTEAD = {
     "interceptor.classes": "records come from Spark as columns",
 }
 """Settings of a producer that a task of Spark sets itself, and why."""
+AS_SET = {"acks": ("all", "-1"), "enable.idempotence": ("true",)}
+"""Values of these settings that say what is set anyway."""
 
 
 @dataclass(frozen=True)
@@ -55,10 +65,15 @@ def read_sink_options(given: Mapping[str, str]) -> SinkOptions:
     settings = {name.removeprefix(KAFKA): value for name, value in values.items() if name.startswith(KAFKA)}
     settings.pop("bootstrap.servers", None)
     for name, why in INSTEAD.items():
+        if settings.get(name, "").lower() in AS_SET.get(name, ()):
+            del settings[name]
         if name in settings:
             raise OptionError(f"Option {KAFKA}{name} cannot be set for the sink: {why}.")
     if not values.get("topic", "topic") or not values.get("transactionalidprefix", PREFIX):
         raise OptionError("Options topic and transactionalIdPrefix cannot be empty.")
+    boolean(values, "includeHeaders", True)
+    if "includeheaders" in values:
+        without_effect("includeHeaders", "a column headers is written if there is one")
     options = SinkOptions(
         bootstrap_servers=read_bootstrap(values, "write to"),
         topic=values.get("topic"),

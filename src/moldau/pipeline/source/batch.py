@@ -2,17 +2,20 @@
 """A batch read of topics: the ranges between the start and end offsets, planned on the driver and narrowed by Spark's
 filters."""
 
+import logging
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from pyspark.sql.datasource import DataSourceReader, InputPartition
 
+from moldau.names import TopicPartition
 from moldau.pipeline.options import EARLIEST, LATEST, Edge, OptionError, Options
 from moldau.pipeline.positions import (
     Offsets,
     at_edge,
     first_contact,
     look_up,
+    starting_offsets,
     waits_for_transaction,
     within_log,
 )
@@ -25,6 +28,7 @@ if TYPE_CHECKING:
     import pyarrow
     from pyspark.sql.datasource import Filter
 
+logger = logging.getLogger(__name__)
 OF_STREAMS = {
     "maxOffsetsPerTrigger": "offsets_per_trigger_max",
     "minOffsetsPerTrigger": "offsets_per_trigger_min",
@@ -39,8 +43,7 @@ class BatchReader(DataSourceReader):
             if getattr(options, field):
                 raise OptionError(f"Option {name} is for streams; this is a batch read.")
         starting = options.starting or Edge(EARLIEST)
-        by_time = starting.timestamp_ms is not None or starting.timestamps_ms
-        if not by_time and (starting.default == LATEST or LATEST in dict(starting.offsets).values()):
+        if not starting.is_by_time and (starting.default == LATEST or LATEST in dict(starting.offsets).values()):
             raise OptionError("A batch read cannot start at latest: it would read nothing.")
         self._options = options
         self._starting = starting
@@ -54,7 +57,8 @@ class BatchReader(DataSourceReader):
             partitions = [tp for tp in subscribed if narrowed.admits(*tp)]
             if not partitions:
                 return []
-            starts = at_edge(options, self._starting, subscribed, "starting")
+            check_order(self._starting, self._ending, subscribed)
+            starts = starting_offsets(options, self._starting, subscribed)
             wanted_ends = at_edge(options, self._ending, subscribed, "ending")
             ends = look_up(options, dict.fromkeys(partitions, LATEST))
             end = _not_beyond_log({tp: wanted_ends[tp] for tp in partitions}, ends, options)
@@ -83,6 +87,19 @@ class BatchReader(DataSourceReader):
         return start, end
 
 
+def check_order(starting: Edge, ending: Edge, partitions: Iterable[TopicPartition]) -> None:
+    """Raise `OptionError` if an offset or a time is given as the start of a partition that is after its given end."""
+    for name, unit, starts, ends in (
+        ("Offsets", "offset", starting.given_offsets, ending.given_offsets),
+        ("Timestamp", "time", starting.times_of(partitions), ending.times_of(partitions)),
+    ):
+        for tp in sorted(starts.keys() & ends.keys()):
+            if starts[tp] > ends[tp] >= 0:
+                raise OptionError(
+                    f"Option starting{name} starts {tp} at {unit} {starts[tp]}, after its end at {unit} {ends[tp]}."
+                )
+
+
 class FilteringBatchReader(BatchReader):
     """A batch read that is given Spark's filters; Spark applies them all again."""
 
@@ -93,8 +110,11 @@ class FilteringBatchReader(BatchReader):
 
 def _not_beyond_log(wanted: Offsets, ends: Offsets, options: Options) -> Offsets:
     for tp, offset in sorted(wanted.items()):
-        if offset > ends[tp] and options.fail_on_data_loss:
+        if offset > ends[tp]:
             open_there = waits_for_transaction(options.bootstrap_servers, tp, offset)
             what = "a transaction is open from" if open_there else "the log ends at"
-            raise OptionError(f"Option endingOffsets names offset {offset} of {tp}, but {what} {ends[tp]}.")
+            where = f"Option endingOffsets names offset {offset} of {tp}, but {what} {ends[tp]}"
+            if options.fail_on_data_loss:
+                raise OptionError(f"{where}; set failOnDataLoss to false to read up to there.")
+            logger.warning("%s: reading ends there.", where)
     return {tp: min(offset, ends[tp]) for tp, offset in wanted.items()}

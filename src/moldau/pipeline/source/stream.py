@@ -5,6 +5,11 @@
 their first record, and so is a topic that was deleted and created again, if failOnDataLoss is false. If a log was
 truncated and written anew since a batch ended there, that is data loss; without failOnDataLoss, reading goes on at the
 first record that took the place of another. With `Trigger.AvailableNow` the ends are fixed when the query starts.
+
+Spark keeps the end of a micro-batch before it runs, and the start of none. If a query is killed in its first one, Spark
+asks for the initial offset anew, which is another one by then, and plans from there to the end it has kept. So the end
+of the first batch has the offsets where that batch starts, and what is wrong with an initial offset is an error only
+where the offset is used.
 `progress.py` publishes what the query has finished; nothing here depends on it.
 """
 
@@ -18,15 +23,16 @@ from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
 
 from moldau.client.blocking import Caller
 from moldau.client.epoch_look_ups import epochs_before, lost_since
+from moldau.errors import MoldauError
 from moldau.names import TopicPartition
 from moldau.pipeline.options import EARLIEST, LATEST, Edge, OptionError, Options
 from moldau.pipeline.positions import (
     DataLost,
     Offsets,
     Subscribed,
-    at_edge,
     first_contact,
     look_up,
+    starting_offsets,
     subscribed,
     waits_for_transaction,
     within_log,
@@ -53,24 +59,37 @@ LOSS_HINT = "set failOnDataLoss to false to continue with the remaining records"
 
 class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     """A stream: Spark requests the next end, then the ranges up to it. Spark keeps the positions; the state here is the
-    fixed end of Trigger.AvailableNow, the time of the latest batch, the latest position with its leader epochs, and
-    where the batch that is planned begins."""
+    fixed end of Trigger.AvailableNow, the time of the latest batch, the latest position with its leader epochs, where
+    the batch that is planned begins, the initial offset if Spark has asked for it, or why there is none, and whether a
+    batch was planned."""
 
     def __init__(self, options: Options):
         self._options = options
         self._fixed_end: StreamOffset | None = None
         self._met = False
+        self._initial: dict[str, Any] | None = None
+        self._no_start: MoldauError | None = None
+        self._has_planned = False
         self._batch_at_s = -inf
         self._known = nowhere = StreamOffset({}, {})
         self._placed = nowhere, nowhere
         self._progress = GroupProgress(options)
 
     def initialOffset(self) -> dict[str, Any]:
+        """Where a query starts; Spark also asks when it is about to run the first micro-batch again after a kill."""
         options = self._options
         with in_a_sentence():
-            partitions = self._subscribed(starting=True)
-            offsets = at_edge(options, options.starting or Edge(LATEST), partitions, "starting")
-            return self._with_epochs(StreamOffset(offsets, ids_of(partitions))).to_tree()
+            check_of_stream(options)
+            if self._initial is None:
+                start = StreamOffset({}, {})
+                try:
+                    partitions = self._subscribed(starting=True)
+                    offsets = starting_offsets(options, options.starting or Edge(LATEST), partitions)
+                    start = self._with_epochs(StreamOffset(offsets, ids_of(partitions)))
+                except (OptionError, DataLost) as error:
+                    self._no_start = error
+                self._initial = start.to_tree()
+            return self._initial
 
     def getDefaultReadLimit(self) -> ReadLimit:
         limit = self._options.offsets_per_trigger_max
@@ -83,10 +102,13 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def latestOffset(self, start: dict[str, Any] | None = None, limit: ReadLimit | None = None) -> dict[str, Any]:
         """The end of the next batch. Spark before 4.2 does not say where it starts."""
         with in_a_sentence():
-            log_ends = self._fixed_end or self._log_ends()
             if start is None:
-                return self._with_epochs(log_ends).to_tree()
-            reached = from_tree(start)
+                return self._end_of_any_batch().to_tree()
+            log_ends = self._fixed_end or self._log_ends()
+            is_first = start == self._initial and not self._has_planned
+            if is_first and self._no_start:
+                raise self._no_start
+            given = reached = from_tree(start)
             self._progress.publish(reached.positions)
             reached = reached.without(self._created_again(reached, log_ends.topic_ids))
             placed = self._still_in_log(reached, log_ends.offsets)
@@ -97,13 +119,23 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             begin.update(look_up(self._options, dict.fromkeys(new, EARLIEST)))
             for tp, offset in begin.items():
                 self._check_still_there(tp, offset, end)
+            begin = {tp: min(offset, end[tp]) for tp, offset in begin.items()}
             if self._too_few(begin, end):
                 return start
             self._batch_at_s = time.monotonic()
             if isinstance(limit, ReadMaxRows):
                 end = ration(begin, end, limit.max_rows)
-            goal = StreamOffset({**begin, **end}, {**reached.topic_ids, **log_ends.topic_ids})
-            return self._with_epochs(goal).to_tree()
+            goal = self._with_epochs(StreamOffset({**begin, **end}, {**reached.topic_ids, **log_ends.topic_ids}))
+            if is_first:
+                return goal._replace(starting=begin).to_tree()
+            # A position that has not moved stays equal: otherwise Spark would run a batch without records.
+            return start if goal == given._replace(starting={}) else goal.to_tree()
+
+    def _end_of_any_batch(self) -> StreamOffset:
+        """The end of a batch that may be the first one or not, since Spark has not said where it starts."""
+        initial = from_tree(self.initialOffset())
+        goal = self._with_epochs(self._fixed_end or self._log_ends())
+        return goal if self._no_start else goal._replace(starting=initial.offsets)
 
     def reportLatestOffset(self) -> dict[str, Any]:
         with in_a_sentence():
@@ -113,12 +145,16 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         options, reached, goal = self._options, from_tree(start), from_tree(end)
         with in_a_sentence():
             there = self._subscribed()
+            self._has_planned = True
+            if start == self._initial:
+                reached = self._start_of_first_batch(reached, goal)
             reached = reached.without(self._created_again(reached, goal.topic_ids))
             made_anew = self._created_again(goal, ids_of(there))
             same = [tp for tp in there if tp.topic not in made_anew]
             asked, placed = self._placed  # a moment ago, if this batch follows at once
             begin = (placed if asked == reached else self._still_in_log(reached, same)).offsets
-            until = dict(goal.offsets if goal == self._known else self._still_in_log(goal, same).offsets)
+            is_known = goal._replace(starting={}) == self._known
+            until = dict(goal.offsets if is_known else self._still_in_log(goal, same).offsets)
             for tp in sorted({*begin, *until}):
                 if tp in until and tp in there and tp.topic not in made_anew:
                     self._check_still_there(tp, begin.get(tp, 0), until)
@@ -139,6 +175,23 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def stop(self) -> None:
         self._progress.close()
+
+    def _start_of_first_batch(self, initial: StreamOffset, goal: StreamOffset) -> StreamOffset:
+        """Where the batch that ends here started, be its start or that of an attempt before a restart. A checkpoint of
+        an earlier version does not tell: what `initial` has beyond the end of the batch is then not of it."""
+        if goal.starting:
+            return StreamOffset(dict(goal.starting), goal.topic_ids)
+        if self._no_start:
+            raise self._no_start
+        offsets = {tp: at for tp, at in initial.offsets.items() if tp in goal.offsets}
+        for tp, at in sorted(offsets.items()):
+            if at > goal.offsets[tp] and self._options.fail_on_data_loss:
+                raise DataLost(
+                    f"The checkpoint does not say where the first micro-batch started, which ends at offset "
+                    f"{goal.offsets[tp]} of {tp.topic} partition {tp.partition}: start with a new checkpoint, or set "
+                    "failOnDataLoss to false to continue behind it."
+                )
+        return StreamOffset(offsets, goal.topic_ids)
 
     def _too_few(self, begin: Offsets, end: Offsets) -> bool:
         """Whether minOffsetsPerTrigger asks to wait for more; not for longer than maxTriggerDelay."""
@@ -218,7 +271,8 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return topics
 
     def _check_still_there(self, tp: TopicPartition, offset: int, end: Offsets) -> None:
-        """Raise `DataLost` if the partition is gone or ends before `offset`; without failOnDataLoss do nothing."""
+        """Raise `DataLost` if the partition is gone or ends before `offset`. Without failOnDataLoss the position goes
+        back to the end, since what is written there next is new; that of a partition which is gone stays."""
         if tp in end and end[tp] >= offset:
             return
         if tp in end and waits_for_transaction(self._options.bootstrap_servers, tp, offset):
@@ -227,7 +281,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         if self._options.fail_on_data_loss:
             what = f"ends at offset {end[tp]}, before {offset} which was already read" if tp in end else "is gone"
             raise DataLost(f"Partition {tp.partition} of topic {tp.topic} {what}; {LOSS_HINT}.")
-        end[tp] = offset
+        end.setdefault(tp, offset)
 
 
 def check_of_stream(options: Options) -> None:

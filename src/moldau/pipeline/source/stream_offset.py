@@ -1,9 +1,11 @@
 """The position of a stream in Spark's checkpoint: `{topic: {partition: next offset}, "topic ids": {topic: id}, "leader
-epochs": {topic: {partition: epoch}}}`.
+epochs": {topic: {partition: epoch}}, "starting offsets": {topic: {partition: offset}}}`.
 
 The ids tell that a topic was deleted and created again, whatever offsets it has reached since. The epochs are those of
 the records before the offsets (KIP-320): they tell that the log was truncated and others were written in their place.
-Checkpoints of earlier versions have neither, nor have old brokers: nothing is known of these topics then. Pure.
+The end of a query's first micro-batch also has the offsets at which that batch starts: Spark does not keep them, and
+asks for the initial offset anew where a query was killed before that batch was committed. Checkpoints of earlier
+versions have none of these, and old brokers have neither ids nor epochs: nothing is known of these topics then. Pure.
 """
 
 import uuid
@@ -11,19 +13,20 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from moldau.names import OffsetAndMetadata, TopicPartition, long_id, short_id
-from moldau.pipeline.edges import LEADER_EPOCHS, TOPIC_IDS
+from moldau.pipeline.edges import BESIDE_TOPICS, LEADER_EPOCHS, STARTING_OFFSETS, TOPIC_IDS
 from moldau.pipeline.positions import Offsets, Subscribed
 
-NO_EPOCHS: Mapping[TopicPartition, int] = {}
+NONE: Mapping[TopicPartition, int] = {}
 
 
 class StreamOffset(NamedTuple):
     """The next offset of each partition, the ids of their topics and the epochs of the records before, as far as they
-    are known."""
+    are known; at the end of the first micro-batch also the offsets at which it starts."""
 
     offsets: Offsets
     topic_ids: Mapping[str, uuid.UUID]
-    epochs: Mapping[TopicPartition, int] = NO_EPOCHS
+    epochs: Mapping[TopicPartition, int] = NONE
+    starting: Mapping[TopicPartition, int] = NONE
 
     @property
     def positions(self) -> dict[TopicPartition, OffsetAndMetadata]:
@@ -51,13 +54,15 @@ class StreamOffset(NamedTuple):
         tree = _by_topic(self.offsets)
         ids = {topic: short_id(self.topic_ids[topic]) for topic in tree if topic in self.topic_ids}
         epochs = _by_topic({tp: epoch for tp, epoch in self.epochs.items() if tp in self.offsets})
-        return tree | ({TOPIC_IDS: ids} if ids else {}) | ({LEADER_EPOCHS: epochs} if epochs else {})
+        beside = {TOPIC_IDS: ids, LEADER_EPOCHS: epochs, STARTING_OFFSETS: _by_topic(self.starting)}
+        return tree | {name: known for name, known in beside.items() if known}
 
 
 def from_tree(tree: Mapping[str, Any]) -> StreamOffset:
-    offsets = {topic: partitions for topic, partitions in tree.items() if topic not in (TOPIC_IDS, LEADER_EPOCHS)}
+    offsets = {topic: partitions for topic, partitions in tree.items() if topic not in BESIDE_TOPICS}
     ids = {topic: long_id(text) for topic, text in tree.get(TOPIC_IDS, {}).items()}
-    return StreamOffset(_by_partition(offsets), ids, _by_partition(tree.get(LEADER_EPOCHS, {})))
+    epochs, starting = (_by_partition(tree.get(name, {})) for name in (LEADER_EPOCHS, STARTING_OFFSETS))
+    return StreamOffset(_by_partition(offsets), ids, epochs, starting)
 
 
 def ids_of(partitions: Subscribed) -> dict[str, uuid.UUID]:

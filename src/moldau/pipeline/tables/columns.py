@@ -11,6 +11,7 @@ from typing import Any, Final
 import pyarrow
 
 from moldau.errors import MoldauError
+from moldau.pipeline.wider_types import is_list, is_wider
 
 HEADERS: Final = pyarrow.list_(pyarrow.struct([("key", pyarrow.string()), ("value", pyarrow.binary())]))
 VALUE: Final = pyarrow.schema([("value", pyarrow.binary())])
@@ -24,7 +25,9 @@ RECORD: Final = pyarrow.schema(
         ("_headers", HEADERS),
     ]
 )
-REJECTED: Final = pyarrow.schema([("reason", pyarrow.string()), ("_topic", pyarrow.string()), *RECORD, *VALUE])
+WHY: Final = pyarrow.schema([("reason", pyarrow.string()), ("rule", pyarrow.string()), ("field", pyarrow.string())])
+"""Why a record was rejected: a sentence, a rule by a stable short name, and the field or null."""
+REJECTED: Final = pyarrow.schema([*WHY, ("_topic", pyarrow.string()), *RECORD, *VALUE])
 FETCHED: Final = {
     "value": "value",
     "_key": "key",
@@ -75,37 +78,54 @@ def check_decoded(decoded: pyarrow.Schema) -> None:
 
 
 def missing(there: pyarrow.Schema, wanted: pyarrow.Schema, table: str) -> list[pyarrow.Field]:
-    """The columns to add to a table so that it can take `wanted`, and those with new fields inside of structs. Raises
-    TableError if one has another type there."""
+    """The columns to add to a table so that it can take `wanted`, those with new fields inside of structs, and those
+    that are wider in `wanted`. Raises TableError if one has another type there."""
     known = {field.name.lower(): field for field in there}
     found = []
     for field in wanted:
         old = known.get(field.name.lower())
         if old is None:
             found.append(field.with_nullable(True))
-        elif old.name != field.name:
+            continue
+        if old.name != field.name:
             raise TableError(
                 f"The new column {field.name!r} and the column {old.name!r} of {table} differ in case only."
             )
-        elif plain(old.type) == plain(field.type):
-            continue
-        elif _has_all(field.type, old.type):
-            found.append(field.with_nullable(True))
-        else:
+        grown = _grown(plain(old.type), plain(field.type))
+        if grown is None:
             raise TableError(
                 f"Column {field.name} of {table} has type {old.type} and would now have type {field.type}; "
                 "load into another warehouse, or decode it as before."
             )
+        if grown != plain(old.type):
+            found.append(pyarrow.field(field.name, grown))
     return found
 
 
-def _has_all(new: pyarrow.DataType, old: pyarrow.DataType) -> bool:
-    """Whether a type is the old one, or that with more fields in its structs."""
-    if pyarrow.types.is_struct(new) and pyarrow.types.is_struct(old):
-        return all(new.get_field_index(one.name) >= 0 and _has_all(new.field(one.name).type, one.type) for one in old)
-    if pyarrow.types.is_list(new) and _is_list(old):
-        return _has_all(new.value_type, old.value_type)
-    return bool(plain(new) == plain(old))
+def _grown(old: pyarrow.DataType, new: pyarrow.DataType) -> pyarrow.DataType | None:
+    """The plain type that holds the values of both: `old`, with wider numbers and more fields in its structs. None if
+    it would have to change otherwise."""
+    types = pyarrow.types
+    if old == new or is_wider(old, new):
+        return old
+    if is_wider(new, old):
+        return new
+    if types.is_struct(old) and types.is_struct(new):
+        fields = []
+        for field in old:
+            at = new.get_field_index(field.name)
+            grown = None if at < 0 else _grown(field.type, new.field(at).type)
+            if grown is None:
+                return None
+            fields.append((field.name, grown))
+        return pyarrow.struct([*fields, *(field for field in new if old.get_field_index(field.name) < 0)])
+    if types.is_list(old) and types.is_list(new):
+        grown = _grown(old.value_type, new.value_type)
+        return None if grown is None else pyarrow.list_(grown)
+    if types.is_map(old) and types.is_map(new) and old.key_type == new.key_type:
+        grown = _grown(old.item_type, new.item_type)
+        return None if grown is None else pyarrow.map_(old.key_type, grown)
+    return None
 
 
 def plain(kind: pyarrow.DataType) -> pyarrow.DataType:
@@ -113,7 +133,7 @@ def plain(kind: pyarrow.DataType) -> pyarrow.DataType:
     types = pyarrow.types
     if types.is_struct(kind):
         return pyarrow.struct([(field.name, plain(field.type)) for field in kind])
-    if _is_list(kind):
+    if is_list(kind):
         return pyarrow.list_(plain(kind.value_type))
     if types.is_map(kind):
         return pyarrow.map_(plain(kind.key_type), plain(kind.item_type))
@@ -122,11 +142,6 @@ def plain(kind: pyarrow.DataType) -> pyarrow.DataType:
     if types.is_large_binary(kind) or types.is_binary_view(kind):
         return pyarrow.binary()
     return kind
-
-
-def _is_list(kind: pyarrow.DataType) -> bool:
-    types = pyarrow.types
-    return bool(types.is_list(kind) or types.is_large_list(kind) or types.is_fixed_size_list(kind))
 
 
 def names_of_partitions(partition_by: str) -> list[str]:

@@ -7,8 +7,8 @@ commit names is not in the table, whoever wrote it.
 """
 
 import uuid
-from collections.abc import Mapping, Sequence
-from typing import Final, Protocol
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Final, Protocol
 
 import pyarrow
 
@@ -17,6 +17,7 @@ from moldau.pipeline.tables.columns import TableError
 from moldau.pipeline.tables.data_file import DataFile, TableFormat, folder_of
 from moldau.pipeline.tables.removals import Removed
 from moldau.pipeline.tables.storage import Location, check_files, errors_in_a_sentence, sync_folders
+from moldau.pipeline.wider_types import wider
 
 COMMIT_ATTEMPTS: Final = 5
 LOAD_ID: Final = "moldauLoad"
@@ -28,6 +29,21 @@ Offsets = Mapping[TopicPartition, int]
 
 class Conflict(TableError):
     """Another load has committed the same offsets first; nothing was added."""
+
+
+class RejectedFile(Protocol):
+    """A data file of a table of rejected records."""
+
+    @property
+    def path(self) -> str:
+        """As the table's log or metadata names it."""
+
+    @property
+    def records(self) -> int:
+        """The number of its rows."""
+
+    def batches(self, names: Sequence[str]) -> Iterator[Any]:
+        """Its rows in batches of these columns, null where the file does not have one. Raises TableError."""
 
 
 class LoadedTable(Protocol):
@@ -59,8 +75,17 @@ class LoadedTable(Protocol):
     def offsets(self, partitions: Sequence[TopicPartition]) -> dict[TopicPartition, int]:
         """The next offset to load, for those of the partitions that were ever loaded."""
 
+    def all_offsets(self, topic: str) -> dict[TopicPartition, int]:
+        """The next offset to load of every partition that was ever loaded."""
+
+    def number(self, name: str) -> int | None:
+        """A number that commits keep under this name."""
+
     def topic_id(self, topic: str) -> int | None:
         """The id of the topic that the rows are from (`short_id`); None if no load has noted it."""
+
+    def offset_batches(self, partition: int, start: int, end: int) -> Iterator[Any]:
+        """As `offsets_in`, as Arrow arrays."""
 
     def offsets_in(self, partition: int, start: int, end: int) -> list[int]:
         """The offsets of a partition that have a row, from `start` to before `end`."""
@@ -79,14 +104,24 @@ class LoadedTable(Protocol):
         """The number of rows, from the description of the files."""
 
     def lacking(self, files: pyarrow.Schema) -> list[pyarrow.Field]:
-        """The columns of `files` that are to be added first, and those with new fields inside of structs."""
+        """The columns of `files` that are to be added first, those with new fields inside of structs, and those that
+        are to be widened if the format can do that in a commit of metadata."""
 
     def add_columns(self, files: pyarrow.Schema) -> None:
-        """Add those columns of `files` that the table lacks, in a commit of their own; all are nullable."""
+        """Add or widen those columns that `lacking` returns, in a commit of their own; new ones are nullable."""
 
-    def commit_once(self, load_id: str, files: Sequence[DataFile], kept: Mapping[str, int]) -> int | None:
-        """Add the files and keep the numbers in one atomic step; None if another commit came first. Returns the
-        version."""
+    def commit_once(
+        self,
+        load_id: str,
+        files: Sequence[DataFile],
+        kept: Mapping[str, int],
+        gone: Sequence[RejectedFile] | None = None,
+    ) -> int | None:
+        """Add the files and keep the numbers in one atomic step; None if another commit came first. A requeue takes
+        files of rejected records out in the same step. Returns the version."""
+
+    def rejected_files(self) -> Sequence[RejectedFile]:
+        """The data files of a table of rejected records."""
 
     def version_of(self, load_id: str) -> int | None:
         """The version that a load has committed recently, if it has."""
@@ -134,12 +169,14 @@ def commit(
     kept = {offset_key(tp): offset for tp, offset in sorted(end.items())}
     kept |= {topic_key(topic): number for topic, number in (topic_ids or {}).items()}
     topic, added = next(iter(end)).topic, sum(file.records for file in files)
+    columns = table.columns
     for attempt in range(COMMIT_ATTEMPTS):
         if attempt:
             table.refresh()
             version = table.version_of(load_id)
             if version is not None:  # the store had our commit, though it reported a failure
                 return version
+            refuse_changed_types(table, columns)
             if table.removed(topic, start) != accepted:
                 raise Conflict(
                     f"Rows were removed from {table.name} meanwhile; nothing was added to it, so run this load again."
@@ -156,6 +193,18 @@ def commit(
         if version is not None:
             return version
     raise TableError(f"{table.name} is written to all the time; nothing was added to it, so run this load again.")
+
+
+def refuse_changed_types(table: LoadedTable, before: pyarrow.Schema) -> None:
+    """Raise Conflict if a column has another type than before: another one has widened it, and the files that are to
+    be added have the narrower one, which readers of Delta refuse."""
+    for field in table.columns:
+        at = before.get_field_index(field.name)
+        if at >= 0 and any(wider(field.name, before.field(at).type, field.type)):
+            raise Conflict(
+                f"Column {field.name} of {table.name} was widened meanwhile; nothing was added to the table, so run "
+                "this load again."
+            )
 
 
 def offset_key(tp: TopicPartition) -> str:

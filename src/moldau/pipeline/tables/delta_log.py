@@ -13,8 +13,9 @@ from typing import Any, Final, NamedTuple
 import pyarrow.dataset as dataset
 
 from moldau.pipeline.tables.committing import LOAD_ID
-from moldau.pipeline.tables.removals import PLACES, Places, Removed, compared, time_text
+from moldau.pipeline.tables.removals import PLACES, REQUEUE, Places, Removed, compared, time_text
 from moldau.pipeline.tables.storage import Location, errors_in_a_sentence, files_below
+from moldau.pipeline.tables.widening import WIDENED
 
 SEEN: Final = "moldauSeen"
 """The key under which a load's entry names the version up to which the load had looked."""
@@ -35,6 +36,11 @@ class Entry(NamedTuple):
     @property
     def of_load(self) -> bool:
         return LOAD_ID in self.info
+
+    @property
+    def of_requeue(self) -> bool:
+        """Whether a requeue took the removed files out of a table of rejected records, and put back what is left."""
+        return REQUEUE in self.info
 
     @property
     def operation(self) -> str:
@@ -71,12 +77,13 @@ def since(where: Location, checked: int | None, newest: int) -> Window:
 
 def removed(where: Location, window: Window, recorded: Mapping[int, int]) -> Removed | None:
     """What the entries removed of the records that loads had added; None if nothing."""
-    suspect = next((entry for entry in window.entries if entry.removes_rows), None)
+    suspect = next((entry for entry in window.entries if entry.removes_rows and not entry.of_requeue), None)
     if suspect is None:
         return None
     gone, came = _exchanged(window.entries)
     gone_keys = set(gone)
-    named = next((entry for entry in window.entries if entry.removes_rows & gone_keys), suspect)
+    others = (entry for entry in window.entries if not entry.of_requeue)
+    named = next((entry for entry in others if entry.removes_rows & gone_keys), suspect)
     if any(vector for _, vector in came):
         return Removed(named.operation, None)  # which rows a deletion vector hides is not known here
 
@@ -94,6 +101,7 @@ def _exchanged(entries: Iterable[Entry]) -> tuple[list[Key], list[Key]]:
     """The files that were there before, or that a load added, and are gone; and those that others added and are there.
 
     A file that another tool has both added and removed is in neither: what it had came from files that are in one.
+    What a requeue took out counts as another tool's, so that it may be gone, and is found if a restore brings it back.
     """
     theirs: dict[Key, bool] = {}
     there: dict[Key, bool] = {}
@@ -101,6 +109,7 @@ def _exchanged(entries: Iterable[Entry]) -> tuple[list[Key], list[Key]]:
         again = not entry.changes_data and not entry.removed  # statistics of files that are there are written anew
         for key in entry.removed:
             theirs.setdefault(key, False)
+            theirs[key] |= entry.of_requeue
             there[key] = False
         for key in entry.added:
             theirs.setdefault(key, not entry.of_load and not again)
@@ -136,7 +145,8 @@ def _entry(where: Location, version: int) -> Entry | None:
         adds = [action["add"] for action in actions if "add" in action]
         if not all(isinstance(one.get("path"), str) for one in removes + adds):
             raise ValueError(f"{path} names a file without a path")
-    changing = [one for one in removes if one.get("dataChange", True)]
+    rewrites = bool(infos) and WIDENED in infos[0]  # has the same records in other files: `deltalake` notes a change
+    changing = [] if rewrites else [one for one in removes if one.get("dataChange", True)]
     return Entry(
         version, infos[0] if infos else {}, tuple(map(_key, removes)), frozenset(map(_key, changing)),
         tuple(map(_key, adds)), any(one.get("dataChange", True) for one in adds),

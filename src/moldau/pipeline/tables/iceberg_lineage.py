@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import pyarrow
 
 from moldau.pipeline.tables.committing import LOAD_ID
-from moldau.pipeline.tables.removals import PLACES, Places, Removed, compared, time_text
+from moldau.pipeline.tables.removals import PLACES, REQUEUE, Places, Removed, compared, time_text
 
 if TYPE_CHECKING:
     from pyiceberg.table import FileScanTask
@@ -39,6 +39,11 @@ def removed(table: "PyIcebergTable", mark: int, recorded: Mapping[int, int], row
     """What was removed since the snapshot `mark` of the records that loads had added; None if nothing. `rows` is the
     number of rows that the table has at least."""
     lineage = _lineage(table, mark)
+    for at, snapshot in enumerate(lineage.newer):
+        if snapshot.summary is not None and REQUEUE in snapshot.summary.additional_properties:
+            # it took records out of the quarantine, after it had looked at all snapshots before
+            lineage, mark = Lineage(lineage.newer[:at], True), snapshot.snapshot_id
+            break
     suspects = [one for one in lineage.newer if _operation(one) not in SAFE]
     if lineage.reached and not suspects:
         return None

@@ -4,8 +4,9 @@ The numbers of `committing` are table properties, because other tools' commits k
 too. A commit adds a snapshot, sets the properties and demands that the newest snapshot is still the one that was read;
 the catalog does all of it or nothing, so of two loads of the same offsets one wins. A snapshot's id is its version.
 
-pyiceberg repeats an append by itself when another commit came first, and would add the files of both loads. Therefore
-its transaction is only prepared here, and given to the catalog once.
+pyiceberg (0.12; 0.11 failed) repeats a transaction by itself when another commit came first, with the properties that
+it had read before: it would add the files of both loads. Therefore its transaction is only prepared here, and given to
+the catalog once.
 """
 
 import contextlib
@@ -19,19 +20,20 @@ import pyarrow.compute as compute
 
 from moldau.errors import MoldauError
 from moldau.names import TopicPartition
-from moldau.pipeline.tables import iceberg_lineage
+from moldau.pipeline.tables import iceberg_lineage, iceberg_replacing
 from moldau.pipeline.tables.columns import PARTITION_COLUMNS, TableError, missing, names_of_partitions, plain
 from moldau.pipeline.tables.committing import (
     COMMIT_ATTEMPTS,
     LOAD_ID,
     RECORDS,
     Offsets,
+    RejectedFile,
     offset_key,
     rows_key,
     topic_key,
 )
 from moldau.pipeline.tables.data_file import DataFile, TableFormat
-from moldau.pipeline.tables.removals import Removed
+from moldau.pipeline.tables.removals import REQUEUE, Removed
 from moldau.pipeline.tables.storage import Location, location, one_sentence
 
 if TYPE_CHECKING:
@@ -90,16 +92,22 @@ class IcebergTable:
 
     def offsets(self, partitions: Sequence[TopicPartition]) -> dict[TopicPartition, int]:
         """The next offset to load, for those of the partitions that were ever loaded."""
-        found = {tp: self._kept(offset_key(tp)) for tp in partitions}
+        found = {tp: self.number(offset_key(tp)) for tp in partitions}
         return {tp: offset for tp, offset in found.items() if offset is not None}
+
+    def all_offsets(self, topic: str) -> dict[TopicPartition, int]:
+        """The next offset to load of every partition that was ever loaded."""
+        before = offset_key(TopicPartition(topic, 0)).removesuffix("0")
+        numbers = [name.removeprefix(before) for name in self._iceberg.properties if name.startswith(before)]
+        return self.offsets([TopicPartition(topic, int(one)) for one in numbers if one.isdecimal()])
 
     def topic_id(self, topic: str) -> int | None:
         """The id of the topic that the rows are from (`short_id`); None if no load has noted it."""
-        return self._kept(topic_key(topic))
+        return self.number(topic_key(topic))
 
     def rows(self, topic: str) -> int | None:
         """The number of rows that the table has at least, as the last load noted it; None if none has."""
-        return self._kept(rows_key(topic))
+        return self.number(rows_key(topic))
 
     def count(self) -> int:
         """The number of rows, from the summary of the newest snapshot."""
@@ -112,7 +120,7 @@ class IcebergTable:
         if self._checked == self.version:
             return None
         with iceberg_errors_in_a_sentence(f"What happened to {self.name}"):
-            mark = self._checked or self._kept(SNAPSHOT) or iceberg_lineage.newest_of_loads(self._iceberg)
+            mark = self._checked or self.number(SNAPSHOT) or iceberg_lineage.newest_of_loads(self._iceberg)
             by_partition = {tp.partition: at for tp, at in recorded.items()}
             found = iceberg_lineage.removed(self._iceberg, mark, by_partition, self.rows(topic)) if mark else None
         if found is None:
@@ -121,13 +129,14 @@ class IcebergTable:
 
     def offsets_in(self, partition: int, start: int, end: int) -> list[int]:
         """The offsets of a partition that have a row, from `start` to before `end`."""
-        return [offset for batch in self._offsets_in(partition, start, end) for offset in batch.to_pylist()]
+        return [offset for batch in self.offset_batches(partition, start, end) for offset in batch.to_pylist()]
 
     def last_offset(self, partition: int, start: int, end: int) -> int | None:
         """The greatest of these offsets that has a row."""
-        return max((compute.max(batch).as_py() for batch in self._offsets_in(partition, start, end)), default=None)
+        return max((compute.max(batch).as_py() for batch in self.offset_batches(partition, start, end)), default=None)
 
-    def _offsets_in(self, partition: int, start: int, end: int) -> Iterator[Any]:
+    def offset_batches(self, partition: int, start: int, end: int) -> Iterator[Any]:
+        """As `offsets_in`, as Arrow arrays."""
         wanted = f"_partition = {partition} and _offset >= {start} and _offset < {end}"
         with iceberg_errors_in_a_sentence(self.name):
             for batch in self._iceberg.scan(wanted, selected_fields=("_offset",)).to_arrow_batch_reader():
@@ -135,14 +144,14 @@ class IcebergTable:
                     yield batch["_offset"]
 
     def lacking(self, files: pyarrow.Schema) -> list[pyarrow.Field]:
-        """The columns of `files` that are to be added first, and those with new fields inside of structs. Raises
-        TableError."""
+        """The columns of `files` that are to be added first, those with new fields inside of structs, and those to be
+        widened, which is a change of metadata: readers promote the values of older files. Raises TableError."""
         kept = pyarrow.schema([(field.name, as_kept(field.type)) for field in files])
         return missing(self.columns, kept, self.name)
 
     def add_columns(self, files: pyarrow.Schema) -> None:
-        """Add those columns of `files` that the table lacks, in a commit of their own; all are nullable. Raises
-        TableError if a column would change its type."""
+        """Add or widen those columns of `files`, in a commit of their own; new ones are nullable. Raises TableError if
+        a column would change its type otherwise."""
         from pyiceberg.exceptions import CommitFailedException
 
         for _ in range(COMMIT_ATTEMPTS):
@@ -155,18 +164,29 @@ class IcebergTable:
             self.refresh()
         raise TableError(f"{self.name} changes its columns all the time; run this load again.")
 
-    def commit_once(self, load_id: str, files: Sequence[DataFile], kept: Mapping[str, int]) -> int | None:
-        """Add the files and keep the numbers as table properties; None if another commit came first, or if the catalog
-        does not say whether ours succeeded."""
+    def commit_once(
+        self,
+        load_id: str,
+        files: Sequence[DataFile],
+        kept: Mapping[str, int],
+        gone: Sequence[RejectedFile] | None = None,
+    ) -> int | None:
+        """Add the files, take those that are `gone` out, and keep the numbers as table properties; None if another
+        commit came first, or if the catalog does not say whether ours succeeded."""
         from pyiceberg.exceptions import CommitFailedException, CommitStateUnknownException
 
         with iceberg_errors_in_a_sentence(self.name):
             try:
-                self._write(load_id, files, kept)
+                self._write(load_id, files, kept, gone)
             except (CommitFailedException, CommitStateUnknownException):
                 return None
         self._checked = self.version
         return self.version
+
+    def rejected_files(self) -> Sequence[RejectedFile]:
+        """The data files of a table of rejected records. Raises TableError if another tool has added delete files."""
+        with iceberg_errors_in_a_sentence(self.name):
+            return iceberg_replacing.rejected_files(self._iceberg, self.name)
 
     def version_of(self, load_id: str) -> int | None:
         """The snapshot that a load has committed recently, if it has."""
@@ -179,15 +199,27 @@ class IcebergTable:
         """The rows as a `pyiceberg.table.DataScan`."""
         return self._iceberg.scan()
 
-    def _write(self, load_id: str, files: Sequence[DataFile], kept: Mapping[str, int]) -> None:
+    def _write(
+        self,
+        load_id: str,
+        files: Sequence[DataFile],
+        kept: Mapping[str, int],
+        gone: Sequence[RejectedFile] | None,
+    ) -> None:
         from pyiceberg.table.update import AddSnapshotUpdate, AssertTableUUID
 
         about = {LOAD_ID: load_id, RECORDS: str(sum(file.records for file in files))}
         prepared = self._newest_only().transaction()
-        prepared.add_files([f"{self._folder}/{file.path}" for file in files], about, check_duplicate_files=False)
+        paths = [f"{self._folder}/{file.path}" for file in files]
+        if gone is None:
+            prepared.add_files(paths, about, check_duplicate_files=False)
+        else:
+            iceberg_replacing.replace(prepared, gone, paths, {**about, REQUEUE: str(len(gone))})
         [made] = [update.snapshot for update in prepared._updates if isinstance(update, AddSnapshotUpdate)]
         properties = {**kept, SNAPSHOT: made.snapshot_id}
         prepared.set_properties({name: str(number) for name, number in properties.items()})
+        # Not `prepared.commit_transaction()`: unless the table's `commit.retry.num-retries` is 0, pyiceberg repeats an
+        # append that another load has overtaken, with our stale offsets, and the records are in the table twice.
         same_table = AssertTableUUID(uuid=self._iceberg.metadata.table_uuid)
         self._iceberg._do_commit(prepared._updates, (*prepared._requirements, same_table))
 
@@ -201,7 +233,8 @@ class IcebergTable:
         )
         return there
 
-    def _kept(self, name: str) -> int | None:
+    def number(self, name: str) -> int | None:
+        """A number that commits keep under this name, as table properties."""
         found = self._iceberg.properties.get(name)
         if found is not None and not found.isdecimal():
             raise TableError(f"{self.name} cannot be used: its property {name} is {found!r} and not a number.")

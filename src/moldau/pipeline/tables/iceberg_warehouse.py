@@ -20,11 +20,14 @@ if TYPE_CHECKING:
 
 METRICS = "write.metadata.metrics"
 PROPERTIES = {
+    "commit.retry.num-retries": "0",
     "commit.manifest-merge.enabled": "true",
     "write.metadata.delete-after-commit.enabled": "true",
     f"{METRICS}.default": "none",
 }
-"""Of new tables. Without the first two, each commit would leave files of metadata that nothing removes."""
+"""Of new tables. Without retries, a writer that another commit has overtaken fails: pyiceberg 0.12 and Spark repeat the
+append of a snapshot, though with the table properties that they had read before. Without the next two, each commit
+would leave files of metadata that nothing removes."""
 
 
 class IcebergWarehouse:

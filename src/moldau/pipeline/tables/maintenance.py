@@ -6,11 +6,17 @@ replaced, and those that dead loads left. Files of a running load are younger; t
 table's has to be forced.
 """
 
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from moldau.pipeline.tables.committing import LOAD_ID, RECORDS
+import pyarrow
+
+from moldau.pipeline.tables.columns import TableError
+from moldau.pipeline.tables.committing import LOAD_ID
+from moldau.pipeline.tables.operation_records import counted, noted, replaces_files
 from moldau.pipeline.tables.storage import Location, errors_in_a_sentence, sync_added
 from moldau.pipeline.tables.table import opened
+from moldau.pipeline.tables.widening import WIDENED
 
 FILE_BYTES = 256 * 1024 * 1024
 
@@ -23,13 +29,16 @@ class Compacted(NamedTuple):
 
 
 class Version(NamedTuple):
-    """One version of a table. `load_id` and `records` are those of a load, None for every other operation."""
+    """One version of a table. `load_id` is None unless a load made it. `records` were added, others `updated` and
+    `removed`; None if the operation does not do that, or if nobody knows."""
 
     version: int
     timestamp_ms: int
     operation: str
     load_id: str | None
     records: int | None
+    updated: int | None = None
+    removed: int | None = None
 
 
 def compact(where: Location, file_bytes: int = FILE_BYTES) -> Compacted:
@@ -52,21 +61,55 @@ def compact(where: Location, file_bytes: int = FILE_BYTES) -> Compacted:
 def vacuum(where: Location, retention_hours: int | None = None, *, dry_run: bool = False, force: bool = False) -> int:
     """Remove files that no version needs; the number of them. None is the table's own retention, 7 days by default.
     With `dry_run` they are only counted. Raises TableError for a shorter retention without `force`."""
+    from deltalake.exceptions import DeltaError
+
+    table = opened(where)
     with errors_in_a_sentence(where.uri):
-        removed = opened(where).vacuum(
-            retention_hours, dry_run=dry_run, enforce_retention_duration=not force, full=True
-        )
-    return len(removed)
+        try:
+            found = table.vacuum(retention_hours, dry_run=dry_run, enforce_retention_duration=not force, full=True)
+        except DeltaError as error:
+            if retention_hours is None or "retention" not in str(error):
+                raise
+            raise TableError(
+                f"{where.uri} keeps the files of old versions for longer than {retention_hours} hours, since a running "
+                "load or a reader may need them; if none runs, add --force."
+            ) from None
+    return len(found)
 
 
-def history(where: Location, limit: int | None = None) -> list[Version]:
-    """The versions of the table whose log entries are kept, newest first."""
+def history(where: Location, limit: int | None = None, *, count: bool = False) -> list[Version]:
+    """The versions of the table whose log entries are kept, newest first. With `count`, records that an overwrite or a
+    restore does not note are counted, which opens two versions for each of them."""
     with errors_in_a_sentence(where.uri):
         entries: list[dict[str, Any]] = opened(where).history(limit)
-    return [
-        Version(
-            int(entry["version"]), int(entry.get("timestamp", 0)), str(entry.get("operation", "")),
-            entry.get(LOAD_ID), entry.get(RECORDS),
-        )
-        for entry in entries
-    ]  # fmt: skip
+    return [_version(where, entry, count) for entry in entries]
+
+
+def _version(where: Location, entry: Mapping[str, Any], count: bool) -> Version:
+    version, changes = int(entry["version"]), noted(entry)
+    if count and replaces_files(entry):
+        before, after = _records(where, version - 1), _records(where, version)
+        if before is not None and after is not None:
+            changes = counted(changes, before, after)
+    time_ms, operation = int(entry.get("timestamp", 0)), str(entry.get("operation", ""))
+    if WIDENED in entry:
+        operation = f"WIDEN {entry[WIDENED]}"
+    return Version(version, time_ms, operation, entry.get(LOAD_ID), *changes)
+
+
+def _records(where: Location, version: int) -> dict[str, int] | None:
+    """The records of each file of a version; None if the log no longer has it, or does not know them."""
+    from deltalake.exceptions import DeltaError
+
+    if version < 0:
+        return {}
+    table = opened(where)
+    with errors_in_a_sentence(where.uri):
+        try:
+            table.load_as_version(version)
+        except DeltaError:
+            return None
+        listed = pyarrow.table(table.get_add_actions(flatten=True))
+    if "num_records" not in listed.column_names or listed["num_records"].null_count:
+        return None if listed.num_rows else {}
+    return dict(zip(listed["path"].to_pylist(), listed["num_records"].to_pylist(), strict=True))

@@ -16,6 +16,8 @@ from moldau.pipeline.tables.columns import TableError
 
 PLACES: Final = pyarrow.schema([("_partition", pyarrow.int32()), ("_offset", pyarrow.int64())])
 """The columns that name a record."""
+REQUEUE: Final = "moldauRequeue"
+"""The key under which a commit that takes records out of the quarantine says so, in the table's history."""
 PORTION_ROWS: Final = 4_000_000
 """Records that are compared at a time: 64 MB."""
 

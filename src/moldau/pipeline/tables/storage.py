@@ -105,6 +105,13 @@ def check_files(table: Location, paths: Iterable[str]) -> None:
             raise TableError(f"{table.path / path} was removed before it was committed, so run this load again.")
 
 
+def discard(table: Location, paths: Iterable[str]) -> None:
+    """Remove files that no commit has named, as far as the store lets us: `vacuum` removes the others."""
+    for path in paths:
+        with contextlib.suppress(OSError):
+            files_below(table).delete_file(path)
+
+
 def sync_folders(table: Location, folders: Iterable[str]) -> None:
     """Flush the names in these folders of a local table, and in those above them, to disk: the deepest first."""
     if not table.is_local:

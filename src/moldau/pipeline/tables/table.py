@@ -15,7 +15,7 @@ import pyarrow
 import pyarrow.compute as compute
 
 from moldau.names import TopicPartition
-from moldau.pipeline.tables import delta_log
+from moldau.pipeline.tables import delta_log, delta_replacing
 from moldau.pipeline.tables.columns import (
     PARTITION_COLUMNS,
     WITH_STATISTICS,
@@ -28,14 +28,17 @@ from moldau.pipeline.tables.committing import (
     LOAD_ID,
     RECORDS,
     Offsets,
+    RejectedFile,
     commit,
     offset_key,
+    refuse_changed_types,
     rows_key,
     topic_key,
 )
 from moldau.pipeline.tables.data_file import DataFile, TableFormat, statistics
-from moldau.pipeline.tables.removals import Removed
+from moldau.pipeline.tables.removals import REQUEUE, Removed
 from moldau.pipeline.tables.storage import Location, errors_in_a_sentence, remove_torn_entry, sync_commit
+from moldau.pipeline.tables.widening import refuse_wider
 
 if TYPE_CHECKING:
     from deltalake import DeltaTable
@@ -43,6 +46,9 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 CHECKPOINT_INTERVAL = 20
+PARTITIONS_MAX = 100_000
+PARTITIONS_GAP = 32
+"""So many partitions in a row may have no record between two that have some."""
 
 
 class Listed(NamedTuple):
@@ -142,15 +148,34 @@ class Table:
             found = {tp: self._delta.transaction_version(offset_key(tp)) for tp in partitions}
         return {tp: int(offset) for tp, offset in found.items() if offset is not None}
 
+    def all_offsets(self, topic: str) -> dict[TopicPartition, int]:
+        """The next offset to load of every partition that was ever loaded.
+
+        deltalake lists no application transactions, so each is asked for: up to the greatest partition that has a row
+        (`PARTITIONS_MAX` at most), and then until `PARTITIONS_GAP` of them are missing."""
+        actions = pyarrow.table(self._delta.get_add_actions(flatten=True))
+        name = "max._partition"
+        greatest = compute.max(actions[name]).as_py() if name in actions.column_names else None
+        last = min(greatest or 0, PARTITIONS_MAX)
+        found: dict[TopicPartition, int] = {}
+        number = missing_now = 0
+        while number <= last or missing_now < PARTITIONS_GAP:
+            tp = TopicPartition(topic, number)
+            there = self.offsets([tp])
+            found |= there
+            number, missing_now = number + 1, 0 if there else missing_now + 1
+        return found
+
     def topic_id(self, topic: str) -> int | None:
         """The id of the topic that the rows are from (`short_id`); None if no load has noted it."""
-        return self._kept(topic_key(topic))
+        return self.number(topic_key(topic))
 
     def rows(self, topic: str) -> int | None:
         """The number of rows that the table has at least, as the last load noted it; None if none has."""
-        return self._kept(rows_key(topic))
+        return self.number(rows_key(topic))
 
-    def _kept(self, name: str) -> int | None:
+    def number(self, name: str) -> int | None:
+        """A number that commits keep under this name, as application transactions."""
         with errors_in_a_sentence(self.where.uri):
             found = self._delta.transaction_version(name)
         return None if found is None else int(found)
@@ -181,13 +206,14 @@ class Table:
 
     def offsets_in(self, partition: int, start: int, end: int) -> list[int]:
         """The offsets of a partition that have a row, from `start` to before `end`."""
-        return [offset for batch in self._offsets_in(partition, start, end) for offset in batch.to_pylist()]
+        return [offset for batch in self.offset_batches(partition, start, end) for offset in batch.to_pylist()]
 
     def last_offset(self, partition: int, start: int, end: int) -> int | None:
         """The greatest of these offsets that has a row."""
-        return max((compute.max(batch).as_py() for batch in self._offsets_in(partition, start, end)), default=None)
+        return max((compute.max(batch).as_py() for batch in self.offset_batches(partition, start, end)), default=None)
 
-    def _offsets_in(self, partition: int, start: int, end: int) -> Iterator[Any]:
+    def offset_batches(self, partition: int, start: int, end: int) -> Iterator[Any]:
+        """As `offsets_in`, as Arrow arrays."""
         from pyarrow.dataset import field
 
         wanted = (field("_partition") == partition) & (field("_offset") >= start) & (field("_offset") < end)
@@ -208,8 +234,11 @@ class Table:
 
     def lacking(self, files: pyarrow.Schema) -> list[pyarrow.Field]:
         """The columns of `files` that are to be added first, and those with new fields inside of structs. Raises
-        TableError."""
-        return missing(self.columns, files, self.where.uri)
+        TableError, also if one is to be widened: the files of a Delta table have to be rewritten for that."""
+        there = self.columns
+        found = missing(there, files, self.where.uri)
+        refuse_wider(self.where, there, found)
+        return found
 
     def add_columns(self, files: pyarrow.Schema) -> None:
         """Add those columns of `files` that the table lacks, in a commit of their own; all are nullable. Raises
@@ -217,6 +246,7 @@ class Table:
         from deltalake import Schema
         from deltalake.exceptions import CommitFailedError, SchemaMismatchError
 
+        before = self.columns
         for _ in range(COMMIT_ATTEMPTS):
             new = self.lacking(files)
             if not new:
@@ -227,6 +257,7 @@ class Table:
                 except (CommitFailedError, SchemaMismatchError):
                     pass  # another load has changed the columns: look again
             self.refresh()
+            refuse_changed_types(self, before)
         raise TableError(f"{self.where.uri} changes its columns all the time; run this load again.")
 
     def commit(
@@ -240,16 +271,27 @@ class Table:
         """As `committing.commit`."""
         return commit(self, load_id, files, start, end, topic_ids)
 
-    def commit_once(self, load_id: str, files: Sequence[DataFile], kept: Mapping[str, int]) -> int | None:
-        """Add the files and keep the numbers as application transactions; None if another commit came first."""
+    def commit_once(
+        self,
+        load_id: str,
+        files: Sequence[DataFile],
+        kept: Mapping[str, int],
+        gone: Sequence[RejectedFile] | None = None,
+    ) -> int | None:
+        """Add the files, take those that are `gone` out, and keep the numbers as application transactions; None if
+        another commit came first."""
         from deltalake.exceptions import CommitFailedError
 
         with errors_in_a_sentence(self.where.uri):
             try:
-                self._write(load_id, files, kept)
+                self._write(load_id, files, kept, gone)
             except CommitFailedError:
                 return None
         return self._committed(load_id)
+
+    def rejected_files(self) -> Sequence[RejectedFile]:
+        """The data files of a table of rejected records."""
+        return delta_replacing.rejected_files(self.where, self._delta)
 
     def _committed(self, load_id: str) -> int:
         """The version of a commit that was just made."""
@@ -273,7 +315,13 @@ class Table:
         except TableError as error:
             logger.warning("No checkpoint was written: %s", error)
 
-    def _write(self, load_id: str, files: Sequence[DataFile], kept: Mapping[str, int]) -> None:
+    def _write(
+        self,
+        load_id: str,
+        files: Sequence[DataFile],
+        kept: Mapping[str, int],
+        gone: Sequence[RejectedFile] | None,
+    ) -> None:
         from deltalake import CommitProperties, PostCommitHookProperties, Transaction
         from deltalake.transaction import AddAction, RemoveAction
 
@@ -282,11 +330,16 @@ class Table:
             for file in files
         ]
         about: dict[str, Any] = {LOAD_ID: load_id, RECORDS: sum(file.records for file in files)}
+        if gone is not None:
+            actions += delta_replacing.removals(gone)
+            about[REQUEUE] = len(gone)
         if self._looked_at is not None:
             about[delta_log.SEEN] = self._looked_at
         properties = CommitProperties(
             custom_metadata=about,
             app_transactions=[Transaction(name, number) for name, number in kept.items()],
+            # deltalake sees no conflict with a compaction of a file that goes: so any other commit is one
+            max_commit_retries=None if gone is None else 0,
         )
         self._delta.create_write_transaction(
             actions,

@@ -27,7 +27,18 @@ from moldau.records.columns import (
 from moldau.records.columns.cleaning import MASK as HASH_MASK
 from moldau.records.columns.cleaning import choose, copy_chosen, keyed_hash, note_keys
 from moldau.records.columns.decoding import decode, refused, rows
-from moldau.records.columns.digesting import DELAY_BUCKETS, DIGEST_FIELDS, FIRST_BUCKET, NO_ARRIVAL, digest, record_hash
+from moldau.records.columns.digesting import (
+    DELAY_BUCKETS,
+    FIRST_BUCKET,
+    FIRST_COUNT,
+    NO_ARRIVAL,
+    delay_bucket,
+    digest,
+    hashes,
+    longest_in,
+    record_hash,
+    widened,
+)
 from moldau.records.columns.encoding import Source, encode_columns, encode_rows, header_block
 from moldau.records.columns.filling import (
     CALLBACK_BYTES,
@@ -54,8 +65,8 @@ __all__ = [
     "CALLBACK_BYTES",
     "COMPILED",
     "DELAY_BUCKETS",
-    "DIGEST_FIELDS",
     "FIRST_BUCKET",
+    "FIRST_COUNT",
     "FLAWS",
     "HASH_MASK",
     "NO_ARRIVAL",
@@ -74,13 +85,16 @@ __all__ = [
     "choose",
     "copy_chosen",
     "decode",
+    "delay_bucket",
     "digest",
     "encode_columns",
     "encode_rows",
     "first_timed",
+    "hashes",
     "header_block",
     "keyed_hash",
     "largest",
+    "longest_in",
     "measure",
     "murmur2",
     "note_keys",
@@ -91,4 +105,5 @@ __all__ = [
     "rows",
     "scan",
     "seek",
+    "widened",
 ]

@@ -5,10 +5,14 @@
 The hash of a record is XXH64 of its value, whose seed is XXH64 of its key, whose seed is 42; a null key or value leaves
 the seed as the hash. That is Spark's `xxhash64(key, value)`. Sums of hashes are modulo 2^64.
 
-A window's digest is a row of `DIGEST_FIELDS` unsigned 64-bit numbers: the count, the sum, the number of late records,
-the longest delay in ms, and the number of delays in each of `DELAY_BUCKETS`: bucket n holds delays below 2^n ms and not
-below 2^(n-1). A record's delay is its arrival minus its event time, 0 if it is negative. A record is late if it arrives
-more than one window after the end of its own.
+A window's digest is a row of unsigned 64-bit numbers: the count, the sum, the number of late records, the longest delay
+in ms, a bucket of delays, and the number of delays in that bucket and in each one after it, as far as the row goes. A
+record's delay is its arrival minus its event time, 0 if it is negative. A record is late if it arrives more than one
+window after the end of its own.
+
+Buckets are log-linear, as in HdrHistogram: delays below 64 ms have one each, and every doubling after that is divided
+into 32, so that the longest delay of a bucket is less than 1/32 longer than the shortest. A row holds the range of
+buckets that it needs.
 """
 
 from __future__ import annotations
@@ -22,9 +26,11 @@ except ImportError:
 
 COMPILED: bool = cython.compiled
 
-DELAY_BUCKETS = 42
+STEPS = cython.declare(cython.longlong, 32)
+LONGEST_MS = cython.declare(cython.longlong, (1 << 42) - 1)
+"""Longer delays are in the bucket of this one."""
 FIRST_BUCKET = 4
-DIGEST_FIELDS = FIRST_BUCKET + DELAY_BUCKETS
+FIRST_COUNT = 5
 NO_ARRIVAL = -1
 FARTHEST_MS = cython.declare(cython.longlong, 1 << 60)
 """Event times beyond this are taken as this, so that no sum overflows."""
@@ -178,6 +184,62 @@ class Strings:
         return hashed(cython.address(self.data[0]) if cython.compiled else self.data, start, length, seed)
 
 
+def hashes(keys: Source | None, values: Source | None, count: cython.Py_ssize_t) -> memoryview:
+    """The hash of each of `count` records, as numbers of format Q. Raises `ValueError` for columns that have fewer."""
+    key: Strings = Strings(keys, count)
+    value: Strings = Strings(values, count)
+    result = memoryview(bytearray(8 * count)).cast("Q")
+    into: cython.ulonglong[::1] = result
+    i: cython.Py_ssize_t
+    for i in range(count):
+        into[i] = value.hash(i, key.hash(i, SEED))
+    return result
+
+
+def delay_bucket(ms: int) -> int:
+    """The bucket of a delay."""
+    ms = min(ms, LONGEST_MS)
+    shift = max(0, (ms // STEPS).bit_length() - 1)
+    return shift * STEPS + (ms >> shift)
+
+
+def longest_in(bucket: int) -> int:
+    """The longest delay in a bucket, in ms."""
+    shift = max(0, bucket // STEPS - 1)
+    return ((bucket - shift * STEPS + 1) << shift) - 1
+
+
+@cython.cfunc
+@cython.inline
+@cython.nogil
+@cython.exceptval(check=False)
+def fitting(ms: cython.longlong, shift: cython.int) -> cython.int:
+    """How far a delay is shifted in its bucket's number. `shift` is that of the last record: neighbours have about the
+    same delay, so a step or none is enough."""
+    while ms >> shift >= 2 * STEPS:
+        shift += 1
+    while shift > 0 and ms >> shift < STEPS:
+        shift -= 1
+    return shift
+
+
+DELAY_BUCKETS = delay_bucket(LONGEST_MS) + 1
+
+
+def widened(row: memoryview, bucket: int) -> memoryview:
+    """A row with the numbers of `row` that also has this bucket."""
+    held = len(row) - FIRST_COUNT
+    first = row[FIRST_BUCKET] if held else bucket
+    start = min(first, bucket // STEPS * STEPS)
+    stop = max(first + held, bucket // STEPS * STEPS + STEPS)
+    wide = memoryview(bytearray(8 * (FIRST_COUNT + stop - start))).cast("Q")
+    wide[:FIRST_BUCKET] = row[:FIRST_BUCKET]
+    wide[FIRST_BUCKET] = start
+    at = FIRST_COUNT + first - start
+    wide[at : at + held] = row[FIRST_COUNT:]
+    return wide
+
+
 def digest(
     keys: Source | None,
     values: Source | None,
@@ -187,8 +249,8 @@ def digest(
     arrival_ms: cython.longlong,
     rows: dict[int, object],
 ) -> None:
-    """Add the records of these columns to the digests in `rows`: by the start of their window in ms, a memoryview of
-    `DIGEST_FIELDS` numbers of format Q, which is created if missing.
+    """Add the records of these columns to the digests in `rows`: by the start of their window in ms, a row as a
+    memoryview of format Q, which is created if missing and replaced by a wider one for a bucket that it lacks.
 
     `timestamps` are int64 in ticks since 1970; `keys` or `values` of None are all null. All records arrived at
     `arrival_ms`; with `NO_ARRIVAL` none has a delay. Raises `ValueError` for columns that do not fit each other.
@@ -199,7 +261,7 @@ def digest(
         raise ValueError("a window or a tick is too short or too long")
     key: Strings = Strings(keys, count)
     value: Strings = Strings(values, count)
-    row: cython.ulonglong[::1] = memoryview(bytearray(8 * DIGEST_FIELDS)).cast("Q")
+    row: cython.ulonglong[::1] = memoryview(bytearray(8 * FIRST_COUNT)).cast("Q")
     i: cython.Py_ssize_t
     tick: cython.longlong
     ms: cython.longlong
@@ -207,8 +269,11 @@ def digest(
     low: cython.longlong = 0
     high: cython.longlong = 0
     delay: cython.longlong
+    shift: cython.int = 0
     bucket: cython.Py_ssize_t
+    place: cython.Py_ssize_t
     first_bucket: cython.Py_ssize_t = FIRST_BUCKET
+    first_count: cython.Py_ssize_t = FIRST_COUNT
     for i in range(count):
         tick = times[i]
         ms = tick // ticks_per_ms if tick >= 0 else -1 - (-1 - tick) // ticks_per_ms
@@ -218,20 +283,20 @@ def digest(
             low = start * window_ms
             high = low + window_ms
             if low not in rows:
-                rows[low] = memoryview(bytearray(8 * DIGEST_FIELDS)).cast("Q")
+                rows[low] = memoryview(bytearray(8 * FIRST_COUNT)).cast("Q")
             row = rows[low]
         row[0] += 1
         row[1] = (row[1] + value.hash(i, key.hash(i, SEED))) & MASK
         if arrival_ms != NO_ARRIVAL:
-            delay = arrival_ms - ms
-            if delay < 0:
-                delay = 0
+            delay = arrival_ms - ms if arrival_ms > ms else 0
             if arrival_ms >= high + window_ms:
                 row[2] += 1
-            if cython.cast(cython.ulonglong, delay) > row[3]:
-                row[3] = delay
-            bucket = 0
-            while delay > 0 and bucket < DELAY_BUCKETS - 1:
-                delay >>= 1
-                bucket += 1
-            row[first_bucket + bucket] += 1
+            row[3] = delay if cython.cast(cython.ulonglong, delay) > row[3] else row[3]
+            delay = LONGEST_MS if delay > LONGEST_MS else delay
+            shift = fitting(delay, shift)
+            bucket = shift * STEPS + (delay >> shift)
+            place = bucket - row[first_bucket]
+            if not 0 <= place < len(row) - first_count:
+                row = rows[low] = widened(rows[low], bucket)
+                place = bucket - row[first_bucket]
+            row[first_count + place] += 1

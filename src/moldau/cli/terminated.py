@@ -1,0 +1,38 @@
+"""SIGTERM for commands that have started something: it ends them, and what they started, as Ctrl-C does."""
+
+import contextlib
+import signal
+from collections.abc import Iterator
+from typing import Any
+
+
+class Terminated(KeyboardInterrupt):
+    """The command was asked to end by SIGTERM."""
+
+
+@contextlib.contextmanager
+def terminable() -> Iterator[None]:
+    """Raise `Terminated` at SIGTERM while the block runs. Use it in the main thread."""
+
+    def end(*_: object) -> None:
+        raise Terminated
+
+    with _handled(signal.SIGTERM, end):
+        yield
+
+
+@contextlib.contextmanager
+def killable() -> Iterator[None]:
+    """Let Ctrl-C end the process while the block runs, as SIGTERM does: for work of minutes in another language, where
+    Python would hear of it at the end, and that may be killed at any time."""
+    with _handled(signal.SIGINT, signal.SIG_DFL):
+        yield
+
+
+@contextlib.contextmanager
+def _handled(number: int, handler: Any) -> Iterator[None]:
+    before = signal.signal(number, handler)
+    try:
+        yield
+    finally:
+        signal.signal(number, before)
