@@ -59,8 +59,7 @@ def consume(
     so; the exit code is 0, as that of Kafka's console consumer.
 
     Placeholders of --format: {topic} {partition} {offset} {timestamp} {timestamp_ms} {key} {value} {headers}, and \\t
-    \\n. A record of a group counts as read when it was printed. With --json, data that is not UTF-8 is printed as
-    base64.
+    \\n. A record of a group counts as read when it was printed. In JSON, data that is not UTF-8 is base64.
 
     Examples:
 

@@ -295,7 +295,7 @@ class CoordinatorRuntime(Generic[M]):
     def _complain(self, partition: int, what: str, error: Exception, remedy: str) -> None:
         notices.error(
             f"{self._log.name}-{partition} {what}",
-            "%s-%d %s: %s. Clients whose groups or transactional ids it holds are refused. %s",
+            "%s-%d %s: %s. Requests about its groups or transactional ids are refused. %s",
             self._log.name, partition, what, error, remedy,
         )  # fmt: skip
 

@@ -21,7 +21,7 @@ def no_descriptor(path: Path, error: OSError) -> KafkaError:
         path,
         error.strerror,
     )
-    return KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"no descriptor is left to open a file in {path}; try again")
+    return KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"no file descriptor is left to open a file in {path}; try again")
 
 
 def damaged(path: Path, error: Exception) -> None:

@@ -64,7 +64,7 @@ class LazyFile:
         self._path = str(path)
 
     def get(self) -> File:
-        """The open file. Hold it no longer than the work at hand."""
+        """The open file. Do not keep the file after the current operation."""
         return self.file or self._files.open(self)
 
     def create(self) -> File:

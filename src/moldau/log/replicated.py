@@ -122,4 +122,4 @@ def _note(log: Log, headers: Sequence[BatchHeader], markers: Sequence[Marker | N
 
 
 def _refuse(sentence: str) -> NoReturn:
-    raise KafkaError(ErrorCode.CORRUPT_MESSAGE, f"what the leader sent is not appended: {sentence}")
+    raise KafkaError(ErrorCode.CORRUPT_MESSAGE, f"the leader's records were not appended: {sentence}")

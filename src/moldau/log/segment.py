@@ -312,7 +312,7 @@ class Segment:
             if header.magic == MAGIC and 0 <= within <= within + header.last_offset_delta <= entry.key:
                 self._right = (self._right[-1], entry)
                 return True
-        logger.warning("%s does not agree with its log; it is built anew", self.offsets.file.path)
+        logger.warning("%s does not match its log; it is rebuilt", self.offsets.file.path)
         self.rebuild_indexes()
         return False
 

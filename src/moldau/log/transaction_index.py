@@ -99,7 +99,7 @@ class TransactionIndex:
             if version != VERSION:
                 raise CorruptIndex(f"{self.file.path} is of version {version}, which is not supported")
             if not before < last or not 0 <= first <= last or not 0 <= stable <= last + 1:
-                raise CorruptIndex(f"{self.file.path} has an entry for {first} to {last}, which cannot be there")
+                raise CorruptIndex(f"{self.file.path} has an impossible entry for offsets {first} to {last}")
             before = last
 
     def truncate(self, offset: int) -> None:

@@ -65,7 +65,7 @@ def begin_at(log: Log, offset: int, now_ms: int) -> None:
     (KAFKA_STORAGE_ERROR)."""
     log.serving.check()
     with log.flushing.lock, log.serving.guard():
-        logger.info("%s begins anew at offset %d; it ended at %d", log.tp, offset, log.log_end_offset)
+        logger.info("%s is emptied and restarts at offset %d; it ended at %d", log.tp, offset, log.log_end_offset)
         _cut(log, CutPlace(0, 0, Offset(min(log.segments[0].base_offset, offset))), now_ms)
         with log.serving.changing_files():
             remove_snapshots(log.folder, -1, log.files.disk)

@@ -302,7 +302,7 @@ class ZooKeeperSession:
         while True:
             self._check_silence()
             if self._is_over:
-                sentence = f"the session in ZooKeeper at {self._hosts} is over"
+                sentence = f"the session in ZooKeeper at {self._hosts} has expired"
                 raise SessionOver(f"{sentence}: {self._refusal}" if self._refusal else sentence)
             if self._is_up:
                 return
@@ -357,7 +357,7 @@ class ZooKeeperSession:
             self._end()
 
     def _end(self) -> None:
-        logger.warning("the session in ZooKeeper at %s is over", self._hosts)
+        logger.warning("the session in ZooKeeper at %s has expired", self._hosts)
         self._shut()
         self._watches.look()
         self._keep(asyncio.ensure_future(self._stop_client()))

@@ -83,5 +83,5 @@ async def until_committed(replica: Replica, end: Offset, leader_epoch: int, seco
             return
         left_s = deadline - loop.time()
         if left_s <= 0:
-            raise KafkaError(ErrorCode.REQUEST_TIMED_OUT, "the in-sync replicas do not have the record in time")
+            raise KafkaError(ErrorCode.REQUEST_TIMED_OUT, "the in-sync replicas did not get the record in time")
         await Wait.until_committed([(replica.waiters, end)], left_s, loop).done

@@ -175,7 +175,7 @@ def test_a_topic_that_was_made_anew_ends_the_transaction_and_the_next_one_has_it
             cluster.topic_id = uuid.uuid4()
             await within(producer.begin_transaction())
             cluster.says = [ErrorCode.UNKNOWN_TOPIC_ID]
-            with pytest.raises(KafkaError, match=f"topic {TOPIC} was made anew") as refused:
+            with pytest.raises(KafkaError, match=f"topic {TOPIC} was created anew") as refused:
                 await within(producer.send_offsets_to_transaction(OFFSETS, MEMBER))
             assert refused.value.code is ErrorCode.TRANSACTION_ABORTABLE
             await within(producer.abort_transaction())

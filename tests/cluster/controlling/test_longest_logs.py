@@ -167,7 +167,7 @@ def test_a_defect_of_a_contest_is_named_and_it_is_tried_again_each_second(caplog
         before = len(asked)
         await asyncio.sleep(10)
         assert 10 <= len(asked) - before <= 2 * 11
-        assert any("an election of last resort failed" in line for line in caplog.messages)
+        assert any("electing the replica with the longest log failed" in line for line in caplog.messages)
 
     play(scenario)
 

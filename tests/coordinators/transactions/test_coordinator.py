@@ -212,7 +212,7 @@ def test_a_marker_writer_that_fails_is_called_again(caplog: pytest.LogCaptureFix
         await producer.coordinator.stop()
 
     in_virtual_time(play())
-    assert "markers of transactional id x could not be written" in caplog.text
+    assert "markers of transactional id x cannot be written" in caplog.text
 
 
 def test_a_partition_that_keeps_refusing_is_told_of_once(caplog: pytest.LogCaptureFixture) -> None:

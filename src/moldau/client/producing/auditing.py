@@ -80,7 +80,7 @@ class ProducerAudit:
         try:
             self._count(batch.encoded or b"", ack, counted.setdefault(tp.topic, {}))
         except Exception:
-            logger.exception("%s: a batch of %s is missing in the audit", self._settings.client_id, tp)
+            logger.exception("%s: a batch of %s could not be counted for the audit", self._settings.client_id, tp)
         if self._in_transaction is None and len(counted[tp.topic]) > WINDOWS_MAX:
             self._wake.set()
 
@@ -155,7 +155,7 @@ class ProducerAudit:
                 await delivery
                 self._unsent.popleft()
         except MoldauError as failure:
-            logger.warning("%s: monitoring events wait: %s", self._settings.client_id, failure)
+            logger.warning("%s: monitoring events cannot be sent yet: %s", self._settings.client_id, failure)
 
 
 def _source(column: Binary) -> Source:

@@ -76,7 +76,7 @@ def as_table(table: Any) -> pa.Table:
         return pa.table(table)
     except (TypeError, ValueError, pa.ArrowException) as error:
         raise TypeError(
-            f"a table is what pyarrow, pandas or Polars has, or anything with __arrow_c_stream__ or __arrow_c_array__; "
+            f"a table comes from pyarrow, pandas or Polars, or has __arrow_c_stream__ or __arrow_c_array__; "
             f"{type(table).__name__} is not: {error}"
         ) from None
 

@@ -273,7 +273,7 @@ class ProducerTransactions:
                 check(view.missing.get(topic.name, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION), f"topic {topic.name}")
             elif topic.topic_id not in (ZERO_UUID, known.topic_id):
                 advice = "abort the transaction, and read the topic again"
-                raise KafkaError(ErrorCode.TRANSACTION_ABORTABLE, f"topic {topic.name} was made anew: {advice}")
+                raise KafkaError(ErrorCode.TRANSACTION_ABORTABLE, f"topic {topic.name} was created anew: {advice}")
             else:
                 topic.topic_id = known.topic_id
 

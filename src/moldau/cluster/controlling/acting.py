@@ -123,10 +123,10 @@ class Acting:
                     raise
                 except (StorageError, KafkaError, StoreConflict) as error:
                     why = str(error)
-                    notices.error("", "this broker cannot be the controller, and tries again: %s", error)
+                    notices.error("", "this broker cannot become the controller; it tries again: %s", error)
                 except Exception as fault:
                     why = repr(fault)
-                    logger.exception("a fault of this broker: it cannot be the controller, and tries again")
+                    logger.exception("internal error: this broker cannot become the controller; it tries again")
                 else:
                     continue
                 self._resign(why)
@@ -251,11 +251,11 @@ class Acting:
         await self.queue.made(partial(self.queue.commit, rests))
         told = replace(self.metadata.image, brokers=self._dealt_with(image.brokers))
         self.queue.stream = ChangeStream(epoch, told, self.look_at_brokers)
-        logger.info("this broker is the controller now, in epoch %d", epoch)
+        logger.info("this broker became the controller, epoch %d", epoch)
         self.directories.left_out = set(left_out)
         for name, malformed in left_out.items():
             logger.error(
-                "topic %s is left out, and its data is kept, until its metadata can be read: %s", name, malformed
+                "topic %s is not served until its metadata can be read (its data is kept): %s", name, malformed
             )
         self._old_tools.look()
 
@@ -272,7 +272,7 @@ class Acting:
     def _resign(self, why: str) -> None:
         if self.stream is None:
             return
-        logger.warning("this broker has resigned as controller: %s", why)
+        logger.warning("this broker resigned as the controller: %s", why)
         self.stream.close()
         self.queue.stream = None
         self.queue.elected.set()
@@ -312,14 +312,14 @@ class Acting:
         if brokers == self.metadata.image.brokers and not anew and silent == self._silent and not is_asked_for:
             return
         for broker in silent - (self._silent or frozenset()):
-            logger.warning("broker %d has asked for no changes for %g s: it leads nothing now", broker, self._silence_s)
+            logger.warning("broker %d was silent for %g s: its partitions get other leaders", broker, self._silence_s)
         for broker in sorted(leaving.keys() & brokers.keys() - known_to_leave):
-            logger.info("broker %d is about to stop: it hands over what it leads", broker)
+            logger.info("broker %d is about to stop: its partitions get other leaders", broker)
         since = await store.read(kept_since([brokers[one] for one in anew]))
         kept = {one: kept_folders(brokers[one], self._epochs.get(one), since.get(one, {})) for one in anew}
         for one in anew.keys() & self._epochs.keys():
             if "" not in kept[one]:
-                logger.info("broker %d may have lost records while it was away: it is not in sync yet", one)
+                logger.info("broker %d may have lost records while it was away: its replicas are not in sync yet", one)
         await self.queue.made(partial(self._show_and_elect, brokers, silent, anew, kept))
         self._silent = silent
 
@@ -388,7 +388,7 @@ class Acting:
             notices.error("", "partitions whose replicas have lost records have no leader yet: %s", error)
             await asyncio.sleep(RETRY_S)
         except Exception:
-            logger.exception("an election of last resort failed, and is tried again")
+            logger.exception("electing the replica with the longest log failed; the controller tries again")
             await asyncio.sleep(RETRY_S)
         finally:
             self._deciding = None

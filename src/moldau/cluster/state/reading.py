@@ -110,7 +110,7 @@ def read_again(before: Image, left_out: LeftOut | None = None) -> Reading[tuple[
     read stays as it was."""
     image = yield from read_image(left_out)
     if image is None:
-        raise MalformedMetadata(f"the metadata of cluster {before.cluster_id} is gone from its store")
+        raise MalformedMetadata(f"the store no longer has the metadata of cluster {before.cluster_id}")
     image = image.with_topics({name: before.topics[name] for name in left_out or () if name in before.topics})
     names = [*before.topics, *(name for name in image.topics if name not in before.topics)]
     if image.broker_overrides == before.broker_overrides:

@@ -128,7 +128,7 @@ class MarkerRounds:
                     del self._rounds[begun.partition][begun.transactional_id]
                 return
         except Exception:
-            log.exception("the markers of transactional id %s could not be written", begun.transactional_id)
+            log.exception("the markers of transactional id %s cannot be written", begun.transactional_id)
         if self._is_current(begun):
             self._wait(begun)
 

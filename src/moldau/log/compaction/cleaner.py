@@ -159,7 +159,7 @@ class Cleaner:
     @staticmethod
     def _report(log: Log, cleaned: Cleaned) -> None:
         logger.info(
-            "%s is compacted up to offset %d: %d of %s are left, %s seen, %.1f MB/s",
+            "%s was compacted up to offset %d: %d of %s are left, %s seen, %.1f MB/s",
             log.tp, cleaned.up_to, cleaned.bytes_after, counted(cleaned.bytes_before, "byte"),
             counted(cleaned.keys, "key"), cleaned.megabytes_per_second,
         )  # fmt: skip

@@ -35,7 +35,7 @@ def read_meta(disk: Disk, folder: Path) -> dict[str, str]:
     try:
         data = checkpoints.read_whole(disk, folder / META_PROPERTIES)
     except CorruptCheckpoint as error:
-        raise StorageError(f"{error}, which no meta.properties has: put back the one of this log folder") from error
+        raise StorageError(f"{error}, so it is not a meta.properties: restore the one of this log folder") from error
     lines = [line.strip() for line in (data or b"").decode("utf-8", "replace").splitlines()]
     return {
         key.strip(): value.strip() for key, _, value in (line.partition("=") for line in lines if line[:1] not in "#!")

@@ -44,7 +44,7 @@ class Progress:
             self._count(path / str(tp), runtime, recovery_points.get(tp, 0))
         self._much = self.bytes >= LARGE_BYTES
         if self._much:
-            logger.info("%s was not closed cleanly: %s to read again", path, self._left())
+            logger.info("%s was not closed cleanly: recovery reads %s", path, self._left())
 
     def _count(self, folder: Path, runtime: Runtime, recovery_point: int) -> None:
         names = [name for name in runtime.disk.list(folder) if name.endswith(LOG_SUFFIX)]
@@ -69,7 +69,7 @@ class Progress:
             self.partitions -= 1
             seconds = (self._clock.now_ms() - self._begun_ms) / 1000
             if not self.partitions and (self._much or seconds * 1000 >= EVERY_MS):
-                logger.info("%s is recovered, after %.1f seconds", self._path, seconds)
+                logger.info("%s was recovered in %.1f seconds", self._path, seconds)
 
     def _left(self) -> str:
         partitions, segments = counted(self.partitions, "partition"), counted(max(self.segments, 0), "segment")

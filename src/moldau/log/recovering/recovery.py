@@ -151,7 +151,7 @@ def load(loading: Loading) -> LoadedLog:
     # be given to other records.
     start = max(loading.log_start, segments[0].base_offset if segments else 0)
     if segments and end < start:
-        logger.warning("%s ends at %d, below its start %d: it begins anew there", folder.name, end, start)
+        logger.warning("%s ends at %d, below its start %d: it restarts there, empty", folder.name, end, start)
         _remove_segments(disk, segments)
         segments, epochs, producers = [], Epochs(), None
         epochs.dirty = True
@@ -187,7 +187,7 @@ def _load_epochs(loading: Loading, segments: list[Segment]) -> Epochs:
     try:
         return Epochs(checkpoints.read_epochs(loading.disk, loading.folder))
     except CorruptCheckpoint as error:
-        logger.warning("%s; it is built anew from the log", error)
+        logger.warning("%s; it is rebuilt from the log", error)
     epochs = Epochs()
     for segment in segments:
         for found in segment.walk(0):
@@ -249,7 +249,7 @@ def _check_transactions(loading: Loading, segments: list[Segment], suspects: lis
                 segment.aborted.check()
                 continue
             except CorruptIndex as error:
-                logger.warning("%s; it is built anew from the log", error)
+                logger.warning("%s; it is rebuilt from the log", error)
         # An abort is only known from the transaction's first batch, which may be in an earlier segment.
         if producers is None:
             producers, _ = _producers_at(loading, segments, segment.base_offset)
@@ -280,7 +280,7 @@ def _recover(loading: Loading, segments: list[Segment], first: int, epochs: Epoc
             loading.progress.segment_done(size)
         if segment.size < size:
             lost = counted(size - segment.size, "byte")
-            logger.warning("%s was cut by %s: a batch there is damaged or incomplete", segment.log.path, lost)
+            logger.warning("recovery cut %s by %s: a batch there is damaged or incomplete", segment.log.path, lost)
         elif not later or end == later[0].base_offset or loading.tolerates_gap(gapless):
             # The active segment keeps the room in its files for what is appended next.
             if later:
