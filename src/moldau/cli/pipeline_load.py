@@ -77,6 +77,10 @@ SchemaFile = Annotated[
 RegistryOption = Annotated[
     str, Option(metavar="URL,...", help="A schema registry like Confluent's; user:password@ in the URL if needed.")
 ]
+DecodeKey = Annotated[
+    str, Option("--decode-key", help="Keys become columns: json, avro, text; none keeps them as they are.")
+]
+KeySchemaFile = Annotated[str, Option("--key-schema", metavar="FILE", help="The columns of keys, as --schema.")]
 EventTime = Annotated[str, Option(metavar="FIELD", help="The decoded field, or its path (a.b), whose time dates rows.")]
 
 
@@ -101,6 +105,8 @@ def load(
     partition_by: PartitionBy = "date",
     decode: Decode = "none",
     schema: SchemaFile = "",
+    decode_key: DecodeKey = "none",
+    key_schema: KeySchemaFile = "",
     schema_registry: RegistryOption = "",
     event_time: EventTime = "",
     storage_option: StorageOption = None,
@@ -131,11 +137,12 @@ def load(
     from moldau.pipeline.loading.settings import Settings
 
     subscription, every_ms = _subscription(topics, pattern), _every_ms(every, max_records, until, dry_run)
+    values, keys = _decodings(decode, schema, decode_key, key_schema, schema_registry, event_time)
     settings = Settings(
         not allow_data_loss, _compression(compression), _isolation(isolation_level), partitioning(partition_by),
-        _decoding(decode, schema, schema_registry, event_time), _time(since, "--since"), _time(until, "--until"),
+        values, _time(since, "--since"), _time(until, "--until"),
         (max_records or RECORDS_MAX) if every_ms else None, _small_files(compact_after, table_format), group or None,
-        _removed_rows(offsets_from_table, accept_removed),
+        _removed_rows(offsets_from_table, accept_removed), keys,
     )  # fmt: skip
     open_tables = partial(_iceberg, namespace) if table_format == "iceberg" else partial(_delta, table_format)
     tables, quarantine = open_tables(warehouse, storage_option or [], catalog, catalog_property or [])
@@ -329,24 +336,36 @@ def _isolation(level: str) -> str:
     return level
 
 
-def _decoding(kind: str, schema: str, registry: str, event_time: str) -> "Decoding":
-    """How values are decoded. Raises `ConfigError`."""
+def _decodings(
+    kind: str, schema: str, key_kind: str, key_schema: str, registry: str, event_time: str
+) -> "tuple[Decoding, Decoding]":
+    """How values and keys are decoded. Raises `ConfigError`."""
     from moldau.client.registry.schema_registry import SchemaRegistry
     from moldau.pipeline.decoding.choosing import Decoding
 
-    text = ""
-    if schema:
-        try:
-            text = Path(schema).read_text(encoding="utf-8").strip()
-        except (OSError, UnicodeDecodeError) as error:
-            raise ConfigError(f"--schema {schema} cannot be read: {error}") from None
-        if not text:
-            raise ConfigError(f"--schema {schema} is empty")
-    if kind == "avro":
+    if "avro" in (kind, key_kind):
         need("fastavro", extra="avro")
-    decoding = Decoding(kind, text, SchemaRegistry(registry) if registry else None, event_time)
-    decoding.check()
-    return decoding
+    found = SchemaRegistry(registry) if registry else None
+    of_values = found if kind in ("json", "avro") or key_kind not in ("json", "avro") else None
+    of_keys = found if key_kind in ("json", "avro") else None
+    values = Decoding(kind, _schema_text("--schema", schema), of_values, event_time)
+    keys = Decoding(key_kind, _schema_text("--key-schema", key_schema), of_keys, of="key")
+    values.check()
+    keys.check()
+    return values, keys
+
+
+def _schema_text(option: str, path: str) -> str:
+    """The text of a schema's file, empty without one. Raises `ConfigError`."""
+    if not path:
+        return ""
+    try:
+        text = Path(path).read_text(encoding="utf-8").strip()
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(f"{option} {path} cannot be read: {error}") from None
+    if not text:
+        raise ConfigError(f"{option} {path} is empty")
+    return text
 
 
 def need(*modules: str, extra: str = "spark") -> None:

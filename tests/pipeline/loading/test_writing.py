@@ -143,6 +143,7 @@ class Numbers:
 
     schema = pyarrow.schema([("number", pyarrow.int64()), ("at", pyarrow.timestamp("us", "UTC"))])
     event_time = "at"
+    keys = None
 
     def decode(self, batch: Any) -> tuple[Any, Any]:
         numbers = [int(value[1:]) for value in batch.column("value").to_pylist()]

@@ -32,8 +32,9 @@ class WarehouseTier:
         rows: Rows = {}
         table = self._warehouse.table(topic)
         if table is not None:
-            if "value" not in table.columns.names:
-                raise TableError(f"{table.where.uri} has decoded columns and no value, so it cannot be audited.")
+            for name in ("value", "_key"):
+                if name not in table.columns.names:
+                    raise TableError(f"{table.where.uri} has decoded columns and no {name}, so it cannot be audited.")
             written_ms = {file.path: file.modified_ms for file in table.files()}
             for fragment in table.dataset().get_fragments():
                 self._add(rows, fragment, length_ms, written_ms[fragment.path])

@@ -1,7 +1,9 @@
-"""Which decoder a topic gets: what `--decode`, `--schema`, `--schema-registry` and `--event-time` say."""
+"""Which decoder a topic gets: what `--decode`, `--schema`, `--schema-registry` and `--event-time` say, and for keys
+`--decode-key` and `--key-schema`."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from typing import Literal
 
 import pyarrow as pa
 
@@ -13,19 +15,28 @@ from moldau.pipeline.decoding.avro_values import AvroValues
 from moldau.pipeline.decoding.json_inference import inferred
 from moldau.pipeline.decoding.json_values import MORE, JsonValues
 from moldau.pipeline.decoding.text_values import TextValues
-from moldau.pipeline.decoding.topic_decoder import KEPT_NAMES, TopicDecoder, table_names
+from moldau.pipeline.decoding.topic_decoder import KEPT_NAMES, TopicDecoder, Values, table_names
 
 KINDS = ("none", "text", "json", "avro")
 
 
 @dataclass(frozen=True)
 class Decoding:
-    """How values are decoded. `schema` is the text of a JSON Schema, of Spark's DDL or of an Avro schema."""
+    """How values, or keys, are decoded. `schema` is the text of a JSON Schema, of Spark's DDL or of an Avro schema."""
 
     kind: str = "none"
     schema: str = ""
     registry: SchemaRegistry | None = None
     event_time: str = ""
+    of: Literal["value", "key"] = "value"
+
+    @property
+    def option(self) -> str:
+        return "--decode" if self.of == "value" else "--decode-key"
+
+    @property
+    def schema_option(self) -> str:
+        return "--schema" if self.of == "value" else "--key-schema"
 
     @property
     def inferred(self) -> bool:
@@ -35,41 +46,50 @@ class Decoding:
     def check(self) -> None:
         """Raise `ConfigError` for options that do not go together."""
         if self.kind not in KINDS:
-            raise ConfigError(f"--decode {self.kind!r} is none of {', '.join(KINDS)}")
+            raise ConfigError(f"{self.option} {self.kind!r} is none of {', '.join(KINDS)}")
         if self.kind in ("none", "text") and (self.schema or self.registry):
-            raise ConfigError(f"--schema and --schema-registry do not go with --decode {self.kind}")
+            raise ConfigError(f"{self.schema_option} and --schema-registry do not go with {self.option} {self.kind}")
         if self.kind == "none" and self.event_time:
             raise ConfigError("--event-time names a field of decoded values: it needs --decode json, avro or text")
         if self.kind == "avro" and self.registry is None:
-            raise ConfigError("--decode avro needs --schema-registry: values begin with the id of their schema there")
+            raise ConfigError(
+                f"{self.option} avro needs --schema-registry: {self.of}s begin with the id of their schema there"
+            )
 
 
 def decoder_of(
     topic: str, decoding: Decoding, sample: Callable[[], Iterable[bytes]], known: pa.Schema | None = None
 ) -> TopicDecoder | None:
-    """The decoder of a topic, None for `none`. `sample` reads some of its values, where columns are inferred from them;
-    `known` are the columns of its table. Raises `ConfigError` and `RegistryError`."""
+    """The decoder of a topic's values, None for `none`. `sample` reads some of them, where columns are inferred from
+    them; `known` are the columns of its table. Raises `ConfigError` and `RegistryError`."""
+    values = values_of(topic, decoding, sample, known)
+    return None if values is None else TopicDecoder(values, decoding.event_time, known)
+
+
+def values_of(
+    topic: str, decoding: Decoding, sample: Callable[[], Iterable[bytes]], known: pa.Schema | None = None
+) -> Values | None:
+    """As `decoder_of`: what decodes the values, or the keys, of a topic."""
     decoding.check()
     if decoding.kind == "none":
         return None
     if decoding.kind == "text":
-        return TopicDecoder(TextValues(), decoding.event_time, known)
+        return TextValues()
     if decoding.kind == "avro":
         assert decoding.registry is not None
-        schema = as_schema(decoding.schema, AVRO) if decoding.schema else _latest(decoding.registry, topic, AVRO)
-        return TopicDecoder(AvroValues(decoding.registry, schema), decoding.event_time, known)
+        schema = as_schema(decoding.schema, AVRO) if decoding.schema else _latest(decoding, topic, AVRO)
+        return AvroValues(decoding.registry, schema, any_type=decoding.of == "key")
     framed = decoding.registry is not None
     if decoding.schema:
-        values: JsonValues = JsonValues(_given(decoding.schema), framed=framed)
-    elif decoding.registry is not None:
-        tree = _latest(decoding.registry, topic, JSON).tree
-        values = JsonValues(json_schema_columns.columns_of(tree), framed=True)
-    else:
-        found = evolved(known, inferred(sample()), decoding.event_time)
-        if not found:
-            raise ConfigError(f"the columns of {topic} cannot be inferred: none of its first values is a JSON object")
-        values = JsonValues(found, keeps_rest=True)
-    return TopicDecoder(values, decoding.event_time, known)
+        return JsonValues(_given(decoding.schema), framed=framed)
+    if decoding.registry is not None:
+        return JsonValues(json_schema_columns.columns_of(_latest(decoding, topic, JSON).tree), framed=True)
+    found = evolved(known, inferred(sample()), decoding.event_time)
+    if not found:
+        raise ConfigError(
+            f"the columns of {topic} cannot be inferred: none of its first {decoding.of}s is a JSON object"
+        )
+    return JsonValues(found, keeps_rest=True)
 
 
 def evolved(known: pa.Schema | None, found: pa.Schema, event_time: str) -> pa.Schema:
@@ -107,12 +127,13 @@ def _given(text: str) -> pa.Schema:
     return ddl.columns_of(text)
 
 
-def _latest(registry: SchemaRegistry, topic: str, kind: str) -> Schema:
-    subject = f"{topic}-value"
+def _latest(decoding: Decoding, topic: str, kind: str) -> Schema:
+    assert decoding.registry is not None
+    subject = f"{topic}-{decoding.of}"
     try:
-        return as_schema(registry.version(subject).schema, kind)
+        return as_schema(decoding.registry.version(subject).schema, kind)
     except SchemaNotFound as error:
         raise ConfigError(
             f"the schema registry has no subject {subject}, whose latest version says the columns of {topic}: give"
-            f" --schema ({error})"
+            f" {decoding.schema_option} ({error})"
         ) from None

@@ -10,8 +10,10 @@ RECORDS_OF_PARTITION_MIN = 100
 BYTES_MAX = 64 * 1024 * 1024
 
 
-def sampled(bootstrap: str, ranges: Sequence[OffsetRange], isolation_level: str = "read_committed") -> Iterator[bytes]:
-    """Values from both ends of each range, without nulls. Raises `KafkaError`."""
+def sampled(
+    bootstrap: str, ranges: Sequence[OffsetRange], isolation_level: str = "read_committed", of: str = "value"
+) -> Iterator[bytes]:
+    """Values, or keys, from both ends of each range, without nulls. Raises `KafkaError`."""
     share = max(RECORDS_OF_PARTITION_MIN, RECORDS_MAX // max(1, len(ranges))) // 2
     left = BYTES_MAX
     for part in ranges:
@@ -21,7 +23,7 @@ def sampled(bootstrap: str, ranges: Sequence[OffsetRange], isolation_level: str 
                 continue
             for batch in read_columns(bootstrap, *part.topic_partition, start, end, isolation_level=isolation_level):
                 left -= batch.nbytes
-                for value in batch.column("value").to_pylist():
+                for value in batch.column(of).to_pylist():
                     if value is not None:
                         yield value
                 if left <= 0:

@@ -4,7 +4,7 @@ It is pure, and pickled to the workers. A record without a value (a tombstone) i
 event time is the record's. Nothing is lost: each record is in one of the two batches.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple, Protocol
 
 import pyarrow as pa
@@ -57,12 +57,20 @@ class Values(Protocol):
 
 class TopicDecoder:
     """Decodes the records of one topic; `event_time_field` is a column of the values, the path of a field inside of
-    structs (`a.b`), or empty for the record's time; `known` are the columns of its table. Raises `ConfigError` if no
-    such field exists or it can hold no time."""
+    structs (`a.b`), or empty for the record's time; `known` are the columns of its table, `names` those of the decoded
+    columns if they are not to be made here. Raises `ConfigError` if no such field exists or it can hold no time."""
 
-    def __init__(self, values: Values, event_time_field: str = "", known: pa.Schema | None = None):
+    keys: pa.Schema | None = None
+
+    def __init__(
+        self,
+        values: Values,
+        event_time_field: str = "",
+        known: pa.Schema | None = None,
+        names: Sequence[str] | None = None,
+    ):
         self._values = values
-        names = table_names(values.schema.names)
+        names = table_names(values.schema.names) if names is None else names
         fields = [field.with_name(name).with_nullable(True) for field, name in zip(values.schema, names, strict=True)]
         self.event_time = RECORD_TIME
         self._field = event_time_field

@@ -82,6 +82,7 @@ class Loader:
     ):
         warehouse.check()
         settings.decoding.check()
+        settings.keys.check()
         self._session = session
         self._bootstrap = bootstrap
         self._subscription = subscription
@@ -164,8 +165,9 @@ class Loader:
             tables = self._tables[topic]
             ranges = [part for part in planned.ranges if part.topic == topic]
             found[topic] = decoder_for(
-                self._bootstrap, topic, tables.table, ranges, self._settings.decoding, self._settings.isolation_level
-            )
+                self._bootstrap, topic, tables.table, ranges, self._settings.decoding, self._settings.keys,
+                self._settings.isolation_level,
+            )  # fmt: skip
             tables.check(found[topic])
         return found
 

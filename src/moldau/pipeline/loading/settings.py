@@ -16,7 +16,7 @@ class Settings:
     `since_ms` is where partitions begin that were never loaded, and `until_ms` where the load ends: at the first record
     of that time or a later one. A commit takes about `records_max` records at most. Tables with `small_files_max` small
     files in a partition are compacted; 0 for never. The offsets are committed to `group` as well. `removed_rows` says
-    what happens if another tool removed rows that a load had added.
+    what happens if another tool removed rows that a load had added. `keys` says how keys are decoded.
     """
 
     fail_on_data_loss: bool = True
@@ -30,6 +30,7 @@ class Settings:
     small_files_max: int = SMALL_FILES_MAX
     group: str | None = None
     removed_rows: RemovedRows = "refuse"
+    keys: Decoding = Decoding(of="key")
 
 
 @dataclass(frozen=True)

@@ -92,8 +92,8 @@ class TopicTables:
     def check(self, decoder: ValueDecoder | None) -> None:
         """Raise `TableError` if the table cannot take what this decoder makes of values."""
         if decoder:
-            check_decoded(decoder.schema)
-        self._columns = in_files(decoder.schema if decoder else None)
+            check_decoded(decoder.schema, decoder.keys)
+        self._columns = in_files(decoder.schema, decoder.keys) if decoder else in_files()
         if self.table:
             self.table.lacking(self._columns)
 

@@ -214,7 +214,7 @@ class TopicWriter:
     def __init__(self, target: Target, stem: str):
         decoder = self._decoder = target.decoder
         self._quarantined = target.quarantined
-        columns = in_files(decoder.schema if decoder else None)
+        columns = in_files(decoder.schema, decoder.keys) if decoder else in_files()
         event_time = decoder.event_time if decoder else "_timestamp"
         how = target.compression, target.table_format
         layout = Layout(target.table, columns, target.partition_by, event_time, *how)
