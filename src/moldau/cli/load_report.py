@@ -29,7 +29,8 @@ def print_loaded(loaded: "Loaded", as_json: bool, quarantine: str) -> None:
         note(sentence)
     if as_json:
         tables = {
-            one.topic: {"version": one.version, "records": one.records, "files": one.files} for one in loaded.commits
+            one.topic: {"version": one.version, "records": one.records, "deleted": one.deleted, "files": one.files}
+            for one in loaded.commits
         }
         print_json({**_totals(loaded), "tables": tables})
         return
@@ -39,6 +40,7 @@ def print_loaded(loaded: "Loaded", as_json: bool, quarantine: str) -> None:
             f"({loaded.bytes / 1e6:,.1f} MB, files: {loaded.files:,}) in "
             f"{loaded.seconds:.1f} s, {loaded.records_per_second:,.0f} records/s: "
             + ", ".join(f"{one.topic} version {one.version}" for one in loaded.commits)
+            + (f"; {counted(loaded.deleted, 'row')} deleted" if loaded.deleted else "")
         )
     else:
         print("nothing new to load")
@@ -50,6 +52,7 @@ def _totals(loaded: "Loaded") -> dict[str, Any]:
     return {
         "records": loaded.records,
         "rejected": loaded.rejected,
+        "deleted": loaded.deleted,
         "bytes": loaded.bytes,
         "files": loaded.files,
         "seconds": round(loaded.seconds, 3),
@@ -90,10 +93,11 @@ class ContinuousReport:
             self._say(
                 f"{one.topic} version {one.version}: {counted(one.records, 'record')}, {one.bytes / 1e6:,.1f} MB in "
                 f"{loaded.seconds:.1f} s"
+                + (f", {one.deleted:,} deleted" if one.deleted else "")
                 + (f", {one.rejected:,} in quarantine" if one.rejected else "")
                 + ("" if behind is None else f", lag {behind:,}"),
                 event="commit", topic=one.topic, version=one.version, records=one.records, rejected=one.rejected,
-                bytes=one.bytes, files=one.files, seconds=round(loaded.seconds, 3), lag=behind,
+                deleted=one.deleted, bytes=one.bytes, files=one.files, seconds=round(loaded.seconds, 3), lag=behind,
             )  # fmt: skip
 
     def compacted(self, topic: str, done: "Compacted") -> None:

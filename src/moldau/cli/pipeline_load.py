@@ -30,6 +30,8 @@ DURATION = re.compile(r"([0-9]{1,9})(ms|s|m|h|d)")
 UNITS_MS = {"ms": 1, "s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
 EVERY_MS_MIN = 100
 RECORDS_MAX = 10_000_000
+UPSERT_RECORDS_MAX = 5_000_000
+"""Their keys need about 1.3 GB of the driver's memory."""
 
 Topics = Annotated[str, Option(metavar="TOPIC,...", help="The topics, separated by commas.")]
 Pattern = Annotated[str, Option(metavar="REGEX", help="Instead: all topics whose whole name matches, new ones too.")]
@@ -62,20 +64,31 @@ GroupOption = Annotated[
     str, Option("--group", help="A consumer group to commit the offsets to as well, for tools that show lag.")
 ]
 MaxRecords = Annotated[
-    int | None, Option(min=1, metavar="N", help="With --every: records of a commit at most; 10 million by default.")
+    int | None,
+    Option(min=1, metavar="N", help="With --every: records of a commit at most, 10 million; with --upsert 5 million."),
 ]
 CompactAfter = Annotated[
     int | None, Option(min=0, metavar="N", help="Compact a table with N (50) small files in a partition; 0 for never.")
 ]
 CompressionOption = Annotated[str, Option(help="lz4, snappy, zstd or none.")]
 IsolationLevel = Annotated[str, Option(help="read_committed leaves out records of open and aborted transactions.")]
-PartitionBy = Annotated[str, Option(help="How the tables of new topics are partitioned: date, hour (UTC) or none.")]
+PartitionBy = Annotated[
+    str,
+    Option(help="How new tables are partitioned: date, hour (UTC) or none; by default date, with --upsert none."),
+]
+Upsert = Annotated[
+    bool,
+    Option("--upsert", help="Tables with one row per key, its newest; a tombstone deletes it. Delta only."),
+]
 Decode = Annotated[str, Option(help="Values become columns: json, avro, text; none keeps them as they are.")]
 SchemaFile = Annotated[
     str, Option(metavar="FILE", help="The columns: JSON Schema or Spark's DDL for json, an Avro schema for avro.")
 ]
 RegistryOption = Annotated[
     str, Option(metavar="URL,...", help="A schema registry like Confluent's; user:password@ in the URL if needed.")
+]
+Envelope = Annotated[
+    str, Option(metavar="debezium", help="Values are change events of Debezium: their rows become the columns.")
 ]
 DecodeKey = Annotated[
     str, Option("--decode-key", help="Keys become columns: json, avro, text; none keeps them as they are.")
@@ -102,13 +115,15 @@ def load(
     compact_after: CompactAfter = None,
     compression: CompressionOption = "lz4",
     isolation_level: IsolationLevel = "read_committed",
-    partition_by: PartitionBy = "date",
+    partition_by: PartitionBy = "",
+    upsert: Upsert = False,
     decode: Decode = "none",
     schema: SchemaFile = "",
     decode_key: DecodeKey = "none",
     key_schema: KeySchemaFile = "",
     schema_registry: RegistryOption = "",
     event_time: EventTime = "",
+    envelope: Envelope = "",
     storage_option: StorageOption = None,
     table_format: FormatOption = "delta",
     catalog: CatalogOption = "",
@@ -123,30 +138,34 @@ def load(
 
       moldau pipeline load --topics flights,weather --warehouse /data/warehouse
 
-      moldau pipeline load --topics flights --warehouse w -b broker1:9092 --master 'local[4]' --json
+      moldau pipeline load --pattern 'clicks-.*' --warehouse s3://lake/kafka --every 30s --group warehouse
 
-      moldau pipeline load --pattern 'clicks-.*' --warehouse w --every 30s --group warehouse
-
-      moldau pipeline load --topics clicks --warehouse w --decode json --event-time at --since 7d --dry-run
-
-      moldau pipeline load --topics flights --warehouse s3://lake/kafka --storage-option AWS_REGION=eu-central-1
-
-      moldau pipeline load --topics flights --format iceberg --catalog prod --namespace kafka
+      moldau pipeline load --topics customers --warehouse w --decode json --upsert --envelope debezium
     """
     need("pyspark", "pyarrow", "deltalake")
     from moldau.pipeline.loading.settings import Settings
 
-    subscription, every_ms = _subscription(topics, pattern), _every_ms(every, max_records, until, dry_run)
-    values, keys = _decodings(decode, schema, decode_key, key_schema, schema_registry, event_time)
+    subscription, every_ms = _subscription(topics, pattern), _every_ms(every, max_records, until, dry_run, upsert)
+    values, keys = _decodings(decode, schema, decode_key, key_schema, schema_registry, event_time, envelope)
     settings = Settings(
-        not allow_data_loss, _compression(compression), _isolation(isolation_level), partitioning(partition_by),
-        values, _time(since, "--since"), _time(until, "--until"),
-        (max_records or RECORDS_MAX) if every_ms else None, _small_files(compact_after, table_format), group or None,
-        _removed_rows(offsets_from_table, accept_removed), keys,
+        not allow_data_loss, _compression(compression), _isolation(isolation_level), _partitions(partition_by, upsert),
+        values, _time(since, "--since"), _time(until, "--until"), _records_max(max_records, every_ms, upsert),
+        _small_files(compact_after, table_format), group or None, _removed_rows(offsets_from_table, accept_removed),
+        keys, upsert,
     )  # fmt: skip
-    open_tables = partial(_iceberg, namespace) if table_format == "iceberg" else partial(_delta, table_format)
+    open_tables = partial(_iceberg, namespace, upsert) if table_format == "iceberg" else partial(_delta, table_format)
     tables, quarantine = open_tables(warehouse, storage_option or [], catalog, catalog_property or [])
     _load(bootstrap_server, subscription, tables, quarantine, master, settings, every_ms, dry_run, as_json)
+
+
+def _partitions(partition_by: str, upsert: bool) -> str:
+    """Raises `ConfigError`."""
+    return partitioning(partition_by or ("none" if upsert else "date"))
+
+
+def _records_max(max_records: int | None, every_ms: int, upsert: bool) -> int | None:
+    """How many records a commit takes at most; None for all."""
+    return max_records or (UPSERT_RECORDS_MAX if upsert else RECORDS_MAX if every_ms else None)
 
 
 def _removed_rows(offsets_from_table: bool, accept_removed: bool) -> "RemovedRows":
@@ -181,12 +200,14 @@ def _delta(
 
 
 def _iceberg(
-    namespace: str, warehouse: str, options: list[str], catalog: str, properties: list[str]
+    namespace: str, upsert: bool, warehouse: str, options: list[str], catalog: str, properties: list[str]
 ) -> "tuple[LoadedWarehouse, str]":
     """A namespace of Iceberg tables, and where its rejected records are. Raises `ConfigError`."""
     need("pyiceberg", extra="iceberg")
-    from moldau.pipeline.tables.iceberg_warehouse import IcebergWarehouse
+    from moldau.pipeline.tables.iceberg_warehouse import NO_UPSERT, IcebergWarehouse
 
+    if upsert:
+        raise ConfigError(NO_UPSERT)
     if not catalog:
         raise ConfigError(
             "--format iceberg needs --catalog: one of ~/.pyiceberg.yaml, or any name with --catalog-property uri=..."
@@ -229,7 +250,7 @@ def _load(
             print_plan(planned, as_json)
             return
         with progress_line(loader.progress):
-            loaded = loader.run(planned)
+            loaded = loader.load(planned)
         print_loaded(loaded, as_json, quarantine)
 
 
@@ -291,11 +312,11 @@ def _subscription(topics: str, pattern: str) -> "Subscription":
     return Subscription(topics=names, pattern=pattern)
 
 
-def _every_ms(every: str, max_records: int | None, until: str, dry_run: bool) -> int:
+def _every_ms(every: str, max_records: int | None, until: str, dry_run: bool, upsert: bool) -> int:
     """The time between loads, 0 for one load. Raises `ConfigError`."""
     if not every:
-        if max_records is not None:
-            raise ConfigError("--max-records needs --every: one load is one commit of everything new")
+        if max_records is not None and not upsert:
+            raise ConfigError("--max-records needs --every or --upsert: one load is one commit of everything new")
         return 0
     if until or dry_run:
         raise ConfigError(f"--every does not end by itself, so it excludes {'--until' if until else '--dry-run'}")
@@ -337,7 +358,7 @@ def _isolation(level: str) -> str:
 
 
 def _decodings(
-    kind: str, schema: str, key_kind: str, key_schema: str, registry: str, event_time: str
+    kind: str, schema: str, key_kind: str, key_schema: str, registry: str, event_time: str, envelope: str
 ) -> "tuple[Decoding, Decoding]":
     """How values and keys are decoded. Raises `ConfigError`."""
     from moldau.client.registry.schema_registry import SchemaRegistry
@@ -348,8 +369,8 @@ def _decodings(
     found = SchemaRegistry(registry) if registry else None
     of_values = found if kind in ("json", "avro") or key_kind not in ("json", "avro") else None
     of_keys = found if key_kind in ("json", "avro") else None
-    values = Decoding(kind, _schema_text("--schema", schema), of_values, event_time)
-    keys = Decoding(key_kind, _schema_text("--key-schema", key_schema), of_keys, of="key")
+    values = Decoding(kind, _schema_text("--schema", schema), of_values, event_time, envelope=envelope)
+    keys = Decoding(key_kind, _schema_text("--key-schema", key_schema), of_keys, of="key", envelope=envelope)
     values.check()
     keys.check()
     return values, keys

@@ -10,7 +10,7 @@ import pyarrow as pa
 from moldau.client.registry.schema_registry import SchemaRegistry
 from moldau.client.registry.schemas import AVRO, JSON, Schema, as_schema
 from moldau.errors import ConfigError, SchemaNotFound
-from moldau.pipeline.decoding import ddl, json_schema_columns
+from moldau.pipeline.decoding import ddl, debezium, json_schema_columns
 from moldau.pipeline.decoding.avro_values import AvroValues
 from moldau.pipeline.decoding.json_inference import inferred
 from moldau.pipeline.decoding.json_values import MORE, JsonValues
@@ -18,17 +18,20 @@ from moldau.pipeline.decoding.text_values import TextValues
 from moldau.pipeline.decoding.topic_decoder import KEPT_NAMES, TopicDecoder, Values, table_names
 
 KINDS = ("none", "text", "json", "avro")
+DEBEZIUM = "debezium"
 
 
 @dataclass(frozen=True)
 class Decoding:
-    """How values, or keys, are decoded. `schema` is the text of a JSON Schema, of Spark's DDL or of an Avro schema."""
+    """How values, or keys, are decoded. `schema` is the text of a JSON Schema, of Spark's DDL or of an Avro schema;
+    with `envelope` values are Debezium's envelopes, whose rows become the columns, and keys may have its `payload`."""
 
     kind: str = "none"
     schema: str = ""
     registry: SchemaRegistry | None = None
     event_time: str = ""
     of: Literal["value", "key"] = "value"
+    envelope: str = ""
 
     @property
     def option(self) -> str:
@@ -51,6 +54,10 @@ class Decoding:
             raise ConfigError(f"{self.schema_option} and --schema-registry do not go with {self.option} {self.kind}")
         if self.kind == "none" and self.event_time:
             raise ConfigError("--event-time names a field of decoded values: it needs --decode json, avro or text")
+        if self.envelope not in ("", DEBEZIUM):
+            raise ConfigError(f"--envelope {self.envelope!r} is not {DEBEZIUM}")
+        if self.envelope and self.of == "value" and self.kind not in ("json", "avro"):
+            raise ConfigError(f"--envelope {self.envelope} needs --decode json or avro: an envelope has fields")
         if self.kind == "avro" and self.registry is None:
             raise ConfigError(
                 f"{self.option} avro needs --schema-registry: {self.of}s begin with the id of their schema there"
@@ -78,18 +85,39 @@ def values_of(
     if decoding.kind == "avro":
         assert decoding.registry is not None
         schema = as_schema(decoding.schema, AVRO) if decoding.schema else _latest(decoding, topic, AVRO)
-        return AvroValues(decoding.registry, schema, any_type=decoding.of == "key")
+        avro = AvroValues(decoding.registry, schema, any_type=decoding.of == "key")
+        return debezium.EnvelopeValues(avro) if decoding.envelope and decoding.of == "value" else avro
     framed = decoding.registry is not None
     if decoding.schema:
-        return JsonValues(_given(decoding.schema), framed=framed)
+        return _json(decoding, _given(decoding.schema), framed)
     if decoding.registry is not None:
-        return JsonValues(json_schema_columns.columns_of(_latest(decoding, topic, JSON).tree), framed=True)
-    found = evolved(known, inferred(sample()), decoding.event_time)
+        columns = json_schema_columns.columns_of(_latest(decoding, topic, JSON).tree)
+        is_envelope = decoding.envelope and decoding.of == "value"
+        return _json(decoding, debezium.row_of(columns) if is_envelope else columns, True)
+    return _inferred(topic, decoding, sample, known)
+
+
+def _inferred(topic: str, decoding: Decoding, sample: Callable[[], Iterable[bytes]], known: pa.Schema | None) -> Values:
+    """Decodes JSON without a schema."""
+    some, what = list(sample()), "a JSON object"
+    rows: Iterable[bytes] = some
+    if decoding.envelope:
+        rows = debezium.rows_in(some) if decoding.of == "value" else debezium.keys_in(some)
+        known = known and pa.schema([field for field in known if field.name not in debezium.META.names])
+        what = "an envelope of Debezium with a row" if decoding.of == "value" else what
+    found = evolved(known, inferred(rows), decoding.event_time)
     if not found:
-        raise ConfigError(
-            f"the columns of {topic} cannot be inferred: none of its first {decoding.of}s is a JSON object"
-        )
-    return JsonValues(found, keeps_rest=True)
+        raise ConfigError(f"the columns of {topic} cannot be inferred: none of its first {decoding.of}s is {what}")
+    return _json(decoding, found, False, some)
+
+
+def _json(decoding: Decoding, columns: pa.Schema, framed: bool, sample: Iterable[bytes] | None = None) -> Values:
+    """Decodes JSON into these columns, which were inferred if there is a `sample`."""
+    if not decoding.envelope:
+        return JsonValues(columns, keeps_rest=sample is not None, framed=framed)
+    if decoding.of == "key":
+        return debezium.PayloadKeys(columns, framed, sample)
+    return debezium.json_envelopes(columns, framed, sample)
 
 
 def evolved(known: pa.Schema | None, found: pa.Schema, event_time: str) -> pa.Schema:

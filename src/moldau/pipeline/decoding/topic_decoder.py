@@ -37,14 +37,19 @@ KEPT_NAMES = frozenset(
 FORBIDDEN = " ,;{}()\n\t="
 """Characters that Delta's column names cannot have."""
 REASON_CHARACTERS_MAX = 500
+DELETES = "deletes its key"
+"""A column that batches have on the way to a table with one row per key: whether the record deletes it. No table has a
+column of this name."""
 
 
 class DecodedValues(NamedTuple):
     """What a decoder of values has found: the columns of the values it could decode, in their order, and for each of
-    the others its index and why not."""
+    the others its index and why not. Values at the indices `deletions` say that their row was deleted; they may lack
+    the event time, as tombstones do."""
 
     columns: list[Any]
     bad: dict[int, str]
+    deletions: frozenset[int] = frozenset()
 
 
 class Values(Protocol):
@@ -97,6 +102,7 @@ class TopicDecoder:
             values = values.drop_null()
         found = self._values.found(values)
         bad = found.bad if present is None else {present[at]: reason for at, reason in found.bad.items()}
+        deletions = found.deletions if present is None else frozenset(present[at] for at in found.deletions)
         columns = list(found.columns)
         if present is not None or bad:
             order: list[int | None] = []
@@ -111,20 +117,26 @@ class TopicDecoder:
         if len(self._path) > 1:
             columns.append(
                 self._times(
-                    pc.struct_field(columns[self._values.schema.names.index(self._path[0])], self._path[1:]), batch, bad
+                    pc.struct_field(columns[self._values.schema.names.index(self._path[0])], self._path[1:]),
+                    batch,
+                    bad,
+                    deletions,
                 )
             )
         elif self._path:
-            columns[self._time_at] = self._times(columns[self._time_at], batch, bad)
+            columns[self._time_at] = self._times(columns[self._time_at], batch, bad, deletions)
         for at, field in enumerate(self.schema):
             columns[at], unfit = fit(columns[at], field.type)
             for row in [] if unfit is None else pc.indices_nonzero(unfit).to_pylist():
                 bad.setdefault(
                     row, f"field {field.name} has a number that its column ({field.type}) cannot hold exactly"
                 )
+        if deletions and DELETES in batch.schema.names:
+            also = pc.or_(batch[DELETES], pa.array([at in deletions for at in range(len(batch))]))
+            batch = batch.set_column(batch.schema.get_field_index(DELETES), DELETES, also)
         return self._split(batch, columns, bad)
 
-    def _times(self, column: Any, batch: Any, bad: dict[int, str]) -> Any:
+    def _times(self, column: Any, batch: Any, bad: dict[int, str], deletions: frozenset[int]) -> Any:
         times = as_times(column)
         if not times.null_count:
             return times
@@ -132,7 +144,7 @@ class TopicDecoder:
         missing = [at for at, valid in enumerate(times.is_valid().to_pylist()) if not valid]
         made = times.to_pylist()
         for at in missing:
-            if not values[at].is_valid:
+            if not values[at].is_valid or at in deletions:
                 made[at] = record_times[at].as_py()
             elif at not in bad:
                 bad[at] = f"the event time {self._field} is {short(column[at].as_py())}, which is not a time"

@@ -37,6 +37,7 @@ class Outcome(NamedTuple):
     portion: int
     files: tuple[DataFile, ...] = ()
     rejected: tuple[DataFile, ...] = ()
+    tombstones: tuple[DataFile, ...] = ()
     failure: str = ""
     again: bool = False
 

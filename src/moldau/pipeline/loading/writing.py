@@ -19,6 +19,7 @@ import pyarrow.compute as compute
 import pyarrow.parquet as parquet
 
 from moldau.pipeline.loading.target import Quarantined, Target
+from moldau.pipeline.loading.upserting import NewestRows, apart, columns_of_tombstones, with_marks
 from moldau.pipeline.tables.columns import PARTITION_COLUMNS, REJECTED, WITH_STATISTICS, as_table_columns, in_files
 from moldau.pipeline.tables.data_file import DAYS_OF_CALENDAR, EPOCH_ORDINAL, Bounds, DataFile, TableFormat, folder_of
 from moldau.pipeline.tables.storage import Location, file_system
@@ -36,10 +37,11 @@ DELTA_ENCODED = {"_offset": "DELTA_BINARY_PACKED", "_timestamp": "DELTA_BINARY_P
 
 
 class WrittenFiles(NamedTuple):
-    """The files of a portion: its records, and those that could not be decoded."""
+    """The files of a portion: its records, those that could not be decoded, and with `--upsert` its tombstones."""
 
     files: tuple[DataFile, ...]
     rejected: tuple[DataFile, ...]
+    tombstones: tuple[DataFile, ...] = ()
 
 
 class Layout(NamedTuple):
@@ -221,34 +223,61 @@ class TopicWriter:
         self._topic = target.topic
         self._writer = TableWriter(layout, stem)
         self._rejected = TableWriter(Layout(target.rejected, REJECTED, "none", "_timestamp", *how), stem)
+        self._columns = columns
+        self._newest = NewestRows(target.key_columns) if target.key_columns else None
+        self._of_tombstones = columns_of_tombstones(columns, target.key_columns)
+        layout = Layout(target.table, self._of_tombstones, "none", "_timestamp", *how)
+        self._tombstones = TableWriter(layout, f"{stem}-tombstones")
 
     def add(self, fetched: Any) -> None:
         """Take one fetched batch (`moldau.client.fetching`)."""
         batch = as_table_columns(fetched)
         if self._quarantined:
             batch = _without(batch, self._quarantined)
+        if self._newest is not None:
+            batch, without_key = with_marks(batch)
+            if without_key is not None:
+                self._reject(without_key)
         if self._decoder is None or not batch.num_rows:
-            self._writer.add(batch)
+            self._take(batch)
             return
         decoded, rejected = self._decoder.decode(batch)
         assert decoded.num_rows + rejected.num_rows == batch.num_rows, "a decoder returns every record once"
-        self._writer.add(decoded)
+        self._take(decoded)
         if rejected.num_rows:
-            topics = pyarrow.array([self._topic]).take(pyarrow.array([0] * rejected.num_rows))
-            named = rejected.append_column("_topic", topics)
-            self._rejected.add(named.select(REJECTED.names))
+            self._reject(rejected)
+
+    def _take(self, batch: Any) -> None:
+        if self._newest is None:
+            self._writer.add(batch)
+        else:
+            self._put(self._newest.add(batch))
+
+    def _put(self, rows: Any) -> None:
+        if rows is not None:
+            values, tombstones = apart(rows)
+            self._writer.add(values.select(self._columns.names))
+            self._tombstones.add(tombstones.select(self._of_tombstones.names))
+
+    def _reject(self, rejected: Any) -> None:
+        topics = pyarrow.array([self._topic]).take(pyarrow.array([0] * rejected.num_rows))
+        self._rejected.add(rejected.append_column("_topic", topics).select(REJECTED.names))
 
     @property
     def rows_bytes(self) -> int:
         """The bytes of the rows that wait in memory."""
-        return self._writer.rows_bytes + self._rejected.rows_bytes
+        waiting = 0 if self._newest is None else self._newest.rows_bytes + self._tombstones.rows_bytes
+        return self._writer.rows_bytes + self._rejected.rows_bytes + waiting
 
     @property
     def open_files(self) -> int:
         return self._writer.open_files + self._rejected.open_files
 
     def finish(self) -> WrittenFiles:
-        return WrittenFiles(self._writer.finish(), self._rejected.finish())
+        if self._newest is None:
+            return WrittenFiles(self._writer.finish(), self._rejected.finish())
+        self._put(self._newest.finish())
+        return WrittenFiles(self._writer.finish(), self._rejected.finish(), self._tombstones.finish())
 
 
 def partition_values(unit: int | None, partition_by: str) -> dict[str, str | None]:

@@ -54,6 +54,10 @@ class LoadedTable(Protocol):
     def table_format(self) -> TableFormat:
         """How data files are written."""
 
+    @property
+    def key_columns(self) -> tuple[str, ...]:
+        """The columns of the key of a table that has one row per key (`--upsert`); none if it has all records."""
+
     def refresh(self) -> None:
         """See what was committed since."""
 
@@ -103,7 +107,9 @@ class LoadedWarehouse(Protocol):
     def table(self, topic: str) -> LoadedTable | None:
         """The table of a topic; None if nothing was ever loaded."""
 
-    def create(self, topic: str, columns: pyarrow.Schema, partition_by: str) -> LoadedTable:
+    def create(
+        self, topic: str, columns: pyarrow.Schema, partition_by: str, key_columns: Sequence[str] = ()
+    ) -> LoadedTable:
         """Open the table of a topic, or create it. Safe beside another load that creates it."""
 
     def rejected(self, topic: str) -> LoadedTable | None:
@@ -130,11 +136,8 @@ def commit(
     version that has it. Raises Conflict if the offsets are no longer at `start`; a partition that is not in `start`
     was never loaded. `topic_ids` are noted beside the offsets. The next load no longer speaks of an `accepted`
     removal."""
-    with errors_in_a_sentence(table.where.uri):
-        check_files(table.where, [file.path for file in files])
-        sync_folders(table.where, {folder_of(file.partition_values) for file in files})
-    kept = {offset_key(tp): offset for tp, offset in sorted(end.items())}
-    kept |= {topic_key(topic): number for topic, number in (topic_ids or {}).items()}
+    flush_files(table, files)
+    kept = kept_numbers(end, topic_ids or {})
     topic, added = next(iter(end)).topic, sum(file.records for file in files)
     columns = table.columns
     for attempt in range(COMMIT_ATTEMPTS):
@@ -148,12 +151,7 @@ def commit(
                 raise Conflict(
                     f"Rows were removed from {table.name} meanwhile; nothing was added to it, so run this load again."
                 )
-        there = table.offsets(list(end))
-        if any(there.get(tp) != start.get(tp) for tp in end):
-            raise Conflict(
-                f"Another load has committed to {table.name} meanwhile; nothing was added to it, so run this "
-                "load again."
-            )
+        check_offsets(table, start, end)
         rows = table.rows(topic) if accepted is None else None
         kept[rows_key(topic)] = (table.count() if rows is None else rows) + added
         version = table.commit_once(load_id, files, kept)
@@ -172,6 +170,29 @@ def refuse_changed_types(table: LoadedTable, before: pyarrow.Schema) -> None:
                 f"Column {field.name} of {table.name} was widened meanwhile; nothing was added to the table, so run "
                 "this load again."
             )
+
+
+def flush_files(table: LoadedTable, files: Sequence[DataFile]) -> None:
+    """Flush the names of files that are to be committed, whose contents are on disk. Raises TableError if one is
+    gone."""
+    with errors_in_a_sentence(table.where.uri):
+        check_files(table.where, [file.path for file in files])
+        sync_folders(table.where, {folder_of(file.partition_values) for file in files})
+
+
+def kept_numbers(end: Offsets, topic_ids: Mapping[str, int]) -> dict[str, int]:
+    """What a commit keeps beside the files: the next offsets, and the ids of topics."""
+    kept = {offset_key(tp): offset for tp, offset in sorted(end.items())}
+    return kept | {topic_key(topic): number for topic, number in topic_ids.items()}
+
+
+def check_offsets(table: LoadedTable, start: Offsets, end: Offsets) -> None:
+    """Raise Conflict unless the offsets of the partitions in `end` are those in `start`."""
+    there = table.offsets(list(end))
+    if any(there.get(tp) != start.get(tp) for tp in end):
+        raise Conflict(
+            f"Another load has committed to {table.name} meanwhile; nothing was added to it, so run this load again."
+        )
 
 
 def offset_key(tp: TopicPartition) -> str:

@@ -89,6 +89,11 @@ class IcebergTable:
                 return partition_by
         raise TableError(f"{self.name} is partitioned by {', '.join(map(str, fields))}, as no load does it.")
 
+    @property
+    def key_columns(self) -> tuple[str, ...]:
+        """None: these tables have all records."""
+        return ()
+
     def offsets(self, partitions: Sequence[TopicPartition]) -> dict[TopicPartition, int]:
         """The next offset to load, for those of the partitions that were ever loaded."""
         found = {tp: self._kept(offset_key(tp)) for tp in partitions}

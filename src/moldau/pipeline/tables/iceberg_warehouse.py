@@ -6,7 +6,7 @@
 The catalog is any that pyiceberg knows (REST, SQL, Hive, Glue, ...), by its name and properties.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import pyarrow
@@ -18,6 +18,7 @@ from moldau.pipeline.tables.storage import Location
 if TYPE_CHECKING:
     from pyiceberg.catalog import Catalog
 
+NO_UPSERT = "--upsert needs --format delta: pyiceberg has no public way to replace files in a commit prepared before"
 METRICS = "write.metadata.metrics"
 PROPERTIES = {
     "commit.retry.num-retries": "0",
@@ -51,8 +52,12 @@ class IcebergWarehouse:
         """The table of a topic; None if nothing was ever loaded."""
         return self._open(self.namespace, topic)
 
-    def create(self, topic: str, columns: pyarrow.Schema, partition_by: str) -> IcebergTable:
+    def create(
+        self, topic: str, columns: pyarrow.Schema, partition_by: str, key_columns: Sequence[str] = ()
+    ) -> IcebergTable:
         """Open the table of a topic, or create it with these columns, partition columns among them."""
+        if key_columns:
+            raise TableError(NO_UPSERT)
         return self._create(self.namespace, topic, columns, partition_by)
 
     def rejected(self, topic: str) -> IcebergTable | None:

@@ -8,6 +8,7 @@ wrote it.
 """
 
 import logging
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -45,6 +46,8 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 CHECKPOINT_INTERVAL = 20
+KEY_COLUMNS = "moldau.keyColumns"
+"""The table property of a table with one row per key: the columns of the key, separated by commas."""
 
 
 class Listed(NamedTuple):
@@ -54,6 +57,15 @@ class Listed(NamedTuple):
     bytes: int
     records: int
     modified_ms: int
+
+
+class LiveFile(NamedTuple):
+    """A data file of the newest version: `path` as the log has it, and a `pyarrow.dataset` fragment that reads it."""
+
+    path: str
+    records: int
+    partition_values: Mapping[str, str | None]
+    fragment: Any
 
 
 class Table:
@@ -89,21 +101,25 @@ class Table:
         return cls.open(where)
 
     @classmethod
-    def create(cls, where: Location, columns: pyarrow.Schema, partition_by: Sequence[str]) -> "Table":
+    def create(
+        cls, where: Location, columns: pyarrow.Schema, partition_by: Sequence[str], key_columns: Sequence[str] = ()
+    ) -> "Table":
         """Open a table, or create it with these columns, partition columns among them. Safe beside another one who
-        creates it."""
+        creates it. With `key_columns` it is to have one row per key."""
         from deltalake import DeltaTable, Schema
 
         configuration = {
             "delta.checkpointInterval": str(CHECKPOINT_INTERVAL),
             "delta.dataSkippingStatsColumns": ",".join(name for name in WITH_STATISTICS if name in columns.names),
         }
+        if key_columns:
+            configuration[KEY_COLUMNS] = ",".join(key_columns)
         with errors_in_a_sentence(where.uri):
             if where.is_local:
                 where.path.mkdir(parents=True, exist_ok=True)
             DeltaTable.create(
                 where.uri, Schema.from_arrow(columns), mode="ignore", partition_by=list(partition_by),
-                configuration=configuration, storage_options=dict(where.options) or None,
+                configuration=configuration, storage_options=dict(where.options) or None, raise_if_key_not_exists=False,
             )  # fmt: skip
             sync_commit(where, 0)
         return cls(where, opened(where))
@@ -138,6 +154,12 @@ class Table:
                 return name
         raise TableError(f"{self.where.uri} is partitioned by {', '.join(self.partition_columns)}, as no load does it.")
 
+    @property
+    def key_columns(self) -> tuple[str, ...]:
+        """The columns of the key of a table that has one row per key (`--upsert`); none if it has all records."""
+        kept = self._delta.metadata().configuration.get(KEY_COLUMNS)
+        return tuple(kept.split(",")) if kept else ()
+
     def offsets(self, partitions: Sequence[TopicPartition]) -> dict[TopicPartition, int]:
         """The next offset to load, for those of the partitions that were ever loaded."""
         with errors_in_a_sentence(self.where.uri):
@@ -167,12 +189,13 @@ class Table:
 
     def removed(self, topic: str, recorded: Offsets) -> Removed | None:
         """Which rows below the `recorded` offsets other tools have removed since the last load, or since this was asked
-        last and nothing was missing; None if none."""
+        last and nothing was missing; None if none. Of a table with one row per key also: which they brought back."""
         self._looked_at = self.version
         if self._checked == self.version:
             return None
+        by_partition = {tp.partition: at for tp, at in recorded.items()}
         window = delta_log.since(self.where, self._checked, self.version)
-        found = delta_log.removed(self.where, window, {tp.partition: at for tp, at in recorded.items()})
+        found = delta_log.removed(self.where, window, by_partition, bool(self.key_columns))
         if found is None and not window.whole:
             at_least = self.rows(topic)
             if at_least is not None and self.count() < at_least:
@@ -207,6 +230,20 @@ class Table:
         listed = pyarrow.table(self._delta.get_add_actions(flatten=True))
         columns = [listed[name].to_pylist() for name in ("path", "size_bytes", "num_records", "modification_time")]
         return [Listed(*file) for file in zip(*columns, strict=True)]
+
+    def live_files(self) -> list[LiveFile]:
+        """The data files of this version, with what a commit that replaces some of them needs."""
+        with errors_in_a_sentence(self.where.uri):
+            listed = pyarrow.table(self._delta.get_add_actions(flatten=True))
+            fragments = {one.path: one for one in self.dataset().get_fragments()}
+            names = self.partition_columns
+            found = []
+            for action in listed.to_pylist():
+                path, values = action["path"], {name: _text(action[f"partition.{name}"]) for name in names}
+                fragment = fragments[path]
+                records = action["num_records"]
+                found.append(LiveFile(path, fragment.count_rows() if records is None else records, values, fragment))
+        return found
 
     def lacking(self, files: pyarrow.Schema) -> list[pyarrow.Field]:
         """The columns of `files` that are to be added first, and those with new fields inside of structs. Raises
@@ -247,13 +284,17 @@ class Table:
         """As `committing.commit`."""
         return commit(self, load_id, files, start, end, topic_ids)
 
-    def commit_once(self, load_id: str, files: Sequence[DataFile], kept: Mapping[str, int]) -> int | None:
-        """Add the files and keep the numbers as application transactions; None if another commit came first."""
+    def commit_once(
+        self, load_id: str, files: Sequence[DataFile], kept: Mapping[str, int], removed: Sequence[str] | None = None
+    ) -> int | None:
+        """Add the files and keep the numbers as application transactions; None if another commit came first. Files that
+        are `removed`, by their paths, are replaced in the version that was read, so any other commit comes first then,
+        even if no file is removed."""
         from deltalake.exceptions import CommitFailedError
 
         with errors_in_a_sentence(self.where.uri):
             try:
-                self._write(load_id, files, kept)
+                self._write(load_id, files, kept, removed)
             except CommitFailedError:
                 return None
         return self._committed(load_id)
@@ -280,7 +321,9 @@ class Table:
         except TableError as error:
             logger.warning("No checkpoint was written: %s", error)
 
-    def _write(self, load_id: str, files: Sequence[DataFile], kept: Mapping[str, int]) -> None:
+    def _write(
+        self, load_id: str, files: Sequence[DataFile], kept: Mapping[str, int], removed: Sequence[str] | None
+    ) -> None:
         from deltalake import CommitProperties, PostCommitHookProperties, Transaction
         from deltalake.transaction import AddAction, RemoveAction
 
@@ -291,8 +334,13 @@ class Table:
         about: dict[str, Any] = {LOAD_ID: load_id, RECORDS: sum(file.records for file in files)}
         if self._looked_at is not None:
             about[delta_log.SEEN] = self._looked_at
+        if removed is not None:
+            now_ms = time.time_ns() // 1_000_000
+            actions += [RemoveAction(path, True, now_ms) for path in removed]
+            about["isBlindAppend"] = False  # so that other tools' commits look at our files
         properties = CommitProperties(
             custom_metadata=about,
+            max_commit_retries=None if removed is None else 0,
             app_transactions=[Transaction(name, number) for name, number in kept.items()],
         )
         self._delta.create_write_transaction(
@@ -308,6 +356,11 @@ class Table:
         """The version that a load has committed recently, if it has."""
         entries: list[dict[str, Any]] = self._delta.history(4 * COMMIT_ATTEMPTS)
         return next((int(entry["version"]) for entry in entries if entry.get(LOAD_ID) == load_id), None)
+
+
+def _text(value: Any) -> str | None:
+    """The value of a partition column as the log has it."""
+    return None if value is None else str(value)
 
 
 def opened(where: Location) -> "DeltaTable":
