@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from moldau.cli.command_line import Option
-from moldau.cli.options import BOOTSTRAP, BootstrapServer, Json, StorageOption, pairs, partitioning
+from moldau.cli.options import BOOTSTRAP, BootstrapServer, Json, StorageOption, pairs
 from moldau.client.administration.group_offsets import duration_ms, time_ms
 from moldau.errors import ConfigError
 from moldau.runtime import RealClock
@@ -74,7 +74,7 @@ CompressionOption = Annotated[str, Option(help="lz4, snappy, zstd or none.")]
 IsolationLevel = Annotated[str, Option(help="read_committed leaves out records of open and aborted transactions.")]
 PartitionBy = Annotated[
     str,
-    Option(help="How new tables are partitioned: date, hour (UTC) or none; by default date, with --upsert none."),
+    Option(help="How new tables are partitioned: date (with --upsert none), hour (UTC), none, or by decoded columns."),
 ]
 Upsert = Annotated[
     bool,
@@ -159,8 +159,13 @@ def load(
 
 
 def _partitions(partition_by: str, upsert: bool) -> str:
-    """Raises `ConfigError`."""
-    return partitioning(partition_by or ("none" if upsert else "date"))
+    """How new tables are partitioned. Raises `ConfigError`."""
+    names = [name.strip() for name in (partition_by or ("none" if upsert else "date")).split(",")]
+    if not all(names) or len(set(names)) < len(names):
+        raise ConfigError(
+            f"--partition-by {partition_by!r} is none of date, hour, none, nor columns such as region,day"
+        )
+    return ",".join(names)
 
 
 def _records_max(max_records: int | None, every_ms: int, upsert: bool) -> int | None:

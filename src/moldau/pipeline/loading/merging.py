@@ -30,6 +30,7 @@ from moldau.pipeline.tables.committing import (
 )
 from moldau.pipeline.tables.data_file import DataFile, folder_of
 from moldau.pipeline.tables.newest import ORDER, identities, is_newer, newest, numbers
+from moldau.pipeline.tables.own_partitions import is_partition
 from moldau.pipeline.tables.storage import errors_in_a_sentence, files_below
 from moldau.pipeline.tables.table import LiveFile, Table
 
@@ -115,7 +116,7 @@ def _incoming(table: Table, staged: Staged) -> Incoming:
     files = [*staged.files, *staged.tombstones]
     pieces, size = [], 0
     for number, file in enumerate(files):
-        for piece in _keyed(table, _rows(table, _fragment(table, file.path), _key_columns(table)), number):
+        for piece in _keyed(table, _rows(table, _fragment(table, file), _key_columns(table)), number):
             pieces.append(piece)
             size += piece.nbytes
             if size > KEY_BYTES_MAX:
@@ -210,7 +211,7 @@ def _merged(table: Table, incoming: Incoming, compression: str, stem: str) -> Me
         if len(rows) == file.records:
             added.append(file)
         else:
-            rewriting.write(_fragment(table, file.path), file.partition_values, rows)
+            rewriting.write(_fragment(table, file), file.partition_values, rows)
     for number in sorted(found.gone, key=lambda one: folder_of(live[one].partition_values)):
         old = live[number]
         if len(found.gone[number]) < old.records:
@@ -281,9 +282,11 @@ class Rewriting:
             self._file = None
 
 
-def _fragment(table: Table, path: str) -> Any:
+def _fragment(table: Table, file: DataFile) -> Any:
     """A file of a task, as `pyarrow.dataset` reads it."""
-    return dataset.ParquetFileFormat().make_fragment(path, filesystem=files_below(table.where))
+    known = is_partition(table.columns, dict(file.partition_values))
+    files = files_below(table.where)
+    return dataset.ParquetFileFormat().make_fragment(file.path, filesystem=files, partition_expression=known)
 
 
 def _rows(table: Table, fragment: Any, columns: Sequence[str]) -> Iterator[Any]:

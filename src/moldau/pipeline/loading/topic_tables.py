@@ -23,6 +23,7 @@ from moldau.pipeline.tables.columns import KEY, TableError, check_decoded, in_fi
 from moldau.pipeline.tables.committing import LoadedTable, LoadedWarehouse, commit, short_id
 from moldau.pipeline.tables.data_file import DataFile
 from moldau.pipeline.tables.newest import check_key_columns
+from moldau.pipeline.tables.own_partitions import check_own
 from moldau.pipeline.tables.storage import Location
 from moldau.pipeline.tables.table import Table
 
@@ -124,6 +125,8 @@ class TopicTables:
         if decoder:
             check_decoded(decoder.schema, decoder.keys)
         self._columns = in_files(decoder.schema, decoder.keys) if decoder else in_files()
+        wanted = self._settings.partition_by if self.table is None else self.table.partition_by
+        check_own(self._columns, wanted, self.topic if self.table is None else self.table.name)
         if self._settings.upsert:
             self._check_keys(decoder)
         if self.table:

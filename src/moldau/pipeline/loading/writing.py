@@ -18,10 +18,19 @@ import pyarrow
 import pyarrow.compute as compute
 import pyarrow.parquet as parquet
 
+from moldau.pipeline.decoding.topic_decoder import DELETES
 from moldau.pipeline.loading.target import Quarantined, Target
 from moldau.pipeline.loading.upserting import NewestRows, apart, columns_of_tombstones, with_marks
-from moldau.pipeline.tables.columns import PARTITION_COLUMNS, REJECTED, WITH_STATISTICS, as_table_columns, in_files
+from moldau.pipeline.tables.columns import (
+    PARTITION_COLUMNS,
+    REJECTED,
+    WITH_STATISTICS,
+    TableError,
+    as_table_columns,
+    in_files,
+)
 from moldau.pipeline.tables.data_file import DAYS_OF_CALENDAR, EPOCH_ORDINAL, Bounds, DataFile, TableFormat, folder_of
+from moldau.pipeline.tables.own_partitions import VALUES_MAX, Values, by_value, own_columns, texts, unfit
 from moldau.pipeline.tables.storage import Location, file_system
 
 ROW_GROUP_BYTES = 32 * 1024 * 1024
@@ -32,6 +41,8 @@ DATES_MAX = 4096
 COMPRESSIONS = ("lz4", "snappy", "zstd", "none")
 HOURS = 24
 BYTES = ("value", "_key", "_headers")
+Unit = int | None | Values
+"""What has files of its own: a date, an hour, or the values of the user's partition columns."""
 DELTA_ENCODED = {"_offset": "DELTA_BINARY_PACKED", "_timestamp": "DELTA_BINARY_PACKED"}
 """Not in Iceberg tables: the vectorised reader of older Iceberg versions in Spark refuses this encoding."""
 
@@ -68,7 +79,10 @@ class OneFile:
         self._records = 0
         self._bounds: dict[str, Bounds] = {}
         self._unbounded: set[str] = set()
-        self._partition_columns = PARTITION_COLUMNS[layout.partition_by] if layout.table_format == "iceberg" else []
+        of_iceberg = layout.table_format == "iceberg"
+        self._partition_columns = PARTITION_COLUMNS.get(layout.partition_by, []) if of_iceberg else []
+        apart = [] if of_iceberg else own_columns(layout.partition_by)
+        self._columns = pyarrow.schema([field for field in layout.columns if field.name not in apart])
         self._sink: Any = None
         self._writer: Any = None
 
@@ -98,7 +112,7 @@ class OneFile:
             return
         if self._writer is None:
             self._open()
-        table = pyarrow.Table.from_batches(self._rows, self._layout.columns)
+        table = pyarrow.Table.from_batches(self._rows, self._layout.columns).select(self._columns.names)
         for field in self._partition_columns:
             value = pyarrow.scalar(self._partition_values[field.name], pyarrow.string()).cast(field.type)
             table = table.append_column(field, pyarrow.repeat(value, table.num_rows))
@@ -131,7 +145,7 @@ class OneFile:
             self._sink = str(path)
         else:
             self._sink = file_system(where).open_output_stream(self._path)
-        columns = pyarrow.schema([*self._layout.columns, *self._partition_columns])
+        columns = pyarrow.schema([*self._columns, *self._partition_columns])
         names = columns.names
         self._writer = parquet.ParquetWriter(
             self._sink, columns, compression=self._layout.compression, data_page_size=1 << 20,
@@ -150,7 +164,9 @@ class TableWriter:
     def __init__(self, layout: Layout, stem: str):
         self._layout = layout
         self._stem = stem
-        self._files: dict[int | None, OneFile] = {}  # the least recently used first
+        self._files: dict[Unit, OneFile] = {}  # the least recently used first
+        self._own = own_columns(layout.partition_by)
+        self._units: set[Values] = set()
         self._done: list[DataFile] = []
         self._created = 0
         self.rows_bytes = 0
@@ -158,7 +174,8 @@ class TableWriter:
     def add(self, batch: Any) -> None:
         """Take one batch in the table's columns."""
         if batch.num_rows:
-            for unit, rows in _by_unit(batch, self._layout.event_time, self._layout.partition_by):
+            units = by_value(batch, self._own) if self._own else None
+            for unit, rows in units or _by_unit(batch, self._layout.event_time, self._layout.partition_by):
                 self._add(unit, rows)
 
     @property
@@ -171,7 +188,7 @@ class TableWriter:
             self._close(unit)
         return tuple(self._done)
 
-    def _add(self, unit: int | None, batch: Any) -> None:
+    def _add(self, unit: Unit, batch: Any) -> None:
         file = self._files.pop(unit, None)
         if file is None:
             if len(self._files) >= DATES_MAX:
@@ -188,14 +205,23 @@ class TableWriter:
         if file.bytes_added >= FILE_BYTES_MAX:
             self._close(unit)
 
-    def _new(self, unit: int | None) -> OneFile:
-        values = partition_values(unit, self._layout.partition_by)
+    def _new(self, unit: Unit) -> OneFile:
+        if isinstance(unit, tuple):
+            self._units.add(unit)
+            if len(self._units) > VALUES_MAX:
+                raise TableError(
+                    f"--partition-by {self._layout.partition_by} has more than {VALUES_MAX:,} values in one load: "
+                    "begin a new table with columns of fewer values"
+                )
+            values = dict(zip(self._own, texts(unit), strict=True))
+        else:
+            values = partition_values(unit, self._layout.partition_by)
         name = f"{self._stem}-{self._created}.parquet"
         self._created += 1
         folder = folder_of(values)
         return OneFile(self._layout, f"{folder}/{name}" if folder else name, values)
 
-    def _write(self, unit: int | None) -> None:
+    def _write(self, unit: Unit) -> None:
         file = self._files[unit]
         if not file.is_open:
             opened = [other for other, one in self._files.items() if one.is_open]
@@ -204,7 +230,7 @@ class TableWriter:
         self.rows_bytes -= file.rows_bytes
         file.write()
 
-    def _close(self, unit: int | None) -> None:
+    def _close(self, unit: Unit) -> None:
         file = self._files.pop(unit)
         self.rows_bytes -= file.rows_bytes
         self._done.append(file.close())
@@ -221,6 +247,7 @@ class TopicWriter:
         how = target.compression, target.table_format
         layout = Layout(target.table, columns, target.partition_by, event_time, *how)
         self._topic = target.topic
+        self._own = own_columns(target.partition_by)
         self._writer = TableWriter(layout, stem)
         self._rejected = TableWriter(Layout(target.rejected, REJECTED, "none", "_timestamp", *how), stem)
         self._columns = columns
@@ -239,13 +266,25 @@ class TopicWriter:
             if without_key is not None:
                 self._reject(without_key)
         if self._decoder is None or not batch.num_rows:
-            self._take(batch)
+            self._take(batch)  # without decoded columns there are no partition columns but those of the load
             return
         decoded, rejected = self._decoder.decode(batch)
         assert decoded.num_rows + rejected.num_rows == batch.num_rows, "a decoder returns every record once"
-        self._take(decoded)
+        self._take(self._fit(decoded, batch))
         if rejected.num_rows:
             self._reject(rejected)
+
+    def _fit(self, decoded: Any, batch: Any) -> Any:
+        """The decoded rows without those whose values cannot be partitions; these are rejected as they were given."""
+        for name in self._own:
+            mask, why = unfit(decoded, name)
+            if mask is not None and self._newest is not None:
+                mask = compute.and_not(mask, decoded[DELETES])  # these go to no partition
+            if mask is not None:
+                given = batch.filter(compute.is_in(batch["_offset"], decoded.filter(mask)["_offset"]))
+                self._reject(given.append_column("reason", pyarrow.array([why] * given.num_rows)))
+                decoded = decoded.filter(compute.invert(mask))
+        return decoded
 
     def _take(self, batch: Any) -> None:
         if self._newest is None:

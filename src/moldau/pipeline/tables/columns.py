@@ -147,12 +147,14 @@ def plain(kind: pyarrow.DataType) -> pyarrow.DataType:
 
 
 def names_of_partitions(partition_by: str) -> list[str]:
-    return [field.name for field in PARTITION_COLUMNS[partition_by]]
+    """The names of the partition columns, whether the load makes them or the user has named them."""
+    made = PARTITION_COLUMNS.get(partition_by)
+    return partition_by.split(",") if made is None else [field.name for field in made]
 
 
 def of_table(files: pyarrow.Schema, partition_by: str) -> pyarrow.Schema:
     """The whole schema of a table whose files have these columns."""
-    return pyarrow.schema([*_nullable(files), *PARTITION_COLUMNS[partition_by]])
+    return pyarrow.schema([*_nullable(files), *PARTITION_COLUMNS.get(partition_by, [])])
 
 
 def _nullable(fields: Iterable[pyarrow.Field]) -> list[pyarrow.Field]:

@@ -87,6 +87,8 @@ class IcebergTable:
                 isinstance(field.transform, IdentityTransform) for field in fields
             ):
                 return partition_by
+        if all(isinstance(field.transform, IdentityTransform) for field in fields):
+            return ",".join(map(str, names))
         raise TableError(f"{self.name} is partitioned by {', '.join(map(str, fields))}, as no load does it.")
 
     @property

@@ -9,6 +9,7 @@ wrote it.
 
 import logging
 import time
+import urllib.parse
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -36,6 +37,7 @@ from moldau.pipeline.tables.committing import (
     topic_key,
 )
 from moldau.pipeline.tables.data_file import DataFile, TableFormat, statistics
+from moldau.pipeline.tables.own_partitions import text_of
 from moldau.pipeline.tables.removals import Removed
 from moldau.pipeline.tables.storage import Location, errors_in_a_sentence, remove_torn_entry, sync_commit
 from moldau.pipeline.tables.widening import refuse_wider
@@ -60,7 +62,7 @@ class Listed(NamedTuple):
 
 
 class LiveFile(NamedTuple):
-    """A data file of the newest version: `path` as the log has it, and a `pyarrow.dataset` fragment that reads it."""
+    """A data file of the newest version; `path` is relative to the table, `fragment` reads it (`pyarrow.dataset`)."""
 
     path: str
     records: int
@@ -148,11 +150,11 @@ class Table:
 
     @property
     def partition_by(self) -> str:
-        """As `--partition-by` names it. Raises TableError for partition columns that no load makes."""
+        """As `--partition-by` names it."""
         for name in PARTITION_COLUMNS:
             if names_of_partitions(name) == self.partition_columns:
                 return name
-        raise TableError(f"{self.where.uri} is partitioned by {', '.join(self.partition_columns)}, as no load does it.")
+        return ",".join(self.partition_columns)
 
     @property
     def key_columns(self) -> tuple[str, ...]:
@@ -229,7 +231,7 @@ class Table:
         """Every data file, as the table's log describes it."""
         listed = pyarrow.table(self._delta.get_add_actions(flatten=True))
         columns = [listed[name].to_pylist() for name in ("path", "size_bytes", "num_records", "modification_time")]
-        return [Listed(*file) for file in zip(*columns, strict=True)]
+        return [Listed(urllib.parse.unquote(path), *file) for path, *file in zip(*columns, strict=True)]
 
     def live_files(self) -> list[LiveFile]:
         """The data files of this version, with what a commit that replaces some of them needs."""
@@ -239,7 +241,8 @@ class Table:
             names = self.partition_columns
             found = []
             for action in listed.to_pylist():
-                path, values = action["path"], {name: _text(action[f"partition.{name}"]) for name in names}
+                path = urllib.parse.unquote(action["path"])
+                values = {name: text_of(action[f"partition.{name}"]) for name in names}
                 fragment = fragments[path]
                 records = action["num_records"]
                 found.append(LiveFile(path, fragment.count_rows() if records is None else records, values, fragment))
@@ -356,11 +359,6 @@ class Table:
         """The version that a load has committed recently, if it has."""
         entries: list[dict[str, Any]] = self._delta.history(4 * COMMIT_ATTEMPTS)
         return next((int(entry["version"]) for entry in entries if entry.get(LOAD_ID) == load_id), None)
-
-
-def _text(value: Any) -> str | None:
-    """The value of a partition column as the log has it."""
-    return None if value is None else str(value)
 
 
 def opened(where: Location) -> "DeltaTable":
