@@ -13,7 +13,7 @@ from moldau.pipeline.loading.merging import Staged, upsert
 from moldau.pipeline.loading.settings import Commit
 from moldau.pipeline.loading.target import Target
 from moldau.pipeline.loading.writing import TopicWriter
-from moldau.pipeline.tables.columns import in_files
+from moldau.pipeline.tables.columns import in_files, of_table
 from moldau.pipeline.tables.table import Table
 from moldau.pipeline.tables.warehouse import Warehouse
 
@@ -48,15 +48,13 @@ def fetched(records: Sequence[Sent]) -> Any:
 class Upserted:
     """The table of topic `t` in a warehouse, with partitions 0 to 2."""
 
-    def __init__(self, folder: Path, decoder: ValueDecoder | None = None, partition_by: str = "none"):
-        self.warehouse = Warehouse(folder)
+    def __init__(self, of: Path | Warehouse, decoder: ValueDecoder | None = None, partition_by: str = "none"):
+        self.warehouse = of if isinstance(of, Warehouse) else Warehouse(of)
         self._decoder, self._partition_by = decoder, partition_by
         self.keys = tuple(decoder.keys.names) if decoder and decoder.keys else ("_key",)
         self._columns = in_files(decoder.schema, decoder.keys) if decoder else in_files()
 
     def table(self) -> Table:
-        from moldau.pipeline.tables.columns import of_table
-
         return self.warehouse.create("t", of_table(self._columns, self._partition_by), self._partition_by, self.keys)
 
     def stage(self, portions: Sequence[Sequence[Sequence[Sent]]]) -> tuple[Staged, str]:
