@@ -78,7 +78,7 @@ PartitionBy = Annotated[
 ]
 Upsert = Annotated[
     bool,
-    Option("--upsert", help="Tables with one row per key, its newest; a tombstone deletes it. Delta only."),
+    Option("--upsert", help="Tables with one row per key, its newest; a tombstone deletes it."),
 ]
 Decode = Annotated[str, Option(help="Values become columns: json, avro, text; none keeps them as they are.")]
 SchemaFile = Annotated[
@@ -153,7 +153,7 @@ def load(
         _small_files(compact_after, table_format), group or None, _removed_rows(offsets_from_table, accept_removed),
         keys, upsert,
     )  # fmt: skip
-    open_tables = partial(_iceberg, namespace, upsert) if table_format == "iceberg" else partial(_delta, table_format)
+    open_tables = partial(_iceberg, namespace) if table_format == "iceberg" else partial(_delta, table_format)
     tables, quarantine = open_tables(warehouse, storage_option or [], catalog, catalog_property or [])
     _load(bootstrap_server, subscription, tables, quarantine, master, settings, every_ms, dry_run, as_json)
 
@@ -205,14 +205,12 @@ def _delta(
 
 
 def _iceberg(
-    namespace: str, upsert: bool, warehouse: str, options: list[str], catalog: str, properties: list[str]
+    namespace: str, warehouse: str, options: list[str], catalog: str, properties: list[str]
 ) -> "tuple[LoadedWarehouse, str]":
     """A namespace of Iceberg tables, and where its rejected records are. Raises `ConfigError`."""
     need("pyiceberg", extra="iceberg")
-    from moldau.pipeline.tables.iceberg_warehouse import NO_UPSERT, IcebergWarehouse
+    from moldau.pipeline.tables.iceberg_warehouse import IcebergWarehouse
 
-    if upsert:
-        raise ConfigError(NO_UPSERT)
     if not catalog:
         raise ConfigError(
             "--format iceberg needs --catalog: one of ~/.pyiceberg.yaml, or any name with --catalog-property uri=..."

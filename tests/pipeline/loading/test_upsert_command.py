@@ -88,7 +88,6 @@ def test_tables_of_another_kind_or_with_another_key_are_refused_in_a_sentence(
             "is _key and would now be _key_id, _key__more: decode keys as before",
         ),
         (["audit", "--topics", latest], "has only the newest record of each key (--upsert), so it cannot be audited"),
-        (["load", "--topics", latest, "--upsert", "--format", "iceberg"], "--upsert needs --format delta"),
         (["load", "--topics", latest, "--max-records", "5"], "--max-records needs --every or --upsert"),
     ):
         code, out, err = pipeline(*words)

@@ -14,7 +14,8 @@ from moldau.pipeline.loading.settings import Commit
 from moldau.pipeline.loading.target import Target
 from moldau.pipeline.loading.writing import TopicWriter
 from moldau.pipeline.tables.columns import in_files, of_table
-from moldau.pipeline.tables.table import Table
+from moldau.pipeline.tables.committing import LoadedWarehouse
+from moldau.pipeline.tables.iceberg_table import IcebergTable
 from moldau.pipeline.tables.warehouse import Warehouse
 
 
@@ -48,13 +49,13 @@ def fetched(records: Sequence[Sent]) -> Any:
 class Upserted:
     """The table of topic `t` in a warehouse, with partitions 0 to 2."""
 
-    def __init__(self, of: Path | Warehouse, decoder: ValueDecoder | None = None, partition_by: str = "none"):
-        self.warehouse = of if isinstance(of, Warehouse) else Warehouse(of)
+    def __init__(self, of: Path | LoadedWarehouse, decoder: ValueDecoder | None = None, partition_by: str = "none"):
+        self.warehouse: LoadedWarehouse = Warehouse(of) if isinstance(of, Path) else of
         self._decoder, self._partition_by = decoder, partition_by
         self.keys = tuple(decoder.keys.names) if decoder and decoder.keys else ("_key",)
         self._columns = in_files(decoder.schema, decoder.keys) if decoder else in_files()
 
-    def table(self) -> Table:
+    def table(self) -> Any:
         return self.warehouse.create("t", of_table(self._columns, self._partition_by), self._partition_by, self.keys)
 
     def stage(self, portions: Sequence[Sequence[Sequence[Sent]]]) -> tuple[Staged, str]:
@@ -63,7 +64,7 @@ class Upserted:
         for number, batches in enumerate(portions):
             target = Target(
                 "t", "", "", load_id, "lz4", self.table().where, self.warehouse.place_of_rejected("t"),
-                self._partition_by, self._decoder, {}, key_columns=self.keys,
+                self._partition_by, self._decoder, {}, table_format=self.table().table_format, key_columns=self.keys,
             )  # fmt: skip
             writer = TopicWriter(target, f"part-{number}-{load_id}-0")
             for batch in batches:
@@ -73,7 +74,7 @@ class Upserted:
             self.rejected = written.rejected
         return staged, load_id
 
-    def load(self, *portions: Sequence[Sequence[Sent]], table: Table | None = None) -> Commit:
+    def load(self, *portions: Sequence[Sequence[Sent]], table: Any = None) -> Commit:
         """One load of these portions."""
         staged, load_id = self.stage(portions)
         table = table or self.table()
@@ -87,7 +88,9 @@ class Upserted:
 
     def rows(self, *columns: str) -> list[tuple[Any, ...]]:
         names = columns or ("_key", "value", "_partition", "_offset")
-        found = self.table().dataset().to_table(columns=list(names)).to_pydict()
+        table = self.table()
+        there = table.scan().to_arrow() if isinstance(table, IcebergTable) else table.dataset().to_table()
+        found = there.select(list(names)).to_pydict()
         return sorted(zip(*found.values(), strict=True), key=repr)
 
 

@@ -22,20 +22,20 @@ from moldau.pipeline.tables.columns import TableError
 from moldau.pipeline.tables.committing import (
     COMMIT_ATTEMPTS,
     Conflict,
+    LoadedTable,
     Offsets,
     check_offsets,
     flush_files,
     kept_numbers,
     rows_key,
 )
-from moldau.pipeline.tables.data_file import DataFile, folder_of
+from moldau.pipeline.tables.data_file import DataFile, LiveFile, folder_of
 from moldau.pipeline.tables.newest import ORDER, identities, is_newer, newest, numbers
 from moldau.pipeline.tables.own_partitions import is_partition
 from moldau.pipeline.tables.storage import errors_in_a_sentence, files_below
-from moldau.pipeline.tables.table import LiveFile, Table
+from moldau.pipeline.tables.table import in_order
 
 CHUNK_ROWS: Final = 1_000_000
-BATCH_ROWS: Final = 65_536
 FILE_BYTES: Final = 256 * 1024 * 1024
 """Rewritten files of one partition are put together up to this size in memory: a row that changes has its whole file
 written anew, so larger ones would cost more than they save."""
@@ -72,7 +72,7 @@ class Incoming(NamedTuple):
 
 
 def upsert(
-    table: Table,
+    table: LoadedTable,
     load_id: str,
     staged: Staged,
     start: Offsets,
@@ -111,12 +111,12 @@ def _done(topic: str, version: int, merge: Merge) -> Commit:
     return Commit(topic, version, len(merge.added), merge.put, size, 0, merge.deleted)
 
 
-def _incoming(table: Table, staged: Staged) -> Incoming:
+def _incoming(table: LoadedTable, staged: Staged) -> Incoming:
     """The newest record of each key among the staged ones."""
     files = [*staged.files, *staged.tombstones]
     pieces, size = [], 0
     for number, file in enumerate(files):
-        for piece in _keyed(table, _rows(table, _fragment(table, file), _key_columns(table)), number):
+        for piece in _keyed(table, _written(table, file, _key_columns(table)), number):
             pieces.append(piece)
             size += piece.nbytes
             if size > KEY_BYTES_MAX:
@@ -134,7 +134,7 @@ def _incoming(table: Table, staged: Staged) -> Incoming:
     return Incoming(rows, staged.files)
 
 
-def _keyed(table: Table, batches: Iterable[Any], number: int) -> Iterator[Any]:
+def _keyed(table: LoadedTable, batches: Iterable[Any], number: int) -> Iterator[Any]:
     """Batches of the columns of `Incoming.rows`, of the file with this number."""
     at = 0
     for batch in batches:
@@ -154,7 +154,7 @@ class Compared(NamedTuple):
     deleted: int
 
 
-def _compared(table: Table, live: Sequence[LiveFile], incoming: Incoming) -> Compared:
+def _compared(table: LoadedTable, live: Sequence[LiveFile], incoming: Incoming) -> Compared:
     """Compare the keys of all rows of the table with the incoming ones."""
     keys = incoming.rows["key"].combine_chunks()
     gone: dict[int, list[Any]] = {}
@@ -181,29 +181,28 @@ def _compared(table: Table, live: Sequence[LiveFile], incoming: Incoming) -> Com
     )
 
 
-def _chunks(table: Table, live: Sequence[LiveFile]) -> Iterator[Any]:
+def _chunks(table: LoadedTable, live: Sequence[LiveFile]) -> Iterator[Any]:
     """The keys of the table, as `_keyed` has them, about `CHUNK_ROWS` at a time."""
     waiting: list[Any] = []
     rows = 0
-    with errors_in_a_sentence(table.name):
-        for number, file in enumerate(live):
-            for batch in _keyed(table, _rows(table, file.fragment, _key_columns(table)), number):
-                waiting.append(batch)
-                rows += batch.num_rows
-                if rows >= CHUNK_ROWS:
-                    yield pyarrow.concat_batches(waiting)
-                    waiting, rows = [], 0
-        if waiting:
-            yield pyarrow.concat_batches(waiting)
+    for number, file in enumerate(live):
+        for batch in _keyed(table, table.rows_of(file, _key_columns(table)), number):
+            waiting.append(batch)
+            rows += batch.num_rows
+            if rows >= CHUNK_ROWS:
+                yield pyarrow.concat_batches(waiting)
+                waiting, rows = [], 0
+    if waiting:
+        yield pyarrow.concat_batches(waiting)
 
 
-def _merged(table: Table, incoming: Incoming, compression: str, stem: str) -> Merge:
+def _merged(table: LoadedTable, incoming: Incoming, compression: str, stem: str) -> Merge:
     """Compare the newest version with what comes in, and write what has to be written anew."""
     if incoming.rows is None:
         return Merge()
     live = table.live_files()
     found = _compared(table, live, incoming)
-    rewriting = Rewriting(table, compression, stem)
+    rewriting, columns = Rewriting(table, compression, stem), table.file_columns.names
     added, put = [], 0
     for number, rows in _staying(incoming, found.lost).items():
         file = incoming.files[number]
@@ -211,11 +210,11 @@ def _merged(table: Table, incoming: Incoming, compression: str, stem: str) -> Me
         if len(rows) == file.records:
             added.append(file)
         else:
-            rewriting.write(_fragment(table, file), file.partition_values, rows)
+            rewriting.write(_written(table, file, columns), file.partition_values, rows)
     for number in sorted(found.gone, key=lambda one: folder_of(live[one].partition_values)):
         old = live[number]
         if len(found.gone[number]) < old.records:
-            rewriting.write(old.fragment, old.partition_values, found.gone[number], without=True)
+            rewriting.write(table.rows_of(old, columns), old.partition_values, found.gone[number], without=True)
     taken = sum(map(len, found.gone.values()))
     removed = [live[number].path for number in found.gone]
     return Merge([*added, *rewriting.finish()], removed, put, taken, found.deleted)
@@ -238,26 +237,25 @@ class Rewriting:
     """Writes files anew with some of their rows; those of one partition follow each other into one file, up to
     `FILE_BYTES`."""
 
-    def __init__(self, table: Table, compression: str, stem: str):
-        self._table = table
-        columns = [field for field in table.columns if field.name not in table.partition_columns]
-        self._layout = Layout(table.where, pyarrow.schema(columns), "none", "_timestamp", compression)
+    def __init__(self, table: LoadedTable, compression: str, stem: str):
+        self._layout = Layout(table.where, table.file_columns, "none", "_timestamp", compression, table.table_format)
         self._stem = stem
         self._created = 0
         self._file: OneFile | None = None
         self._folder = ""
         self._done: list[DataFile] = []
 
-    def write(self, fragment: Any, values: Mapping[str, str | None], rows: Any, *, without: bool = False) -> None:
+    def write(
+        self, batches: Iterable[Any], values: Mapping[str, str | None], rows: Any, *, without: bool = False
+    ) -> None:
         """Write these rows of a file, by their numbers, or all `without` them. A partition's files come together."""
         at = 0
-        with errors_in_a_sentence(self._table.name):
-            for batch in _rows(self._table, fragment, self._layout.columns.names):
-                named = compute.is_in(numbers(at, batch.num_rows), value_set=rows)
-                at += batch.num_rows
-                kept = batch.filter(compute.invert(named) if without else named)
-                if kept.num_rows:
-                    self._write(kept.cast(self._layout.columns), values)
+        for batch in batches:
+            named = compute.is_in(numbers(at, batch.num_rows), value_set=rows)
+            at += batch.num_rows
+            kept = batch.filter(compute.invert(named) if without else named)
+            if kept.num_rows:
+                self._write(kept.cast(self._layout.columns), values)
 
     def finish(self) -> list[DataFile]:
         self._close()
@@ -282,26 +280,20 @@ class Rewriting:
             self._file = None
 
 
-def _fragment(table: Table, file: DataFile) -> Any:
-    """A file of a task, as `pyarrow.dataset` reads it."""
+def _written(table: LoadedTable, file: DataFile, columns: Sequence[str]) -> Iterator[Any]:
+    """The rows of a file of a task, in their order."""
     known = is_partition(table.columns, dict(file.partition_values))
-    files = files_below(table.where)
-    return dataset.ParquetFileFormat().make_fragment(file.path, filesystem=files, partition_expression=known)
+    with errors_in_a_sentence(table.name):
+        files = files_below(table.where)
+        fragment = dataset.ParquetFileFormat().make_fragment(file.path, filesystem=files, partition_expression=known)
+        yield from in_order(fragment, table.columns, columns)
 
 
-def _rows(table: Table, fragment: Any, columns: Sequence[str]) -> Iterator[Any]:
-    """The rows of a file in their order; columns that the file does not have are null."""
-    yield from fragment.to_batches(
-        schema=table.columns, columns=list(columns), batch_size=BATCH_ROWS, batch_readahead=2, fragment_readahead=1,
-        use_threads=False,
-    )  # fmt: skip
-
-
-def _key_columns(table: Table) -> list[str]:
+def _key_columns(table: LoadedTable) -> list[str]:
     return [*table.key_columns, *ORDER]
 
 
-def _forget(table: Table, tombstones: Sequence[DataFile]) -> None:
+def _forget(table: LoadedTable, tombstones: Sequence[DataFile]) -> None:
     """Remove files that no version names; `vacuum` removes those that are left."""
     for file in tombstones:
         with contextlib.suppress(OSError):

@@ -25,7 +25,6 @@ from moldau.pipeline.tables.data_file import DataFile
 from moldau.pipeline.tables.newest import check_key_columns
 from moldau.pipeline.tables.own_partitions import check_own
 from moldau.pipeline.tables.storage import Location
-from moldau.pipeline.tables.table import Table
 
 
 class TopicTables:
@@ -165,7 +164,6 @@ class TopicTables:
         ids = {} if self._topic_id is None else {self.topic: short_id(self._topic_id)}
         count = sum(file.records for file in rejected)
         if self._settings.upsert:
-            assert isinstance(self.table, Table), "Iceberg's are refused"
             staged = Staged(files, [file for outcome in outcomes for file in outcome.tombstones])
             done = upsert(self.table, load_id, staged, self.loaded, end, ids, self._settings.compression)
             self.loaded |= end

@@ -7,14 +7,14 @@ commit names is not in the table, whoever wrote it.
 """
 
 import uuid
-from collections.abc import Mapping, Sequence
-from typing import Final, Protocol
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Final, Protocol
 
 import pyarrow
 
 from moldau.names import TopicPartition
 from moldau.pipeline.tables.columns import TableError
-from moldau.pipeline.tables.data_file import DataFile, TableFormat, folder_of
+from moldau.pipeline.tables.data_file import DataFile, LiveFile, TableFormat, folder_of
 from moldau.pipeline.tables.removals import Removed
 from moldau.pipeline.tables.storage import Location, check_files, errors_in_a_sentence, sync_folders
 from moldau.pipeline.wider_types import wider
@@ -83,6 +83,16 @@ class LoadedTable(Protocol):
     def count(self) -> int:
         """The number of rows, from the description of the files."""
 
+    @property
+    def file_columns(self) -> pyarrow.Schema:
+        """The columns that data files have."""
+
+    def live_files(self) -> list[LiveFile]:
+        """The data files of this version."""
+
+    def rows_of(self, file: LiveFile, columns: Sequence[str]) -> Iterator[Any]:
+        """The rows of a file in their order, in batches; columns that it does not have are null."""
+
     def lacking(self, files: pyarrow.Schema) -> list[pyarrow.Field]:
         """The columns of `files` that are to be added first, those with new fields inside of structs, and those that
         are to be widened if the format can do that in a commit of metadata."""
@@ -90,9 +100,12 @@ class LoadedTable(Protocol):
     def add_columns(self, files: pyarrow.Schema) -> None:
         """Add or widen those columns that `lacking` returns, in a commit of their own; new ones are nullable."""
 
-    def commit_once(self, load_id: str, files: Sequence[DataFile], kept: Mapping[str, int]) -> int | None:
+    def commit_once(
+        self, load_id: str, files: Sequence[DataFile], kept: Mapping[str, int], removed: Sequence[str] | None = None
+    ) -> int | None:
         """Add the files and keep the numbers in one atomic step; None if another commit came first. Returns the
-        version."""
+        version. Files that are `removed`, by their paths, are replaced in the version that was read, so any other
+        commit comes first then, even if no file is removed."""
 
     def version_of(self, load_id: str) -> int | None:
         """The version that a load has committed recently, if it has."""

@@ -43,6 +43,16 @@ class DataFile:
     bounds: Mapping[str, Bounds]
 
 
+class LiveFile(NamedTuple):
+    """A data file of the newest version of a table. `path` names it in that table, `source` is what the table reads its
+    rows from."""
+
+    path: str
+    records: int
+    partition_values: Mapping[str, str | None]
+    source: Any
+
+
 def folder_of(partition_values: Mapping[str, str | None]) -> str:
     """The folder of a file, relative to its table; empty for a table without partition columns. Characters that Hive
     and Spark do not write in names of folders are escaped."""

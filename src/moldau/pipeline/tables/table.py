@@ -36,7 +36,7 @@ from moldau.pipeline.tables.committing import (
     rows_key,
     topic_key,
 )
-from moldau.pipeline.tables.data_file import DataFile, TableFormat, statistics
+from moldau.pipeline.tables.data_file import DataFile, LiveFile, TableFormat, statistics
 from moldau.pipeline.tables.own_partitions import text_of
 from moldau.pipeline.tables.removals import Removed
 from moldau.pipeline.tables.storage import Location, errors_in_a_sentence, remove_torn_entry, sync_commit
@@ -48,6 +48,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 CHECKPOINT_INTERVAL = 20
+BATCH_ROWS = 65_536
 KEY_COLUMNS = "moldau.keyColumns"
 """The table property of a table with one row per key: the columns of the key, separated by commas."""
 
@@ -59,15 +60,6 @@ class Listed(NamedTuple):
     bytes: int
     records: int
     modified_ms: int
-
-
-class LiveFile(NamedTuple):
-    """A data file of the newest version; `path` is relative to the table, `fragment` reads it (`pyarrow.dataset`)."""
-
-    path: str
-    records: int
-    partition_values: Mapping[str, str | None]
-    fragment: Any
 
 
 class Table:
@@ -248,6 +240,16 @@ class Table:
                 found.append(LiveFile(path, fragment.count_rows() if records is None else records, values, fragment))
         return found
 
+    @property
+    def file_columns(self) -> pyarrow.Schema:
+        """The columns that data files have."""
+        return pyarrow.schema([field for field in self.columns if field.name not in self.partition_columns])
+
+    def rows_of(self, file: LiveFile, columns: Sequence[str]) -> Iterator[Any]:
+        """The rows of a file in their order, in batches; columns that it does not have are null."""
+        with errors_in_a_sentence(self.where.uri):
+            yield from in_order(file.source, self.columns, columns)
+
     def lacking(self, files: pyarrow.Schema) -> list[pyarrow.Field]:
         """The columns of `files` that are to be added first, and those with new fields inside of structs. Raises
         TableError, also if one is to be widened: the files of a Delta table have to be rewritten for that."""
@@ -359,6 +361,14 @@ class Table:
         """The version that a load has committed recently, if it has."""
         entries: list[dict[str, Any]] = self._delta.history(4 * COMMIT_ATTEMPTS)
         return next((int(entry["version"]) for entry in entries if entry.get(LOAD_ID) == load_id), None)
+
+
+def in_order(fragment: Any, known: pyarrow.Schema, columns: Sequence[str]) -> Iterator[Any]:
+    """The rows of a fragment of `pyarrow.dataset`, in their order."""
+    yield from fragment.to_batches(
+        schema=known, columns=list(columns), batch_size=BATCH_ROWS, batch_readahead=2, fragment_readahead=1,
+        use_threads=False,
+    )  # fmt: skip
 
 
 def opened(where: Location) -> "DeltaTable":
