@@ -28,10 +28,12 @@ def print_loaded(loaded: "Loaded", as_json: bool, quarantine: str) -> None:
     for sentence in loaded.notes:
         note(sentence)
     if as_json:
-        tables = {
-            one.topic: {"version": one.version, "records": one.records, "deleted": one.deleted, "files": one.files}
-            for one in loaded.commits
-        }
+        tables: dict[str, dict[str, int]] = {}
+        for one in loaded.commits:  # a load with --upsert may have several of a topic
+            before = tables.get(one.topic, {})
+            added = {"records": one.records, "deleted": one.deleted, "files": one.files}
+            sums = {name: before.get(name, 0) + number for name, number in added.items()}
+            tables[one.topic] = {"version": one.version, **sums}
         print_json({**_totals(loaded), "tables": tables})
         return
     if loaded.commits:

@@ -14,12 +14,15 @@ from moldau.pipeline.decoding.choosing import Decoding
 from moldau.pipeline.decoding.keys import with_keys
 from moldau.pipeline.loading import merging, upserting, writing
 from moldau.pipeline.loading.removed_rows import settle, standing
+from moldau.pipeline.loading.settings import Settings
+from moldau.pipeline.loading.topic_tables import TopicTables
 from moldau.pipeline.tables import table as tables
 from moldau.pipeline.tables.columns import TableError
 from moldau.pipeline.tables.committing import Conflict
 from moldau.pipeline.tables.maintenance import compact, vacuum
 from moldau.pipeline.tables.newest import check_key_columns
 from moldau.pipeline.tables.removals import RowsRemoved
+from moldau.pipeline.tables.warehouse import Warehouse
 from tests.pipeline.loading.upserted import Sent, Upserted, expected
 
 TPS = [TopicPartition("t", number) for number in range(3)]
@@ -279,3 +282,35 @@ def test_decoded_keys_are_compared_by_their_columns(tmp_path: Path) -> None:
     nested = pyarrow.schema([("_key_a", pyarrow.list_(pyarrow.int64()))])
     with pytest.raises(TableError, match="--upsert cannot compare keys by column _key_a of type list"):
         check_key_columns(nested, nested.names)
+
+
+def test_change_events_of_debezium_make_the_table_of_the_database(tmp_path: Path) -> None:
+    def event(op: str, before: str = "null", after: str = "null") -> bytes:
+        return f'{{"op": "{op}", "ts_ms": 1, "before": {before}, "after": {after}}}'.encode()
+
+    keys = Decoding("json", "id BIGINT", of="key", envelope="debezium")
+    decoder = with_keys("t", Decoding("json", "id BIGINT, name STRING", envelope="debezium"), keys, lambda of: [])
+    upserted = Upserted(tmp_path, decoder)
+    one, two = b'{"id": 1}', b'{"schema": {}, "payload": {"id": 2}}'
+    row, other = '{"id": 1, "name": "a"}', '{"id": 2, "name": "b"}'
+    upserted.load([sent((one, event("r", after=row)), (two, event("c", after=other)), (two, event("t")))])
+    assert upserted.rows("_key_id", "name", "__op") == [(1, "a", "r"), (2, "b", "c")]
+    assert [file.records for file in upserted.rejected] == [1]
+    done = upserted.load([sent((one, event("u", row, '{"id": 1, "name": "z"}')), (two, event("d", other)), first=3)])
+    assert (done.records, done.deleted) == (1, 1) and upserted.rows("_key_id", "name", "__op") == [(1, "z", "u")]
+    assert upserted.load([sent((two, None), (one, event("d")), (one, None), first=5)]).deleted == 1
+    assert upserted.rows("_key_id") == []
+
+
+def test_a_table_that_another_load_has_made_meanwhile_is_looked_at_again(tmp_path: Path) -> None:
+    keys = with_keys("t", Decoding(), Decoding("text", of="key"), lambda of: [])
+    one, other = Upserted(tmp_path), TopicTables("t", Warehouse(tmp_path), Settings(upsert=True, partition_by="none"))
+    plain = TopicTables("t", Warehouse(tmp_path), Settings())
+    for there, decoder in ((other, keys), (plain, None)):
+        there.refresh(TPS, None)
+        there.check(decoder)
+    one.load([sent((b"a", b"1"))])
+    with pytest.raises(TableError, match="has type binary and would now have type string"):
+        other.target("", "load", keys)
+    with pytest.raises(TableError, match="was begun with --upsert: load it with --upsert"):
+        plain.target("", "load", None)

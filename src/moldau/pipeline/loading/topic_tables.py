@@ -137,7 +137,8 @@ class TopicTables:
         if self.table is None:
             columns = of_table(self._columns, wanted)
             self.table = self._warehouse.create(self.topic, columns, wanted, self._key_columns)
-            self._check_kind()  # another load may have made it
+            self._check_kind()
+            self.check(decoder)  # another load may have made it, in another way
         self._see_rejected(again=True)
         return Target(
             self.topic, bootstrap, self._settings.isolation_level, load_id, self._settings.compression,
