@@ -25,6 +25,7 @@ from moldau.pipeline.tables.columns import TableError, in_files, of_table
 from moldau.pipeline.tables.committing import LoadedTable
 from moldau.pipeline.tables.iceberg_warehouse import IcebergWarehouse
 from moldau.pipeline.tables.maintenance import compact, vacuum
+from moldau.pipeline.tables.versions import at_version, columns_of, portions, read_part
 from moldau.pipeline.tables.warehouse import Warehouse
 from tests.pipeline.loading.upserted import Sent, Upserted, fetched
 
@@ -94,6 +95,11 @@ def test_readers_of_delta_find_each_value(tmp_path: Path) -> None:
         compact(table.where)
     vacuum(table.where, 0, force=True)
     assert polars.scan_delta(str(tmp_path / "t")).select("region").collect()["region"].to_list().count(ODD) == 3
+    version = at_version(table.where)
+    parts = [part for portion in portions(table.where, version) for part in portion]
+    found = [read_part(table.where, columns_of(version), part, ["id", "region"]) for part in parts]
+    regions = sorted((one["id"], one["region"]) for part in found for batch in part for one in batch.to_pylist())
+    assert regions == [row[:2] for row in expected], "as Moldau's reader for Spark reads it"
     table.refresh()
     assert table.removed("t", {TP: 8}) is None and table.last_offset(0, 0, 9) == 7
 
