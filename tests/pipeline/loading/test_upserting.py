@@ -98,6 +98,13 @@ def test_a_key_that_changes_its_partition_is_ordered_by_time(tmp_path: Path) -> 
     assert upserted.rows("value", "_partition") == [(b"last", 0), (b"new", 2)], "of equal times the greater partition"
 
 
+def test_in_a_partition_the_offset_counts_whatever_the_time(tmp_path: Path) -> None:
+    upserted = Upserted(tmp_path)
+    upserted.load([[Sent(0, 0, b"a", b"1", 90), Sent(0, 1, b"a", b"2", 50), Sent(0, 2, b"b", b"1", 90)]])
+    upserted.load([[Sent(0, 3, b"a", b"3", 10), Sent(0, 4, b"b", None, 20)]])
+    assert upserted.rows("_key", "value") == [(b"a", b"3")]
+
+
 def test_records_without_a_key_are_rejected(tmp_path: Path) -> None:
     upserted = Upserted(tmp_path)
     upserted.load([[Sent(0, 0, b"a", b"1", 0), Sent(0, 1, None, b"2", 0), Sent(0, 2, None, None, 0)]])
