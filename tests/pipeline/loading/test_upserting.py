@@ -16,6 +16,7 @@ from moldau.pipeline.loading import merging, upserting, writing
 from moldau.pipeline.loading.removed_rows import settle, standing
 from moldau.pipeline.loading.settings import Settings
 from moldau.pipeline.loading.topic_tables import TopicTables
+from moldau.pipeline.loading.widening import widen
 from moldau.pipeline.tables import table as tables
 from moldau.pipeline.tables.columns import TableError
 from moldau.pipeline.tables.committing import Conflict
@@ -321,3 +322,25 @@ def test_a_table_that_another_load_has_made_meanwhile_is_looked_at_again(tmp_pat
         other.target("", "load", keys)
     with pytest.raises(TableError, match="was begun with --upsert: load it with --upsert"):
         plain.target("", "load", None)
+
+
+def test_columns_that_become_wider_leave_a_table_of_keys_as_it_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def decoder(kind: str) -> Any:
+        keys = Decoding("json", f"id {kind}", of="key")
+        return with_keys("t", Decoding("json", f"n {kind}"), keys, lambda of: [])
+
+    narrow, wide = Upserted(tmp_path, decoder("INT")), {"n": "long", "_key_id": "long"}
+    one, two = b'{"id": 1}', b'{"id": 2}'
+    narrow.load([sent((one, b'{"n": 1}'), (two, b'{"n": 1}'))])
+    held = narrow.table()
+    assert held.removed("t", held.offsets(TPS)) is None
+    commits_first(narrow, monkeypatch, lambda: widen(held.where, wide))
+    with pytest.raises(Conflict, match="was widened meanwhile"):
+        narrow.load([sent((one, b'{"n": 2}'), first=2)], table=held)
+    wider = Upserted(tmp_path, decoder("BIGINT"))
+    held.refresh()
+    assert held.key_columns == ("_key_id",) and held.removed("t", held.offsets(TPS)) is None
+    wider.load([sent((one, b'{"n": 3000000000}'), (two, None), first=2)])
+    assert wider.rows("_key_id", "n") == [(1, 3_000_000_000)]

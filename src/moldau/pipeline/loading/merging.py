@@ -27,6 +27,7 @@ from moldau.pipeline.tables.committing import (
     check_offsets,
     flush_files,
     kept_numbers,
+    refuse_changed_types,
     rows_key,
 )
 from moldau.pipeline.tables.data_file import DataFile, LiveFile, folder_of
@@ -84,13 +85,14 @@ def upsert(
     partitions from `start` to `end`: all of it or nothing. Raises Conflict and TableError."""
     topic = next(iter(end)).topic
     incoming = _incoming(table, staged)
-    merge = Merge()
+    merge, columns = Merge(), table.columns
     for attempt in range(COMMIT_ATTEMPTS):
         if attempt:
             table.refresh()
             version = table.version_of(load_id)
             if version is not None:  # the store had our commit, though it reported a failure
                 return _done(topic, version, merge)
+            refuse_changed_types(table, columns)
         if table.removed(topic, start) is not None:
             raise Conflict(
                 f"Rows were removed from {table.name} meanwhile; nothing was changed, so run this load again."
