@@ -7,7 +7,7 @@ import sys
 import pytest
 
 from harness.patience import wait_until
-from moldau.cli.load_report import CLEAR_LINE, ContinuousReport, progress_line
+from moldau.cli.load_report import CLEAR_LINE, ContinuousReport, print_loaded, progress_line
 from moldau.errors import ErrorCode, KafkaError
 from moldau.pipeline.loading.progress import LoadProgress
 from moldau.pipeline.loading.settings import Commit, Loaded
@@ -35,6 +35,14 @@ def test_a_commit_a_compaction_and_the_end_are_a_line_each(capsys: pytest.Captur
         "stopped after 1 commit: 4,210 records, 2.5 MB",
     ]
     assert said.err == "no broker answers; next attempt in 2 s\n"
+
+
+def test_commits_of_one_topic_add_up_for_programs(capsys: pytest.CaptureFixture[str]) -> None:
+    commits = (Commit("flights", 7, 2, 10, 100, 0, 1), Commit("flights", 8, 1, 5, 50, 0, 2), Commit("x", 1, 1, 1, 1, 0))
+    print_loaded(Loaded(commits[:1], 0.5).and_then(Loaded(commits[1:], 0.5)), True, "q")
+    said = json.loads(capsys.readouterr().out)
+    assert (said["records"], said["deleted"], said["seconds"]) == (16, 3, 1.0)
+    assert said["tables"]["flights"] == {"version": 8, "records": 15, "deleted": 3, "files": 3}
 
 
 def test_programs_get_an_object_a_line(capsys: pytest.CaptureFixture[str]) -> None:

@@ -71,13 +71,13 @@ def test_another_directory_id_is_learnt_and_everything_is_served(stopped: Broker
 def test_the_copy_takes_the_place_of_damaged_metadata(stopped: Broker, how: str) -> None:
     METADATA_DAMAGE[how](stopped.data)
     stopped.start()
-    assert f"{stopped.data / STORE}" in stopped.log() and "takes its place" in stopped.log()
+    assert f"{stopped.data / STORE}" in stopped.log() and "is used instead" in stopped.log()
     serves_everything(stopped)
     with Admin(stopped.address) as admin:
         assert {one.name: one.value for one in admin.topic_configs("u")}["retention.ms"] == "-1"
     stopped.stop()
     stopped.start()
-    assert stopped.log().count("takes its place") == 1
+    assert stopped.log().count("is used instead") == 1
 
 
 @pytest.mark.parametrize("how", OF_EACH_KIND)

@@ -190,7 +190,7 @@ def test_without_the_metadata_there_is_no_start(paths: list[Path], capfd: pytest
     settings = {"listeners": "PLAINTEXT://127.0.0.1:0", "log.dirs": ",".join(map(str, paths)), "node.id": "1"}
     assert run_broker(settings) == 1
     said = [line for line in capfd.readouterr().err.splitlines() if line.startswith("error: ")]
-    assert len(said) == 1 and "metadata.sqlite is in no log folder that can be opened" in said[0]
+    assert len(said) == 1 and "no log folder that could be opened has metadata.sqlite" in said[0]
 
 
 def test_a_partition_whose_folder_was_never_made_is_made_by_the_next_start(

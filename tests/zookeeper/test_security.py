@@ -142,7 +142,7 @@ def test_a_server_that_is_not_the_one_is_not_talked_to(secure: SecureZooKeeper, 
 def test_a_user_with_the_wrong_password_is_refused_in_one_sentence(secure: SecureZooKeeper) -> None:
     async def scenario() -> None:
         for root in ("", "/chroot"):
-            with pytest.raises(StorageError, match=rf"{secure.connect} is over: it refuses the user '{USER}'"):
+            with pytest.raises(StorageError, match=rf"{secure.connect} has expired: it refuses the user '{USER}'"):
                 await opened(secure.connect + root, {}, secure.jaas("wrong", "guess"))
 
     play(scenario)

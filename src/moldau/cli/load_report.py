@@ -28,9 +28,12 @@ def print_loaded(loaded: "Loaded", as_json: bool, quarantine: str) -> None:
     for sentence in loaded.notes:
         note(sentence)
     if as_json:
-        tables = {
-            one.topic: {"version": one.version, "records": one.records, "files": one.files} for one in loaded.commits
-        }
+        tables: dict[str, dict[str, int]] = {}
+        for one in loaded.commits:  # a load with --upsert may have several of a topic
+            before = tables.get(one.topic, {})
+            added = {"records": one.records, "deleted": one.deleted, "files": one.files}
+            sums = {name: before.get(name, 0) + number for name, number in added.items()}
+            tables[one.topic] = {"version": one.version, **sums}
         print_json({**_totals(loaded), "tables": tables})
         return
     if loaded.commits:
@@ -39,6 +42,7 @@ def print_loaded(loaded: "Loaded", as_json: bool, quarantine: str) -> None:
             f"({loaded.bytes / 1e6:,.1f} MB, files: {loaded.files:,}) in "
             f"{loaded.seconds:.1f} s, {loaded.records_per_second:,.0f} records/s: "
             + ", ".join(f"{one.topic} version {one.version}" for one in loaded.commits)
+            + (f"; {counted(loaded.deleted, 'row')} deleted" if loaded.deleted else "")
         )
     else:
         print("nothing new to load")
@@ -50,6 +54,7 @@ def _totals(loaded: "Loaded") -> dict[str, Any]:
     return {
         "records": loaded.records,
         "rejected": loaded.rejected,
+        "deleted": loaded.deleted,
         "bytes": loaded.bytes,
         "files": loaded.files,
         "seconds": round(loaded.seconds, 3),
@@ -90,10 +95,11 @@ class ContinuousReport:
             self._say(
                 f"{one.topic} version {one.version}: {counted(one.records, 'record')}, {one.bytes / 1e6:,.1f} MB in "
                 f"{loaded.seconds:.1f} s"
+                + (f", {one.deleted:,} deleted" if one.deleted else "")
                 + (f", {one.rejected:,} in quarantine" if one.rejected else "")
                 + ("" if behind is None else f", lag {behind:,}"),
                 event="commit", topic=one.topic, version=one.version, records=one.records, rejected=one.rejected,
-                bytes=one.bytes, files=one.files, seconds=round(loaded.seconds, 3), lag=behind,
+                deleted=one.deleted, bytes=one.bytes, files=one.files, seconds=round(loaded.seconds, 3), lag=behind,
             )  # fmt: skip
 
     def compacted(self, topic: str, done: "Compacted") -> None:

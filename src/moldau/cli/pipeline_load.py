@@ -1,15 +1,14 @@
 """`moldau pipeline load`: topics into tables with Spark, once or until it is stopped; Spark is imported late."""
 
 import contextlib
-import importlib.util
 import re
 from collections.abc import Callable
 from functools import cache, partial
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from moldau.cli.command_line import Option
-from moldau.cli.options import BOOTSTRAP, BootstrapServer, Json, StorageOption, pairs, partitioning
+from moldau.cli.options import BOOTSTRAP, BootstrapServer, Json, StorageOption, pairs
+from moldau.cli.pipeline_decoding import decodings_of, need
 from moldau.client.administration.group_offsets import duration_ms, time_ms
 from moldau.errors import ConfigError
 from moldau.runtime import RealClock
@@ -17,7 +16,6 @@ from moldau.runtime import RealClock
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from moldau.pipeline.decoding.choosing import Decoding
     from moldau.pipeline.loading.load import Loader
     from moldau.pipeline.loading.removed_rows import RemovedRows
     from moldau.pipeline.loading.settings import Settings
@@ -30,9 +28,11 @@ DURATION = re.compile(r"([0-9]{1,9})(ms|s|m|h|d)")
 UNITS_MS = {"ms": 1, "s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
 EVERY_MS_MIN = 100
 RECORDS_MAX = 10_000_000
+UPSERT_RECORDS_MAX = 5_000_000
+"""Their keys need about 1.3 GB of the driver's memory."""
 
 Topics = Annotated[str, Option(metavar="TOPIC,...", help="The topics, separated by commas.")]
-Pattern = Annotated[str, Option(metavar="REGEX", help="Instead: all topics whose whole name matches, new ones too.")]
+Pattern = Annotated[str, Option(metavar="REGEX", help="Instead of --topics: all whose whole name matches.")]
 WarehouseOption = Annotated[
     str,
     Option(help="The warehouse's folder or URL, created if missing; with iceberg a property of the catalog."),
@@ -47,9 +47,7 @@ CatalogProperty = Annotated[
 ]
 Namespace = Annotated[str, Option(help="With iceberg: the namespace of the tables, created if missing.")]
 Every = Annotated[str, Option(metavar="30s", help="Load again and again, this often, until Ctrl-C or SIGTERM.")]
-Since = Annotated[
-    str, Option(metavar="TIME", help="Where a partition begins that was never loaded: 2h, 7d or 2026-11-21T08:00:00.")
-]
+Since = Annotated[str, Option(metavar="TIME", help="Where new partitions begin: 2h, 7d or 2026-11-21T08:00:00.")]
 Until = Annotated[str, Option(metavar="TIME", help="End before the first record of this time or a later one.")]
 DryRun = Annotated[bool, Option("--dry-run", help="Only show what would be loaded.")]
 Master = Annotated[str, Option(help="Spark's master: local[*], or spark://HOST:PORT.")]
@@ -62,14 +60,22 @@ GroupOption = Annotated[
     str, Option("--group", help="A consumer group to commit the offsets to as well, for tools that show lag.")
 ]
 MaxRecords = Annotated[
-    int | None, Option(min=1, metavar="N", help="With --every: records of a commit at most; 10 million by default.")
+    int | None,
+    Option(min=1, metavar="N", help="With --every: records of a commit at most, 10 million; with --upsert 5 million."),
 ]
 CompactAfter = Annotated[
     int | None, Option(min=0, metavar="N", help="Compact a table with N (50) small files in a partition; 0 for never.")
 ]
 CompressionOption = Annotated[str, Option(help="lz4, snappy, zstd or none.")]
 IsolationLevel = Annotated[str, Option(help="read_committed leaves out records of open and aborted transactions.")]
-PartitionBy = Annotated[str, Option(help="How the tables of new topics are partitioned: date, hour (UTC) or none.")]
+PartitionBy = Annotated[
+    str,
+    Option(help="How new tables are partitioned: date (with --upsert none), hour (UTC), none, or by decoded columns."),
+]
+Upsert = Annotated[
+    bool,
+    Option("--upsert", help="Tables with one row per key, its newest; a tombstone deletes it."),
+]
 Decode = Annotated[str, Option(help="Values become columns: json, avro, text; none keeps them as they are.")]
 SchemaFile = Annotated[
     str, Option(metavar="FILE", help="The columns: JSON Schema or Spark's DDL for json, an Avro schema for avro.")
@@ -77,6 +83,13 @@ SchemaFile = Annotated[
 RegistryOption = Annotated[
     str, Option(metavar="URL,...", help="A schema registry like Confluent's; user:password@ in the URL if needed.")
 ]
+Envelope = Annotated[
+    str, Option(metavar="debezium", help="Values are change events of Debezium: their rows become the columns.")
+]
+DecodeKey = Annotated[
+    str, Option("--decode-key", help="Keys become columns: json, avro, text; none keeps them as they are.")
+]
+KeySchemaFile = Annotated[str, Option("--key-schema", metavar="FILE", help="The columns of keys, as --schema.")]
 EventTime = Annotated[str, Option(metavar="FIELD", help="The decoded field, or its path (a.b), whose time dates rows.")]
 
 TypeShare = Annotated[
@@ -107,14 +120,18 @@ def load(
     compact_after: CompactAfter = None,
     compression: CompressionOption = "lz4",
     isolation_level: IsolationLevel = "read_committed",
-    partition_by: PartitionBy = "date",
+    partition_by: PartitionBy = "",
+    upsert: Upsert = False,
     decode: Decode = "none",
     schema: SchemaFile = "",
+    decode_key: DecodeKey = "none",
+    key_schema: KeySchemaFile = "",
     schema_registry: RegistryOption = "",
     event_time: EventTime = "",
     type_share: TypeShare = 0.99,
     on_reject: OnReject = "quarantine",
     max_rejected: MaxRejected = None,
+    envelope: Envelope = "",
     storage_option: StorageOption = None,
     table_format: FormatOption = "delta",
     catalog: CatalogOption = "",
@@ -129,25 +146,41 @@ def load(
 
       moldau pipeline load --topics flights,weather --warehouse /data/warehouse
 
-      moldau pipeline load --pattern 'clicks-.*' --warehouse w --every 30s --group warehouse
+      moldau pipeline load --pattern 'clicks-.*' --warehouse s3://lake/kafka --every 30s --group warehouse
 
-      moldau pipeline load --topics clicks --warehouse w --decode json --event-time at --on-reject fail
-
-      moldau pipeline load --topics flights --format iceberg --catalog prod --namespace kafka
+      moldau pipeline load --topics customers --warehouse w --decode json --upsert --envelope debezium
     """
     need("pyspark", "pyarrow", "deltalake")
     from moldau.pipeline.loading.settings import Settings
 
-    subscription, every_ms = _subscription(topics, pattern), _every_ms(every, max_records, until, dry_run)
+    subscription, every_ms = _subscription(topics, pattern), _every_ms(every, max_records, until, dry_run, upsert)
+    values, keys = decodings_of(
+        decode, schema, schema_registry, event_time, type_share, decode_key, key_schema, envelope
+    )
     settings = Settings(
-        not allow_data_loss, compression_of(compression), _isolation(isolation_level), partitioning(partition_by),
-        decoding_of(decode, schema, schema_registry, event_time, type_share), _time(since, "--since"),
-        _time(until, "--until"), (max_records or RECORDS_MAX) if every_ms else None,
-        _small_files(compact_after, table_format), group or None,
-        _removed_rows(offsets_from_table, accept_removed), _rejected_max(on_reject, max_rejected),
+        not allow_data_loss, compression_of(compression), _isolation(isolation_level),
+        _partitions(partition_by, upsert), values, _time(since, "--since"),
+        _time(until, "--until"), _records_max(max_records, every_ms, upsert),
+        _small_files(compact_after, table_format), group or None, _removed_rows(offsets_from_table, accept_removed),
+        _rejected_max(on_reject, max_rejected), keys, upsert,
     )  # fmt: skip
     tables, quarantine = open_tables(table_format, warehouse, storage_option, catalog, catalog_property, namespace)
     _load(bootstrap_server, subscription, tables, quarantine, master, settings, every_ms, dry_run, as_json)
+
+
+def _partitions(partition_by: str, upsert: bool) -> str:
+    """How new tables are partitioned. Raises `ConfigError`."""
+    names = [name.strip() for name in (partition_by or ("none" if upsert else "date")).split(",")]
+    if not all(names) or len(set(names)) < len(names):
+        raise ConfigError(
+            f"--partition-by {partition_by!r} is none of date, hour, none, nor columns such as region,day"
+        )
+    return ",".join(names)
+
+
+def _records_max(max_records: int | None, every_ms: int, upsert: bool) -> int | None:
+    """How many records a commit takes at most; None for all."""
+    return max_records or (UPSERT_RECORDS_MAX if upsert else RECORDS_MAX if every_ms else None)
 
 
 def open_tables(
@@ -252,7 +285,7 @@ def _load(
             print_plan(planned, as_json)
             return
         with progress_line(loader.progress):
-            loaded = loader.run(planned)
+            loaded = loader.load(planned)
         print_loaded(loaded, as_json, quarantine)
 
 
@@ -314,11 +347,11 @@ def _subscription(topics: str, pattern: str) -> "Subscription":
     return Subscription(topics=names, pattern=pattern)
 
 
-def _every_ms(every: str, max_records: int | None, until: str, dry_run: bool) -> int:
+def _every_ms(every: str, max_records: int | None, until: str, dry_run: bool, upsert: bool) -> int:
     """The time between loads, 0 for one load. Raises `ConfigError`."""
     if not every:
-        if max_records is not None:
-            raise ConfigError("--max-records needs --every: one load is one commit of everything new")
+        if max_records is not None and not upsert:
+            raise ConfigError("--max-records needs --every or --upsert: one load is one commit of everything new")
         return 0
     if until or dry_run:
         raise ConfigError(f"--every does not end by itself, so it excludes {'--until' if until else '--dry-run'}")
@@ -357,30 +390,3 @@ def _isolation(level: str) -> str:
 
     isolation_number(level)
     return level
-
-
-def decoding_of(kind: str, schema: str, registry: str, event_time: str, type_share: float) -> "Decoding":
-    """How values are decoded. Raises `ConfigError`."""
-    from moldau.client.registry.schema_registry import SchemaRegistry
-    from moldau.pipeline.decoding.choosing import Decoding
-
-    text = ""
-    if schema:
-        try:
-            text = Path(schema).read_text(encoding="utf-8").strip()
-        except (OSError, UnicodeDecodeError) as error:
-            raise ConfigError(f"--schema {schema} cannot be read: {error}") from None
-        if not text:
-            raise ConfigError(f"--schema {schema} is empty")
-    if kind == "avro":
-        need("fastavro", extra="avro")
-    decoding = Decoding(kind, text, SchemaRegistry(registry) if registry else None, event_time, type_share)
-    decoding.check()
-    return decoding
-
-
-def need(*modules: str, extra: str = "spark") -> None:
-    """ConfigError that says how to install what is missing."""
-    for module in modules:
-        if importlib.util.find_spec(module) is None:
-            raise ConfigError(f"the pipeline needs {module}: install it with 'pip install moldau[{extra}]'")

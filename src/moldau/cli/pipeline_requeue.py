@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 from moldau.cli.command_line import Option
 from moldau.cli.options import Json, StorageOption
 from moldau.cli.output import note, print_json
+from moldau.cli.pipeline_decoding import decodings_of, need
 from moldau.cli.pipeline_load import (
     CatalogOption,
     CatalogProperty,
@@ -18,8 +19,6 @@ from moldau.cli.pipeline_load import (
     TypeShare,
     WarehouseOption,
     compression_of,
-    decoding_of,
-    need,
     open_tables,
 )
 from moldau.errors import ConfigError
@@ -69,10 +68,8 @@ def requeue(
         raise ConfigError("--topics names no topic")
     if decode == "none":
         raise ConfigError("--decode none rejects nothing, so there is nothing to decode again: give json, avro or text")
-    decoding, compression = (
-        decoding_of(decode, schema, schema_registry, event_time, type_share),
-        compression_of(compression),
-    )
+    decoding, _ = decodings_of(decode, schema, schema_registry, event_time, type_share)
+    compression = compression_of(compression)
     tables, _ = open_tables(table_format, warehouse, storage_option, catalog, catalog_property, namespace)
     found, random = {}, Runtime().random
     for topic in names:

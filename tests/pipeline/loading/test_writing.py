@@ -145,6 +145,7 @@ class Numbers:
     schema = pyarrow.schema([("number", pyarrow.int64()), ("at", pyarrow.timestamp("us", "UTC"))])
     event_time = "at"
     notes = ()
+    keys = None
 
     def decode(self, batch: Any) -> tuple[Any, Any]:
         numbers = [int(value[1:]) for value in batch.column("value").to_pylist()]
@@ -162,7 +163,7 @@ class Numbers:
 def test_decoded_columns_take_the_place_of_the_value_and_bad_records_go_elsewhere(tmp_path: Path) -> None:
     writer = writer_to(tmp_path, decoder=Numbers())
     writer.add(batch(range(12), [0] * 12))
-    files, rejected, rejections = writer.finish()
+    files, rejected, rejections, _ = writer.finish()
     assert rejections == Rejections(4, tuple(RejectedRecord(3, n, "divisible by 3") for n in (0, 3, 6)))
     found = {}
     for one in files:

@@ -27,6 +27,7 @@ from moldau.pipeline.tables.removals import Lost
 from moldau.pipeline.tables.storage import location
 from moldau.pipeline.tables.table import Table
 from moldau.pipeline.tables.warehouse import Warehouse
+from tests.pipeline.loading.upserted import Sent, Upserted
 from tests.pipeline.tables.test_readers import commit
 
 TP = TopicPartition("flights", 0)
@@ -82,6 +83,15 @@ def test_a_warehouse_by_url_has_every_record_once(store: dict[str, str]) -> None
     assert compact(warehouse.place("flights")) == (6, 2)
     rows = polars.scan_delta("s3://lake/kafka/flights", storage_options=store).select("_offset").collect()
     assert rows.height == 60
+
+
+def test_rows_of_a_key_are_replaced_there_too(store: dict[str, str]) -> None:
+    upserted = Upserted(Warehouse("s3://lake/latest", store))
+    records = [Sent(0, at, b"k%d" % (at % 3), b"v%d" % at if at != 4 else None, at) for at in range(6)]
+    upserted.load([records[:4]])
+    assert upserted.load([records[4:]]).deleted == 1
+    rows = polars.scan_delta("s3://lake/latest/t", storage_options=store).select("_key", "value").collect().rows()
+    assert sorted(rows) == [(b"k0", b"v3"), (b"k2", b"v5")]
 
 
 def test_tasks_write_an_iceberg_table_with_the_options_of_its_catalog(store: dict[str, str], tmp_path: Path) -> None:

@@ -30,12 +30,17 @@ class WarehouseTier:
 
     def digests(self, topic: str, length_ms: int) -> tuple[Digests, list[str]]:
         """The digests of the topic's committed records. Raises `TableError` for a file that cannot be read, and for a
-        table of decoded columns, which no longer has the values."""
+        table of decoded columns or of the newest records, which no longer has all values."""
         rows: Rows = {}
         table = self._warehouse.table(topic)
         if table is not None:
-            if "value" not in table.columns.names:
-                raise TableError(f"{table.where.uri} has decoded columns and no value, so it cannot be audited.")
+            if table.key_columns:
+                raise TableError(
+                    f"{table.where.uri} has only the newest record of each key (--upsert), so it cannot be audited."
+                )
+            for name in ("value", "_key"):
+                if name not in table.columns.names:
+                    raise TableError(f"{table.where.uri} has decoded columns and no {name}, so it cannot be audited.")
             written_ms = {file.path: file.modified_ms for file in table.files()}
             for fragment in table.dataset().get_fragments():
                 for batch in _batches(fragment, COLUMNS):

@@ -33,14 +33,20 @@ class AvroColumns(NamedTuple):
     texts: bool
 
 
-def columns_of(parsed: ParsedSchema) -> AvroColumns:
-    """The columns of a record's fields. Raises `ConfigError` for a schema that is not a record."""
-    tree = parsed.tree
-    if not isinstance(tree, dict) or tree.get("type") not in ("record", "error"):
+def is_record(parsed: ParsedSchema) -> bool:
+    """Whether the schema has fields."""
+    return isinstance(parsed.tree, dict) and parsed.tree.get("type") in ("record", "error")
+
+
+def columns_of(parsed: ParsedSchema, alone: bool = False) -> AvroColumns:
+    """The columns of a record's fields; with `alone` the one column `value`, of the schema's type. Raises `ConfigError`
+    for a schema that is not a record."""
+    if not alone and not is_record(parsed):
         raise ConfigError("the Avro schema is not a record, so it has no columns: use --decode none")
     types = _Types()
-    final = types.of(tree, True)
-    raw = types.of(tree, False)
+    final, raw = types.of(parsed.tree, True), types.of(parsed.tree, False)
+    if alone:
+        final, raw = pa.struct([("value", final)]), pa.struct([("value", raw)])
     return AvroColumns(pa.schema([final.field(at) for at in range(final.num_fields)]), raw, types.texts)
 
 

@@ -17,7 +17,7 @@ from moldau.client.registry.framing import schema_id_of
 from moldau.client.registry.schema_registry import SchemaRegistry
 from moldau.client.registry.schemas import AVRO, Schema, as_schema
 from moldau.errors import DoesNotFit, NotFramed, SchemaInvalid, SchemaNotFound
-from moldau.pipeline.decoding.avro_columns import columns_of, without_times
+from moldau.pipeline.decoding.avro_columns import columns_of, is_record, without_times
 from moldau.pipeline.decoding.rejections import NOT_FRAMED, UNKNOWN_SCHEMA, WRONG_AVRO, Rejection, described
 from moldau.pipeline.decoding.topic_decoder import DecodedValues
 
@@ -34,19 +34,22 @@ class WriterSchema(NamedTuple):
 
 
 class AvroValues:
-    """Decodes framed Avro into the columns of the reader's schema."""
+    """Decodes framed Avro into the columns of the reader's schema. With `any_type` the schema need not be a record:
+    values of another type are the column `value`, and `alone` is true."""
 
-    def __init__(self, registry: SchemaRegistry, reader: Schema):
+    def __init__(self, registry: SchemaRegistry, reader: Schema, any_type: bool = False):
         self._registry = registry
         self._schema = reader
+        self._any_type = any_type
         self._prepare()
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return AvroValues, (self._registry, self._schema)
+        return AvroValues, (self._registry, self._schema, self._any_type)
 
     def _prepare(self) -> None:
         parsed = parsed_avro(self._registry, self._schema)
-        self.schema, self._raw, self._texts = columns_of(parsed)
+        self.alone = self._any_type and not is_record(parsed)
+        self.schema, self._raw, self._texts = columns_of(parsed, self.alone)
         self._reader = _plain(parsed)
         self._writers: dict[int, WriterSchema] = {}
         self._refused: dict[int, str] = {}
@@ -58,7 +61,7 @@ class AvroValues:
             try:
                 schema_id = schema_id_of(value)
                 writer = self._writers.get(schema_id) or self._writer(schema_id)
-                made.append(decoded(writer.schema, writer.reader, value, schema_id))
+                made.append(self._decoded(writer, value, schema_id))
             except (NotFramed, DoesNotFit, SchemaNotFound, SchemaInvalid) as error:
                 bad[at] = Rejection(_rule(error), str(error))
         if self._texts:
@@ -83,6 +86,10 @@ class AvroValues:
         self._writers[schema_id] = found
         return found
 
+    def _decoded(self, writer: WriterSchema, value: bytes, schema_id: int) -> Any:
+        made = decoded(writer.schema, writer.reader, value, schema_id)
+        return {"value": made} if self.alone else made
+
     def _singly(self, values: Any, bad: dict[int, Rejection]) -> DecodedValues:
         """As `found`, if Arrow refuses a value that Avro allows."""
         pieces = []
@@ -91,7 +98,7 @@ class AvroValues:
                 continue
             schema_id = schema_id_of(value)
             writer = self._writers[schema_id]
-            one = _as(self._raw, decoded(writer.schema, writer.reader, value, schema_id))
+            one = _as(self._raw, self._decoded(writer, value, schema_id))
             try:
                 pieces.append(pa.array([one], self._raw))
             except UNFIT:

@@ -1,7 +1,9 @@
-"""Which decoder a topic gets: what `--decode`, `--schema`, `--schema-registry` and `--event-time` say."""
+"""Which decoder a topic gets: what `--decode`, `--schema`, `--schema-registry` and `--event-time` say, and for keys
+`--decode-key` and `--key-schema`."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from typing import Literal, NamedTuple
 
 import pyarrow as pa
 
@@ -9,27 +11,39 @@ from moldau.client.registry.schema_registry import SchemaRegistry
 from moldau.client.registry.schemas import AVRO, JSON, Schema, as_schema
 from moldau.errors import ConfigError, SchemaNotFound
 from moldau.names import counted
-from moldau.pipeline.decoding import ddl, json_schema_columns
+from moldau.pipeline.decoding import ddl, debezium, json_schema_columns
 from moldau.pipeline.decoding.avro_values import AvroValues
 from moldau.pipeline.decoding.json_fields import Sampled
 from moldau.pipeline.decoding.json_inference import TYPE_SHARE, Inferred, inferred
 from moldau.pipeline.decoding.json_values import JsonValues
 from moldau.pipeline.decoding.text_values import TextValues
-from moldau.pipeline.decoding.topic_decoder import TopicDecoder
+from moldau.pipeline.decoding.topic_decoder import TopicDecoder, Values
 
 KINDS = ("none", "text", "json", "avro")
+DEBEZIUM = "debezium"
 
 
 @dataclass(frozen=True)
 class Decoding:
-    """How values are decoded. `schema` is the text of a JSON Schema, of Spark's DDL or of an Avro schema. Where columns
-    are inferred, a type needs this share of a field's sampled values, `type_share`."""
+    """How values, or keys, are decoded. `schema` is the text of a JSON Schema, of Spark's DDL or of an Avro schema;
+    with `envelope` values are Debezium's envelopes, whose rows become the columns, and keys may have its `payload`.
+    Where columns are inferred, a type needs this share of a field's sampled values, `type_share`."""
 
     kind: str = "none"
     schema: str = ""
     registry: SchemaRegistry | None = None
     event_time: str = ""
     type_share: float = TYPE_SHARE
+    of: Literal["value", "key"] = "value"
+    envelope: str = ""
+
+    @property
+    def option(self) -> str:
+        return "--decode" if self.of == "value" else "--decode-key"
+
+    @property
+    def schema_option(self) -> str:
+        return "--schema" if self.of == "value" else "--key-schema"
 
     @property
     def inferred(self) -> bool:
@@ -39,13 +53,19 @@ class Decoding:
     def check(self) -> None:
         """Raise `ConfigError` for options that do not go together."""
         if self.kind not in KINDS:
-            raise ConfigError(f"--decode {self.kind!r} is none of {', '.join(KINDS)}")
+            raise ConfigError(f"{self.option} {self.kind!r} is none of {', '.join(KINDS)}")
         if self.kind in ("none", "text") and (self.schema or self.registry):
-            raise ConfigError(f"--schema and --schema-registry do not go with --decode {self.kind}")
+            raise ConfigError(f"{self.schema_option} and --schema-registry do not go with {self.option} {self.kind}")
         if self.kind == "none" and self.event_time:
             raise ConfigError("--event-time names a field of decoded values: it needs --decode json, avro or text")
+        if self.envelope not in ("", DEBEZIUM):
+            raise ConfigError(f"--envelope {self.envelope!r} is not {DEBEZIUM}")
+        if self.envelope and self.of == "value" and self.kind not in ("json", "avro"):
+            raise ConfigError(f"--envelope {self.envelope} needs --decode json or avro: an envelope has fields")
         if self.kind == "avro" and self.registry is None:
-            raise ConfigError("--decode avro needs --schema-registry: values begin with the id of their schema there")
+            raise ConfigError(
+                f"{self.option} avro needs --schema-registry: {self.of}s begin with the id of their schema there"
+            )
         if not 0.5 < self.type_share <= 1:
             raise ConfigError(f"--type-share {self.type_share} is not above 0.5 and at most 1")
         if self.type_share != TYPE_SHARE and not self.inferred:
@@ -55,39 +75,77 @@ class Decoding:
 def decoder_of(
     topic: str, decoding: Decoding, sample: Callable[[], Iterable[Sampled]], known: pa.Schema | None = None
 ) -> TopicDecoder | None:
-    """The decoder of a topic, None for `none`. `sample` reads some of its values, where columns are inferred from them;
-    `known` are the columns of its table. Raises `ConfigError` and `RegistryError`."""
+    """The decoder of a topic's values, None for `none`. `sample` reads some of them, where columns are inferred from
+    them; `known` are the columns of its table. Raises `ConfigError` and `RegistryError`."""
+    chosen = values_of(topic, decoding, sample, known)
+    return None if chosen is None else TopicDecoder(chosen.values, decoding.event_time, known, chosen.notes)
+
+
+class Chosen(NamedTuple):
+    """What decodes values or keys, and sentences about how its columns were chosen."""
+
+    values: Values
+    notes: tuple[str, ...] = ()
+
+
+def values_of(
+    topic: str, decoding: Decoding, sample: Callable[[], Iterable[Sampled]], known: pa.Schema | None = None
+) -> Chosen | None:
+    """As `decoder_of`: what decodes the values, or the keys, of a topic."""
     decoding.check()
     if decoding.kind == "none":
         return None
     if decoding.kind == "text":
-        return TopicDecoder(TextValues(), decoding.event_time, known)
+        return Chosen(TextValues())
     if decoding.kind == "avro":
         assert decoding.registry is not None
-        schema = as_schema(decoding.schema, AVRO) if decoding.schema else _latest(decoding.registry, topic, AVRO)
-        return TopicDecoder(AvroValues(decoding.registry, schema), decoding.event_time, known)
+        schema = as_schema(decoding.schema, AVRO) if decoding.schema else _latest(decoding, topic, AVRO)
+        avro = AvroValues(decoding.registry, schema, any_type=decoding.of == "key")
+        return Chosen(debezium.EnvelopeValues(avro) if decoding.envelope and decoding.of == "value" else avro)
     framed = decoding.registry is not None
     if decoding.schema:
-        values: JsonValues = JsonValues(_given(decoding.schema), framed=framed)
-    elif decoding.registry is not None:
-        tree = _latest(decoding.registry, topic, JSON).tree
-        values = JsonValues(json_schema_columns.columns_of(tree), framed=True)
-    else:
-        found = inferred(sample(), known, decoding.event_time, decoding.type_share)
-        if not found.columns:
-            raise ConfigError(f"the columns of {topic} cannot be inferred: {_why(found, decoding.event_time)}")
-        notes = tuple(f"{topic}: {sentence}" for sentence in found.notes)
-        return TopicDecoder(JsonValues(found.columns, keeps_rest=True), decoding.event_time, known, notes)
-    return TopicDecoder(values, decoding.event_time, known)
+        return Chosen(_json(decoding, _given(decoding.schema), framed))
+    if decoding.registry is not None:
+        columns = json_schema_columns.columns_of(_latest(decoding, topic, JSON).tree)
+        is_envelope = decoding.envelope and decoding.of == "value"
+        return Chosen(_json(decoding, debezium.row_of(columns) if is_envelope else columns, True))
+    return _inferred(topic, decoding, sample, known)
 
 
-def _why(found: Inferred, event_time: str) -> str:
+def _inferred(
+    topic: str, decoding: Decoding, sample: Callable[[], Iterable[Sampled]], known: pa.Schema | None
+) -> Chosen:
+    """Decodes JSON without a schema."""
+    some, what = list(sample()), "JSON object"
+    rows: Iterable[Sampled] = some
+    if decoding.envelope:
+        rows = debezium.rows_in(some) if decoding.of == "value" else debezium.keys_in(some)
+        known = known and pa.schema([field for field in known if field.name not in debezium.META.names])
+        what = "envelope of Debezium with a row" if decoding.of == "value" else what
+    found = inferred(rows, known, decoding.event_time, decoding.type_share)
+    if not found.columns:
+        raise ConfigError(f"the columns of {topic} cannot be inferred: {_why(found, decoding, what)}")
+    kind = topic if decoding.of == "value" else f"{topic}, keys"
+    notes = tuple(f"{kind}: {sentence}" for sentence in found.notes)
+    return Chosen(_json(decoding, found.columns, False, some), notes)
+
+
+def _json(decoding: Decoding, columns: pa.Schema, framed: bool, sample: Iterable[Sampled] | None = None) -> Values:
+    """Decodes JSON into these columns, which were inferred if there is a `sample`."""
+    if not decoding.envelope:
+        return JsonValues(columns, keeps_rest=sample is not None, framed=framed)
+    if decoding.of == "key":
+        return debezium.PayloadKeys(columns, framed, sample)
+    return debezium.json_envelopes(columns, framed, sample)
+
+
+def _why(found: Inferred, decoding: Decoding, what: str) -> str:
     """Why a sample has no columns."""
     if not found.objects:
-        return "none of its first values is a JSON object"
-    if event_time and not found.passing:
-        return f"none of its first {counted(found.objects, 'JSON object')} has a time in the field {event_time}"
-    return "its first JSON objects have no field with a value"
+        return f"none of its first {decoding.of}s is {'an' if what[0] == 'e' else 'a'} {what}"
+    if decoding.event_time and not found.passing:
+        return f"none of its first {counted(found.objects, what)} has a time in the field {decoding.event_time}"
+    return f"its first {what}s have no field with a value"
 
 
 def _given(text: str) -> pa.Schema:
@@ -96,12 +154,13 @@ def _given(text: str) -> pa.Schema:
     return ddl.columns_of(text)
 
 
-def _latest(registry: SchemaRegistry, topic: str, kind: str) -> Schema:
-    subject = f"{topic}-value"
+def _latest(decoding: Decoding, topic: str, kind: str) -> Schema:
+    assert decoding.registry is not None
+    subject = f"{topic}-{decoding.of}"
     try:
-        return as_schema(registry.version(subject).schema, kind)
+        return as_schema(decoding.registry.version(subject).schema, kind)
     except SchemaNotFound as error:
         raise ConfigError(
             f"the schema registry has no subject {subject}, whose latest version says the columns of {topic}: give"
-            f" --schema ({error})"
+            f" {decoding.schema_option} ({error})"
         ) from None

@@ -25,9 +25,12 @@ NO_EVENT_TIME: Final = "no_event_time"
 NOT_FRAMED: Final = "not_framed"
 UNKNOWN_SCHEMA: Final = "unknown_schema"
 WRONG_AVRO: Final = "wrong_avro"
+NOT_AN_ENVELOPE: Final = "not_an_envelope"
+NO_KEY: Final = "no_key"
+WRONG_PARTITION: Final = "wrong_partition"
 RULES: Final = (
     NOT_UTF8, NOT_JSON, NOT_AN_OBJECT, NOT_UNICODE, TOO_DEEP, WRONG_TYPE, WRONG_NUMBER, WRONG_TEXT, NO_EVENT_TIME,
-    NOT_FRAMED, UNKNOWN_SCHEMA, WRONG_AVRO,
+    NOT_FRAMED, UNKNOWN_SCHEMA, WRONG_AVRO, NOT_AN_ENVELOPE, NO_KEY, WRONG_PARTITION,
 )  # fmt: skip
 REASON_CHARACTERS_MAX: Final = 500
 VALUE_CHARACTERS_MAX: Final = 80
@@ -40,6 +43,13 @@ class Rejection(NamedTuple):
     rule: str
     reason: str
     field: str = ""
+
+
+def with_why(rows: Any, rejections: list[Rejection]) -> Any:
+    """A batch of rejected records with the columns `WHY`."""
+    for field, column in zip(WHY, columns_of(rejections), strict=True):
+        rows = rows.append_column(field, column)
+    return rows
 
 
 def columns_of(rejections: list[Rejection]) -> list[Any]:

@@ -12,9 +12,9 @@ BYTES_MAX = 64 * 1024 * 1024
 
 
 def sampled(
-    bootstrap: str, ranges: Sequence[OffsetRange], isolation_level: str = "read_committed"
+    bootstrap: str, ranges: Sequence[OffsetRange], isolation_level: str = "read_committed", of: str = "value"
 ) -> Iterator[Sampled]:
-    """Records with a value from both ends of each range. Raises `KafkaError`."""
+    """Records with a value (or key, `of`) from both ends of each range. Raises `KafkaError`."""
     share = max(RECORDS_OF_PARTITION_MIN, RECORDS_MAX // max(1, len(ranges))) // 2
     left = BYTES_MAX
     for part in ranges:
@@ -23,7 +23,7 @@ def sampled(
             if start >= end or left <= 0:
                 continue
             for batch in read_columns(bootstrap, *part.topic_partition, start, end, isolation_level=isolation_level):
-                columns = (batch.column(name).to_pylist() for name in ("value", "offset"))
+                columns = (batch.column(name).to_pylist() for name in (of, "offset"))
                 for value, offset in zip(*columns, strict=True):
                     if value is not None and left > 0:
                         left -= len(value)  # of each record: how many come in a batch is chance

@@ -4,6 +4,7 @@ It is pure, and pickled to the workers. A record without a value (a tombstone) i
 event time is the record's. Nothing is lost: each record is in one of the two batches.
 """
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple, Protocol
 
 import pyarrow as pa
@@ -17,23 +18,27 @@ from moldau.pipeline.decoding.rejections import (
     NO_EVENT_TIME,
     WRONG_NUMBER,
     Rejection,
-    columns_of,
     described,
+    with_why,
 )
-from moldau.pipeline.tables.columns import WHY
 
 VALUE = "value"
 RECORD_TIME = "_timestamp"
 EVENT_TIME = "_event_time"
 """The column of an event time that is a field inside of structs."""
+DELETES = "deletes its key"
+"""A column that batches have on the way to a table with one row per key: whether the record deletes it. No table has a
+column of this name."""
 
 
 class DecodedValues(NamedTuple):
     """What a decoder of values has found: the columns of the values it could decode, in their order, and for each of
-    the others its index and why not."""
+    the others its index and why not. Values at the indices `deletions` say that their row was deleted; they may lack
+    the event time, as tombstones do."""
 
     columns: list[Any]
     bad: dict[int, Rejection]
+    deletions: frozenset[int] = frozenset()
 
 
 class Values(Protocol):
@@ -46,8 +51,11 @@ class Values(Protocol):
 
 class TopicDecoder:
     """Decodes the records of one topic; `event_time_field` is a column of the values, the path of a field inside of
-    structs (`a.b`), or empty for the record's time; `known` are the columns of its table, `notes` sentences
-    about how the columns were chosen. Raises `ConfigError` if no such field exists or it can hold no time."""
+    structs (`a.b`), or empty for the record's time; `known` are the columns of its table, `notes` sentences about how
+    the columns were chosen, `names` those of the decoded columns if they are not to be made here. Raises `ConfigError`
+    if no such field exists or it can hold no time."""
+
+    keys: pa.Schema | None = None
 
     def __init__(
         self,
@@ -55,11 +63,13 @@ class TopicDecoder:
         event_time_field: str = "",
         known: pa.Schema | None = None,
         notes: tuple[str, ...] = (),
+        names: Sequence[str] | None = None,
     ):
         self._values = values
         self.notes = notes
-        fields_there = {} if known is None else columns_of_fields(values.schema.names, known)
-        names = table_names(values.schema.names, fields_there)
+        if names is None:
+            fields_there = {} if known is None else columns_of_fields(values.schema.names, known)
+            names = table_names(values.schema.names, fields_there)
         fields = [field.with_name(name).with_nullable(True) for field, name in zip(values.schema, names, strict=True)]
         self.event_time = RECORD_TIME
         self._field = event_time_field
@@ -86,6 +96,7 @@ class TopicDecoder:
             values = values.drop_null()
         found = self._values.found(values)
         bad = found.bad if present is None else {present[at]: reason for at, reason in found.bad.items()}
+        deletions = found.deletions if present is None else frozenset(present[at] for at in found.deletions)
         columns = list(found.columns)
         if present is not None or bad:
             order: list[int | None] = []
@@ -100,19 +111,25 @@ class TopicDecoder:
         if len(self._path) > 1:
             columns.append(
                 self._times(
-                    pc.struct_field(columns[self._values.schema.names.index(self._path[0])], self._path[1:]), batch, bad
+                    pc.struct_field(columns[self._values.schema.names.index(self._path[0])], self._path[1:]),
+                    batch,
+                    bad,
+                    deletions,
                 )
             )
         elif self._path:
-            columns[self._time_at] = self._times(columns[self._time_at], batch, bad)
+            columns[self._time_at] = self._times(columns[self._time_at], batch, bad, deletions)
         for at, field in enumerate(self.schema):
             columns[at], unfit = fit(columns[at], field.type)
             for row in [] if unfit is None else pc.indices_nonzero(unfit).to_pylist():
                 reason = f"field {field.name} has a number that its column ({field.type}) cannot hold exactly"
                 bad.setdefault(row, Rejection(WRONG_NUMBER, reason, field.name))
+        if deletions and DELETES in batch.schema.names:
+            also = pc.or_(batch[DELETES], pa.array([at in deletions for at in range(len(batch))]))
+            batch = batch.set_column(batch.schema.get_field_index(DELETES), DELETES, also)
         return self._split(batch, columns, bad)
 
-    def _times(self, column: Any, batch: Any, bad: dict[int, Rejection]) -> Any:
+    def _times(self, column: Any, batch: Any, bad: dict[int, Rejection], deletions: frozenset[int]) -> Any:
         times = as_times(column)
         if not times.null_count:
             return times
@@ -120,7 +137,7 @@ class TopicDecoder:
         missing = [at for at, valid in enumerate(times.is_valid().to_pylist()) if not valid]
         made = times.to_pylist()
         for at in missing:
-            if not values[at].is_valid:
+            if not values[at].is_valid or at in deletions:
                 made[at] = record_times[at].as_py()
             elif at not in bad:
                 value = column[at].as_py()
@@ -133,10 +150,10 @@ class TopicDecoder:
         schema = pa.schema([*self.schema, *(batch.schema.field(name) for name in record)])
         whole = pa.RecordBatch.from_arrays([*columns, *(batch.column(name) for name in record)], schema=schema)
         if not bad:
-            return whole, _rejected(batch.slice(0, 0), [])
+            return whole, with_why(batch.slice(0, 0), [])
         rows = sorted(bad)
         kept = pa.array([at for at in range(len(batch)) if at not in bad], pa.int64())
-        return whole.take(kept), _rejected(batch.take(pa.array(rows, pa.int64())), [bad[at] for at in rows])
+        return whole.take(kept), with_why(batch.take(pa.array(rows, pa.int64())), [bad[at] for at in rows])
 
 
 def _path(schema: pa.Schema, text: str) -> list[str]:
@@ -156,9 +173,3 @@ def _path(schema: pa.Schema, text: str) -> list[str]:
     except TypeError as error:
         raise ConfigError(f"--event-time {text}: the field {error}") from None
     return path
-
-
-def _rejected(rows: Any, rejections: list[Rejection]) -> Any:
-    for field, column in zip(WHY, columns_of(rejections), strict=True):
-        rows = rows.append_column(field, column)
-    return rows

@@ -3,13 +3,15 @@ what is to be loaded.
 """
 
 from collections.abc import Iterator, Sequence
+from functools import partial
 
 import pyarrow as pa
 
 from moldau.pipeline.decoding.choosing import Decoding, decoder_of
 from moldau.pipeline.decoding.json_fields import Sampled
+from moldau.pipeline.decoding.keys import with_keys
 from moldau.pipeline.decoding.sampling import sampled
-from moldau.pipeline.decoding.topic_decoder import TopicDecoder
+from moldau.pipeline.loading.decoding import ValueDecoder
 from moldau.pipeline.ranges import OffsetRange
 from moldau.pipeline.tables.columns import plain
 from moldau.pipeline.tables.committing import LoadedTable
@@ -21,13 +23,16 @@ def decoder_for(
     table: LoadedTable | None,
     ranges: Sequence[OffsetRange],
     decoding: Decoding,
+    keys: Decoding,
     isolation_level: str,
-) -> TopicDecoder | None:
-    """The decoder of a topic, whose table may not exist yet, for these ranges; None if values stay as they are. Raises
-    `ConfigError`, `RegistryError` and `KafkaError`."""
+) -> ValueDecoder | None:
+    """The decoder of a topic, whose table may not exist yet, for these ranges; None if values and keys stay as they
+    are. Raises `ConfigError`, `RegistryError` and `KafkaError`."""
 
-    def sample() -> Iterator[Sampled]:
-        return sampled(bootstrap, ranges, isolation_level)
+    def sample(of: str) -> Iterator[Sampled]:
+        return sampled(bootstrap, ranges, isolation_level, of)
 
     known = None if table is None else pa.schema([field.with_type(plain(field.type)) for field in table.columns])
-    return decoder_of(topic, decoding, sample, known)
+    if keys.kind == "none":
+        return decoder_of(topic, decoding, partial(sample, "value"), known)
+    return with_keys(topic, decoding, keys, sample, known)

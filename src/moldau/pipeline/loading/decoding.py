@@ -17,6 +17,8 @@ class ValueDecoder(Protocol):
     - the decoded records, in their order: the columns of `schema`, then those of the record, unchanged;
     - the rejected records: the given columns and those of `tables.columns.WHY`.
 
+    `keys` has the columns that take the place of `_key`, None if it stays; then they are behind those of `schema`.
+
     Each given record is in one of them. Rows are dated by the column `event_time`, a timestamp of `schema` or
     `_timestamp`; a record without that time goes to the null date. `notes` are sentences for the user about the
     columns.
@@ -25,5 +27,6 @@ class ValueDecoder(Protocol):
     schema: pyarrow.Schema
     event_time: str
     notes: tuple[str, ...]
+    keys: pyarrow.Schema | None
 
     def decode(self, batch: Any) -> tuple[Any, Any]: ...

@@ -66,7 +66,7 @@ def load(
     """
     subscription = Subscription(topics=tuple(dict.fromkeys(topics)))
     with Loader(session, bootstrap, subscription, warehouse, settings, runtime) as loader:
-        return loader.run(loader.plan())
+        return loader.load()
 
 
 class Loader:
@@ -83,6 +83,7 @@ class Loader:
     ):
         warehouse.check()
         settings.decoding.check()
+        settings.keys.check()
         self._session = session
         self._bootstrap = bootstrap
         self._subscription = subscription
@@ -117,6 +118,15 @@ class Loader:
         planned = plan(self._bootstrap, list(self._partitions), self._loaded(), self._settings)
         return planned._replace(notes=tuple(note for topic in by_topic for note in self._tables[topic].notes))
 
+    def load(self, planned: Plan | None = None) -> Loaded:
+        """Load all that is new, in as many commits as `records_max` asks for. Raises MoldauError."""
+        planned = planned or self.plan()
+        loaded = self.run(planned)
+        while planned.more:
+            planned = self.plan()
+            loaded = loaded.and_then(self.run(planned))
+        return loaded
+
     def run(self, planned: Plan) -> Loaded:
         """Load what was planned just before, topic by topic in a commit each. Raises MoldauError."""
         commits, notes = [], planned.notes
@@ -145,6 +155,8 @@ class Loader:
                 commits.append(tables.commit(load_id, outcomes[topic], ends))
                 assert tables.table is not None
                 self.compacting.added(topic, tables.table, commits[-1].files)
+                if self._settings.upsert:
+                    self.compacting.close()  # a later commit would take away the files that it writes together
         self._progress.publish(self._loaded())
         return Loaded(tuple(commits), time.monotonic() - began, notes)
 
@@ -168,8 +180,9 @@ class Loader:
             tables = self._tables[topic]
             ranges = [part for part in planned.ranges if part.topic == topic]
             found[topic] = decoder_for(
-                self._bootstrap, topic, tables.table, ranges, self._settings.decoding, self._settings.isolation_level
-            )
+                self._bootstrap, topic, tables.table, ranges, self._settings.decoding, self._settings.keys,
+                self._settings.isolation_level,
+            )  # fmt: skip
             tables.check(found[topic])
         return found
 

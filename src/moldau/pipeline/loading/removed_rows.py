@@ -36,20 +36,27 @@ def standing(table: LoadedTable, topic: str, partitions: Sequence[TopicPartition
     removed = table.removed(topic, recorded)
     if removed is None:
         return Standing(recorded, recorded)
+    if how == "refuse" and removed.back:
+        raise RowsRemoved(
+            f"{table.name} has rows again that loads had replaced or deleted: {removed}; load what followed again with "
+            "--offsets-from-table, or keep them with --accept-removed."
+        )
     if how == "refuse":
         raise RowsRemoved(
             f"{table.name} has lost rows of earlier loads: {removed}; load them again with --offsets-from-table, or "
             "go on without them with --accept-removed."
         )
     if how == "accept":
-        return Standing(recorded, recorded, removed, f"{table.name}: {removed}; the load goes on without them.")
+        them = "with" if removed.back else "without"
+        return Standing(recorded, recorded, removed, f"{table.name}: {removed}; the load goes on {them} them.")
     offsets, again, kept_out = dict(recorded), [], False
     for tp, at in recorded.items():
-        if removed.lost is None or tp.partition in removed.lost:
-            least = 0 if removed.lost is None else removed.lost[tp.partition].least
+        lost = None if table.key_columns else removed.lost  # a tombstone that was undone has left no row
+        if lost is None or tp.partition in lost:
+            least = 0 if lost is None else lost[tp.partition].least
             last = table.last_offset(tp.partition, least, at)
             offsets[tp] = least if last is None else last + 1
-            kept_out |= last is not None
+            kept_out |= last is not None and not removed.back
         if offsets[tp] < at:
             again.append(f"; partition {tp.partition} is loaded again from offset {offsets[tp]}")
     left = "; removed rows before rows that are still there stay removed" if kept_out else ""

@@ -28,6 +28,7 @@ from moldau.pipeline.loading.writing import Layout, TableWriter
 from moldau.pipeline.tables.columns import REJECTED, TableError, check_decoded, in_files, plain
 from moldau.pipeline.tables.committing import Conflict, LoadedTable, LoadedWarehouse, RejectedFile
 from moldau.pipeline.tables.data_file import DataFile
+from moldau.pipeline.tables.own_partitions import own_columns
 from moldau.pipeline.tables.requeued import add_requeued, replace_rejected, requeues, unfinished
 from moldau.pipeline.tables.storage import discard
 
@@ -96,6 +97,7 @@ def requeue(
     table, rejected = warehouse.table(topic), warehouse.rejected(topic)
     if table is None:
         raise TableError(f"The warehouse has no table of topic {topic}: load it first.")
+    _refuse_other_kinds(table)
     if rejected is None:
         return Requeued(topic)
     tables = Tables(topic, table, rejected, {}, compression)
@@ -120,6 +122,19 @@ def requeue(
         rejected.refresh()
         table.refresh()
     raise Conflict(f"{rejected.name} changes all the time; run this requeue again.")
+
+
+def _refuse_other_kinds(table: LoadedTable) -> None:
+    """Raise TableError for a table whose rows a requeue cannot make."""
+    if table.key_columns:
+        why = "has one row per key (--upsert)"
+    elif own_columns(table.partition_by):
+        why = "is partitioned by columns of its own (--partition-by)"
+    elif "_key" not in table.columns.names or not pa.types.is_binary(plain(table.columns.field("_key").type)):
+        why = "has columns of decoded keys (--decode-key)"
+    else:
+        return
+    raise TableError(f"{table.name} {why}, and a requeue cannot add to it yet: load its topic into a new table.")
 
 
 def finish(tables: Tables, new_id: NewId) -> None:

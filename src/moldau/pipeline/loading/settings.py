@@ -17,7 +17,7 @@ class Settings:
     of that time or a later one. A commit takes about `records_max` records at most. Tables with `small_files_max` small
     files in a partition are compacted; 0 for never. The offsets are committed to `group` as well. `removed_rows` says
     what happens if another tool removed rows that a load had added. A load that rejects more than `rejected_max`
-    records fails.
+    records fails. `keys` says how keys are decoded. With `upsert` tables have one row per key, the newest.
     """
 
     fail_on_data_loss: bool = True
@@ -32,11 +32,14 @@ class Settings:
     group: str | None = None
     removed_rows: RemovedRows = "refuse"
     rejected_max: int | None = None
+    keys: Decoding = Decoding(of="key")
+    upsert: bool = False
 
 
 @dataclass(frozen=True)
 class Commit:
-    """What a load added to the table of one topic, and the version of the table that has it."""
+    """What a load added to the table of one topic, and the version of the table that has it. With `--upsert` the
+    records are the rows that were put, and `deleted` those that tombstones deleted."""
 
     topic: str
     version: int
@@ -44,6 +47,7 @@ class Commit:
     records: int
     bytes: int
     rejected: int
+    deleted: int = 0
 
 
 @dataclass(frozen=True)
@@ -56,6 +60,11 @@ class Loaded:
     seconds: float = 0.0
     notes: tuple[str, ...] = ()
 
+    def and_then(self, later: "Loaded") -> "Loaded":
+        """This load and the one after it."""
+        notes = self.notes + later.notes
+        return Loaded(self.commits + later.commits, self.seconds + later.seconds, notes)
+
     @property
     def records(self) -> int:
         return sum(commit.records for commit in self.commits)
@@ -63,6 +72,10 @@ class Loaded:
     @property
     def rejected(self) -> int:
         return sum(commit.rejected for commit in self.commits)
+
+    @property
+    def deleted(self) -> int:
+        return sum(commit.deleted for commit in self.commits)
 
     @property
     def bytes(self) -> int:

@@ -13,7 +13,7 @@ Quarantined = Mapping[int, frozenset[int]]
 
 
 class Target(NamedTuple):
-    """Pickled and sent to the workers."""
+    """Pickled and sent to the workers. With `key_columns` the table has one row per key."""
 
     topic: str
     bootstrap: str
@@ -28,3 +28,4 @@ class Target(NamedTuple):
     topic_id: uuid.UUID | None = None
     table_format: TableFormat = "delta"
     rejected_max: int | None = None
+    key_columns: tuple[str, ...] = ()

@@ -39,6 +39,7 @@ class Outcome(NamedTuple):
     files: tuple[DataFile, ...] = ()
     rejected: tuple[DataFile, ...] = ()
     rejections: Rejections = Rejections()
+    tombstones: tuple[DataFile, ...] = ()
     failure: str = ""
     again: bool = False
 

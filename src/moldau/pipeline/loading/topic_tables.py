@@ -10,18 +10,22 @@ were, while the table of rejected records is ahead; the next load leaves out exa
 import itertools
 import uuid
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 from moldau.names import TopicPartition
 from moldau.pipeline.loading.decoding import ValueDecoder
+from moldau.pipeline.loading.merging import Staged, upsert
 from moldau.pipeline.loading.removed_rows import Standing, settle, standing, standing_of_rejected
 from moldau.pipeline.loading.requeueing import Tables, finish
 from moldau.pipeline.loading.settings import Commit, Settings
 from moldau.pipeline.loading.target import Quarantined, Target
 from moldau.pipeline.loading.tasks import Outcome
 from moldau.pipeline.positions import DataLost, Offsets
-from moldau.pipeline.tables.columns import REJECTED, check_decoded, in_files, of_table
+from moldau.pipeline.tables.columns import KEY, REJECTED, TableError, check_decoded, in_files, of_table
 from moldau.pipeline.tables.committing import LoadedTable, LoadedWarehouse, commit, short_id
 from moldau.pipeline.tables.data_file import DataFile
+from moldau.pipeline.tables.newest import check_key_columns
+from moldau.pipeline.tables.own_partitions import check_own
 from moldau.pipeline.tables.requeued import unfinished
 from moldau.pipeline.tables.storage import Location
 
@@ -37,6 +41,7 @@ class TopicTables:
         self._rejected: LoadedTable | None = None
         self._looked_for_rejected = False
         self._columns = in_files()
+        self._key_columns: tuple[str, ...] = ()
         self._partitions: Sequence[TopicPartition] = ()
         self._topic_id: uuid.UUID | None = None
         self.loaded: dict[TopicPartition, int] = {}
@@ -57,7 +62,32 @@ class TopicTables:
                 f"The warehouse has records of an earlier topic {self.topic}: the topic was deleted and created again, "
                 "so load it into another warehouse."
             )
+        self._check_kind()
         self._stand()
+
+    def _check_kind(self) -> None:
+        """Raise TableError if the table has all records and should have one row per key, or the reverse."""
+        if self.table is None or bool(self.table.key_columns) == self._settings.upsert:
+            return
+        if self._settings.upsert:
+            raise TableError(
+                f"{self.table.name} has every record, because it was begun without --upsert: leave --upsert out, or "
+                "load into another warehouse."
+            )
+        raise TableError(
+            f"{self.table.name} has one row per key, because it was begun with --upsert: load it with --upsert, or "
+            "into another warehouse."
+        )
+
+    def _check_keys(self, decoder: ValueDecoder | None) -> None:
+        """Raise TableError unless the keys of this load can be compared with those of the table."""
+        self._key_columns = tuple(decoder.keys.names) if decoder and decoder.keys else (KEY,)
+        check_key_columns(self._columns, self._key_columns)
+        if self.table is not None and self.table.key_columns != self._key_columns:
+            raise TableError(
+                f"The key of {self.table.name} is {', '.join(self.table.key_columns)} and would now be "
+                f"{', '.join(self._key_columns)}: decode keys as before, or load into another warehouse."
+            )
 
     def _stand(self) -> None:
         """Compare the offsets of both tables with what happened to them since the last load."""
@@ -95,8 +125,12 @@ class TopicTables:
     def check(self, decoder: ValueDecoder | None) -> None:
         """Raise `TableError` if the table cannot take what this decoder makes of values."""
         if decoder:
-            check_decoded(decoder.schema)
-        self._columns = in_files(decoder.schema if decoder else None)
+            check_decoded(decoder.schema, decoder.keys)
+        self._columns = in_files(decoder.schema, decoder.keys) if decoder else in_files()
+        wanted = self._settings.partition_by if self.table is None else self.table.partition_by
+        check_own(self._columns, wanted, self.topic if self.table is None else self.table.name)
+        if self._settings.upsert:
+            self._check_keys(decoder)
         if self.table:
             self.table.lacking(self._columns)
 
@@ -105,13 +139,15 @@ class TopicTables:
         wanted = self._settings.partition_by
         if self.table is None:
             columns = of_table(self._columns, wanted)
-            self.table = self._warehouse.create(self.topic, columns, wanted)
+            self.table = self._warehouse.create(self.topic, columns, wanted, self._key_columns)
+            self._check_kind()
+            self.check(decoder)  # another load may have made it, in another way
         self._see_rejected(again=True)
         self._finish_requeue(load_id)
         return Target(
             self.topic, bootstrap, self._settings.isolation_level, load_id, self._settings.compression,
             self.table.where, self._place_of_rejected(decoder), self.table.partition_by, decoder, self._quarantined(),
-            self._topic_id, self.table.table_format, self._settings.rejected_max,
+            self._topic_id, self.table.table_format, self._settings.rejected_max, self._key_columns,
         )  # fmt: skip
 
     def _finish_requeue(self, load_id: str) -> None:
@@ -123,11 +159,12 @@ class TopicTables:
             finish(tables, lambda: f"{load_id}-{next(numbers)}")
 
     def _place_of_rejected(self, decoder: ValueDecoder | None) -> Location:
-        """Where tasks write rejected records; a load that decodes nothing rejects nothing."""
+        """Where tasks write rejected records; a load that decodes nothing and compares no keys rejects nothing."""
         assert self.table is not None
         if self._rejected is not None:
             return self._rejected.where
-        return self.table.where if decoder is None else self._warehouse.place_of_rejected(self.topic)
+        rejects = decoder is not None or self._settings.upsert
+        return self._warehouse.place_of_rejected(self.topic) if rejects else self.table.where
 
     def commit(self, load_id: str, outcomes: Sequence[Outcome], end: Offsets) -> Commit:
         """Commit the rejected records first, then the others together with the topic's offsets and id."""
@@ -138,12 +175,16 @@ class TopicTables:
             self._commit_rejected(load_id, rejected, end)
         self.table.add_columns(self._columns)
         ids = {} if self._topic_id is None else {self.topic: short_id(self._topic_id)}
+        count = sum(file.records for file in rejected)
+        if self._settings.upsert:
+            staged = Staged(files, [file for outcome in outcomes for file in outcome.tombstones])
+            done = upsert(self.table, load_id, staged, self.loaded, end, ids, self._settings.compression)
+            self.loaded |= end
+            return replace(done, rejected=count)
         version = commit(self.table, load_id, files, self.loaded, end, ids)
         self.loaded |= end
-        return Commit(
-            self.topic, version, len(files), sum(file.records for file in files),
-            sum(file.bytes for file in files), sum(file.records for file in rejected),
-        )  # fmt: skip
+        size = sum(file.bytes for file in files)
+        return Commit(self.topic, version, len(files), sum(file.records for file in files), size, count)
 
     def _commit_rejected(self, load_id: str, files: Sequence[DataFile], end: Offsets) -> None:
         if self._rejected is None:

@@ -18,10 +18,21 @@ import pyarrow
 import pyarrow.compute as compute
 import pyarrow.parquet as parquet
 
+from moldau.pipeline.decoding.rejections import WRONG_PARTITION, Rejection, with_why
+from moldau.pipeline.decoding.topic_decoder import DELETES
 from moldau.pipeline.loading.rejected import Rejections
 from moldau.pipeline.loading.target import Quarantined, Target
-from moldau.pipeline.tables.columns import PARTITION_COLUMNS, REJECTED, WITH_STATISTICS, as_table_columns, in_files
+from moldau.pipeline.loading.upserting import NewestRows, apart, columns_of_tombstones, with_marks
+from moldau.pipeline.tables.columns import (
+    PARTITION_COLUMNS,
+    REJECTED,
+    WITH_STATISTICS,
+    TableError,
+    as_table_columns,
+    in_files,
+)
 from moldau.pipeline.tables.data_file import DAYS_OF_CALENDAR, EPOCH_ORDINAL, Bounds, DataFile, TableFormat, folder_of
+from moldau.pipeline.tables.own_partitions import VALUES_MAX, Values, by_value, own_columns, texts, unfit
 from moldau.pipeline.tables.storage import Location, file_system
 
 ROW_GROUP_BYTES = 32 * 1024 * 1024
@@ -32,16 +43,19 @@ DATES_MAX = 4096
 COMPRESSIONS = ("lz4", "snappy", "zstd", "none")
 HOURS = 24
 BYTES = ("value", "_key", "_headers")
+Unit = int | None | Values
+"""What has files of its own: a date, an hour, or the values of the user's partition columns."""
 DELTA_ENCODED = {"_offset": "DELTA_BINARY_PACKED", "_timestamp": "DELTA_BINARY_PACKED"}
 """Not in Iceberg tables: the vectorised reader of older Iceberg versions in Spark refuses this encoding."""
 
 
 class WrittenFiles(NamedTuple):
-    """The files of a portion: its records, and those that could not be decoded."""
+    """The files of a portion: its records, those that could not be decoded, and with `--upsert` its tombstones."""
 
     files: tuple[DataFile, ...]
     rejected: tuple[DataFile, ...]
     rejections: Rejections
+    tombstones: tuple[DataFile, ...] = ()
 
 
 class Layout(NamedTuple):
@@ -68,7 +82,10 @@ class OneFile:
         self._records = 0
         self._bounds: dict[str, Bounds] = {}
         self._unbounded: set[str] = set()
-        self._partition_columns = PARTITION_COLUMNS[layout.partition_by] if layout.table_format == "iceberg" else []
+        of_iceberg = layout.table_format == "iceberg"
+        self._partition_columns = PARTITION_COLUMNS.get(layout.partition_by, []) if of_iceberg else []
+        apart = [] if of_iceberg else own_columns(layout.partition_by)
+        self._columns = pyarrow.schema([field for field in layout.columns if field.name not in apart])
         self._sink: Any = None
         self._writer: Any = None
 
@@ -98,7 +115,7 @@ class OneFile:
             return
         if self._writer is None:
             self._open()
-        table = pyarrow.Table.from_batches(self._rows, self._layout.columns)
+        table = pyarrow.Table.from_batches(self._rows, self._layout.columns).select(self._columns.names)
         for field in self._partition_columns:
             value = pyarrow.scalar(self._partition_values[field.name], pyarrow.string()).cast(field.type)
             table = table.append_column(field, pyarrow.repeat(value, table.num_rows))
@@ -131,7 +148,7 @@ class OneFile:
             self._sink = str(path)
         else:
             self._sink = file_system(where).open_output_stream(self._path)
-        columns = pyarrow.schema([*self._layout.columns, *self._partition_columns])
+        columns = pyarrow.schema([*self._columns, *self._partition_columns])
         names = columns.names
         self._writer = parquet.ParquetWriter(
             self._sink, columns, compression=self._layout.compression, data_page_size=1 << 20,
@@ -150,7 +167,9 @@ class TableWriter:
     def __init__(self, layout: Layout, stem: str):
         self._layout = layout
         self._stem = stem
-        self._files: dict[int | None, OneFile] = {}  # the least recently used first
+        self._files: dict[Unit, OneFile] = {}  # the least recently used first
+        self._own = own_columns(layout.partition_by)
+        self._units: set[Values] = set()
         self._done: list[DataFile] = []
         self._created = 0
         self.rows_bytes = 0
@@ -158,7 +177,8 @@ class TableWriter:
     def add(self, batch: Any) -> None:
         """Take one batch in the table's columns."""
         if batch.num_rows:
-            for unit, rows in _by_unit(batch, self._layout.event_time, self._layout.partition_by):
+            units = by_value(batch, self._own) if self._own else None
+            for unit, rows in units or _by_unit(batch, self._layout.event_time, self._layout.partition_by):
                 self._add(unit, rows)
 
     @property
@@ -171,7 +191,7 @@ class TableWriter:
             self._close(unit)
         return tuple(self._done)
 
-    def _add(self, unit: int | None, batch: Any) -> None:
+    def _add(self, unit: Unit, batch: Any) -> None:
         file = self._files.pop(unit, None)
         if file is None:
             if len(self._files) >= DATES_MAX:
@@ -188,14 +208,23 @@ class TableWriter:
         if file.bytes_added >= FILE_BYTES_MAX:
             self._close(unit)
 
-    def _new(self, unit: int | None) -> OneFile:
-        values = partition_values(unit, self._layout.partition_by)
+    def _new(self, unit: Unit) -> OneFile:
+        if isinstance(unit, tuple):
+            self._units.add(unit)
+            if len(self._units) > VALUES_MAX:
+                raise TableError(
+                    f"--partition-by {self._layout.partition_by} has more than {VALUES_MAX:,} values in one load: "
+                    "begin a new table with columns of fewer values"
+                )
+            values = dict(zip(self._own, texts(unit), strict=True))
+        else:
+            values = partition_values(unit, self._layout.partition_by)
         name = f"{self._stem}-{self._created}.parquet"
         self._created += 1
         folder = folder_of(values)
         return OneFile(self._layout, f"{folder}/{name}" if folder else name, values)
 
-    def _write(self, unit: int | None) -> None:
+    def _write(self, unit: Unit) -> None:
         file = self._files[unit]
         if not file.is_open:
             opened = [other for other, one in self._files.items() if one.is_open]
@@ -204,7 +233,7 @@ class TableWriter:
         self.rows_bytes -= file.rows_bytes
         file.write()
 
-    def _close(self, unit: int | None) -> None:
+    def _close(self, unit: Unit) -> None:
         file = self._files.pop(unit)
         self.rows_bytes -= file.rows_bytes
         self._done.append(file.close())
@@ -216,43 +245,83 @@ class TopicWriter:
     def __init__(self, target: Target, stem: str):
         decoder = self._decoder = target.decoder
         self._quarantined = target.quarantined
-        columns = in_files(decoder.schema if decoder else None)
+        columns = in_files(decoder.schema, decoder.keys) if decoder else in_files()
         event_time = decoder.event_time if decoder else "_timestamp"
         how = target.compression, target.table_format
         layout = Layout(target.table, columns, target.partition_by, event_time, *how)
         self._topic = target.topic
+        self._own = own_columns(target.partition_by)
         self._writer = TableWriter(layout, stem)
         self.rejections = Rejections()
         self._rejected = TableWriter(Layout(target.rejected, REJECTED, "none", "_timestamp", *how), stem)
+        self._columns = columns
+        self._newest = NewestRows(target.key_columns) if target.key_columns else None
+        self._of_tombstones = columns_of_tombstones(columns, target.key_columns)
+        layout = Layout(target.table, self._of_tombstones, "none", "_timestamp", *how)
+        self._tombstones = TableWriter(layout, f"{stem}-tombstones")
 
     def add(self, fetched: Any) -> None:
         """Take one fetched batch (`moldau.client.fetching`)."""
         batch = as_table_columns(fetched)
         if self._quarantined:
             batch = _without(batch, self._quarantined)
+        if self._newest is not None:
+            batch, without_key = with_marks(batch)
+            if without_key is not None:
+                self._reject(without_key)
         if self._decoder is None or not batch.num_rows:
-            self._writer.add(batch)
+            self._take(batch)  # without decoded columns there are no partition columns but those of the load
             return
         decoded, rejected = self._decoder.decode(batch)
         assert decoded.num_rows + rejected.num_rows == batch.num_rows, "a decoder returns every record once"
-        self._writer.add(decoded)
+        self._take(self._fit(decoded, batch))
         if rejected.num_rows:
-            topics = pyarrow.array([self._topic]).take(pyarrow.array([0] * rejected.num_rows))
-            named = rejected.append_column("_topic", topics)
-            self._rejected.add(named.select(REJECTED.names))
-            self.rejections = self.rejections.and_also(Rejections.of(rejected))
+            self._reject(rejected)
+
+    def _fit(self, decoded: Any, batch: Any) -> Any:
+        """The decoded rows without those whose values cannot be partitions; these are rejected as they were given."""
+        for name in self._own:
+            mask, why = unfit(decoded, name)
+            if mask is not None and self._newest is not None:
+                mask = compute.and_not(mask, decoded[DELETES])  # these go to no partition
+            if mask is not None:
+                given = batch.filter(compute.is_in(batch["_offset"], decoded.filter(mask)["_offset"]))
+                self._reject(with_why(given, [Rejection(WRONG_PARTITION, why, name)] * given.num_rows))
+                decoded = decoded.filter(compute.invert(mask))
+        return decoded
+
+    def _take(self, batch: Any) -> None:
+        if self._newest is None:
+            self._writer.add(batch)
+        else:
+            self._put(self._newest.add(batch))
+
+    def _put(self, rows: Any) -> None:
+        if rows is not None:
+            values, tombstones = apart(rows)
+            self._writer.add(values.select(self._columns.names))
+            self._tombstones.add(tombstones.select(self._of_tombstones.names))
+
+    def _reject(self, rejected: Any) -> None:
+        topics = pyarrow.array([self._topic]).take(pyarrow.array([0] * rejected.num_rows))
+        self._rejected.add(rejected.append_column("_topic", topics).select(REJECTED.names))
+        self.rejections = self.rejections.and_also(Rejections.of(rejected))
 
     @property
     def rows_bytes(self) -> int:
         """The bytes of the rows that wait in memory."""
-        return self._writer.rows_bytes + self._rejected.rows_bytes
+        waiting = 0 if self._newest is None else self._newest.rows_bytes + self._tombstones.rows_bytes
+        return self._writer.rows_bytes + self._rejected.rows_bytes + waiting
 
     @property
     def open_files(self) -> int:
         return self._writer.open_files + self._rejected.open_files
 
     def finish(self) -> WrittenFiles:
-        return WrittenFiles(self._writer.finish(), self._rejected.finish(), self.rejections)
+        if self._newest is None:
+            return WrittenFiles(self._writer.finish(), self._rejected.finish(), self.rejections)
+        self._put(self._newest.finish())
+        return WrittenFiles(self._writer.finish(), self._rejected.finish(), self.rejections, self._tombstones.finish())
 
 
 def partition_values(unit: int | None, partition_by: str) -> dict[str, str | None]:

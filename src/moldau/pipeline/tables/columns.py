@@ -15,9 +15,10 @@ from moldau.pipeline.wider_types import is_list, is_wider
 
 HEADERS: Final = pyarrow.list_(pyarrow.struct([("key", pyarrow.string()), ("value", pyarrow.binary())]))
 VALUE: Final = pyarrow.schema([("value", pyarrow.binary())])
+KEY: Final = "_key"
 RECORD: Final = pyarrow.schema(
     [
-        ("_key", pyarrow.binary()),
+        (KEY, pyarrow.binary()),
         ("_partition", pyarrow.int32()),
         ("_offset", pyarrow.int64()),
         ("_timestamp", pyarrow.timestamp("us", "UTC")),
@@ -50,9 +51,11 @@ class TableError(MoldauError):
     """A table cannot be used as it is; the text is one sentence for the person who started the command."""
 
 
-def in_files(decoded: pyarrow.Schema | None = None) -> pyarrow.Schema:
-    """The columns of a topic's data files: the decoded ones, or `value`, before those of the record."""
-    return pyarrow.schema([*(VALUE if decoded is None else decoded), *RECORD])
+def in_files(decoded: pyarrow.Schema | None = None, keys: pyarrow.Schema | None = None) -> pyarrow.Schema:
+    """The columns of a topic's data files: the decoded ones, or `value`, before those of the record. The decoded `keys`
+    take the place of `_key`."""
+    record = list(RECORD) if keys is None else [*keys, *(field for field in RECORD if field.name != KEY)]
+    return pyarrow.schema([*(VALUE if decoded is None else decoded), *record])
 
 
 def as_table_columns(fetched: Any) -> Any:
@@ -62,11 +65,12 @@ def as_table_columns(fetched: Any) -> Any:
     )  # fmt: skip
 
 
-def check_decoded(decoded: pyarrow.Schema) -> None:
-    """Raise TableError if a decoded column has a name that a table keeps for itself, or one that another one has."""
+def check_decoded(decoded: pyarrow.Schema, keys: pyarrow.Schema | None = None) -> None:
+    """Raise TableError if a decoded column has a name that a table keeps for itself, or one that another one has. A
+    decoded key may be named `_key`."""
     kept = {*RECORD.names, DATE.name, HOUR.name}
     seen: dict[str, str] = {}
-    for name in decoded.names:
+    for name in [*decoded.names, *(name for name in (keys.names if keys else ()) if name != KEY)]:
         if name.lower() in kept:
             raise TableError(f"A decoded column cannot be named {name!r}: every table has a column of that name.")
         if name.lower() in seen:
@@ -145,12 +149,14 @@ def plain(kind: pyarrow.DataType) -> pyarrow.DataType:
 
 
 def names_of_partitions(partition_by: str) -> list[str]:
-    return [field.name for field in PARTITION_COLUMNS[partition_by]]
+    """The names of the partition columns, whether the load makes them or the user has named them."""
+    made = PARTITION_COLUMNS.get(partition_by)
+    return partition_by.split(",") if made is None else [field.name for field in made]
 
 
 def of_table(files: pyarrow.Schema, partition_by: str) -> pyarrow.Schema:
     """The whole schema of a table whose files have these columns."""
-    return pyarrow.schema([*_nullable(files), *PARTITION_COLUMNS[partition_by]])
+    return pyarrow.schema([*_nullable(files), *PARTITION_COLUMNS.get(partition_by, [])])
 
 
 def _nullable(fields: Iterable[pyarrow.Field]) -> list[pyarrow.Field]:

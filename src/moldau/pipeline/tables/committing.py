@@ -14,7 +14,7 @@ import pyarrow
 
 from moldau.names import TopicPartition
 from moldau.pipeline.tables.columns import TableError
-from moldau.pipeline.tables.data_file import DataFile, TableFormat, folder_of
+from moldau.pipeline.tables.data_file import DataFile, LiveFile, TableFormat, folder_of
 from moldau.pipeline.tables.removals import Removed
 from moldau.pipeline.tables.storage import Location, check_files, errors_in_a_sentence, sync_folders
 from moldau.pipeline.wider_types import wider
@@ -69,6 +69,10 @@ class LoadedTable(Protocol):
     def table_format(self) -> TableFormat:
         """How data files are written."""
 
+    @property
+    def key_columns(self) -> tuple[str, ...]:
+        """The columns of the key of a table that has one row per key (`--upsert`); none if it has all records."""
+
     def refresh(self) -> None:
         """See what was committed since."""
 
@@ -103,6 +107,16 @@ class LoadedTable(Protocol):
     def count(self) -> int:
         """The number of rows, from the description of the files."""
 
+    @property
+    def file_columns(self) -> pyarrow.Schema:
+        """The columns that data files have."""
+
+    def live_files(self) -> list[LiveFile]:
+        """The data files of this version."""
+
+    def rows_of(self, file: LiveFile, columns: Sequence[str]) -> Iterator[Any]:
+        """The rows of a file in their order, in batches; columns that it does not have are null."""
+
     def lacking(self, files: pyarrow.Schema) -> list[pyarrow.Field]:
         """The columns of `files` that are to be added first, those with new fields inside of structs, and those that
         are to be widened if the format can do that in a commit of metadata."""
@@ -116,9 +130,12 @@ class LoadedTable(Protocol):
         files: Sequence[DataFile],
         kept: Mapping[str, int],
         gone: Sequence[RejectedFile] | None = None,
+        removed: Sequence[str] | None = None,
     ) -> int | None:
-        """Add the files and keep the numbers in one atomic step; None if another commit came first. A requeue takes
-        files of rejected records out in the same step. Returns the version."""
+        """Add the files and keep the numbers in one atomic step; None if another commit came first. Returns the
+        version. A requeue takes files of rejected records out in the same step (`gone`); `--upsert` replaces those that
+        are `removed`, by their paths, in the version that was read: any other commit comes first then, even if no file
+        is removed."""
 
     def rejected_files(self) -> Sequence[RejectedFile]:
         """The data files of a table of rejected records."""
@@ -136,7 +153,9 @@ class LoadedWarehouse(Protocol):
     def table(self, topic: str) -> LoadedTable | None:
         """The table of a topic; None if nothing was ever loaded."""
 
-    def create(self, topic: str, columns: pyarrow.Schema, partition_by: str) -> LoadedTable:
+    def create(
+        self, topic: str, columns: pyarrow.Schema, partition_by: str, key_columns: Sequence[str] = ()
+    ) -> LoadedTable:
         """Open the table of a topic, or create it. Safe beside another load that creates it."""
 
     def rejected(self, topic: str) -> LoadedTable | None:
@@ -163,11 +182,8 @@ def commit(
     version that has it. Raises Conflict if the offsets are no longer at `start`; a partition that is not in `start`
     was never loaded. `topic_ids` are noted beside the offsets. The next load no longer speaks of an `accepted`
     removal."""
-    with errors_in_a_sentence(table.where.uri):
-        check_files(table.where, [file.path for file in files])
-        sync_folders(table.where, {folder_of(file.partition_values) for file in files})
-    kept = {offset_key(tp): offset for tp, offset in sorted(end.items())}
-    kept |= {topic_key(topic): number for topic, number in (topic_ids or {}).items()}
+    flush_files(table, files)
+    kept = kept_numbers(end, topic_ids or {})
     topic, added = next(iter(end)).topic, sum(file.records for file in files)
     columns = table.columns
     for attempt in range(COMMIT_ATTEMPTS):
@@ -181,18 +197,13 @@ def commit(
                 raise Conflict(
                     f"Rows were removed from {table.name} meanwhile; nothing was added to it, so run this load again."
                 )
-        there = table.offsets(list(end))
-        if any(there.get(tp) != start.get(tp) for tp in end):
-            raise Conflict(
-                f"Another load has committed to {table.name} meanwhile; nothing was added to it, so run this "
-                "load again."
-            )
+        check_offsets(table, start, end)
         rows = table.rows(topic) if accepted is None else None
         kept[rows_key(topic)] = (table.count() if rows is None else rows) + added
         version = table.commit_once(load_id, files, kept)
         if version is not None:
             return version
-    raise TableError(f"{table.name} is written to all the time; nothing was added to it, so run this load again.")
+    raise TableError(f"Other writers kept changing {table.name}, so this load added nothing. Run it again.")
 
 
 def refuse_changed_types(table: LoadedTable, before: pyarrow.Schema) -> None:
@@ -205,6 +216,29 @@ def refuse_changed_types(table: LoadedTable, before: pyarrow.Schema) -> None:
                 f"Column {field.name} of {table.name} was widened meanwhile; nothing was added to the table, so run "
                 "this load again."
             )
+
+
+def flush_files(table: LoadedTable, files: Sequence[DataFile]) -> None:
+    """Flush the names of files that are to be committed, whose contents are on disk. Raises TableError if one is
+    gone."""
+    with errors_in_a_sentence(table.where.uri):
+        check_files(table.where, [file.path for file in files])
+        sync_folders(table.where, {folder_of(file.partition_values) for file in files})
+
+
+def kept_numbers(end: Offsets, topic_ids: Mapping[str, int]) -> dict[str, int]:
+    """What a commit keeps beside the files: the next offsets, and the ids of topics."""
+    kept = {offset_key(tp): offset for tp, offset in sorted(end.items())}
+    return kept | {topic_key(topic): number for topic, number in topic_ids.items()}
+
+
+def check_offsets(table: LoadedTable, start: Offsets, end: Offsets) -> None:
+    """Raise Conflict unless the offsets of the partitions in `end` are those in `start`."""
+    there = table.offsets(list(end))
+    if any(there.get(tp) != start.get(tp) for tp in end):
+        raise Conflict(
+            f"Another load has committed to {table.name} meanwhile; nothing was added to it, so run this load again."
+        )
 
 
 def offset_key(tp: TopicPartition) -> str:

@@ -6,6 +6,7 @@ The statistics let readers skip files: number of records, and least and greatest
 
 import datetime
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
@@ -16,6 +17,7 @@ EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
 EPOCH_ORDINAL = EPOCH.date().toordinal()
 DAYS_OF_CALENDAR = range(1 - EPOCH_ORDINAL, datetime.date.max.toordinal() - EPOCH_ORDINAL + 1)
 US_PER_DAY = 86_400_000_000
+ESCAPED = re.compile(r"""[\x00-\x1f\x7f"#%'*/:=?\\{\[\]^]""")  # as Spark's ExternalCatalogUtils.escapePathName
 NO_VALUE = "__HIVE_DEFAULT_PARTITION__"  # what Hive, Spark, pyarrow and DuckDB read as null in a folder's name
 
 
@@ -41,9 +43,26 @@ class DataFile:
     bounds: Mapping[str, Bounds]
 
 
+class LiveFile(NamedTuple):
+    """A data file of the newest version of a table. `path` names it in that table, `source` is what the table reads its
+    rows from."""
+
+    path: str
+    records: int
+    partition_values: Mapping[str, str | None]
+    source: Any
+
+
 def folder_of(partition_values: Mapping[str, str | None]) -> str:
-    """The folder of a file, relative to its table; empty for a table without partition columns."""
-    return "/".join(f"{name}={NO_VALUE if value is None else value}" for name, value in partition_values.items())
+    """The folder of a file, relative to its table; empty for a table without partition columns. Characters that Hive
+    and Spark do not write in names of folders are escaped."""
+    return "/".join(
+        f"{_escaped(name)}={NO_VALUE if value is None else _escaped(value)}" for name, value in partition_values.items()
+    )
+
+
+def _escaped(text: str) -> str:
+    return ESCAPED.sub(lambda found: f"%{ord(found[0]):02X}", text)
 
 
 def statistics(file: DataFile) -> str:

@@ -1,13 +1,15 @@
 """What happened to a Delta table since the last load: its log's entries, and the files that they removed and added.
 
 A load notes in its entry the version up to which it had looked (`moldauSeen`), so that the next load reads the entries
-behind that version only: usually one, its own. An entry of an earlier version of Moldau has no such note; then all
-entries after it count.
+behind that version only: usually one, its own. A load with `--upsert` replaces rows, but only in the version after the
+one that it had looked at, so nothing up to its entry is looked at again. An entry of an earlier version of Moldau has
+no such note; then all entries after it count.
 """
 
 import json
 import urllib.parse
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any, Final, NamedTuple
 
 import pyarrow.dataset as dataset
@@ -43,6 +45,11 @@ class Entry(NamedTuple):
         return REQUEUE in self.info
 
     @property
+    def adds_rows(self) -> bool:
+        """Whether another tool may have added rows."""
+        return self.changes_data and not self.of_load
+
+    @property
     def operation(self) -> str:
         """As a sentence names it: `WRITE (Overwrite) in version 3 of 2026-11-27T21:50:00Z`."""
         name = self.info.get("operation")
@@ -67,17 +74,21 @@ def since(where: Location, checked: int | None, newest: int) -> Window:
         entry = _entry(where, version)
         if entry is None:
             return Window(found[::-1], False)
+        seen = entry.info.get(SEEN)
+        if entry.of_load and entry.removes_rows and seen == version - 1:
+            break  # `--upsert` replaced rows of a version that it had looked at
         found.append(entry)
         if checked is None and entry.of_load:
-            seen = entry.info.get(SEEN)
             checked = seen if type(seen) is int and 0 <= seen < version else version - 1
         version -= 1
     return Window(found[::-1], True)
 
 
-def removed(where: Location, window: Window, recorded: Mapping[int, int]) -> Removed | None:
-    """What the entries removed of the records that loads had added; None if nothing."""
-    suspect = next((entry for entry in window.entries if entry.removes_rows and not entry.of_requeue), None)
+def removed(where: Location, window: Window, recorded: Mapping[int, int], unique: bool = False) -> Removed | None:
+    """What the entries removed of the records that loads had added; None if nothing. In a table with one row per key
+    (`unique`) it also counts if they brought records back that loads had replaced or deleted."""
+    entries = [entry for entry in window.entries if not entry.of_requeue]
+    suspect = next((entry for entry in entries if entry.removes_rows or (unique and entry.adds_rows)), None)
     if suspect is None:
         return None
     gone, came = _exchanged(window.entries)
@@ -87,14 +98,18 @@ def removed(where: Location, window: Window, recorded: Mapping[int, int]) -> Rem
     if any(vector for _, vector in came):
         return Removed(named.operation, None)  # which rows a deletion vector hides is not known here
 
-    def of_partition(partition: int, least: int, greatest: int) -> Places:
+    def of_partition(keys: Sequence[Key], partition: int, least: int, greatest: int) -> Places:
         from pyarrow.dataset import field
 
         at = field("_offset")
-        return _rows(where, came, (field("_partition") == partition) & (at >= least) & (at <= greatest))
+        return _rows(where, keys, (field("_partition") == partition) & (at >= least) & (at <= greatest))
 
     with errors_in_a_sentence(f"What removed rows from {where.uri}"):
-        return compared(named.operation, _rows(where, gone), of_partition, recorded)
+        found = compared(named.operation, _rows(where, gone), partial(of_partition, came), recorded)
+        if found is None and unique:
+            back = compared(suspect.operation, _rows(where, came), partial(of_partition, gone), recorded)
+            found = back and back._replace(back=True)
+        return found
 
 
 def _exchanged(entries: Iterable[Entry]) -> tuple[list[Key], list[Key]]:

@@ -4,7 +4,8 @@ A load notes the id of its snapshot in the table's properties. If it is an ances
 snapshots in between append or replace, no row is gone. Otherwise the files of both snapshots are compared.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pyarrow
@@ -35,9 +36,12 @@ def newest_of_loads(table: "PyIcebergTable") -> int | None:
     return max(of_loads, key=lambda one: one.sequence_number or one.timestamp_ms).snapshot_id if of_loads else None
 
 
-def removed(table: "PyIcebergTable", mark: int, recorded: Mapping[int, int], rows: int | None) -> Removed | None:
+def removed(
+    table: "PyIcebergTable", mark: int, recorded: Mapping[int, int], rows: int | None, unique: bool = False
+) -> Removed | None:
     """What was removed since the snapshot `mark` of the records that loads had added; None if nothing. `rows` is the
-    number of rows that the table has at least."""
+    number of rows that the table has at least. In a table with one row per key (`unique`) it also counts if records
+    came back that loads had replaced or deleted."""
     lineage = _lineage(table, mark)
     for at, snapshot in enumerate(lineage.newer):
         if snapshot.summary is not None and REQUEUE in snapshot.summary.additional_properties:
@@ -49,7 +53,7 @@ def removed(table: "PyIcebergTable", mark: int, recorded: Mapping[int, int], row
         return None
     operation = _named(table, lineage, suspects)
     if table.snapshot_by_id(mark) is not None:
-        return _compared(table, mark, recorded, operation)
+        return _compared(table, mark, recorded, operation, unique)
     fewer = lineage.reached is None and rows is not None and total(table) < rows
     return Removed(operation, None) if lineage.reached is False or fewer or any(map(_deletes, suspects)) else None
 
@@ -102,7 +106,9 @@ def total(table: "PyIcebergTable") -> int:
     return int(counted) if counted.isdecimal() else int(table.scan().count())
 
 
-def _compared(table: "PyIcebergTable", mark: int, recorded: Mapping[int, int], operation: str) -> Removed | None:
+def _compared(
+    table: "PyIcebergTable", mark: int, recorded: Mapping[int, int], operation: str, unique: bool
+) -> Removed | None:
     """What the current snapshot lacks of the snapshot `mark`: only files that one of them does not have are read."""
     from pyiceberg.expressions.parser import parse
 
@@ -111,11 +117,15 @@ def _compared(table: "PyIcebergTable", mark: int, recorded: Mapping[int, int], o
     gone = [task for key, task in before.items() if key not in now]
     came = [task for key, task in now.items() if key not in before]
 
-    def of_partition(partition: int, least: int, greatest: int) -> Places:
+    def of_partition(tasks: Sequence["FileScanTask"], partition: int, least: int, greatest: int) -> Places:
         wanted = parse(f"_partition = {partition} and _offset >= {least} and _offset <= {greatest}")
-        return _rows(table, came, wanted)
+        return _rows(table, tasks, wanted)
 
-    return compared(operation, _rows(table, gone, None), of_partition, recorded)
+    found = compared(operation, _rows(table, gone, None), partial(of_partition, came), recorded)
+    if found is None and unique:
+        back = compared(operation, _rows(table, came, None), partial(of_partition, gone), recorded)
+        found = back and back._replace(back=True)
+    return found
 
 
 def _key(task: "FileScanTask") -> tuple[str, frozenset[str]]:

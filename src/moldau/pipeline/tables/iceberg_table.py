@@ -32,7 +32,8 @@ from moldau.pipeline.tables.committing import (
     rows_key,
     topic_key,
 )
-from moldau.pipeline.tables.data_file import DataFile, TableFormat
+from moldau.pipeline.tables.data_file import DataFile, LiveFile, TableFormat
+from moldau.pipeline.tables.own_partitions import text_of
 from moldau.pipeline.tables.removals import REQUEUE, Removed
 from moldau.pipeline.tables.storage import Location, location, one_sentence
 
@@ -41,6 +42,8 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
+KEY_COLUMNS = "moldau/key-columns"
+"""The property of a table with one row per key: the columns of the key, separated by commas."""
 SNAPSHOT = "moldau/snapshot"
 """The property with the id of the snapshot that the last load made."""
 
@@ -88,7 +91,48 @@ class IcebergTable:
                 isinstance(field.transform, IdentityTransform) for field in fields
             ):
                 return partition_by
-        raise TableError(f"{self.name} is partitioned by {', '.join(map(str, fields))}, as no load does it.")
+        if all(isinstance(field.transform, IdentityTransform) for field in fields):
+            return ",".join(map(str, names))
+        raise TableError(
+            f"{self.name} is partitioned by {', '.join(map(str, fields))}. Loads never partition this way, so a load did "
+            "not create it."
+        )
+
+    @property
+    def key_columns(self) -> tuple[str, ...]:
+        """The columns of the key of a table that has one row per key (`--upsert`); none if it has all records."""
+        kept = self._iceberg.properties.get(KEY_COLUMNS)
+        return tuple(kept.split(",")) if kept else ()
+
+    @property
+    def file_columns(self) -> pyarrow.Schema:
+        """The columns that data files have."""
+        return self.columns
+
+    def live_files(self) -> list[LiveFile]:
+        """The data files of this version."""
+        spec, schema = self._iceberg.spec(), self._iceberg.schema()
+        names = [str(schema.find_column_name(field.source_id)) for field in spec.fields]
+        with iceberg_errors_in_a_sentence(self.name):
+            found = []
+            for task in self._iceberg.scan().plan_files() if self._iceberg.current_snapshot() else []:
+                values = {name: text_of(task.file.partition[at]) for at, name in enumerate(names)}
+                found.append(LiveFile(task.file.file_path, task.file.record_count, values, task))
+            return found
+
+    def rows_of(self, file: LiveFile, columns: Sequence[str]) -> Iterator[Any]:
+        """The rows of a file in their order, in batches; columns that it does not have are null."""
+        from pyiceberg.expressions import AlwaysTrue
+        from pyiceberg.io.pyarrow import ArrowScan
+
+        known = self.columns
+        kinds = pyarrow.schema([known.field(name) for name in columns])
+        with iceberg_errors_in_a_sentence(self.name):
+            scan = ArrowScan(
+                self._iceberg.metadata, self._iceberg.io, self._iceberg.schema().select(*columns), AlwaysTrue()
+            )
+            for batch in scan.to_record_batches([file.source]):
+                yield batch.select(list(columns)).cast(kinds)
 
     def offsets(self, partitions: Sequence[TopicPartition]) -> dict[TopicPartition, int]:
         """The next offset to load, for those of the partitions that were ever loaded."""
@@ -120,9 +164,19 @@ class IcebergTable:
         if self._checked == self.version:
             return None
         with iceberg_errors_in_a_sentence(f"What happened to {self.name}"):
-            mark = self._checked or self.number(SNAPSHOT) or iceberg_lineage.newest_of_loads(self._iceberg)
+            last = self.number(SNAPSHOT)  # of another load, if its snapshot is newer than what was looked at here
+            mark = (
+                (last if self.key_columns else None)
+                or self._checked
+                or last
+                or iceberg_lineage.newest_of_loads(self._iceberg)
+            )
             by_partition = {tp.partition: at for tp, at in recorded.items()}
-            found = iceberg_lineage.removed(self._iceberg, mark, by_partition, self.rows(topic)) if mark else None
+            found = (
+                iceberg_lineage.removed(self._iceberg, mark, by_partition, self.rows(topic), bool(self.key_columns))
+                if mark
+                else None
+            )
         if found is None:
             self._checked = self.version
         return found
@@ -170,14 +224,15 @@ class IcebergTable:
         files: Sequence[DataFile],
         kept: Mapping[str, int],
         gone: Sequence[RejectedFile] | None = None,
+        removed: Sequence[str] | None = None,
     ) -> int | None:
-        """Add the files, take those that are `gone` out, and keep the numbers as table properties; None if another
-        commit came first, or if the catalog does not say whether ours succeeded."""
+        """Add the files, take out those that are `gone` or, by their paths, `removed`, and keep the numbers as table
+        properties; None if another commit came first, or if the catalog does not say whether ours succeeded."""
         from pyiceberg.exceptions import CommitFailedException, CommitStateUnknownException
 
         with iceberg_errors_in_a_sentence(self.name):
             try:
-                self._write(load_id, files, kept, gone)
+                self._write(load_id, files, kept, gone, removed)
             except (CommitFailedException, CommitStateUnknownException):
                 return None
         self._checked = self.version
@@ -205,16 +260,19 @@ class IcebergTable:
         files: Sequence[DataFile],
         kept: Mapping[str, int],
         gone: Sequence[RejectedFile] | None,
+        removed: Sequence[str] | None,
     ) -> None:
         from pyiceberg.table.update import AddSnapshotUpdate, AssertTableUUID
 
         about = {LOAD_ID: load_id, RECORDS: str(sum(file.records for file in files))}
         prepared = self._newest_only().transaction()
         paths = [f"{self._folder}/{file.path}" for file in files]
-        if gone is None:
-            prepared.add_files(paths, about, check_duplicate_files=False)
-        else:
+        if gone is not None:
             iceberg_replacing.replace(prepared, gone, paths, {**about, REQUEUE: str(len(gone))})
+        elif removed:
+            self._replace(prepared, paths, set(removed), about)
+        else:
+            prepared.add_files(paths, about, check_duplicate_files=False)
         [made] = [update.snapshot for update in prepared._updates if isinstance(update, AddSnapshotUpdate)]
         properties = {**kept, SNAPSHOT: made.snapshot_id}
         prepared.set_properties({name: str(number) for name, number in properties.items()})
@@ -222,6 +280,22 @@ class IcebergTable:
         # append that another load has overtaken, with our stale offsets, and the records are in the table twice.
         same_table = AssertTableUUID(uuid=self._iceberg.metadata.table_uuid)
         self._iceberg._do_commit(prepared._updates, (*prepared._requirements, same_table))
+
+    def _replace(self, prepared: Any, paths: list[str], removed: set[str], about: Mapping[str, str]) -> None:
+        """Prepare a snapshot with these files and without those that are `removed`."""
+        from pyiceberg.expressions import AlwaysTrue
+        from pyiceberg.io.pyarrow import parquet_files_to_data_files
+
+        if prepared.table_metadata.name_mapping() is None:
+            mapping = prepared.table_metadata.schema().name_mapping.model_dump_json()
+            prepared.set_properties({"schema.name-mapping.default": mapping})
+        gone = [task.file for task in self._iceberg.scan().plan_files() if task.file.file_path in removed]
+        with prepared.update_snapshot(snapshot_properties=dict(about)).overwrite() as snapshot:
+            snapshot.delete_by_predicate(AlwaysTrue())  # the manifests to look into; what goes is named below
+            for file in gone:
+                snapshot.delete_data_file(file)
+            for file in parquet_files_to_data_files(self._iceberg.io, prepared.table_metadata, iter(paths)):
+                snapshot.append_data_file(file)
 
     def _newest_only(self) -> "PyIcebergTable":
         """The table without its older snapshots, which an append does not need: pyiceberg copies the metadata about 20

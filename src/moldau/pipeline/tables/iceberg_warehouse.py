@@ -6,13 +6,13 @@
 The catalog is any that pyiceberg knows (REST, SQL, Hive, Glue, ...), by its name and properties.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import pyarrow
 
 from moldau.pipeline.tables.columns import REJECTED, WITH_STATISTICS, TableError, names_of_partitions, of_table
-from moldau.pipeline.tables.iceberg_table import IcebergTable, iceberg_errors_in_a_sentence
+from moldau.pipeline.tables.iceberg_table import KEY_COLUMNS, IcebergTable, iceberg_errors_in_a_sentence
 from moldau.pipeline.tables.storage import Location
 
 if TYPE_CHECKING:
@@ -51,9 +51,11 @@ class IcebergWarehouse:
         """The table of a topic; None if nothing was ever loaded."""
         return self._open(self.namespace, topic)
 
-    def create(self, topic: str, columns: pyarrow.Schema, partition_by: str) -> IcebergTable:
+    def create(
+        self, topic: str, columns: pyarrow.Schema, partition_by: str, key_columns: Sequence[str] = ()
+    ) -> IcebergTable:
         """Open the table of a topic, or create it with these columns, partition columns among them."""
-        return self._create(self.namespace, topic, columns, partition_by)
+        return self._create(self.namespace, topic, columns, partition_by, key_columns)
 
     def rejected(self, topic: str) -> IcebergTable | None:
         """The table of the rejected records of a topic; None if there is none yet."""
@@ -79,7 +81,14 @@ class IcebergWarehouse:
             except (NoSuchTableError, NoSuchNamespaceError):
                 return None
 
-    def _create(self, namespace: str, topic: str, columns: pyarrow.Schema, partition_by: str) -> IcebergTable:
+    def _create(
+        self,
+        namespace: str,
+        topic: str,
+        columns: pyarrow.Schema,
+        partition_by: str,
+        key_columns: Sequence[str] = (),
+    ) -> IcebergTable:
         from pyiceberg.exceptions import CommitFailedException, TableAlreadyExistsError
 
         found = self._open(namespace, topic)
@@ -89,6 +98,8 @@ class IcebergWarehouse:
         partitions = names_of_partitions(partition_by)
         described = [name for name in (*WITH_STATISTICS, *partitions) if name in columns.names]
         properties = PROPERTIES | {f"{METRICS}.column.{name}": "full" for name in described}
+        if key_columns:
+            properties[KEY_COLUMNS] = ",".join(key_columns)
         with iceberg_errors_in_a_sentence(f"{namespace}.{topic}"):
             try:
                 with self._catalog.create_table_transaction(

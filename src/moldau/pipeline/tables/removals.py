@@ -12,6 +12,7 @@ from typing import Final, NamedTuple
 import pyarrow
 import pyarrow.compute as compute
 
+from moldau.names import counted
 from moldau.pipeline.tables.columns import TableError
 
 PLACES: Final = pyarrow.schema([("_partition", pyarrow.int32()), ("_offset", pyarrow.int64())])
@@ -34,16 +35,20 @@ class Lost(NamedTuple):
 
 
 class Removed(NamedTuple):
-    """What removed records: an operation, and what is lost by partition; None if its files are gone or unreadable."""
+    """What removed records: an operation, and what is lost by partition; None if its files are gone or unreadable. Or
+    what came `back`: records of a table with one row per key that loads had replaced or deleted."""
 
     operation: str
     lost: Mapping[int, Lost] | None
+    back: bool = False
 
     def __str__(self) -> str:
+        if self.back and self.lost is None:
+            return f"{self.operation} brought rows back"
         if self.lost is None:
             return f"{self.operation} removed rows"
-        total = sum(one.records for one in self.lost.values())
-        return f"{self.operation} removed {total:,} row{'' if total == 1 else 's'}"
+        rows = counted(sum(one.records for one in self.lost.values()), "row")
+        return f"{self.operation} brought {rows} back" if self.back else f"{self.operation} removed {rows}"
 
 
 Places = Iterable[pyarrow.RecordBatch]

@@ -8,6 +8,8 @@ wrote it.
 """
 
 import logging
+import time
+import urllib.parse
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -35,7 +37,8 @@ from moldau.pipeline.tables.committing import (
     rows_key,
     topic_key,
 )
-from moldau.pipeline.tables.data_file import DataFile, TableFormat, statistics
+from moldau.pipeline.tables.data_file import DataFile, LiveFile, TableFormat, statistics
+from moldau.pipeline.tables.own_partitions import text_of
 from moldau.pipeline.tables.removals import REQUEUE, Removed
 from moldau.pipeline.tables.storage import Location, errors_in_a_sentence, remove_torn_entry, sync_commit
 from moldau.pipeline.tables.widening import refuse_wider
@@ -49,6 +52,9 @@ CHECKPOINT_INTERVAL = 20
 PARTITIONS_MAX = 100_000
 PARTITIONS_GAP = 32
 """So many partitions in a row may have no record between two that have some."""
+BATCH_ROWS = 65_536
+KEY_COLUMNS = "moldau.keyColumns"
+"""The table property of a table with one row per key: the columns of the key, separated by commas."""
 
 
 class Listed(NamedTuple):
@@ -93,21 +99,25 @@ class Table:
         return cls.open(where)
 
     @classmethod
-    def create(cls, where: Location, columns: pyarrow.Schema, partition_by: Sequence[str]) -> "Table":
+    def create(
+        cls, where: Location, columns: pyarrow.Schema, partition_by: Sequence[str], key_columns: Sequence[str] = ()
+    ) -> "Table":
         """Open a table, or create it with these columns, partition columns among them. Safe beside another one who
-        creates it."""
+        creates it. With `key_columns` it is to have one row per key."""
         from deltalake import DeltaTable, Schema
 
         configuration = {
             "delta.checkpointInterval": str(CHECKPOINT_INTERVAL),
             "delta.dataSkippingStatsColumns": ",".join(name for name in WITH_STATISTICS if name in columns.names),
         }
+        if key_columns:
+            configuration[KEY_COLUMNS] = ",".join(key_columns)
         with errors_in_a_sentence(where.uri):
             if where.is_local:
                 where.path.mkdir(parents=True, exist_ok=True)
             DeltaTable.create(
                 where.uri, Schema.from_arrow(columns), mode="ignore", partition_by=list(partition_by),
-                configuration=configuration, storage_options=dict(where.options) or None,
+                configuration=configuration, storage_options=dict(where.options) or None, raise_if_key_not_exists=False,
             )  # fmt: skip
             sync_commit(where, 0)
         return cls(where, opened(where))
@@ -136,11 +146,17 @@ class Table:
 
     @property
     def partition_by(self) -> str:
-        """As `--partition-by` names it. Raises TableError for partition columns that no load makes."""
+        """As `--partition-by` names it."""
         for name in PARTITION_COLUMNS:
             if names_of_partitions(name) == self.partition_columns:
                 return name
-        raise TableError(f"{self.where.uri} is partitioned by {', '.join(self.partition_columns)}, as no load does it.")
+        return ",".join(self.partition_columns)
+
+    @property
+    def key_columns(self) -> tuple[str, ...]:
+        """The columns of the key of a table that has one row per key (`--upsert`); none if it has all records."""
+        kept = self._delta.metadata().configuration.get(KEY_COLUMNS)
+        return tuple(kept.split(",")) if kept else ()
 
     def offsets(self, partitions: Sequence[TopicPartition]) -> dict[TopicPartition, int]:
         """The next offset to load, for those of the partitions that were ever loaded."""
@@ -190,12 +206,13 @@ class Table:
 
     def removed(self, topic: str, recorded: Offsets) -> Removed | None:
         """Which rows below the `recorded` offsets other tools have removed since the last load, or since this was asked
-        last and nothing was missing; None if none."""
+        last and nothing was missing; None if none. Of a table with one row per key also: which they brought back."""
         self._looked_at = self.version
         if self._checked == self.version:
             return None
+        by_partition = {tp.partition: at for tp, at in recorded.items()}
         window = delta_log.since(self.where, self._checked, self.version)
-        found = delta_log.removed(self.where, window, {tp.partition: at for tp, at in recorded.items()})
+        found = delta_log.removed(self.where, window, by_partition, bool(self.key_columns))
         if found is None and not window.whole:
             at_least = self.rows(topic)
             if at_least is not None and self.count() < at_least:
@@ -230,7 +247,32 @@ class Table:
         """Every data file, as the table's log describes it."""
         listed = pyarrow.table(self._delta.get_add_actions(flatten=True))
         columns = [listed[name].to_pylist() for name in ("path", "size_bytes", "num_records", "modification_time")]
-        return [Listed(*file) for file in zip(*columns, strict=True)]
+        return [Listed(urllib.parse.unquote(path), *file) for path, *file in zip(*columns, strict=True)]
+
+    def live_files(self) -> list[LiveFile]:
+        """The data files of this version, with what a commit that replaces some of them needs."""
+        with errors_in_a_sentence(self.where.uri):
+            listed = pyarrow.table(self._delta.get_add_actions(flatten=True))
+            fragments = {one.path: one for one in self.dataset().get_fragments()}
+            names = self.partition_columns
+            found = []
+            for action in listed.to_pylist():
+                path = urllib.parse.unquote(action["path"])
+                values = {name: text_of(action[f"partition.{name}"]) for name in names}
+                fragment = fragments[path]
+                records = action["num_records"]
+                found.append(LiveFile(path, fragment.count_rows() if records is None else records, values, fragment))
+        return found
+
+    @property
+    def file_columns(self) -> pyarrow.Schema:
+        """The columns that data files have."""
+        return pyarrow.schema([field for field in self.columns if field.name not in self.partition_columns])
+
+    def rows_of(self, file: LiveFile, columns: Sequence[str]) -> Iterator[Any]:
+        """The rows of a file in their order, in batches; columns that it does not have are null."""
+        with errors_in_a_sentence(self.where.uri):
+            yield from in_order(file.source, self.columns, columns)
 
     def lacking(self, files: pyarrow.Schema) -> list[pyarrow.Field]:
         """The columns of `files` that are to be added first, and those with new fields inside of structs. Raises
@@ -277,14 +319,16 @@ class Table:
         files: Sequence[DataFile],
         kept: Mapping[str, int],
         gone: Sequence[RejectedFile] | None = None,
+        removed: Sequence[str] | None = None,
     ) -> int | None:
-        """Add the files, take those that are `gone` out, and keep the numbers as application transactions; None if
-        another commit came first."""
+        """Add the files and keep the numbers as application transactions; None if another commit came first. Files that
+        are `gone` (rejected records that a requeue moves) or, by their paths, `removed` are replaced in the version
+        that was read, so any other commit comes first then, even if no file is removed."""
         from deltalake.exceptions import CommitFailedError
 
         with errors_in_a_sentence(self.where.uri):
             try:
-                self._write(load_id, files, kept, gone)
+                self._write(load_id, files, kept, gone, removed)
             except CommitFailedError:
                 return None
         return self._committed(load_id)
@@ -321,6 +365,7 @@ class Table:
         files: Sequence[DataFile],
         kept: Mapping[str, int],
         gone: Sequence[RejectedFile] | None,
+        removed: Sequence[str] | None,
     ) -> None:
         from deltalake import CommitProperties, PostCommitHookProperties, Transaction
         from deltalake.transaction import AddAction, RemoveAction
@@ -335,11 +380,15 @@ class Table:
             about[REQUEUE] = len(gone)
         if self._looked_at is not None:
             about[delta_log.SEEN] = self._looked_at
+        if removed is not None:
+            now_ms = time.time_ns() // 1_000_000
+            actions += [RemoveAction(path, True, now_ms) for path in removed]
+            about["isBlindAppend"] = False  # so that other tools' commits look at our files
         properties = CommitProperties(
             custom_metadata=about,
             app_transactions=[Transaction(name, number) for name, number in kept.items()],
             # deltalake sees no conflict with a compaction of a file that goes: so any other commit is one
-            max_commit_retries=None if gone is None else 0,
+            max_commit_retries=None if gone is None and removed is None else 0,
         )
         self._delta.create_write_transaction(
             actions,
@@ -354,6 +403,14 @@ class Table:
         """The version that a load has committed recently, if it has."""
         entries: list[dict[str, Any]] = self._delta.history(4 * COMMIT_ATTEMPTS)
         return next((int(entry["version"]) for entry in entries if entry.get(LOAD_ID) == load_id), None)
+
+
+def in_order(fragment: Any, known: pyarrow.Schema, columns: Sequence[str]) -> Iterator[Any]:
+    """The rows of a fragment of `pyarrow.dataset`, in their order."""
+    yield from fragment.to_batches(
+        schema=known, columns=list(columns), batch_size=BATCH_ROWS, batch_readahead=2, fragment_readahead=1,
+        use_threads=False,
+    )  # fmt: skip
 
 
 def opened(where: Location) -> "DeltaTable":

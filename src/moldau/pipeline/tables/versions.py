@@ -5,6 +5,7 @@ partition values and statistics before they are opened, then row groups, then ro
 """
 
 import datetime
+import urllib.parse
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -63,7 +64,7 @@ def portions(where: Location, delta: "DeltaTable", wanted: Any = None, at_least:
         actions = pyarrow.table(delta.get_add_actions(flatten=True)).select(["path", "size_bytes"])
         dataset = delta.to_pyarrow_dataset()
         files = {one.path: one.partition_expression for one in dataset.get_fragments(wanted)}
-    known_sizes = dict(zip(*(column.to_pylist() for column in actions.columns), strict=True))
+    known_sizes = {urllib.parse.unquote(one["path"]): one["size_bytes"] for one in actions.to_pylist()}
     sizes = {path: int(known_sizes.get(path, PORTION_BYTES)) + OPENING_BYTES for path in files}
     total = sum(sizes.values())
     each = max(1, min(PORTION_BYTES, total // max(1, at_least)), total // PORTIONS_MAX)

@@ -8,7 +8,7 @@
 A warehouse of format 1, with manifests of our own, is refused until it was converted (`pipeline/conversion`).
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import pyarrow
@@ -52,9 +52,9 @@ class Warehouse:
         """The table of a topic; None if nothing was ever loaded."""
         return Table.open(self.place(topic))
 
-    def create(self, topic: str, columns: pyarrow.Schema, partition_by: str) -> Table:
+    def create(self, topic: str, columns: pyarrow.Schema, partition_by: str, key_columns: Sequence[str] = ()) -> Table:
         """Open the table of a topic, or create it with these columns, partition columns among them."""
-        return Table.create(self.place(topic), columns, names_of_partitions(partition_by))
+        return Table.create(self.place(topic), columns, names_of_partitions(partition_by), key_columns)
 
     def rejected(self, topic: str) -> Table | None:
         """The table of the rejected records of a topic; None if none was ever rejected."""

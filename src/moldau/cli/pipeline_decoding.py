@@ -1,0 +1,57 @@
+"""How commands of the pipeline decode values and keys: what their options say."""
+
+import importlib.util
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from moldau.errors import ConfigError
+
+if TYPE_CHECKING:
+    from moldau.pipeline.decoding.choosing import Decoding
+
+
+def decodings_of(
+    kind: str,
+    schema: str,
+    registry: str,
+    event_time: str,
+    type_share: float,
+    key_kind: str = "none",
+    key_schema: str = "",
+    envelope: str = "",
+) -> "tuple[Decoding, Decoding]":
+    """How values and keys are decoded. Raises `ConfigError`."""
+    from moldau.client.registry.schema_registry import SchemaRegistry
+    from moldau.pipeline.decoding.choosing import Decoding
+
+    if "avro" in (kind, key_kind):
+        need("fastavro", extra="avro")
+    given = SchemaRegistry(registry) if registry else None
+    of_values = given if kind in ("json", "avro") or key_kind not in ("json", "avro") else None
+    of_keys = given if key_kind in ("json", "avro") else None
+    text = _schema_text("--schema", schema)
+    values = Decoding(kind, text, of_values, event_time, type_share, envelope=envelope)
+    keys = Decoding(key_kind, _schema_text("--key-schema", key_schema), of_keys, of="key", envelope=envelope)
+    values.check()
+    keys.check()
+    return values, keys
+
+
+def _schema_text(option: str, path: str) -> str:
+    """The text of a schema's file, empty without one. Raises `ConfigError`."""
+    if not path:
+        return ""
+    try:
+        text = Path(path).read_text(encoding="utf-8").strip()
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(f"{option} {path} cannot be read: {error}") from None
+    if not text:
+        raise ConfigError(f"{option} {path} is empty")
+    return text
+
+
+def need(*modules: str, extra: str = "spark") -> None:
+    """ConfigError that says how to install what is missing."""
+    for module in modules:
+        if importlib.util.find_spec(module) is None:
+            raise ConfigError(f"the pipeline needs {module}: install it with 'pip install moldau[{extra}]'")
