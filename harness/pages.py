@@ -41,8 +41,9 @@ class Module(NamedTuple):
 
 ONE_AFTER_ANOTHER = ("admin.md", "consumer.md", "schemas.md", "spark.md", "streams.md")
 """Pages whose examples go on where the earlier ones stopped; elsewhere each is a program of its own."""
+_CHECKPOINT = "checkpoint = ''"
 _SESSION = (
-    "from pyspark.sql import SparkSession; spark: SparkSession = SparkSession.builder.getOrCreate(); checkpoint = ''"
+    f"from pyspark.sql import SparkSession; spark: SparkSession = SparkSession.builder.getOrCreate(); {_CHECKPOINT}"
 )
 
 
@@ -64,5 +65,6 @@ def modules() -> list[Module]:
 
 def _module(name: str, code: str) -> Module:
     uses_spark = re.search(r"\bspark\.|\(spark,", code) is not None
-    given = f"{_SESSION}\n" if uses_spark and not re.search(r"^spark = ", code, re.MULTILINE) else "\n"
+    makes_session = re.search(r"^spark = ", code, re.MULTILINE) is not None
+    given = f"{_CHECKPOINT if makes_session else _SESSION}\n" if uses_spark else "\n"
     return Module(name.replace("-", "_").lower(), given + code.removeprefix("\n"), uses_spark)

@@ -192,7 +192,7 @@ def test_lists_of_values_and_keys_are_sent(bootstrap: str, topic: str) -> None:
         ({"value": ["a"], "partition": [-1]}, {}, "partition=-1 is not between 0"),
         ({"value": ["a"], "headers": ["h"]}, {}, "the headers column is string, neither lists"),
         ({"value": ["a"], "headers": [[{"key": None, "value": b""}]]}, {}, "the name of a header is NoneType, not str"),
-        ([1, 2], {}, "a table is what pyarrow, pandas or Polars has, .* list is not"),
+        ([1, 2], {}, "a table comes from pyarrow, pandas or Polars, .* list is not"),
         ({"value": ["a"]}, {"key": 5}, "key is int, neither a column's name nor an array"),
     ],
 )

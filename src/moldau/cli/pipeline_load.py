@@ -144,8 +144,6 @@ def load(
 
     Examples:
 
-      moldau pipeline load --topics flights,weather --warehouse /data/warehouse
-
       moldau pipeline load --pattern 'clicks-.*' --warehouse s3://lake/kafka --every 30s --group warehouse
 
       moldau pipeline load --topics customers --warehouse w --decode json --upsert --envelope debezium
@@ -153,10 +151,8 @@ def load(
     need("pyspark", "pyarrow", "deltalake")
     from moldau.pipeline.loading.settings import Settings
 
-    subscription, every_ms = _subscription(topics, pattern), _every_ms(every, max_records, until, dry_run, upsert)
-    values, keys = decodings_of(
-        decode, schema, schema_registry, event_time, type_share, decode_key, key_schema, envelope
-    )
+    every_ms, of_keys = _every_ms(every, max_records, until, dry_run, upsert), (decode_key, key_schema, envelope)
+    values, keys = decodings_of(decode, schema, schema_registry, event_time, type_share, *of_keys)
     settings = Settings(
         not allow_data_loss, compression_of(compression), _isolation(isolation_level),
         _partitions(partition_by, upsert), values, _time(since, "--since"),
@@ -164,8 +160,8 @@ def load(
         _small_files(compact_after, table_format), group or None, _removed_rows(offsets_from_table, accept_removed),
         _rejected_max(on_reject, max_rejected), keys, upsert,
     )  # fmt: skip
-    tables, quarantine = open_tables(table_format, warehouse, storage_option, catalog, catalog_property, namespace)
-    _load(bootstrap_server, subscription, tables, quarantine, master, settings, every_ms, dry_run, as_json)
+    opened = open_tables(table_format, warehouse, storage_option, catalog, catalog_property, namespace)
+    _load(bootstrap_server, _subscription(topics, pattern), *opened, master, settings, every_ms, dry_run, as_json)
 
 
 def _partitions(partition_by: str, upsert: bool) -> str:

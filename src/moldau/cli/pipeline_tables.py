@@ -40,7 +40,7 @@ def vacuum(
     of: Tables,
     retention_hours: Annotated[
         int | None,
-        Option(min=0, metavar="N", help="Keep files of the last N hours; 168 unless the table has a property."),
+        Option(min=0, metavar="N", help="Keep files of the last N hours; 168 by default."),
     ] = None,
     dry_run: Annotated[bool, Option("--dry-run", help="Only count the files.")] = False,
     force: Annotated[

@@ -63,7 +63,7 @@ class ClusterAdoption:
             return None
         if len(having) != 1:
             found = f"both {having[0]} and {having[1]}" if having else "none of these folders"
-            raise StorageError(f"{found} has the {FILE_NAME} of a standalone broker")
+            raise StorageError(f"the {FILE_NAME} of a standalone broker is in {found}")
         self._home = having[0]
         return self._read(noted[having[0]] is not None)
 

@@ -35,6 +35,6 @@ def test_a_broker_alone_goes_on_as_one_of_several(tmp_path: Path, capsys: pytest
 
 
 def test_a_folder_without_metadata_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    for folder, sentence in ((tmp_path, "none of these folders has"), (tmp_path / "none", "No such file")):
+    for folder, sentence in ((tmp_path, "is in none of these folders"), (tmp_path / "none", "No such file")):
         assert run(["cluster", "adopt", str(folder), "--zookeeper", f"file:{tmp_path / 'metadata'}"]) == 1
         assert sentence in capsys.readouterr().err

@@ -37,7 +37,7 @@ def test_a_topic_that_nobody_can_read_is_named_and_left_out_until_it_can_be_read
         await tool.multi([Set(path, garbage)])
         image = await members.shown(lambda image: controller.broker_id not in image.brokers)
         assert list(image.topics) == ["b"]
-        assert f"topic a is left out, and its data is kept, until its metadata can be read: the metadata at {path}" in (
+        assert f"topic a is not served until its metadata can be read (its data is kept): the metadata at {path}" in (
             caplog.text
         )
         topics = (await members.controller()).acting.topics

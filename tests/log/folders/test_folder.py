@@ -257,7 +257,7 @@ def test_a_huge_file_where_one_line_should_be_is_not_read(tmp_path: Path) -> Non
     opened(tmp_path).close()
     with (tmp_path / "meta.properties").open("wb") as file:
         file.truncate(1 << 40)
-    with pytest.raises(StorageError, match=r"no meta\.properties has"):
+    with pytest.raises(StorageError, match=r"so it is not a meta\.properties"):
         opened(tmp_path)
 
 

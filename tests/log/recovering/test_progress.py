@@ -62,7 +62,7 @@ def test_a_long_recovery_tells_what_is_left_and_when_it_is_done(
     folder = LogFolder(tmp_path, Runtime(clock=TickingClock()))
     folder.load({"t": TOPIC_ID}, lambda _: config(segment_bytes=2000))
     said = [record.getMessage() for record in caplog.records if record.name == "moldau.log.recovering.progress"]
-    assert "was not closed cleanly: 3 partitions, 13 segments" in said[0]
+    assert "was not closed cleanly: recovery reads 3 partitions, 13 segments" in said[0]
     assert len(said) > 3 and all(" left" in line and "segments" in line for line in said[1:-1])
     assert "was recovered in" in said[-1]
     folder.close()

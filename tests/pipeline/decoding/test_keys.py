@@ -13,8 +13,11 @@ from moldau.client.registry.avro import AvroSerializer
 from moldau.client.registry.schema_registry import SchemaRegistry
 from moldau.errors import ConfigError
 from moldau.pipeline.decoding.choosing import Decoding
+from moldau.pipeline.decoding.json_fields import Sampled
 from moldau.pipeline.decoding.keys import KeyedDecoder, with_keys
+from moldau.pipeline.tables.columns import WHY
 from tests.pipeline.decoding.fetching import RECORD_MS
+from tests.pipeline.decoding.fetching import sample as as_sample
 
 Pairs = Sequence[tuple[bytes | None, bytes | None]]
 NONE = Decoding()
@@ -25,8 +28,8 @@ def keys_of(kind: str, schema: str = "", registry: SchemaRegistry | None = None)
 
 
 def decoder(keys: Decoding, values: Decoding = NONE, known: pa.Schema | None = None, given: Pairs = ()) -> KeyedDecoder:
-    def sample(of: str) -> Iterable[bytes]:
-        return [one for pair in given if (one := pair[of == "value"]) is not None]
+    def sample(of: str) -> Iterable[Sampled]:
+        return as_sample([one for pair in given if (one := pair[of == "value"]) is not None])
 
     made: KeyedDecoder = pickle.loads(pickle.dumps(with_keys("t", values, keys, sample, known)))
     return made
@@ -49,7 +52,7 @@ def decoded(made: KeyedDecoder, given: Pairs) -> tuple[list[dict[str, Any]], dic
     bad.validate(full=True)
     assert good.schema.names == [*made.schema.names, *made.keys.names, "_partition", "_offset", "_timestamp"]
     assert good.schema.types[: len(made.schema) + len(made.keys)] == [*made.schema.types, *made.keys.types]
-    assert bad.schema.names == [*batch.schema.names, "reason"]
+    assert bad.schema.names == [*batch.schema.names, *WHY.names]
     assert sorted(good["_offset"].to_pylist() + bad["_offset"].to_pylist()) == list(range(count))
     rejected = bad.to_pylist()
     assert [(one["_key"], one["value"]) for one in rejected] == [given[one["_offset"]] for one in rejected]
@@ -76,8 +79,11 @@ def test_fields_of_a_key_are_columns_that_no_field_of_a_value_shares() -> None:
         (2, "y", "z", 1, "x"), (4, None, None, None, None), (None, None, None, None, None),
     ]  # fmt: skip
     assert list(reasons) == [1, 2, 3]
-    assert reasons[1] == "key: field id is 'x', not a whole number of 64 bits" and "the value is not JSON" in reasons[2]
-    assert reasons[3] == "the key is 5, not a JSON object"
+    assert (
+        reasons[1] == 'key: field id is the text "x", not a whole number of 64 bits'
+        and "the value is not JSON" in reasons[2]
+    )
+    assert reasons[3] == "the key is the number 5, not a JSON object"
 
 
 def test_inferred_columns_of_keys_and_values_grow_apart() -> None:
@@ -91,7 +97,7 @@ def test_inferred_columns_of_keys_and_values_grow_apart() -> None:
     assert grown.keys.names == ["_key_id", "_key_region", "_key__more"]
     rows, reasons = decoded(grown, given)
     assert rows == [{"id": None, "__key_id": 5, "_more": None, "_key_id": 2, "_key_region": "eu", "_key__more": None}]
-    assert reasons == {1: "key: field id is 2.5, not a whole number of 64 bits"}
+    assert reasons == {1: "key: field id is the number 2.5, not a whole number of 64 bits"}
     with pytest.raises(ConfigError, match="none of its first keys is a JSON object"):
         decoder(keys_of("json"), NONE, None, [(b"5", b"{}")])
 

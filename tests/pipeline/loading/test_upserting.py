@@ -116,11 +116,11 @@ def commits_first(upserted: Upserted, monkeypatch: pytest.MonkeyPatch, other: An
     """Have another one commit, once, when the next load has compared rows and is about to commit."""
     real, done = tables.Table.commit_once, []
 
-    def commit_once(self: Any, *arguments: Any) -> Any:
+    def commit_once(self: Any, *arguments: Any, **others_given: Any) -> Any:
         if not done:
             done.append(None)
             done[0] = other()
-        return real(self, *arguments)
+        return real(self, *arguments, **others_given)
 
     monkeypatch.setattr(tables.Table, "commit_once", commit_once)
     return done
@@ -246,8 +246,8 @@ def test_a_load_that_dies_at_any_step_and_runs_again_leaves_the_newest(
 
     real = tables.Table.commit_once
 
-    def commit_and_die(self: Any, *arguments: Any) -> Any:
-        real(self, *arguments)
+    def commit_and_die(self: Any, *arguments: Any, **others_given: Any) -> Any:
+        real(self, *arguments, **others_given)
         raise Died
 
     where: dict[str, tuple[Any, str, Any]] = {

@@ -79,10 +79,10 @@ def test_whoever_commits_first_is_compared_again(tmp_path: Path, monkeypatch: py
     upserted.load([sent((b"a", b"1"), (b"b", b"1"))])
     real, others = IcebergTable.commit_once, []
 
-    def commit_once(self: Any, *arguments: Any) -> Any:
+    def commit_once(self: Any, *arguments: Any, **others_given: Any) -> Any:
         if others:
             others.pop()()
-        return real(self, *arguments)
+        return real(self, *arguments, **others_given)
 
     monkeypatch.setattr(IcebergTable, "commit_once", commit_once)
     foreign = by_others(tmp_path).scan().to_arrow().select(["_key", "value"]).slice(0, 1)

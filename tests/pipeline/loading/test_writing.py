@@ -181,6 +181,6 @@ def test_decoded_columns_take_the_place_of_the_value_and_bad_records_go_elsewher
 def test_records_that_are_in_quarantine_already_are_written_nowhere(tmp_path: Path) -> None:
     writer = writer_to(tmp_path, decoder=Numbers(), quarantined={3: frozenset({0, 4})})
     writer.add(batch(range(7), [0] * 7))
-    files, rejected, _ = writer.finish()
+    files, rejected, *_ = writer.finish()
     assert sorted(one.bounds["_offset"].least for one in files) == [1, 2, 5]
     assert [one.records for one in rejected] == [2]

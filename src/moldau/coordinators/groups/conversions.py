@@ -42,27 +42,24 @@ class Conversions:
     def __init__(self, classic: ClassicGroups, consumer: ConsumerGroups):
         self._classic = classic
         self._consumer = consumer
-        self._joining: Mapping[tuple[str | None, type[Ask]], Joining] = {
-            (classic.name, Join): classic.join,
-            (consumer.name, Join): self._join_consumer,
+        self._joining: Mapping[tuple[GroupKind | None, type[Ask]], Joining] = {
+            (classic, Join): classic.join,
+            (consumer, Join): self._join_consumer,
             (None, Join): classic.join,
-            (classic.name, ConsumerHeartbeat): self._beat_classic,
-            (consumer.name, ConsumerHeartbeat): consumer.beat,
+            (classic, ConsumerHeartbeat): self._beat_classic,
+            (consumer, ConsumerHeartbeat): consumer.beat,
             (None, ConsumerHeartbeat): consumer.beat,
         }
-        self._answering: Mapping[str | None, Answering] = {
-            classic.name: Answering(classic, classic, classic),
-            consumer.name: Answering(consumer, consumer, consumer),
+        self.answering: Mapping[GroupKind | None, Answering] = {
+            classic: Answering(classic, classic, classic),
+            consumer: Answering(consumer, consumer, consumer),
             None: Answering(classic, classic, classic),
         }
+        """Who answers the other requests about a group of that kind; None if there is no such group."""
 
     def join(self, kind: GroupKind | None, ask: Ask, ticket: Ticket, now: Now) -> Decision:
         """Answer a request that joins a group of that kind; None if there is no such group."""
-        return self._joining[_name(kind), type(ask)](ask, ticket, now)
-
-    def answering(self, kind: GroupKind | None) -> Answering:
-        """Who answers the other requests about a group of that kind; None if there is no such group."""
-        return self._answering[_name(kind)]
+        return self._joining[kind, type(ask)](ask, ticket, now)
 
     def _join_consumer(self, ask: Join, ticket: Ticket, now: Now) -> Decision:
         if self._consumer.is_empty(ask.group_id):
@@ -121,7 +118,3 @@ class Conversions:
         assert out.records and out.chain is not None
         out.prepend(change)
         return out
-
-
-def _name(kind: GroupKind | None) -> str | None:
-    return None if kind is None else kind.name

@@ -75,7 +75,7 @@ class GroupShard:
         return None
 
     def _answering(self, group_id: str) -> Answering:
-        return self._conversions.answering(self._kind_of(group_id))
+        return self._conversions.answering[self._kind_of(group_id)]
 
     # -- from the log
 

@@ -127,7 +127,10 @@ def _inferred(
         raise ConfigError(f"the columns of {topic} cannot be inferred: {_why(found, decoding, what)}")
     kind = topic if decoding.of == "value" else f"{topic}, keys"
     notes = tuple(f"{kind}: {sentence}" for sentence in found.notes)
-    return Chosen(_json(decoding, found.columns, False, some), notes)
+    columns = found.columns
+    if decoding.envelope:  # fields of a row with these names stay in `_more`
+        columns = pa.schema([field for field in columns if field.name not in debezium.META.names])
+    return Chosen(_json(decoding, columns, False, some), notes)
 
 
 def _json(decoding: Decoding, columns: pa.Schema, framed: bool, sample: Iterable[Sampled] | None = None) -> Values:

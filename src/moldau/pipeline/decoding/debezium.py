@@ -81,6 +81,8 @@ class EnvelopeValues:
         self._envelopes = envelopes
         self._names = envelopes.schema.names
         self._row = row_of(envelopes.schema)
+        if taken := [name for name in self._row.names if name in META.names]:
+            raise ConfigError(f"--envelope debezium: rows have a field {taken[0]}, as the envelope's own column")
         more = [field for field in envelopes.schema if field.name == MORE]
         self.schema = pa.schema([*self._row, *META, *more])
 

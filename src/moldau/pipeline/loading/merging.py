@@ -105,7 +105,7 @@ def upsert(
         if version is not None:
             _forget(table, staged.tombstones)
             return _done(topic, version, merge)
-    raise TableError(f"{table.name} is written to all the time; nothing was changed, so run this load again.")
+    raise TableError(f"Other writers kept changing {table.name}, so this load changed nothing. Run it again.")
 
 
 def _done(topic: str, version: int, merge: Merge) -> Commit:

@@ -72,7 +72,7 @@ def widen(where: Location, changes: Mapping[str, str]) -> Widened:
                 continue
             delta.update_incremental()
         return Widened(int(delta.version()), len(files))
-    raise TableError(f"{where.uri} is written to all the time; it was not widened, so run this again.")
+    raise TableError(f"Other writers kept changing {where.uri}, so it was not widened. Run this again.")
 
 
 def _refuse_newer_readers(where: Location, delta: "DeltaTable") -> None:

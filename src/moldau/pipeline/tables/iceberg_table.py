@@ -94,8 +94,8 @@ class IcebergTable:
         if all(isinstance(field.transform, IdentityTransform) for field in fields):
             return ",".join(map(str, names))
         raise TableError(
-            f"{self.name} is partitioned by {', '.join(map(str, fields))}. Loads never partition this way, so a load did "
-            "not create it."
+            f"{self.name} is partitioned by {', '.join(map(str, fields))}. Loads never partition this way, so a load "
+            "did not create it."
         )
 
     @property

@@ -63,7 +63,7 @@ def add_requeued(
         version = table.commit_once(load_id, files, kept)
         if version is not None:
             return version
-    raise TableError(f"{table.name} is written to all the time; nothing was added to it, so run this requeue again.")
+    raise TableError(f"Other writers kept changing {table.name}, so this requeue added nothing. Run it again.")
 
 
 def _check(table: LoadedTable, topic: str, loaded: Offsets, before: int) -> None:
@@ -100,7 +100,7 @@ def replace_rejected(
         # nothing is gone if a requeue died between its commits and its records were taken out by hand
         if rejected.commit_once(load_id, files, kept, gone or None) is not None:
             return True
-    raise TableError(f"{rejected.name} is written to all the time: run this requeue again.")
+    raise TableError(f"Other writers kept changing {rejected.name}: run this requeue again.")
 
 
 def _flush(table: LoadedTable, files: Sequence[DataFile]) -> None:
