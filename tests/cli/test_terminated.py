@@ -3,6 +3,7 @@
 import os
 import signal
 import sys
+from collections.abc import Iterator
 
 import pytest
 
@@ -15,6 +16,15 @@ def ended_by(sign: signal.Signals) -> None:
         os.kill(os.getpid(), sign)
 
 
+@pytest.fixture
+def _in_the_foreground() -> Iterator[None]:
+    """SIGINT is not ignored, as it is in what a shell starts in the background."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("_in_the_foreground")
 @pytest.mark.parametrize(("sign", "code"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)])
 def test_a_command_that_a_signal_ended_says_nothing(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], sign: signal.Signals, code: int
