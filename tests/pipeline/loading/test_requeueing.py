@@ -8,6 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pyarrow
 import pytest
 from deltalake import DeltaTable
 
@@ -15,7 +16,7 @@ from moldau.cli.main import run
 from moldau.pipeline.decoding.choosing import Decoding
 from moldau.pipeline.loading import requeueing, topic_tables
 from moldau.pipeline.tables import requeued
-from moldau.pipeline.tables.columns import TableError
+from moldau.pipeline.tables.columns import TableError, in_files, of_table
 from moldau.pipeline.tables.committing import Conflict
 from moldau.pipeline.tables.iceberg_table import IcebergTable
 from moldau.pipeline.tables.removals import RowsRemoved
@@ -293,6 +294,28 @@ def test_without_rejected_records_there_is_nothing_to_do(lake: ByHand) -> None:
     assert lake.requeue(UNDATED) == requeueing.Requeued(TOPIC)
 
 
+@pytest.mark.parametrize(
+    ("columns", "partition_by", "key_columns", "why"),
+    [
+        (in_files(), "none", ("_key",), "has one row per key"),
+        (in_files(), "region", (), "is partitioned by columns of its own"),
+        (pyarrow.schema([one for one in in_files() if one.name != "_key"]), "none", (), "columns of decoded keys"),
+            pyarrow.schema([field for field in in_files() if field.name != "_key"]),
+            "none",
+            (),
+            "columns of decoded keys",
+        ),
+    ],
+)
+def test_a_table_that_a_requeue_cannot_add_to_is_refused(
+    lake: ByHand, columns: Any, partition_by: str, key_columns: tuple[str, ...], why: str
+) -> None:
+    columns = columns.append(pyarrow.field("region", pyarrow.string()))
+    lake.warehouse().create(TOPIC, of_table(columns, partition_by), partition_by, key_columns)
+    with pytest.raises(TableError, match=f"{why}.*, and a requeue cannot add to it yet: load its topic into a new"):
+        lake.requeue(UNDATED)
+
+
 def test_many_files_are_moved_batch_by_batch(tmp_path: Path) -> None:
     lake = ByHand(tmp_path, "delta")
     for turn in range(6):
@@ -343,7 +366,7 @@ def test_columns_of_requeued_records_are_inferred_from_those_that_pass(tmp_path:
     lake = loaded(ByHand(tmp_path, "delta"))
     lake.produce(0, b'{"id": 8, "new": 1, "at": "never"}')
     lake.load(DATED)
-    done = lake.requeue(Decoding("json"))
+    done = lake.requeue(UNDATED)
     assert done.moved == 2, "the column at stays a timestamp, which 'soon' and 'never' are not"
     names = lake.table().columns.names
     assert "new" not in names, "of a record that is rejected again"
