@@ -300,11 +300,6 @@ def test_without_rejected_records_there_is_nothing_to_do(lake: ByHand) -> None:
         (in_files(), "none", ("_key",), "has one row per key"),
         (in_files(), "region", (), "is partitioned by columns of its own"),
         (pyarrow.schema([one for one in in_files() if one.name != "_key"]), "none", (), "columns of decoded keys"),
-            pyarrow.schema([field for field in in_files() if field.name != "_key"]),
-            "none",
-            (),
-            "columns of decoded keys",
-        ),
     ],
 )
 def test_a_table_that_a_requeue_cannot_add_to_is_refused(
