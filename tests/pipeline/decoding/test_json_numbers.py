@@ -184,3 +184,14 @@ def test_readers_find_the_numbers_that_were_produced(tmp_path: Path) -> None:
     assert polars.read_delta(str(tmp_path)).rows() == [expected]
     assert tuple(lake.to_table().to_pylist()[0].values()) == expected
     assert json.loads(value)["d"] != expected[0], "as a double it is another amount"
+
+
+def test_spark_finds_the_numbers_that_were_produced(spark: Any, tmp_path: Path) -> None:
+    stored = [(kind, text, value) for kind, text, value in TABLE if value is not REJECTED and kind != "TIMESTAMP"]
+    schema = columns_of(", ".join(f"c{at} {kind}" for at, (kind, _, _) in enumerate(stored)))
+    value = "{" + ", ".join(f'"c{at}": {text}' for at, (_, text, _) in enumerate(stored)) + "}"
+    made = JsonValues(schema).found(pa.array([value.encode()], pa.binary()))
+    assert not made.bad
+    write_deltalake(tmp_path, pa.Table.from_arrays(made.columns, schema=schema))
+    [row] = spark.read.parquet(*DeltaTable(tmp_path).file_uris()).collect()
+    assert list(row) == [value for _, _, value in stored]
