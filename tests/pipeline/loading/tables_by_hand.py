@@ -14,7 +14,7 @@ from moldau.pipeline.loading.settings import Settings
 from moldau.pipeline.loading.tasks import Outcome
 from moldau.pipeline.loading.topic_tables import TopicTables
 from moldau.pipeline.loading.writing import TopicWriter
-from moldau.pipeline.tables.columns import HEADERS
+from moldau.pipeline.tables.columns import HEADERS, REJECTED
 from moldau.pipeline.tables.committing import LoadedTable, LoadedWarehouse
 from moldau.pipeline.tables.iceberg_warehouse import IcebergWarehouse
 from moldau.pipeline.tables.warehouse import Warehouse
@@ -108,8 +108,8 @@ class ByHand:
 
     def rejected_rows(self, *names: str) -> list[tuple[Any, ...]]:
         names = ("_partition", "_offset", *names)
-        files = self.quarantine().rejected_files()
-        batches = [batch for file in files for batch in file.batches(names)]
+        quarantine, columns = self.quarantine(), pa.schema([REJECTED.field(name) for name in names])
+        batches = [batch for file in quarantine.live_files() for batch in quarantine.rows_of(file, columns)]
         return sorted(tuple(row.values()) for batch in batches for row in batch.to_pylist())
 
     def check_each_record_once(self) -> tuple[set[Row], set[Row]]:

@@ -23,9 +23,10 @@ from moldau.pipeline.loading.writing import TopicWriter, WrittenFiles
 from moldau.pipeline.tables import own_partitions
 from moldau.pipeline.tables.columns import TableError, in_files, of_table
 from moldau.pipeline.tables.committing import LoadedTable
+from moldau.pipeline.tables.file_parts import read_part
 from moldau.pipeline.tables.iceberg_warehouse import IcebergWarehouse
 from moldau.pipeline.tables.maintenance import compact, vacuum
-from moldau.pipeline.tables.versions import at_version, columns_of, portions, read_part
+from moldau.pipeline.tables.versions import at_version, columns_of, portions
 from moldau.pipeline.tables.warehouse import Warehouse
 from tests.pipeline.loading.upserted import Sent, Upserted, fetched
 

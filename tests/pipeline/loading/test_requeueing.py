@@ -15,7 +15,7 @@ from deltalake import DeltaTable
 from moldau.cli.main import run
 from moldau.pipeline.decoding.choosing import Decoding
 from moldau.pipeline.loading import requeueing, topic_tables
-from moldau.pipeline.tables import requeued
+from moldau.pipeline.tables import committing, requeued
 from moldau.pipeline.tables.columns import TableError, in_files, of_table
 from moldau.pipeline.tables.committing import Conflict
 from moldau.pipeline.tables.iceberg_table import IcebergTable
@@ -62,7 +62,7 @@ def test_what_passes_moves_with_its_place_time_key_and_headers_and_the_rest_stay
         assert next(row["_headers"] for row in lake.loaded_rows() if row["id"] == 3) is None
     assert lake.rejected_rows("rule", "field") == [(0, 2, "not_json", None), (1, 2, "wrong_text", "at")]
     again = lake.requeue(UNDATED)
-    assert (again.moved, again.version) == (0, None) and lake.quarantine().rejected_files() != []
+    assert (again.moved, again.version) == (0, None) and lake.quarantine().live_files() != []
     lake.produce(0, b'{"id": 7}')
     lake.load(UNDATED)
     assert lake.check_each_record_once()[1] == LEFT, "a load sees no lost rows"
@@ -74,9 +74,9 @@ def test_the_numbers_of_rows_and_versions_are_right_afterwards(lake: ByHand) -> 
     table, quarantine = lake.table(), lake.quarantine()
     assert (table.count(), table.rows(TOPIC)) == (6, 6) and (quarantine.count(), quarantine.rows(TOPIC)) == (2, 2)
     assert requeued.requeues(table, TOPIC) == requeued.requeues(quarantine, TOPIC) == 1
-    before = quarantine.version_of("none"), [file.path for file in quarantine.rejected_files()]
+    before = quarantine.version_of("none"), [file.path for file in quarantine.live_files()]
     lake.requeue(UNDATED)
-    assert before[1] == [file.path for file in lake.quarantine().rejected_files()], "nothing was rewritten"
+    assert before[1] == [file.path for file in lake.quarantine().live_files()], "nothing was rewritten"
 
 
 STEPS = {
@@ -84,7 +84,7 @@ STEPS = {
     "columns are added": (Table, "add_columns", IcebergTable, "add_columns"),
     "a table is committed to": (Table, "_write", IcebergTable, "_write"),
     "rejected records go": (requeueing, "replace_rejected"),
-    "folders are flushed": (requeued, "sync_folders"),
+    "folders are flushed": (committing, "sync_folders"),
     "a table is read again": (Table, "refresh", IcebergTable, "refresh"),
 }
 

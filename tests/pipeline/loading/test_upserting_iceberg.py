@@ -4,9 +4,12 @@ import random
 from pathlib import Path
 from typing import Any
 
+import pyarrow
+import pyarrow.parquet as parquet
 import pytest
 from pyiceberg.catalog import load_catalog
 from pyiceberg.table import Table as PyIcebergTable
+from pyiceberg.types import StringType
 
 from harness.tiers import seed_or
 from moldau.names import TopicPartition
@@ -99,6 +102,31 @@ def test_whoever_commits_first_is_compared_again(tmp_path: Path, monkeypatch: py
         upserted.load([sent((b"c", b"1"), first=4)])
     held.refresh()
     assert "removed 1 row" in str(held.removed("t", held.offsets(TPS)))
+
+
+def headers_on_disk(upserted: Upserted) -> dict[bytes, Any]:
+    """By key, as the files have them: pyiceberg's reader makes empty lists of null ones."""
+    files = [live.path.removeprefix("file://") for live in upserted.table().live_files()]
+    rows = [row for path in files for row in parquet.read_table(path, columns=["_key", "_headers"]).to_pylist()]
+    return {row["_key"]: row["_headers"] for row in rows}
+
+
+def test_rows_beside_a_replaced_one_keep_their_lists_and_columns_that_were_renamed(tmp_path: Path) -> None:
+    upserted = Upserted(warehouse(tmp_path))
+    upserted.load([sent((b"a", b"1"), (b"b", b"1"), (b"c", b"1"))])
+    upserted.load([sent((b"b", b"2"), first=3)])
+    of = {b"a": None, b"b": [{"key": "h", "value": b"3"}], b"c": None}
+    assert headers_on_disk(upserted) == of
+    with by_others(tmp_path).update_schema() as update:
+        update.add_column("extra", StringType())
+    foreign = {"_key": [b"x", b"y"], "value": [b"1", b"1"], "extra": ["e", "f"]}
+    by_others(tmp_path).append(pyarrow.table(foreign, by_others(tmp_path).schema().select(*foreign).as_arrow()))
+    with by_others(tmp_path).update_schema() as update:
+        update.rename_column("extra", "more")
+    upserted.load([sent((b"x", b"2"), first=5)])
+    rows = by_others(tmp_path).scan(selected_fields=("_key", "more")).to_arrow().to_pylist()
+    assert {row["_key"]: row["more"] for row in rows} == {b"a": None, b"b": None, b"c": None, b"x": None, b"y": "f"}
+    assert headers_on_disk(upserted).items() >= of.items()
 
 
 def test_a_load_that_dies_has_changed_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

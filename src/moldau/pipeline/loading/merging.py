@@ -14,7 +14,6 @@ from typing import Any, Final, NamedTuple
 
 import pyarrow
 import pyarrow.compute as compute
-import pyarrow.dataset as dataset
 
 from moldau.pipeline.loading.settings import Commit
 from moldau.pipeline.loading.writing import ROW_GROUP_BYTES, Layout, OneFile
@@ -31,10 +30,10 @@ from moldau.pipeline.tables.committing import (
     rows_key,
 )
 from moldau.pipeline.tables.data_file import DataFile, LiveFile, folder_of
+from moldau.pipeline.tables.file_parts import FilePart, read_part
 from moldau.pipeline.tables.newest import ORDER, identities, is_newer, newest, numbers
 from moldau.pipeline.tables.own_partitions import is_partition
-from moldau.pipeline.tables.storage import errors_in_a_sentence, files_below
-from moldau.pipeline.tables.table import in_order
+from moldau.pipeline.tables.storage import files_below
 
 CHUNK_ROWS: Final = 1_000_000
 FILE_BYTES: Final = 256 * 1024 * 1024
@@ -188,7 +187,7 @@ def _chunks(table: LoadedTable, live: Sequence[LiveFile]) -> Iterator[Any]:
     waiting: list[Any] = []
     rows = 0
     for number, file in enumerate(live):
-        for batch in _keyed(table, table.rows_of(file, _key_columns(table)), number):
+        for batch in _keyed(table, table.rows_of(file, _named(table, _key_columns(table))), number):
             waiting.append(batch)
             rows += batch.num_rows
             if rows >= CHUNK_ROWS:
@@ -216,7 +215,9 @@ def _merged(table: LoadedTable, incoming: Incoming, compression: str, stem: str)
     for number in sorted(found.gone, key=lambda one: folder_of(live[one].partition_values)):
         old = live[number]
         if len(found.gone[number]) < old.records:
-            rewriting.write(table.rows_of(old, columns), old.partition_values, found.gone[number], without=True)
+            rewriting.write(
+                table.rows_of(old, table.file_columns), old.partition_values, found.gone[number], without=True
+            )
     taken = sum(map(len, found.gone.values()))
     removed = [live[number].path for number in found.gone]
     return Merge([*added, *rewriting.finish()], removed, put, taken, found.deleted)
@@ -285,14 +286,15 @@ class Rewriting:
 def _written(table: LoadedTable, file: DataFile, columns: Sequence[str]) -> Iterator[Any]:
     """The rows of a file of a task, in their order."""
     known = is_partition(table.columns, dict(file.partition_values))
-    with errors_in_a_sentence(table.name):
-        files = files_below(table.where)
-        fragment = dataset.ParquetFileFormat().make_fragment(file.path, filesystem=files, partition_expression=known)
-        yield from in_order(fragment, table.columns, columns)
+    return read_part(table.where, table.columns, FilePart(file.path, known), columns)
 
 
 def _key_columns(table: LoadedTable) -> list[str]:
     return [*table.key_columns, *ORDER]
+
+
+def _named(table: LoadedTable, names: Sequence[str]) -> pyarrow.Schema:
+    return pyarrow.schema([table.columns.field(name) for name in names])
 
 
 def _forget(table: LoadedTable, tombstones: Sequence[DataFile]) -> None:

@@ -26,8 +26,8 @@ from moldau.pipeline.loading.rejected import Rejections
 from moldau.pipeline.loading.removed_rows import standing, standing_of_rejected
 from moldau.pipeline.loading.writing import Layout, TableWriter
 from moldau.pipeline.tables.columns import REJECTED, TableError, check_decoded, in_files, plain
-from moldau.pipeline.tables.committing import Conflict, LoadedTable, LoadedWarehouse, RejectedFile
-from moldau.pipeline.tables.data_file import DataFile
+from moldau.pipeline.tables.committing import Conflict, LoadedTable, LoadedWarehouse
+from moldau.pipeline.tables.data_file import DataFile, LiveFile
 from moldau.pipeline.tables.own_partitions import own_columns
 from moldau.pipeline.tables.requeued import add_requeued, replace_rejected, requeues, unfinished
 from moldau.pipeline.tables.storage import discard
@@ -35,6 +35,8 @@ from moldau.pipeline.tables.storage import discard
 ATTEMPTS: Final = 5
 BEFORE: Final = ("_reason_before", "_rule_before")
 """Columns that go through the decoder with the records, which says what has changed."""
+PLACE: Final = pa.schema([REJECTED.field(name) for name in ("_partition", "_offset")])
+SAMPLED: Final = pa.schema([REJECTED.field("value"), *PLACE])
 NewId = Callable[[], str]
 Loaded = Mapping[TopicPartition, int]
 
@@ -77,7 +79,7 @@ class Pass(NamedTuple):
 
     found: Requeued
     moved: tuple[DataFile, ...]
-    gone: list[RejectedFile]
+    gone: list[LiveFile]
     left: list[DataFile]
 
 
@@ -154,13 +156,24 @@ def _loaded(tables: Tables) -> dict[TopicPartition, int]:
     return dict(standing(tables.table, tables.topic, list(recorded), "refuse").offsets)
 
 
+def _files(rejected: LoadedTable) -> list[LiveFile]:
+    """The files of a table of rejected records. Raises TableError if rows of them were deleted: `records` counts those
+    too."""
+    files = rejected.live_files()
+    if any(file.has_deleted_rows for file in files):
+        raise TableError(
+            f"{rejected.name} has delete files of another tool: run Spark's rewrite_data_files with it first."
+        )
+    return files
+
+
 def _decoder(tables: Tables, decoding: Decoding) -> TopicDecoder:
     """The decoder of the rejected records. Raises ConfigError, RegistryError and TableError."""
 
     def sample() -> Iterator[Sampled]:
         records, left = 0, BYTES_MAX
-        for file in tables.rejected.rejected_files():
-            for batch in file.batches(["value", "_partition", "_offset"]):
+        for file in _files(tables.rejected):
+            for batch in tables.rejected.rows_of(file, SAMPLED):
                 for row in zip(*(column.to_pylist() for column in batch.columns), strict=True):
                     if row[0] is None or records >= RECORDS_MAX or left <= 0:
                         continue
@@ -186,14 +199,14 @@ def _pass(tables: Tables, decoder: TopicDecoder | None, load_id: str, *, dry_run
         where = Layout(table.where, columns, table.partition_by, decoder.event_time, compression, table.table_format)
         writer = TableWriter(where, f"requeue-{load_id}")
     found = Requeued(topic, notes=() if decoder is None else decoder.notes)
-    gone: list[RejectedFile] = []
+    gone: list[LiveFile] = []
     left: list[DataFile] = []
-    for number, file in enumerate(rejected.rejected_files()):
+    for number, file in enumerate(_files(rejected)):
         layout = Layout(rejected.where, REJECTED, "none", "_timestamp", compression, rejected.table_format)
         kept = None if dry_run else TableWriter(layout, f"requeue-{load_id}-{number}")
         changed = False
         there = _moved_before(tables, file)
-        for batch in file.batches(REJECTED.names):
+        for batch in rejected.rows_of(file, REJECTED):
             rows = _sorted(batch, tables, there, decoder)
             changed |= rows.changed
             found = found._replace(
@@ -265,12 +278,10 @@ def _sorted(batch: Any, tables: Tables, there: Mapping[int, Any], decoder: Topic
     return Sorted(columns, stay, changed, Rejections.of(bad), waits.num_rows, known)
 
 
-def _moved_before(tables: Tables, file: RejectedFile) -> dict[int, Any]:
+def _moved_before(tables: Tables, file: LiveFile) -> dict[int, Any]:
     """By partition, the offsets of a file's records that the topic's table has, of those below its next offset."""
     wanted: dict[int, Any] = {}
-    places = pa.Table.from_batches(
-        file.batches(["_partition", "_offset"]), pa.schema([REJECTED.field("_partition"), REJECTED.field("_offset")])
-    )
+    places = pa.Table.from_batches(tables.rejected.rows_of(file, PLACE), PLACE)
     for tp, end in tables.loaded.items():
         ours = pc.and_(pc.equal(places["_partition"], tp.partition), pc.less(places["_offset"], end))
         offsets = places["_offset"].filter(ours)

@@ -6,12 +6,11 @@ rewritten, and it is tried again. A load whose files have the narrower types is 
 loads again (`committing.py`). Killed, it leaves files that no version names; `vacuum` removes them.
 """
 
-import datetime
 import json
 import urllib.parse
 import uuid
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import pyarrow
 import pyarrow.parquet as parquet
@@ -19,6 +18,8 @@ import pyarrow.parquet as parquet
 from moldau.pipeline.loading.writing import ROW_GROUP_BYTES, Layout, OneFile
 from moldau.pipeline.tables.columns import TableError
 from moldau.pipeline.tables.data_file import DataFile, statistics
+from moldau.pipeline.tables.file_parts import FilePart, read_part
+from moldau.pipeline.tables.own_partitions import text_of
 from moldau.pipeline.tables.storage import (
     Location,
     check_files,
@@ -28,7 +29,7 @@ from moldau.pipeline.tables.storage import (
     sync_folders,
 )
 from moldau.pipeline.tables.table import Table
-from moldau.pipeline.tables.versions import FilePart, at_version, columns_of, read_part
+from moldau.pipeline.tables.versions import at_version, columns_of
 from moldau.pipeline.tables.widening import WIDENED, widened_schema
 
 if TYPE_CHECKING:
@@ -91,18 +92,9 @@ def _listed(where: Location, delta: "DeltaTable") -> dict[str, dict[str, str | N
     names = list(delta.metadata().partition_columns)
     columns = [actions[f"partition.{name}"].to_pylist() for name in names]
     return {
-        path: {name: _text(column[at]) for name, column in zip(names, columns, strict=True)}
+        path: {name: text_of(column[at]) for name, column in zip(names, columns, strict=True)}
         for at, path in enumerate(actions["path"].to_pylist())
     }
-
-
-def _text(value: Any) -> str | None:
-    """A partition value as the log has it."""
-    if value is None or isinstance(value, str):
-        return value
-    if isinstance(value, bool):
-        return str(value).lower()
-    return value.isoformat(" ") if isinstance(value, datetime.datetime) else str(value)
 
 
 def _rewritten(

@@ -11,7 +11,8 @@ from moldau.pipeline.sentences import in_a_sentence
 from moldau.pipeline.table_source.filters import expression
 from moldau.pipeline.table_source.options import TableOptions
 from moldau.pipeline.table_source.schema import check_table_schema, spark_schema
-from moldau.pipeline.tables.versions import FilePart, at_version, columns_of, portions, read_part
+from moldau.pipeline.tables.file_parts import FilePart, read_part
+from moldau.pipeline.tables.versions import at_version, columns_of, portions
 
 if TYPE_CHECKING:
     import pyarrow

@@ -31,21 +31,6 @@ class Conflict(TableError):
     """Another load has committed the same offsets first; nothing was added."""
 
 
-class RejectedFile(Protocol):
-    """A data file of a table of rejected records."""
-
-    @property
-    def path(self) -> str:
-        """As the table's log or metadata names it."""
-
-    @property
-    def records(self) -> int:
-        """The number of its rows."""
-
-    def batches(self, names: Sequence[str]) -> Iterator[Any]:
-        """Its rows in batches of these columns, null where the file does not have one. Raises TableError."""
-
-
 class LoadedTable(Protocol):
     """A table that exists, as it was when it was opened or refreshed last. All methods raise TableError."""
 
@@ -114,7 +99,7 @@ class LoadedTable(Protocol):
     def live_files(self) -> list[LiveFile]:
         """The data files of this version."""
 
-    def rows_of(self, file: LiveFile, columns: Sequence[str]) -> Iterator[Any]:
+    def rows_of(self, file: LiveFile, columns: pyarrow.Schema) -> Iterator[Any]:
         """The rows of a file in their order, in batches; columns that it does not have are null."""
 
     def lacking(self, files: pyarrow.Schema) -> list[pyarrow.Field]:
@@ -129,16 +114,12 @@ class LoadedTable(Protocol):
         load_id: str,
         files: Sequence[DataFile],
         kept: Mapping[str, int],
-        gone: Sequence[RejectedFile] | None = None,
         removed: Sequence[str] | None = None,
+        about: Mapping[str, int] = {},
     ) -> int | None:
         """Add the files and keep the numbers in one atomic step; None if another commit came first. Returns the
-        version. A requeue takes files of rejected records out in the same step (`gone`); `--upsert` replaces those that
-        are `removed`, by their paths, in the version that was read: any other commit comes first then, even if no file
-        is removed."""
-
-    def rejected_files(self) -> Sequence[RejectedFile]:
-        """The data files of a table of rejected records."""
+        version. Files that are `removed`, by their paths, are replaced in the version that was read, so any other
+        commit comes first then, even if no file is removed. `about` is noted in the table's history."""
 
     def version_of(self, load_id: str) -> int | None:
         """The version that a load has committed recently, if it has."""

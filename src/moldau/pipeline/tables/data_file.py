@@ -45,12 +45,13 @@ class DataFile:
 
 class LiveFile(NamedTuple):
     """A data file of the newest version of a table. `path` names it in that table, `source` is what the table reads its
-    rows from."""
+    rows by. `has_deleted_rows`: another tool has deleted some by a file beside it (Iceberg's delete files)."""
 
     path: str
     records: int
     partition_values: Mapping[str, str | None]
     source: Any
+    has_deleted_rows: bool = False
 
 
 def folder_of(partition_values: Mapping[str, str | None]) -> str:

@@ -20,21 +20,20 @@ import pyarrow.compute as compute
 
 from moldau.errors import MoldauError
 from moldau.names import TopicPartition
-from moldau.pipeline.tables import iceberg_lineage, iceberg_replacing
+from moldau.pipeline.tables import iceberg_files, iceberg_lineage
 from moldau.pipeline.tables.columns import PARTITION_COLUMNS, TableError, missing, names_of_partitions, plain
 from moldau.pipeline.tables.committing import (
     COMMIT_ATTEMPTS,
     LOAD_ID,
     RECORDS,
     Offsets,
-    RejectedFile,
     offset_key,
     rows_key,
     topic_key,
 )
 from moldau.pipeline.tables.data_file import DataFile, LiveFile, TableFormat
 from moldau.pipeline.tables.own_partitions import text_of
-from moldau.pipeline.tables.removals import REQUEUE, Removed
+from moldau.pipeline.tables.removals import Removed
 from moldau.pipeline.tables.storage import Location, location, one_sentence
 
 if TYPE_CHECKING:
@@ -117,22 +116,15 @@ class IcebergTable:
             found = []
             for task in self._iceberg.scan().plan_files() if self._iceberg.current_snapshot() else []:
                 values = {name: text_of(task.file.partition[at]) for at, name in enumerate(names)}
-                found.append(LiveFile(task.file.file_path, task.file.record_count, values, task))
+                found.append(
+                    LiveFile(task.file.file_path, task.file.record_count, values, task, bool(task.delete_files))
+                )
             return found
 
-    def rows_of(self, file: LiveFile, columns: Sequence[str]) -> Iterator[Any]:
+    def rows_of(self, file: LiveFile, columns: pyarrow.Schema) -> Iterator[Any]:
         """The rows of a file in their order, in batches; columns that it does not have are null."""
-        from pyiceberg.expressions import AlwaysTrue
-        from pyiceberg.io.pyarrow import ArrowScan
-
-        known = self.columns
-        kinds = pyarrow.schema([known.field(name) for name in columns])
         with iceberg_errors_in_a_sentence(self.name):
-            scan = ArrowScan(
-                self._iceberg.metadata, self._iceberg.io, self._iceberg.schema().select(*columns), AlwaysTrue()
-            )
-            for batch in scan.to_record_batches([file.source]):
-                yield batch.select(list(columns)).cast(kinds)
+            yield from iceberg_files.rows(self._iceberg, file.source, columns)
 
     def offsets(self, partitions: Sequence[TopicPartition]) -> dict[TopicPartition, int]:
         """The next offset to load, for those of the partitions that were ever loaded."""
@@ -223,25 +215,20 @@ class IcebergTable:
         load_id: str,
         files: Sequence[DataFile],
         kept: Mapping[str, int],
-        gone: Sequence[RejectedFile] | None = None,
         removed: Sequence[str] | None = None,
+        about: Mapping[str, int] = {},
     ) -> int | None:
-        """Add the files, take out those that are `gone` or, by their paths, `removed`, and keep the numbers as table
-        properties; None if another commit came first, or if the catalog does not say whether ours succeeded."""
+        """As `LoadedTable` says; the numbers are table properties. Also None if the catalog does not say whether our
+        commit succeeded."""
         from pyiceberg.exceptions import CommitFailedException, CommitStateUnknownException
 
         with iceberg_errors_in_a_sentence(self.name):
             try:
-                self._write(load_id, files, kept, gone, removed)
+                self._write(load_id, files, kept, removed, about)
             except (CommitFailedException, CommitStateUnknownException):
                 return None
         self._checked = self.version
         return self.version
-
-    def rejected_files(self) -> Sequence[RejectedFile]:
-        """The data files of a table of rejected records. Raises TableError if another tool has added delete files."""
-        with iceberg_errors_in_a_sentence(self.name):
-            return iceberg_replacing.rejected_files(self._iceberg, self.name)
 
     def version_of(self, load_id: str) -> int | None:
         """The snapshot that a load has committed recently, if it has."""
@@ -259,18 +246,17 @@ class IcebergTable:
         load_id: str,
         files: Sequence[DataFile],
         kept: Mapping[str, int],
-        gone: Sequence[RejectedFile] | None,
         removed: Sequence[str] | None,
+        noted: Mapping[str, int],
     ) -> None:
         from pyiceberg.table.update import AddSnapshotUpdate, AssertTableUUID
 
         about = {LOAD_ID: load_id, RECORDS: str(sum(file.records for file in files))}
+        about |= {name: str(number) for name, number in noted.items()}
         prepared = self._newest_only().transaction()
         paths = [f"{self._folder}/{file.path}" for file in files]
-        if gone is not None:
-            iceberg_replacing.replace(prepared, gone, paths, {**about, REQUEUE: str(len(gone))})
-        elif removed:
-            self._replace(prepared, paths, set(removed), about)
+        if removed:
+            iceberg_files.replace(self._iceberg, prepared, set(removed), paths, about)
         else:
             prepared.add_files(paths, about, check_duplicate_files=False)
         [made] = [update.snapshot for update in prepared._updates if isinstance(update, AddSnapshotUpdate)]
@@ -280,22 +266,6 @@ class IcebergTable:
         # append that another load has overtaken, with our stale offsets, and the records are in the table twice.
         same_table = AssertTableUUID(uuid=self._iceberg.metadata.table_uuid)
         self._iceberg._do_commit(prepared._updates, (*prepared._requirements, same_table))
-
-    def _replace(self, prepared: Any, paths: list[str], removed: set[str], about: Mapping[str, str]) -> None:
-        """Prepare a snapshot with these files and without those that are `removed`."""
-        from pyiceberg.expressions import AlwaysTrue
-        from pyiceberg.io.pyarrow import parquet_files_to_data_files
-
-        if prepared.table_metadata.name_mapping() is None:
-            mapping = prepared.table_metadata.schema().name_mapping.model_dump_json()
-            prepared.set_properties({"schema.name-mapping.default": mapping})
-        gone = [task.file for task in self._iceberg.scan().plan_files() if task.file.file_path in removed]
-        with prepared.update_snapshot(snapshot_properties=dict(about)).overwrite() as snapshot:
-            snapshot.delete_by_predicate(AlwaysTrue())  # the manifests to look into; what goes is named below
-            for file in gone:
-                snapshot.delete_data_file(file)
-            for file in parquet_files_to_data_files(self._iceberg.io, prepared.table_metadata, iter(paths)):
-                snapshot.append_data_file(file)
 
     def _newest_only(self) -> "PyIcebergTable":
         """The table without its older snapshots, which an append does not need: pyiceberg copies the metadata about 20

@@ -15,12 +15,12 @@ from moldau.pipeline.tables.committing import (
     Conflict,
     LoadedTable,
     Offsets,
-    RejectedFile,
+    flush_files,
     refuse_changed_types,
     rows_key,
 )
-from moldau.pipeline.tables.data_file import DataFile, folder_of
-from moldau.pipeline.tables.storage import check_files, errors_in_a_sentence, sync_folders
+from moldau.pipeline.tables.data_file import DataFile, LiveFile
+from moldau.pipeline.tables.removals import REQUEUE
 
 
 def requeues_key(topic: str) -> str:
@@ -48,7 +48,7 @@ def add_requeued(
 ) -> int:
     """Add records of offsets below `loaded` to the topic's table, in files with these columns, as requeue number
     `before` + 1. Returns the version. Raises Conflict, and then nothing was added."""
-    _flush(table, files)
+    flush_files(table, files)
     for attempt in range(COMMIT_ATTEMPTS):
         if attempt:
             table.refresh()
@@ -79,31 +79,26 @@ def replace_rejected(
     rejected: LoadedTable,
     topic: str,
     load_id: str,
-    gone: Sequence[RejectedFile],
+    gone: Sequence[LiveFile],
     files: Sequence[DataFile],
     number: int,
 ) -> bool:
     """Replace files of the rejected records, and take over the `number` of requeues. False if one of the files is no
     longer there. Raises Conflict if another tool removed rows. Nothing was changed then."""
-    _flush(rejected, files)
+    flush_files(rejected, files)
     for attempt in range(COMMIT_ATTEMPTS):
         if attempt:
             rejected.refresh()
             if rejected.version_of(load_id) is not None:
                 return True
-            if not {file.path for file in gone} <= {file.path for file in rejected.rejected_files()}:
+            if not {file.path for file in gone} <= {file.path for file in rejected.live_files()}:
                 return False
         if rejected.removed(topic, rejected.all_offsets(topic)) is not None:
             raise Conflict(f"Rows were removed from {rejected.name} meanwhile: run this again.")
         left = rejected.count() - sum(file.records for file in gone) + sum(file.records for file in files)
         kept = {requeues_key(topic): number, rows_key(topic): max(0, left)}
         # nothing is gone if a requeue died between its commits and its records were taken out by hand
-        if rejected.commit_once(load_id, files, kept, gone or None) is not None:
+        removed, about = ([file.path for file in gone], {REQUEUE: len(gone)}) if gone else (None, {})
+        if rejected.commit_once(load_id, files, kept, removed, about) is not None:
             return True
     raise TableError(f"Other writers kept changing {rejected.name}: run this requeue again.")
-
-
-def _flush(table: LoadedTable, files: Sequence[DataFile]) -> None:
-    with errors_in_a_sentence(table.where.uri):
-        check_files(table.where, [file.path for file in files])
-        sync_folders(table.where, {folder_of(file.partition_values) for file in files})

@@ -17,7 +17,7 @@ import pyarrow
 import pyarrow.compute as compute
 
 from moldau.names import TopicPartition
-from moldau.pipeline.tables import delta_log, delta_replacing
+from moldau.pipeline.tables import delta_log
 from moldau.pipeline.tables.columns import (
     PARTITION_COLUMNS,
     WITH_STATISTICS,
@@ -30,7 +30,6 @@ from moldau.pipeline.tables.committing import (
     LOAD_ID,
     RECORDS,
     Offsets,
-    RejectedFile,
     commit,
     offset_key,
     refuse_changed_types,
@@ -38,8 +37,9 @@ from moldau.pipeline.tables.committing import (
     topic_key,
 )
 from moldau.pipeline.tables.data_file import DataFile, LiveFile, TableFormat, statistics
+from moldau.pipeline.tables.file_parts import FilePart, read_part
 from moldau.pipeline.tables.own_partitions import text_of
-from moldau.pipeline.tables.removals import REQUEUE, Removed
+from moldau.pipeline.tables.removals import Removed
 from moldau.pipeline.tables.storage import Location, errors_in_a_sentence, remove_torn_entry, sync_commit
 from moldau.pipeline.tables.widening import refuse_wider
 
@@ -52,7 +52,6 @@ CHECKPOINT_INTERVAL = 20
 PARTITIONS_MAX = 100_000
 PARTITIONS_GAP = 32
 """So many partitions in a row may have no record between two that have some."""
-BATCH_ROWS = 65_536
 KEY_COLUMNS = "moldau.keyColumns"
 """The table property of a table with one row per key: the columns of the key, separated by commas."""
 
@@ -261,7 +260,8 @@ class Table:
                 values = {name: text_of(action[f"partition.{name}"]) for name in names}
                 fragment = fragments[path]
                 records = action["num_records"]
-                found.append(LiveFile(path, fragment.count_rows() if records is None else records, values, fragment))
+                records = fragment.count_rows() if records is None else records
+                found.append(LiveFile(path, records, values, fragment.partition_expression))
         return found
 
     @property
@@ -269,10 +269,10 @@ class Table:
         """The columns that data files have."""
         return pyarrow.schema([field for field in self.columns if field.name not in self.partition_columns])
 
-    def rows_of(self, file: LiveFile, columns: Sequence[str]) -> Iterator[Any]:
+    def rows_of(self, file: LiveFile, columns: pyarrow.Schema) -> Iterator[Any]:
         """The rows of a file in their order, in batches; columns that it does not have are null."""
-        with errors_in_a_sentence(self.where.uri):
-            yield from in_order(file.source, self.columns, columns)
+        known = pyarrow.schema([*columns, *(one for one in self.columns if one.name not in columns.names)])
+        yield from read_part(self.where, known, FilePart(file.path, file.source), columns.names)
 
     def lacking(self, files: pyarrow.Schema) -> list[pyarrow.Field]:
         """The columns of `files` that are to be added first, and those with new fields inside of structs. Raises
@@ -318,24 +318,18 @@ class Table:
         load_id: str,
         files: Sequence[DataFile],
         kept: Mapping[str, int],
-        gone: Sequence[RejectedFile] | None = None,
         removed: Sequence[str] | None = None,
+        about: Mapping[str, int] = {},
     ) -> int | None:
-        """Add the files and keep the numbers as application transactions; None if another commit came first. Files that
-        are `gone` (rejected records that a requeue moves) or, by their paths, `removed` are replaced in the version
-        that was read, so any other commit comes first then, even if no file is removed."""
+        """As `LoadedTable` says; the numbers are application transactions."""
         from deltalake.exceptions import CommitFailedError
 
         with errors_in_a_sentence(self.where.uri):
             try:
-                self._write(load_id, files, kept, gone, removed)
+                self._write(load_id, files, kept, removed, about)
             except CommitFailedError:
                 return None
         return self._committed(load_id)
-
-    def rejected_files(self) -> Sequence[RejectedFile]:
-        """The data files of a table of rejected records."""
-        return delta_replacing.rejected_files(self.where, self._delta)
 
     def _committed(self, load_id: str) -> int:
         """The version of a commit that was just made."""
@@ -364,8 +358,8 @@ class Table:
         load_id: str,
         files: Sequence[DataFile],
         kept: Mapping[str, int],
-        gone: Sequence[RejectedFile] | None,
         removed: Sequence[str] | None,
+        noted: Mapping[str, int],
     ) -> None:
         from deltalake import CommitProperties, PostCommitHookProperties, Transaction
         from deltalake.transaction import AddAction, RemoveAction
@@ -374,10 +368,7 @@ class Table:
             AddAction(file.path, file.bytes, dict(file.partition_values), file.modified_ms, True, statistics(file))
             for file in files
         ]
-        about: dict[str, Any] = {LOAD_ID: load_id, RECORDS: sum(file.records for file in files)}
-        if gone is not None:
-            actions += delta_replacing.removals(gone)
-            about[REQUEUE] = len(gone)
+        about: dict[str, Any] = {LOAD_ID: load_id, RECORDS: sum(file.records for file in files), **noted}
         if self._looked_at is not None:
             about[delta_log.SEEN] = self._looked_at
         if removed is not None:
@@ -388,7 +379,7 @@ class Table:
             custom_metadata=about,
             app_transactions=[Transaction(name, number) for name, number in kept.items()],
             # deltalake sees no conflict with a compaction of a file that goes: so any other commit is one
-            max_commit_retries=None if gone is None and removed is None else 0,
+            max_commit_retries=None if removed is None else 0,
         )
         self._delta.create_write_transaction(
             actions,
@@ -403,14 +394,6 @@ class Table:
         """The version that a load has committed recently, if it has."""
         entries: list[dict[str, Any]] = self._delta.history(4 * COMMIT_ATTEMPTS)
         return next((int(entry["version"]) for entry in entries if entry.get(LOAD_ID) == load_id), None)
-
-
-def in_order(fragment: Any, known: pyarrow.Schema, columns: Sequence[str]) -> Iterator[Any]:
-    """The rows of a fragment of `pyarrow.dataset`, in their order."""
-    yield from fragment.to_batches(
-        schema=known, columns=list(columns), batch_size=BATCH_ROWS, batch_readahead=2, fragment_readahead=1,
-        use_threads=False,
-    )  # fmt: skip
 
 
 def opened(where: Location) -> "DeltaTable":

@@ -6,34 +6,23 @@ partition values and statistics before they are opened, then row groups, then ro
 
 import datetime
 import urllib.parse
-from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import pyarrow
 
 from moldau.pipeline.tables.columns import TableError, plain
-from moldau.pipeline.tables.storage import Location, errors_in_a_sentence, files_below
+from moldau.pipeline.tables.file_parts import FilePart
+from moldau.pipeline.tables.storage import Location, errors_in_a_sentence
 from moldau.pipeline.tables.table import Table, opened
 
 if TYPE_CHECKING:
     from deltalake import DeltaTable
 
-BATCH_ROWS = 32_768
 PORTION_BYTES = 32 * 1024 * 1024
 """As much as a row group of a load has before it is compressed."""
 OPENING_BYTES = 4 * 1024 * 1024
 """What opening a file costs, in bytes that could be read meanwhile."""
 PORTIONS_MAX = 10_000
-
-
-class FilePart(NamedTuple):
-    """Part `number` of `parts` of a data file, cut between row groups. `known` is what the table's log says about its
-    rows: a `pyarrow.dataset.Expression` of partition values and statistics."""
-
-    path: str
-    known: Any
-    number: int = 0
-    parts: int = 1
 
 
 def at_version(where: Location, version: int | None = None, time: datetime.datetime | None = None) -> "DeltaTable":
@@ -79,36 +68,6 @@ def portions(where: Location, delta: "DeltaTable", wanted: Any = None, at_least:
             room -= sizes[path] // parts
             found[-1].append(FilePart(path, files[path], number, parts))
     return found
-
-
-def read_part(
-    where: Location, columns: pyarrow.Schema, part: FilePart, names: Sequence[str], wanted: Any = None
-) -> Iterator[Any]:
-    """The rows of a part that pass the filter, as batches of the columns `names`. Columns that the file does not have
-    are null. Raises TableError."""
-    import pyarrow.dataset as dataset
-
-    made = pyarrow.schema([columns.field(name) for name in names])
-    with errors_in_a_sentence(where.uri):
-        try:
-            reader = dataset.ParquetFileFormat(coerce_int96_timestamp_unit="us")
-            file = reader.make_fragment(part.path, filesystem=files_below(where), partition_expression=part.known)
-            if part.parts > 1:
-                groups = [file.num_row_groups * at // part.parts for at in (part.number, part.number + 1)]
-                if groups[0] == groups[1]:
-                    return
-                file = file.subset(row_group_ids=range(*groups))
-            scanner = file.scanner(
-                schema=columns, columns=list(names), filter=wanted, batch_size=BATCH_ROWS, batch_readahead=1,
-                fragment_readahead=1, use_threads=False,
-            )  # fmt: skip
-            for batch in scanner.to_batches():
-                if batch.num_rows:
-                    yield batch.cast(made)
-        except FileNotFoundError:
-            raise TableError(
-                f"{where.uri} has lost {part.path}: a vacuum removed it, and this version can no longer be read."
-            ) from None
 
 
 def _version_at(where: Location, delta: "DeltaTable", time: datetime.datetime) -> int:
