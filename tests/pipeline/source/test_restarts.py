@@ -81,8 +81,9 @@ class Ground(NamedTuple):
             elif change == "all records are deleted":
                 admin.delete_records({TopicPartition(self.topic, 0): RECORDS})
             elif change == "another topic appears":
-                admin.create_topic(f"{self.topic}-other", partitions=1, replication_factor=1)
-                self.write("w", 0, 3, topic=f"{self.topic}-other")
+                other, kept = f"{self.topic}-other", {"retention.ms": "-1"}  # its records are of 1970
+                admin.create_topic(other, partitions=1, replication_factor=1, configs=kept)
+                self.write("w", 0, 3, topic=other)
             elif change != "nothing":
                 admin.delete_topic(self.topic)
                 assert wait_until(lambda: self.topic not in admin.list_topics())
