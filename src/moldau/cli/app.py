@@ -43,7 +43,9 @@ PLACES = {
         "moldau.cli.log.commands", "app", "The files of a stopped broker: dump, verify, repair, adopt, import."
     ),
     "pipeline": Place(
-        "moldau.cli.pipeline", "app", "The Spark pipeline: load, audit, demo, compact, vacuum, history, widen, convert."
+        "moldau.cli.pipeline",
+        "app",
+        "The Spark pipeline: load, audit, demo, compact, vacuum, history, widen, requeue, convert.",
     ),
 }
 server = Group("server")

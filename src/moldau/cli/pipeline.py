@@ -5,8 +5,8 @@ from typing import Annotated
 
 from moldau.cli.command_line import Group, Option
 from moldau.cli.pipeline_audit import audit
-from moldau.cli.pipeline_decoding import need
 from moldau.cli.pipeline_load import load
+from moldau.cli.pipeline_needs import need
 from moldau.cli.pipeline_requeue import requeue
 from moldau.cli.pipeline_tables import compact, convert, history, vacuum
 from moldau.cli.pipeline_widen import widen

@@ -1,9 +1,9 @@
 """How commands of the pipeline decode values and keys: what their options say."""
 
-import importlib.util
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from moldau.cli.pipeline_needs import need
 from moldau.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -48,10 +48,3 @@ def _schema_text(option: str, path: str) -> str:
     if not text:
         raise ConfigError(f"{option} {path} is empty")
     return text
-
-
-def need(*modules: str, extra: str = "spark") -> None:
-    """ConfigError that says how to install what is missing."""
-    for module in modules:
-        if importlib.util.find_spec(module) is None:
-            raise ConfigError(f"the pipeline needs {module}: install it with 'pip install moldau[{extra}]'")

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 
 from moldau.cli.command_line import Option
 from moldau.cli.options import BOOTSTRAP, BootstrapServer, Json, StorageOption, pairs
-from moldau.cli.pipeline_decoding import decodings_of, need
+from moldau.cli.pipeline_decoding import decodings_of
+from moldau.cli.pipeline_needs import need
 from moldau.client.administration.group_offsets import duration_ms, time_ms
 from moldau.errors import ConfigError
 from moldau.runtime import RealClock

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 from moldau.cli.command_line import Option
 from moldau.cli.options import Json, StorageOption
 from moldau.cli.output import note, print_json
-from moldau.cli.pipeline_decoding import decodings_of, need
+from moldau.cli.pipeline_decoding import decodings_of
 from moldau.cli.pipeline_load import (
     CatalogOption,
     CatalogProperty,
@@ -21,6 +21,7 @@ from moldau.cli.pipeline_load import (
     compression_of,
     open_tables,
 )
+from moldau.cli.pipeline_needs import need
 from moldau.errors import ConfigError
 from moldau.names import counted
 from moldau.runtime import Runtime

@@ -39,8 +39,7 @@ def compact(of: Tables, storage_option: StorageOption = None, as_json: Json = Fa
 def vacuum(
     of: Tables,
     retention_hours: Annotated[
-        int | None,
-        Option(min=0, metavar="N", help="Keep files of the last N hours; 168 by default."),
+        int | None, Option(min=0, metavar="N", help="Keep files of the last N hours; 168, or the table's property.")
     ] = None,
     dry_run: Annotated[bool, Option("--dry-run", help="Only count the files.")] = False,
     force: Annotated[

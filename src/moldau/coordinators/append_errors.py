@@ -1,5 +1,5 @@
-"""What an error of an append means: whether the log may hold the batch, who can remove the cause, and what the clients
-that wait for it are answered.
+"""The consequences of a failed append: may the log hold the batch, who can remove the cause, and which error do the
+waiting clients get?
 """
 
 from moldau.errors import ErrorCode

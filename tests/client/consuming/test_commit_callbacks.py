@@ -1,4 +1,4 @@
-"""Who hears of a commit, and in whose thread."""
+"""Commits are reported to interceptors and callbacks, in the caller's thread."""
 
 import asyncio
 from typing import Any

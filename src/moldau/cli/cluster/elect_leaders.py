@@ -21,7 +21,7 @@ def elect_leaders(
     preferred: Annotated[bool, Option("--preferred", help="Elect the preferred replicas; the default.")] = False,
     unclean: Annotated[
         bool,
-        Option("--unclean", help="Without a leader, elect a replica that is not in sync: records are lost."),
+        Option("--unclean", help="Without a leader, elect a replica that is not in sync: it may lack records."),
     ] = False,
     all_topics: Annotated[bool, Option("--all", help="All topics; --unclean needs topics or this.")] = False,
     bootstrap_server: BootstrapServer = BOOTSTRAP,

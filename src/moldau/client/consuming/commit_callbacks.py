@@ -1,4 +1,4 @@
-"""Who hears of a commit: the interceptors, and the callback of `commit_async`, in the caller's thread."""
+"""Commits are reported to the interceptors, and to the callback of `commit_async`, in the caller's thread."""
 
 import inspect
 from collections import deque

@@ -104,7 +104,7 @@ class Batch(OpenBatch):
 
     @property
     def unseen(self) -> int:
-        """The number of records of which no caller knows that they failed."""
+        """The number of failed records that no caller has asked about."""
         count: int = self.count
         return count - len(self.seen or ())
 

@@ -1,4 +1,4 @@
-"""What brokers have registered in the store, and up to which registration controllers have dealt with them. Pure: every
+"""The registrations of brokers in the store, and the last one of each that a controller has handled. Pure: every
 function is a reading (see `store.Reading`), or judges the documents that one got.
 
 A document that does not have the shape that `layout` describes raises `MalformedMetadata`, which names its path.

@@ -1,4 +1,4 @@
-"""Who joins a classic group, and as whom: a new member, one that joins again, or a static member that has come back.
+"""JoinGroup of a classic group: from a new member, one that joins again, or a static member that is back.
 
 Part of the decisions of `groups`, which checks what holds for every JoinGroup before. Pure: time and new ids are
 arguments. Source: Apache Kafka 4.3's answers, asked one by one.

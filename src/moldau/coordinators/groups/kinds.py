@@ -64,9 +64,6 @@ class GroupKind(Protocol):
     # -- for reading
 
     def group_ids(self) -> Iterable[str]: ...
-    def is_empty(self, group_id: str) -> bool:
-        """Whether a group of another kind may take the group's place."""
-
     def listed(self, group_id: str) -> tuple[str, str] | None:
         """The group's protocol type and the name of its state; None if it does not exist."""
 

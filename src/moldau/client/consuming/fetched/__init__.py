@@ -1,1 +1,1 @@
-"""What was fetched for a partition: records, epochs, positions, what is handed out next."""
+"""Records that were fetched for a partition, with their epochs and positions, until the application gets them."""
