@@ -1,8 +1,8 @@
 """The data files of an Iceberg table: their rows, and how a transaction replaces some of them.
 
-pyiceberg reads a list that is null as an empty one, so rows that are written anew would change. Therefore Arrow itself
-reads a file if its columns are columns of the table by name. pyiceberg reads the others: files with delete files, and
-files from before a column was renamed or dropped.
+pyiceberg reads a list of structs that is null as an empty one, so rows that are written anew would change. Therefore
+Arrow itself reads a file if its columns are columns of the table by name. pyiceberg reads the others: files with delete
+files, and files from before a column was renamed or dropped.
 """
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
