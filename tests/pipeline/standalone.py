@@ -13,9 +13,9 @@ from typing import NamedTuple
 import pyspark
 
 from harness.patience import wait_until
+from harness.spark_processes import is_of_daemon
 
 EXECUTOR = b"CoarseGrainedExecutorBackend"
-DAEMON = b"pyspark.daemon"
 AT_FREE_PORTS = ("--host", "127.0.0.1", "--port", "0", "--webui-port", "0")
 HERE = {"SPARK_LOCAL_IP": "127.0.0.1", "JDK_JAVA_OPTIONS": "-XX:+UseSerialGC -XX:TieredStopAtLevel=1"}
 """The environment of all parts and of drivers: one address, and a JVM that is cheap to start."""
@@ -72,8 +72,10 @@ class Cluster:
         """The executors that run a Python task at this moment."""
         sessions = {one.pid for one in self._started}
         ours = {one.pid: one for one in processes() if one.session in sessions}
-        daemons = {pid: one.parent for pid, one in ours.items() if DAEMON in one.command}
-        executors = [daemons[one.parent] for one in ours.values() if one.parent in daemons and DAEMON in one.command]
+        daemons = {pid: one.parent for pid, one in ours.items() if is_of_daemon(one.command)}
+        executors = [
+            daemons[one.parent] for one in ours.values() if one.parent in daemons and is_of_daemon(one.command)
+        ]
         return [pid for pid in executors if pid in ours and EXECUTOR in ours[pid].command]
 
     def kill_busy_executor(self) -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from harness.patience import stretched
+from harness.spark_processes import is_of_daemon
 from moldau.pipeline.session import python_path
 
 DRIVER, JVM, WORKER = "driver", "jvm", "worker"
@@ -89,7 +90,7 @@ class ContinuousLoad:
         elif what == JVM:
             victims = [pid for pid, line in self._below() if b"org.apache.spark.deploy.SparkSubmit" in line]
         else:  # the workers come after the daemon that forks them
-            victims = [pid for pid, line in self._below() if b"pyspark.daemon" in line][::-1]
+            victims = [pid for pid, line in self._below() if is_of_daemon(line)][::-1]
         return bool(victims) and _kill(victims[0])
 
     def _below(self) -> list[tuple[int, bytes]]:

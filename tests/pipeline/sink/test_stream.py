@@ -12,6 +12,7 @@ import pytest
 
 import moldau
 from harness.patience import stretched, wait_until
+from harness.spark_processes import is_of_daemon
 from harness.tiers import sized
 from moldau.client.fetching import LATEST, list_offsets
 from moldau.names import TopicPartition
@@ -70,7 +71,7 @@ class Copy:
                 command = (entry / "cmdline").read_bytes()
             except OSError:
                 continue
-            if not entry.name.isdecimal() or int(stat[3]) != self.process.pid or b"pyspark.daemon" not in command:
+            if not entry.name.isdecimal() or int(stat[3]) != self.process.pid or not is_of_daemon(command):
                 continue
             daemons.add(int(entry.name))
             found.append((int(entry.name), int(stat[1])))
