@@ -5,5 +5,7 @@ DAEMONS = (b"pyspark.daemon", b"moldau.pipeline.worker_daemon")
 
 
 def is_of_daemon(command: bytes) -> bool:
-    """Whether a command line is that of a daemon, or of a worker that it has forked."""
-    return any(daemon in command for daemon in DAEMONS)
+    """Whether a command line (/proc/PID/cmdline) is that of a daemon, or of a worker that it has forked. The JVM's has
+    the name of the module too, in a setting."""
+    _, *arguments = command.split(b"\0")
+    return arguments[:1] == [b"-m"] and arguments[1] in DAEMONS

@@ -63,7 +63,7 @@ class Copy:
         self.process.wait()
 
     def workers(self) -> list[int]:
-        """The Python workers of its tasks: children of a `pyspark.daemon` in its session."""
+        """The Python workers of its queries: children of daemons in its session, not the daemons themselves."""
         daemons, found = set(), []
         for entry in Path("/proc").iterdir():
             try:
