@@ -73,15 +73,14 @@ class ClusterTier:
             if first > 0:
                 notes.append(f"{self.name}: {tp} begins at offset {first}; the records before it have expired.")
             for batch in self._batches(tp, first, last):
-                times = times_of(batch.column("timestampType"), batch.column("timestamp"), batch.column("headers"))
-                add_columns(rows, batch.column("key"), batch.column("value"), times, length_ms)
+                add_columns(rows, batch.column("key"), batch.column("value"), _event_times(batch), length_ms)
         return {start: digest_of(row) for start, row in rows.items()}, notes
 
     def places(self, topic: str, length_ms: int, windows: Collection[int]) -> Iterator[Any]:
         for tp, first, last in self._ranges(topic):
             for batch in self._batches(tp, first, last):
-                times = times_of(batch.column("timestampType"), batch.column("timestamp"), batch.column("headers"))
-                yield places_of(batch, ("key", "value", "partition", "offset"), times, length_ms, windows)
+                names = ("key", "value", "partition", "offset")
+                yield places_of(batch, names, _event_times(batch), length_ms, windows)
 
     def _ranges(self, topic: str) -> list[tuple[TopicPartition, int, int]]:
         """Each partition with its first offset and its last stable offset."""
@@ -92,6 +91,10 @@ class ClusterTier:
 
     def _batches(self, tp: TopicPartition, start: int, end: int) -> Iterator[Any]:
         return read_columns(self._bootstrap, *tp, start, end) if end > start else iter(())
+
+
+def _event_times(batch: Any) -> Any:
+    return times_of(batch.column("timestampType"), batch.column("timestamp"), batch.column("headers"))
 
 
 def times_of(kinds: Any, times: Any, headers: Any) -> Any:
