@@ -29,6 +29,11 @@ Reply: TypeAlias = Sequence[bytes | bytearray | memoryview | FileSlice] | None
 """The reply on a connection, whole frames in order; None sends no reply (Produce with acks=0)."""
 
 
+def size_of(reply: Reply) -> int:
+    """The bytes of a reply on the wire."""
+    return sum(piece.length if isinstance(piece, FileSlice) else len(piece) for piece in reply or ())
+
+
 class Muting(NamedTuple):
     """A reply after which nothing more is read from its connection for `ms` milliseconds: the client is throttled."""
 
@@ -68,7 +73,7 @@ class Unanswered(NamedTuple):
     that was admitted admits the same ones."""
 
     response: Response
-    pack: "Callable[[Any], Reply | Unanswered]"
+    pack: "Callable[[Any], Reply | Muting | Unanswered]"
     admits: Callable[[memoryview], bool]
 
 

@@ -14,7 +14,7 @@ from moldau.handlers.topics.metadata import Metadata
 from moldau.handlers.topics.topics import Topics
 from moldau.handlers.transactions.init_producer_id import InitProducerId
 from moldau.protocol import apis, codec
-from moldau.requests.session import Call
+from moldau.requests.session import Authorizer, Call
 from moldau.turns import turn
 from tests.requests.calling import LISTENER, call
 
@@ -49,9 +49,18 @@ class Asker:
             apis.INIT_PRODUCER_ID: InitProducerId(cluster.producer_ids, transactions),
         }
 
-    async def ask(self, api: apis.Api, version: int, request: Any, listener: str = LISTENER) -> Any:
+    async def ask(
+        self,
+        api: apis.Api,
+        version: int,
+        request: Any,
+        listener: str = LISTENER,
+        authorizer: Authorizer | None = None,
+    ) -> Any:
         frame = codec.write_request(api, version, 7, "asker", request)[4:]
         header = codec.read_header(frame)
         read = codec.read_request(api, version, frame, header.body)
-        response = await answered(self._handlers[api](read, call(api, version, listener=listener)))
+        response = await answered(
+            self._handlers[api](read, call(api, version, listener=listener, authorizer=authorizer))
+        )
         return codec.read_reply(api, version, codec.write_reply(api, version, 7, response)[4:])

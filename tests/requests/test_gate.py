@@ -2,7 +2,7 @@
 
 import asyncio
 import struct
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 import pytest
@@ -11,15 +11,15 @@ from moldau.errors import ErrorCode, ProtocolViolation
 from moldau.net.server import Peer
 from moldau.protocol import codec
 from moldau.protocol.apis import API_VERSIONS, APIS, FETCH, HEARTBEAT, METADATA, PRODUCE, Api
-from moldau.protocol.hot_fetch import FetchReply
+from moldau.protocol.hot_fetch import FetchReply, FetchResult
 from moldau.protocol.messages.api_versions import ApiVersionsRequest
 from moldau.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
 from moldau.protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
-from moldau.protocol.messages.metadata import MetadataRequest
+from moldau.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
 from moldau.protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
-from moldau.replies import Muting
+from moldau.replies import Muting, Unanswered, awaited
 from moldau.requests.dispatch import Dispatch
-from moldau.requests.gate import Gate, Pending, Rule, Verdict
+from moldau.requests.gate import Accounting, Charge, Gate, Pending, Rule, Verdict, Work
 from moldau.requests.session import ANONYMOUS, Call
 from moldau.runtime import Runtime
 from moldau.turns import Turns
@@ -59,9 +59,9 @@ class Later:
 class Broker:
     """Handlers that answer at once, behind a gate; `calls` are those that reached one."""
 
-    def __init__(self, *rules: Rule):
+    def __init__(self, *rules: Rule, accounting: Accounting | None = None):
         self.calls: list[Call] = []
-        self.gate = Gate(rules)
+        self.gate = Gate(rules, accounting)
         answers = self.answers = dict[Api, Callable[[Any], Any]](
             {
                 PRODUCE: lambda request: [(0, 0, 5, -1, 0)],
@@ -87,10 +87,12 @@ class Broker:
 
         async def answered() -> Any:
             answer = self.handle(memoryview(bytearray(frame)))
-            if answer is None or isinstance(answer, list):
-                return answer
             async with asyncio.timeout(timeout_s):
-                return await answer  # type: ignore[misc]
+                if isinstance(answer, Awaitable):
+                    answer = await answer
+                if isinstance(answer, Unanswered):
+                    answer = answer.pack(await awaited(answer.response))
+            return answer
 
         return asyncio.run(answered())
 
@@ -179,3 +181,101 @@ def test_a_refused_request_without_a_place_for_the_error_closes_the_connection()
     broker = Broker(lambda request, call: Verdict(REFUSED))
     with pytest.raises(ProtocolViolation, match="Produce is refused"):
         broker.ask(PRODUCE, 9, ProduceRequest(acks=0, topic_data=PRODUCED.topic_data))
+
+
+class Quota:
+    """Accounting with a clock that its test moves: `charged` are the API, the size of the request, the seconds of the
+    handler and the bytes of each reply."""
+
+    def __init__(self, charge: Charge | None = None):
+        self.time_s = 100.0
+        self.charged: list[tuple[int, int, float, int]] = []
+        self._charge = charge
+
+    def now(self) -> float:
+        return self.time_s
+
+    def charge(self, request: Any, call: Call, work: Work, response: Any, reply_bytes: int) -> Charge | None:
+        self.charged.append((call.key, call.size, work.seconds, reply_bytes))
+        return self._charge
+
+
+def test_the_accounting_hears_of_every_reply_its_size_and_its_handlers_time() -> None:
+    quota = Quota()
+    broker = Broker(accounting=quota)
+
+    def works(response: Any) -> Callable[[Any], Any]:
+        def answer(request: Any) -> Any:
+            quota.time_s += 0.25
+            return response
+
+        return answer
+
+    def in_steps(request: Any) -> Any:
+        def steps(left: int) -> Any:
+            for _ in range(2000):  # more than one turn
+                quota.time_s += 0.5
+                yield
+            return steps(left - 1) if left else HEARTBEAT.response()
+
+        return steps(1)
+
+    broker.answers |= {PRODUCE: works([(0, 0, 5, -1, 0)]), METADATA: works(METADATA.response()), HEARTBEAT: in_steps}
+    for api, version, request in (
+        (PRODUCE, 9, PRODUCED),
+        (METADATA, 12, MetadataRequest()),
+        (HEARTBEAT, 4, HeartbeatRequest()),
+    ):
+        reply = broker.ask(api, version, request)
+        size = len(codec.write_request(api, version, 7, "asker", request)) - 4
+        assert quota.charged.pop() == (
+            api.key, size, 2000.0 if api is HEARTBEAT else 0.25, sum(map(len, reply)),
+        )  # fmt: skip
+
+
+def test_the_time_in_which_a_request_waits_is_nobodys_work() -> None:
+    quota, later = Quota(), Later()
+    broker = Broker(accounting=quota)
+
+    async def waits() -> Any:
+        quota.time_s += 60
+        return HEARTBEAT.response()
+
+    def pends(request: Any) -> Pending:
+        quota.time_s += 0.25
+        return Pending(request, later)
+
+    broker.answers |= {HEARTBEAT: lambda request: waits(), PRODUCE: pends}
+    broker.ask(HEARTBEAT, 4, HeartbeatRequest())
+    assert quota.charged.pop()[2] == 0
+    assert read(PRODUCE, 9, broker.ask(PRODUCE, 9, PRODUCED)).responses[0].partition_responses[0].base_offset == 5
+    assert quota.charged.pop()[2] == 0.25
+
+
+@pytest.mark.parametrize("waits", [False, True])
+def test_a_client_above_its_quota_is_told_and_muted(waits: bool) -> None:
+    broker = Broker(lambda request, call: Verdict(throttle_ms=20), accounting=Quota(Charge(300)))
+    if waits:
+        broker.answers[PRODUCE] = lambda request: Pending(request, Later())
+    muting = broker.ask(PRODUCE, 9, PRODUCED)
+    assert isinstance(muting, Muting) and muting.ms == 300
+    response = read(PRODUCE, 9, muting.reply)
+    assert (response.throttle_time_ms, response.responses[0].partition_responses[0].base_offset) == (300, 5)
+
+
+def test_a_reply_above_the_quota_is_replaced() -> None:
+    broker = Broker(accounting=Quota(Charge(300, FetchReply(0, 0, (), ()))))
+    broker.answers[FETCH] = lambda request: FetchReply(0, 9, request.topics, [FetchResult(0, 0, 5, 5, 0)])
+    muting = broker.ask(FETCH, 12, FETCHED)
+    assert isinstance(muting, Muting) and muting.ms == 300
+    response = read(FETCH, 12, muting.reply)
+    assert (response.throttle_time_ms, response.session_id, response.responses) == (300, 0, [])
+
+
+def test_a_wide_request_is_judged_and_accounted_for() -> None:
+    quota = Quota(Charge(300))
+    broker = Broker(accounting=quota)
+    topics = [MetadataRequestTopic(name=f"topic-{number}") for number in range(3000)]
+    muting = broker.ask(METADATA, 12, MetadataRequest(topics=topics))
+    assert isinstance(muting, Muting) and muting.ms == 300
+    assert quota.charged[0][1] > 30_000

@@ -242,7 +242,10 @@ class Connection(asyncio.BufferedProtocol):
         unanswered = self._unanswered
         if self._closed or not unanswered:
             return
-        ready, error = unanswered.take()
+        ready, muting_ms, error = unanswered.take()
+        if muting_ms:
+            self._mute(muting_ms)
+            self._pause_reading()
         if error is not None:
             self._refuse(error, ready)
         elif ready and not self._outbox.send(ready):
@@ -262,10 +265,14 @@ class Connection(asyncio.BufferedProtocol):
             self._room()
 
     def _mute(self, ms: int) -> None:
-        """Read nothing more for this many milliseconds, and until all replies have left."""
-        if not self._closed:
-            self._busy = True
-            self._muted = self.loop.call_later(ms / 1000, self._unmute)
+        """Read nothing more for this many milliseconds, and until all replies have left. The longest time counts."""
+        ends = self.loop.time() + ms / 1000
+        if self._closed or (self._muted is not None and self._muted.when() >= ends):
+            return
+        if self._muted is not None:
+            self._muted.cancel()
+        self._busy = True
+        self._muted = self.loop.call_at(ends, self._unmute)
 
     def _unmute(self) -> None:
         self._muted = None

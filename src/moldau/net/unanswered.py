@@ -8,18 +8,24 @@ cost little memory while they wait, `SMALL_MAX`.
 import asyncio
 from collections import deque
 from collections.abc import Callable, Sequence
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple
 
 from moldau.net.outbox import Piece
-from moldau.replies import Reply, Unanswered
+from moldau.replies import Muting, Reply, Unanswered
 
 UNANSWERED_MAX = 8
 SMALL_MAX = 64
 SMALL_BYTES = 1 << 20
 """Requests are small as long as their frames have no more bytes than this together."""
 
-Taken: TypeAlias = tuple[list[Piece], BaseException | None]
-"""Replies that may leave, and the error of the request behind them if that one failed."""
+
+class Taken(NamedTuple):
+    """Replies that may leave, for how many milliseconds they mute their connection, and the error of the request behind
+    them if that one failed."""
+
+    pieces: list[Piece]
+    muting_ms: int = 0
+    error: BaseException | None = None
 
 
 class UnansweredQueue:
@@ -80,7 +86,7 @@ class UnansweredQueue:
     def take(self) -> Taken:
         """What may leave now, in order. Behind a request that failed nothing is answered."""
         pieces: list[Piece] = []
-        waiting = self._waiting
+        muting_ms, waiting = 0, self._waiting
         while waiting:
             first, size = waiting[0]
             if isinstance(first, Unanswered):
@@ -90,7 +96,10 @@ class UnansweredQueue:
                     reply = first.pack(first.response.result())
                 except BaseException as error:
                     self.cancel()
-                    return pieces, error
+                    return Taken(pieces, muting_ms, error)
+                if isinstance(reply, Muting):
+                    muting_ms = max(muting_ms, reply.ms)
+                    reply = reply.reply
                 if isinstance(reply, Unanswered):
                     waiting[0] = reply, size
                     reply.response.add_done_callback(self._one_is_there)
@@ -100,7 +109,7 @@ class UnansweredQueue:
                 pieces += first
             waiting.popleft()
             self._bytes -= size
-        return pieces, None
+        return Taken(pieces, muting_ms)
 
     def cancel(self) -> None:
         """Nothing is answered any more."""

@@ -27,14 +27,14 @@ from moldau.protocol.apis import API_VERSIONS, BETWEEN_BROKERS, INTRODUCE
 from moldau.protocol.hot_topics import Wide
 from moldau.protocol.primitives import skip_tagged_fields
 from moldau.protocol.schema import release
-from moldau.replies import Answer, Muting, Reply, Unanswered, awaited
-from moldau.requests.gate import Gate, Handler, Pending, Throttled
+from moldau.replies import Answer, Muting, Reply, Unanswered, size_of
+from moldau.requests.gate import Gate, Handler, Judged, Pending
 from moldau.requests.routes import Route, new_route
-from moldau.requests.session import Call, Session
+from moldau.requests.session import Authorizer, Call, Session
 from moldau.turns import Turns, turn
 
 _new = tuple.__new__  # what a NamedTuple's constructor does, at a third of its cost
-NO_RESPONSE: tuple[Any, ...] = (Throttled, Pending, GeneratorType, Awaitable)
+NO_RESPONSE: tuple[Any, ...] = (Judged, Pending, GeneratorType, Awaitable)
 """The types of a handler's answers that are not a response yet."""
 
 
@@ -56,9 +56,12 @@ class Dispatch:
         turns: Turns,
         between_brokers: BetweenBrokers | None = None,
         imports: Mapping[int, Callable[[], object]] | None = None,
+        authorizer: Authorizer | None = None,
     ):
-        """`imports`: what to call in the executor before the first request of an API, by key."""
+        """`imports`: what to call in the executor before the first request of an API, by key. `authorizer`: of all
+        connections; without one clients may do everything."""
         self.gate = gate
+        self.authorizer = authorizer
         self.not_imported = dict(imports or {})
         self.routes: dict[int, Route] = {}
         """Those that were asked for, by key and version in one number."""
@@ -69,7 +72,7 @@ class Dispatch:
 
     def connected(self, peer: Peer, listener: str) -> Handle:
         """A new connection: returns the function that answers its frames."""
-        return self.requests_of(Session(listener, peer))
+        return self.requests_of(Session(listener, peer, authorizer=self.authorizer))
 
     def requests_of(self, session: Session) -> Handle:
         """The function that answers the frames of that session."""
@@ -117,22 +120,30 @@ class Dispatch:
                     messages = [request, response]
                     del request, response
                     return await turns.off_loop(lambda: _packed_last(route, call, messages))
-            if type(response) is Throttled:
-                return await self.throttled(route, call, request, response)
+            if type(response) is Judged:
+                return await self.judged_later(route, call, request, response)
             if route.views_frame:
                 return await self.later(route, call, request, response)
         del frame  # the answer may take as long as a rebalance
         return await self.later(route, call, request, response)
 
-    async def throttled(self, route: Route, call: Call, request: Any, throttled: Throttled) -> Muting:
-        """The reply to a throttled client: it carries the throttle time, and its connection is muted after it."""
-        response, ms = throttled
-        while isinstance(response, NO_RESPONSE):
-            if type(response) is Pending:
-                response = await awaited(response.response)
-            else:
-                response = await response if isinstance(response, Awaitable) else await self._turns.run(response)
-        return Muting(route.pack(call.version, call.correlation_id, request, response, ms), ms)
+    def judged(self, route: Route, call: Call, request: Any, judged: Judged) -> Answer:
+        """The answer to a client that is throttled or accounted for."""
+        response = turn(judged.answer)
+        if type(response) is Pending:
+            return self.unanswered(route, call, response, judged)
+        if isinstance(response, NO_RESPONSE):
+            return self.judged_later(route, call, request, judged._replace(answer=response))
+        return _charged(route, call, request, response, judged)
+
+    async def judged_later(self, route: Route, call: Call, request: Any, judged: Judged) -> Reply | Muting | Unanswered:
+        """The same for an answer that must be awaited, or that takes more than one turn."""
+        response = judged.answer
+        while isinstance(response, Awaitable | GeneratorType):
+            response = await response if isinstance(response, Awaitable) else await self._turns.run(response)
+        if type(response) is Pending:
+            return self.unanswered(route, call, response, judged)
+        return _charged(route, call, request, response, judged)
 
     async def later(self, route: Route, call: Call, request: Any, response: Any) -> Reply | Unanswered:
         """The reply to an answer that must be awaited. That may take as long as a rebalance; the queue of wide work
@@ -148,12 +159,14 @@ class Dispatch:
             del request, response
             return await self._turns.off_loop(lambda: _packed_last(route, call, messages))
 
-    def unanswered(self, route: Route, call: Call, pending: Pending) -> Unanswered:
+    def unanswered(self, route: Route, call: Call, pending: Pending, judged: Judged | None = None) -> Unanswered:
         """The answer to a request whose response is still awaited. A wide reply is packed in the executor, when it is
         the next one to leave."""
         request, response = pending
 
-        def packed(answer: Any) -> Reply | Unanswered:
+        def packed(answer: Any) -> Reply | Muting | Unanswered:
+            if judged is not None:
+                return _charged(route, call, request, answer, judged)
             if not (route.is_wide(answer) or route.is_wide(request)):
                 return route.pack(call.version, call.correlation_id, request, answer)
             later = asyncio.get_running_loop().create_task(self.later(route, call, request, answer))
@@ -161,6 +174,19 @@ class Dispatch:
 
         admits = _same_api(call.key)
         return _new(Unanswered, (response, packed, admits))
+
+
+def _charged(route: Route, call: Call, request: Any, response: Any, judged: Judged) -> Reply | Muting:
+    """The reply to a client that is throttled or accounted for. It carries the time for which its connection is muted.
+    The accounting has to know how long it is, so it is packed once more for a client that the accounting throttles."""
+    ms = judged.throttle_ms
+    reply = route.pack(call.version, call.correlation_id, request, response, ms)
+    charge = None if judged.charge is None else judged.charge(response, size_of(reply))
+    if charge is not None:
+        ms = max(ms, charge.throttle_ms)
+        response = response if charge.instead is None else charge.instead
+        reply = route.pack(call.version, call.correlation_id, request, response, ms)
+    return Muting(reply, ms) if ms else reply
 
 
 def _as_it_is(reply: Any) -> Any:
@@ -231,7 +257,7 @@ class Requests:
         key, version, flexible, read, handler, at_once, pack, _, _, _, _ = route
         at = skip_tagged_fields(frame, self._at) if flexible else self._at
         session = self._session
-        call = _new(Call, (session, key, version, correlation_id, session.client_id))
+        call = _new(Call, (session, key, version, correlation_id, session.client_id, len(frame)))
         try:
             request = read(frame, version, at)
         # To read it here would hold up the loop. It is read from a copy: the frame is gone when this returns.
@@ -244,9 +270,9 @@ class Requests:
         # Not awaited: that would cost a task, and hold back the requests of this API behind it (Produce with acks=all).
         if type(answer) is Pending:
             return self._dispatch.unanswered(route, call, answer)
-        # Before the kinds that may be inside it: whatever the answer is, its connection must be muted.
-        if type(answer) is Throttled:
-            return self._dispatch.throttled(route, call, request, answer)
+        # Before the kinds that may be inside it: whatever the answer is, it is accounted for, or its connection muted.
+        if type(answer) is Judged:
+            return self._dispatch.judged(route, call, request, answer)
         # Most handlers with steps need a single turn: then they end here, without a task.
         if type(answer) is GeneratorType:
             answer = turn(answer)
@@ -264,9 +290,9 @@ class Requests:
             raise ProtocolViolation(codec.request_name(frame))
         route = self._dispatch.route(api.key << 16, self._session)
         assert route is not None, "ApiVersions is supported from version 0 on"
-        call = Call(self._session, api.key, header.version, header.correlation_id, header.client_id)
+        call = Call(self._session, api.key, header.version, header.correlation_id, header.client_id, len(frame))
         request = api.request()
         answer = self._gate(request, call, route.handler)
-        if type(answer) is Throttled:
+        if type(answer) is Judged:
             answer = answer.answer
         return route.pack(0, header.correlation_id, request, answer)

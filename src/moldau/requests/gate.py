@@ -1,17 +1,23 @@
 """The gate: every request passes it between being read and being handled, Produce and Fetch included.
 
-The gate counts requests and applies its rules. A broker has no rules so far: authorisation and quotas will be rules. A
-rule may refuse a request, throttle its client, or both. The reply to a throttled client carries the time in
-`throttle_time_ms` and is sent at once; then nothing is read from its connection for that time (KIP-219).
+The gate counts requests and applies its rules before the handler: a rule may refuse a request, throttle its client, or
+both. Its accounting hears of every reply, and may throttle the client too. The reply to a throttled client carries the
+time in `throttle_time_ms` and is sent at once; then nothing is read from its connection for that time (KIP-219).
+
+A broker has neither rules nor accounting so far. Rights on a whole request (`requests/requirements.py`) are a rule, and
+so is a quota on bytes that are produced; a quota on bytes that are fetched, or on time, is accounting.
 """
 
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple, TypeAlias
+from functools import partial
+from types import GeneratorType
+from typing import Any, NamedTuple, Protocol, TypeAlias
 
 from moldau.protocol.apis import APIS, BETWEEN_BROKERS
 from moldau.replies import Response
 from moldau.requests.refusals import refused
 from moldau.requests.session import Call
+from moldau.turns import Steps
 
 Handler: TypeAlias = Callable[[Any, Call], Any]
 """Takes the request's message and returns the response's, steps that end in it (`turns`), an awaitable of those, or
@@ -39,31 +45,84 @@ Rule: TypeAlias = Callable[[Any, Call], Verdict | None]
 """Judges a request's message and call; None lets the request pass."""
 
 
-class Throttled(NamedTuple):
-    """A handler's answer to a client that is throttled for `ms` milliseconds."""
+class Charge(NamedTuple):
+    """What the accounting makes of a reply: for how many milliseconds the client is throttled, and a response that is
+    sent instead, if any: a Fetch above its quota is answered without records."""
+
+    throttle_ms: int
+    instead: Any = None
+
+
+class Work:
+    """How long the handler of a request has worked, in seconds. Waiting does not count: for records, for replicas, or
+    for another broker."""
+
+    __slots__ = ("seconds",)
+
+    def __init__(self, seconds: float):
+        self.seconds = seconds
+
+
+class Accounting(Protocol):
+    """Hears of every reply before it is sent."""
+
+    def now(self) -> float:
+        """The seconds of a clock that only goes forward."""
+
+    def charge(self, request: Any, call: Call, work: Work, response: Any, reply_bytes: int) -> Charge | None:
+        """None if the reply is sent as it is."""
+
+
+class Judged(NamedTuple):
+    """A handler's answer to a client that a rule throttles for `throttle_ms` milliseconds (0: none), or whose replies
+    are accounted for. `charge` takes the response and the bytes of its reply."""
 
     answer: Any
-    ms: int
+    throttle_ms: int
+    charge: Callable[[Any, int], Charge | None] | None = None
 
 
 class Gate:
     """`requests` counts the requests of each API since the start, by API key."""
 
-    def __init__(self, rules: Sequence[Rule] = ()) -> None:
+    def __init__(self, rules: Sequence[Rule] = (), accounting: Accounting | None = None) -> None:
         self.requests = dict.fromkeys(APIS | BETWEEN_BROKERS, 0)
         self._rules = rules
+        self._accounting = accounting
+        self._is_open = not rules and accounting is None
 
     def __call__(self, request: Any, call: Call, handler: Handler) -> Any:
-        """The handler's answer, wrapped in `Throttled` if a rule throttles the client. Raises `ProtocolViolation` if a
-        rule refuses a request whose reply cannot say why."""
+        """The handler's answer, as `Judged` if the client is throttled or accounted for. Raises `ProtocolViolation` if
+        a rule refuses a request whose reply cannot say why."""
         self.requests[call.key] += 1
-        if self._rules:
-            return self._judge(request, call, handler)
-        return handler(request, call)
+        if self._is_open:
+            return handler(request, call)
+        return self._judge(request, call, handler)
 
     def _judge(self, request: Any, call: Call, handler: Handler) -> Any:
+        accounting = self._accounting
+        began = 0.0 if accounting is None else accounting.now()
         verdicts = [verdict for rule in self._rules if (verdict := rule(request, call)) is not None]
         error = next((verdict.error for verdict in verdicts if verdict.error), 0)
         answer = refused(request, call, error) if error else handler(request, call)
         throttle_ms = max((verdict.throttle_ms for verdict in verdicts), default=0)
-        return Throttled(answer, throttle_ms) if throttle_ms > 0 else answer
+        if accounting is None:
+            return Judged(answer, throttle_ms) if throttle_ms > 0 else answer
+        work = Work(accounting.now() - began)
+        if type(answer) is GeneratorType:
+            answer = _timed(answer, work, accounting.now)
+        return Judged(answer, max(throttle_ms, 0), partial(accounting.charge, request, call, work))
+
+
+def _timed(steps: Steps[Any], work: Work, now: Callable[[], float]) -> Steps[Any]:
+    """The same steps; the time of each is added to `work`."""
+    while True:
+        began = now()
+        try:
+            next(steps)
+        except StopIteration as ended:
+            more = ended.value
+            return _timed(more, work, now) if type(more) is GeneratorType else more
+        finally:
+            work.seconds += now() - began
+        yield

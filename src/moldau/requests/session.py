@@ -1,9 +1,10 @@
 """What the broker knows about a connection (`Session`) and about one request on it besides its message (`Call`)."""
 
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 from moldau.net.server import Peer
+from moldau.requests.access import CLUSTER_NAME, OPERATIONS, ResourceType, Right
 
 ANONYMOUS = "User:ANONYMOUS"
 """The principal of a connection that has not authenticated, as Kafka names it."""
@@ -18,6 +19,19 @@ class Introduction(NamedTuple):
     broker_epoch: int
 
 
+class Authorizer(Protocol):
+    """Decides for all connections of a broker. It is asked on the loop and for each resource, so it answers from
+    memory."""
+
+    def allows(self, call: "Call", right: Right, name: str, logged: bool) -> bool:
+        """Whether the client of this call has this right on the resource of that name. `logged`: a denial refuses
+        something that the client asked for, and belongs into the audit log; otherwise its access is only probed, as
+        for a list that leaves out what it may not see."""
+
+    def allows_any(self, call: "Call", right: Right) -> bool:
+        """Whether the client has this right on any resource of its type, existing or not."""
+
+
 @dataclass(slots=True, eq=False)
 class Session:
     """The state of one connection, for its lifetime.
@@ -25,7 +39,8 @@ class Session:
     `listener` is the name of the listener that accepted it. `client_id` is the one of its latest request. A client
     sends the name and version of its software with ApiVersions, from version 3 on. A broker of the same cluster has an
     `introduction`, once it has answered the `challenge` that this broker sent last; the requests that it forwards have
-    sessions of their own, with the principal and address of the client.
+    sessions of their own, with the principal and address of the client. Without an `authorizer` clients may do
+    everything.
     """
 
     listener: str
@@ -37,18 +52,39 @@ class Session:
     introduction: Introduction | None = None
     challenge: bytes = b""
     is_forwarded: bool = False
+    authorizer: Authorizer | None = None
 
 
 class Call(NamedTuple):
-    """One request: who sent it, its API key, its version, and the id that its reply carries."""
+    """One request: who sent it, its API key, its version, the id that its reply carries, and the bytes of its frame."""
 
     session: Session
     key: int
     version: int
     correlation_id: int
     client_id: str | None
+    size: int = 0
 
     @property
     def client_host(self) -> str:
         """The peer's address as text."""
         return self.session.peer.host
+
+    def may(self, right: Right, name: str = CLUSTER_NAME, logged: bool = True) -> bool:
+        """Whether the client has this right on the resource of that name. `logged` is false if access is only probed:
+        a denial refuses nothing that the client asked for."""
+        authorizer = self.session.authorizer
+        return authorizer is None or authorizer.allows(self, right, name, logged)
+
+    def may_any(self, right: Right) -> bool:
+        """Whether the client has this right on any resource of its type."""
+        authorizer = self.session.authorizer
+        return authorizer is None or authorizer.allows_any(self, right)
+
+    def operations(self, resource_type: ResourceType, name: str = CLUSTER_NAME) -> int:
+        """The operations that the client may do on that resource, as bits."""
+        return sum(
+            1 << operation
+            for operation in OPERATIONS[resource_type]
+            if self.may(Right(resource_type, operation), name, logged=False)
+        )
