@@ -1,7 +1,5 @@
 """Calls as a connection would make them, for tests of what answers them, and a client that may not do everything."""
 
-from collections.abc import Iterable
-
 from moldau.net.server import Peer
 from moldau.protocol.apis import Api
 from moldau.requests.access import Right
@@ -15,9 +13,13 @@ class Denying:
     the rights and names that it was asked for, `logged` the denials of them that refuse something."""
 
     def __init__(self, *denied: tuple[Right, str]):
-        self._denied = frozenset(denied)
+        self.deny(*denied)
         self.asked: list[tuple[Right, str]] = []
         self.logged: list[tuple[Right, str]] = []
+
+    def deny(self, *denied: tuple[Right, str]) -> None:
+        """Deny these from now on, and no others."""
+        self._denied = frozenset(denied)
 
     def allows(self, call: Call, right: Right, name: str, logged: bool) -> bool:
         self.asked.append((right, name))
@@ -30,10 +32,6 @@ class Denying:
     def allows_any(self, call: Call, right: Right) -> bool:
         self.asked.append((right, "*"))
         return (right, "*") not in self._denied
-
-
-def denying(rights: Iterable[Right], name: str = "*") -> Denying:
-    return Denying(*((right, name) for right in rights))
 
 
 def session(listener: str = LISTENER, authorizer: Authorizer | None = None) -> Session:

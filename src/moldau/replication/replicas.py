@@ -90,6 +90,14 @@ class Replicas:
         such replica."""
         return self.hosted.get((name if topic_id is None else self.names.get(topic_id), index))
 
+    def topic_name(self, name: str | None, topic_id: bytes | None) -> str | None:
+        """The name of a topic in the cluster, by its id, or by name where the id is None; None if no topic has the
+        id."""
+        if topic_id is None:
+            return name
+        topic = self._cluster.image.topics_by_id.get(uuid.UUID(bytes=topic_id))
+        return None if topic is None else topic.name
+
     def absence(self, name: str | None, topic_id: bytes | None, index: int) -> ErrorCode:
         """Why `find` returned None: the topic or partition does not exist, its log folder is offline, or its log is
         still being created. The codes are Kafka's: after NOT_LEADER_OR_FOLLOWER clients ask for metadata and try

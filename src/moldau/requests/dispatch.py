@@ -30,7 +30,7 @@ from moldau.protocol.schema import release
 from moldau.replies import Answer, Muting, Reply, Unanswered, size_of
 from moldau.requests.gate import Gate, Handler, Judged, Pending
 from moldau.requests.routes import Route, new_route
-from moldau.requests.session import Authorizer, Call, Session
+from moldau.requests.session import Call, Session
 from moldau.turns import Turns, turn
 
 _new = tuple.__new__  # what a NamedTuple's constructor does, at a third of its cost
@@ -56,12 +56,9 @@ class Dispatch:
         turns: Turns,
         between_brokers: BetweenBrokers | None = None,
         imports: Mapping[int, Callable[[], object]] | None = None,
-        authorizer: Authorizer | None = None,
     ):
-        """`imports`: what to call in the executor before the first request of an API, by key. `authorizer`: of all
-        connections; without one clients may do everything."""
+        """`imports`: what to call in the executor before the first request of an API, by key."""
         self.gate = gate
-        self.authorizer = authorizer
         self.not_imported = dict(imports or {})
         self.routes: dict[int, Route] = {}
         """Those that were asked for, by key and version in one number."""
@@ -72,7 +69,7 @@ class Dispatch:
 
     def connected(self, peer: Peer, listener: str) -> Handle:
         """A new connection: returns the function that answers its frames."""
-        return self.requests_of(Session(listener, peer, authorizer=self.authorizer))
+        return self.requests_of(Session(listener, peer, authorizer=self.gate.authorizer))
 
     def requests_of(self, session: Session) -> Handle:
         """The function that answers the frames of that session."""

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple, Protocol, TypeAlias
 from moldau.protocol.apis import APIS, BETWEEN_BROKERS
 from moldau.replies import Response
 from moldau.requests.refusals import refused
-from moldau.requests.session import Call
+from moldau.requests.session import Authorizer, Call
 from moldau.turns import Steps
 
 Handler: TypeAlias = Callable[[Any, Call], Any]
@@ -83,9 +83,16 @@ class Judged(NamedTuple):
 
 
 class Gate:
-    """`requests` counts the requests of each API since the start, by API key."""
+    """`requests` counts the requests of each API since the start, by API key. `authorizer` decides for the connections
+    whose requests pass here; without one clients may do everything."""
 
-    def __init__(self, rules: Sequence[Rule] = (), accounting: Accounting | None = None) -> None:
+    def __init__(
+        self,
+        rules: Sequence[Rule] = (),
+        accounting: Accounting | None = None,
+        authorizer: Authorizer | None = None,
+    ) -> None:
+        self.authorizer = authorizer
         self.requests = dict.fromkeys(APIS | BETWEEN_BROKERS, 0)
         self._rules = rules
         self._accounting = accounting

@@ -37,7 +37,8 @@ class Envelope:
             if header.key not in self._forwarded:
                 return EnvelopeResponse(error_code=ErrorCode.INVALID_REQUEST)
             peer = Peer(_host(request.client_host_address), 0)
-            session = Session(call.session.listener, peer, _principal(request.request_principal), is_forwarded=True)
+            principal, authorizer = _principal(request.request_principal), call.session.authorizer
+            session = Session(call.session.listener, peer, principal, is_forwarded=True, authorizer=authorizer)
         except ProtocolViolation:
             return EnvelopeResponse(error_code=ErrorCode.INVALID_REQUEST)
         try:

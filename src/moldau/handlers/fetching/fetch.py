@@ -11,7 +11,7 @@ With the rack-aware `replica.selector.class` a leader sends readers that name a 
 follower there: the answer has that broker's id and no records (KIP-392). Followers answer every reader from version 11
 on, whatever its rack and their settings, up to where they know the high watermark: nothing between that and the end of
 their log, OFFSET_OUT_OF_RANGE beyond. Before version 11 they refuse readers, except those that compare replicas
-(replica id -2, as `kafka-replica-verification` says).
+(replica id -2, as `kafka-replica-verification` says). A client needs READ on a topic, a follower CLUSTER_ACTION.
 
 Not Kafka's: until a reply has left it holds a file open for each partition with records, and the process has only so
 many descriptors. A reply that may hold no more ends there, as at the byte limit: the partitions behind it have no
@@ -20,9 +20,10 @@ records this time. Clients rotate the partitions they ask for, and so do session
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from moldau.errors import ErrorCode, KafkaError
+from moldau.handlers.denied_topics import IsDenied, everything, is_denied
 from moldau.handlers.fetching.fetch_sessions import FINAL_EPOCH, INITIAL_EPOCH, NO_SESSION, FetchSession, FetchSessions
 from moldau.protocol.fetch_request import CONSUMER, Fetch, FetchPartition, FetchTopic
 from moldau.protocol.hot_fetch import COMPARES_REPLICAS, FetchReply, FetchResult
@@ -31,6 +32,7 @@ from moldau.replication.leadership import Leadership
 from moldau.replication.replica import Replica
 from moldau.replication.replicas import Replicas
 from moldau.replication.waiting import Wait
+from moldau.requests.access import CLUSTER_ACTION, READ_TOPIC
 from moldau.requests.gate import Pending
 from moldau.requests.session import Call
 from moldau.runtime import Runtime
@@ -41,7 +43,7 @@ if TYPE_CHECKING:
 
 NAMES_UNTIL = 12
 SESSION_ID_MAX = 2**31 - 1
-NOT_THERE = (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.UNKNOWN_TOPIC_ID)
+NOT_THERE = (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.UNKNOWN_TOPIC_ID, READ_TOPIC.denied)
 """Kafka answers these before it looks at a log, with no aborted transactions instead of null."""
 READ_COMMITTED = 1
 _NONE = ErrorCode.NONE
@@ -51,9 +53,19 @@ Answer: TypeAlias = "FetchReply | FetchResponse"
 Near: TypeAlias = Callable[[Leadership, int], int | None]
 """The broker that the reader of a request is to read a partition from, which is led here, from an offset on; None if
 it is to read from here."""
-Asked: TypeAlias = tuple[bool, Fetch, FetchSession | None, Sequence[FetchTopic], Near | None]
+
+
+class Reader(NamedTuple):
+    """Where a reader may be sent on to, and what it may not read; None if it reads here, and everything."""
+
+    near: Near | None = None
+    is_denied: IsDenied | None = None
+
+
+UNRESTRICTED = Reader()
+Asked: TypeAlias = tuple[bool, Fetch, FetchSession | None, Sequence[FetchTopic], Reader]
 """Whether a request names topics by id, the request, its session if it goes on with one, all topics it is about, and
-where its reader may be sent on to."""
+its reader."""
 Read: TypeAlias = tuple[list[FetchResult], int, list[Replica]]
 """What the partitions have: one result each, how many bytes are missing (none if something must be told at once), and
 the partitions that may get more."""
@@ -63,14 +75,19 @@ class Reading:
     """The partitions of a request are read one by one (`add`), within the limits of its bytes, and of the files that
     its reply may hold. `read` has the outcome."""
 
-    __slots__ = ("_bytes_left", "_committed", "_files_left", "_hold", "_hosts", "_is_first", "_missing", "_near",
-                 "_reads_followers", "_replica_id", "_replicas", "_results")  # fmt: skip
+    __slots__ = ("_bytes_left", "_committed", "_files_left", "_hold", "_hosts", "_is_denied", "_is_first", "_missing",
+                 "_near", "_reads_followers", "_replica_id", "_replicas", "_results")  # fmt: skip
 
     def __init__(
-        self, request: Fetch, topics: Sequence[FetchTopic], bytes_max: int, replicas: Replicas, near: Near | None = None
+        self,
+        request: Fetch,
+        topics: Sequence[FetchTopic],
+        bytes_max: int,
+        replicas: Replicas,
+        reader: Reader = UNRESTRICTED,
     ):
         self._replicas = replicas
-        self._near = near
+        self._near, self._is_denied = reader
         self._replica_id = request.replica_id
         self._reads_followers = request.rack is not None or request.replica_id == COMPARES_REPLICAS
         self._committed = request.isolation_level == READ_COMMITTED
@@ -87,6 +104,8 @@ class Reading:
         replicas, (index, leader_epoch, offset, bytes_max) = self._replicas, part
         replica = replicas.hosted.get((name if topic_id is None else replicas.names.get(topic_id), index))
         try:
+            if self._is_denied is not None and self._is_denied(name, topic_id):
+                raise KafkaError(READ_TOPIC.denied)
             if replica is None:
                 raise KafkaError(replicas.absence(name, topic_id, index))
             if self._replica_id > CONSUMER:  # a client that says it is a broker, and has not introduced itself
@@ -149,11 +168,14 @@ class FetchHandler:
 
     def __call__(self, request: Fetch, call: Call) -> "Answer | Pending | Awaitable[Answer]":
         by_id = call.version > NAMES_UNTIL
-        if request.follower is not None and self._followers is not None and call.session.introduction is not None:
+        denied = None if call.session.authorizer is None else self._denied(request, call)
+        is_follower = request.follower is not None and call.session.introduction is not None
+        if is_follower and self._followers is not None and denied is not everything:
             return self._followers(request, call)
         near = self._near(request.rack, call.session.listener) if request.rack and self._near is not None else None
+        reader = UNRESTRICTED if near is None and denied is None else Reader(near, denied)
         if request.is_wide:
-            return self._wide(request, by_id, near)
+            return self._wide(request, by_id, reader)
         session: FetchSession | None = None
         if _is_in_a_session(request):
             resumed = turn(self._sessions.go_on(request, by_id, self._now_ms()))
@@ -161,17 +183,24 @@ class FetchHandler:
                 return FetchReply(resumed, NO_SESSION, (), ())
             session = resumed
         if session is not None and len(session.held) > WIDE:
-            return self._in_turns(request, by_id, session, near)
+            return self._in_turns(request, by_id, session, reader)
         topics = request.topics if session is None else turn(session.topics())
-        results, missing, hosts = self._read(request, topics, near)
+        results, missing, hosts = self._read(request, topics, reader)
         if missing <= 0 or request.max_wait_ms <= 0:
             if request.session_epoch == FINAL_EPOCH:
                 return FetchReply(_NONE, NO_SESSION, topics, results)
-            reply: FetchReply = turn(self._reply((by_id, request, session, topics, near), results))
+            reply: FetchReply = turn(self._reply((by_id, request, session, topics, reader), results))
             return reply
-        return self._wait((by_id, request, session, topics, near), results, missing, hosts)
+        return self._wait((by_id, request, session, topics, reader), results, missing, hosts)
 
-    async def _wide(self, request: Fetch, by_id: bool, near: Near | None) -> FetchReply:
+    def _denied(self, request: Fetch, call: Call) -> IsDenied | None:
+        """What a client that may not do everything may not read. One that says it is a broker, and may not be one,
+        reads nothing."""
+        if request.replica_id > CONSUMER:
+            return None if call.may(CLUSTER_ACTION) else everything
+        return is_denied(call, READ_TOPIC, self._replicas)
+
+    async def _wide(self, request: Fetch, by_id: bool, reader: Reader) -> FetchReply:
         """A request that names very many partitions."""
         session: FetchSession | None = None
         if _is_in_a_session(request):
@@ -179,15 +208,13 @@ class FetchHandler:
             if isinstance(resumed, ErrorCode):
                 return FetchReply(resumed, NO_SESSION, (), ())
             session = resumed
-        return await self._in_turns(request, by_id, session, near)
+        return await self._in_turns(request, by_id, session, reader)
 
-    async def _in_turns(
-        self, request: Fetch, by_id: bool, session: FetchSession | None, near: Near | None
-    ) -> FetchReply:
+    async def _in_turns(self, request: Fetch, by_id: bool, session: FetchSession | None, reader: Reader) -> FetchReply:
         async with self._turns:
             topics = request.topics if session is None else await self._turns.finish(session.topics())
-            results, missing, hosts = await self._turns.finish(self._read_in_turns(request, topics, near))
-        asked = by_id, request, session, topics, near
+            results, missing, hosts = await self._turns.finish(self._read_in_turns(request, topics, reader))
+        asked = by_id, request, session, topics, reader
         if missing <= 0 or request.max_wait_ms <= 0:
             return await self._turns.run(self._reply(asked, results))
         return await self._wait(asked, results, missing, hosts)
@@ -204,7 +231,7 @@ class FetchHandler:
 
     async def _wait(self, asked: Asked, results: list[FetchResult], missing: int, hosts: list[Replica]) -> FetchReply:
         """Wait until the partitions have more than these `results`."""
-        _, request, _, topics, near = asked
+        _, request, _, topics, reader = asked
         loop = asyncio.get_running_loop()
         deadline = loop.time() + request.max_wait_ms / 1000
         while True:  # what came may be part of a transaction, or its end: not all of it is for this reader
@@ -215,19 +242,19 @@ class FetchHandler:
             if read_until != [replica.high_watermark for replica in hosts]:  # since an earlier turn of the loop
                 wait.finish()
             await wait.done
-            results, missing, hosts = await self._turns.run(self._read_in_turns(request, topics, near))
+            results, missing, hosts = await self._turns.run(self._read_in_turns(request, topics, reader))
             if missing <= 0 or loop.time() >= deadline:
                 return await self._turns.run(self._reply(asked, results))
 
-    def _read(self, request: Fetch, topics: Sequence[FetchTopic], near: Near | None) -> Read:
-        reading = Reading(request, topics, self._bytes_max, self._replicas, near)
+    def _read(self, request: Fetch, topics: Sequence[FetchTopic], reader: Reader) -> Read:
+        reading = Reading(request, topics, self._bytes_max, self._replicas, reader)
         for name, topic_id, parts in topics:
             for part in parts:
                 reading.add(name, topic_id, part)
         return reading.read
 
-    def _read_in_turns(self, request: Fetch, topics: Sequence[FetchTopic], near: Near | None) -> Steps[Read]:
-        reading = Reading(request, topics, self._bytes_max, self._replicas, near)
+    def _read_in_turns(self, request: Fetch, topics: Sequence[FetchTopic], reader: Reader) -> Steps[Read]:
+        reading = Reading(request, topics, self._bytes_max, self._replicas, reader)
         for name, topic_id, parts in topics:
             for part in parts:
                 yield

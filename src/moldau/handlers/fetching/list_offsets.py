@@ -7,7 +7,8 @@ record at or after it. Readers of committed records (version 2) see up to the la
 watermark.
 
 A new leader whose high watermark is below the start of its epoch does not know the end, nor a record that it does not
-find: OFFSET_NOT_AVAILABLE (LEADER_NOT_AVAILABLE before version 5), and clients ask again (KIP-207).
+find: OFFSET_NOT_AVAILABLE (LEADER_NOT_AVAILABLE before version 5), and clients ask again (KIP-207). A client needs
+DESCRIBE on a topic.
 
 A time is searched for in steps (see `log/times`), and a request is answered piece by piece (see `places`): other
 connections are served while it has much to look at.
@@ -27,6 +28,7 @@ from moldau.protocol.messages.list_offsets import (
 from moldau.replication.lookups import epoch_at, look_up, may_have_more
 from moldau.replication.replica import Replica
 from moldau.replication.replicas import Replicas
+from moldau.requests.access import DESCRIBE_TOPIC
 from moldau.requests.session import Call
 
 LATEST, EARLIEST, MAX_TIMESTAMP, EARLIEST_LOCAL, LATEST_TIERED, EARLIEST_PENDING_UPLOAD = -1, -2, -3, -4, -5, -6
@@ -43,9 +45,9 @@ class ListOffsets:
         self._places = places
 
     def __call__(self, request: ListOffsetsRequest, call: Call) -> ListOffsetsResponse | Awaitable[ListOffsetsResponse]:
-        return self._places.carry_out(self._answer(request, call.version))
+        return self._places.carry_out(self._answer(request, call))
 
-    def _answer(self, request: ListOffsetsRequest, version: int) -> LookUps[ListOffsetsResponse]:
+    def _answer(self, request: ListOffsetsRequest, call: Call) -> LookUps[ListOffsetsResponse]:
         asked: dict[tuple[str, int], int] = {}
         left = TURN
         for topic in request.topics:
@@ -57,14 +59,16 @@ class ListOffsets:
         committed = request.isolation_level == READ_COMMITTED
         topics = []
         for topic in request.topics:
-            parts = []
+            parts, denied = [], not call.may(DESCRIBE_TOPIC, topic.name)
             for part in topic.partitions:
                 if left <= 0:
                     left = yield from _turn()
                 left -= SEARCH if part.timestamp >= 0 or part.timestamp == MAX_TIMESTAMP else PLACE
                 times = asked[topic.name, part.partition_index]
-                if times == 1:
-                    parts.append((yield from self._one(topic.name, part, version, committed)))
+                if denied:
+                    parts.append(_error(part, DESCRIBE_TOPIC.denied))
+                elif times == 1:
+                    parts.append((yield from self._one(topic.name, part, call.version, committed)))
                 elif times > 1:  # one error tells of all of them
                     parts.append(_error(part, ErrorCode.INVALID_REQUEST))
                     asked[topic.name, part.partition_index] = 0

@@ -2,7 +2,7 @@
 
 A consumer that learns of a new leader epoch asks this before it reads on (KIP-320): kafka-python 3 does not read at all
 without it. The answer is the largest known epoch at or below the one asked for and the offset where it ended; -1 and -1
-for an epoch that this leader has not reached.
+for an epoch that this leader has not reached. A client needs DESCRIBE on a topic, or CLUSTER_ACTION.
 """
 
 from moldau.protocol.messages.offset_for_leader_epoch import (
@@ -14,6 +14,7 @@ from moldau.protocol.messages.offset_for_leader_epoch import (
 )
 from moldau.replication.lookups import end_of_epoch
 from moldau.replication.replicas import Replicas
+from moldau.requests.access import CLUSTER_ACTION, DESCRIBE_TOPIC
 from moldau.requests.session import Call
 from moldau.turns import Steps
 
@@ -24,10 +25,12 @@ class OffsetForLeaderEpoch:
 
     def __call__(self, request: OffsetForLeaderEpochRequest, call: Call) -> Steps[OffsetForLeaderEpochResponse]:
         response = OffsetForLeaderEpochResponse()
+        sees_all = call.may(CLUSTER_ACTION, logged=False)
         for asked in request.topics:
             result = OffsetForLeaderTopicResult(topic=asked.topic)
+            denied = not (sees_all or call.may(DESCRIBE_TOPIC, asked.topic))
             for part in asked.partitions:
-                result.partitions.append(self._one(asked.topic, part))
+                result.partitions.append(_denied(part) if denied else self._one(asked.topic, part))
                 yield
             response.topics.append(result)
             yield
@@ -42,3 +45,7 @@ class OffsetForLeaderEpoch:
             return EpochEndOffset(error_code=code, partition=part.partition)
         epoch, end_offset = end_of_epoch(replica, part.leader_epoch)
         return EpochEndOffset(partition=part.partition, leader_epoch=epoch, end_offset=end_offset)
+
+
+def _denied(part: OffsetForLeaderPartition) -> EpochEndOffset:
+    return EpochEndOffset(error_code=DESCRIBE_TOPIC.denied, partition=part.partition)

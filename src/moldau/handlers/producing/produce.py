@@ -4,7 +4,7 @@ Kafka's behaviour: versions 0 to 2 are advertised and close the connection; acks
 closes the connection, the only sign that the client can get; acks=all answers when the in-sync replicas have the batch,
 and `min.insync.replicas` is checked before appending. From version 8 an error may have a sentence and name records
 (null keys and timestamps only; the sentence also where a partition was not added to a transaction), from version 13 a
-topic is named by its id. Zstd needs version 7.
+topic is named by its id. Zstd needs version 7. A client needs WRITE on a topic, and on its transactional id.
 
 A request is answered in three steps. The plan decides for each partition whether its batch is refused, how it is
 appended, and whether it begins a transaction, whose coordinator is then asked (see `transaction_verification`). The
@@ -24,6 +24,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
 from moldau.errors import ErrorCode, ProtocolViolation
+from moldau.handlers.denied_topics import is_denied
 from moldau.handlers.producing.acknowledging import BatchBehind, PendingAnswer, has_moved, still_waiting
 from moldau.handlers.producing.deadlines import Deadlines
 from moldau.handlers.producing.mistimed import Mistimed, line_of
@@ -48,6 +49,7 @@ from moldau.replication.client_appends import PlannedAppend, append_off_loop, ap
 from moldau.replication.replicas import Replicas
 from moldau.replication.results import Appended, AppendOutcome, AppendRefusal, AppendTerms
 from moldau.replication.waiting import Wait
+from moldau.requests.access import WRITE_TOPIC, WRITE_TRANSACTIONAL_ID
 from moldau.requests.gate import Pending
 from moldau.requests.session import Call
 from moldau.runtime import Runtime
@@ -93,6 +95,10 @@ Answer: TypeAlias = "list[ProduceResult] | ProduceResponse | Pending | None"
 until the in-sync replicas have all batches."""
 
 
+Refusal: TypeAlias = Callable[[str | None, bytes | None], ErrorCode | None]
+"""The error of a client that may not write to a topic, given by name or id; None if it may."""
+
+
 class Outcome(NamedTuple):
     """What became of the batches of a request: their results, the refusals with a sentence by their place among them,
     and those that the in-sync replicas do not have yet."""
@@ -114,25 +120,42 @@ class ProduceHandler:
     def __call__(self, request: Produce, call: Call) -> "Answer | Awaitable[Answer] | Steps[Awaitable[Answer]]":
         """Raises `ProtocolViolation` for a refused request with acks=0."""
         transactional_id, _, _, topics, is_wide = request
-        version, now_ms = call.version, self._now_ms()
+        now_ms = self._now_ms()
+        refusal = None if call.session.authorizer is None else self._refusal(request, call)
         if is_wide:
-            return self._plan_wide(request, call, now_ms)
-        plan = self._plan(request, version, topics, now_ms)
+            return self._plan_wide(request, call, now_ms, refusal)
+        plan = self._plan(request, call.version, topics, now_ms, refusal)
         outcomes: list[AppendOutcome] = []
         if (transactional_id is None or not begins_transaction(plan)) and self._append(plan, outcomes, now_ms):
             return self._answered(request, call, plan, outcomes)
         own = in_own_memory(request)
         return self._complete(own, call, _over(plan, own), outcomes)
 
-    def _plan_wide(self, request: Produce, call: Call, now_ms: int) -> Steps[Awaitable[Answer]]:
+    def _refusal(self, request: Produce, call: Call) -> Refusal:
+        """What a client that may not do everything is refused."""
+        if request.transactional_id is not None and not call.may(WRITE_TRANSACTIONAL_ID, request.transactional_id):
+            return lambda name, topic_id: WRITE_TRANSACTIONAL_ID.denied
+        denied = is_denied(call, WRITE_TOPIC, self._replicas)
+        return lambda name, topic_id: WRITE_TOPIC.denied if denied(name, topic_id) else None
+
+    def _plan_wide(
+        self, request: Produce, call: Call, now_ms: int, refusal: Refusal | None
+    ) -> Steps[Awaitable[Answer]]:
         plan: list[AppendStep] = []
         for name, topic_id, parts in request.topics:
             for part in parts:
-                plan += self._plan(request, call.version, [(name, topic_id, [part])], now_ms)
+                plan += self._plan(request, call.version, [(name, topic_id, [part])], now_ms, refusal)
                 yield
         return self._complete(request, call, plan, [])
 
-    def _plan(self, request: Produce, version: int, topics: Sequence[ProduceTopic], now_ms: int) -> list[AppendStep]:
+    def _plan(
+        self,
+        request: Produce,
+        version: int,
+        topics: Sequence[ProduceTopic],
+        now_ms: int,
+        refusal: Refusal | None,
+    ) -> list[AppendStep]:
         """What is to be done for each partition of these topics."""
         replicas = self._replicas
         hosted = replicas.hosted
@@ -141,8 +164,11 @@ class ProduceHandler:
         plan: list[AppendStep] = []
         for name, topic_id, parts in topics:
             topic = name if topic_id is None else replicas.names.get(topic_id)
+            refused = None if refusal is None else refusal(name, topic_id)
             for index, records in parts:
-                if terms is None:
+                if refused is not None:
+                    plan.append(AppendRefusal(index, refused))
+                elif terms is None:
                     plan.append(AppendRefusal(index, ErrorCode.INVALID_REQUIRED_ACKS))
                 elif (replica := hosted.get((topic, index))) is None:
                     plan.append(AppendRefusal(index, replicas.absence(name, topic_id, index)))

@@ -1,0 +1,29 @@
+"""Which topics of a Produce or Fetch its client has no right on."""
+
+from collections.abc import Callable
+from functools import cache
+from typing import TypeAlias
+
+from moldau.replication.replicas import Replicas
+from moldau.requests.access import Right
+from moldau.requests.session import Call
+
+IsDenied: TypeAlias = Callable[[str | None, bytes | None], bool]
+"""Whether the client lacks the right on a topic, given by its id, or by name where the id is None. An id that no topic
+has is not denied: its answer is that it is unknown, as in Kafka."""
+
+
+def is_denied(call: Call, right: Right, replicas: Replicas) -> IsDenied:
+    """The authorizer is asked once for each topic."""
+
+    @cache
+    def denied(name: str | None, topic_id: bytes | None) -> bool:
+        topic = replicas.topic_name(name, topic_id)
+        return topic is not None and not call.may(right, topic)
+
+    return denied
+
+
+def everything(name: str | None, topic_id: bytes | None) -> bool:
+    """Denies every topic."""
+    return True
