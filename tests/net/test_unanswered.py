@@ -38,8 +38,8 @@ class Wire:
 
 class Handler:
     """`wN`: unanswered until `answer`; `pN`: likewise, and packed when `packed pN` is answered; `aN`: answered at once;
-    `nN`: not at all; `lN`: awaited until `answer`; `mN`: answered, and muted; `fN`: not admitted by those that are
-    unanswered; `xN`: refused."""
+    `nN`: not at all; `lN`: awaited until `answer`; `mN`: answered, and muted; `uN`: unanswered until `answer`, and
+    muted for N ms; `fN`: not admitted by those that are unanswered; `xN`: refused."""
 
     def __init__(self) -> None:
         self.handled: list[bytes] = []
@@ -53,7 +53,7 @@ class Handler:
         kind = body[:1]
         if kind == b"x":
             raise ProtocolViolation("refused")
-        if kind in (b"w", b"p"):
+        if kind in (b"w", b"p", b"u"):
             return self._unanswered(body)
         if kind == b"l":
             return self._later(body)
@@ -62,7 +62,9 @@ class Handler:
         return None if kind == b"n" else [framed(body)]
 
     def _unanswered(self, body: bytes) -> Unanswered:
-        def packed(reply: bytes) -> Reply | Unanswered:
+        def packed(reply: bytes) -> Reply | Muting | Unanswered:
+            if reply[:1] == b"u":
+                return Muting([framed(reply)], int(reply[1:]))
             return self._unanswered(b"packed " + reply) if reply[:1] == b"p" and b" " not in reply else [framed(reply)]
 
         return Unanswered(self._future(body), packed, lambda frame: frame[:1] != b"f")
@@ -205,6 +207,36 @@ def test_a_request_that_is_awaited_and_one_that_mutes_keep_their_places() -> Non
         handler.answer(b"w5", b"w3")
         handler.answer(b"w1")
         await is_alive(handler, wire, b"w1", b"l2", b"w3", b"m4", b"w5")
+
+    run(scenario)
+
+
+def test_requests_whose_answers_mute_the_connection_are_answered_and_the_longest_time_counts() -> None:
+    async def scenario(handler: Handler, wire: Wire, server: Server) -> None:
+        ever = b"u600000"
+        wire.send(ever, b"u1", b"w2")
+        await handler.until_handled(3)
+        handler.answer(ever)
+        assert await wire.receive() == ever
+        handler.answer(b"u1", b"w2")
+        assert [await wire.receive(), await wire.receive()] == [b"u1", b"w2"]
+        wire.send(b"a3")
+        other = Wire(*await asyncio.open_connection("127.0.0.1", wire.writer.get_extra_info("peername")[1]))
+        for _ in range(3):  # long after the other one's bytes are here
+            await asyncio.sleep(0.002)
+            await is_alive(handler, other)
+        assert b"a3" not in handler.handled
+        other.writer.transport.abort()
+
+    run(scenario)
+
+
+def test_a_connection_is_read_again_after_the_time_that_an_answer_mutes_it_for() -> None:
+    async def scenario(handler: Handler, wire: Wire, server: Server) -> None:
+        wire.send(b"u1", b"w2")
+        await handler.until_handled(2)
+        handler.answer(b"w2", b"u1")
+        await is_alive(handler, wire, b"u1", b"w2")
 
     run(scenario)
 
