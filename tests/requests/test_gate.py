@@ -2,6 +2,7 @@
 
 import asyncio
 import struct
+import threading
 from collections.abc import Awaitable, Callable
 from typing import Any
 
@@ -15,7 +16,12 @@ from moldau.protocol.hot_fetch import FetchReply, FetchResult
 from moldau.protocol.messages.api_versions import ApiVersionsRequest
 from moldau.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
 from moldau.protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
-from moldau.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
+from moldau.protocol.messages.metadata import (
+    MetadataRequest,
+    MetadataRequestTopic,
+    MetadataResponse,
+    MetadataResponseTopic,
+)
 from moldau.protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from moldau.replies import Muting, Unanswered, awaited
 from moldau.requests.dispatch import Dispatch
@@ -35,15 +41,16 @@ FETCHED = FetchRequest(topics=[FetchTopic(topic=TOPIC, partitions=[FetchPartitio
 class Later:
     """A response that is not a future; it is there in the next turn of the loop. `cancelled`: nobody waits for it."""
 
-    def __init__(self) -> None:
+    def __init__(self, response: Any = None) -> None:
         self.is_there = self.cancelled = False
+        self._response = response or [(0, 0, 5, -1, 0)]
 
     def done(self) -> bool:
         return self.is_there
 
-    def result(self) -> list[tuple[int, int, int, int, int]]:
+    def result(self) -> Any:
         assert self.is_there
-        return [(0, 0, 5, -1, 0)]
+        return self._response
 
     def cancel(self) -> None:
         self.cancelled = True
@@ -90,7 +97,7 @@ class Broker:
             async with asyncio.timeout(timeout_s):
                 if isinstance(answer, Awaitable):
                     answer = await answer
-                if isinstance(answer, Unanswered):
+                while isinstance(answer, Unanswered):
                     answer = answer.pack(await awaited(answer.response))
             return answer
 
@@ -183,6 +190,13 @@ def test_a_refused_request_without_a_place_for_the_error_closes_the_connection()
         broker.ask(PRODUCE, 9, ProduceRequest(acks=0, topic_data=PRODUCED.topic_data))
 
 
+def in_steps(response: Any) -> Any:
+    """Work of two turns."""
+    for _ in range(1500):
+        yield
+    return response
+
+
 class Quota:
     """Accounting with a clock that its test moves: `charged` are the API, the size of the request, the seconds of the
     handler and the bytes of each reply."""
@@ -211,7 +225,7 @@ def test_the_accounting_hears_of_every_reply_its_size_and_its_handlers_time() ->
 
         return answer
 
-    def in_steps(request: Any) -> Any:
+    def in_many_steps(request: Any) -> Any:
         def steps(left: int) -> Any:
             for _ in range(2000):  # more than one turn
                 quota.time_s += 0.5
@@ -220,7 +234,11 @@ def test_the_accounting_hears_of_every_reply_its_size_and_its_handlers_time() ->
 
         return steps(1)
 
-    broker.answers |= {PRODUCE: works([(0, 0, 5, -1, 0)]), METADATA: works(METADATA.response()), HEARTBEAT: in_steps}
+    broker.answers |= {
+        PRODUCE: works([(0, 0, 5, -1, 0)]),
+        METADATA: works(METADATA.response()),
+        HEARTBEAT: in_many_steps,
+    }
     for api, version, request in (
         (PRODUCE, 9, PRODUCED),
         (METADATA, 12, MetadataRequest()),
@@ -279,3 +297,32 @@ def test_a_wide_request_is_judged_and_accounted_for() -> None:
     muting = broker.ask(METADATA, 12, MetadataRequest(topics=topics))
     assert isinstance(muting, Muting) and muting.ms == 300
     assert quota.charged[0][1] > 30_000
+    assert read(METADATA, 12, muting.reply).throttle_time_ms == 300
+
+
+def test_a_wide_reply_is_packed_in_the_executor_and_charged_on_the_loop(monkeypatch: pytest.MonkeyPatch) -> None:
+    threads = dict[str, set[threading.Thread]](pack=set(), charge=set())
+
+    class Watched(Quota):
+        def charge(self, *args: Any) -> Charge | None:
+            threads["charge"].add(threading.current_thread())
+            return super().charge(*args)
+
+    def pack(*args: Any) -> Any:
+        threads["pack"].add(threading.current_thread())
+        return write_reply(*args)
+
+    write_reply = codec.write_reply
+    monkeypatch.setattr(codec, "write_reply", pack)
+    broker = Broker(accounting=Watched(Charge(300)))
+    topics = [MetadataResponseTopic(name=f"topic-{number}") for number in range(3000)]
+    for later in (False, True):
+        if later:
+            broker.answers[METADATA] = lambda request: Pending(request, Later(MetadataResponse(topics=topics)))
+        else:
+            broker.answers[METADATA] = lambda request: in_steps(MetadataResponse(topics=topics))
+        muting = broker.ask(METADATA, 12, MetadataRequest())
+        assert isinstance(muting, Muting) and muting.ms == 300
+        assert len(read(METADATA, 12, muting.reply).topics) == 3000
+    assert threads["charge"] == {threading.main_thread()}
+    assert threading.main_thread() not in threads["pack"]

@@ -140,7 +140,21 @@ class Dispatch:
             response = await response if isinstance(response, Awaitable) else await self._turns.run(response)
         if type(response) is Pending:
             return self.unanswered(route, call, response, judged)
+        if route.is_wide(response) or route.is_wide(request):
+            return await self._charged_wide(route, call, request, response, judged)
         return _charged(route, call, request, response, judged)
+
+    async def _charged_wide(
+        self, route: Route, call: Call, request: Any, response: Any, judged: Judged
+    ) -> Reply | Muting:
+        """What `_charged` returns; a wide reply is packed in the executor."""
+        pack = partial(route.pack, call.version, call.correlation_id, request)
+        async with self._turns:
+            reply: Reply = await self._turns.off_loop(partial(pack, response, judged.throttle_ms))
+            sent, ms = judged.settled(response, size_of(reply))
+            if sent is not response or ms != judged.throttle_ms:
+                reply = await self._turns.off_loop(partial(pack, sent, ms))
+        return Muting(reply, ms) if ms else reply
 
     async def later(self, route: Route, call: Call, request: Any, response: Any) -> Reply | Unanswered:
         """The reply to an answer that must be awaited. That may take as long as a rebalance; the queue of wide work
@@ -162,12 +176,16 @@ class Dispatch:
         request, response = pending
 
         def packed(answer: Any) -> Reply | Muting | Unanswered:
+            if route.is_wide(answer) or route.is_wide(request):
+                wide = (
+                    self.later(route, call, request, answer)
+                    if judged is None
+                    else self._charged_wide(route, call, request, answer, judged)
+                )
+                return Unanswered(asyncio.get_running_loop().create_task(wide), _as_it_is, admits)
             if judged is not None:
                 return _charged(route, call, request, answer, judged)
-            if not (route.is_wide(answer) or route.is_wide(request)):
-                return route.pack(call.version, call.correlation_id, request, answer)
-            later = asyncio.get_running_loop().create_task(self.later(route, call, request, answer))
-            return Unanswered(later, _as_it_is, admits)
+            return route.pack(call.version, call.correlation_id, request, answer)
 
         admits = _same_api(call.key)
         return _new(Unanswered, (response, packed, admits))
@@ -176,13 +194,10 @@ class Dispatch:
 def _charged(route: Route, call: Call, request: Any, response: Any, judged: Judged) -> Reply | Muting:
     """The reply to a client that is throttled or accounted for. It carries the time for which its connection is muted.
     The accounting has to know how long it is, so it is packed once more for a client that the accounting throttles."""
-    ms = judged.throttle_ms
-    reply = route.pack(call.version, call.correlation_id, request, response, ms)
-    charge = None if judged.charge is None else judged.charge(response, size_of(reply))
-    if charge is not None:
-        ms = max(ms, charge.throttle_ms)
-        response = response if charge.instead is None else charge.instead
-        reply = route.pack(call.version, call.correlation_id, request, response, ms)
+    reply = route.pack(call.version, call.correlation_id, request, response, judged.throttle_ms)
+    sent, ms = judged.settled(response, size_of(reply))
+    if sent is not response or ms != judged.throttle_ms:
+        reply = route.pack(call.version, call.correlation_id, request, sent, ms)
     return Muting(reply, ms) if ms else reply
 
 

@@ -81,6 +81,13 @@ class Judged(NamedTuple):
     throttle_ms: int
     charge: Callable[[Any, int], Charge | None] | None = None
 
+    def settled(self, response: Any, reply_bytes: int) -> tuple[Any, int]:
+        """The response that is sent in the end, and for how many milliseconds its client is throttled."""
+        charge = None if self.charge is None else self.charge(response, reply_bytes)
+        if charge is None:
+            return response, self.throttle_ms
+        return response if charge.instead is None else charge.instead, max(self.throttle_ms, charge.throttle_ms)
+
 
 class Gate:
     """`requests` counts the requests of each API since the start, by API key. `authorizer` decides for the connections
