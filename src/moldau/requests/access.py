@@ -107,3 +107,5 @@ OPERATIONS: Mapping[ResourceType, tuple[Operation, ...]] = {
 }  # fmt: skip
 """The operations that replies list as authorized, where a client asks for them. Kafka 4.3.1 leaves DELETE of the
 cluster out."""
+ALL_OPERATIONS = {kind: sum(1 << one for one in operations) for kind, operations in OPERATIONS.items()}
+"""All of them, as bits."""

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
 from moldau.net.server import Peer
-from moldau.requests.access import CLUSTER_NAME, OPERATIONS, ResourceType, Right
+from moldau.requests.access import ALL_OPERATIONS, CLUSTER_NAME, OPERATIONS, ResourceType, Right
 
 ANONYMOUS = "User:ANONYMOUS"
 """The principal of a connection that has not authenticated, as Kafka names it."""
@@ -83,6 +83,8 @@ class Call(NamedTuple):
 
     def operations(self, resource_type: ResourceType, name: str = CLUSTER_NAME) -> int:
         """The operations that the client may do on that resource, as bits."""
+        if self.session.authorizer is None:
+            return ALL_OPERATIONS[resource_type]
         return sum(
             1 << operation
             for operation in OPERATIONS[resource_type]
