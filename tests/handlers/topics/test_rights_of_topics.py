@@ -320,7 +320,7 @@ def test_records_are_deleted_from_topics_that_may_be_deleted(tmp_path: Path, ver
             for topic in response.topics
         }
         assert found == {
-            **dict.fromkeys(hidden, [(0, DENIED, -1), (1, DENIED, -1)]), "b": [(0, 0, 1), (1, UNKNOWN, -1)]
+            **{name: [(0, DENIED, -1), (1, DENIED, -1)] for name in hidden}, "b": [(0, 0, 1), (1, UNKNOWN, -1)]
         }  # fmt: skip
         assert [alive.replica(name).log.log_start_offset for name in ("a", "b")] == [0, 1]
         assert client.asked == [(DELETE_TOPIC, name) for name in (*hidden, "b")]
