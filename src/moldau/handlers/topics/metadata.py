@@ -11,9 +11,9 @@ The controller that is named is the broker that answers: it forwards what only t
 asking a controller that has died (librdkafka does) thus depend on no other broker than the one that they reach. Kafka
 with KRaft names any living broker, for the same reason. DescribeCluster names the controller itself.
 
-A topic that the client may not describe is TOPIC_AUTHORIZATION_FAILED, without its id if it was asked for by name and
-without its name if by id; if all topics are meant it is left out. So is refused a topic that the client may describe
-and not create. The refused topics come last.
+A topic that the client may not describe is TOPIC_AUTHORIZATION_FAILED: without its id if it was asked for by name,
+without its name if by id. If all topics are meant it is left out. A topic that would be created, and that the client
+may describe and not create, has the same error. Topics with that error come last.
 """
 
 import uuid

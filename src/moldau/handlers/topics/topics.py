@@ -59,6 +59,7 @@ _DENIED = ErrorCode.TOPIC_AUTHORIZATION_FAILED
 _NO_CREATION = Refusal(_DENIED, "Authorization failed.")
 _NO_DELETION = Refusal(_DENIED, _DENIED.sentence)
 _NO_GROWTH = Refusal(_DENIED)
+"""Kafka has a text of its own for a creation, and none for more partitions."""
 _ABSENT = Refusal(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "this topic does not exist")
 Wish = TypeVar("Wish", NewTopic, MorePartitions)
 Deletion: TypeAlias = tuple[str | None, uuid.UUID | None]
