@@ -26,6 +26,7 @@ from moldau.peers.link import Link, connect
 from moldau.protocol.apis import API_VERSIONS
 from moldau.requests.dispatch import Dispatch
 from moldau.requests.gate import Gate, Handler
+from moldau.requests.session import Authorizer
 from moldau.runtime import Runtime
 from moldau.simulation.network import current_host
 from moldau.simulation.world import World
@@ -41,8 +42,9 @@ LISTENER = "PLAINTEXT"
 class ConnectedBroker(Member):
     """`image` is what it decides as the controller, `metadata.image` what it serves by."""
 
-    def __init__(self, world: World, store: ModelZooKeeper, broker_id: int):
+    def __init__(self, world: World, store: ModelZooKeeper, broker_id: int, authorizer: Authorizer | None = None):
         super().__init__(store, broker_id)
+        self._authorizer = authorizer
         self.host = f"host{broker_id}"
         self.world = world
         self.membership._serve = self._serve
@@ -86,7 +88,8 @@ class ConnectedBroker(Member):
             lambda: self.membership.secret,
             lambda: self.following.received,
         )
-        dispatch = Dispatch(handlers, Gate(), turns, handlers_between_brokers(peers))
+        between_brokers = handlers_between_brokers(peers)
+        dispatch = Dispatch(handlers, Gate(), turns, between_brokers, authorizer=self._authorizer)
         self.server = Server(dispatch.connected, Limits())
         await self.server.start(self.host, PORT, LISTENER)
         await self.server.start(self.host, CLIENTS_PORT, "CLIENTS")
@@ -105,16 +108,18 @@ class ConnectedBroker(Member):
 
 
 class Brokers(dict[int, ConnectedBroker]):
-    """The brokers by id."""
+    """The brokers by id. `authorizers` are those of some of them."""
 
     def __init__(self, world: World):
         super().__init__()
+        self.authorizers: dict[int, Authorizer] = {}
         self.world = world
         self.store = ModelZooKeeper()
 
     async def start(self, *broker_ids: int) -> None:
         for broker_id in broker_ids:
-            self[broker_id] = ConnectedBroker(self.world, self.store, broker_id)
+            authorizer = self.authorizers.get(broker_id)
+            self[broker_id] = ConnectedBroker(self.world, self.store, broker_id, authorizer)
             await self[broker_id].start()
 
     @property

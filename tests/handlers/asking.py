@@ -1,6 +1,6 @@
 """Asks a handler as the wire would: the request is written and read, the reply written and read, in any version."""
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable, Sequence
 from inspect import isawaitable
 from types import GeneratorType
 from typing import Any
@@ -11,12 +11,15 @@ from moldau.cluster.cluster import Cluster
 from moldau.handlers.cluster.describe_cluster import DescribeCluster
 from moldau.handlers.topics.configs import Configs
 from moldau.handlers.topics.metadata import Metadata
+from moldau.handlers.topics.topic_partitions import DescribeTopicPartitions
 from moldau.handlers.topics.topics import Topics
 from moldau.handlers.transactions.init_producer_id import InitProducerId
 from moldau.protocol import apis, codec
-from moldau.requests.session import Authorizer, Call
+from moldau.requests.access import Right
+from moldau.requests.gate import Handler
+from moldau.requests.session import Authorizer
 from moldau.turns import turn
-from tests.requests.calling import LISTENER, call
+from tests.requests.calling import LISTENER, Denying, call, denying
 
 
 async def answered(response: Any) -> Any:
@@ -30,15 +33,41 @@ async def answered(response: Any) -> Any:
             return response
 
 
+async def ask(
+    handler: Handler,
+    api: apis.Api,
+    version: int,
+    request: Any,
+    listener: str = LISTENER,
+    authorizer: Authorizer | None = None,
+) -> Any:
+    frame = codec.write_request(api, version, 7, "asker", request)[4:]
+    header = codec.read_header(frame)
+    read = codec.read_request(api, version, frame, header.body)
+    response = await answered(handler(read, call(api, version, listener=listener, authorizer=authorizer)))
+    return codec.read_reply(api, version, codec.write_reply(api, version, 7, response)[4:])
+
+
+async def rights_asked(asking: Callable[[Denying], Awaitable[Any]], parts: Sequence[Right]) -> set[Right]:
+    """The rights that a handler asks for, by a client that has all of `parts`, all but one of them, or none."""
+    asked: set[Right] = set()
+    for lacking in ((), *((one,) for one in parts), parts):
+        authorizer = denying(lacking)
+        await asking(authorizer)
+        asked |= {right for right, _ in authorizer.asked}
+    return asked
+
+
 class Asker:
     """The handlers that need only a cluster."""
 
     def __init__(self, cluster: Cluster, transactions: Callable[[], Any] = pytest.fail):
         metadata = cluster.metadata
         topics, configs = Topics(metadata, cluster.topics), Configs(metadata, cluster.configs)
-        self._handlers: dict[apis.Api, Callable[[Any, Call], Any]] = {
+        self._handlers: dict[apis.Api, Handler] = {
             apis.METADATA: Metadata(metadata, cluster.topics),
             apis.DESCRIBE_CLUSTER: DescribeCluster(metadata),
+            apis.DESCRIBE_TOPIC_PARTITIONS: DescribeTopicPartitions(metadata),
             apis.CREATE_TOPICS: topics.create,
             apis.DELETE_TOPICS: topics.delete,
             apis.CREATE_PARTITIONS: topics.create_partitions,
@@ -57,10 +86,4 @@ class Asker:
         listener: str = LISTENER,
         authorizer: Authorizer | None = None,
     ) -> Any:
-        frame = codec.write_request(api, version, 7, "asker", request)[4:]
-        header = codec.read_header(frame)
-        read = codec.read_request(api, version, frame, header.body)
-        response = await answered(
-            self._handlers[api](read, call(api, version, listener=listener, authorizer=authorizer))
-        )
-        return codec.read_reply(api, version, codec.write_reply(api, version, 7, response)[4:])
+        return await ask(self._handlers[api], api, version, request, listener, authorizer)

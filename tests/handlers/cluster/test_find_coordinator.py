@@ -3,14 +3,15 @@
 import asyncio
 import uuid
 from collections.abc import Awaitable
-from types import SimpleNamespace
 from typing import Any
 
 from moldau.cluster.state.image import BrokerImage, Endpoint, Image, PartitionImage, TopicImage
 from moldau.handlers.cluster.find_coordinator import GROUP, CoordinatorType, FindCoordinator
 from moldau.names import OFFSETS_TOPIC
+from moldau.protocol.apis import FIND_COORDINATOR
 from moldau.protocol.messages.find_coordinator import FindCoordinatorRequest
 from moldau.turns import turn
+from tests.requests.calling import call
 
 HERE = BrokerImage(1, (Endpoint("PLAINTEXT", "PLAINTEXT", "host1", 9092),), epoch=7)
 PARTS = (PartitionImage(1, 0, (1,), (1,)),) * 3
@@ -26,11 +27,10 @@ def test_a_topic_that_exists_is_served_before_its_coordinator_is_named() -> None
         async def make() -> None:
             await imported.wait()
 
-        call: Any = SimpleNamespace(version=6, session=SimpleNamespace(listener="PLAINTEXT"))
         handler = FindCoordinator({GROUP: CoordinatorType(OFFSETS_TOPIC, make)}, lambda: IMAGE)
 
         def ask() -> Any:
-            return handler(FindCoordinatorRequest(key_type=GROUP, coordinator_keys=["g"]), call)
+            return handler(FindCoordinatorRequest(key_type=GROUP, coordinator_keys=["g"]), call(FIND_COORDINATOR, 6))
 
         answers = [asyncio.ensure_future(ask()) for _ in range(2)]
         await asyncio.sleep(0)

@@ -1,9 +1,9 @@
 """Envelope (key 58), version 0: a client's request that another broker forwards, since only the controller can answer
 it (KIP-590).
 
-The request is answered as if the client had sent it here: with its principal, address and version. NOT_CONTROLLER in
-the envelope means that nothing was changed and the request should go to another broker. A request that clients may not
-have forwarded is INVALID_REQUEST, one in an unknown version UNSUPPORTED_VERSION.
+The request is answered as if the client had sent it here: with its principal, rights, address and version.
+NOT_CONTROLLER in the envelope means that nothing was changed and the request should go to another broker. A request
+that clients may not have forwarded is INVALID_REQUEST, one in an unknown version UNSUPPORTED_VERSION.
 """
 
 import ipaddress

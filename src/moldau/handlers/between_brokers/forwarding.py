@@ -22,6 +22,7 @@ from moldau.protocol import apis, codec
 from moldau.protocol.messages import alter_configs, incremental_alter_configs
 from moldau.protocol.messages.envelope import EnvelopeResponse
 from moldau.protocol.schema import is_wide
+from moldau.requests.access import ALTER_CLUSTER_CONFIGS
 from moldau.requests.gate import Handler
 from moldau.requests.refusals import refused
 from moldau.requests.routes import PackedReply
@@ -136,7 +137,8 @@ class ControllersWork:
 class AlterationsWork(ControllersWork):
     """IncrementalAlterConfigs and AlterConfigs: the levels of this broker's own loggers are changed here, everything
     else by the controller. A change that this broker could not run with is refused here: only this broker knows its
-    file. `shown` is what it serves by."""
+    file. The controller refuses a client that may not alter settings of brokers: it does not learn from here whether
+    this broker could run with them. `shown` is what this broker serves by."""
 
     def __init__(
         self,
@@ -156,7 +158,9 @@ class AlterationsWork(ControllersWork):
             one for one in request.resources if one.resource_type in (Resource.BROKER, Resource.BROKER_LOGGER)
         ]
         levels = [one for one in of_brokers if one.resource_type == Resource.BROKER_LOGGER]
-        refused = self._refused([one for one in of_brokers if one.resource_type == Resource.BROKER])
+        refused = {}
+        if len(of_brokers) > len(levels) and call.may(ALTER_CLUSTER_CONFIGS, logged=False):
+            refused = self._refused([one for one in of_brokers if one.resource_type == Resource.BROKER])
         return self._parted(request, call, levels, refused) if levels or refused else super().__call__(request, call)
 
     def _refused(self, resources: Sequence[Any]) -> dict[tuple[int, str], Refusal]:

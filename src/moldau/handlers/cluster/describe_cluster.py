@@ -3,13 +3,13 @@
 Each broker has the address of the listener that the request came in on; a broker without such a listener is left out,
 and is not named as the controller, as in Kafka. Only endpoint type 1, brokers, is supported: type 2, controllers, is a
 mismatch, and any other type is unsupported (KIP-919). No broker is ever fenced here: one that is not up is not in the
-image.
+image. Every client may ask; it is told no operations on the cluster unless it may describe it.
 """
 
 from moldau.cluster.state.image import NO_LEADER
 from moldau.cluster.state.metadata_cache import MetadataCache
 from moldau.errors import ErrorCode
-from moldau.handlers.topics.metadata import CLUSTER_OPERATIONS
+from moldau.handlers.topics.metadata import cluster_operations
 from moldau.protocol.messages.describe_cluster import (
     DescribeClusterBroker,
     DescribeClusterRequest,
@@ -47,5 +47,5 @@ class DescribeCluster:
             ],
         )
         if request.include_cluster_authorized_operations:
-            response.cluster_authorized_operations = CLUSTER_OPERATIONS
+            response.cluster_authorized_operations = cluster_operations(call)
         return response

@@ -2,7 +2,8 @@
 
 Every folder in log.dirs has a result; an offline folder has KAFKA_STORAGE_ERROR and no partitions. A null list means
 all partitions. The size is that of the records. The offset lag is always 0, because this broker does not move replicas
-between folders. From version 4 on the result has the size of the volume (KIP-827).
+between folders. From version 4 on the result has the size of the volume (KIP-827). A client that may not describe the
+cluster is answered CLUSTER_AUTHORIZATION_FAILED without folders; before version 3 no field has the error.
 """
 
 from collections.abc import Mapping
@@ -18,6 +19,7 @@ from moldau.protocol.messages.describe_log_dirs import (
 )
 from moldau.replication.replicas import Replicas
 from moldau.replication.results import LogDirectory
+from moldau.requests.access import DESCRIBE_CLUSTER
 from moldau.requests.session import Call
 from moldau.turns import Steps
 
@@ -26,7 +28,11 @@ class DescribeLogDirs:
     def __init__(self, replicas: Replicas):
         self._replicas = replicas
 
-    async def __call__(self, request: DescribeLogDirsRequest, call: Call) -> Steps[DescribeLogDirsResponse]:
+    async def __call__(
+        self, request: DescribeLogDirsRequest, call: Call
+    ) -> DescribeLogDirsResponse | Steps[DescribeLogDirsResponse]:
+        if not call.may(DESCRIBE_CLUSTER):
+            return DescribeLogDirsResponse(error_code=DESCRIBE_CLUSTER.denied)
         return self._response(request, await self._replicas.log_directories())
 
     def _response(

@@ -5,11 +5,14 @@ coordinator is not available, as in Kafka. The first request creates the coordin
 impossible, for instance because a cluster has too few brokers for its replication factor, the coordinator is not
 available, and the answer and the log say why. Versions before 4 name one key. Key types: 0 a group, 1 a transactional
 id, 2 a share group, which is not supported (INVALID_REQUEST).
+
+A client that may not describe a group or transactional id is refused before the topic is created. From version 4 on the
+refusal has no text, as in Kafka.
 """
 
 import logging
-from collections.abc import Awaitable, Callable, Mapping
-from typing import NamedTuple
+from collections.abc import Awaitable, Callable, Collection, Mapping
+from typing import NamedTuple, TypeAlias
 
 from moldau.cluster.state.image import Image
 from moldau.coordinators.partitioning import partition_of
@@ -18,10 +21,13 @@ from moldau.names import TopicPartition
 from moldau.notices import Notices
 from moldau.protocol.messages.find_coordinator import Coordinator, FindCoordinatorRequest, FindCoordinatorResponse
 from moldau.protocol.upgrades import FIND_COORDINATOR_BATCHES, downgrade_find_coordinator, upgrade_find_coordinator
+from moldau.requests.access import DESCRIBE_GROUP, DESCRIBE_TRANSACTIONAL_ID, Right
 from moldau.requests.session import Call
 from moldau.turns import Steps
 
 GROUP, TRANSACTION = 0, 1
+_RIGHTS: Mapping[int, Right] = {GROUP: DESCRIBE_GROUP, TRANSACTION: DESCRIBE_TRANSACTIONAL_ID}
+_NOBODY: Collection[str] = frozenset()
 notices = Notices(logging.getLogger(__name__))
 
 
@@ -33,6 +39,9 @@ class CoordinatorType(NamedTuple):
     make: Callable[[], Awaitable[None]]
 
 
+Found: TypeAlias = Steps[FindCoordinatorResponse] | Awaitable[Steps[FindCoordinatorResponse]]
+
+
 class FindCoordinator:
     """`kinds` by key type."""
 
@@ -42,19 +51,46 @@ class FindCoordinator:
         self._made: set[str] = set()
         """The topics whose `make` has succeeded."""
 
-    def __call__(
-        self, request: FindCoordinatorRequest, call: Call
-    ) -> Steps[FindCoordinatorResponse] | Awaitable[Steps[FindCoordinatorResponse]]:
+    def __call__(self, request: FindCoordinatorRequest, call: Call) -> Found | Steps[Found]:
         upgrade_find_coordinator(request, call.version)
         coordinator_type = self._kinds.get(request.key_type)
-        if coordinator_type is not None:
-            topic = coordinator_type.topic
-            if topic not in self._made or topic not in self._image().topics:
-                return self._make_and_find(request, call, coordinator_type)
-        return self._find(request, call, coordinator_type)
+        if coordinator_type is None:
+            return self._find(request, call, None)
+        if call.session.authorizer is None:
+            return self._answer(request, call, coordinator_type, _NOBODY)
+        return self._judge_and_answer(request, call, coordinator_type)
+
+    def _judge_and_answer(
+        self, request: FindCoordinatorRequest, call: Call, coordinator_type: CoordinatorType
+    ) -> Steps[Found]:
+        right = _RIGHTS[request.key_type]
+        allowed, denied = set[str](), set[str]()
+        for key in request.coordinator_keys:
+            if key not in allowed and key not in denied:
+                (allowed if call.may(right, key) else denied).add(key)
+            yield
+        if not allowed:
+            return self._find(request, call, coordinator_type, denied)
+        return self._answer(request, call, coordinator_type, denied)
+
+    def _answer(
+        self,
+        request: FindCoordinatorRequest,
+        call: Call,
+        coordinator_type: CoordinatorType,
+        denied: Collection[str],
+    ) -> Found:
+        topic = coordinator_type.topic
+        if topic not in self._made or topic not in self._image().topics:
+            return self._make_and_find(request, call, coordinator_type, denied)
+        return self._find(request, call, coordinator_type, denied)
 
     async def _make_and_find(
-        self, request: FindCoordinatorRequest, call: Call, coordinator_type: CoordinatorType
+        self,
+        request: FindCoordinatorRequest,
+        call: Call,
+        coordinator_type: CoordinatorType,
+        denied: Collection[str],
     ) -> Steps[FindCoordinatorResponse]:
         why = ""
         try:
@@ -63,19 +99,29 @@ class FindCoordinator:
         except (StorageError, KafkaError) as error:  # the topic is not in the image, so the answer says to try again
             why = f"the topic {coordinator_type.topic} cannot be created yet: {error}"
             notices.error(coordinator_type.topic, "%s. Until it exists, clients cannot find their coordinator", why)
-        return self._find(request, call, coordinator_type, why)
+        return self._find(request, call, coordinator_type, denied, why)
 
     def _find(
-        self, request: FindCoordinatorRequest, call: Call, coordinator_type: CoordinatorType | None, why: str = ""
+        self,
+        request: FindCoordinatorRequest,
+        call: Call,
+        coordinator_type: CoordinatorType | None,
+        denied: Collection[str] = _NOBODY,
+        why: str = "",
     ) -> Steps[FindCoordinatorResponse]:
-        """`why`: the reason why the topic could not be created, if it could not."""
+        """`denied`: the keys that the client may not describe; `why`: the reason why the topic could not be created, if
+        it could not."""
         coordinators = []
         sentence = f"This broker has no coordinator of type {request.key_type}."
         for key in request.coordinator_keys:
-            if coordinator_type is not None:
-                coordinators.append(self._leader(key, coordinator_type, call.session.listener, why))
-            else:
+            if coordinator_type is None:
                 coordinators.append(_none(key, ErrorCode.INVALID_REQUEST, sentence))
+            elif key in denied:
+                error = _RIGHTS[request.key_type].denied
+                text = "" if call.version >= FIND_COORDINATOR_BATCHES else _sentence(error.sentence)
+                coordinators.append(_none(key, error, text))
+            else:
+                coordinators.append(self._leader(key, coordinator_type, call.session.listener, why))
             yield
         response = FindCoordinatorResponse(coordinators=coordinators)
         if call.version < FIND_COORDINATOR_BATCHES and not coordinators[0].error_code:
@@ -92,13 +138,16 @@ class FindCoordinator:
             leader = image.brokers.get(topic.partitions[tp.partition].leader)
             missing = f"the partition {tp} has no leader yet"
         if leader is None:
-            sentence = why or missing
-            return _none(key, ErrorCode.COORDINATOR_NOT_AVAILABLE, f"{sentence[0].upper()}{sentence[1:]}.")
+            return _none(key, ErrorCode.COORDINATOR_NOT_AVAILABLE, _sentence(why or missing))
         endpoint = leader.endpoint(listener)
         if endpoint is None:
             sentence = f"The broker {leader.id}, which leads {tp}, has no listener {listener}."
             return _none(key, ErrorCode.COORDINATOR_NOT_AVAILABLE, sentence)
         return Coordinator(key=key, node_id=leader.id, host=endpoint.host, port=endpoint.port, error_message="")
+
+
+def _sentence(words: str) -> str:
+    return f"{words[0].upper()}{words[1:]}."
 
 
 def _none(key: str, error: ErrorCode, sentence: str) -> Coordinator:

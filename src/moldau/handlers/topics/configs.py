@@ -8,6 +8,9 @@ metadata cannot be written do up to `OF_A_PORTION` resources fail together. Alte
 resets all others to their defaults; older clients have no other request. Client metrics (KIP-714) are refused as
 INVALID_REQUEST: this broker does not collect them, and version 0 of ListConfigResources, which lists nothing else, is
 answered with nothing.
+
+A resource whose settings the client may not describe or alter has the error of its type: those of brokers, loggers and
+client metrics belong to the cluster. Descriptions that are denied come last.
 """
 
 import enum
@@ -39,6 +42,7 @@ from moldau.protocol.messages.list_config_resources import (
     ListConfigResourcesRequest,
     ListConfigResourcesResponse,
 )
+from moldau.requests.access import CLUSTER_NAME, Operation, ResourceType, Right
 from moldau.requests.session import Call
 from moldau.turns import Steps, in_turns
 
@@ -60,29 +64,45 @@ class Resource(enum.IntEnum):
     GROUP = 32
 
 
+_PROTECTED_AS: Mapping[int, ResourceType] = {
+    Resource.TOPIC: ResourceType.TOPIC,
+    Resource.BROKER: ResourceType.CLUSTER,
+    Resource.BROKER_LOGGER: ResourceType.CLUSTER,
+    Resource.CLIENT_METRICS: ResourceType.CLUSTER,
+    Resource.GROUP: ResourceType.GROUP,
+}
+"""The type of the resource that the rights on settings are about."""
+
+
 class Configs:
     def __init__(self, metadata: MetadataCache, changes: ConfigChanges):
         self._metadata = metadata
         self._changes = changes
 
     def describe(self, request: DescribeConfigsRequest, call: Call) -> Steps[DescribeConfigsResponse]:
-        response, named = DescribeConfigsResponse(), Repetitions()
+        results: list[DescribeConfigsResult] = []
+        denied: list[DescribeConfigsResult] = []
+        named = Repetitions()
         for one in request.resources:
-            response.results.append((yield from self._described(one, request, named)))
-        return response
+            kind, name = one.resource_type, one.resource_name
+            if named.exceed((kind, name)):
+                results.append(_not_described(one, Refusal(ErrorCode.INVALID_REQUEST, TOO_OFTEN)))
+            elif (denial := _denial(call, Operation.DESCRIBE_CONFIGS, kind, name)) is not None:
+                denied.append(_not_described(one, denial))
+            else:
+                results.append((yield from self._described(one, request)))
+            yield
+        return DescribeConfigsResponse(results=results + denied)
 
     def _described(
-        self, resource: DescribeConfigsResource, request: DescribeConfigsRequest, named: Repetitions
+        self, resource: DescribeConfigsResource, request: DescribeConfigsRequest
     ) -> Steps[DescribeConfigsResult]:
         result = DescribeConfigsResult(
             error_message="", resource_type=resource.resource_type, resource_name=resource.resource_name
         )
         keys = frozenset(resource.configuration_keys or ())
-        yield
         refusal: Refusal | None
-        if named.exceed((resource.resource_type, resource.resource_name)):
-            refusal = Refusal(ErrorCode.INVALID_REQUEST, TOO_OFTEN)
-        elif resource.resource_type == Resource.BROKER_LOGGER:
+        if resource.resource_type == Resource.BROKER_LOGGER:
             refusal = self._broker_refusal(resource.resource_name, only_one=True)
             levels = {} if refusal else broker_loggers.levels()
             result.configs = [_level(name, level) for name, level in levels.items() if not keys or name in keys]
@@ -120,17 +140,17 @@ class Configs:
         self, request: incremental_alter_configs.IncrementalAlterConfigsRequest, call: Call
     ) -> incremental_alter_configs.IncrementalAlterConfigsResponse:
         made = incremental_alter_configs.AlterConfigsResourceResponse
-        responses = [made(**fields) async for fields in self._each(request)]
+        responses = [made(**fields) async for fields in self._each(request, call)]
         return incremental_alter_configs.IncrementalAlterConfigsResponse(responses=responses)
 
     async def replace(
         self, request: alter_configs.AlterConfigsRequest, call: Call
     ) -> alter_configs.AlterConfigsResponse:
         made = alter_configs.AlterConfigsResourceResponse
-        responses = [made(**fields) async for fields in self._each(request)]
+        responses = [made(**fields) async for fields in self._each(request, call)]
         return alter_configs.AlterConfigsResponse(responses=responses)
 
-    async def _each(self, request: Any) -> AsyncIterator[dict[str, Any]]:
+    async def _each(self, request: Any, call: Call) -> AsyncIterator[dict[str, Any]]:
         """Alter the resources, those of one type that follow each other together; the fields of the answer for each."""
         counts: Counter[tuple[int, str]] = Counter()
         async for one in in_turns(request.resources):
@@ -138,12 +158,13 @@ class Configs:
         async for some in in_turns(_portions(request.resources), 1):
             kind = some[0].resource_type
             single = [one for one in some if counts[kind, one.resource_name] == 1]
-            wanted = [(one.resource_name, change_of(one)) for one in single]
+            by_name = {} if call.session.authorizer is None else _not_alterable(call, kind, single)
+            wanted = [(one.resource_name, change_of(one)) for one in single if one.resource_name not in by_name]
             try:
                 refusals = await self._alter(kind, wanted, validate_only=request.validate_only)
             except (StorageError, KafkaError) as error:
                 refusals = [not_made(error)] * len(wanted)
-            by_name = {name: refusal for (name, _), refusal in zip(wanted, refusals, strict=True)}
+            by_name |= {name: refusal for (name, _), refusal in zip(wanted, refusals, strict=True)}
             for one in some:
                 code, message = by_name.get(one.resource_name, DOUBLED) or (ErrorCode.NONE, None)
                 yield {
@@ -197,6 +218,27 @@ class Configs:
         )
 
 
+def _denial(call: Call, operation: Operation, kind: int, name: str) -> Refusal | None:
+    """The refusal of a client without this right. A resource of an unknown type is refused whoever asks."""
+    resource_type = _PROTECTED_AS.get(kind)
+    if resource_type is None:
+        return None
+    right = Right(resource_type, operation)
+    if call.may(right, CLUSTER_NAME if resource_type is ResourceType.CLUSTER else name):
+        return None
+    return Refusal(right.denied, right.denied.sentence)
+
+
+def _not_alterable(call: Call, kind: int, resources: Iterable[Any]) -> dict[str, Refusal | None]:
+    """The refusals of resources that the client may not alter, by name; without a message for loggers, as in Kafka."""
+    refusals: dict[str, Refusal | None] = {}
+    for one in resources:
+        denial = _denial(call, Operation.ALTER_CONFIGS, kind, one.resource_name)
+        if denial is not None:
+            refusals[one.resource_name] = Refusal(denial.code) if kind == Resource.BROKER_LOGGER else denial
+    return refusals
+
+
 def _portions(resources: Iterable[Any]) -> Iterator[list[Any]]:
     """The resources in portions of one type, and of at most `OF_A_PORTION` resources and settings."""
     some: list[Any] = []
@@ -230,6 +272,15 @@ def _no_kind(kind: int) -> Refusal:
     if kind == Resource.BROKER_LOGGER:
         return Refusal(ErrorCode.INVALID_REQUEST, "levels of loggers are changed by IncrementalAlterConfigs only")
     return Refusal(ErrorCode.INVALID_REQUEST, f"there are no settings of resources of type {kind}")
+
+
+def _not_described(resource: DescribeConfigsResource, refusal: Refusal) -> DescribeConfigsResult:
+    return DescribeConfigsResult(
+        error_code=refusal.code,
+        error_message=refusal.message,
+        resource_type=resource.resource_type,
+        resource_name=resource.resource_name,
+    )
 
 
 def _level(logger: str, level: str) -> DescribeConfigsResourceResult:

@@ -5,7 +5,8 @@ refuses (POLICY_VIOLATION), because its older records are part of its state. Int
 
 A partition is answered when its low watermark, the least log start of the replicas whose brokers are up, is at the
 offset: REQUEST_TIMED_OUT after `timeout_ms`, with the low watermark so far (KIP-107). Readers do not see the records
-any more all the same.
+any more all the same. Topics whose records the client may not delete are TOPIC_AUTHORIZATION_FAILED, whether they exist
+or not.
 """
 
 import asyncio
@@ -24,6 +25,7 @@ from moldau.protocol.messages.delete_records import (
 from moldau.replication.replica import Replica
 from moldau.replication.replicas import Replicas
 from moldau.replication.waiting import Wait
+from moldau.requests.access import DELETE_TOPIC
 from moldau.requests.session import Call
 from moldau.turns import Steps, Turns
 
@@ -49,7 +51,7 @@ class DeleteRecords:
         self._turns = turns
 
     async def __call__(self, request: DeleteRecordsRequest, call: Call) -> DeleteRecordsResponse:
-        response, waiting = await self._turns.run(self._delete(request))
+        response, waiting = await self._turns.run(self._delete(request, call))
         loop = asyncio.get_running_loop()
         deadline = loop.time() + request.timeout_ms / 1000
         while waiting and loop.time() < deadline:
@@ -59,7 +61,9 @@ class DeleteRecords:
             waiting = await self._turns.run(self._left(waiting))
         return response
 
-    def _delete(self, request: DeleteRecordsRequest) -> Steps[tuple[DeleteRecordsResponse, list[AwaitedDeletion]]]:
+    def _delete(
+        self, request: DeleteRecordsRequest, call: Call
+    ) -> Steps[tuple[DeleteRecordsResponse, list[AwaitedDeletion]]]:
         asked: dict[str, dict[int, DeleteRecordsPartition]] = {}
         for topic in request.topics:  # if a request names a partition twice, the last offset counts
             asked.setdefault(topic.name, {}).update((part.partition_index, part) for part in topic.partitions)
@@ -69,10 +73,13 @@ class DeleteRecords:
         alive = self._alive()
         for name, parts in asked.items():
             topic_result = DeleteRecordsTopicResult(name=name)
+            is_allowed = call.may(DELETE_TOPIC, name)
             for part in parts.values():
                 result = DeleteRecordsPartitionResult(partition_index=part.partition_index, low_watermark=UNKNOWN)
                 topic_result.partitions.append(result)
                 try:
+                    if not is_allowed:
+                        raise KafkaError(DELETE_TOPIC.denied)
                     replica = self._led(name, part.partition_index)
                     offset = replica.high_watermark if part.offset == EVERYTHING else part.offset
                     replica.delete_records_before(offset)

@@ -10,6 +10,10 @@ LEADER_NOT_AVAILABLE, as in Kafka.
 The controller that is named is the broker that answers: it forwards what only the controller can do. Clients that keep
 asking a controller that has died (librdkafka does) thus depend on no other broker than the one that they reach. Kafka
 with KRaft names any living broker, for the same reason. DescribeCluster names the controller itself.
+
+A topic that the client may not describe is TOPIC_AUTHORIZATION_FAILED: without its id if it was asked for by name,
+without its name if by id. If all topics are meant it is left out. A topic that would be created, and that the client
+may describe and not create, has the same error. Topics with that error come last.
 """
 
 import uuid
@@ -30,14 +34,13 @@ from moldau.protocol.messages.metadata import (
     MetadataResponseTopic,
 )
 from moldau.protocol.primitives import ZERO_UUID
+from moldau.requests.access import CREATE_IN_CLUSTER, CREATE_TOPIC, DESCRIBE_TOPIC, Operation, ResourceType
 from moldau.requests.session import Call
 from moldau.turns import Steps
 
-TOPIC_OPERATIONS = 0b110111111000
-"""Every operation on a topic, as bits (KIP-430): there are no ACLs yet, so everyone may do everything."""
-CLUSTER_OPERATIONS = 0b1111110100000
 _BY_ID_SINCE = 12
 _LISTENER_ERROR_SINCE = 6
+_DENIED = DESCRIBE_TOPIC.denied
 _CREATIONS_MAX = 100
 """How many topics one request may make."""
 
@@ -83,8 +86,9 @@ class Metadata:
     ) -> Steps[MetadataResponse | Steps[MetadataResponse] | Awaitable[Steps[MetadataResponse]]]:
         image, asked, view = self._metadata.image, request.topics, self._view(call)
         if asked is None or (call.version == 0 and not asked):
+            shown = self._topic if call.session.authorizer is None else self._topic_if_visible
             return self._reply(
-                image, request, call, (self._topic(topic, request, view) for topic in image.topics.values())
+                image, request, call, (shown(topic, request, call, view) for topic in image.topics.values())
             )
         ids: dict[uuid.UUID, None] = {}
         names: dict[str, None] = {}
@@ -100,55 +104,102 @@ class Metadata:
         if call.version < _BY_ID_SINCE and (ids or nameless):
             return _invalid(request)
         if ids:
-            return self._reply(image, request, call, (self._by_id(image, topic_id, request, view) for topic_id in ids))
+            described = (self._by_id(image, topic_id, request, call, view) for topic_id in ids)
+            return self._reply(image, request, call, described)
         if nameless:
             return _invalid(request)
-        missing = []
+        missing, refused = yield from self._judged(names, image, request, call)
+        if missing:
+            return self._create(names, missing[:_CREATIONS_MAX], refused, request, call)
+        described = (self._by_name(image, name, refused, request, call, view) for name in names)
+        return self._reply(image, request, call, described)
+
+    def _judged(
+        self, names: Iterable[str], image: Image, request: MetadataRequest, call: Call
+    ) -> Steps[tuple[Sequence[str], dict[str, ErrorCode]]]:
+        """The topics to create, and those that the client may not describe or create."""
+        missing: list[str] = []
+        refused: dict[str, ErrorCode] = {}
         for name in names:
-            if name not in image.topics and self._may_create(name, request):
+            if not call.may(DESCRIBE_TOPIC, name):
+                refused[name] = _DENIED
+            elif name not in image.topics and self._may_create(name, request):
                 missing.append(name)
             yield
-        if missing:
-            return self._create(names, missing[:_CREATIONS_MAX], request, call)
-        return self._reply(image, request, call, (self._by_name(image, name, request, {}, view) for name in names))
+        if not missing or call.may(CREATE_IN_CLUSTER, logged=False):
+            return missing, refused
+        creatable = []
+        for name in missing:
+            if call.may(CREATE_TOPIC, name):
+                creatable.append(name)
+            else:
+                refused[name] = _DENIED
+            yield
+        return creatable, refused
 
     def _may_create(self, name: str, request: MetadataRequest) -> bool:
         allowed = request.allow_auto_topic_creation and self._metadata.config.auto_create_topics_enable
         return allowed and name != TRANSACTIONS_TOPIC and name_refusal(name) is None
 
     async def _create(
-        self, names: Iterable[str], missing: Sequence[str], request: MetadataRequest, call: Call
+        self,
+        names: Iterable[str],
+        missing: Sequence[str],
+        refused: dict[str, ErrorCode],
+        request: MetadataRequest,
+        call: Call,
     ) -> Steps[MetadataResponse]:
         try:
             made = await self._topics.create_needed([self._topics.automatic(name) for name in missing])
-            refused = {name: result.code for name, result in made if isinstance(result, Refusal)}
+            refused |= {name: result.code for name, result in made if isinstance(result, Refusal)}
         except (StorageError, KafkaError):
-            refused = dict.fromkeys(missing, ErrorCode.LEADER_NOT_AVAILABLE)
+            refused |= dict.fromkeys(missing, ErrorCode.LEADER_NOT_AVAILABLE)
         image, view = self._metadata.image, self._view(call)
-        described = (self._by_name(image, name, request, refused, view) for name in names)
+        described = (self._by_name(image, name, refused, request, call, view) for name in names)
         return self._reply(image, request, call, described)
 
     def _by_name(
-        self, image: Image, name: str, request: MetadataRequest, refused: dict[str, ErrorCode], view: ListenerView
+        self,
+        image: Image,
+        name: str,
+        refused: Mapping[str, ErrorCode],
+        request: MetadataRequest,
+        call: Call,
+        view: ListenerView,
     ) -> Steps[MetadataResponseTopic]:
+        code = refused.get(name)
+        if code is _DENIED:  # before anything that tells whether the topic exists
+            yield
+            return MetadataResponseTopic(error_code=code, name=name)
         topic = image.topics.get(name)
         if topic is not None:
-            return (yield from self._topic(topic, request, view))
+            return (yield from self._topic(topic, request, call, view))
         yield
         refusal = name_refusal(name)
-        code = refused.get(name) or (refusal.code if refusal else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+        code = code or (refusal.code if refusal else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
         return MetadataResponseTopic(error_code=code, name=name, is_internal=name in INTERNAL_TOPICS)
 
     def _by_id(
-        self, image: Image, topic_id: uuid.UUID, request: MetadataRequest, view: ListenerView
+        self, image: Image, topic_id: uuid.UUID, request: MetadataRequest, call: Call, view: ListenerView
     ) -> Steps[MetadataResponseTopic]:
         topic = image.topics_by_id.get(topic_id)
-        if topic is not None:
-            return (yield from self._topic(topic, request, view))
+        if topic is not None and call.may(DESCRIBE_TOPIC, topic.name):
+            return (yield from self._topic(topic, request, call, view))
         yield
-        return MetadataResponseTopic(error_code=ErrorCode.UNKNOWN_TOPIC_ID, name=None, topic_id=topic_id)
+        code = ErrorCode.UNKNOWN_TOPIC_ID if topic is None else _DENIED
+        return MetadataResponseTopic(error_code=code, name=None, topic_id=topic_id)
 
-    def _topic(self, topic: TopicImage, request: MetadataRequest, view: ListenerView) -> Steps[MetadataResponseTopic]:
+    def _topic_if_visible(
+        self, topic: TopicImage, request: MetadataRequest, call: Call, view: ListenerView
+    ) -> Steps[MetadataResponseTopic | None]:
+        if call.may(DESCRIBE_TOPIC, topic.name, logged=False):
+            return (yield from self._topic(topic, request, call, view))
+        yield
+        return None
+
+    def _topic(
+        self, topic: TopicImage, request: MetadataRequest, call: Call, view: ListenerView
+    ) -> Steps[MetadataResponseTopic]:
         partitions = view.partitions.get(topic.name)
         yield
         if partitions is None:
@@ -162,7 +213,7 @@ class Metadata:
             name=topic.name, topic_id=topic.id, is_internal=topic.name in INTERNAL_TOPICS, partitions=partitions
         )
         if request.include_topic_authorized_operations:
-            response.topic_authorized_operations = TOPIC_OPERATIONS
+            response.topic_authorized_operations = call.operations(ResourceType.TOPIC, topic.name)
         return response
 
     def _reached(self, image: Image, call: Call) -> int:
@@ -173,11 +224,18 @@ class Metadata:
         return me if me in listed else min(listed, default=NO_LEADER)
 
     def _reply(
-        self, image: Image, request: MetadataRequest, call: Call, described: Iterable[Steps[MetadataResponseTopic]]
+        self,
+        image: Image,
+        request: MetadataRequest,
+        call: Call,
+        described: Iterable[Steps[MetadataResponseTopic | None]],
     ) -> Steps[MetadataResponse]:
-        topics = []
+        topics: list[MetadataResponseTopic] = []
+        denied: list[MetadataResponseTopic] = []
         for steps in described:
-            topics.append((yield from steps))
+            topic = yield from steps
+            if topic is not None:
+                (denied if topic.error_code is _DENIED else topics).append(topic)
         response = MetadataResponse(
             brokers=[
                 MetadataResponseBroker(node_id=broker.id, host=endpoint.host, port=endpoint.port, rack=broker.rack)
@@ -185,11 +243,17 @@ class Metadata:
             ],
             cluster_id=image.cluster_id,
             controller_id=self._reached(image, call),
-            topics=topics,
+            topics=topics + denied,
         )
         if request.include_cluster_authorized_operations:
-            response.cluster_authorized_operations = CLUSTER_OPERATIONS
+            response.cluster_authorized_operations = cluster_operations(call)
         return response
+
+
+def cluster_operations(call: Call) -> int:
+    """The operations that the client may do on the cluster, as bits; 0 if it may not even describe it."""
+    operations = call.operations(ResourceType.CLUSTER)
+    return operations if operations >> Operation.DESCRIBE & 1 else 0
 
 
 def described_partition(

@@ -3,13 +3,16 @@
 Topics come in order of their names, those named or all there are; a page begins at the request's cursor, whose topic
 has to be among those named, and ends after `response_partition_limit` partitions, with a cursor to the next one. A
 partition whose leader is down, or has no listener of the request's, has leader -1 and no error, as in Kafka.
+
+A topic that the client may not describe is TOPIC_AUTHORIZATION_FAILED, after the others of its page, or left out if all
+topics are meant. The limit counts no partition of it.
 """
 
 from moldau.cluster.controlling.controller import name_refusal
 from moldau.cluster.state.image import TopicImage
 from moldau.cluster.state.metadata_cache import MetadataCache
 from moldau.errors import ErrorCode
-from moldau.handlers.topics.metadata import TOPIC_OPERATIONS, described_partition
+from moldau.handlers.topics.metadata import described_partition
 from moldau.names import INTERNAL_TOPICS
 from moldau.protocol.messages.describe_topic_partitions import (
     DescribeTopicPartitionsRequest,
@@ -18,6 +21,7 @@ from moldau.protocol.messages.describe_topic_partitions import (
     DescribeTopicPartitionsResponseTopic,
     NextCursor,
 )
+from moldau.requests.access import DESCRIBE_TOPIC, ResourceType
 from moldau.requests.session import Call
 from moldau.turns import Steps
 
@@ -34,9 +38,14 @@ class DescribeTopicPartitions:
             return _refused(request)
         left = max(min(request.response_partition_limit, self._metadata.config.max_request_partition_size_limit), 1)
         response = DescribeTopicPartitionsResponse()
+        denied = []
         for name in sorted(named or self._metadata.image.topics):
             yield
             if cursor is not None and name < cursor.topic_name:
+                continue
+            if not call.may(DESCRIBE_TOPIC, name, logged=bool(named)):
+                if named:
+                    denied.append(name)
                 continue
             start = cursor.partition_index if cursor is not None and cursor.topic_name == name else 0
             if not left:
@@ -44,21 +53,24 @@ class DescribeTopicPartitions:
                 break
             topic = self._metadata.image.topics.get(name)
             if topic is None:
-                response.topics.append(_unknown(name))
+                response.topics.append(_unknown(name, call))
                 continue
             end = min(start + left, len(topic.partitions))
-            response.topics.append((yield from self._described(topic, start, end, call.session.listener)))
+            response.topics.append((yield from self._described(topic, start, end, call)))
             left -= max(end - start, 0)
             if end < len(topic.partitions):
                 response.next_cursor = NextCursor(topic_name=name, partition_index=end)
                 break
+        for name in denied:
+            response.topics.append(DescribeTopicPartitionsResponseTopic(error_code=DESCRIBE_TOPIC.denied, name=name))
+            yield
         return response
 
     def _described(
-        self, topic: TopicImage, start: int, end: int, listener: str
+        self, topic: TopicImage, start: int, end: int, call: Call
     ) -> Steps[DescribeTopicPartitionsResponseTopic]:
         image = self._metadata.image
-        reachable = {broker.id: broker for broker, _ in image.reachable(listener)}
+        reachable = {broker.id: broker for broker, _ in image.reachable(call.session.listener)}
         partitions = []
         for number in range(start, end):
             found = described_partition(number, topic.partitions[number], reachable, image.brokers)
@@ -80,18 +92,18 @@ class DescribeTopicPartitions:
             topic_id=topic.id,
             is_internal=topic.name in INTERNAL_TOPICS,
             partitions=partitions,
-            topic_authorized_operations=TOPIC_OPERATIONS,
+            topic_authorized_operations=call.operations(ResourceType.TOPIC, topic.name),
         )
 
 
-def _unknown(name: str) -> DescribeTopicPartitionsResponseTopic:
+def _unknown(name: str, call: Call) -> DescribeTopicPartitionsResponseTopic:
     refusal = name_refusal(name)
     code = refusal.code if refusal is not None else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     return DescribeTopicPartitionsResponseTopic(
         error_code=code,
         name=name,
         is_internal=name in INTERNAL_TOPICS,
-        topic_authorized_operations=TOPIC_OPERATIONS,
+        topic_authorized_operations=call.operations(ResourceType.TOPIC, name),
     )
 
 
