@@ -18,6 +18,7 @@ from moldau.protocol.messages.init_producer_id import InitProducerIdRequest
 from moldau.protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from moldau.records.batch import Row, encode_batch
 from moldau.replication.replica import Replica
+from moldau.requests.gate import Gate
 from moldau.runtime import Runtime
 
 NOW_MS = time.time_ns() // 1_000_000
@@ -86,7 +87,7 @@ class Living:
 
 
 @contextlib.asynccontextmanager
-async def living(folder: Path, **settings: object) -> AsyncIterator[Living]:
+async def living(folder: Path, gate: Gate | None = None, **settings: object) -> AsyncIterator[Living]:
     """A broker on that folder; its settings by Kafka's names with underscores."""
     properties = {
         "listeners": "PLAINTEXT://127.0.0.1:0",
@@ -94,7 +95,7 @@ async def living(folder: Path, **settings: object) -> AsyncIterator[Living]:
         "node.id": "1",
         **{key.replace("_", "."): str(value) for key, value in settings.items()},
     }
-    broker = Broker(broker_config(properties)[0], Runtime())
+    broker = Broker(broker_config(properties)[0], Runtime(), gate=gate)
     await broker.start()
     alive = Living(broker)
     try:
@@ -104,9 +105,11 @@ async def living(folder: Path, **settings: object) -> AsyncIterator[Living]:
         await broker.stop()
 
 
-def run(scenario: Callable[[Living], Awaitable[None]], folder: Path, **settings: object) -> None:
+def run(
+    scenario: Callable[[Living], Awaitable[None]], folder: Path, gate: Gate | None = None, **settings: object
+) -> None:
     async def live() -> None:
-        async with asyncio.timeout(stretched(SECONDS_MAX)), living(folder, **settings) as alive:
+        async with asyncio.timeout(stretched(SECONDS_MAX)), living(folder, gate, **settings) as alive:
             await scenario(alive)
 
     asyncio.run(live())

@@ -1,8 +1,8 @@
 """OffsetCommit (key 8), all versions: a group's members commit what they have consumed.
 
 Version 10 names topics by id, earlier ones by name. Only partitions that exist, of topics that the client may read, are
-accepted; in answers the others come first, as in Kafka. Versions 2 to 4 can set a retention of their own. A commit for a group that does not exist is
-ILLEGAL_GENERATION before version 9, and GROUP_ID_NOT_FOUND since.
+accepted; in answers the others come first, as in Kafka. Versions 2 to 4 can set a retention of their own. A commit for
+a group that does not exist is ILLEGAL_GENERATION before version 9, and GROUP_ID_NOT_FOUND since.
 """
 
 import uuid
