@@ -1,8 +1,8 @@
 """What OffsetCommit and TxnOffsetCommit have in common: their topics by name or by id, and the order of their answers.
 
-A topic that the client may not read, or a topic or partition that does not exist, is answered here; the offsets of all
-others go to the group's coordinator together. In answers those come first, and a topic that is named twice is answered
-twice unless one of those is there, as in Kafka.
+Topics that the client may not read, and topics and partitions that do not exist, are refused here; all other offsets go
+to the group's coordinator together. In answers refused partitions come first, and a topic that is named twice is
+answered twice unless a partition is refused, as in Kafka.
 """
 
 import uuid
@@ -70,7 +70,7 @@ class AskedOffsets(NamedTuple):
 
 def asked_offsets(topics: Sequence[AskedTopic], image: Image, by_id: bool, call: Call) -> Steps[AskedOffsets]:
     """Find the topics of a request in the image. A topic that the client may not read is refused whether it exists or
-    not; only an id that is unknown has no name to judge."""
+    not; an unknown id is said to be unknown, since no name belongs to it."""
     asked = AskedOffsets([], [], {})
     for number, wanted in enumerate(topics):
         place: Place = wanted.topic_id if by_id else wanted.name
@@ -80,7 +80,7 @@ def asked_offsets(topics: Sequence[AskedTopic], image: Image, by_id: bool, call:
         elif call.may(READ_TOPIC, wanted.name if topic is None else topic.name):
             refusal = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
         else:
-            topic, refusal = None, ErrorCode.TOPIC_AUTHORIZATION_FAILED
+            topic, refusal = None, READ_TOPIC.denied
         if topic is None:
             asked.refused.setdefault(place, [])
         yield

@@ -1,7 +1,7 @@
 """ConsumerGroupDescribe (key 69), all versions: consumer groups as an administrator sees them (KIP-848).
 
 Partitions of deleted topics are left out. Version 1 says which protocol each member speaks. Groups that the client may
-not describe come first in answers; of a group with a topic that the client may not describe, it sees nothing.
+not describe come first in answers. A group whose members have a topic that the client may not describe is an error.
 """
 
 from collections.abc import Callable
@@ -44,8 +44,7 @@ class ConsumerGroupDescribe:
             if not enabled:
                 groups.append(DescribedGroup(group_id=group_id, error_code=ErrorCode.UNSUPPORTED_VERSION))
             elif not call.may(DESCRIBE_GROUP, group_id):
-                denied = ErrorCode.GROUP_AUTHORIZATION_FAILED
-                refused.append(DescribedGroup(group_id=group_id, error_code=denied))
+                refused.append(DescribedGroup(group_id=group_id, error_code=DESCRIBE_GROUP.denied))
             elif named.exceed(group_id):
                 code = ErrorCode.INVALID_REQUEST
                 groups.append(DescribedGroup(group_id=group_id, error_code=code, error_message=TOO_OFTEN))
@@ -72,7 +71,7 @@ class ConsumerGroupDescribe:
         for member in described.members:
             group.members.append((yield from _member(member, image)))
         if not (yield from _may_see(group.members, call)):
-            code = ErrorCode.TOPIC_AUTHORIZATION_FAILED
+            code = DESCRIBE_TOPIC.denied
             return DescribedGroup(group_id=group_id, error_code=code, error_message=HIDDEN_TOPICS)
         if request.include_authorized_operations:
             group.authorized_operations = call.operations(ResourceType.GROUP, group_id)

@@ -47,7 +47,7 @@ class ConsumerGroupHeartbeat:
     def _beat_if_allowed(self, request: ConsumerGroupHeartbeatRequest, call: Call, names: list[str]) -> Steps[Answer]:
         for name in dict.fromkeys(names):
             if not call.may(DESCRIBE_TOPIC, name):
-                return ConsumerGroupHeartbeatResponse(error_code=ErrorCode.TOPIC_AUTHORIZATION_FAILED)
+                return ConsumerGroupHeartbeatResponse(error_code=DESCRIBE_TOPIC.denied)
             yield
         return self._beat(request, call)
 

@@ -1,5 +1,6 @@
 """DeleteGroups (key 42), all versions. Each group has its own answer; many groups take several decisions.
-Groups that the client may not delete come last in answers.
+
+Groups that the client may not delete come last in answers, whether they exist or not.
 
 Version 3 has a message for each group. Kafka 4.4 sends one with GROUP_DELETION_FAILED only (a plugin of streams groups
 failed), and null with all errors that a group has here: NON_EMPTY_GROUP and GROUP_ID_NOT_FOUND say everything.
@@ -33,7 +34,7 @@ class DeleteGroups:
         refused: list[str] = []
         async for group_id in in_turns(dict.fromkeys(group_ids)):
             (allowed if call.may(DELETE_GROUP, group_id) else refused).append(group_id)
-        errors_of = dict.fromkeys(refused, ErrorCode.GROUP_AUTHORIZATION_FAILED)
+        errors_of = dict.fromkeys(refused, DELETE_GROUP.denied)
         async for first in in_turns(range(0, len(allowed), GROUPS_PER_DECISION_MAX), 1):
             for lot, errors in self._coordinator.delete_groups(allowed[first : first + GROUPS_PER_DECISION_MAX]):
                 errors_of.update(zip(lot, await errors if isawaitable(errors) else errors, strict=True))

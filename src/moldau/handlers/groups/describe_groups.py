@@ -35,8 +35,7 @@ class DescribeGroups:
         for group_id in request.groups:
             yield
             if not call.may(DESCRIBE_GROUP, group_id):
-                denied = ErrorCode.GROUP_AUTHORIZATION_FAILED
-                refused.append(DescribedGroup(group_id=group_id, error_code=denied))
+                refused.append(DescribedGroup(group_id=group_id, error_code=DESCRIBE_GROUP.denied))
                 continue
             if named.exceed(group_id):
                 group = DescribedGroup(group_id=group_id, error_code=ErrorCode.INVALID_REQUEST, error_message=TOO_OFTEN)

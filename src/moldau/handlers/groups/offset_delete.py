@@ -43,7 +43,7 @@ class OffsetDelete:
             for p in asked.partitions:
                 partition = TopicPartition(asked.name, p.partition_index)
                 if not readable:
-                    errors.setdefault(asked.name, []).append((p.partition_index, ErrorCode.TOPIC_AUTHORIZATION_FAILED))
+                    errors.setdefault(asked.name, []).append((p.partition_index, READ_TOPIC.denied))
                 elif image.partition(partition) is None:
                     errors.setdefault(asked.name, []).append((p.partition_index, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION))
                 else:

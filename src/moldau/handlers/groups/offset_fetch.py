@@ -3,8 +3,8 @@
 Version 10 names topics by id, earlier ones by name. Offsets are returned even if their partitions no longer exist. A
 group that does not exist has committed nothing, which is not an error: its offsets are -1. From version 7 on a client
 can ask for stable offsets: it gets UNSTABLE_OFFSET_COMMIT instead of an offset that an open transaction may change
-(KIP-447). Topics that the client may not describe are refused if they are named, and left out of "all"; in answers
-they come last, as unknown ids do.
+(KIP-447). Topics that the client may not describe are refused if the request names them, and come last in answers as
+unknown ids do; a request for all offsets leaves them out.
 """
 
 from collections.abc import Callable
@@ -56,8 +56,7 @@ class OffsetFetch:
     ) -> Steps[OffsetFetchResponseGroup]:
         yield
         if not call.may(DESCRIBE_GROUP, asked.group_id):
-            denied = ErrorCode.GROUP_AUTHORIZATION_FAILED
-            return OffsetFetchResponseGroup(group_id=asked.group_id, error_code=denied)
+            return OffsetFetchResponseGroup(group_id=asked.group_id, error_code=DESCRIBE_GROUP.denied)
         if named.exceed(asked.group_id):
             return OffsetFetchResponseGroup(group_id=asked.group_id, error_code=ErrorCode.INVALID_REQUEST)
         try:
@@ -88,7 +87,7 @@ class OffsetFetch:
             if topic is None:
                 return name, ErrorCode.UNKNOWN_TOPIC_ID
             name = topic.name
-        return name, ErrorCode.NONE if call.may(DESCRIBE_TOPIC, name) else ErrorCode.TOPIC_AUTHORIZATION_FAILED
+        return name, ErrorCode.NONE if call.may(DESCRIBE_TOPIC, name) else DESCRIBE_TOPIC.denied
 
     def _all(self, offsets: OffsetsOfGroup, unstable: Pending, call: Call) -> Steps[list[OffsetFetchResponseTopics]]:
         """All offsets of the group that the client may see. Deleted topics have no id, so requests by id leave them

@@ -24,7 +24,7 @@ class SyncGroup:
         if call.version >= NAMES_PROTOCOL and (request.protocol_type is None or request.protocol_name is None):
             return SyncGroupResponse(error_code=ErrorCode.INCONSISTENT_GROUP_PROTOCOL)
         if not call.may(READ_GROUP, request.group_id):
-            return SyncGroupResponse(error_code=ErrorCode.GROUP_AUTHORIZATION_FAILED)
+            return SyncGroupResponse(error_code=READ_GROUP.denied)
         ask = Sync(
             group_id=request.group_id,
             generation=request.generation_id,

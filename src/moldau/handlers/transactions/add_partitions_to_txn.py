@@ -46,7 +46,7 @@ class AddPartitionsToTxn:
     ]:
         version = call.version
         if version >= ADD_PARTITIONS_BATCHES and not call.may(CLUSTER_ACTION):
-            return AddPartitionsToTxnResponse(error_code=ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
+            return AddPartitionsToTxnResponse(error_code=CLUSTER_ACTION.denied)
         upgrade_add_partitions(request, version)
         answers, waits = [], False
         for transaction in request.transactions:
@@ -72,9 +72,9 @@ class AddPartitionsToTxn:
         for topic in transaction.topics:
             refusal = ErrorCode.NONE
             if not may:
-                refusal = ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
+                refusal = WRITE_TRANSACTIONAL_ID.denied
             elif is_clients and (topic.name in INTERNAL_TOPICS or not call.may(WRITE_TOPIC, topic.name)):
-                refusal = ErrorCode.TOPIC_AUTHORIZATION_FAILED
+                refusal = WRITE_TOPIC.denied
             yield
             for p in topic.partitions:
                 tp, error = TopicPartition(topic.name, p), refusal

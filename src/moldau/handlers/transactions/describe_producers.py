@@ -9,7 +9,6 @@ from collections.abc import Callable
 
 from moldau.cluster.controlling.controller import Refusal, name_refusal
 from moldau.cluster.state.image import Image
-from moldau.errors import ErrorCode
 from moldau.protocol.messages.describe_producers import (
     DescribeProducersRequest,
     DescribeProducersResponse,
@@ -70,9 +69,8 @@ class DescribeProducers:
 
 
 def _refusal(topic: str, call: Call) -> Refusal | None:
-    """Why nothing is said about the topic, if so."""
+    """Why all partitions of the topic are refused; None if they are not."""
     refusal = name_refusal(topic)
     if refusal is None and not call.may(READ_TOPIC, topic):
-        denied = ErrorCode.TOPIC_AUTHORIZATION_FAILED
-        return Refusal(denied, denied.sentence)
+        return Refusal(READ_TOPIC.denied, READ_TOPIC.denied.sentence)
     return refusal

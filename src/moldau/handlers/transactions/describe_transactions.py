@@ -5,7 +5,7 @@ Topics that the client may not describe are left out.
 
 from moldau.coordinators.transactions.coordinator import TransactionCoordinator
 from moldau.coordinators.transactions.messages import DescribedTransaction
-from moldau.errors import ErrorCode, KafkaError
+from moldau.errors import KafkaError
 from moldau.protocol.messages.describe_transactions import (
     DescribeTransactionsRequest,
     DescribeTransactionsResponse,
@@ -30,8 +30,7 @@ class DescribeTransactions:
     def _describe(self, transactional_id: str, call: Call) -> Steps[Described]:
         yield
         if not call.may(DESCRIBE_TRANSACTIONAL_ID, transactional_id):
-            denied = ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
-            return Described(transactional_id=transactional_id, error_code=denied)
+            return Described(transactional_id=transactional_id, error_code=DESCRIBE_TRANSACTIONAL_ID.denied)
         try:
             return (yield from _described(self._coordinator.describe(transactional_id), call))
         except KafkaError as error:

@@ -63,12 +63,13 @@ class InitProducerId:
 
 
 def _denied(request: InitProducerIdRequest, call: Call) -> ErrorCode:
+    """The error of a client that lacks a right; NONE if it lacks none."""
     name = request.transactional_id
     if name is None:
         may = call.may(IDEMPOTENT_WRITE, logged=False) or call.may_any(WRITE_TOPIC)
-        return ErrorCode.NONE if may else ErrorCode.CLUSTER_AUTHORIZATION_FAILED
+        return ErrorCode.NONE if may else IDEMPOTENT_WRITE.denied
     may = call.may(WRITE_TRANSACTIONAL_ID, name) and (not request.enable2_pc or call.may(TWO_PHASE_COMMIT, name))
-    return ErrorCode.NONE if may else ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
+    return ErrorCode.NONE if may else WRITE_TRANSACTIONAL_ID.denied
 
 
 def _refused(code: ErrorCode) -> InitProducerIdResponse:
