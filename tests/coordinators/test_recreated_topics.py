@@ -13,6 +13,7 @@ from moldau.coordinators.decision import TransactionEnd
 from moldau.errors import ErrorCode
 from moldau.handlers.groups.offset_fetch import OffsetFetch
 from moldau.names import OFFSETS_TOPIC
+from moldau.protocol.apis import OFFSET_FETCH
 from moldau.protocol.messages.offset_fetch import (
     OffsetFetchRequest,
     OffsetFetchRequestGroup,
@@ -23,6 +24,7 @@ from tests.coordinators.fake_log import FakeLog, answered, in_virtual_time, lead
 from tests.coordinators.groups.scene import Stage
 from tests.coordinators.offsets.committing import TP, commit, commit_in_transaction, decide
 from tests.coordinators.settings import group_settings
+from tests.requests.calling import call
 
 OLD, NEW = uuid.UUID(int=7), uuid.UUID(int=8)
 
@@ -55,8 +57,7 @@ def test_an_offset_of_an_earlier_topic_of_that_name_is_not_fetched_by_the_id_of_
         assert await answered(groups.commit(commit(500, topic=OLD))) == [ErrorCode.NONE]
         topics = [OffsetFetchRequestTopics(topic_id=NEW, partition_indexes=[0])]
         request = OffsetFetchRequest(groups=[OffsetFetchRequestGroup(group_id="g", topics=topics)])
-        call: Any = SimpleNamespace(version=10)
-        response = turn(OffsetFetch(groups, lambda: image_with(NEW))(request, call))
+        response = turn(OffsetFetch(groups, lambda: image_with(NEW))(request, call(OFFSET_FETCH, 10)))
         (topic,) = response.groups[0].topics
         assert topic.partitions[0].committed_offset == -1
         await groups.stop()

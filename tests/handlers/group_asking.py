@@ -9,6 +9,8 @@ from moldau.cluster.state.metadata_cache import MetadataCache
 from moldau.coordinators.groups.coordinator import GroupCoordinator
 from moldau.errors import ErrorCode, KafkaError
 from moldau.handlers.cluster.find_coordinator import GROUP, TRANSACTION, CoordinatorType, FindCoordinator
+from moldau.handlers.groups.consumer_group_describe import ConsumerGroupDescribe
+from moldau.handlers.groups.consumer_group_heartbeat import ConsumerGroupHeartbeat
 from moldau.handlers.groups.delete_groups import DeleteGroups
 from moldau.handlers.groups.describe_groups import DescribeGroups
 from moldau.handlers.groups.heartbeat import Heartbeat
@@ -23,9 +25,11 @@ from moldau.names import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
 from moldau.protocol import apis, codec
 from moldau.protocol.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol, JoinGroupResponse
 from moldau.protocol.messages.sync_group import SyncGroupRequest, SyncGroupRequestAssignment
-from moldau.requests.session import Call
-from tests.coordinators.fake_log import PARTITIONS, FakeLog, coordinator, in_virtual_time
+from moldau.requests.session import Authorizer, Call
+from moldau.runtime import Runtime
+from tests.coordinators.fake_log import PARTITIONS, FakeLog, LoopClock, in_virtual_time
 from tests.coordinators.groups.scene import subscription
+from tests.coordinators.settings import group_settings
 from tests.handlers.asking import answered
 from tests.requests.calling import LISTENER, call
 
@@ -45,7 +49,10 @@ class Group:
     def __init__(self) -> None:
         self.log = FakeLog()
         self.image = Image("cluster", brokers={1: ME}).with_topics({"t": topic("t", T_ID, 3)})
-        self.coordinator: GroupCoordinator = coordinator(self.log)
+        settings = group_settings(initial_rebalance_delay_ms=0)
+        self.coordinator = GroupCoordinator(
+            settings, self.log, Runtime(clock=LoopClock()), PARTITIONS, lambda: self.image
+        )
         self.creation_error: ErrorCode | None = None
         groups = self.coordinator
         self._handlers: dict[apis.Api, Callable[[Any, Call], Any]] = {
@@ -66,6 +73,8 @@ class Group:
             apis.LIST_GROUPS: ListGroups(groups),
             apis.DESCRIBE_GROUPS: DescribeGroups(groups),
             apis.DELETE_GROUPS: DeleteGroups(groups),
+            apis.CONSUMER_GROUP_HEARTBEAT: ConsumerGroupHeartbeat(groups),
+            apis.CONSUMER_GROUP_DESCRIBE: ConsumerGroupDescribe(groups, lambda: self.image),
         }
 
     async def make_offsets_topic(self) -> None:
@@ -81,11 +90,19 @@ class Group:
             self.coordinator.lead(self.coordinator.partition_of(group), 0)
             await self.coordinator.loaded(group)
 
-    async def ask(self, api: apis.Api, version: int, request: Any, listener: str = LISTENER) -> Any:
+    async def ask(
+        self,
+        api: apis.Api,
+        version: int,
+        request: Any,
+        listener: str = LISTENER,
+        authorizer: Authorizer | None = None,
+    ) -> Any:
         frame = codec.write_request(api, version, 7, "asker", request)[4:]
         header = codec.read_header(frame)
         read = codec.read_request(api, version, frame, header.body)
-        response = await answered(self._handlers[api](read, call(api, version, listener=listener)))
+        answer = self._handlers[api](read, call(api, version, listener=listener, authorizer=authorizer))
+        response = await answered(answer)
         return codec.read_reply(api, version, codec.write_reply(api, version, 7, response)[4:])
 
     async def join(self, group: str = "g", version: int = 3, member: str = "", **fields: Any) -> JoinGroupResponse:

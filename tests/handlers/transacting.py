@@ -27,6 +27,7 @@ from moldau.protocol.messages.find_coordinator import FindCoordinatorRequest
 from moldau.protocol.messages.init_producer_id import InitProducerIdRequest
 from moldau.records.batch import TRANSACTIONAL_BIT
 from moldau.records.rows import iterate
+from moldau.requests.gate import Gate
 from tests.handlers import living
 from tests.handlers.fetching.fetches import at, fetch, parts_of
 from tests.handlers.living import Living, Wire, batch, outcomes, produce
@@ -40,10 +41,12 @@ FEW = 3
 """Partitions of the internal topics: fifty take half a second to make."""
 
 
-def run(scenario: Callable[[Living], Awaitable[None]], folder: Path, **settings: object) -> None:
+def run(
+    scenario: Callable[[Living], Awaitable[None]], folder: Path, gate: Gate | None = None, **settings: object
+) -> None:
     """A broker on that folder, as `living.run` does."""
     few = {"transaction_state_log_num_partitions": FEW, "offsets_topic_num_partitions": FEW}
-    living.run(scenario, folder, **{**few, **settings})
+    living.run(scenario, folder, gate, **{**few, **settings})
 
 
 async def tried(ask: Callable[[], Awaitable[Any]], error: Callable[[Any], int]) -> Any:

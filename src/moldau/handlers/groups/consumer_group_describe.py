@@ -1,6 +1,7 @@
 """ConsumerGroupDescribe (key 69), all versions: consumer groups as an administrator sees them (KIP-848).
 
-Partitions of deleted topics are left out. Version 1 says which protocol each member speaks.
+Partitions of deleted topics are left out. Version 1 says which protocol each member speaks. Groups that the client may
+not describe come first in answers. A group whose members have a topic that the client may not describe is an error.
 """
 
 from collections.abc import Callable
@@ -12,7 +13,6 @@ from moldau.coordinators.consumer.messages import (
 )
 from moldau.coordinators.groups.coordinator import GroupCoordinator
 from moldau.errors import ErrorCode, KafkaError
-from moldau.handlers.groups.describe_groups import OPERATIONS_OF_A_GROUP
 from moldau.handlers.repetitions import TOO_OFTEN, Repetitions
 from moldau.protocol.messages import consumer_group_describe as describing
 from moldau.protocol.messages.consumer_group_describe import (
@@ -21,10 +21,12 @@ from moldau.protocol.messages.consumer_group_describe import (
     DescribedGroup,
     Member,
 )
+from moldau.requests.access import DESCRIBE_GROUP, DESCRIBE_TOPIC, ResourceType
 from moldau.requests.session import Call
 from moldau.turns import Steps
 
 CLASSIC_MEMBER, CONSUMER_MEMBER = 0, 1
+HIDDEN_TOPICS = "Members of the group have topics that this client may not describe."
 
 
 class ConsumerGroupDescribe:
@@ -34,20 +36,25 @@ class ConsumerGroupDescribe:
 
     def __call__(self, request: ConsumerGroupDescribeRequest, call: Call) -> Steps[ConsumerGroupDescribeResponse]:
         image, named = self._image(), Repetitions()
-        groups = []
+        enabled = self._coordinator.settings.consumer.enabled
+        refused: list[DescribedGroup] = []
+        groups: list[DescribedGroup] = []
         for group_id in request.group_ids:
-            if named.exceed(group_id):
+            yield
+            if not enabled:
+                groups.append(DescribedGroup(group_id=group_id, error_code=ErrorCode.UNSUPPORTED_VERSION))
+            elif not call.may(DESCRIBE_GROUP, group_id):
+                refused.append(DescribedGroup(group_id=group_id, error_code=DESCRIBE_GROUP.denied))
+            elif named.exceed(group_id):
                 code = ErrorCode.INVALID_REQUEST
                 groups.append(DescribedGroup(group_id=group_id, error_code=code, error_message=TOO_OFTEN))
-                yield
             else:
-                groups.append((yield from self._describe(group_id, request, image)))
-        return ConsumerGroupDescribeResponse(groups=sorted(groups, key=lambda group: group.group_id != ""))
+                groups.append((yield from self._describe(group_id, request, image, call)))
+        return ConsumerGroupDescribeResponse(groups=refused + sorted(groups, key=lambda group: group.group_id != ""))
 
-    def _describe(self, group_id: str, request: ConsumerGroupDescribeRequest, image: Image) -> Steps[DescribedGroup]:
-        yield
-        if not self._coordinator.settings.consumer.enabled:
-            return DescribedGroup(group_id=group_id, error_code=ErrorCode.UNSUPPORTED_VERSION)
+    def _describe(
+        self, group_id: str, request: ConsumerGroupDescribeRequest, image: Image, call: Call
+    ) -> Steps[DescribedGroup]:
         if not group_id:
             return DescribedGroup(error_code=ErrorCode.INVALID_GROUP_ID)
         try:
@@ -63,9 +70,29 @@ class ConsumerGroupDescribe:
         )
         for member in described.members:
             group.members.append((yield from _member(member, image)))
+        if not (yield from _may_see(group.members, call)):
+            code = DESCRIBE_TOPIC.denied
+            return DescribedGroup(group_id=group_id, error_code=code, error_message=HIDDEN_TOPICS)
         if request.include_authorized_operations:
-            group.authorized_operations = OPERATIONS_OF_A_GROUP
+            group.authorized_operations = call.operations(ResourceType.GROUP, group_id)
         return group
+
+
+def _may_see(members: list[Member], call: Call) -> Steps[bool]:
+    """Whether the client may describe all topics that the members have, or will have."""
+    if call.session.authorizer is None:
+        return True
+    names: dict[str, None] = {}
+    for member in members:
+        for assignment in (member.assignment, member.target_assignment):
+            for topic in assignment.topic_partitions:
+                names[topic.topic_name] = None
+                yield
+    for name in names:
+        if not call.may(DESCRIBE_TOPIC, name):
+            return False
+        yield
+    return True
 
 
 def _member(member: DescribedConsumerMember, image: Image) -> Steps[Member]:

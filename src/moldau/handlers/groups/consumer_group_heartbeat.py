@@ -1,11 +1,13 @@
 """ConsumerGroupHeartbeat (key 68), all versions: members of consumer groups join, stay and leave (KIP-848).
 
 From version 1 on the member makes its own id (KIP-1082); before, the coordinator does if the id is empty. Version 1
-also adds subscriptions by expression. A request that joins must set all fields, one that leaves only the ids.
+also adds subscriptions by expression. A request that joins must set all fields, one that leaves only the ids. A request
+that names a topic which the client may not describe is refused as a whole, before anything else about it is checked.
 """
 
 import uuid
 from collections.abc import Awaitable
+from typing import TypeAlias
 
 from moldau.coordinators.consumer.messages import (
     ConsumerHeartbeat,
@@ -20,8 +22,11 @@ from moldau.protocol.messages.consumer_group_heartbeat import (
     ConsumerGroupHeartbeatResponse,
     TopicPartitions,
 )
+from moldau.requests.access import DESCRIBE_TOPIC
 from moldau.requests.session import Call
+from moldau.turns import Steps
 
+Answer: TypeAlias = ConsumerGroupHeartbeatResponse | Awaitable[ConsumerGroupHeartbeatResponse]
 MEMBER_MAKES_ITS_ID = 1
 JOINS, LEAVES, LEAVES_FOR_NOW = 0, -1, -2
 KEY_BYTES_MAX = 0x7FFF
@@ -32,12 +37,22 @@ class ConsumerGroupHeartbeat:
     def __init__(self, coordinator: GroupCoordinator):
         self._coordinator = coordinator
 
-    def __call__(
-        self, request: ConsumerGroupHeartbeatRequest, call: Call
-    ) -> ConsumerGroupHeartbeatResponse | Awaitable[ConsumerGroupHeartbeatResponse]:
-        settings = self._coordinator.settings.consumer
-        if not settings.enabled:
+    def __call__(self, request: ConsumerGroupHeartbeatRequest, call: Call) -> Answer | Steps[Answer]:
+        if not self._coordinator.settings.consumer.enabled:
             return ConsumerGroupHeartbeatResponse(error_code=ErrorCode.UNSUPPORTED_VERSION)
+        if request.subscribed_topic_names and call.session.authorizer is not None:
+            return self._beat_if_allowed(request, call, request.subscribed_topic_names)
+        return self._beat(request, call)
+
+    def _beat_if_allowed(self, request: ConsumerGroupHeartbeatRequest, call: Call, names: list[str]) -> Steps[Answer]:
+        for name in dict.fromkeys(names):
+            if not call.may(DESCRIBE_TOPIC, name):
+                return ConsumerGroupHeartbeatResponse(error_code=DESCRIBE_TOPIC.denied)
+            yield
+        return self._beat(request, call)
+
+    def _beat(self, request: ConsumerGroupHeartbeatRequest, call: Call) -> Answer:
+        settings = self._coordinator.settings.consumer
         wrong = _wrong(request, call.version)
         if wrong:
             return ConsumerGroupHeartbeatResponse(error_code=ErrorCode.INVALID_REQUEST, error_message=wrong)

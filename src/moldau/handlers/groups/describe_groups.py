@@ -1,7 +1,8 @@
 """DescribeGroups (key 15), all versions: classic groups as an administrator sees them.
 
 A group that does not exist is described as Dead; from version 6 on it is also an error (KIP-1043). Members' metadata
-are shown only while a group is stable. Assignments are always shown: members keep the last one until the next.
+are shown only while a group is stable. Assignments are always shown: members keep the last one until the next. Groups
+that the client may not describe come first in answers, whether they exist or not.
 """
 
 from moldau.coordinators.classic.group import ClassicGroupState
@@ -15,12 +16,11 @@ from moldau.protocol.messages.describe_groups import (
     DescribeGroupsRequest,
     DescribeGroupsResponse,
 )
+from moldau.requests.access import DESCRIBE_GROUP, ResourceType
 from moldau.requests.session import Call
 from moldau.turns import Steps
 
 NOT_FOUND_IS_ERROR = 6
-OPERATIONS_OF_A_GROUP = 1 << 3 | 1 << 6 | 1 << 8 | 1 << 10 | 1 << 11
-"""Read, Delete, Describe, DescribeConfigs and AlterConfigs as bits (KIP-430): without ACLs all are allowed."""
 
 
 class DescribeGroups:
@@ -29,26 +29,31 @@ class DescribeGroups:
 
     def __call__(self, request: DescribeGroupsRequest, call: Call) -> Steps[DescribeGroupsResponse]:
         with_operations = request.include_authorized_operations
-        response, named = DescribeGroupsResponse(), Repetitions()
+        refused: list[DescribedGroup] = []
+        described: list[DescribedGroup] = []
+        named = Repetitions()
         for group_id in request.groups:
+            yield
+            if not call.may(DESCRIBE_GROUP, group_id):
+                refused.append(DescribedGroup(group_id=group_id, error_code=DESCRIBE_GROUP.denied))
+                continue
             if named.exceed(group_id):
                 group = DescribedGroup(group_id=group_id, error_code=ErrorCode.INVALID_REQUEST, error_message=TOO_OFTEN)
             else:
-                group = self._describe(group_id, call.version, with_operations)
-            response.groups.append(group)
-            yield
+                group = self._describe(group_id, call, with_operations)
+            described.append(group)
             for _ in group.members:
                 yield
-        return response
+        return DescribeGroupsResponse(groups=refused + described)
 
-    def _describe(self, group_id: str, version: int, with_operations: bool) -> DescribedGroup:
+    def _describe(self, group_id: str, call: Call, with_operations: bool) -> DescribedGroup:
         try:
             described = self._coordinator.describe(group_id)
         except KafkaError as error:
             return DescribedGroup(error_code=error.code, group_id=group_id)
         if described is None:
             dead = DescribedGroup(group_id=group_id, group_state=ClassicGroupState.DEAD.value)
-            if version >= NOT_FOUND_IS_ERROR:
+            if call.version >= NOT_FOUND_IS_ERROR:
                 dead.error_code = ErrorCode.GROUP_ID_NOT_FOUND
                 dead.error_message = f"Group {group_id} not found."
                 return dead
@@ -56,7 +61,7 @@ class DescribeGroups:
         else:
             group = _described(group_id, described)
         if with_operations:
-            group.authorized_operations = OPERATIONS_OF_A_GROUP
+            group.authorized_operations = call.operations(ResourceType.GROUP, group_id)
         return group
 
 

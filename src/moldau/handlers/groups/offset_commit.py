@@ -1,8 +1,8 @@
 """OffsetCommit (key 8), all versions: a group's members commit what they have consumed.
 
-Version 10 names topics by id, earlier ones by name. Only partitions that exist are accepted; in answers the others come
-first, as in Kafka. Versions 2 to 4 can set a retention of their own. A commit for a group that does not exist is
-ILLEGAL_GENERATION before version 9, and GROUP_ID_NOT_FOUND since.
+Version 10 names topics by id, earlier ones by name. Only partitions that exist, of topics that the client may read, are
+accepted; in answers the others come first, as in Kafka. Versions 2 to 4 can set a retention of their own. A commit for
+a group that does not exist is ILLEGAL_GENERATION before version 9, and GROUP_ID_NOT_FOUND since.
 """
 
 import uuid
@@ -36,7 +36,7 @@ class OffsetCommit:
     def __call__(
         self, request: OffsetCommitRequest, call: Call
     ) -> Steps[Steps[OffsetCommitResponse] | Awaitable[Steps[OffsetCommitResponse]]]:
-        asked = yield from asked_offsets(request.topics, self._metadata.image, call.version >= BY_ID)
+        asked = yield from asked_offsets(request.topics, self._metadata.image, call.version >= BY_ID, call)
 
         def add(topic: OffsetCommitResponseTopic, index: int, error: ErrorCode) -> None:
             if error is ErrorCode.GROUP_ID_NOT_FOUND and call.version < GROUP_NOT_FOUND:
@@ -46,7 +46,7 @@ class OffsetCommit:
         def respond(committed: list[ErrorCode]) -> Steps[OffsetCommitResponse]:
             return OffsetCommitResponse(topics=(yield from asked.answered(committed, _topic, add)))
 
-        # No partition exists: there is nothing to ask the coordinator.
+        # No partition is accepted: there is nothing to ask the coordinator.
         if not asked.offsets:
             return respond([])
         ask = OffsetsToCommit(

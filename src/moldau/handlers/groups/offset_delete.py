@@ -1,6 +1,7 @@
 """OffsetDelete (key 47), all versions: an administrator deletes offsets of a group (KIP-496).
 
-In answers, partitions that do not exist come first, as in Kafka.
+In answers, partitions of topics that the client may not read, or that do not exist, come first, as in Kafka. A group
+that does not exist is the answer for the whole request, whichever topics it names.
 """
 
 from collections.abc import Awaitable, Callable
@@ -17,6 +18,7 @@ from moldau.protocol.messages.offset_delete import (
     OffsetDeleteResponsePartition,
     OffsetDeleteResponseTopic,
 )
+from moldau.requests.access import READ_TOPIC
 from moldau.requests.session import Call
 from moldau.turns import Steps
 
@@ -36,9 +38,13 @@ class OffsetDelete:
         errors: Errors = {}
         partitions: list[TopicPartition] = []
         for asked in request.topics:
+            readable = call.may(READ_TOPIC, asked.name)
+            yield
             for p in asked.partitions:
                 partition = TopicPartition(asked.name, p.partition_index)
-                if image.partition(partition) is None:
+                if not readable:
+                    errors.setdefault(asked.name, []).append((p.partition_index, READ_TOPIC.denied))
+                elif image.partition(partition) is None:
                     errors.setdefault(asked.name, []).append((p.partition_index, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION))
                 else:
                     partitions.append(partition)

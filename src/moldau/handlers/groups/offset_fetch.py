@@ -3,13 +3,14 @@
 Version 10 names topics by id, earlier ones by name. Offsets are returned even if their partitions no longer exist. A
 group that does not exist has committed nothing, which is not an error: its offsets are -1. From version 7 on a client
 can ask for stable offsets: it gets UNSTABLE_OFFSET_COMMIT instead of an offset that an open transaction may change
-(KIP-447).
+(KIP-447). Topics that the client may not describe are refused if the request names them, and come last in answers as
+unknown ids do; a request for all offsets leaves them out.
 """
 
 from collections.abc import Callable
 from typing import TypeAlias
 
-from moldau.cluster.state.image import Image, TopicImage
+from moldau.cluster.state.image import Image
 from moldau.coordinators.groups.coordinator import GroupCoordinator
 from moldau.coordinators.offsets.committed import OffsetsOfGroup
 from moldau.errors import ErrorCode, KafkaError
@@ -27,6 +28,7 @@ from moldau.protocol.messages.offset_fetch import (
 )
 from moldau.protocol.primitives import ZERO_UUID
 from moldau.protocol.upgrades import downgrade_offset_fetch, upgrade_offset_fetch
+from moldau.requests.access import DESCRIBE_GROUP, DESCRIBE_TOPIC
 from moldau.requests.session import Call
 from moldau.turns import Steps
 
@@ -42,22 +44,19 @@ class OffsetFetch:
 
     def __call__(self, request: OffsetFetchRequest, call: Call) -> Steps[OffsetFetchResponse]:
         upgrade_offset_fetch(request, call.version)
-        by_id = call.version >= BY_ID
         stable = request.require_stable
         response, named = OffsetFetchResponse(), Repetitions()
         for group in request.groups:
-            response.groups.append((yield from self._fetch_group(group, by_id, stable, named)))
+            response.groups.append((yield from self._fetch_group(group, call, stable, named)))
         downgrade_offset_fetch(request, response, call.version)
         return response
 
-    def _topic(self, asked: OffsetFetchRequestTopics, by_id: bool) -> TopicImage | None:
-        image = self._image()
-        return image.topics_by_id.get(asked.topic_id) if by_id else image.topics.get(asked.name)
-
     def _fetch_group(
-        self, asked: OffsetFetchRequestGroup, by_id: bool, stable: bool, named: Repetitions
+        self, asked: OffsetFetchRequestGroup, call: Call, stable: bool, named: Repetitions
     ) -> Steps[OffsetFetchResponseGroup]:
         yield
+        if not call.may(DESCRIBE_GROUP, asked.group_id):
+            return OffsetFetchResponseGroup(group_id=asked.group_id, error_code=DESCRIBE_GROUP.denied)
         if named.exceed(asked.group_id):
             return OffsetFetchResponseGroup(group_id=asked.group_id, error_code=ErrorCode.INVALID_REQUEST)
         try:
@@ -69,59 +68,69 @@ class OffsetFetch:
         if refused is not ErrorCode.NONE:
             return OffsetFetchResponseGroup(group_id=asked.group_id, error_code=refused)
         if asked.topics is None:
-            topics = yield from self._all(offsets, unstable, by_id)
+            topics = yield from self._all(offsets, unstable, call)
             return OffsetFetchResponseGroup(group_id=asked.group_id, topics=topics)
-        group, repeated = OffsetFetchResponseGroup(group_id=asked.group_id), Repetitions()
-        for topic in self._known_first(asked.topics, by_id):
-            group.topics.append((yield from self._some(offsets, unstable, topic, by_id, repeated)))
-        return group
+        known: list[OffsetFetchResponseTopics] = []
+        last: list[OffsetFetchResponseTopics] = []
+        repeated = Repetitions()
+        for topic in asked.topics:
+            name, refusal = self._named(topic, call)
+            fetched = yield from _some(offsets, unstable, topic, name, refusal, repeated)
+            (last if refusal else known).append(fetched)
+        return OffsetFetchResponseGroup(group_id=asked.group_id, topics=known + last)
 
-    def _known_first(self, asked: list[OffsetFetchRequestTopics], by_id: bool) -> list[OffsetFetchRequestTopics]:
-        """Unknown topic ids come last, as in Kafka."""
-        return sorted(asked, key=lambda topic: self._topic(topic, by_id) is None) if by_id else asked
+    def _named(self, asked: OffsetFetchRequestTopics, call: Call) -> tuple[str, ErrorCode]:
+        """The topic's name, and the error that refuses the whole topic, if any."""
+        name = asked.name
+        if call.version >= BY_ID:
+            topic = self._image().topics_by_id.get(asked.topic_id)
+            if topic is None:
+                return name, ErrorCode.UNKNOWN_TOPIC_ID
+            name = topic.name
+        return name, ErrorCode.NONE if call.may(DESCRIBE_TOPIC, name) else DESCRIBE_TOPIC.denied
 
-    def _all(self, offsets: OffsetsOfGroup, unstable: Pending, by_id: bool) -> Steps[list[OffsetFetchResponseTopics]]:
-        """All offsets of the group. Deleted topics have no id, so requests by id leave them out."""
-        image = self._image()
-        topics: dict[str, OffsetFetchResponseTopics] = {}
+    def _all(self, offsets: OffsetsOfGroup, unstable: Pending, call: Call) -> Steps[list[OffsetFetchResponseTopics]]:
+        """All offsets of the group that the client may see. Deleted topics have no id, so requests by id leave them
+        out."""
+        image, by_id = self._image(), call.version >= BY_ID
+        topics: dict[str, OffsetFetchResponseTopics | None] = {}
         for partition, value in offsets.pairs():
             yield
-            topic = image.topics.get(partition.topic)
-            if by_id and topic is None:
-                continue
-            if partition.topic not in topics:
-                topics[partition.topic] = OffsetFetchResponseTopics(name=partition.topic)
-                if topic is not None:
-                    topics[partition.topic].topic_id = topic.id
-            fetched = _fetched(partition.partition, value, _stability(partition, unstable))
-            topics[partition.topic].partitions.append(fetched)
-        return list(topics.values())
+            name = partition.topic
+            if name not in topics:
+                topic = image.topics.get(name)
+                left_out = (by_id and topic is None) or not call.may(DESCRIBE_TOPIC, name, logged=False)
+                topic_id = ZERO_UUID if topic is None else topic.id
+                topics[name] = None if left_out else OffsetFetchResponseTopics(name=name, topic_id=topic_id)
+            fetched = topics[name]
+            if fetched is not None:
+                fetched.partitions.append(_fetched(partition.partition, value, _stability(partition, unstable)))
+        return [fetched for fetched in topics.values() if fetched is not None]
 
-    def _some(
-        self,
-        offsets: OffsetsOfGroup,
-        unstable: Pending,
-        asked: OffsetFetchRequestTopics,
-        by_id: bool,
-        named: Repetitions,
-    ) -> Steps[OffsetFetchResponseTopics]:
-        topic = self._topic(asked, by_id)
-        error = ErrorCode.UNKNOWN_TOPIC_ID if by_id and topic is None else ErrorCode.NONE
-        name = topic.name if topic is not None else asked.name
-        fetched = OffsetFetchResponseTopics(name=asked.name, topic_id=asked.topic_id)
+
+def _some(
+    offsets: OffsetsOfGroup,
+    unstable: Pending,
+    asked: OffsetFetchRequestTopics,
+    name: str,
+    refusal: ErrorCode,
+    named: Repetitions,
+) -> Steps[OffsetFetchResponseTopics]:
+    fetched = OffsetFetchResponseTopics(name=asked.name, topic_id=asked.topic_id)
+    yield
+    for p in asked.partition_indexes:
+        tp = TopicPartition(name, p)
+        if not refusal and named.exceed(tp):
+            problem = ErrorCode.INVALID_REQUEST
+        else:
+            problem = refusal or _stability(tp, unstable)
+        value = offsets.get(tp)
+        # A request by name has no id, and takes the offset of any topic of that name.
+        if value is not None and asked.topic_id != ZERO_UUID and value.topic_id not in (ZERO_UUID, asked.topic_id):
+            value = None  # of an earlier topic of that name
+        fetched.partitions.append(_fetched(p, value, problem))
         yield
-        for p in asked.partition_indexes:
-            tp = TopicPartition(name, p)
-            if not error and named.exceed(tp):
-                problem = ErrorCode.INVALID_REQUEST
-            else:
-                problem = error or _stability(tp, unstable)
-            value = offsets.get(tp)
-            if by_id and value is not None and value.topic_id not in (ZERO_UUID, asked.topic_id):
-                value = None  # of an earlier topic of that name
-            fetched.partitions.append(_fetched(p, value, problem))
-            yield
-        return fetched
+    return fetched
 
 
 def _stability(partition: TopicPartition, unstable: Pending) -> ErrorCode:

@@ -1,6 +1,6 @@
 """SyncGroup (key 14), all versions: a member gets its assignment, which the leader brings.
 
-From version 5 on a request must name the protocol.
+From version 5 on a request must name the protocol, which is checked before the right to read the group.
 """
 
 from collections.abc import Awaitable
@@ -10,6 +10,7 @@ from moldau.coordinators.groups.coordinator import GroupCoordinator
 from moldau.errors import ErrorCode
 from moldau.handlers.responding import respond_when_ready
 from moldau.protocol.messages.sync_group import SyncGroupRequest, SyncGroupResponse
+from moldau.requests.access import READ_GROUP
 from moldau.requests.session import Call
 
 NAMES_PROTOCOL = 5
@@ -22,6 +23,8 @@ class SyncGroup:
     def __call__(self, request: SyncGroupRequest, call: Call) -> SyncGroupResponse | Awaitable[SyncGroupResponse]:
         if call.version >= NAMES_PROTOCOL and (request.protocol_type is None or request.protocol_name is None):
             return SyncGroupResponse(error_code=ErrorCode.INCONSISTENT_GROUP_PROTOCOL)
+        if not call.may(READ_GROUP, request.group_id):
+            return SyncGroupResponse(error_code=READ_GROUP.denied)
         ask = Sync(
             group_id=request.group_id,
             generation=request.generation_id,

@@ -5,7 +5,7 @@ The group's coordinator takes the offsets, and from version 3 on compares the pr
 decides: from version 5 on it adds that partition, which saves the client an AddOffsetsToTxn; for older versions it
 checks whether the client has added it (KIP-890). Version 6 names topics by id, earlier ones by name, and it knows the
 errors GROUP_ID_NOT_FOUND and STALE_MEMBER_EPOCH (KIP-1319). A fenced producer gets INVALID_PRODUCER_EPOCH in every
-version. In answers, partitions that do not exist come first.
+version. In answers, partitions that do not exist or may not be read come first.
 """
 
 import uuid
@@ -58,7 +58,7 @@ class TxnOffsetCommit:
         self, request: TxnOffsetCommitRequest, call: Call
     ) -> Steps[Steps[TxnOffsetCommitResponse] | Awaitable[Steps[TxnOffsetCommitResponse]]]:
         image = self._image()
-        asked = yield from asked_offsets(request.topics, image, call.version >= BY_ID)
+        asked = yield from asked_offsets(request.topics, image, call.version >= BY_ID, call)
 
         def add(topic: TxnOffsetCommitResponseTopic, index: int, error: ErrorCode) -> None:
             known = TXN_OFFSET_COMMIT.in_version(error, call.version)

@@ -1,9 +1,10 @@
 """AddPartitionsToTxn (key 24), all versions: partitions that a transaction writes to.
 
-Versions 0 to 3 are a client's, for one transaction. Versions 4 and 5 are a broker's, for many transactions; some of
-them are only verified (KIP-890). All partitions of a transaction are added, or none: if one does not exist, the others
-get OPERATION_NOT_ATTEMPTED. A client cannot add partitions of internal topics (TOPIC_AUTHORIZATION_FAILED). Versions 0
-and 1 get INVALID_PRODUCER_EPOCH for PRODUCER_FENCED.
+Versions 0 to 3 are a client's, for one transaction, and it needs rights on the id and on each topic. Versions 4 and 5
+are a broker's, for many transactions; some of them are only verified (KIP-890). All partitions of a transaction are
+added, or none: if one does not exist or is not allowed, the others get OPERATION_NOT_ATTEMPTED. A client cannot add
+partitions of internal topics (TOPIC_AUTHORIZATION_FAILED). Versions 0 and 1 get INVALID_PRODUCER_EPOCH for
+PRODUCER_FENCED.
 """
 
 from collections.abc import Awaitable, Callable, Mapping
@@ -26,6 +27,7 @@ from moldau.protocol.messages.add_partitions_to_txn import (
 )
 from moldau.protocol.transaction_errors import ADD_PARTITIONS_TO_TXN
 from moldau.protocol.upgrades import ADD_PARTITIONS_BATCHES, downgrade_add_partitions, upgrade_add_partitions
+from moldau.requests.access import CLUSTER_ACTION, WRITE_TOPIC, WRITE_TRANSACTIONAL_ID
 from moldau.requests.session import Call
 from moldau.turns import Steps, in_turns
 
@@ -39,12 +41,16 @@ class AddPartitionsToTxn:
 
     def __call__(
         self, request: AddPartitionsToTxnRequest, call: Call
-    ) -> Steps[Steps[AddPartitionsToTxnResponse] | Awaitable[Steps[AddPartitionsToTxnResponse]]]:
+    ) -> Steps[
+        AddPartitionsToTxnResponse | Steps[AddPartitionsToTxnResponse] | Awaitable[Steps[AddPartitionsToTxnResponse]]
+    ]:
         version = call.version
+        if version >= ADD_PARTITIONS_BATCHES and not call.may(CLUSTER_ACTION):
+            return AddPartitionsToTxnResponse(error_code=CLUSTER_ACTION.denied)
         upgrade_add_partitions(request, version)
         answers, waits = [], False
         for transaction in request.transactions:
-            answers.append((yield from self._add(transaction, version)))
+            answers.append((yield from self._add(transaction, call)))
             waits = waits or isawaitable(answers[-1])
         if waits:
             return self._added_later(request, answers, version)
@@ -56,17 +62,23 @@ class AddPartitionsToTxn:
         found = [await errors if isawaitable(errors) else errors async for errors in in_turns(answers)]
         return _added(request, found, version)
 
-    def _add(self, transaction: AddPartitionsToTxnTransaction, version: int) -> Steps[Errors | Awaitable[Errors]]:
-        image = self._image()
+    def _add(self, transaction: AddPartitionsToTxnTransaction, call: Call) -> Steps[Errors | Awaitable[Errors]]:
+        image, version = self._image(), call.version
+        is_clients = version < ADD_PARTITIONS_BATCHES
+        may = not is_clients or call.may(WRITE_TRANSACTIONAL_ID, transaction.transactional_id)
         errors: dict[TopicPartition, ErrorCode] = {}
         wrong = False
         yield
         for topic in transaction.topics:
+            refusal = ErrorCode.NONE
+            if not may:
+                refusal = WRITE_TRANSACTIONAL_ID.denied
+            elif is_clients and (topic.name in INTERNAL_TOPICS or not call.may(WRITE_TOPIC, topic.name)):
+                refusal = WRITE_TOPIC.denied
+            yield
             for p in topic.partitions:
-                tp, error = TopicPartition(topic.name, p), ErrorCode.NONE
-                if version < ADD_PARTITIONS_BATCHES and topic.name in INTERNAL_TOPICS:
-                    error = ErrorCode.TOPIC_AUTHORIZATION_FAILED
-                elif image.partition(tp) is None:
+                tp, error = TopicPartition(topic.name, p), refusal
+                if not refusal and image.partition(tp) is None:
                     error = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
                 errors[tp] = error
                 wrong = wrong or error is not ErrorCode.NONE

@@ -1,12 +1,13 @@
 """DescribeProducers (key 61), all versions: the state of a partition's producers, as this replica knows them; followers
 answer, too (KIP-664).
 
-A partition that is named twice is answered once: a small request must not cause an unbounded reply.
+A partition that is named twice is answered once: a small request must not cause an unbounded reply. A topic that the
+client may not read is refused whether it exists or not, unless its name is invalid.
 """
 
 from collections.abc import Callable
 
-from moldau.cluster.controlling.controller import name_refusal
+from moldau.cluster.controlling.controller import Refusal, name_refusal
 from moldau.cluster.state.image import Image
 from moldau.protocol.messages.describe_producers import (
     DescribeProducersRequest,
@@ -17,6 +18,7 @@ from moldau.protocol.messages.describe_producers import (
 )
 from moldau.replication.lookups import active_producers
 from moldau.replication.replicas import Replicas
+from moldau.requests.access import READ_TOPIC
 from moldau.requests.session import Call
 from moldau.turns import Steps
 
@@ -34,14 +36,15 @@ class DescribeProducers:
         response = DescribeProducersResponse()
         for name, indexes in asked.items():
             topic_response = TopicResponse(name=name)
+            refusal = _refusal(name, call)
+            yield
             for index in indexes:
-                topic_response.partitions.append((yield from self._partition(name, index)))
+                topic_response.partitions.append((yield from self._partition(name, index, refusal)))
             response.topics.append(topic_response)
         return response
 
-    def _partition(self, topic: str, index: int) -> Steps[PartitionResponse]:
+    def _partition(self, topic: str, index: int, refusal: Refusal | None) -> Steps[PartitionResponse]:
         yield
-        refusal = name_refusal(topic)
         if refusal is not None:
             return PartitionResponse(partition_index=index, error_code=refusal.code, error_message=refusal.message)
         replica = self._replicas.find(topic, None, index)
@@ -63,3 +66,11 @@ class DescribeProducers:
             )
             yield
         return response
+
+
+def _refusal(topic: str, call: Call) -> Refusal | None:
+    """Why all partitions of the topic are refused; None if they are not."""
+    refusal = name_refusal(topic)
+    if refusal is None and not call.may(READ_TOPIC, topic):
+        return Refusal(READ_TOPIC.denied, READ_TOPIC.denied.sentence)
+    return refusal

@@ -3,7 +3,8 @@
 A producer without a transactional id always gets a new producer id and epoch 0, even if it names its last one, as in
 Kafka. A transactional id keeps its producer id: each producer that starts with it fences the earlier ones (KIP-98), and
 one that names its last producer id and epoch recovers (KIP-360). Before version 4 PRODUCER_FENCED is unknown, and the
-answer is INVALID_PRODUCER_EPOCH.
+answer is INVALID_PRODUCER_EPOCH. Rights are judged before anything else; without a transactional id, a client that may
+write to any topic may have a producer id.
 """
 
 from collections.abc import Awaitable, Callable
@@ -13,6 +14,7 @@ from moldau.cluster.producer_ids import ProducerIds
 from moldau.errors import ErrorCode, StorageError
 from moldau.protocol.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
 from moldau.protocol.transaction_errors import INIT_PRODUCER_ID
+from moldau.requests.access import IDEMPOTENT_WRITE, TWO_PHASE_COMMIT, WRITE_TOPIC, WRITE_TRANSACTIONAL_ID
 from moldau.requests.session import Call
 
 if TYPE_CHECKING:
@@ -27,6 +29,9 @@ class InitProducerId:
     def __call__(
         self, request: InitProducerIdRequest, call: Call
     ) -> InitProducerIdResponse | Awaitable[InitProducerIdResponse]:
+        denied = _denied(request, call)
+        if denied:
+            return _refused(denied)
         if request.transactional_id == "" or (request.producer_id == -1) != (request.producer_epoch == -1):
             return _refused(ErrorCode.INVALID_REQUEST)
         if request.transactional_id is not None:
@@ -55,6 +60,16 @@ class InitProducerId:
             return InitProducerIdResponse(producer_id=await producer_id, producer_epoch=0)
         except StorageError:
             return _refused(ErrorCode.COORDINATOR_NOT_AVAILABLE)
+
+
+def _denied(request: InitProducerIdRequest, call: Call) -> ErrorCode:
+    """The error of a client that lacks a right; NONE if it lacks none."""
+    name = request.transactional_id
+    if name is None:
+        may = call.may(IDEMPOTENT_WRITE, logged=False) or call.may_any(WRITE_TOPIC)
+        return ErrorCode.NONE if may else IDEMPOTENT_WRITE.denied
+    may = call.may(WRITE_TRANSACTIONAL_ID, name) and (not request.enable2_pc or call.may(TWO_PHASE_COMMIT, name))
+    return ErrorCode.NONE if may else WRITE_TRANSACTIONAL_ID.denied
 
 
 def _refused(code: ErrorCode) -> InitProducerIdResponse:

@@ -2,6 +2,7 @@
 
 Filters: by duration from version 1 on; by name from version 2 on (KIP-1152), with an RE2 expression that must match the
 whole name. An id without a transaction has lasted longer than any duration, as in Kafka. States are compared with case.
+Ids that the client may not describe are left out.
 """
 
 from collections.abc import Callable
@@ -11,6 +12,7 @@ from moldau.coordinators.transactions.coordinator import TransactionCoordinator
 from moldau.errors import ErrorCode, KafkaError
 from moldau.protocol.messages.list_transactions import ListTransactionsRequest, ListTransactionsResponse
 from moldau.protocol.messages.list_transactions import TransactionState as Listed
+from moldau.requests.access import DESCRIBE_TRANSACTIONAL_ID
 from moldau.requests.session import Call
 from moldau.turns import Steps
 
@@ -49,6 +51,7 @@ class ListTransactions:
                     and (not ids or one.producer_id in ids)
                     and (begun_before is None or one.start_ms < begun_before)
                     and (matches is None or matches(one.transactional_id))
+                    and call.may(DESCRIBE_TRANSACTIONAL_ID, one.transactional_id, logged=False)
                 ):
                     listed = Listed(
                         transactional_id=one.transactional_id, producer_id=one.producer_id, transaction_state=one.state
