@@ -1,10 +1,11 @@
 """Work of the controller that lasts: an administrator begins it, and it ends hours later, perhaps under another
 controller.
 
-What is under way is in the image and nowhere else, so a new controller goes on with what it reads. A kind of work is
-one function, from the image to the next change of that work, or to None while it has to wait. It is asked whenever
-topics have changed (such as their ISRs), and when brokers have come or gone; its changes take their turn in the queue
-like all others. A change must bring the work forward: the function is asked again until it returns None.
+The image shows all that is under way, and nothing else remembers it, so a new controller goes on with what it reads. A
+kind of work is one pure function: from an image to the next change of that work, or to None while it has to wait. The
+controller calls it when topics have changed (their ISRs, for instance), when brokers have come or gone, and when its
+term begins. Each change takes its turn in the queue like all others. It must bring the work forward: the function is
+called again until it returns None.
 """
 
 import logging
@@ -25,9 +26,9 @@ logger = logging.getLogger(__name__)
 
 
 class NextChange(NamedTuple):
-    """The operations, of `BATCH_MAX` partitions at most, and a line for the operator once they are written."""
+    """`operations` makes the operations, for at most `BATCH_MAX` partitions; `line` is logged once they are written."""
 
-    operations: Sequence[Operation]
+    operations: Callable[[], Sequence[Operation]]
     line: str
 
 
@@ -40,7 +41,8 @@ def end_of_reassignments(least: LeastInSync, image: Image, topics: Collection[To
     found = list(islice(next_ended(topics, least), BATCH_MAX))
     if not found:
         return None
-    return NextChange(steps_of(image, found), f"the reassignment of {counted(len(found), 'partition')} is complete")
+    line = f"the reassignment of {counted(len(found), 'partition')} is complete"
+    return NextChange(partial(steps_of, image, found), line)
 
 
 class LastingWork:
@@ -53,7 +55,7 @@ class LastingWork:
         self._is_due = False
 
     def changed(self, image: Image, names: Collection[str]) -> bool:
-        """These topics have changed; returns whether there is something to do by that."""
+        """These topics have changed; returns whether some work in them can go on now."""
         topics = [image.topics[name] for name in names if name in image.topics]
         can_go_on = self._next(image, topics) is not None
         self._is_due |= can_go_on
@@ -72,12 +74,17 @@ class LastingWork:
 
     async def _make_next(self) -> bool:
         image = self._metadata.image
-        partitions = sum(len(topic.partitions) for topic in image.topics.values())
-        change = await self._queue.decided(partitions, lambda: self._next(image, image.topics.values()))
-        if change is None:
+
+        def decide() -> tuple[Sequence[Operation], str] | None:
+            change = self._next(image, image.topics.values())
+            return None if change is None else (change.operations(), change.line)
+
+        decided = await self._queue.decided(sum(len(topic.partitions) for topic in image.topics.values()), decide)
+        if decided is None:
             return False
-        await self._queue.commit(change.operations)
-        logger.info("%s", change.line)
+        operations, line = decided
+        await self._queue.commit(operations)
+        logger.info("%s", line)
         return True
 
     def _next(self, image: Image, topics: Collection[TopicImage]) -> NextChange | None:

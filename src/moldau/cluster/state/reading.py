@@ -220,27 +220,25 @@ def partitions(assigned: Mapping[str, Any], name: str) -> list[PartitionImage]:
     """The partitions in the document of a topic, without their states. Earlier versions had their log folders there."""
     with expecting("a topic", f"{layout.TOPICS}/{name}"):
         replicas = [as_numbers(assigned["partitions"][str(number)]) for number in range(len(assigned["partitions"]))]
-        adding, removing = _by_number(assigned, "adding_replicas"), _by_number(assigned, "removing_replicas")
         known = assigned.get("directories", {})
         unmade = set(as_numbers(assigned.get("unmade", ())))
-        return [
+        found = [
             PartitionImage(
-                NO_LEADER,
-                0,
-                who,
-                who,
-                tuple(str(one) for one in known.get(str(number), ())),
-                number not in unmade,
-                adding_replicas=adding.get(number, ()),
-                removing_replicas=removing.get(number, ()),
+                NO_LEADER, 0, who, who, tuple(str(one) for one in known.get(str(number), ())), number not in unmade
             )
             for number, who in enumerate(replicas)
         ]
-
-
-def _by_number(assigned: Mapping[str, Any], key: str) -> dict[int, tuple[int, ...]]:
-    """Brokers by partition; versions of Kafka before 2.4 do not write them."""
-    return {int(number): as_numbers(brokers) for number, brokers in (assigned.get(key) or {}).items()}
+        # Versions of Kafka before 2.4 do not write them.
+        adding, removing = assigned.get("adding_replicas") or {}, assigned.get("removing_replicas") or {}
+        if not adding and not removing:
+            return found
+        return [
+            part._replace(
+                adding_replicas=as_numbers(adding.get(str(number), ())),
+                removing_replicas=as_numbers(removing.get(str(number), ())),
+            )
+            for number, part in enumerate(found)
+        ]
 
 
 def in_folders(parts: Sequence[PartitionImage], node: Node | None, name: str) -> list[PartitionImage]:

@@ -6,12 +6,12 @@
     or cancelled              C A B        -                 -
 
 It ends when every target replica is in the ISR. Until then all replicas follow the leader, and any in the ISR may lead.
-A plan that replaces a running one starts from the originals, as in Kafka with ZooKeeper: a replica that was being added
-and is in neither of them is dropped.
+A plan that replaces a running one starts from the originals, as in Kafka with ZooKeeper; a replica that only the first
+plan added is dropped.
 
-A broker that is no longer a replica leaves ISR and ELR, and begins a new leader epoch by that, also under the same
-leader: what it still asks, or proposes as the leader it was, is refused. A plan that would leave no replica in sync is
-refused, since only an unclean election could find a leader then.
+A broker that is dropped leaves ISR and ELR, and a new leader epoch begins, even under the same leader: the broker's
+later fetches and proposals are refused. A change that would leave no replica in sync is refused, since only an unclean
+election could find a leader then.
 """
 
 from collections.abc import Iterable, Iterator
@@ -62,10 +62,8 @@ def next_ended(topics: Iterable[TopicImage], least: LeastInSync) -> Iterator[Ele
     """The partitions of these topics whose reassignment ends now, as they are then."""
     for topic in topics:
         for number, part in enumerate(topic.partitions):
-            if part.adding_replicas or part.removing_replicas:
-                after = ended(part, least(topic.name))
-                if after is not None:
-                    yield Elected(topic.name, number, after)
+            if is_under_way(part) and (after := ended(part, least(topic.name))) is not None:
+                yield Elected(topic.name, number, after)
 
 
 def _with_replicas(
