@@ -10,8 +10,8 @@ A plan that replaces a running one starts from the originals, as in Kafka with Z
 plan added is dropped.
 
 A broker that is dropped leaves ISR and ELR, and a new leader epoch begins, even under the same leader: the broker's
-later fetches and proposals are refused. A change that would leave no replica in sync is refused, since only an unclean
-election could find a leader then.
+later fetches and proposals are refused. A change that drops replicas is refused if none of the others is in sync: only
+an unclean election could find a leader then.
 """
 
 from collections.abc import Iterable, Iterator
@@ -37,7 +37,8 @@ def originals_of(part: PartitionImage) -> tuple[int, ...]:
 
 def begun(part: PartitionImage, target: tuple[int, ...], least: int) -> PartitionImage | None:
     """The partition on its way to these replicas, the preferred leader first; at its end if they are the originals in
-    some order. None if no replica would be in sync. `least` is `min.insync.replicas`, here and below."""
+    some order. None if that drops a replica and none of the others is in sync. `least` is `min.insync.replicas`, here
+    and below."""
     originals = originals_of(part)
     adding = tuple(one for one in target if one not in originals)
     removing = tuple(one for one in originals if one not in target)
@@ -45,8 +46,7 @@ def begun(part: PartitionImage, target: tuple[int, ...], least: int) -> Partitio
 
 
 def cancelled(part: PartitionImage, least: int) -> PartitionImage | None:
-    """The partition with its original replicas again, the target ones among them first. None if none of them is in
-    sync."""
+    """The partition with its original replicas again, those of the target first. None as for `begun`."""
     return _with_replicas(part, originals_of(part), least)
 
 
