@@ -45,6 +45,7 @@ PURE_CORES = (
     "cluster.state.own_leaderships",
     "cluster.state.placement",
     "cluster.state.reading",
+    "cluster.state.reassignment",
     "cluster.state.registrations",
     "coordinators.append_errors",
     "coordinators.batching",

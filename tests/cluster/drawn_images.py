@@ -43,6 +43,8 @@ PARTITIONS = every_field(
     partition_epoch=st.integers(0, 2**31 - 1),
     elr=REPLICAS,
     last_elr=REPLICAS,
+    adding_replicas=REPLICAS,
+    removing_replicas=REPLICAS,
 )
 TOPICS = every_field(
     TopicImage,

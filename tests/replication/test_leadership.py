@@ -49,6 +49,17 @@ def test_the_slowest_in_sync_holds_the_committed_offset():
     assert partition.committed() == 4, "it is not in sync"
 
 
+def test_when_replicas_change_the_committed_offset_waits_for_the_new_ones_and_not_for_those_that_were_removed():
+    partition = leading(ME, OTHER, in_sync_min=2)
+    partition.reached(Offset(10))
+    assert asked(partition, OTHER, 4, end=10) and partition.committed() == 4
+    assert shown(partition, replicas=(ME, THIRD), isr=(ME, THIRD), leader_epoch=LeaderEpoch(1))
+    assert not partition.has_too_few_in_sync
+    assert partition.reached(Offset(10)) == UNKNOWN, "the new replica has not asked in this leader epoch"
+    assert not asked(partition, OTHER, 10, end=10)
+    assert asked(partition, THIRD, 10, end=10) and partition.committed() == 10
+
+
 def test_a_follower_that_asks_from_a_lower_offset_has_lost_what_is_above():
     partition = leading(ME, OTHER)
     partition.reached(Offset(10))

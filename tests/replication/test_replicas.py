@@ -250,3 +250,44 @@ def test_a_topic_that_is_back_takes_records(tmp_path: Path) -> None:
         assert not produce(again, batch(b"new"), 1_700_000_000_000).error
 
     in_broker(tmp_path, scenario)
+
+
+def moved(image: Image, *replicas: int) -> Image:
+    """The partition of `a` is on these brokers, of which the first leads."""
+    topic = image.topics["a"]
+    [part] = topic.partitions
+    after = part._replace(leader=replicas[0], leader_epoch=part.leader_epoch + 1, isr=replicas)
+    return image.with_topics({"a": topic._replace(partitions=(after.with_replicas(replicas),))})
+
+
+def test_a_replica_that_was_moved_to_another_broker_is_not_served_and_goes_on_where_it_was_if_it_comes_back(
+    tmp_path: Path,
+) -> None:
+    async def scenario(cluster: Cluster, replicas: Replicas, logs: LogFolders) -> None:
+        await cluster.topics.create([NewTopic("a", 1, 1)])
+        first = replicas.find("a", None, 0)
+        assert first is not None
+        produce(first, batch(b"old"), NOW_MS)
+        image = cluster.image
+        await cluster.metadata.show(moved(image, 2), ["a"])
+        assert replicas.find("a", None, 0) is None and not list(replicas)
+        assert not first.leadership.leads
+        for topic_id in (None, first.topic_id.bytes):
+            assert replicas.absence("a", topic_id, 0) is ErrorCode.NOT_LEADER_OR_FOLLOWER
+        await cluster.metadata.show(moved(cluster.image, 1, 2), ["a"])
+        again = replicas.find("a", None, 0)
+        assert again is not None and again is not first
+        assert (again.log.log_end_offset, again.leadership.leader_epoch) == (1, 2)
+
+    in_broker(tmp_path, scenario)
+
+
+def test_the_log_of_a_replica_that_was_moved_away_is_deleted_with_its_topic(tmp_path: Path) -> None:
+    async def scenario(cluster: Cluster, replicas: Replicas, logs: LogFolders) -> None:
+        await cluster.topics.create([NewTopic("a", 1, 1)])
+        await cluster.metadata.show(moved(cluster.image, 2), ["a"])
+        assert logs.folder_of(TopicPartition("a", 0)) is not None
+        await cluster.topics.delete([("a", None)])
+        assert logs.folder_of(TopicPartition("a", 0)) is None
+
+    in_broker(tmp_path, scenario)

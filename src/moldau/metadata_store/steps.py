@@ -6,6 +6,7 @@ Whoever becomes the controller completes what the one before it has left half do
   exist as have states, and the rest follows (see `wishes`).
 - A topic is deleted with its entry among the deleted topics first: from then on it does not exist, and what is left of
   it is removed.
+- A partition that loses replicas has its new state first: its leader and its ISR are among the replicas it had, too.
 """
 
 from collections.abc import Iterator, Sequence

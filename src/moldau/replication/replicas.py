@@ -259,11 +259,12 @@ class Replicas:
         if before is not None and (topic is None or topic.id != before.id):
             self.names.pop(before.id.bytes, None)
             for number in range(len(before.partitions)):
-                replica = self.hosted.pop((name, number), None)
+                tp = TopicPartition(name, number)
+                replica = self.hosted.pop(tp, None)
                 if replica is not None:
                     self._left(replica)
-                    if self._topic_of(replica.tp) in image.deleted:
-                        gone[replica.tp] = None
+                if self._topic_of(tp) in image.deleted:
+                    gone[tp] = None
                 yield
             del self._followed[name]
         for tp in self._ours(topic) if topic is not None else ():
@@ -351,7 +352,8 @@ class Replicas:
         for number, partition in enumerate(topic.partitions):
             tp = TopicPartition(topic.name, number)
             replica = self.hosted.get(tp)
-            folder = self._folders.folder_of(tp)
+            # The log of a replica that was reassigned to other brokers stays in its folder.
+            folder = self._folders.folder_of(tp) if self._local in partition.replicas else None
             if folder is None:
                 if replica is not None:
                     del self.hosted[tp]

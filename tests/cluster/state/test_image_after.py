@@ -10,6 +10,7 @@ from moldau.cluster.state import layout
 from moldau.cluster.state.image import BrokerImage, Endpoint, Image, PartitionImage, TopicImage
 from moldau.cluster.state.image_after import image_after, nodes_after
 from moldau.cluster.state.reading import read_image
+from moldau.cluster.state.reassignment import begun
 from moldau.metadata_store.embedded import EmbeddedStore
 from moldau.metadata_store.store import Check, Delete, Operation
 from moldau.names import short_id
@@ -35,7 +36,7 @@ def create(image: Image, chance: random.Random) -> Sequence[Operation]:
 
 
 def change(image: Image, chance: random.Random) -> Sequence[Operation]:
-    """Other states, more partitions, other or more replicas, other folders, other settings."""
+    """Other states, more partitions, other or more replicas or a plan for them, other folders, other settings."""
     if not image.topics:
         return []
     old = chance.choice(list(image.topics.values()))
@@ -46,6 +47,8 @@ def change(image: Image, chance: random.Random) -> Sequence[Operation]:
         if chance.random() < 0.3
         else part.with_replicas(tuple(chance.sample([*part.replicas, 7], len(part.replicas) + 1)))
         if chance.random() < 0.3 and 7 not in part.replicas
+        else begun(part, tuple(chance.sample(range(1, 5), chance.randint(1, 3))), 1) or part
+        if chance.random() < 0.3
         else part
         for part in old.partitions
     ]

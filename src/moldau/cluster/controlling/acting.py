@@ -7,7 +7,7 @@ everything, elects leaders where they are missing, and begins a stream of change
 A broker whose node goes, or that asks the stream nothing for `replica.lag.time.max.ms`, leads nothing. A broker that
 comes, or came back unnoticed, leads what it is in sync for, in a new leader epoch. One that is about to stop hands over
 what it leads (`departures`). Some minutes after a broker came back, it leads again what it is preferred for
-(`leader_balance`).
+(`leader_balance`). Work that lasts, such as a reassignment, goes on with every controller (`lasting`).
 
 A controller that was replaced, whose session is over, or that does not know whether a write was done, resigns: all who
 wait are answered NOT_CONTROLLER, and it stands again and reads everything. One that hears from too few of the other
@@ -17,7 +17,7 @@ brokers gives way to another one (`isolation`).
 import asyncio
 import contextlib
 import logging
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 
@@ -27,6 +27,7 @@ from moldau.cluster.controlling.change_stream import ChangeStream
 from moldau.cluster.controlling.config_changes import ConfigChanges
 from moldau.cluster.controlling.controller_queue import ControllerQueue
 from moldau.cluster.controlling.isr_alterations import IsrAlterations
+from moldau.cluster.controlling.lasting import LastingWork
 from moldau.cluster.controlling.leader_balance import LeaderBalance
 from moldau.cluster.controlling.longest_logs import AskBroker, Contest, LongestLogs, nobody_answers
 from moldau.cluster.controlling.old_tools import OldTools
@@ -83,6 +84,7 @@ class Acting:
         self._deciding: asyncio.Task[None] | None = None
         """An election of last resort."""
         self._balance = LeaderBalance(config)
+        self._lasting = LastingWork(self.metadata, self.queue, self._least_in_sync)
         self._old_tools = OldTools(self.metadata, self.queue, runtime)
         self.metadata.subscribe(self._publish)
         self._is_leaving = False
@@ -183,6 +185,7 @@ class Acting:
                 self._deciding = asyncio.ensure_future(self._decide(contests))
             await self._forget_deleted()
             self._look_at_left_out()
+            await self._lasting.go_on()
             await self._balance_leaders()
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(self._next_look_in_s()):
@@ -280,7 +283,9 @@ class Acting:
         self.metadata.image = replace(self.metadata.image, controller_id=NO_LEADER)
         self._changed.set()
 
-    def _publish(self, image: Image, names: Iterable[str]) -> None:
+    def _publish(self, image: Image, names: Sequence[str]) -> None:
+        if self._lasting.changed(image, names):
+            self._changed.set()
         going = {*self._away(), *image.leaving}
         # A change of settings or of the ISR can make a leader, or another ISR, possible.
         if any(self._has_enough_in_sync(image, name) or _is_held(image, name, going) for name in names):
@@ -322,6 +327,7 @@ class Acting:
                 logger.info("broker %d may have lost records while it was away: its replicas are not in sync yet", one)
         await self.queue.made(partial(self._show_and_elect, brokers, silent, anew, kept))
         self._silent = silent
+        self._lasting.brokers_changed()
 
     async def _show_and_elect(
         self,

@@ -114,6 +114,8 @@ def _partition_message(number: int, partition: PartitionImage) -> FollowedPartit
         partition_epoch=partition.partition_epoch,
         elr=list(partition.elr),
         last_elr=list(partition.last_elr),
+        adding_replicas=list(partition.adding_replicas),
+        removing_replicas=list(partition.removing_replicas),
     )
 
 
@@ -128,6 +130,8 @@ def _partition(message: FollowedPartition) -> PartitionImage:
         message.partition_epoch,
         tuple(message.elr),
         tuple(message.last_elr),
+        tuple(message.adding_replicas),
+        tuple(message.removing_replicas),
     )
 
 

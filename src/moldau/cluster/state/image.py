@@ -56,7 +56,10 @@ class PartitionImage(NamedTuple):
     `partition_epoch` is another one after every change of leader, ISR or ELR. `elr` are the eligible leaders (KIP-966):
     replicas out of the ISR that have everything below the high watermark. While there are any, the ISR is below
     `min.insync.replicas` as the controller knows it, and the leader must not move the high watermark. `last_elr` are
-    replicas that were in ISR or ELR and may have lost records since."""
+    replicas that were in ISR or ELR and may have lost records since.
+
+    While the partition is being reassigned (KIP-455, see `reassignment`), `replicas` has its target and its original
+    replicas: `adding_replicas` are not among the originals, `removing_replicas` not in the target."""
 
     leader: int
     leader_epoch: int
@@ -67,6 +70,8 @@ class PartitionImage(NamedTuple):
     partition_epoch: int = 0
     elr: tuple[int, ...] = ()
     last_elr: tuple[int, ...] = ()
+    adding_replicas: tuple[int, ...] = ()
+    removing_replicas: tuple[int, ...] = ()
 
     def directory_of(self, broker: int) -> str:
         """The id of the log folder of this broker's replica; empty if it is not known."""

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 from moldau.cluster.state import documents, layout, reading, registrations
-from moldau.cluster.state.image import Image, TopicImage
+from moldau.cluster.state.image import Image, PartitionImage, TopicImage
 from moldau.metadata_store.store import Create, Delete, Node, Operation, Set, Written
 from moldau.names import long_id
 
@@ -107,11 +107,18 @@ def _assigned_anew(before: TopicImage | None, name: str, node: Node, states: Map
     old = before.partitions if before else ()
     made = []
     for number, part in enumerate(reading.partitions(found, name)):
+        known = _reassigned(old[number], part) if number < len(old) else part
         if number in states:
-            known = old[number].with_replicas(part.replicas) if number < len(old) else part
             made.append(reading.in_state(known, states[number], layout.state_path(name, number)))
         elif number < len(old):
-            made.append(old[number].with_replicas(part.replicas))
+            made.append(known)
         else:
             break
     return reading.topic(found, name, made, before.overrides if before else {})
+
+
+def _reassigned(before: PartitionImage, part: PartitionImage) -> PartitionImage:
+    """The partition with the replicas that `part`, by the topic's node, has."""
+    return before.with_replicas(part.replicas)._replace(
+        adding_replicas=part.adding_replicas, removing_replicas=part.removing_replicas
+    )

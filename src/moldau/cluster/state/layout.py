@@ -5,7 +5,9 @@
     /controller_epoch                        a number as text, raised by every new controller
     /brokers/ids/1                           {"version": 5, "host", "port", "endpoints", ..., "kept": {the id of a log
                                               folder: [registrations since which it lost nothing]}}   ephemeral
-    /brokers/topics/T                        {"version": 3, "topic_id": ..., "partitions": {"0": [1]}, ...}
+    /brokers/topics/T                        {"version": 3, "topic_id": ..., "partitions": {"0": [2, 1]},
+                                              "adding_replicas": {"0": [2]}, "removing_replicas": {"0": [1]}}: of the
+                                              partitions that are being reassigned
     /brokers/topics/T/partitions/0/state     {"version": 1, "leader", "leader_epoch", "isr", "controller_epoch", and
                                               "elr", "last_elr" if not empty}; the node's version is the partition epoch
     /config/topics/T, /config/brokers/1      {"version": 1, "config": {...}}; /config/brokers/<default> is for all
@@ -215,10 +217,19 @@ def config(path: str, overrides: Mapping[str, str], *, is_new: bool) -> Operatio
 
 
 def _assignment(topic: TopicImage) -> bytes:
-    partitions = {str(number): list(partition.replicas) for number, partition in enumerate(topic.partitions)}
+    parts = [(str(number), part) for number, part in enumerate(topic.partitions)]
     return _json(
-        version=3, topic_id=short_id(topic.id), partitions=partitions, adding_replicas={}, removing_replicas={}
+        version=3,
+        topic_id=short_id(topic.id),
+        partitions={number: list(part.replicas) for number, part in parts},
+        adding_replicas={number: list(part.adding_replicas) for number, part in parts if part.adding_replicas},
+        removing_replicas={number: list(part.removing_replicas) for number, part in parts if part.removing_replicas},
     )
+
+
+def _assigned(topic: TopicImage) -> list[tuple[tuple[int, ...], ...]]:
+    """What the node of a topic has of each partition."""
+    return [(part.replicas, part.adding_replicas, part.removing_replicas) for part in topic.partitions]
 
 
 def _directories(topic: TopicImage) -> bytes | None:
@@ -281,16 +292,16 @@ def topic_created(topic: TopicImage, epoch: int) -> list[Operation]:
 
 def topic_changed(old: TopicImage, new: TopicImage, epoch: int) -> list[Operation]:
     """From one image of a topic to a later one: more partitions, other replicas, other states, other settings. A state
-    is written only if nobody has written it since."""
+    is written only if nobody has written it since; before the node, in which its replicas may be fewer."""
     operations: list[Operation] = []
     together = list(zip(old.partitions, new.partitions, strict=False))
     operations += _directories_changed(new.name, _directories(old), _directories(new))
-    if [part.replicas for part in old.partitions] != [part.replicas for part in new.partitions]:
-        operations.append(Set(f"{TOPICS}/{new.name}", _assignment(new)))
-        operations += _new_partitions(new, len(old.partitions), epoch)
     for number, (before, after) in enumerate(together):
         if before._replace(directories=(), made=True) != after._replace(directories=(), made=True):
             operations.append(Set(state_path(new.name, number), _state(after, epoch), before.partition_epoch))
+    if _assigned(old) != _assigned(new):
+        operations.append(Set(f"{TOPICS}/{new.name}", _assignment(new)))
+        operations += _new_partitions(new, len(old.partitions), epoch)
     if old.overrides != new.overrides:
         operations.append(topic_overrides(new.name, new.overrides))
     return operations

@@ -222,11 +222,22 @@ def partitions(assigned: Mapping[str, Any], name: str) -> list[PartitionImage]:
         replicas = [as_numbers(assigned["partitions"][str(number)]) for number in range(len(assigned["partitions"]))]
         known = assigned.get("directories", {})
         unmade = set(as_numbers(assigned.get("unmade", ())))
-        return [
+        found = [
             PartitionImage(
                 NO_LEADER, 0, who, who, tuple(str(one) for one in known.get(str(number), ())), number not in unmade
             )
             for number, who in enumerate(replicas)
+        ]
+        # Versions of Kafka before 2.4 do not write them.
+        adding, removing = assigned.get("adding_replicas") or {}, assigned.get("removing_replicas") or {}
+        if not adding and not removing:
+            return found
+        return [
+            part._replace(
+                adding_replicas=as_numbers(adding.get(str(number), ())),
+                removing_replicas=as_numbers(removing.get(str(number), ())),
+            )
+            for number, part in enumerate(found)
         ]
 
 

@@ -70,6 +70,8 @@ class FollowedPartition:
     partition_epoch: int = INT32()
     elr: list[int] = ARRAY(INT32)
     last_elr: list[int] = ARRAY(INT32)
+    adding_replicas: list[int] = ARRAY(INT32, tag=0)
+    removing_replicas: list[int] = ARRAY(INT32, tag=1)
 
 
 @message
