@@ -89,7 +89,7 @@ class ConnectedBroker(Member):
             lambda: self.following.received,
         )
         between_brokers = handlers_between_brokers(peers)
-        dispatch = Dispatch(handlers, Gate(), turns, between_brokers, authorizer=self._authorizer)
+        dispatch = Dispatch(handlers, Gate(authorizer=self._authorizer), turns, between_brokers)
         self.server = Server(dispatch.connected, Limits())
         await self.server.start(self.host, PORT, LISTENER)
         await self.server.start(self.host, CLIENTS_PORT, "CLIENTS")

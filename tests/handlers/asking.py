@@ -19,7 +19,7 @@ from moldau.requests.access import Right
 from moldau.requests.gate import Handler
 from moldau.requests.session import Authorizer
 from moldau.turns import turn
-from tests.requests.calling import LISTENER, Denying, call, denying
+from tests.requests.calling import LISTENER, Denying, call
 
 
 async def answered(response: Any) -> Any:
@@ -52,7 +52,7 @@ async def rights_asked(asking: Callable[[Denying], Awaitable[Any]], parts: Seque
     """The rights that a handler asks for, by a client that has all of `parts`, all but one of them, or none."""
     asked: set[Right] = set()
     for lacking in ((), *((one,) for one in parts), parts):
-        authorizer = denying(lacking)
+        authorizer = Denying(*((right, "*") for right in lacking))
         await asking(authorizer)
         asked |= {right for right, _ in authorizer.asked}
     return asked

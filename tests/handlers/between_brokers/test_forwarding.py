@@ -9,7 +9,7 @@ import pytest
 
 from moldau.cluster.controlling.controller import NewTopic
 from moldau.errors import ErrorCode, KafkaError
-from moldau.handlers.between_brokers.envelope import Envelope, envelope
+from moldau.handlers.between_brokers.envelope import envelope
 from moldau.net.server import Peer
 from moldau.peers.address import Address
 from moldau.peers.introduction import link_to_broker
@@ -39,14 +39,8 @@ from moldau.protocol.messages.incremental_alter_configs import (
     IncrementalAlterConfigsRequest,
 )
 from moldau.protocol.messages.metadata import MetadataRequest
-from moldau.requests.access import CREATE_IN_CLUSTER, Right
-from moldau.requests.dispatch import Dispatch
-from moldau.requests.gate import Gate
-from moldau.requests.session import Call, Session
-from moldau.runtime import Runtime
-from moldau.turns import Turns
+from moldau.requests.session import Session
 from tests.cluster.connected import PORT, Brokers, ConnectedBroker, played
-from tests.requests.calling import Denying
 
 
 def creation(*names: str, partitions: int = 2, timeout_ms: int = 30_000) -> CreateTopicsRequest:
@@ -245,30 +239,6 @@ def test_an_envelope_around_anything_else_is_refused(sent: EnvelopeRequest, code
         assert answer.error_code == code and answer.response_data is None
 
     played(scenario)
-
-
-def test_the_controller_asks_its_own_authorizer_about_the_client_of_an_envelope() -> None:
-    asked: list[tuple[str, str, Right]] = []
-
-    class Nobody(Denying):
-        def allows(self, call: Call, right: Right, name: str, logged: bool) -> bool:
-            asked.append((call.session.principal, call.client_host, right))
-            return False
-
-    async def scenario() -> None:
-        async def reached(request: Any, call: Call) -> Any:
-            assert not call.may(CREATE_IN_CLUSTER)
-            return CREATE_TOPICS.response()
-
-        dispatch = Dispatch({CREATE_TOPICS.key: reached}, Gate(authorizer=Nobody()), Turns(Runtime()))
-        session = Session("PLAINTEXT", Peer("10.0.0.9", 5), "User:broker", authorizer=dispatch.gate.authorizer)
-        handler = Envelope(dispatch.requests_of, [CREATE_TOPICS.key])
-        sent = wrapped(CREATE_TOPICS, 7, creation("t"), "User:alice")
-        answer = await handler(sent, Call(session, ENVELOPE.key, 0, 1, None))
-        assert answer.error_code == ErrorCode.NONE
-
-    asyncio.run(scenario())
-    assert asked == [("User:alice", "10.1.2.3", CREATE_IN_CLUSTER)]
 
 
 @pytest.mark.parametrize("wrong", [{"request_principal": b"\0"}, {"client_host_address": b"abc"}])

@@ -2,7 +2,8 @@
 
 From version 1 on the member makes its own id (KIP-1082); before, the coordinator does if the id is empty. Version 1
 also adds subscriptions by expression. A request that joins must set all fields, one that leaves only the ids. A request
-that names a topic which the client may not describe is refused as a whole, before anything else about it is checked.
+that names a topic which the client may not describe is refused as a whole, before anything else about it is checked;
+an expression matches such topics too, since it is resolved once for all members of the group.
 """
 
 import uuid
