@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from moldau.client.blocking import BlockingLink, Caller
 from moldau.client.cluster_view import TopicView
-from moldau.client.epoch_ends import Followed
+from moldau.client.epoch_ends import FetchPosition
 from moldau.client.failures import check
 from moldau.errors import ConfigError, ErrorCode, KafkaError, ProtocolViolation
 from moldau.names import TopicPartition
@@ -72,7 +72,7 @@ class _Range:
     """Reads one partition in offset order, with one Fetch sent ahead. A new leader is asked first whether it has what
     was read before."""
 
-    def __init__(self, caller: Caller, at: Followed, max_bytes: int, isolation: int):
+    def __init__(self, caller: Caller, at: FetchPosition, max_bytes: int, isolation: int):
         self._caller = caller
         self._tp = at.tp
         self._at = at
@@ -187,7 +187,7 @@ def read_range(
     from moldau.records.arrow import ALL, to_record_batches
 
     names = ALL if columns is None else columns
-    at = Followed(tp, start)
+    at = FetchPosition(tp, start)
     walk, idle_ms = _Range(caller, at, max_bytes, isolation), 0
     while at.offset < end:
         position = at.offset

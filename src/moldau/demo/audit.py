@@ -19,7 +19,7 @@ import pyarrow.compute as compute
 from moldau.client.fetching import read_columns
 from moldau.errors import MoldauError
 from moldau.pipeline.audit.tiers import add_columns
-from moldau.pipeline.options import Subscription
+from moldau.pipeline.options import TopicSelection
 from moldau.pipeline.positions import earliest, latest, subscribed
 from moldau.pipeline.ranges import between
 from moldau.pipeline.tables.warehouse import Warehouse
@@ -83,7 +83,7 @@ class Book:
 
 def count_log(bootstrap: str, topic: str) -> Count:
     """Read the topic back from the broker, all partitions from first to last offset."""
-    partitions = subscribed(bootstrap, Subscription(topics=(topic,)))
+    partitions = subscribed(bootstrap, TopicSelection(topics=(topic,)))
     parts = between(earliest(bootstrap, partitions), latest(bootstrap, partitions))
     return _count(
         batch.select(["key", "value", "timestamp"])

@@ -160,7 +160,7 @@ class Demo:
         if rejected:
             raise DemoFailed(f"{counted(rejected, 'record')} could not be decoded; see {self.places.decoded}.")
 
-    def _questions(self, spark: "SparkSession", bootstrap: str, checkpoints: Path) -> list[streams.Answer]:
+    def _questions(self, spark: "SparkSession", bootstrap: str, checkpoints: Path) -> list[streams.QueryResult]:
         def flight_stream(records_per_trigger: int) -> "DataFrame":
             return streams.stream_of(spark, bootstrap, "flights", streams.FLIGHT, records_per_trigger)
 
@@ -205,7 +205,7 @@ class Demo:
         self,
         books: Sequence[Book],
         faults: Sequence[str],
-        answers: Sequence[streams.Answer],
+        answers: Sequence[streams.QueryResult],
         topics: Sequence[Events],
     ) -> int:
         """Write the summary and the report, and print the result. Returns the exit code."""
@@ -238,7 +238,7 @@ def demo_session(scratch: Path) -> "contextlib.AbstractContextManager[SparkSessi
     return own_session("moldau demo", scratch=scratch, spark__driver__defaultJavaOptions=QUICK_START)
 
 
-def _answer(ask: "Callable[[], DataFrame]", checkpoint: Path) -> streams.Answer:
+def _answer(ask: "Callable[[], DataFrame]", checkpoint: Path) -> streams.QueryResult:
     return streams.answer(ask(), f"answer_{checkpoint.name}", checkpoint)
 
 

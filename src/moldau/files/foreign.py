@@ -14,7 +14,7 @@ from typing import Final
 
 from moldau.errors import StorageError
 from moldau.files.inspection import reading
-from moldau.files.inspection.findings import Finding, Seen
+from moldau.files.inspection.findings import CheckedTotals, Finding
 from moldau.files.inspection.partitions import PartitionCheck
 from moldau.files.inspection.surroundings import Surroundings, read_surroundings
 from moldau.log import checkpoints
@@ -147,7 +147,7 @@ def refusal(disk: Disk, topic: ForeignTopic) -> str | None:
 def _look(disk: Disk, partition: ForeignPartition) -> Finding | None:
     """The first error in a partition's files, or None."""
     around, _ = read_surroundings(disk, partition.folder.parent)
-    seen = Seen()
+    seen = CheckedTotals()
     check = PartitionCheck(disk, partition.folder, partition.tp, around, seen)
     wrong = [finding for finding in check.findings() if finding.wrong]
     walked = check.walked

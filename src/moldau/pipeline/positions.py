@@ -12,7 +12,7 @@ from collections.abc import Collection, Iterable, Mapping
 from moldau.client.fetching import describe_topics, list_offsets
 from moldau.errors import ErrorCode, KafkaError, MoldauError
 from moldau.names import TopicPartition
-from moldau.pipeline.options import EARLIEST, LATEST, TIMEOUT_MS, Edge, OptionError, Options, Subscription
+from moldau.pipeline.options import EARLIEST, LATEST, TIMEOUT_MS, Edge, OptionError, Options, TopicSelection
 
 logger = logging.getLogger(__name__)
 Offsets = dict[TopicPartition, int]
@@ -32,7 +32,7 @@ class Unreachable(MoldauError):
 
 def subscribed(
     bootstrap: str,
-    subscription: Subscription,
+    subscription: TopicSelection,
     *,
     missing_ok: bool = False,
     timeout_ms: int = TIMEOUT_MS,

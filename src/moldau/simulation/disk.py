@@ -14,7 +14,7 @@ from typing import Final
 from moldau.errors import StorageError
 from moldau.runtime import Buffer, File, FileSystem, Lock
 from moldau.simulation.faults import Faults
-from moldau.simulation.platter import SECTOR_BYTES, Folder, Inode, Node
+from moldau.simulation.platter import SECTOR_BYTES, Folder, Inode, InodeOrFolder
 
 __all__ = ["SECTOR_BYTES", "SimulatedDisk", "SimulatedFile"]
 SHARES: Final = (0.0, 0.0, 0.1, 0.5, 0.5, 0.5, 0.9, 1.0)
@@ -166,9 +166,9 @@ class SimulatedDisk:
         if self.faults is not None and (error := self.faults.meet(name, path)) is not None:
             raise error
 
-    def node(self, path: Path) -> Node | None:
+    def node(self, path: Path) -> InodeOrFolder | None:
         """The file or folder at a path; None if it or its parent does not exist."""
-        node: Node | None = self._root
+        node: InodeOrFolder | None = self._root
         for name in path.parts[1:]:
             if not isinstance(node, Folder):
                 return None

@@ -15,7 +15,7 @@ from typing import Annotated, Any, NamedTuple
 
 from moldau.cli.command_line import Argument, Option
 from moldau.cli.log.files import FilesOnly, Force, refuse_if_used
-from moldau.cli.log.sources import Found, ImportSource, Passed, Unreadable, sources, visible
+from moldau.cli.log.sources import FoundRecord, ImportSource, Passed, UnreadableBytes, sources, visible
 from moldau.cli.options import BOOTSTRAP, BootstrapServer, Json
 from moldau.cli.output import note, print_json
 from moldau.client.administration.admin import Admin
@@ -84,7 +84,7 @@ def import_files(
     return _report(work, passed, found, as_json)
 
 
-class Place(NamedTuple):
+class SourceOffset(NamedTuple):
     """A record that was read: the number of its source, and its offset there."""
 
     source: int
@@ -123,7 +123,7 @@ class _Import:
         self.imported = 0
         self.behind = 0
         """Records that arrived although one before them did not."""
-        self.resume: Place | None = None
+        self.resume: SourceOffset | None = None
         self.stopped = ""
         self.damaged = False
         """What stopped it cannot be read, and `resume` lies behind that."""
@@ -133,11 +133,11 @@ class _Import:
         self._progress = progress
         self._oldest_ms = oldest_ms
         self._interrupt = interrupt
-        self._pending: deque[tuple[Place, Delivery]] = deque()
+        self._pending: deque[tuple[SourceOffset, Delivery]] = deque()
         self._sent = 0
         self._refused = False
 
-    def run(self, wanted: Iterator[Found], number: int, partition: int | None, max_messages: int | None) -> bool:
+    def run(self, wanted: Iterator[FoundRecord], number: int, partition: int | None, max_messages: int | None) -> bool:
         """Send a source's records; returns whether to go on with the next source."""
         reached = 0
         try:
@@ -146,31 +146,33 @@ class _Import:
                 if self._interrupt.asked:
                     raise KeyboardInterrupt
                 if self._sent == max_messages:
-                    self.resume = Place(number, reached)
+                    self.resume = SourceOffset(number, reached)
                     return False
                 self._send(found, number, partition)
                 reached += 1
                 if self.stopped:
                     return False
-        except Unreadable as damage:
+        except UnreadableBytes as damage:
             self.stopped, self.damaged = str(damage), True
-            self._go_on(Place(number, damage.behind) if damage.behind is not None else Place(number + 1, 0))
+            self._go_on(
+                SourceOffset(number, damage.behind) if damage.behind is not None else SourceOffset(number + 1, 0)
+            )
         except KeyboardInterrupt:
             self.stopped, self.interrupted = "interrupted", True
-            self._go_on(Place(number, reached))
+            self._go_on(SourceOffset(number, reached))
         except MoldauError as failure:
             self.stopped = str(failure)
-            self._go_on(Place(number, reached))
+            self._go_on(SourceOffset(number, reached))
         except OSError as failure:
             self.stopped = f"{failure.filename}: {failure.strerror}"
-            self._go_on(Place(number, reached))
+            self._go_on(SourceOffset(number, reached))
         return not self.stopped
 
-    def _go_on(self, place: Place) -> None:
+    def _go_on(self, place: SourceOffset) -> None:
         if self.resume is None or place < self.resume:
             self.resume = place
 
-    def _send(self, found: Found, number: int, partition: int | None) -> None:
+    def _send(self, found: FoundRecord, number: int, partition: int | None) -> None:
         record = found.record
         if self._oldest_ms is not None and 0 <= record.timestamp_ms < self._oldest_ms:
             note(f"topic {self.topic} deletes records as old as these: `retention.ms=-1` would keep them")
@@ -183,7 +185,7 @@ class _Import:
             timestamp_ms=record.timestamp_ms,
             headers=record.headers,
         )
-        self._pending.append((Place(number, record.offset), delivery))
+        self._pending.append((SourceOffset(number, record.offset), delivery))
         self._sent += 1
         if len(self._pending) >= SETTLED_AT_ONCE:
             while self._pending and self._pending[0][1].done:
@@ -222,7 +224,7 @@ class _Progress:
         self._sizes = [sum(disk.size(file) for file in source.files) for source in found]
         self._shown_s = time.monotonic()
 
-    def show(self, imported: int, number: int, found: Found) -> None:
+    def show(self, imported: int, number: int, found: FoundRecord) -> None:
         now_s = time.monotonic()
         if now_s - self._shown_s >= PROGRESS_S:
             self._shown_s = now_s

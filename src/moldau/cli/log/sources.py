@@ -3,7 +3,7 @@
 A source is one partition: its log files in order of names. A consumer of such a log never sees control batches, and
 one that reads committed records sees none of an aborted transaction or of one that is not over; so each source is read
 twice, first for how transactions ended, then for the records. A transaction whose end is in none of the files counts
-as not over. Unreadable data raises `Unreadable`.
+as not over. Unreadable data raises `UnreadableBytes`.
 """
 
 import re
@@ -26,7 +26,7 @@ _PARTITION_FOLDER: Final = re.compile(r".+-(\d{1,9})")
 _COMMIT: Final = 1
 
 
-class Unreadable(StorageError):
+class UnreadableBytes(StorageError):
     """The bytes cannot be read any further; `behind` is the first offset after them, None if no file follows."""
 
     def __init__(self, path: Path, damaged: Damaged, behind: int | None):
@@ -63,7 +63,7 @@ class Passed:
     """Files that end in zeros, and from where on."""
 
 
-class Found(NamedTuple):
+class FoundRecord(NamedTuple):
     """A record, the file it is in, and where its entry ends there."""
 
     path: Path
@@ -114,10 +114,10 @@ def _log_names(disk: Disk, folder: Path) -> list[str]:
     return whole
 
 
-def visible(disk: Disk, source: ImportSource, from_offset: int, passed: Passed) -> Iterator[Found]:
+def visible(disk: Disk, source: ImportSource, from_offset: int, passed: Passed) -> Iterator[FoundRecord]:
     """The records from that offset on, in order; what is left out is counted in `passed`.
 
-    A file is not looked at if the name of the next one says that it ends before. Raises `Unreadable`, `OSError`.
+    A file is not looked at if the name of the next one says that it ends before. Raises `UnreadableBytes`, `OSError`.
     """
     unseen = _unseen(disk, source)
     done_bytes = 0
@@ -130,10 +130,10 @@ def visible(disk: Disk, source: ImportSource, from_offset: int, passed: Passed) 
                         continue
                     for record in _records(path, entry):
                         if record.offset >= from_offset:
-                            yield Found(path, record, done_bytes + entry.position + entry.size)
+                            yield FoundRecord(path, record, done_bytes + entry.position + entry.size)
             except Damaged as damaged:
                 if not damaged.zeros:
-                    raise Unreadable(path, damaged, behind) from None
+                    raise UnreadableBytes(path, damaged, behind) from None
                 passed.zeros.append((path, damaged.position))
             done_bytes += size
 
@@ -149,7 +149,7 @@ def _records(path: Path, entry: LogEntry) -> Iterator[Record]:
             raise Damaged(entry.position, f"the checksum of the entry at offset {entry.offset} is wrong")
         yield from records(entry)
     except Damaged as damaged:
-        raise Unreadable(path, damaged, entry.last_offset + 1) from None
+        raise UnreadableBytes(path, damaged, entry.last_offset + 1) from None
 
 
 def _is_unseen(entry: LogEntry, unseen: dict[int, deque[_Span]], passed: Passed) -> bool:

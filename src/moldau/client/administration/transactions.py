@@ -69,7 +69,7 @@ class OpenTransaction(NamedTuple):
 
 
 Listings = list[TransactionListing]
-Producers = dict[TopicPartition, list[ProducerDescription]]
+ProducersByPartition = dict[TopicPartition, list[ProducerDescription]]
 Hanging = list[OpenTransaction]
 
 
@@ -144,9 +144,11 @@ class AsyncTransactions:
 
         return await self._router.retrying(attempt)
 
-    async def producers(self, partitions: Iterable[TopicPartition], broker_id: int | None = None) -> Producers:
+    async def producers(
+        self, partitions: Iterable[TopicPartition], broker_id: int | None = None
+    ) -> ProducersByPartition:
         """The state of all producers of these partitions, from the partitions' leaders or from the given broker."""
-        found: Producers = {}
+        found: ProducersByPartition = {}
         wanted = [*dict.fromkeys(partitions)]
 
         async def ask() -> None:

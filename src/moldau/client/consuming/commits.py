@@ -12,7 +12,7 @@ from moldau.client.consuming.consumer_metrics import ConsumerCounters
 from moldau.client.consuming.consumer_settings import ConsumerSettings
 from moldau.client.consuming.fetched.assigned import Assigned
 from moldau.client.consuming.fetched.handout import Handout
-from moldau.client.consuming.groups.membership import Membership
+from moldau.client.consuming.groups.membership import GroupMembership
 from moldau.client.consuming.polling import Poller
 from moldau.client.given_positions import position_of
 from moldau.client.partitions import partition_of
@@ -38,7 +38,7 @@ class Commits:
         self,
         poller: Poller,
         handout: Handout,
-        membership: Membership,
+        membership: GroupMembership,
         settings: ConsumerSettings,
         counters: ConsumerCounters,
     ):

@@ -5,7 +5,7 @@ from collections.abc import Collection, Iterable
 
 from moldau.client.consuming.consumer_settings import ConsumerSettings, reset_time
 from moldau.client.consuming.fetched.assigned import Assigned, no_such_partition
-from moldau.client.consuming.groups.membership import Membership
+from moldau.client.consuming.groups.membership import GroupMembership
 from moldau.client.consuming.polling import UNKNOWN_S_MAX, Poller
 from moldau.client.offsets import LATEST, offsets_at
 from moldau.client.routing import Router
@@ -13,10 +13,10 @@ from moldau.errors import ErrorCode, KafkaError
 from moldau.names import TopicPartition
 
 
-class Positions:
+class PositionLocator:
     """Finds the positions of the partitions of `poller` that have none."""
 
-    def __init__(self, router: Router, poller: Poller, membership: Membership, settings: ConsumerSettings):
+    def __init__(self, router: Router, poller: Poller, membership: GroupMembership, settings: ConsumerSettings):
         self._router = router
         self._poller = poller
         self._membership = membership

@@ -10,7 +10,7 @@ import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
-from moldau.client.producing.batch import Batch, Identity
+from moldau.client.producing.batch import Batch, ProducerIdAndEpoch
 from moldau.client.producing.partition_queue import MAX_IN_FLIGHT, PartitionQueue
 from moldau.errors import ErrorCode, KafkaError, MoldauError
 from moldau.names import TopicPartition
@@ -144,7 +144,7 @@ class Accumulator:
             with self.lock:
                 self._callers -= 1
 
-    def take(self, queue: PartitionQueue, identity: Identity | None) -> Batch:
+    def take(self, queue: PartitionQueue, identity: ProducerIdAndEpoch | None) -> Batch:
         """Take the queue's next batch and move the queue behind all others, so that each partition has its turn. Call
         under `lock`."""
         self.queues[queue.tp] = self.queues.pop(queue.tp)

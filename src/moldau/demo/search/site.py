@@ -42,11 +42,11 @@ class Site(ThreadingHTTPServer):
     daemon_threads = True
 
     def __init__(self, port: int, producer: Producer):
-        super().__init__(("127.0.0.1", port), Handler)
+        super().__init__(("127.0.0.1", port), SearchHandler)
         self.producer = producer
 
 
-class Handler(BaseHTTPRequestHandler):
+class SearchHandler(BaseHTTPRequestHandler):
     """Answers `/` and `/search?q=KEYWORD&user=NAME`."""
 
     server: Site

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Final
 
 from moldau.files.inspection import reading
-from moldau.files.inspection.findings import Finding, Seen
+from moldau.files.inspection.findings import CheckedTotals, Finding
 from moldau.files.inspection.kinds import FOLDER_FILES, LEFTOVERS, FileKind, file_name_of, leftover_of
 from moldau.files.inspection.partitions import PartitionCheck
 from moldau.files.inspection.surroundings import Surroundings, read_surroundings
@@ -24,7 +24,7 @@ CONTROLLERS_TOPIC: Final = "__cluster_metadata"
 ENTRIES: Final = {FileKind.OFFSET_INDEX: OFFSET_ENTRY, FileKind.TIME_INDEX: TIME_ENTRY}
 
 
-def verify(disk: Disk, folder: Path, seen: Seen, others: Collection[str] = ()) -> Iterator[Finding]:
+def verify(disk: Disk, folder: Path, seen: CheckedTotals, others: Collection[str] = ()) -> Iterator[Finding]:
     """Check a folder. Names that begin with one of `others` are ignored. Raises `OSError` if the folder cannot be
     listed."""
     names = disk.list(folder)

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Final
 
 from moldau.files.inspection import reading
-from moldau.files.inspection.findings import Finding, Seen, limited
+from moldau.files.inspection.findings import CheckedTotals, Finding, limited
 from moldau.files.inspection.kinds import CONTROLLERS_FILES, LEFTOVERS, FileKind, FileName, file_name_of, leftover_of
 from moldau.files.inspection.segments import Damage, SegmentFiles, Walked, check_segment
 from moldau.files.inspection.surroundings import Surroundings
@@ -32,7 +32,7 @@ INDEX_KINDS: Final = (FileKind.OFFSET_INDEX, FileKind.TIME_INDEX, FileKind.TRANS
 class PartitionCheck:
     """The check of one partition. Call `findings` once; then `walked` has the facts about the log."""
 
-    def __init__(self, disk: Disk, folder: Path, tp: TopicPartition, around: Surroundings, seen: Seen):
+    def __init__(self, disk: Disk, folder: Path, tp: TopicPartition, around: Surroundings, seen: CheckedTotals):
         self.folder = folder
         self.tp = tp
         self.walked = Walked(seen, Epochs(), OpenTransactions())

@@ -14,7 +14,7 @@ from typing import Final, NamedTuple
 
 from moldau.errors import KafkaError
 from moldau.files.inspection import control, reading
-from moldau.files.inspection.findings import Finding, Seen
+from moldau.files.inspection.findings import CheckedTotals, Finding
 from moldau.files.inspection.index_checks import IndexPlace, OffsetIndexCheck, TimeIndexCheck
 from moldau.files.inspection.transaction_checks import OpenTransactions, TransactionIndexCheck
 from moldau.files.legacy import Damaged, LogEntry
@@ -51,7 +51,7 @@ class Damage(NamedTuple):
 class Walked:
     """Facts about the log collected so far; one object for all segments of a partition."""
 
-    seen: Seen
+    seen: CheckedTotals
     epochs: Epochs
     """Leader epochs from the checkpoint. It has no epoch for offsets before its first entry, whose records were
     deleted."""

@@ -31,8 +31,8 @@ from moldau.requests.session import Call
 from moldau.turns import Steps
 
 BY_ID = 10
-Pending: TypeAlias = frozenset[TopicPartition]
-NONE_PENDING: Pending = frozenset()
+PendingPartitions: TypeAlias = frozenset[TopicPartition]
+NONE_PENDING: PendingPartitions = frozenset()
 
 
 class OffsetFetch:
@@ -80,7 +80,9 @@ class OffsetFetch:
         """Unknown topic ids come last, as in Kafka."""
         return sorted(asked, key=lambda topic: self._topic(topic, by_id) is None) if by_id else asked
 
-    def _all(self, offsets: OffsetsOfGroup, unstable: Pending, by_id: bool) -> Steps[list[OffsetFetchResponseTopics]]:
+    def _all(
+        self, offsets: OffsetsOfGroup, unstable: PendingPartitions, by_id: bool
+    ) -> Steps[list[OffsetFetchResponseTopics]]:
         """All offsets of the group. Deleted topics have no id, so requests by id leave them out."""
         image = self._image()
         topics: dict[str, OffsetFetchResponseTopics] = {}
@@ -100,7 +102,7 @@ class OffsetFetch:
     def _some(
         self,
         offsets: OffsetsOfGroup,
-        unstable: Pending,
+        unstable: PendingPartitions,
         asked: OffsetFetchRequestTopics,
         by_id: bool,
         named: Repetitions,
@@ -124,7 +126,7 @@ class OffsetFetch:
         return fetched
 
 
-def _stability(partition: TopicPartition, unstable: Pending) -> ErrorCode:
+def _stability(partition: TopicPartition, unstable: PendingPartitions) -> ErrorCode:
     return ErrorCode.UNSTABLE_OFFSET_COMMIT if unstable and partition in unstable else ErrorCode.NONE
 
 

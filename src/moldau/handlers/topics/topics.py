@@ -41,7 +41,7 @@ _NAMES_UNTIL = 5
 _DISABLED_SINCE = 3
 
 
-class Topics:
+class TopicAdministration:
     def __init__(self, metadata: MetadataCache, changes: TopicChanges):
         self._metadata = metadata
         self._changes = changes

@@ -50,7 +50,7 @@ class Candidate(NamedTuple):
     stable_offset: int
 
 
-class Cleaned(NamedTuple):
+class CleaningResult(NamedTuple):
     """The result of a cleaning."""
 
     up_to: int
@@ -157,7 +157,7 @@ class Cleaner:
         return True
 
     @staticmethod
-    def _report(log: Log, cleaned: Cleaned) -> None:
+    def _report(log: Log, cleaned: CleaningResult) -> None:
         logger.info(
             "%s was compacted up to offset %d: %d of %s are left, %s seen, %.1f MB/s",
             log.tp, cleaned.up_to, cleaned.bytes_after, counted(cleaned.bytes_before, "byte"),
@@ -222,7 +222,7 @@ class Cleaner:
             await self._offsets.put(log, start)
         return dirt_of(log.segments, config, start, stable_offset, now_ms)
 
-    async def _clean(self, log: Log, dirt: Dirt) -> Cleaned:
+    async def _clean(self, log: Log, dirt: Dirt) -> CleaningResult:
         loop = asyncio.get_running_loop()
         begun, settings, run = loop.time(), self._settings(), self._runtime.run
         if log.recovery_point < log.log_end_offset:
@@ -248,7 +248,7 @@ class Cleaner:
             moved += bytes_moved
             before += sum(segment.size for segment in group)
             after += new.size
-        return Cleaned(up_to, len(offsets), before, after, moved, loop.time() - begun)
+        return CleaningResult(up_to, len(offsets), before, after, moved, loop.time() - begun)
 
     async def _plan(self, log: Log, dirt: Dirt, settings: BrokerConfig) -> CleaningPlan:
         """Prepare a cleaning. Wrong indexes are rebuilt here, on the loop, where no other thread reads them."""

@@ -32,7 +32,7 @@ from moldau.log.deletion import Doomed
 from moldau.log.failures import no_descriptor
 from moldau.log.files import OPEN_FILES_MAX, OpenFiles
 from moldau.log.folders import identity, sifting
-from moldau.log.folders.closing import Closing, Pace
+from moldau.log.folders.closing import ClosingLogs, Pace
 from moldau.log.folders.folder_checkpoints import FolderCheckpoints
 from moldau.log.folders.folder_names import LOCK, folder_name_for_deletion, partition_of
 from moldau.log.folders.identity import META_PROPERTIES, NO_BROKER_EPOCH, RUNNING
@@ -216,10 +216,10 @@ class LogFolder:
         """Whether `loading` began, so that logs may need closing."""
         return self._touched
 
-    def closing(self, pace: Pace = Pace()) -> Closing:
+    def closing(self, pace: Pace = Pace()) -> ClosingLogs:
         """The steps that flush and close all logs, before `close`."""
         logs = list(self.logs.values()) if self.failed is None else []
-        return Closing(logs, self._file_system, self._note_closed, self.fail, self.runtime.clock, pace)
+        return ClosingLogs(logs, self._file_system, self._note_closed, self.fail, self.runtime.clock, pace)
 
     def _note_closed(self, closed: Mapping[TopicPartition, int]) -> None:
         """The closed logs and their ends, for a start after an interrupted stop. Raises `KafkaError`."""

@@ -81,7 +81,7 @@ def decoder_of(
     return None if chosen is None else TopicDecoder(chosen.values, decoding.event_time, known, chosen.notes)
 
 
-class Chosen(NamedTuple):
+class DecoderChoice(NamedTuple):
     """What decodes values or keys, and sentences about how its columns were chosen."""
 
     values: Values
@@ -90,31 +90,31 @@ class Chosen(NamedTuple):
 
 def values_of(
     topic: str, decoding: Decoding, sample: Callable[[], Iterable[Sampled]], known: pa.Schema | None = None
-) -> Chosen | None:
+) -> DecoderChoice | None:
     """As `decoder_of`: what decodes the values, or the keys, of a topic."""
     decoding.check()
     if decoding.kind == "none":
         return None
     if decoding.kind == "text":
-        return Chosen(TextValues())
+        return DecoderChoice(TextValues())
     if decoding.kind == "avro":
         assert decoding.registry is not None
         schema = as_schema(decoding.schema, AVRO) if decoding.schema else _latest(decoding, topic, AVRO)
         avro = AvroValues(decoding.registry, schema, any_type=decoding.of == "key")
-        return Chosen(debezium.EnvelopeValues(avro) if decoding.envelope and decoding.of == "value" else avro)
+        return DecoderChoice(debezium.EnvelopeValues(avro) if decoding.envelope and decoding.of == "value" else avro)
     framed = decoding.registry is not None
     if decoding.schema:
-        return Chosen(_json(decoding, _given(decoding.schema), framed))
+        return DecoderChoice(_json(decoding, _given(decoding.schema), framed))
     if decoding.registry is not None:
         columns = json_schema_columns.columns_of(_latest(decoding, topic, JSON).tree)
         is_envelope = decoding.envelope and decoding.of == "value"
-        return Chosen(_json(decoding, debezium.row_of(columns) if is_envelope else columns, True))
+        return DecoderChoice(_json(decoding, debezium.row_of(columns) if is_envelope else columns, True))
     return _inferred(topic, decoding, sample, known)
 
 
 def _inferred(
     topic: str, decoding: Decoding, sample: Callable[[], Iterable[Sampled]], known: pa.Schema | None
-) -> Chosen:
+) -> DecoderChoice:
     """Decodes JSON without a schema."""
     some, what = list(sample()), "JSON object"
     rows: Iterable[Sampled] = some
@@ -130,7 +130,7 @@ def _inferred(
     columns = found.columns
     if decoding.envelope:  # fields of a row with these names stay in `_more`
         columns = pa.schema([field for field in columns if field.name not in debezium.META.names])
-    return Chosen(_json(decoding, columns, False, some), notes)
+    return DecoderChoice(_json(decoding, columns, False, some), notes)
 
 
 def _json(decoding: Decoding, columns: pa.Schema, framed: bool, sample: Iterable[Sampled] | None = None) -> Values:

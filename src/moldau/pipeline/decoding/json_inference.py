@@ -23,8 +23,8 @@ from moldau.pipeline.decoding.json_coercion import Coerce, NotCoercible, coercio
 from moldau.pipeline.decoding.json_fields import (
     Disagreement,
     Field,
+    Occurrences,
     Sampled,
-    Seen,
     decided,
     disagreements,
     path_text,
@@ -93,7 +93,9 @@ def _checks(known: pa.Schema, event_time: str) -> dict[str, Coerce]:
     return {column.name: coercion(column.type) for column in there if not decides(column.type)}
 
 
-def _shapes(sample: Iterable[Sampled], event_time: str, checks: Mapping[str, Coerce]) -> tuple[int, dict[Shape, Seen]]:
+def _shapes(
+    sample: Iterable[Sampled], event_time: str, checks: Mapping[str, Coerce]
+) -> tuple[int, dict[Shape, Occurrences]]:
     """The number of objects, and the shapes of those that pass the checks and have an event time, in the order of their
     first records. Values that are not JSON objects in Unicode are passed over."""
     counts: dict[Shape, int] = {}
@@ -115,7 +117,7 @@ def _shapes(sample: Iterable[Sampled], event_time: str, checks: Mapping[str, Coe
         places += size(shape)
         if places > PLACES_MAX:
             break
-    return objects, {shape: Seen(count, first[shape]) for shape, count in counts.items()}
+    return objects, {shape: Occurrences(count, first[shape]) for shape, count in counts.items()}
 
 
 def _object(value: bytes) -> dict[str, Any] | None:

@@ -38,7 +38,7 @@ BEFORE: Final = ("_reason_before", "_rule_before")
 PLACE: Final = pa.schema([REJECTED.field(name) for name in ("_partition", "_offset")])
 SAMPLED: Final = pa.schema([REJECTED.field("value"), *PLACE])
 NewId = Callable[[], str]
-Loaded = Mapping[TopicPartition, int]
+LoadedOffsets = Mapping[TopicPartition, int]
 
 
 class Requeued(NamedTuple):
@@ -70,7 +70,7 @@ class Tables(NamedTuple):
     topic: str
     table: LoadedTable
     rejected: LoadedTable
-    loaded: Loaded
+    loaded: LoadedOffsets
     compression: str
 
 

@@ -19,7 +19,7 @@ from moldau.pipeline.loading.removed_rows import Standing, settle, standing, sta
 from moldau.pipeline.loading.requeueing import Tables, finish
 from moldau.pipeline.loading.settings import Commit, Settings
 from moldau.pipeline.loading.target import Quarantined, Target
-from moldau.pipeline.loading.tasks import Outcome
+from moldau.pipeline.loading.tasks import PortionResult
 from moldau.pipeline.positions import DataLost, Offsets
 from moldau.pipeline.tables.columns import KEY, REJECTED, TableError, check_decoded, in_files, of_table
 from moldau.pipeline.tables.committing import LoadedTable, LoadedWarehouse, commit, short_id
@@ -166,7 +166,7 @@ class TopicTables:
         rejects = decoder is not None or self._settings.upsert
         return self._warehouse.place_of_rejected(self.topic) if rejects else self.table.where
 
-    def commit(self, load_id: str, outcomes: Sequence[Outcome], end: Offsets) -> Commit:
+    def commit(self, load_id: str, outcomes: Sequence[PortionResult], end: Offsets) -> Commit:
         """Commit the rejected records first, then the others together with the topic's offsets and id."""
         assert self.table is not None
         files = [file for outcome in outcomes for file in outcome.files]

@@ -15,9 +15,9 @@ except (ImportError, AttributeError):
     from moldau.records import untyped as cython
 
 if cython.compiled:
-    from cython.cimports.moldau.records.columns.scanning import Found, walk
+    from cython.cimports.moldau.records.columns.scanning import Totals, walk
 else:
-    from moldau.records.columns.scanning import Found, walk
+    from moldau.records.columns.scanning import Totals, walk
 
 COMPILED: bool = cython.compiled
 
@@ -49,7 +49,7 @@ def plain(data: object) -> tuple[tuple[int, ...], int, int, int, int] | None:
     fields (drawn in `batch`) and largest timestamp, index of it, smallest timestamp, number of null keys. The
     checksum is the caller's.
     """
-    found: Found = Found(0, -1, 0, INT64_MAX, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0)
+    found: Totals = Totals(0, -1, 0, INT64_MAX, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0)
     size: cython.Py_ssize_t = len(data)
     if size < 61:
         return None

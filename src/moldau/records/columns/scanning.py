@@ -46,7 +46,7 @@ FLAWS = (
 """The flaws that `scan` can find, by number."""
 
 if not cython.compiled:  # `plain_batches` shares it, so the compiled one is declared in scanning.pxd
-    Found = cython.struct(
+    Totals = cython.struct(
         bad=cython.longlong,
         max_timestamp=cython.longlong,
         at_max=cython.longlong,
@@ -163,7 +163,7 @@ def walk(
     base_timestamp: cython.longlong,
     low: cython.longlong,
     high: cython.longlong,
-    found: cython.pointer[Found],
+    found: cython.pointer[Totals],
 ) -> cython.int:
     """Check `count` records in p[at:end] and add them up in `found`; returns the flaw of record found.bad, or 0.
 
@@ -229,7 +229,7 @@ def past_int64(a: cython.longlong, b: cython.longlong) -> cython.bint:
 @cython.inline
 @cython.nogil
 @cython.exceptval(check=False)
-def note_timestamp(timestamp: cython.longlong, i: cython.longlong, found: cython.pointer[Found]) -> cython.void:
+def note_timestamp(timestamp: cython.longlong, i: cython.longlong, found: cython.pointer[Totals]) -> cython.void:
     if timestamp > found.max_timestamp:
         found.max_timestamp = timestamp
         found.at_max = i
@@ -241,7 +241,7 @@ def note_timestamp(timestamp: cython.longlong, i: cython.longlong, found: cython
 @cython.inline
 @cython.nogil
 @cython.exceptval(check=False)
-def note_row(key: cython.longlong, value: cython.longlong, found: cython.pointer[Found]) -> cython.void:
+def note_row(key: cython.longlong, value: cython.longlong, found: cython.pointer[Totals]) -> cython.void:
     found.rows += 1
     if key < 0:
         found.null_keys += 1
@@ -262,7 +262,7 @@ def walk_headers(
     stop: cython.Py_ssize_t,
     count: cython.longlong,
     wanted: cython.bint,
-    found: cython.pointer[Found],
+    found: cython.pointer[Totals],
 ) -> cython.int:
     """The headers of one record, which must end at `stop`."""
     key: cython.longlong
@@ -300,7 +300,7 @@ def scan(
     batch: a bare buffer costs half of what a typed memoryview does.
     """
     flaw: cython.int
-    found: Found = Found(0, -1, 0, INT64_MAX, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0)
+    found: Totals = Totals(0, -1, 0, INT64_MAX, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0)
     if not 0 <= start <= stop <= len(data):
         raise ValueError("a section outside its buffer")
     buffer: Py_buffer
@@ -332,7 +332,7 @@ def measure(sections: Sequence[Section]) -> tuple[int, ...]:
     bytes of their keys, null ones among their values, bytes of these. Raises `KafkaError` (CORRUPT_MESSAGE) for bytes
     that are not records.
     """
-    found: Found = Found(0, -1, 0, INT64_MAX, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0)
+    found: Totals = Totals(0, -1, 0, INT64_MAX, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0)
     data: cython.const[cython.uchar][::1]
     p: cython.p_const_uchar
     flaw: cython.int

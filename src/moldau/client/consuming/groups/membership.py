@@ -52,7 +52,7 @@ class GroupSettings:
     rack_id: str | None = None
 
 
-class Wanted(NamedTuple):
+class SubscribedTopics(NamedTuple):
     """What a member subscribes to: topics, and the expression that they match, if it was a pattern."""
 
     topics: Sequence[str]
@@ -75,7 +75,7 @@ class Share(Protocol):
         """Read these as well from now on."""
 
 
-class Membership(abc.ABC):
+class GroupMembership(abc.ABC):
     """A member of a group, or somebody who only stores offsets there. `wake` is called on the loop when `is_due` may
     have changed.
 
@@ -117,7 +117,7 @@ class Membership(abc.ABC):
         self._polled_s = now_s
 
     @abc.abstractmethod
-    async def rebalance(self, share: Share, wanted: Wanted) -> None:
+    async def rebalance(self, share: Share, wanted: SubscribedTopics) -> None:
         """Do the next step of a rebalance. Raises `KafkaError`."""
 
     @abc.abstractmethod
