@@ -103,9 +103,9 @@ class TimeSearches:
         while True:
             start = log.log_start_offset
             with log.serving.guard(), suppress(Replaced):
-                found = yield from begin()
+                answer = yield from begin()
                 if start == log.log_start_offset:
-                    return found
+                    return answer
 
     def _first_since(self, timestamp_ms: int) -> TimestampSearch:
         segments = self._log.segments
@@ -113,9 +113,9 @@ class TimeSearches:
         first = yield from self._first_reaching(segments, timestamp_ms)
         for number, segment in enumerate(segments[first:], 1):
             if segment.largest_timestamp() >= timestamp_ms:
-                found = yield from _first_from(segment, _start_of(segment, wanted), wanted)
-                if found is not None:
-                    return found
+                answer = yield from _first_from(segment, _start_of(segment, wanted), wanted)
+                if answer is not None:
+                    return answer
             if number % SEGMENTS_A_TURN == 0:
                 yield from _elsewhere(None, segment)
         return None
@@ -146,9 +146,9 @@ def _first_of_largest(segments: Sequence[Segment]) -> TimestampSearch:
     for segment in segments if largest >= 0 else ():
         if segment.max_timestamp == largest:
             start = segment.walk_start(segment.max_timestamp_offset)
-            found = yield from _first_from(segment, start, SearchCondition(largest, largest, 0))
-            if found is not None:
-                return found
+            answer = yield from _first_from(segment, start, SearchCondition(largest, largest, 0))
+            if answer is not None:
+                return answer
     return None
 
 
@@ -173,10 +173,10 @@ def _around(segment: Segment, timestamp_ms: int) -> tuple[IndexEntry | None, Ind
 def _first_from(segment: Segment, position: int, wanted: SearchCondition) -> TimestampSearch:
     """The first wanted record in a segment, from the batch at `position` on."""
     while True:
-        found = yield from _seek(segment, position, wanted)
-        if found is None:
+        batch = yield from _seek(segment, position, wanted)
+        if batch is None:
             return None
-        at, header = found
+        at, header = batch
         answer = _told_by_header(header, wanted)
         if answer is None:
             answer = yield from _look_into(segment, at, header, wanted)
@@ -188,11 +188,11 @@ def _first_from(segment: Segment, position: int, wanted: SearchCondition) -> Tim
 def _seek(segment: Segment, position: int, wanted: SearchCondition) -> Generator[Step, Any, LocatedBatch | None]:
     """The first batch from `position` on whose header allows a wanted record in it."""
     end = segment.size
-    found, position = _pass_over(segment.log, position, end, wanted, SCAN_BYTES, READS_ON_LOOP)
-    while found is None and end - position >= HEADER_SIZE:
+    batch, position = _pass_over(segment.log, position, end, wanted, SCAN_BYTES, READS_ON_LOOP)
+    while batch is None and end - position >= HEADER_SIZE:
         work = partial(_pass_over, segment.log, position, end, wanted, READ_BYTES, READS_ELSEWHERE)
-        found, position = yield from _elsewhere(work, segment)
-    return found
+        batch, position = yield from _elsewhere(work, segment)
+    return batch
 
 
 def _pass_over(
@@ -230,9 +230,9 @@ def _look_into(segment: Segment, position: int, header: BatchHeader, wanted: Sea
         work = partial(first_in, batch, wanted, inflated_max)
     else:
         work = partial(_first_at, segment.log, position, header.size, wanted, inflated_max)
-    found = yield from _elsewhere(work, segment)
-    assert found is None or isinstance(found, TimestampOffset)
-    return found
+    answer = yield from _elsewhere(work, segment)
+    assert answer is None or isinstance(answer, TimestampOffset)
+    return answer
 
 
 def _first_at(
@@ -247,8 +247,8 @@ def first_in(batch: bytes, wanted: SearchCondition, inflated_max: int) -> Timest
     if not crc_holds(batch):
         raise KafkaError(ErrorCode.CORRUPT_MESSAGE, f"the batch at offset {header.base_offset} is damaged")
     section = section_of(memoryview(batch), 0, header, wanted.start_offset, inflated_max=inflated_max)
-    found = columns.first_timed(section, wanted.earliest, wanted.latest)
-    return None if found is None else TimestampOffset(found[0], Offset(found[1]))
+    first = columns.first_timed(section, wanted.earliest, wanted.latest)
+    return None if first is None else TimestampOffset(first[0], Offset(first[1]))
 
 
 def _elsewhere(step: Step, segment: Segment) -> Generator[Step, Any, Any]:

@@ -126,10 +126,10 @@ class Cleaner:
 
     async def clean_dirtiest(self) -> bool:
         """Clean the log that needs it most; False if no log needs it."""
-        found = await self._choose()
-        if found is None:
+        dirtiest = await self._choose()
+        if dirtiest is None:
             return False
-        log, dirt = found
+        log, dirt = dirtiest
         if log.cleaning or log.offline:
             return True
         log.cleaning = True
@@ -265,8 +265,8 @@ class Cleaner:
                 first = segment
             if turn % BREATH == BREATH - 1:
                 await self._rest()
-        found = first.find(dirt.first_dirty_offset)
-        position = first.size if found is None else found.position
+        batch = first.find(dirt.first_dirty_offset)
+        position = first.size if batch is None else batch.position
         io_bytes = max(settings.log_cleaner_io_buffer_size // max(settings.log_cleaner_threads, 1) // 2, IO_BYTES_MIN)
         return CleaningPlan(
             log.folder, log.config, log.files, segments, dirt.first_dirty_offset, position, dirt.end_offset, producers,

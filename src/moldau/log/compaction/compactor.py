@@ -76,11 +76,11 @@ class CleanedTransactions:
         if not header.is_transactional:
             return False
         self._begin_up_to(header.last_offset)
-        found = self._aborting.get(header.producer_id)
-        if found is None:
+        aborting = self._aborting.get(header.producer_id)
+        if aborting is None:
             self._committing[header.producer_id] = None
             return False
-        self._aborting[header.producer_id] = (found[0], True)
+        self._aborting[header.producer_id] = (aborting[0], True)
         return True
 
     def ends(self, header: BatchHeader, batch: Buffer) -> tuple[bool, AbortedTxn | None]:

@@ -163,8 +163,8 @@ class LogFolder:
         """Open the partitions of all known topics (name -> id), recovering where needed; returns the unknown names,
         which are left alone for the caller to report. Partitions of topics in `deleted` (id -> name) are removed.
         Blocks. Raises `OSError`."""
-        found, strays = self.sift(known, deleted)
-        for work in self.loading(found, known, config_of):
+        partitions, strays = self.sift(known, deleted)
+        for work in self.loading(partitions, known, config_of):
             work()
         self.settle()
         return strays
@@ -178,7 +178,7 @@ class LogFolder:
 
     def loading(
         self,
-        found: Iterable[TopicPartition],
+        partitions: Iterable[TopicPartition],
         known: Mapping[str, uuid.UUID],
         config_of: Callable[[str], TopicConfig],
         workers: int = 1,
@@ -188,12 +188,12 @@ class LogFolder:
         Each callable blocks and raises `OSError`.
         """
         self._touched = True
-        found = list(found)
+        partitions = list(partitions)
         progress = None
         if not self.clean:
-            unclean = [tp for tp in found if tp not in self._offsets.closed_ends]
+            unclean = [tp for tp in partitions if tp not in self._offsets.closed_ends]
             progress = Progress(self.path, self.runtime, self._offsets.recovery_points, unclean)
-        self._waiting.extend(found)
+        self._waiting.extend(partitions)
         if not self._wanted:
             self.stop_loading()
 
