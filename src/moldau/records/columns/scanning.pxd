@@ -18,5 +18,5 @@ cdef struct Totals:
 
 cdef int walk(
     const unsigned char* p, Py_ssize_t at, Py_ssize_t end, long long count, long long last_offset_delta,
-    long long base_timestamp, long long low, long long high, Totals* found
+    long long base_timestamp, long long low, long long high, Totals* totals
 ) noexcept nogil
