@@ -168,12 +168,12 @@ class ConsumerGroup:
 
     def subscribed(self) -> list[str]:
         """The names of all topics that members subscribe to, sorted."""
-        found: set[str] = set()
+        topics: set[str] = set()
         for member in self.members.values():
-            found.update(member.topics)
+            topics.update(member.topics)
         for expression in {member.expression: None for member in self.members.values()}:
-            found.update(self.expressions.get(expression, ()))
-        return sorted(found)
+            topics.update(self.expressions.get(expression, ()))
+        return sorted(topics)
 
     def is_subscribed(self, topic: str) -> bool:
         return any(topic in self.topics_of(member) for member in self.members.values())
