@@ -102,12 +102,12 @@ class AclsPart(AdminPart):
         wanted, messages = list(which), DELETE_ACLS.messages
         filters = [messages.DeleteAclsFilter(**one.as_fields()) for one in wanted]
         reply = await self._ask(DELETE_ACLS, messages.DeleteAclsRequest(filters=filters), "deleting ACLs")
-        found: dict[AclFilter, list[Acl] | KafkaError] = {}
+        deleted: dict[AclFilter, list[Acl] | KafkaError] = {}
         for one, result in zip(wanted, reply.filter_results, strict=True):
             outcomes = [failure(part, "deleting ACLs") for part in (result, *result.matching_acls)]
             failed = next((error for error in outcomes if error is not None), None)
-            found[one] = failed or [_acl(part, part) for part in result.matching_acls]
-        return found
+            deleted[one] = failed or [_acl(part, part) for part in result.matching_acls]
+        return deleted
 
 
 def _acl(resource: Any, entry: Any) -> Acl:

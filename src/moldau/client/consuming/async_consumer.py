@@ -287,14 +287,14 @@ class AsyncConsumer(Closing, ConsumerText, Iteration, OffsetLookups, RecordHandl
         return await self._located(self.assignment())
 
     async def _located(self, partitions: list[TopicPartition]) -> Committed:
-        found: Committed = {}
+        positions: Committed = {}
         while True:
-            missing = [tp for tp in partitions if self._state(tp).tp not in found]
+            missing = [tp for tp in partitions if self._state(tp).tp not in positions]
             if not missing:
-                return {tp: found[tp] for tp in partitions}
+                return {tp: positions[tp] for tp in partitions}
             await self._positions.locate(partitions)
             if not await self._poller.check(partitions):
-                found = self._commits.delivered()
+                positions = self._commits.delivered()
 
     def end_offset(self, tp: TopicPartition) -> int:
         """End of the readable records at the last fetch: high watermark or last stable offset; -1 before the first."""

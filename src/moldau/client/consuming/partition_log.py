@@ -78,22 +78,22 @@ class AsyncPartitionLog:
             raise ValueError("a slice of a log has no step")
         first, end, _ = part.indices(await self.end())
         at = FetchPosition(self.topic_partition, max(first, await self.start()))
-        found: list[Record] = []
+        records: list[Record] = []
         while at.offset < end:
-            found += await self.piece(at, end)
-        return found
+            records += await self.piece(at, end)
+        return records
 
     async def piece(self, at: FetchPosition, end: int) -> list[Record]:
         """The records of one Fetch from `at` on with offsets below `end`; `at` moves behind them, or to `end` if there
         are no more."""
         offset = at.offset
         records, aborted = await self._router.retrying(lambda: self._fetch(at))
-        found: list[Record] = []
+        piece: list[Record] = []
         for rows in lists(records, Record, self._place, offset, aborted=aborted):
-            found += [self._record(row) for row in rows if row[0] < end]
+            piece += [self._record(row) for row in rows if row[0] < end]
         if at.offset == offset:
             at.offset = end
-        return found
+        return piece
 
     def _record(self, row: Record) -> Record:
         settings = self._settings

@@ -156,14 +156,14 @@ class Poller:
                 if state.position is None or state.paused or not state.has_records:
                     continue
                 try:
-                    found = read(state)
+                    records = read(state)
                 except KafkaError as failure:
                     state.go_back(state.position)
                     if not taken:
                         raise KafkaError(failure.code, f"reading {state.tp}: {failure}") from None
                     break
-                if found:
-                    taken.append((state, found))
+                if records:
+                    taken.append((state, records))
             taking(taken)
             return taken
 

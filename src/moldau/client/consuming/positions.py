@@ -50,18 +50,18 @@ class PositionLocator:
             raise KafkaError(
                 ErrorCode.OFFSET_OUT_OF_RANGE, f"{tp} has no committed offset in range, and auto_offset_reset is none"
             )
-        found = await self.at(dict.fromkeys(unknown, time_ms))
-        for tp, offset in found.items():
+        offsets = await self.at(dict.fromkeys(unknown, time_ms))
+        for tp, offset in offsets.items():
             self._start(unknown[tp], offset)
 
     async def at(self, times: dict[TopicPartition, int]) -> dict[TopicPartition, int]:
         """The offset at each partition's `EARLIEST`, `LATEST` or time in ms, or its end if no record is so late."""
         committed = self._settings.committed
-        found = await offsets_at(self._router, times, committed=committed)
-        late = [tp for tp, offset in found.items() if offset < 0]
+        offsets = await offsets_at(self._router, times, committed=committed)
+        late = [tp for tp, offset in offsets.items() if offset < 0]
         if late:
-            found |= await offsets_at(self._router, dict.fromkeys(late, LATEST), committed=committed)
-        return found
+            offsets |= await offsets_at(self._router, dict.fromkeys(late, LATEST), committed=committed)
+        return offsets
 
     def _start(self, state: Assigned, offset: int, epoch: int | None = None) -> None:
         with self._poller.lock:

@@ -133,15 +133,15 @@ class StreamHandout(Handout):
         return {**self._taken, **self._firsts(1)}
 
     def _firsts(self, back: int) -> dict[TopicPartition, int]:
-        found: dict[TopicPartition, int] = {}
+        firsts: dict[TopicPartition, int] = {}
         with self._lock:
             for tp, batches in self._batches.items():
                 for batch in batches:
                     offset = batch.offset_at(max(batch.given - back, 0))
                     if offset is not None and (not batch.done or back == 0):
-                        found[tp] = offset
+                        firsts[tp] = offset
                         break
-        return found
+        return firsts
 
 
 class StreamSubscription(Subscription):

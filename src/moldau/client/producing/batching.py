@@ -214,11 +214,11 @@ class Accumulator:
     def expired(self, now_s: float) -> Iterable[tuple[PartitionQueue, Batch]]:
         """Remove and yield the waiting batches whose delivery time-out is over. Batches in flight stay: their reply or
         time-out settles them."""
-        found: list[tuple[PartitionQueue, Batch]] = []
+        expired: list[tuple[PartitionQueue, Batch]] = []
         with self.lock:
             for queue in self.queues.values():
                 while queue.again and queue.again[0].deadline_s <= now_s:
-                    found.append((queue, queue.again.pop(0)))
+                    expired.append((queue, queue.again.pop(0)))
                 while not queue.again and queue.waiting and queue.waiting[0].deadline_s <= now_s:
-                    found.append((queue, queue.waiting.popleft()))
-        return found
+                    expired.append((queue, queue.waiting.popleft()))
+        return expired

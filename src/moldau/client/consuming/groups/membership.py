@@ -242,15 +242,15 @@ class GroupMembership(abc.ABC):
         group = reply.groups[0] if reply.groups else reply
         self.note(error_of(group.error_code))
         check(group.error_code, f"the committed offsets of group {group_id}")
-        found: dict[TopicPartition, OffsetAndMetadata] = {}
+        offsets: dict[TopicPartition, OffsetAndMetadata] = {}
         for topic in group.topics:
             for p in topic.partitions:
                 tp = TopicPartition(topic.name, p.partition_index)
                 check(p.error_code, f"the committed offset of {tp}")
                 if p.committed_offset >= 0:
                     epoch = p.committed_leader_epoch
-                    found[tp] = OffsetAndMetadata(p.committed_offset, p.metadata or "", epoch if epoch >= 0 else None)
-        return found
+                    offsets[tp] = OffsetAndMetadata(p.committed_offset, p.metadata or "", epoch if epoch >= 0 else None)
+        return offsets
 
     def _fetching_as(self) -> tuple[str | None, int]:
         """Member id and epoch of an OffsetFetch; the classic protocol has none there."""
