@@ -47,7 +47,7 @@ class FinalMetadata(NamedTuple):
 def read_metadata(disk: Disk, folder: Path) -> FinalMetadata:
     """Read a folder `__cluster_metadata-0`. Raises `StorageError`, `OSError`."""
     names = disk.list(folder)
-    snapshots = sorted(found[0] for found in map(_SNAPSHOT.fullmatch, names) if found)
+    snapshots = sorted(match[0] for match in map(_SNAPSHOT.fullmatch, names) if match)
     start = 0
     changes: list[Change] = []
     if snapshots:

@@ -60,12 +60,12 @@ class PartitionCheck:
 
     def _sort_out(self, names: Sequence[str]) -> tuple[list[int], list[Finding]]:
         """Base offsets of the segments, and findings about files that do not belong in the folder."""
-        found = {name: file_name_of(name) for name in names}
+        file_names = {name: file_name_of(name) for name in names}
         bases = sorted(
-            said.offset for said in found.values() if said and said.kind is FileKind.LOG and not said.leftover
+            said.offset for said in file_names.values() if said and said.kind is FileKind.LOG and not said.leftover
         )
         self._snapshots = sorted(
-            said.offset for said in found.values() if said and said.kind is FileKind.SNAPSHOT and not said.leftover
+            said.offset for said in file_names.values() if said and said.kind is FileKind.SNAPSHOT and not said.leftover
         )
         leftovers = Counter(filter(None, map(leftover_of, names)))
         strange = [
@@ -76,7 +76,7 @@ class PartitionCheck:
             )
             for suffix, count in leftovers.items()
         ]
-        return bases, strange + [finding for name in names for finding in self._strange(name, found[name], bases)]
+        return bases, strange + [finding for name in names for finding in self._strange(name, file_names[name], bases)]
 
     def _strange(self, name: str, said: FileName | None, bases: list[int]) -> Iterator[Finding]:
         path = self.folder / name

@@ -177,11 +177,11 @@ def _flaw(header: BatchHeader, entry: LogEntry) -> str:
         return f"its record count {count} does not fit offsets {header.base_offset} to {header.last_offset}"
     if not count:
         return "it has no records, but bytes after its header" if entry.size != HEADER_SIZE else ""
-    found = reading.section(entry)
+    section = reading.section(entry)
     if count <= header.last_offset_delta:  # compacted
-        columns.measure((found,))
+        columns.measure((section,))
         return ""
-    flaw, bad, largest, *_ = columns.scan(found.records, found.start, found.stop, count, found.base_timestamp)
+    flaw, bad, largest, *_ = columns.scan(section.records, section.start, section.stop, count, section.base_timestamp)
     if flaw:
         return f"record {bad} is bad: {FLAWS[flaw]}"
     if not header.log_append_time and largest > header.max_timestamp:
