@@ -122,12 +122,12 @@ def _inferred(
         rows = debezium.rows_in(some) if decoding.of == "value" else debezium.keys_in(some)
         known = known and pa.schema([field for field in known if field.name not in debezium.META.names])
         what = "envelope of Debezium with a row" if decoding.of == "value" else what
-    found = inferred(rows, known, decoding.event_time, decoding.type_share)
-    if not found.columns:
-        raise ConfigError(f"the columns of {topic} cannot be inferred: {_why(found, decoding, what)}")
+    inference = inferred(rows, known, decoding.event_time, decoding.type_share)
+    if not inference.columns:
+        raise ConfigError(f"the columns of {topic} cannot be inferred: {_why(inference, decoding, what)}")
     kind = topic if decoding.of == "value" else f"{topic}, keys"
-    notes = tuple(f"{kind}: {sentence}" for sentence in found.notes)
-    columns = found.columns
+    notes = tuple(f"{kind}: {sentence}" for sentence in inference.notes)
+    columns = inference.columns
     if decoding.envelope:  # fields of a row with these names stay in `_more`
         columns = pa.schema([field for field in columns if field.name not in debezium.META.names])
     return DecoderChoice(_json(decoding, columns, False, some), notes)
@@ -142,12 +142,12 @@ def _json(decoding: Decoding, columns: pa.Schema, framed: bool, sample: Iterable
     return debezium.json_envelopes(columns, framed, sample)
 
 
-def _why(found: Inferred, decoding: Decoding, what: str) -> str:
+def _why(inference: Inferred, decoding: Decoding, what: str) -> str:
     """Why a sample has no columns."""
-    if not found.objects:
+    if not inference.objects:
         return f"none of its first {decoding.of}s is {'an' if what[0] == 'e' else 'a'} {what}"
-    if decoding.event_time and not found.passing:
-        return f"none of its first {counted(found.objects, what)} has a time in the field {decoding.event_time}"
+    if decoding.event_time and not inference.passing:
+        return f"none of its first {counted(inference.objects, what)} has a time in the field {decoding.event_time}"
     return f"its first {what}s have no field with a value"
 
 

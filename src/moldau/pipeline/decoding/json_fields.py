@@ -112,8 +112,8 @@ class Field:
             numbers.reverse()
         one = [("BOOLEAN", BOOLEAN), ("STRUCT", OBJECT), ("ARRAY", ARRAY)]
         candidates = [*numbers, *((name, frozenset((kind,))) for name, kind in one)]
-        found = [(Best(name, self.taken(kinds)), kinds) for name, kinds in candidates]
-        return max(found, key=lambda pair: pair[0].records)  # the first of equals
+        rated = [(Best(name, self.taken(kinds)), kinds) for name, kinds in candidates]
+        return max(rated, key=lambda pair: pair[0].records)  # the first of equals
 
 
 def disagreements(
@@ -122,15 +122,15 @@ def disagreements(
     """The new fields whose values disagree. The best type of a field wins if it takes `type_share` of its records.
     Fields with the fewest other records win first, until the others are more than `records_max` in all. Any time is an
     event time, so the field `event_time` becomes text."""
-    found: list[Disagreement] = []
+    disputes: list[Disagreement] = []
     for name, field in root.fields.items():
-        found += _disagreements(field, (name,), known.get(name), event_time, type_share)
+        disputes += _disagreements(field, (name,), known.get(name), event_time, type_share)
     room, winners = records_max + ROUNDING, set()
-    for one in sorted((one for one in found if one.wins), key=lambda one: one.others):
+    for one in sorted((one for one in disputes if one.wins), key=lambda one: one.others):
         if one.others <= room:
             room -= one.others
             winners.add(one.path)
-    return [one._replace(wins=one.path in winners) for one in found]
+    return [one._replace(wins=one.path in winners) for one in disputes]
 
 
 def _disagreements(
@@ -159,8 +159,8 @@ def _disagreements(
 
 def decided(root: Field, known: KnownTypes, winners: Collection[Path]) -> list[pa.Field]:
     """The fields with their types; structs that are known get the new fields behind theirs."""
-    found = [(name, _type(field, (name,), known.get(name), winners)) for name, field in root.fields.items()]
-    return [pa.field(name, kind) for name, kind in found if kind is not None]
+    types = [(name, _type(field, (name,), known.get(name), winners)) for name, field in root.fields.items()]
+    return [pa.field(name, kind) for name, kind in types if kind is not None]
 
 
 def _type(field: Field, path: Path, known: pa.DataType | None, winners: Collection[Path]) -> pa.DataType | None:

@@ -73,13 +73,13 @@ def inferred(
     left, notes, columns = (1 - type_share) * count, [], pa.schema([])
     for number in range(ROUNDS):
         root = Field.of(passing)
-        found = disagreements(root, types, event_time, type_share if number < ROUNDS - 1 else 1, left)
-        columns = pa.schema(decided(root, types, {one.path for one in found if one.wins}))
+        disputes = disagreements(root, types, event_time, type_share if number < ROUNDS - 1 else 1, left)
+        columns = pa.schema(decided(root, types, {one.path for one in disputes if one.wins}))
         if len(columns) > FIELDS_MAX:
             raise ConfigError(f"the sample of values has {len(columns)} fields, more than {FIELDS_MAX}: give --schema")
         fitting = {shape: seen for shape, seen in passing.items() if takes(pa.struct(list(columns)), shape)}
         lost = sum(seen.records for seen in passing.values()) - sum(seen.records for seen in fitting.values())
-        notes += [_sentence(one) for one in found if one.wins or not lost]
+        notes += [_sentence(one) for one in disputes if one.wins or not lost]
         if not lost:
             break
         passing, left = fitting, max(0.0, left - lost)

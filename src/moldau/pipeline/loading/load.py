@@ -175,16 +175,16 @@ class Loader:
 
     def _decoders(self, planned: Plan) -> dict[str, ValueDecoder | None]:
         """The decoder of each topic; what does not fit its table is known before the work begins."""
-        found: dict[str, ValueDecoder | None] = {}
+        decoders: dict[str, ValueDecoder | None] = {}
         for topic in planned.topics:
             tables = self._tables[topic]
             ranges = [part for part in planned.ranges if part.topic == topic]
-            found[topic] = decoder_for(
+            decoders[topic] = decoder_for(
                 self._bootstrap, topic, tables.table, ranges, self._settings.decoding, self._settings.keys,
                 self._settings.isolation_level,
             )  # fmt: skip
-            tables.check(found[topic])
-        return found
+            tables.check(decoders[topic])
+        return decoders
 
 
 def _run(
@@ -200,7 +200,7 @@ def _run(
     if failed:
         raise LoadFailed(failed[0].failure, all(outcome.again for outcome in failed))
     assert sorted(outcome.portion for outcome in outcomes) == list(range(len(work))), "every portion comes back once"
-    found: dict[str, list[PortionResult]] = {topic: [] for topic in targets}
+    by_topic: dict[str, list[PortionResult]] = {topic: [] for topic in targets}
     for outcome in outcomes:
-        found[work[outcome.portion].target.topic].append(outcome)
-    return found
+        by_topic[work[outcome.portion].target.topic].append(outcome)
+    return by_topic

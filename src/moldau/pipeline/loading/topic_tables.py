@@ -95,13 +95,13 @@ class TopicTables:
         self.loaded, self._standing = {}, []
         if self.table is None:
             return
-        found = standing(self.table, self.topic, self._partitions, how)
-        self.loaded = dict(found.offsets)
-        self._standing.append((self.table, found))
+        status = standing(self.table, self.topic, self._partitions, how)
+        self.loaded = dict(status.offsets)
+        self._standing.append((self.table, status))
         self._see_rejected(again=not self._looked_for_rejected)
         if self._rejected is not None:
-            found = standing_of_rejected(self._rejected, self.topic, self._partitions, how)
-            self._standing.append((self._rejected, found))
+            status = standing_of_rejected(self._rejected, self.topic, self._partitions, how)
+            self._standing.append((self._rejected, status))
 
     def _see_rejected(self, again: bool) -> None:
         """See what was committed to the table of rejected records; look for one that was not there only if `again`."""
@@ -114,12 +114,12 @@ class TopicTables:
     @property
     def notes(self) -> list[str]:
         """A sentence for each removal of rows that the user has accepted."""
-        return [found.sentence for _, found in self._standing if found.sentence]
+        return [status.sentence for _, status in self._standing if status.sentence]
 
     def settle(self, new_id: Callable[[], str]) -> None:
         """Note in the tables what the user has accepted. Raises Conflict."""
-        for table, found in self._standing:
-            settle(table, found, new_id())
+        for table, status in self._standing:
+            settle(table, status, new_id())
         self._standing = []
 
     def check(self, decoder: ValueDecoder | None) -> None:

@@ -102,8 +102,8 @@ class OneFile:
             if column.null_count:  # in files that another tool has written
                 self._unbounded.add(name)
             else:
-                found = Bounds(least, greatest)
-                self._bounds[name] = found.and_also(self._bounds[name]) if name in self._bounds else found
+                bounds = Bounds(least, greatest)
+                self._bounds[name] = bounds.and_also(self._bounds[name]) if name in self._bounds else bounds
         self._records += batch.num_rows
         self._rows.append(batch)
         self.rows_bytes += batch.nbytes
@@ -137,7 +137,7 @@ class OneFile:
         else:
             size = self._sink.tell()
             self._sink.close()
-        bounds = {name: found for name, found in self._bounds.items() if name not in self._unbounded}
+        bounds = {name: of_column for name, of_column in self._bounds.items() if name not in self._unbounded}
         return DataFile(self._path, size, time.time_ns() // 1_000_000, self._partition_values, self._records, bounds)
 
     def _open(self) -> None:

@@ -68,20 +68,20 @@ class LogTail(NamedTuple):
 
 def since(where: Location, checked: int | None, newest: int) -> LogTail:
     """The entries after version `checked`; None: after what the newest entry of a load had seen."""
-    found: list[Entry] = []
+    entries: list[Entry] = []
     version = newest
     while version >= 0 and (checked is None or version > checked):
         entry = _entry(where, version)
         if entry is None:
-            return LogTail(found[::-1], False)
+            return LogTail(entries[::-1], False)
         seen = entry.info.get(SEEN)
         if entry.of_load and entry.removes_rows and seen == version - 1:
             break  # `--upsert` replaced rows of a version that it had looked at
-        found.append(entry)
+        entries.append(entry)
         if checked is None and entry.of_load:
             checked = seen if type(seen) is int and 0 <= seen < version else version - 1
         version -= 1
-    return LogTail(found[::-1], True)
+    return LogTail(entries[::-1], True)
 
 
 def removed(where: Location, window: LogTail, recorded: Mapping[int, int], unique: bool = False) -> Removed | None:
@@ -105,11 +105,11 @@ def removed(where: Location, window: LogTail, recorded: Mapping[int, int], uniqu
         return _rows(where, keys, (field("_partition") == partition) & (at >= least) & (at <= greatest))
 
     with errors_in_a_sentence(f"What removed rows from {where.uri}"):
-        found = compared(named.operation, _rows(where, gone), partial(of_partition, came), recorded)
-        if found is None and unique:
+        loss = compared(named.operation, _rows(where, gone), partial(of_partition, came), recorded)
+        if loss is None and unique:
             back = compared(suspect.operation, _rows(where, came), partial(of_partition, gone), recorded)
-            found = back and back._replace(back=True)
-        return found
+            loss = back and back._replace(back=True)
+        return loss
 
 
 def _exchanged(entries: Iterable[Entry]) -> tuple[list[Key], list[Key]]:
@@ -138,10 +138,10 @@ def _rows(where: Location, keys: Sequence[Key], wanted: Any = None) -> Iterator[
     """The places of the rows in these files. Raises FileNotFoundError."""
     paths = list(dict.fromkeys(urllib.parse.unquote(path) for path, _ in keys))
     if paths:
-        found = dataset.FileSystemDataset.from_paths(
+        files = dataset.FileSystemDataset.from_paths(
             paths, schema=PLACES, format=dataset.ParquetFileFormat(), filesystem=files_below(where)
         )
-        yield from found.to_batches(filter=wanted, batch_readahead=1, fragment_readahead=1)
+        yield from files.to_batches(filter=wanted, batch_readahead=1, fragment_readahead=1)
 
 
 def _entry(where: Location, version: int) -> Entry | None:

@@ -121,11 +121,11 @@ def _compared(
         wanted = parse(f"_partition = {partition} and _offset >= {least} and _offset <= {greatest}")
         return _rows(table, tasks, wanted)
 
-    found = compared(operation, _rows(table, gone, None), partial(of_partition, came), recorded)
-    if found is None and unique:
+    loss = compared(operation, _rows(table, gone, None), partial(of_partition, came), recorded)
+    if loss is None and unique:
         back = compared(operation, _rows(table, came, None), partial(of_partition, gone), recorded)
-        found = back and back._replace(back=True)
-    return found
+        loss = back and back._replace(back=True)
+    return loss
 
 
 def _key(task: "FileScanTask") -> tuple[str, frozenset[str]]:

@@ -90,12 +90,12 @@ def is_partition(columns: pyarrow.Schema, values: dict[str, str | None]) -> Any:
     """What holds for all rows of a file in a partition, as a `pyarrow.dataset.Expression`; None without columns."""
     from pyarrow.dataset import field
 
-    found = None
+    condition = None
     for name, text in values.items():
         kind = columns.field(name).type
         one = field(name).is_null() if text is None else field(name) == pyarrow.scalar(text).cast(kind)
-        found = one if found is None else found & one
-    return found
+        condition = one if condition is None else condition & one
+    return condition
 
 
 def _is_plain(kind: pyarrow.DataType) -> bool:

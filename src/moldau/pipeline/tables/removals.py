@@ -97,9 +97,9 @@ def _by_partition(
     for partition in compute.unique(partitions).to_pylist():
         if partition in recorded:
             ours = compute.and_(compute.equal(partitions, partition), compute.less(offsets, recorded[partition]))
-            found = compute.unique(offsets.filter(ours))
-            if len(found):
-                yield partition, found
+            distinct = compute.unique(offsets.filter(ours))
+            if len(distinct):
+                yield partition, distinct
 
 
 def time_text(time_ms: object) -> str:
