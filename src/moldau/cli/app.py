@@ -80,15 +80,15 @@ def _run_app(arguments: Sequence[str]) -> int:
     name = rest.pop(0)
     names.named(name, "moldau")
     place = PLACES[name]
-    found: Group | Callable[..., Any] = getattr(importlib.import_module(place.module), place.name)
-    if not isinstance(found, Group):
-        return _run(found, f"moldau {name}", rest)
+    target: Group | Callable[..., Any] = getattr(importlib.import_module(place.module), place.name)
+    if not isinstance(target, Group):
+        return _run(target, f"moldau {name}", rest)
     if not rest or rest[0] in HELP:
         from moldau.cli.help import first_sentence
 
-        summaries = {command: first_sentence(function.__doc__ or "") for command, function in found.commands.items()}
+        summaries = {command: first_sentence(function.__doc__ or "") for command, function in target.commands.items()}
         return _help(f"moldau {name}", place.summary, summaries, bool(rest))
-    return _run(found.named(rest[0], f"moldau {name}"), f"moldau {name} {rest[0]}", rest[1:])
+    return _run(target.named(rest[0], f"moldau {name}"), f"moldau {name} {rest[0]}", rest[1:])
 
 
 def _help(path: str, about: str, commands: dict[str, str], asked: bool) -> int:

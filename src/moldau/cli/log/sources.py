@@ -45,10 +45,10 @@ class ImportSource:
     @property
     def partition(self) -> int:
         """What the folder's name says. Raises `StorageError` if it says nothing."""
-        found = _PARTITION_FOLDER.fullmatch(self.folder.resolve().name)
-        if found is None:
+        match = _PARTITION_FOLDER.fullmatch(self.folder.resolve().name)
+        if match is None:
             raise StorageError(f"{self.folder} is not named TOPIC-PARTITION: name a partition with --partition")
-        return int(found[1])
+        return int(match[1])
 
 
 @dataclass
@@ -84,19 +84,19 @@ def sources(disk: Disk, arguments: list[Path]) -> list[ImportSource]:
 
     Raises `StorageError` for a folder without log files, or one whose compaction was interrupted; `OSError`.
     """
-    found: dict[Path, ImportSource] = {}
+    by_folder: dict[Path, ImportSource] = {}
     for argument in arguments:
         if argument.is_dir():
             folder, files = argument, [argument / name for name in _log_names(disk, argument)]
         else:
             disk.size(argument)
             folder, files = argument.parent, [argument]
-        source = found.setdefault(folder.resolve(), ImportSource(folder, [], []))
+        source = by_folder.setdefault(folder.resolve(), ImportSource(folder, [], []))
         source.files += [file for file in files if file not in source.files]
         source.arguments.append(argument)
-    for source in found.values():
+    for source in by_folder.values():
         source.files.sort(key=lambda file: file.name)
-    return list(found.values())
+    return list(by_folder.values())
 
 
 def _log_names(disk: Disk, folder: Path) -> list[str]:
@@ -176,7 +176,7 @@ def _is_unseen(entry: LogEntry, unseen: dict[int, deque[_Span]], passed: Passed)
 def _unseen(disk: Disk, source: ImportSource) -> dict[int, deque[_Span]]:
     """The transactions that were aborted or are not over, by producer. Damage is left to the second reading."""
     open_since: dict[int, int] = {}
-    found: dict[int, deque[_Span]] = {}
+    spans: dict[int, deque[_Span]] = {}
     for path in source.files:
         with opened(disk, path) as file:
             try:
@@ -190,12 +190,12 @@ def _unseen(disk: Disk, source: ImportSource) -> dict[int, deque[_Span]]:
                         first = open_since.pop(header.producer_id)
                         if not _commits(entry):
                             span = _Span(first, header.base_offset, aborted=True)
-                            found.setdefault(header.producer_id, deque()).append(span)
+                            spans.setdefault(header.producer_id, deque()).append(span)
             except Damaged:
                 continue
     for producer_id, first in open_since.items():
-        found.setdefault(producer_id, deque()).append(_Span(first, (1 << 63) - 1, aborted=False))
-    return found
+        spans.setdefault(producer_id, deque()).append(_Span(first, (1 << 63) - 1, aborted=False))
+    return spans
 
 
 def _commits(marker: LogEntry) -> bool:
