@@ -44,18 +44,18 @@ class _MultiRead:
 
     @staticmethod
     def deserialize(data: bytes, offset: int) -> list[NodeOrError]:
-        found: list[NodeOrError] = []
+        nodes: list[NodeOrError] = []
         while True:
             header, offset = MultiHeader.deserialize(data, offset)
             if header.done:
-                return found
+                return nodes
             if header.type == _FAILED:
                 [code] = int_struct.unpack_from(data, offset)
                 offset += int_struct.size
-                found.append(EXCEPTIONS[code]())
+                nodes.append(EXCEPTIONS[code]())
             else:
                 content, offset = read_buffer(data, offset)
-                found.append((content, ZnodeStat._make(stat_struct.unpack_from(data, offset))))
+                nodes.append((content, ZnodeStat._make(stat_struct.unpack_from(data, offset))))
                 offset += stat_struct.size
 
 

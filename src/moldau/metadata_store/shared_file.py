@@ -236,10 +236,10 @@ class SharedFile:
         return None if is_behind or EVERYTHING in paths else paths
 
     def _find_others(self) -> None:
-        found = {session_id for (session_id,) in self._db.execute("SELECT id FROM session")}
-        for gone in self._others.keys() - found:
+        session_ids = {session_id for (session_id,) in self._db.execute("SELECT id FROM session")}
+        for gone in self._others.keys() - session_ids:
             self._others.pop(gone).forget(remove=False)
-        for session_id in sorted(found - self._others.keys()):
+        for session_id in sorted(session_ids - self._others.keys()):
             if session_id != self.session_id:
                 self._others[session_id] = OtherSession(self._path, session_id)
 

@@ -200,17 +200,17 @@ class ZooKeeperSession:
         return sorted(names or ())
 
     async def _nodes(self, paths: Sequence[str]) -> list[Node | None]:
-        many, found = len(paths) > TOGETHER and await self._reads_together(), list[NodeOrError | None]()
+        many, answers = len(paths) > TOGETHER and await self._reads_together(), list[NodeOrError | None]()
         together = TOGETHER if many else 1
         count = together * self._access.in_flight
         for start in range(0, len(paths), count):
             some = [paths[at : at + together] for at in range(start, min(start + count, len(paths)), together)]
             if many:
                 for answer in await self._answered([partial(read_async, self._client, each) for each in some]):
-                    found += map(found_in, answer)
+                    answers += map(found_in, answer)
             else:
-                found += await self._answered([partial(self._client.get_async, path) for [path] in some])
-        return [None if one is None else node_of(*one) for one in found]
+                answers += await self._answered([partial(self._client.get_async, path) for [path] in some])
+        return [None if one is None else node_of(*one) for one in answers]
 
     async def _reads_together(self) -> bool:
         """Whether the server of this connection answers many questions in one."""
