@@ -184,9 +184,9 @@ class Demo:
     def _audit(self, bootstrap: str) -> list[str]:
         """Compare broker and warehouse with what the producer reported, and write the page. Returns the faults."""
         tiers: list[Tier] = [ClusterTier("origin", bootstrap), WarehouseTier(str(self.places.warehouse))]
-        found = compare(bootstrap, flights.TOPICS, tiers, audit_topic=AUDIT_TOPIC, window_ms=AUDIT_WINDOW_MS)
-        (self.folder / "audit.html").write_text(audit_page(found), encoding="utf-8")
-        return [f"Audit: {fault}" for fault in [*found.notes, *found.sentences()]]
+        audit = compare(bootstrap, flights.TOPICS, tiers, audit_topic=AUDIT_TOPIC, window_ms=AUDIT_WINDOW_MS)
+        (self.folder / "audit.html").write_text(audit_page(audit), encoding="utf-8")
+        return [f"Audit: {fault}" for fault in [*audit.notes, *audit.sentences()]]
 
     def _books(self, bootstrap: str, topics: Sequence[Events], produced: Counts) -> list[Book]:
         books = []

@@ -34,8 +34,8 @@ class FileBytes:
 
     def read(self, length: int, at: int) -> bytes:
         end = min(at + length, self.size)
-        found = bytes(self._data[at:end])
-        return found + bytes(max(end - at - len(found), 0))
+        content = bytes(self._data[at:end])
+        return content + bytes(max(end - at - len(content), 0))
 
     def write(self, data: Buffer, at: int) -> None:
         if not data:
@@ -65,9 +65,9 @@ class Inode:
         self.pending: list[Write] = []
 
     def copy(self, copies: "NodeCopies") -> "Inode":
-        found = copies.get(id(self))
-        if isinstance(found, Inode):
-            return found
+        copied = copies.get(id(self))
+        if isinstance(copied, Inode):
+            return copied
         other = Inode()
         other.now, other.flushed, other.pending = self.now.copy(), self.flushed.copy(), self.pending[:]
         copies[id(self)] = other
@@ -124,9 +124,9 @@ class Folder:
         self.pending: list[tuple[EntryChange, ...]] = []
 
     def copy(self, copies: "NodeCopies") -> "Folder":
-        found = copies.get(id(self))
-        if isinstance(found, Folder):
-            return found
+        copied = copies.get(id(self))
+        if isinstance(copied, Folder):
+            return copied
         other = Folder()
         copies[id(self)] = other
         other.now = {name: node.copy(copies) for name, node in self.now.items()}

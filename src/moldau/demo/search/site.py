@@ -73,8 +73,8 @@ class SearchHandler(BaseHTTPRequestHandler):
             self.server.producer.send(TOPIC, to_json(search), search.user, on_delivery=_log_failure)
         except MoldauError as failure:
             logger.error("a search was not logged: %s", failure)
-        found = [text for text in TEXTS if search.keyword in text.lower()] or ["Nothing was found."]
-        listed = "".join(f"<p>{html.escape(text)}</p>" for text in found)
+        matching = [text for text in TEXTS if search.keyword in text.lower()] or ["Nothing was found."]
+        listed = "".join(f"<p>{html.escape(text)}</p>" for text in matching)
         page = PAGE.format(keyword=html.escape(search.keyword), user=html.escape(search.user), found=listed)
         self._answer(HTTPStatus.OK, page)
 
