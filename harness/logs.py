@@ -13,7 +13,7 @@ from moldau.log.folders import opening
 from moldau.log.folders.opening import LeftState
 from moldau.log.log import Log
 from moldau.log.services import LogServices
-from moldau.log.times import Search, TimestampOffset
+from moldau.log.times import TimestampOffset, TimestampSearch
 from moldau.names import TopicPartition
 from moldau.records.batch import Row, batches, encode_batch
 from moldau.records.rows import Record, iterate
@@ -81,7 +81,7 @@ def read_all(log: Log, offset: int | None = None) -> list[Record]:
     return list(records_from(log, int(log.log_start_offset) if offset is None else offset))
 
 
-def carried_out(search: Search, result: Any = None) -> TimestampOffset | None:
+def carried_out(search: TimestampSearch, result: Any = None) -> TimestampOffset | None:
     """The result of a search, with every step taken at once. `result`: that of its present step, if it has begun."""
     try:
         while True:

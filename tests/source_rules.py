@@ -4,7 +4,7 @@ They read syntax trees and import nothing of what they judge, so that broken cod
 """
 
 import ast
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cache, cached_property
@@ -98,6 +98,26 @@ class Facts:
     docstrings: list[str] = field(default_factory=list)
     prefixes: list[str] = field(default_factory=list)
     """The text that an f-string begins with."""
+    classes: list[tuple[int, str]] = field(default_factory=list)
+    """Line and name of the module's public classes; a `NewType` is one, too."""
+    aliases: list[tuple[int, str]] = field(default_factory=list)
+    """Line and name of its public aliases of types, Cython's structs among them; no type variables, no options of the
+    command line."""
+
+    def note_type(self, node: ast.stmt) -> None:
+        match node:
+            case ast.ClassDef(name=name):
+                found = self.classes
+            case ast.AnnAssign(target=ast.Name(id=name), annotation=ast.Name(id="TypeAlias")):
+                found = self.aliases
+            case ast.Assign(targets=[ast.Name(id=name)], value=ast.Call(func=ast.Name(id="NewType"))):
+                found = self.classes
+            case ast.Assign(targets=[ast.Name(id=name)], value=value) if _is_type(name, value):
+                found = self.aliases
+            case _:
+                return
+        if not name.startswith("_"):
+            found.append((node.lineno, name))
 
     def note(self, node: ast.AST) -> None:
         match node:
@@ -124,6 +144,20 @@ class Facts:
             self.waits.append(node.lineno)
 
 
+def _is_type(name: str, value: ast.expr) -> bool:
+    """Whether a name is bound to an expression that is a type: `dict[str, int]`, `A | B`, `cython.struct(...)`."""
+    if not name[0].isupper() or name.isupper():
+        return False
+    match value:
+        case ast.Subscript(value=ast.Name(id=generic)):
+            return generic != "Annotated"
+        case ast.BinOp(op=ast.BitOr()):
+            return True
+        case ast.Call(func=ast.Attribute(attr="struct")):
+            return True
+    return False
+
+
 @dataclass(frozen=True)
 class Source:
     """One file; `name` is its module's dotted name, "" for a file that is no module of ours."""
@@ -138,6 +172,8 @@ class Source:
         facts = Facts(bool(ast.get_docstring(tree)))
         for node in ast.walk(tree):
             facts.note(node)
+        for node in tree.body:
+            facts.note_type(node)
         return facts
 
 
@@ -233,6 +269,28 @@ def imports_of_tests(source: Source) -> list[str]:
     if source.path.startswith("tests/"):
         return []
     return [f"{source.path}:{line} imports {name}" for line, name in source.facts.imports if top(name) == "tests"]
+
+
+def names_of_two(sources: Iterable[Source]) -> dict[str, str]:
+    """Public class names that another module gives to a class or an alias of its own, with the modules.
+
+    `protocol/messages` has Kafka's names, one file per API: two files of it may share one, and an alias may have the
+    name of a message that it is the hand-read form of. A class elsewhere may not.
+    """
+    classes: defaultdict[str, list[str]] = defaultdict(list)
+    aliases: defaultdict[str, list[str]] = defaultdict(list)
+    for source in sources:
+        for line, name in source.facts.classes:
+            classes[name].append(f"{source.path}:{line}")
+        for line, name in source.facts.aliases:
+            aliases[name].append(f"{source.path}:{line}")
+    found = {}
+    for name, places in classes.items():
+        ours = [place for place in places if not place.startswith(f"{ONE_FILE_PER_API}/")]
+        others = len(places) - 1 + len(aliases[name])
+        if ours and others:
+            found[name] = f"{name} is in {', '.join([*places, *aliases[name]])}"
+    return found
 
 
 def record_work(source: Source) -> list[str]:

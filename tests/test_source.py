@@ -111,6 +111,62 @@ def test_a_folder_that_a_test_wrote_into_the_tree_is_noticed() -> None:
     assert rules.at_the_top(["README.md", "src/moldau/names.py", junk, ""]) - KNOWN_AT_THE_TOP == {junk.split("/")[0]}
 
 
+SAME_IDEA = {
+    "Broker": "the broker, and `moldau.testing`'s, which runs it in a test's process and whose name is public",
+    "Clock": "the port for time, and `moldau.testing`'s implementation of it, whose name is public",
+    "Cluster": "a cluster, as one of its brokers takes part in it, and `moldau.testing`'s, whose name is public",
+    "EpochEnd": "a leader's answer to OffsetForLeaderEpoch, where it is given and where it is taken",
+    "ListedGroup": "Kafka's name for a group in ListGroups: as coordinators know it, and as a message",
+    "NewTopic": "a topic to create, as an admin client asks for it, and as the controller decides on it",
+    "Record": "a record that was read: the consumer's (public), and that of `records`, which knows no topic",
+    "TransactionState": "Kafka's name for a transaction's state: the coordinator's enum, and the messages that list it",
+}
+"""Class names that two modules share, because they are one idea at both ends and neither may import the other."""
+SAME_IDEA_MAX = 8
+
+
+def test_a_class_name_stands_for_one_thing() -> None:
+    found = rules.names_of_two(OURS)
+    unknown = [problem for name, problem in found.items() if name not in SAME_IDEA]
+    assert not unknown, listed(unknown)
+    assert found.keys() == SAME_IDEA.keys(), "a reason that nobody needs any more"
+    assert len(SAME_IDEA) <= SAME_IDEA_MAX
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("class Route:\n    pass", "@dataclass\nclass Route(Base):\n    pass"),
+        ("class Route(NamedTuple):\n    hops: int", "Route: TypeAlias = tuple[int, ...]"),
+        ("Route = NewType('Route', int)", "class Route:\n    pass"),
+        ("class Route:\n    pass", "Route = dict[str, int]"),
+        ("class Route:\n    pass", "Route = int | None"),
+        ("class Route:\n    pass", "Route = cython.struct(hops=cython.int)"),
+    ],
+)
+def test_a_class_name_of_two_modules_is_caught(one: str, other: str) -> None:
+    sources = [sample(one, "src/moldau/net/a.py"), sample(other, "src/moldau/client/b.py")]
+    assert list(rules.names_of_two(sources)) == ["Route"]
+    message = sample("class Route:\n    pass", f"{rules.ONE_FILE_PER_API}/routes.py")
+    assert list(rules.names_of_two([*sources[:1], message])) == ["Route"]
+    assert rules.names_of_two(sources[:1]) == rules.names_of_two([message, message]) == {}
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        "Route = TypeVar('Route')",
+        "Route = Annotated[str, Option('--route')]",
+        "class _Route:\n    pass",
+        "class Path:\n    class Route:\n        pass",
+        "def f():\n    class Route:\n        pass",
+    ],
+)
+def test_a_name_that_no_other_module_can_import_as_a_type_is_not_complained_about(other: str) -> None:
+    sources = [sample("class Route:\n    pass", "src/moldau/net/a.py"), sample(other, "src/moldau/client/b.py")]
+    assert rules.names_of_two(sources) == {}
+
+
 NOT_IN_THE_BROKER = ("records", "cli", "client", "demo", "pipeline", "simulation", "files")
 RECORD_WORK_ALLOWED = {
     "moldau.coordinators.replaying": "a batch that a coordinator wrote, of at most 512 KB or one record",

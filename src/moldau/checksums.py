@@ -15,11 +15,11 @@ def _compiled() -> ModuleType | None:
     package = PathFinder.find_spec("crc32c")
     if package is None or package.submodule_search_locations is None:
         return None
-    found = PathFinder.find_spec("_crc32c", package.submodule_search_locations)
-    if found is None or not isinstance(found.loader, ExtensionFileLoader):
+    spec = PathFinder.find_spec("_crc32c", package.submodule_search_locations)
+    if spec is None or not isinstance(spec.loader, ExtensionFileLoader):
         return None
-    module = found.loader.create_module(found)
-    found.loader.exec_module(module)
+    module = spec.loader.create_module(spec)
+    spec.loader.exec_module(module)
     return module
 
 

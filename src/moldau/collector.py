@@ -87,7 +87,7 @@ class Collector:
     def _thaw(self) -> None:
         began = time.perf_counter()
         gc.unfreeze()
-        found = gc.collect()
+        freed = gc.collect()
         gc.freeze()
         self._is_grown = False
-        logger.debug("freed %d objects in cycles, in %.0f ms", found, (time.perf_counter() - began) * 1000)
+        logger.debug("freed %d objects in cycles, in %.0f ms", freed, (time.perf_counter() - began) * 1000)

@@ -338,8 +338,8 @@ class RealDisk:
         return RealFileSystem(folder)
 
     def space(self, folder: Path) -> tuple[int, int]:
-        found = os.statvfs(folder)
-        return found.f_frsize * found.f_blocks, found.f_frsize * found.f_bavail
+        volume = os.statvfs(folder)
+        return volume.f_frsize * volume.f_blocks, volume.f_frsize * volume.f_bavail
 
     def lock(self, path: Path) -> Lock:
         return RealLock(path)

@@ -9,7 +9,7 @@ import pytest
 from harness.patience import within
 from moldau.client.consuming.async_consumer import AsyncConsumer
 from moldau.client.consuming.fetched.record import Record
-from moldau.client.epoch_ends import EpochEnd, Followed
+from moldau.client.epoch_ends import EpochEnd, FetchPosition
 from moldau.client.fetching import read_columns
 from moldau.errors import LogTruncated
 from moldau.names import TopicPartition
@@ -36,7 +36,7 @@ def test_a_record_is_in_the_log_if_its_epoch_is_and_ends_behind_it(end: EpochEnd
 
 
 def test_a_reader_asks_no_leader_of_an_older_epoch_than_it_has_read_from() -> None:
-    at = Followed(TP, 0)
+    at = FetchPosition(TP, 0)
     assert at.request(7, can_ask=True) is None
     at.read(10, 5)
     for leader_epoch, expected in ((4, 7), (6, 7), (8, 8)):
@@ -58,7 +58,7 @@ def play(face: str, scenario: Callable[[ScriptedCluster, Read], Awaitable[None]]
                 await asyncio.to_thread(pieces.close)  # type: ignore[attr-defined]
                 return
             async with AsyncConsumer(cluster.bootstrap) as consumer:
-                log, at = consumer.log(TOPIC), Followed(TP, 0)
+                log, at = consumer.log(TOPIC), FetchPosition(TP, 0)
 
                 async def read() -> list[int]:
                     found: list[Record] = []

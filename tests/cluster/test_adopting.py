@@ -12,7 +12,7 @@ from moldau.cluster.state import layout
 from moldau.cluster.state.image import Image, PartitionImage, TopicImage
 from moldau.cluster.state.reading import last_producer_id, read_image
 from moldau.errors import StorageError
-from moldau.metadata_store.store import Create, Operation, Set, Written
+from moldau.metadata_store.store import Create, NodeOperation, Set, Written
 from moldau.simulation.zookeeper_session import ModelSession
 from tests.cluster.several import Members, play
 
@@ -59,7 +59,7 @@ class Cut(ModelSession):
     left = 10_000
     after = False
 
-    async def multi(self, operations: Sequence[Operation]) -> list[Written | None]:
+    async def multi(self, operations: Sequence[NodeOperation]) -> list[Written | None]:
         self.left -= 1
         if self.left == 0 and not self.after:
             raise CutOff
@@ -138,7 +138,7 @@ def test_what_has_changed_since_an_attempt_is_brought_up_to_date_and_what_is_gon
         ([Create("/moldau"), Create("/moldau/adoption", b"x")], "the metadata at /moldau/adoption is not JSON"),
     ],
 )
-def test_a_place_that_is_not_empty_is_refused(nodes: list[Operation], sentence: str) -> None:
+def test_a_place_that_is_not_empty_is_refused(nodes: list[NodeOperation], sentence: str) -> None:
     async def scenario(members: Members) -> None:
         store = ModelSession(members.store)
         await store.multi(nodes)

@@ -12,7 +12,7 @@ from moldau.cluster.state import layout
 from moldau.cluster.state.image import BrokerImage, Endpoint
 from moldau.cluster.state.registrations import registration_of
 from moldau.errors import StorageError
-from moldau.metadata_store.store import Node, NoNode, Operation, Written, result_of
+from moldau.metadata_store.store import Node, NodeOperation, NoNode, Written, result_of
 from moldau.simulation.zookeeper_session import ModelSession
 from tests.cluster.several import TIMEOUT_S, Members, play
 
@@ -117,7 +117,7 @@ def test_a_broker_that_fails_to_register_again_tries_once_more(failure: Exceptio
             session = await second._open()
             multi = session.multi
 
-            async def refused(operations: Sequence[Operation]) -> list[Written | None]:
+            async def refused(operations: Sequence[NodeOperation]) -> list[Written | None]:
                 if not failed:
                     failed.append(1)
                     raise failure

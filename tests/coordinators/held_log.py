@@ -10,7 +10,7 @@ from typing import Any, Generic, TypeVar
 
 from moldau.coordinators.decision import Decision, InternalRecord, InTransaction, Now, Replies, Ticket, TransactionEnd
 from moldau.coordinators.ports import StateMachine
-from moldau.coordinators.replaying import Step
+from moldau.coordinators.replaying import ReplayStep
 from moldau.errors import ErrorCode
 
 YEAR_2013_MS = 1_356_998_400_000
@@ -20,7 +20,7 @@ S = TypeVar("S", bound=StateMachine)
 
 class HeldLog(ABC, Generic[S]):
     """`log` is what is committed, and survives a crash; `held` are decisions whose records are not in it yet. What was
-    written in a transaction, and what ends one, stands in the log as a `Step`."""
+    written in a transaction, and what ends one, stands in the log as a `ReplayStep`."""
 
     def __init__(self) -> None:
         self.log: list[Any] = []
@@ -105,11 +105,11 @@ class HeldLog(ABC, Generic[S]):
         self.ms = until
 
 
-def written_by(outcome: Decision) -> list[InternalRecord | Step]:
+def written_by(outcome: Decision) -> list[InternalRecord | ReplayStep]:
     """What a decision puts into the log."""
     match outcome.transaction:
         case InTransaction(producer_id):
-            return [Step([record], producer_id) for record in outcome.records]
+            return [ReplayStep([record], producer_id) for record in outcome.records]
         case TransactionEnd() as ending:
-            return [Step([], ending.producer_id, ending.commits)]
+            return [ReplayStep([], ending.producer_id, ending.commits)]
     return list(outcome.records)

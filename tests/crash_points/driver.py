@@ -18,7 +18,7 @@ from moldau.names import TopicPartition
 from moldau.records.batch import Row, encode_batch
 from moldau.records.validation import check_produce
 from moldau.simulation.disk import SimulatedDisk
-from moldau.simulation.faults import CHANGES, READS, DiskCall, Fault
+from moldau.simulation.faults import CHANGES, READS, DiskCall, DiskFault
 from tests.crash_points.checking import Broken, broken, check_partition, digest
 from tests.crash_points.folder import load_folder, take_folder
 from tests.crash_points.machine import ANYTHING, Machine, Offline
@@ -193,7 +193,7 @@ def run_error(seed: int, number: int, favours: Favours = None) -> Report:
     """One error of one seed: the call of that number fails, and the next process finds what is left."""
     script = Script(seed, favours)
     machine, draw = script.machine, random.Random(f"{seed} error {number}")
-    fault = draw.choice((Fault.IO_ERROR, Fault.NO_SPACE))
+    fault = draw.choice((DiskFault.IO_ERROR, DiskFault.NO_SPACE))
     machine.faults.plan[number] = fault
     report, again = Report(errors=1), f"--seed {seed} --point {number} --error"
     try:
@@ -206,7 +206,7 @@ def run_error(seed: int, number: int, favours: Favours = None) -> Report:
     finally:
         machine.dispose()
     for met, call in machine.faults.met:
-        if met is not Fault.POWER_LOSS:
+        if met is not DiskFault.POWER_LOSS:
             report.covered[call.operation, f"{call.name}: {met.name.lower()}"] += 1
     return report
 

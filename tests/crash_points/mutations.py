@@ -241,7 +241,7 @@ MUTATIONS: dict[str, list[Instead]] = {
         Instead(
             "moldau.simulation.disk:SimulatedFileSystem.flush",
             returns(True),
-            within="moldau.log.folders.closing:Closing.work",
+            within="moldau.log.folders.closing:ClosingLogs.work",
         )
     ],
     "a stop leaves no checkpoints": [Instead(f"{CHECKPOINTS}:write_offsets", nothing, within=f"{FOLDER}.close")],

@@ -7,7 +7,7 @@ from typing import Final, TypeAlias
 from moldau.config import TopicConfig
 from moldau.names import TopicPartition
 from moldau.records.batch import Row
-from moldau.simulation.faults import Fault, PowerLoss
+from moldau.simulation.faults import DiskFault, PowerLoss
 from tests.crash_points.machine import HOUR_MS, Machine
 from tests.crash_points.model import Replayed, Written
 
@@ -232,4 +232,4 @@ class Script:
             self.machine.lose_power()
             self.machine.start()
         for _turn in range(self.seed.choice((0, 1, 1, 2))):
-            faults.plan[faults.calls + self.seed.randrange(1, 60)] = Fault.POWER_LOSS
+            faults.plan[faults.calls + self.seed.randrange(1, 60)] = DiskFault.POWER_LOSS

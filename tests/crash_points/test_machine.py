@@ -15,13 +15,13 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 from harness.tiers import LONG
 from moldau.names import TopicPartition
 from moldau.records.batch import Row
-from moldau.simulation.faults import Fault, PowerLoss
+from moldau.simulation.faults import DiskFault, PowerLoss
 from tests.crash_points.machine import HOUR_MS, Machine, Offline
 from tests.crash_points.model import Partition, ProducerState
 from tests.crash_points.story import PARTITIONS, PLAIN, TRANSACTIONAL, draw_config
 
 PARTITION = st.sampled_from(PARTITIONS)
-FAULTS = st.sampled_from([Fault.POWER_LOSS, Fault.POWER_LOSS, Fault.IO_ERROR, Fault.NO_SPACE])
+FAULTS = st.sampled_from([DiskFault.POWER_LOSS, DiskFault.POWER_LOSS, DiskFault.IO_ERROR, DiskFault.NO_SPACE])
 
 
 class LogFolderUnderFire(RuleBasedStateMachine):
@@ -52,7 +52,7 @@ class LogFolderUnderFire(RuleBasedStateMachine):
 
     @precondition(lambda self: not self.machine.faults.plan)
     @rule(fault=FAULTS, calls=st.integers(1, 40))
-    def fail_soon(self, fault: Fault, calls: int) -> None:
+    def fail_soon(self, fault: DiskFault, calls: int) -> None:
         self.machine.faults.plan = {self.machine.faults.calls + calls: fault}
 
     @rule(tp=PARTITION)

@@ -26,7 +26,7 @@ from harness.patience import stretched, wait_until
 from moldau.demo import flights
 from moldau.demo.audit import COLUMNS, Book, Count, hash_sum
 from moldau.demo.run import Demo
-from moldau.demo.streams import Answer
+from moldau.demo.streams import QueryResult
 from moldau.pipeline.session import python_path
 
 if TYPE_CHECKING:
@@ -200,7 +200,7 @@ def test_books_that_do_not_balance_end_the_demo_with_an_error(tmp_path: Path) ->
     demo = Demo(tmp_path, Console(file=said, width=100))
     whole, less = Count(10, {1: 10}), Count(9, {1: 9})
     book = Book("flights", whole, whole, whole, less, whole)
-    code = demo.finish([book], [], [Answer([], 0, 0, 1.0)] * 3, [])
+    code = demo.finish([book], [], [QueryResult([], 0, 0, 1.0)] * 3, [])
     assert code == 1 and "flights, month 1: 10 in the source, 9 loaded." in said.getvalue()
     assert json.loads((tmp_path / "summary.json").read_text())["balanced"] is False
     assert "do not balance" in (tmp_path / "report.html").read_text()
@@ -211,7 +211,7 @@ def test_a_fault_of_the_audit_ends_the_demo_with_an_error(tmp_path: Path) -> Non
     whole = Count(10, {1: 10})
     book = Book("flights", whole, whole, whole, whole, whole)
     code = Demo(tmp_path, Console(file=said, width=100)).finish(
-        [book], ["Audit: flights: warehouse has stopped."], [Answer([], 0, 0, 1.0)] * 3, []
+        [book], ["Audit: flights: warehouse has stopped."], [QueryResult([], 0, 0, 1.0)] * 3, []
     )
     assert code == 1 and "Audit: flights: warehouse has stopped." in said.getvalue()
 
@@ -236,15 +236,15 @@ def test_nobody_waits_for_a_broker_that_has_closed_its_output(tmp_path: Path, mo
     closes = [sys.executable, "-c", "import os, time; os.close(1); time.sleep(600)"]
     (tmp_path / "log").touch()
     with subprocess.Popen(closes, stdout=subprocess.PIPE) as process:
-        with pytest.raises(broker_process.BrokerFailed, match="it said nothing"):
+        with pytest.raises(broker_process.BrokerNotRunning, match="it said nothing"):
             broker_process._address(process, tmp_path / "log")
         process.kill()
 
 
 def test_a_broker_that_cannot_start_is_said_in_one_sentence(tmp_path: Path) -> None:
-    from moldau.demo.broker_process import BrokerFailed, running_broker
+    from moldau.demo.broker_process import BrokerNotRunning, running_broker
 
     (tmp_path / "data").write_text("a file")
-    with contextlib.ExitStack() as stack, pytest.raises(BrokerFailed, match=r"did not start: .*broker\.log"):
+    with contextlib.ExitStack() as stack, pytest.raises(BrokerNotRunning, match=r"did not start: .*broker\.log"):
         stack.enter_context(running_broker(tmp_path / "data", tmp_path / "pid", tmp_path / "broker.log"))
     assert not (tmp_path / "pid").exists()

@@ -13,7 +13,7 @@ import pytest
 
 from moldau.assignors import Assignment
 from moldau.assignors.sticky import Claim
-from moldau.client.consuming.assigning import ASSIGNORS, Known, Subscriber, read_subscription, subscription_bytes
+from moldau.client.consuming.assigning import ASSIGNORS, KnownRacks, Subscriber, read_subscription, subscription_bytes
 from moldau.names import TopicPartition
 from tests import refereed
 from tests.environments import java_class, kafka_jars
@@ -63,12 +63,12 @@ def java() -> Iterator[Java]:
         started.close()
 
 
-def topics_of(known: Known) -> str:
+def topics_of(known: KnownRacks) -> str:
     places = {topic: "/".join("".join(sorted(racks)) or "." for racks in some) for topic, some in known.items()}
     return ",".join(f"{topic}={racks}" for topic, racks in places.items() if racks) or "-"
 
 
-def javas(java: Java, name: str, known: Known, members: Members) -> Assignment:
+def javas(java: Java, name: str, known: KnownRacks, members: Members) -> Assignment:
     words = [f"{member},{instance or '-'},{data.hex()}" for member, (instance, data) in members.items()]
     answer = java.ask("assign", name, topics_of(known), *words)
     shares = (share.partition("=") for share in answer.split(";"))
@@ -77,12 +77,12 @@ def javas(java: Java, name: str, known: Known, members: Members) -> Assignment:
     }
 
 
-def ours(name: str, known: Known, members: Members) -> Assignment:
+def ours(name: str, known: KnownRacks, members: Members) -> Assignment:
     read = {member: Subscriber(instance, read_subscription(data)) for member, (instance, data) in members.items()}
     return ASSIGNORS[name](read, known)
 
 
-def drawn(rng: random.Random, racks: str = "") -> tuple[Known, dict[str, list[str]]]:
+def drawn(rng: random.Random, racks: str = "") -> tuple[KnownRacks, dict[str, list[str]]]:
     """Topics with replicas in these racks, and subscriptions; in half of the groups, everybody has the same."""
     sizes = rng.choice([range(10), [6]])
     counts = {

@@ -16,7 +16,7 @@ from moldau.names import TopicPartition
 from moldau.records.rows import Record
 from moldau.runtime import Disk, Runtime
 from moldau.simulation.disk import SimulatedDisk
-from moldau.simulation.faults import Fault, Faults, PowerLoss
+from moldau.simulation.faults import DiskFault, Faults, PowerLoss
 from tests.files.inspection.filled import BOOKINGS, FLIGHTS, HOLLOW, IDS, RECORDS, SMALL, fill
 
 THEIRS, OURS = Path("/theirs"), Path("/ours")
@@ -122,7 +122,7 @@ def test_power_may_fail_at_any_call_and_each_topic_is_there_wholly_or_unknown() 
     wanted = originals(whole.fork())
     chance = random.Random(11)
 
-    def one(plan: dict[int, Fault]) -> tuple[SimulatedDisk, Faults]:
+    def one(plan: dict[int, DiskFault]) -> tuple[SimulatedDisk, Faults]:
         disk, faults = whole.fork(), Faults(chance)
         disk.faults, faults.plan = faults, plan
         return disk, faults
@@ -130,7 +130,7 @@ def test_power_may_fail_at_any_call_and_each_topic_is_there_wholly_or_unknown() 
     counting, counted = one({})
     take_in(counting, {})
     for number in sorted(chance.sample(range(1, counted.calls + 1), CRASHES)):
-        (disk, faults), known = one({number: Fault.POWER_LOSS}), dict[str, dict[int, Adopted]]()
+        (disk, faults), known = one({number: DiskFault.POWER_LOSS}), dict[str, dict[int, Adopted]]()
         with pytest.raises(PowerLoss):
             take_in(disk, known)
         crashed = disk.after_crash(chance)

@@ -8,7 +8,7 @@ from moldau.files.metadata_log import (
     ClientQuotaRecord,
     ConfigRecord,
     DelegationTokenRecord,
-    QuotaEntity,
+    QuotaEntityPart,
     RemoveAccessControlEntryRecord,
     RemoveDelegationTokenRecord,
     RemoveUserScramCredentialRecord,
@@ -22,7 +22,10 @@ def setting(kind: int, of: str, name: str, value: str | None = "1") -> ConfigRec
 
 
 def quota(user: str | None, key: str, remove: bool = False) -> ClientQuotaRecord:
-    entity = [QuotaEntity(entity_type="user", entity_name=user), QuotaEntity(entity_type="client-id", entity_name="c")]
+    entity = [
+        QuotaEntityPart(entity_type="user", entity_name=user),
+        QuotaEntityPart(entity_type="client-id", entity_name="c"),
+    ]
     return ClientQuotaRecord(entity=entity, key=key, value=1.0, remove=remove)
 
 

@@ -9,10 +9,10 @@ import pytest
 
 from moldau.cluster.cluster import Cluster
 from moldau.handlers.cluster.describe_cluster import DescribeCluster
-from moldau.handlers.topics.configs import Configs
+from moldau.handlers.topics.configs import ConfigAdministration
 from moldau.handlers.topics.metadata import Metadata
 from moldau.handlers.topics.topic_partitions import DescribeTopicPartitions
-from moldau.handlers.topics.topics import Topics
+from moldau.handlers.topics.topics import TopicAdministration
 from moldau.handlers.transactions.init_producer_id import InitProducerId
 from moldau.protocol import apis, codec
 from moldau.requests.access import Right
@@ -63,7 +63,7 @@ class Asker:
 
     def __init__(self, cluster: Cluster, transactions: Callable[[], Any] = pytest.fail):
         metadata = cluster.metadata
-        topics, configs = Topics(metadata, cluster.topics), Configs(metadata, cluster.configs)
+        topics, configs = TopicAdministration(metadata, cluster.topics), ConfigAdministration(metadata, cluster.configs)
         self._handlers: dict[apis.Api, Handler] = {
             apis.METADATA: Metadata(metadata, cluster.topics),
             apis.DESCRIBE_CLUSTER: DescribeCluster(metadata),

@@ -25,7 +25,7 @@ def rising(count: int, value: bytes = b"") -> list[Row]:
     return [Row(None, value, NOW_MS + number) for number in range(count)]
 
 
-def first_step(log: Log, timestamp_ms: int) -> tuple[times.Search, Any]:
+def first_step(log: Log, timestamp_ms: int) -> tuple[times.TimestampSearch, Any]:
     """A search that has come to something that is too much for the loop, and that."""
     search = log.by_time.first_since(timestamp_ms)
     step = next(search)
@@ -98,7 +98,7 @@ def test_the_header_is_enough_for_a_single_record(tmp_path: Path, monkeypatch: p
     assert offset_for_time(log, NOW_MS + 1) == (NOW_MS + 1, 1)
 
 
-def bytes_on_the_loop(search: times.Search, monkeypatch: pytest.MonkeyPatch) -> tuple[int, Any]:
+def bytes_on_the_loop(search: times.TimestampSearch, monkeypatch: pytest.MonkeyPatch) -> tuple[int, Any]:
     """The most bytes read from segments between two steps, and the record found."""
     reads, most, answer = [0], 0, None
     read = RealFile.read

@@ -18,9 +18,9 @@ from moldau.metadata_store.store import (
     MetadataStore,
     Node,
     NodeExists,
+    NodeOperation,
     NoNode,
     NotEmpty,
-    Operation,
     OutcomeUnknown,
     Reading,
     SessionOver,
@@ -119,7 +119,7 @@ class StoreKit:
         ],
     )
     def test_a_refusal_names_the_node_and_changes_nothing(
-        self, play: Play, operation: Operation, refusal: type[StoreConflict], at: str
+        self, play: Play, operation: NodeOperation, refusal: type[StoreConflict], at: str
     ) -> None:
         async def scenario(open_session: Open) -> None:
             store = await open_session()
@@ -295,7 +295,7 @@ class StoreKit:
         ],
     )
     def test_a_watcher_looks_after_a_change_of_the_node_or_its_children(
-        self, play: Play, change: list[Operation]
+        self, play: Play, change: list[NodeOperation]
     ) -> None:
         async def scenario(open_session: Open) -> None:
             first, second = await open_session(), await open_session()

@@ -23,7 +23,7 @@ from moldau.metadata_store.store import (
     Create,
     Delete,
     Node,
-    Operation,
+    NodeOperation,
     Set,
     StoreConflict,
     Written,
@@ -46,7 +46,7 @@ operations = st.one_of(
 
 @settings(max_examples=examples(20, 60))
 @given(st.lists(st.lists(operations, min_size=1, max_size=3), max_size=12))
-def test_the_file_and_the_model_agree_on_any_history(history: list[list[Operation]]) -> None:
+def test_the_file_and_the_model_agree_on_any_history(history: list[list[NodeOperation]]) -> None:
     async def scenario() -> None:
         file, model = EmbeddedStore.in_memory(), ModelSession(ModelZooKeeper())
         for step in history:

@@ -14,7 +14,7 @@ from moldau.cluster.state.image import Image, PartitionImage, TopicImage
 from moldau.errors import ErrorCode, KafkaError, StorageError
 from moldau.metadata_store.embedded_session import EmbeddedSession
 from moldau.metadata_store.steps import STEP_BYTES, STEP_OPERATIONS, in_steps
-from moldau.metadata_store.store import Create, Operation, Set, Written, size_of
+from moldau.metadata_store.store import Create, NodeOperation, Set, Written, size_of
 from tests.cluster.opening import open_cluster
 from tests.cluster.several import Member, Members, play
 
@@ -27,7 +27,7 @@ def topic(count: int, setting: str = "1") -> TopicImage:
     return TopicImage("t", uuid.UUID(int=5), parts, {"retention.ms": setting})
 
 
-def sizes(operations: Sequence[Operation]) -> list[int]:
+def sizes(operations: Sequence[NodeOperation]) -> list[int]:
     steps = in_steps(operations)
     assert [operation for step in steps for operation in step] == list(operations)
     assert all(sum(map(size_of, step)) <= STEP_BYTES for step in steps)
@@ -48,7 +48,7 @@ def test_the_settings_of_a_topic_and_its_node_are_written_together() -> None:
     assert [each.path for each in in_steps(layout.topic_created(wide, 1))[0]] == [
         "/config/topics/t", "/brokers/topics/t", "/brokers/topics/t/partitions"
     ]  # fmt: skip
-    fillers: list[Operation] = [Create(f"/{number}") for number in range(STEP_OPERATIONS - 1)]
+    fillers: list[NodeOperation] = [Create(f"/{number}") for number in range(STEP_OPERATIONS - 1)]
     assert sizes([*fillers, *layout.topic_created(topic(1), 1)]) == [STEP_OPERATIONS - 1, 5]
 
 
@@ -61,7 +61,7 @@ def test_a_file_takes_a_large_change_in_one_step(tmp_path: Path, monkeypatch: py
     written: list[int] = []
     multi = EmbeddedSession.multi
 
-    async def counting(session: EmbeddedSession, operations: Sequence[Operation]) -> list[Written | None]:
+    async def counting(session: EmbeddedSession, operations: Sequence[NodeOperation]) -> list[Written | None]:
         written.append(len(operations))
         return await multi(session, operations)
 
@@ -82,7 +82,7 @@ def stops_after_a_step(member: Member, is_killed: bool) -> None:
     second one."""
     session, multi = member.session, member.session.multi
 
-    async def stopping(operations: Sequence[Operation]) -> list[Written | None]:
+    async def stopping(operations: Sequence[NodeOperation]) -> list[Written | None]:
         results = await multi(operations)
         if len(operations) > STEP_OPERATIONS:
             session.multi = multi  # type: ignore[method-assign]

@@ -3,7 +3,7 @@
 import pytest
 
 from moldau.names import TopicPartition
-from moldau.pipeline.options import EARLIEST, LATEST, WITHOUT_EFFECT, Edge, OptionError, Subscription, read_options
+from moldau.pipeline.options import EARLIEST, LATEST, WITHOUT_EFFECT, Edge, OptionError, TopicSelection, read_options
 
 GOOD = {"bootstrapServers": "localhost:9092", "subscribe": "a"}
 
@@ -20,7 +20,7 @@ def test_the_kafka_connectors_names_are_understood_in_any_case() -> None:
         }
     )
     assert options.bootstrap_servers == "one:1,two:2"
-    assert options.subscription == Subscription(pattern="fl.*")
+    assert options.subscription == TopicSelection(pattern="fl.*")
     assert options.starting == Edge(
         EARLIEST, offsets=((TopicPartition("a", 0), 23), (TopicPartition("a", 1), EARLIEST))
     )

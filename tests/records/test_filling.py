@@ -67,7 +67,7 @@ def test_each_callback_hears_where_its_record_is_and_one_that_raises_stops_none(
 
 def ways(columns: Any, *, plain: bool = True, hashes: bool = True, left: int = 0) -> Any:
     """The open batches of a topic with three partitions, one of which has none."""
-    sticky = columns.Chosen()
+    sticky = columns.StickyPartition()
     sticky.chosen, sticky.left = 1, left
     found = columns.OpenBatches(3, sticky, lambda: NOW_MS, columns.RecordPlace, plain, hashes)
     found.open = [columns.OpenBatch(0, 500), columns.OpenBatch(0, 500), None]

@@ -25,7 +25,7 @@ from moldau.protocol.messages.metadata import (
 from moldau.protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from moldau.replies import Muting, Unanswered, awaited
 from moldau.requests.dispatch import Dispatch
-from moldau.requests.gate import Accounting, Charge, Gate, Pending, Rule, Verdict, Work
+from moldau.requests.gate import Accounting, Charge, Gate, HandlerTime, Pending, Rule, Verdict
 from moldau.requests.session import ANONYMOUS, Call
 from moldau.runtime import Runtime
 from moldau.turns import Turns
@@ -209,8 +209,8 @@ class Quota:
     def now(self) -> float:
         return self.time_s
 
-    def charge(self, request: Any, call: Call, work: Work, response: Any, reply_bytes: int) -> Charge | None:
-        self.charged.append((call.key, call.size, work.seconds, reply_bytes))
+    def charge(self, request: Any, call: Call, handled: HandlerTime, response: Any, reply_bytes: int) -> Charge | None:
+        self.charged.append((call.key, call.size, handled.seconds, reply_bytes))
         return self._charge
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from moldau.errors import StorageError
 from moldau.simulation.disk import SECTOR_BYTES, SimulatedDisk
-from moldau.simulation.faults import DiskCall, Fault, Faults, PowerLoss
+from moldau.simulation.faults import DiskCall, DiskFault, Faults, PowerLoss
 
 FOLDER, FILE = Path("/data"), Path("/data/file")
 
@@ -116,7 +116,7 @@ def test_a_cut_that_is_lost_takes_with_it_what_was_written_behind_it():
         assert found in (b"aaaa", b"aa", b"aabb")
 
 
-def faulty(fault: Fault, at: int, seed: int = 1) -> tuple[SimulatedDisk, Faults]:
+def faulty(fault: DiskFault, at: int, seed: int = 1) -> tuple[SimulatedDisk, Faults]:
     disk = disk_with_file(b"kept")
     disk.faults = Faults(random.Random(seed))
     disk.faults.plan[at] = fault
@@ -126,7 +126,7 @@ def faulty(fault: Fault, at: int, seed: int = 1) -> tuple[SimulatedDisk, Faults]
 def test_after_a_failed_fsync_the_next_one_succeeds_and_the_bytes_are_gone():
     outcomes = set()
     for seed in range(20):
-        disk, _ = faulty(Fault.IO_ERROR, 3, seed)
+        disk, _ = faulty(DiskFault.IO_ERROR, 3, seed)
         file = disk.open(FILE)
         file.write(b"more", 4)
         with pytest.raises(OSError, match="Input/output error"):
@@ -140,7 +140,7 @@ def test_after_a_failed_fsync_the_next_one_succeeds_and_the_bytes_are_gone():
 def test_a_full_disk_takes_a_part_of_a_write():
     lengths = set()
     for seed in range(40):
-        disk, _ = faulty(Fault.NO_SPACE, 2, seed)
+        disk, _ = faulty(DiskFault.NO_SPACE, 2, seed)
         with pytest.raises(OSError, match="No space left"):
             disk.open(FILE).write(b"more", 4)
         disk.faults = None
@@ -149,7 +149,7 @@ def test_a_full_disk_takes_a_part_of_a_write():
 
 
 def test_the_power_fails_before_the_call_that_was_named_and_every_call_is_counted_by_its_operation():
-    disk, faults = faulty(Fault.POWER_LOSS, 3)
+    disk, faults = faulty(DiskFault.POWER_LOSS, 3)
     seen: list[DiskCall] = []
     faults.watch = seen.append
     faults.operation = "writing"

@@ -15,7 +15,7 @@ ABOUT = "A commit log that speaks the Apache Kafka protocol."
 USAGE = 2
 
 
-class Place(NamedTuple):
+class CommandEntry(NamedTuple):
     """Where a command or a group of commands is, and a line of help about it."""
 
     module: str
@@ -24,25 +24,29 @@ class Place(NamedTuple):
 
 
 PLACES = {
-    "server": Place("moldau.cli.app", "server", "The broker: start."),
-    "topics": Place("moldau.cli.topics", "app", "Topics: list, create, describe, alter, delete."),
-    "produce": Place(
+    "server": CommandEntry("moldau.cli.app", "server", "The broker: start."),
+    "topics": CommandEntry("moldau.cli.topics", "app", "Topics: list, create, describe, alter, delete."),
+    "produce": CommandEntry(
         "moldau.cli.producing.produce", "produce", "Send each line as a record: from standard input or from files."
     ),
-    "consume": Place("moldau.cli.consume", "consume", "Print records, one on each line, as they come."),
-    "groups": Place("moldau.cli.groups.commands", "app", "Consumer groups: list, describe, delete, reset-offsets."),
-    "configs": Place("moldau.cli.configs", "app", "Settings of topics, brokers, loggers and groups: describe, alter."),
-    "transactions": Place(
+    "consume": CommandEntry("moldau.cli.consume", "consume", "Print records, one on each line, as they come."),
+    "groups": CommandEntry(
+        "moldau.cli.groups.commands", "app", "Consumer groups: list, describe, delete, reset-offsets."
+    ),
+    "configs": CommandEntry(
+        "moldau.cli.configs", "app", "Settings of topics, brokers, loggers and groups: describe, alter."
+    ),
+    "transactions": CommandEntry(
         "moldau.cli.transactions", "app", "Transactions: list, describe, describe-producers, find-hanging, abort."
     ),
-    "cluster": Place("moldau.cli.cluster.commands", "app", "A cluster of brokers: start, status, adopt."),
-    "zookeeper": Place(
+    "cluster": CommandEntry("moldau.cli.cluster.commands", "app", "A cluster of brokers: start, status, adopt."),
+    "zookeeper": CommandEntry(
         "moldau.cli.zookeeper", "app", "ZooKeeper: start it from the jars of PySpark, show what is in one."
     ),
-    "log": Place(
+    "log": CommandEntry(
         "moldau.cli.log.commands", "app", "The files of a stopped broker: dump, verify, repair, adopt, import."
     ),
-    "pipeline": Place(
+    "pipeline": CommandEntry(
         "moldau.cli.pipeline",
         "app",
         "The Spark pipeline: load, audit, demo, compact, vacuum, history, widen, requeue, convert.",
@@ -76,15 +80,15 @@ def _run_app(arguments: Sequence[str]) -> int:
     name = rest.pop(0)
     names.named(name, "moldau")
     place = PLACES[name]
-    found: Group | Callable[..., Any] = getattr(importlib.import_module(place.module), place.name)
-    if not isinstance(found, Group):
-        return _run(found, f"moldau {name}", rest)
+    target: Group | Callable[..., Any] = getattr(importlib.import_module(place.module), place.name)
+    if not isinstance(target, Group):
+        return _run(target, f"moldau {name}", rest)
     if not rest or rest[0] in HELP:
         from moldau.cli.help import first_sentence
 
-        summaries = {command: first_sentence(function.__doc__ or "") for command, function in found.commands.items()}
+        summaries = {command: first_sentence(function.__doc__ or "") for command, function in target.commands.items()}
         return _help(f"moldau {name}", place.summary, summaries, bool(rest))
-    return _run(found.named(rest[0], f"moldau {name}"), f"moldau {name} {rest[0]}", rest[1:])
+    return _run(target.named(rest[0], f"moldau {name}"), f"moldau {name} {rest[0]}", rest[1:])
 
 
 def _help(path: str, about: str, commands: dict[str, str], asked: bool) -> int:

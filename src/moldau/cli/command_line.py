@@ -109,7 +109,7 @@ class Parameter(NamedTuple):
 def parameters_of(function: Callable[..., Any]) -> list[Parameter]:
     """The parameters of a command's function, in order."""
     hints = typing.get_type_hints(function, include_extras=True)
-    found = []
+    parameters = []
     for name, parameter in inspect.signature(function).parameters.items():
         kind, about = typing.get_args(hints[name])
         if isinstance(kind, types.UnionType):
@@ -117,8 +117,8 @@ def parameters_of(function: Callable[..., Any]) -> list[Parameter]:
         many = typing.get_origin(kind) is list
         if many:
             [kind] = typing.get_args(kind)
-        found.append(Parameter(name, about, kind, many, parameter.default))
-    return found
+        parameters.append(Parameter(name, about, kind, many, parameter.default))
+    return parameters
 
 
 def read(parameters: Sequence[Parameter], texts: Iterable[str]) -> dict[str, Any]:

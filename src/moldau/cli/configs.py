@@ -53,7 +53,7 @@ def describe(
         entries = admin.configs.describe(_resource(kind, name), name)
     told = [one for one in entries if everything or one.source != DEFAULT]
     if as_json:
-        found = [
+        shown = [
             {
                 "name": one.name,
                 "value": one.value,
@@ -63,7 +63,7 @@ def describe(
             }
             for one in told
         ]
-        print_json({"kind": kind.value, "name": name, "configs": found})
+        print_json({"kind": kind.value, "name": name, "configs": shown})
     else:
         print_table(["NAME", "VALUE", "SOURCE"], [[one.name, one.value, one.source] for one in told])
 

@@ -93,13 +93,13 @@ def client_settings(
 
 def pairs(texts: list[str], option: str) -> dict[str, str]:
     """`name=value` for each. Raises `ConfigError`."""
-    found = {}
+    values = {}
     for text in texts:
         name, equals, value = text.partition("=")
         if not equals or not name:
             raise ConfigError(f"{option} {text!r} is not of the form NAME=VALUE")
-        found[name] = value
-    return found
+        values[name] = value
+    return values
 
 
 def partitioning(text: str) -> str:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from moldau.pipeline.loading.load import Loader
     from moldau.pipeline.loading.removed_rows import RemovedRows
     from moldau.pipeline.loading.settings import Settings
-    from moldau.pipeline.options import Subscription
+    from moldau.pipeline.options import TopicSelection
     from moldau.pipeline.tables.committing import LoadedWarehouse
 
     MakeLoader = Callable[[contextlib.ExitStack], tuple[Loader, Callable[[], SparkSession]]]
@@ -255,7 +255,7 @@ def _iceberg(
 
 def _load(
     bootstrap: str,
-    subscription: "Subscription",
+    subscription: "TopicSelection",
     tables: "LoadedWarehouse",
     quarantine: str,
     master: str,
@@ -308,7 +308,7 @@ def _load_continuously(made: "MakeLoader", every_ms: int, as_json: bool) -> None
 
 def _loader(
     bootstrap: str,
-    subscription: "Subscription",
+    subscription: "TopicSelection",
     tables: "LoadedWarehouse",
     settings: "Settings",
     master: str,
@@ -328,8 +328,8 @@ def _session(stack: contextlib.ExitStack, master: str) -> "Callable[[], SparkSes
     return cache(lambda: stack.enter_context(own_session("moldau pipeline load", master)))
 
 
-def _subscription(topics: str, pattern: str) -> "Subscription":
-    from moldau.pipeline.options import Subscription
+def _subscription(topics: str, pattern: str) -> "TopicSelection":
+    from moldau.pipeline.options import TopicSelection
 
     names = tuple(dict.fromkeys(name.strip() for name in topics.split(",") if name.strip()))
     if bool(topics) == bool(pattern):
@@ -341,7 +341,7 @@ def _subscription(topics: str, pattern: str) -> "Subscription":
             raise ConfigError(f"--pattern {pattern!r} is not a regular expression: {error}") from None
     elif not names:
         raise ConfigError("--topics names no topic")
-    return Subscription(topics=names, pattern=pattern)
+    return TopicSelection(topics=names, pattern=pattern)
 
 
 def _every_ms(every: str, max_records: int | None, until: str, dry_run: bool, upsert: bool) -> int:

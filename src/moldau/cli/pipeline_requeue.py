@@ -72,13 +72,13 @@ def requeue(
     decoding, _ = decodings_of(decode, schema, schema_registry, event_time, type_share)
     compression = compression_of(compression)
     tables, _ = open_tables(table_format, warehouse, storage_option, catalog, catalog_property, namespace)
-    found, random = {}, Runtime().random
+    trees, random = {}, Runtime().random
     for topic in names:
         done = requeue(tables, topic, decoding, lambda: random.uuid().hex[:12], compression, dry_run=dry_run)
-        found[topic] = done.to_tree()
+        trees[topic] = done.to_tree()
         _print(done, dry_run, as_json)
     if as_json:
-        print_json(found)
+        print_json(trees)
 
 
 def _print(done: "Requeued", dry_run: bool, as_json: bool) -> None:

@@ -81,13 +81,13 @@ def history(
     """
     from moldau.pipeline.tables.maintenance import history
 
-    found = {name: history(where, limit, count=True) for name, where in _tables(of, storage_option).items()}
+    histories = {name: history(where, limit, count=True) for name, where in _tables(of, storage_option).items()}
     if as_json:
-        print_json({name: [one._asdict() for one in versions] for name, versions in found.items()})
+        print_json({name: [one._asdict() for one in versions] for name, versions in histories.items()})
         return
     rows = [
         [name, one.version, time_text(one.timestamp_ms), one.operation, one.load_id, *one[4:]]
-        for name, versions in found.items()
+        for name, versions in histories.items()
         for one in versions
     ]
     print_table(["TABLE", "VERSION", "TIME", "OPERATION", "LOAD", "ADDED", "UPDATED", "REMOVED"], rows)

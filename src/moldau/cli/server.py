@@ -34,33 +34,35 @@ class Parser(argparse.ArgumentParser):
 
 
 def parser() -> argparse.ArgumentParser:
-    found = Parser(
+    options = Parser(
         "moldau server start",
         description="Start a broker and run it until it is told to stop.",
         epilog=_EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,
     )
-    found.add_argument("file", nargs="?", metavar="FILE.properties", help="a server.properties of Kafka's")
-    found.add_argument("--host", help="the host of the first listener (localhost)")
-    found.add_argument("--port", type=int, help="the port of the first listener; 0 takes a free one (9092)")
-    found.add_argument("--data-dir", metavar="DIR", help="the folder of the log and the metadata (moldau-data)")
-    found.add_argument("--set", action="append", default=[], metavar="NAME=VALUE", help="one setting; may be repeated")
-    found.add_argument(
+    options.add_argument("file", nargs="?", metavar="FILE.properties", help="a server.properties of Kafka's")
+    options.add_argument("--host", help="the host of the first listener (localhost)")
+    options.add_argument("--port", type=int, help="the port of the first listener; 0 takes a free one (9092)")
+    options.add_argument("--data-dir", metavar="DIR", help="the folder of the log and the metadata (moldau-data)")
+    options.add_argument(
+        "--set", action="append", default=[], metavar="NAME=VALUE", help="one setting; may be repeated"
+    )
+    options.add_argument(
         "--log-level",
         action="append",
         default=[],
         metavar="NAME=LEVEL",
         help="the log level of one part, from debug to error; moldau.groups=debug logs every answer about a group",
     )
-    found.add_argument(
+    options.add_argument(
         "--accept-empty",
         action="append",
         default=[],
         metavar="TOPIC-N",
         help="a lost partition (or a topic, or `all`) that starts empty; for one of several brokers",
     )
-    return found
+    return options
 
 
 def properties_of(arguments: Sequence[str]) -> dict[str, str]:

@@ -33,7 +33,7 @@ def list_topics(
     """
     with Admin(bootstrap_server) as admin:
         topics = admin.list_topics(internal=internal)
-    found = [
+    listed = [
         {
             "topic": name,
             "partitions": len(topic.partitions),
@@ -43,9 +43,9 @@ def list_topics(
         for name, topic in topics.items()
     ]
     if as_json:
-        print_json(found)
+        print_json(listed)
     else:
-        print_table(["TOPIC", "PARTITIONS", "REPLICAS"], [list(t.values())[:3] for t in found])
+        print_table(["TOPIC", "PARTITIONS", "REPLICAS"], [list(t.values())[:3] for t in listed])
 
 
 @app.command()
@@ -104,11 +104,11 @@ def describe(topics: Topics, bootstrap_server: BootstrapServer = BOOTSTRAP, as_j
       moldau topics describe events accounts --json
     """
     with Admin(bootstrap_server) as admin:
-        found = [_description(admin, topic) for topic in topics]
+        described = [_description(admin, topic) for topic in topics]
     if as_json:
-        print_json(found)
+        print_json(described)
         return
-    for number, topic in enumerate(found):
+    for number, topic in enumerate(described):
         configs = " ".join(f"{name}={value}" for name, value in topic["configs"].items())
         print(f"{chr(10) if number else ''}{topic['topic']}  id {topic['topic_id']}  {configs}".rstrip())
         headers = ["PARTITION", "LEADER", "REPLICAS", "ISR", "FIRST OFFSET", "END OFFSET"]

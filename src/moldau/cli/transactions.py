@@ -54,16 +54,16 @@ def list_transactions(
       moldau transactions list --state Ongoing --duration-filter 60000
     """
     with Admin(bootstrap_server) as admin:
-        found = admin.transactions.list(
+        listed = admin.transactions.list(
             states=state or [],
             producer_ids=producer_id or [],
             lasting_ms=duration_filter,
             pattern=transactional_id_pattern,
         )
     if as_json:
-        print_json([one._asdict() for one in found])
+        print_json([one._asdict() for one in listed])
     else:
-        print_table(["TRANSACTIONAL ID", "COORDINATOR", "PRODUCER ID", "STATE"], found)
+        print_table(["TRANSACTIONAL ID", "COORDINATOR", "PRODUCER ID", "STATE"], listed)
 
 
 @app.command()
@@ -80,12 +80,12 @@ def describe(
       moldau transactions describe orders-1
     """
     with Admin(bootstrap_server) as admin:
-        found = [_described(admin.transactions.describe(name)) for name in transactional_ids]
+        described = [_described(admin.transactions.describe(name)) for name in transactional_ids]
     if as_json:
-        print_json(found)
+        print_json(described)
         return
     headers = ["TRANSACTIONAL ID", "COORDINATOR", "PRODUCER ID", "EPOCH", "STATE", "TIMEOUT MS", "STARTED", "SECONDS"]
-    print_table([*headers, "PARTITIONS"], [[*list(one.values())[:-1], _named(one["partitions"])] for one in found])
+    print_table([*headers, "PARTITIONS"], [[*list(one.values())[:-1], _named(one["partitions"])] for one in described])
 
 
 def _described(one: TransactionDescription) -> dict[str, Any]:
@@ -172,8 +172,8 @@ def find_hanging(
         raise ConfigError("--partition needs --topic")
     with Admin(bootstrap_server) as admin:
         partitions = _partitions(admin, broker_id, topic, partition)
-        found = admin.transactions.hanging(partitions, max_transaction_timeout * MINUTE_MS, broker_id)
-    rows = [_open(one) for one in found]
+        hanging = admin.transactions.hanging(partitions, max_transaction_timeout * MINUTE_MS, broker_id)
+    rows = [_open(one) for one in hanging]
     if as_json:
         print_json(rows)
         return

@@ -67,7 +67,7 @@ def epoch_ends(reply: Any, asked: Iterable[TopicPartition]) -> Iterator[tuple[To
             yield tp, part.error_code, EpochEnd(part.leader_epoch, part.end_offset)
 
 
-class Followed:
+class FetchPosition:
     """The position of whoever reads one partition from leader after leader, and the leader whose log is known to hold
     what was read. Before the first record no leader needs to be asked, unless the position came from elsewhere."""
 

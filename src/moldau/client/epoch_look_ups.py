@@ -26,7 +26,7 @@ def lost_since(caller: Caller, positions: Mapping[TopicPartition, tuple[int, int
     def ask() -> dict[TopicPartition, int | None]:
         leaders = _leader_epochs(caller, positions)
         doubtful = {tp: positions[tp][1] for tp, epoch in leaders.items() if epoch != positions[tp][1]}
-        found: dict[TopicPartition, int | None] = {}
+        lost: dict[TopicPartition, int | None] = {}
         if monotonic_s() < ahead_until_s:
             leaders = {tp: max(leaders[tp], epoch) for tp, epoch in doubtful.items()}
         for tp, end in _ends(caller, doubtful, leaders).items():
@@ -34,8 +34,8 @@ def lost_since(caller: Caller, positions: Mapping[TopicPartition, tuple[int, int
                 reply = caller.leader(tp).call(FETCH, batch_request(tp, positions[tp][0], leaders[tp]))
                 end = settled(end, reply, tp, *positions[tp])
             if not end.holds(*positions[tp]):
-                found[tp] = end.first_lost(positions[tp][0])
-        return found
+                lost[tp] = end.first_lost(positions[tp][0])
+        return lost
 
     return caller.retrying(ask) if positions else {}
 
@@ -47,10 +47,10 @@ def epochs_before(caller: Caller, offsets: Wanted, lowest: Wanted) -> dict[Topic
     def ask() -> dict[TopicPartition, int]:
         leaders = _leader_epochs(caller, {tp: offset for tp, offset in offsets.items() if offset > 0})
         newest = dict(leaders)
-        found: dict[TopicPartition, int] = {}
+        epochs: dict[TopicPartition, int] = {}
         for _ in range(STEPS_MAX):
-            found |= {tp: epoch for tp, epoch in newest.items() if epoch <= lowest.get(tp, NO_EPOCH)}
-            newest = {tp: epoch for tp, epoch in newest.items() if tp not in found}
+            epochs |= {tp: epoch for tp, epoch in newest.items() if epoch <= lowest.get(tp, NO_EPOCH)}
+            newest = {tp: epoch for tp, epoch in newest.items() if tp not in epochs}
             if not newest:
                 break
             older = {}
@@ -58,11 +58,11 @@ def epochs_before(caller: Caller, offsets: Wanted, lowest: Wanted) -> dict[Topic
                 if not end.is_known:
                     continue  # such as a log whose records are older than leader epochs
                 if newest[tp] == 0 or end.end_offset < offsets[tp]:
-                    found[tp] = newest[tp]
+                    epochs[tp] = newest[tp]
                 else:
                     older[tp] = end.epoch
             newest = older
-        return found
+        return epochs
 
     return caller.retrying(ask) if any(offsets.values()) else {}
 
@@ -72,19 +72,19 @@ def _leader_epochs(caller: Caller, partitions: Mapping[TopicPartition, object]) 
     topics = {tp.topic for tp in partitions}
     if topics - caller.view.topics.keys():
         caller.refresh(topics)
-    found = {tp: caller.view.leader_epoch(tp) for tp in partitions if caller.leader(tp)}
-    return {tp: epoch for tp, epoch in found.items() if epoch >= 0}
+    epochs = {tp: caller.view.leader_epoch(tp) for tp in partitions if caller.leader(tp)}
+    return {tp: epoch for tp, epoch in epochs.items() if epoch >= 0}
 
 
 def _ends(caller: Caller, epochs: Wanted, leader_epochs: Wanted) -> dict[TopicPartition, EpochEnd]:
     by_leader: dict[BlockingLink, dict[TopicPartition, tuple[int, int]]] = {}
     for tp, epoch in epochs.items():
         by_leader.setdefault(caller.leader(tp), {})[tp] = epoch, leader_epochs[tp]
-    found: dict[TopicPartition, EpochEnd] = {}
+    ends: dict[TopicPartition, EpochEnd] = {}
     for link, wanted in by_leader.items():
         if link.versions.has(OFFSET_FOR_LEADER_EPOCH):
             reply = link.call(OFFSET_FOR_LEADER_EPOCH, epoch_ends_request(wanted))
             for tp, code, end in epoch_ends(reply, wanted):
                 check(code, f"asking the leader of {tp} where epoch {epochs[tp]} ends")
-                found[tp] = end
-    return found
+                ends[tp] = end
+    return ends

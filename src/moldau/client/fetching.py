@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from moldau.client.blocking import BlockingLink, Caller
 from moldau.client.cluster_view import TopicView
-from moldau.client.epoch_ends import Followed
+from moldau.client.epoch_ends import FetchPosition
 from moldau.client.failures import check
 from moldau.errors import ConfigError, ErrorCode, KafkaError, ProtocolViolation
 from moldau.names import TopicPartition
@@ -72,7 +72,7 @@ class _Range:
     """Reads one partition in offset order, with one Fetch sent ahead. A new leader is asked first whether it has what
     was read before."""
 
-    def __init__(self, caller: Caller, at: Followed, max_bytes: int, isolation: int):
+    def __init__(self, caller: Caller, at: FetchPosition, max_bytes: int, isolation: int):
         self._caller = caller
         self._tp = at.tp
         self._at = at
@@ -167,9 +167,9 @@ def _check_topic_id(caller: Caller, topic: str, topic_id: uuid.UUID) -> None:
             check(missing, f"topic {topic}")
 
     caller.retrying(ask)
-    found = caller.view.topics.get(topic)
-    if found is None or found.topic_id != topic_id:
-        what = "deleted" if found is None else "deleted and created again"
+    topic_view = caller.view.topics.get(topic)
+    if topic_view is None or topic_view.topic_id != topic_id:
+        what = "deleted" if topic_view is None else "deleted and created again"
         raise KafkaError(ErrorCode.UNKNOWN_TOPIC_ID, f"topic {topic} was {what}")
 
 
@@ -187,7 +187,7 @@ def read_range(
     from moldau.records.arrow import ALL, to_record_batches
 
     names = ALL if columns is None else columns
-    at = Followed(tp, start)
+    at = FetchPosition(tp, start)
     walk, idle_ms = _Range(caller, at, max_bytes, isolation), 0
     while at.offset < end:
         position = at.offset
@@ -224,7 +224,7 @@ def list_offsets(
     in ms since 1970; -1 if no record is at or after it. With isolation level read_committed, `LATEST` is the last
     stable offset. Raises `KafkaError`."""
     committed = isolation_number(isolation_level) == READ_COMMITTED
-    found: dict[TopicPartition, int] = {}
+    offsets: dict[TopicPartition, int] = {}
     with Caller(bootstrap, client_id=client_id, timeout_ms=timeout_ms) as caller:
 
         def ask() -> None:
@@ -233,13 +233,13 @@ def list_offsets(
             if unknown:
                 caller.refresh(unknown)
             for tp in wanted:
-                if tp not in found:
+                if tp not in offsets:
                     by_leader.setdefault(caller.leader(tp), []).append(tp)
             for link, partitions in by_leader.items():
-                found.update(offsets_of(link, {tp: wanted[tp] for tp in partitions}, committed=committed))
+                offsets.update(offsets_of(link, {tp: wanted[tp] for tp in partitions}, committed=committed))
 
         caller.retrying(ask)
-    return {tp: found[tp] for tp in wanted}
+    return {tp: offsets[tp] for tp in wanted}
 
 
 def list_offsets_request(wanted: Mapping[TopicPartition, int], *, committed: bool = False) -> ListOffsetsRequest:
@@ -257,13 +257,13 @@ def offsets_of(
     link: BlockingLink, wanted: Mapping[TopicPartition, int], *, committed: bool = False
 ) -> dict[TopicPartition, int]:
     """Ask one leader."""
-    found: dict[TopicPartition, int] = {}
+    offsets: dict[TopicPartition, int] = {}
     for topic in link.call(LIST_OFFSETS, list_offsets_request(wanted, committed=committed)).topics:
         for p in topic.partitions:
             tp = TopicPartition(topic.name, p.partition_index)
             check(p.error_code, f"listing the offsets of {tp}")
-            found[tp] = p.offset
-    return found
+            offsets[tp] = p.offset
+    return offsets
 
 
 def topic_partitions(
@@ -275,8 +275,8 @@ def topic_partitions(
 ) -> dict[str, list[int]]:
     """The partitions of the named topics, or of all topics that are not internal. Raises `KafkaError` if a named topic
     does not exist."""
-    found = describe_topics(bootstrap, topics, timeout_ms=timeout_ms, client_id=client_id)
-    return {name: list(topic.partitions) for name, topic in found.items()}
+    views = describe_topics(bootstrap, topics, timeout_ms=timeout_ms, client_id=client_id)
+    return {name: list(topic.partitions) for name, topic in views.items()}
 
 
 def describe_topics(
@@ -296,9 +296,9 @@ def describe_topics(
                 raise KafkaError(ErrorCode.LEADER_NOT_AVAILABLE, "a topic is still being created")
 
         caller.retrying(ask)
-        found = caller.view.topics
+        views = caller.view.topics
         for name in names or ():
-            if name not in found:
+            if name not in views:
                 check(caller.view.missing.get(name, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION), f"topic {name}")
-        chosen = sorted(n for n, t in found.items() if not t.internal) if names is None else names
-        return {name: found[name] for name in chosen}
+        chosen = sorted(n for n, t in views.items() if not t.internal) if names is None else names
+        return {name: views[name] for name in chosen}

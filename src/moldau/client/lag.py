@@ -46,23 +46,23 @@ async def lags(
     """The lag of each partition behind its committed offset; every partition must exist. Raises `KafkaError`."""
     starts = await offsets_at(router, dict.fromkeys(committed, EARLIEST))
     ends = await offsets_at(router, dict.fromkeys(committed, LATEST))
-    found: dict[TopicPartition, Lag] = {}
+    by_partition: dict[TopicPartition, Lag] = {}
     for tp, offset in committed.items():
         start, end = starts[tp], ends[tp]
         if offset is None:
-            found[tp] = Lag(start, end, None, None)
+            by_partition[tp] = Lag(start, end, None, None)
             continue
         position = max(offset, start)
         if position >= end:
-            found[tp] = Lag(start, end, 0, 0.0)
+            by_partition[tp] = Lag(start, end, 0, 0.0)
             continue
         timestamp_ms = await first_timestamp(router, tp, position, end)
         if timestamp_ms is None:  # only compacted offsets and markers up to the end
             seconds: float | None = 0.0
         else:
             seconds = max(now_ms - timestamp_ms, 0) / 1000 if timestamp_ms >= 0 else None
-        found[tp] = Lag(start, end, end - position, seconds)
-    return found
+        by_partition[tp] = Lag(start, end, end - position, seconds)
+    return by_partition
 
 
 async def first_timestamp(router: Router, tp: TopicPartition, offset: int, end: int) -> int | None:

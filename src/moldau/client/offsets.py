@@ -31,19 +31,19 @@ async def offsets_for_times(
     router: Router, times: Mapping[TopicPartition, int]
 ) -> dict[TopicPartition, OffsetAndTimestamp | None]:
     """For each partition the first record at or after a time in ms; None if there is none."""
-    found = await _look_up(router, times, committed=False)
-    return {tp: at if at.offset >= 0 else None for tp, at in found.items()}
+    offsets = await _look_up(router, times, committed=False)
+    return {tp: at if at.offset >= 0 else None for tp, at in offsets.items()}
 
 
 async def _look_up(
     router: Router, wanted: Mapping[TopicPartition, int], *, committed: bool
 ) -> dict[TopicPartition, OffsetAndTimestamp]:
-    found: dict[TopicPartition, OffsetAndTimestamp] = {}
+    offsets: dict[TopicPartition, OffsetAndTimestamp] = {}
 
     async def ask() -> None:
         by_leader: dict[int, dict[TopicPartition, int]] = {}
         for tp, time_ms in wanted.items():
-            if tp not in found:
+            if tp not in offsets:
                 by_leader.setdefault(await router.leader(tp), {})[tp] = time_ms
         for leader, partitions in by_leader.items():
             link = await router.broker(leader)
@@ -55,7 +55,7 @@ async def _look_up(
                         router.stale(topic.name)
                     tp = TopicPartition(topic.name, p.partition_index)
                     check(p.error_code, f"listing the offsets of {tp}")
-                    found[tp] = OffsetAndTimestamp(p.offset, p.timestamp)
+                    offsets[tp] = OffsetAndTimestamp(p.offset, p.timestamp)
 
     await router.retrying(ask)
-    return {tp: found[tp] for tp in wanted}
+    return {tp: offsets[tp] for tp in wanted}

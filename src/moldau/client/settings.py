@@ -214,7 +214,7 @@ def _from_mapping(mapping: Mapping[Any, Any], client: str, settings_class: type[
     hints = typing.get_type_hints(settings_class)
     fields = {field.name: field for field in dataclasses.fields(settings_class) if not field.metadata["internal"]}
     plaintext = PLAINTEXT in (_text(mapping.get("security.protocol")), _text(mapping.get("security_protocol")))
-    found: dict[str, Any] = {}
+    values: dict[str, Any] = {}
     unused = []
     for given, value in mapping.items():
         name = str(given).replace(".", "_")
@@ -226,16 +226,16 @@ def _from_mapping(mapping: Mapping[Any, Any], client: str, settings_class: type[
                 raise ConfigError(f"{client} has no setting {given}{why}")
             unused.append(str(given))
             continue
-        if name in found:
+        if name in values:
             raise ConfigError(f"{client} was given {given} twice")
         if isinstance(value, str):
             value = _from_text(str(given), value.strip(), hints[name], fields[name].metadata["classes"])
         if name.endswith("_ms") and type(value) is int and INT32_MAX < value <= INT64_MAX:
             value = INT32_MAX  # Java's Long.MAX_VALUE, for ever: three weeks are as good
-        found[name] = value
+        values[name] = value
     if unused:
         logger.debug("%s: these settings have no effect here: %s", client, ", ".join(sorted(unused)))
-    return found
+    return values
 
 
 def _text(value: object) -> str:

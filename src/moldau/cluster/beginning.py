@@ -15,7 +15,7 @@ from moldau.cluster.state.image_after import image_after, nodes_after
 from moldau.cluster.state.reading import controller_epoch, read_image
 from moldau.cluster.state.registrations import registration_of
 from moldau.errors import MoldauError
-from moldau.metadata_store.store import Check, MetadataStore, Operation, Reading, StoreConflict, node_at
+from moldau.metadata_store.store import Check, MetadataStore, NodeOperation, Reading, StoreConflict, node_at
 from moldau.names import short_id
 from moldau.runtime import Runtime
 
@@ -46,7 +46,7 @@ async def begin(
         node = await store.read(node_at(layout.CONTROLLER_EPOCH))
         epoch, version = controller_epoch(node) + 1, None if node is None else node.version
         fence = Check(layout.CONTROLLER_EPOCH, 0 if version is None else version + 1)
-        operations: list[Operation] = [
+        operations: list[NodeOperation] = [
             layout.controller_epoch(epoch, version),
             layout.controller(broker_id, runtime.clock.now_ms()),
         ]
@@ -72,7 +72,7 @@ async def begin(
 
 def _led_again(
     image: Image, broker_id: int, epoch: int, *, clean: bool, directories: Mapping[str, bool] | None
-) -> list[Operation]:
+) -> list[NodeOperation]:
     topics = elections.lead_again(image, broker_id, clean=clean, directories=directories)
     return [step for topic in topics for step in layout.topic_changed(image.topics[topic.name], topic, epoch)]
 

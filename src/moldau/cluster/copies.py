@@ -25,7 +25,7 @@ from moldau.log.checkpoints import CorruptCheckpoint
 from moldau.log.folders.folder import LogFolder
 from moldau.log.folders.folders import LogFolders
 from moldau.metadata_store.embedded import FILE_NAME, EmbeddedStore
-from moldau.metadata_store.store import Operation
+from moldau.metadata_store.store import NodeOperation
 from moldau.notices import Notices
 from moldau.runtime import Disk, Runtime
 
@@ -119,7 +119,7 @@ class Copies:
     def start(self) -> None:
         loop = asyncio.get_running_loop()
 
-        def changed(_: Sequence[Operation]) -> None:  # in another thread
+        def changed(_: Sequence[NodeOperation]) -> None:  # in another thread
             loop.call_soon_threadsafe(self._changed.set)
 
         self._store.listen(changed)

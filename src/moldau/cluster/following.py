@@ -48,7 +48,7 @@ async def nowhere() -> None:
     """Only the store says where the controller is."""
 
 
-class Taken(NamedTuple):
+class AppliedAnswer(NamedTuple):
     """An answer of the controller, applied."""
 
     controller_epoch: int
@@ -168,7 +168,7 @@ class Following:
         """The latest image that has come: it may not be shown yet."""
         return self._image
 
-    async def _asked(self) -> Taken:
+    async def _asked(self) -> AppliedAnswer:
         stream, epoch = self._stream(), self._link.identity.epoch()
         wait_s = POLL_S if self._showing is None else MEANWHILE_S
         if stream is not None:
@@ -196,7 +196,7 @@ class Following:
         image = self._image
         return await self._link.call(FOLLOW_CLUSTER, request, timeout_ms, lambda reply: _taken(image, _read(reply)))
 
-    def _take(self, taken: Taken) -> None:
+    def _take(self, taken: AppliedAnswer) -> None:
         if taken.controller_epoch < self._epoch:
             logger.info("an answer of controller epoch %d is dropped: it is %d", taken.controller_epoch, self._epoch)
             return
@@ -258,9 +258,9 @@ def _read(reply: FollowClusterResponse) -> Followed:
     return Followed(reply.controller_epoch, reply.position, changes, reply.whole is not None, reply.may_leave)
 
 
-def _taken(image: Image, followed: Followed) -> Taken:
+def _taken(image: Image, followed: Followed) -> AppliedAnswer:
     names: dict[str, None] = {}
     for change in followed.changes:
         image, changed = replaced(image, change) if followed.is_whole else applied(image, change)
         names.update(dict.fromkeys(changed))
-    return Taken(followed.controller_epoch, followed.position, image, list(names), followed.may_leave)
+    return AppliedAnswer(followed.controller_epoch, followed.position, image, list(names), followed.may_leave)

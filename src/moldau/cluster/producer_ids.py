@@ -9,7 +9,7 @@ from moldau.cluster.controlling.change_queue import ChangeQueue, in_turn
 from moldau.cluster.state import layout
 from moldau.cluster.state.reading import block_end
 from moldau.errors import StorageError
-from moldau.metadata_store.store import MetadataStore, Operation, OutcomeUnknown, Reading, StoreConflict, node_at
+from moldau.metadata_store.store import MetadataStore, NodeOperation, OutcomeUnknown, Reading, StoreConflict, node_at
 
 AHEAD = layout.PRODUCER_IDS_PER_BLOCK // 10
 """A broker of several takes the next block when it has no more ids than this left."""
@@ -100,7 +100,7 @@ class MemberProducerIds(ProducerIds):
                 return block
 
 
-def next_block(broker_id: int) -> Reading[tuple[range, Operation]]:
+def next_block(broker_id: int) -> Reading[tuple[range, NodeOperation]]:
     """The block of producer ids after the latest one, and the operation that takes it for this broker. Raises
     `MalformedMetadata`."""
     node = yield from node_at(layout.PRODUCER_ID_BLOCK)

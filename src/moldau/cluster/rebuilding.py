@@ -16,7 +16,7 @@ from moldau.cluster.controlling import controller
 from moldau.cluster.state import layout
 from moldau.cluster.state.image import Image, PartitionImage, TopicImage
 from moldau.log.folders.traces import Trace
-from moldau.metadata_store.store import Operation
+from moldau.metadata_store.store import NodeOperation
 from moldau.names import INTERNAL_TOPICS, OFFSETS_TOPIC, TopicPartition, short_id
 
 PRODUCER_IDS_SKIPPED: Final = 10_000_000
@@ -53,7 +53,7 @@ class Rebuilt:
     problems: list[str] = field(default_factory=list)
     renamed: dict[TopicPartition, uuid.UUID] = field(default_factory=dict)
 
-    def operations(self, node_id: int) -> list[Operation]:
+    def operations(self, node_id: int) -> list[NodeOperation]:
         """The operations that write all of it into an empty store."""
         return [*layout.whole(self.image), *layout.last_producer_ids(node_id, self.producer_id)]
 

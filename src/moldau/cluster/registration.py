@@ -11,7 +11,7 @@ from moldau.cluster.controlling.change_queue import ChangeQueue, in_turn
 from moldau.cluster.state import elections, layout
 from moldau.cluster.state.image import BrokerImage, Endpoint
 from moldau.cluster.state.metadata_cache import MetadataCache
-from moldau.metadata_store.store import NodeExists, Operation
+from moldau.metadata_store.store import NodeExists, NodeOperation
 from moldau.runtime import Runtime
 
 
@@ -51,7 +51,7 @@ class Registration:
             raise await self.queue.read(id_in_use(metadata.broker_id)) from None
         self._version = 0 if self._version is None else self._version + 1
 
-    def _resigned(self, directories: Sequence[str]) -> list[Operation]:
+    def _resigned(self, directories: Sequence[str]) -> list[NodeOperation]:
         image = self._metadata.image
         changed = elections.directories_lost(image, self._metadata.broker_id, directories)
         return [

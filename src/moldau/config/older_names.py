@@ -51,52 +51,52 @@ def current(properties: Mapping[str, str]) -> tuple[dict[str, str], list[str]]:
     older = NAMES & properties.keys()
     if not older:
         return dict(properties), []
-    found = {name: text for name, text in properties.items() if name not in older}
+    settings = {name: text for name, text in properties.items() if name not in older}
     said = []
     for name in sorted(older & _RENAMED.keys()):
-        _set(found, _RENAMED[name], properties[name], name)
+        _set(settings, _RENAMED[name], properties[name], name)
         said.append(f"{name} is {_RENAMED[name]}")
     if _CLEANUP_MINUTES in older:
         minutes = properties[_CLEANUP_MINUTES].strip()
         if not (minutes.isascii() and minutes.isdigit()):
             raise ConfigError(f"{_CLEANUP_MINUTES} must be a whole number, not {minutes[:60]!r}")
-        _set(found, "log.retention.check.interval.ms", str(int(minutes[:12]) * 60_000), _CLEANUP_MINUTES)
+        _set(settings, "log.retention.check.interval.ms", str(int(minutes[:12]) * 60_000), _CLEANUP_MINUTES)
         said.append(f"{_CLEANUP_MINUTES} is log.retention.check.interval.ms")
     if _HAS_ZOOKEEPER in older:
-        said.append(_with_zookeeper(found, properties[_HAS_ZOOKEEPER]))
-    said += _with_listener(found, properties)
-    return found, [f"some settings have other names today: {', '.join(said)}"] if said else []
+        said.append(_with_zookeeper(settings, properties[_HAS_ZOOKEEPER]))
+    said += _with_listener(settings, properties)
+    return settings, [f"some settings have other names today: {', '.join(said)}"] if said else []
 
 
-def _set(found: dict[str, str], name: str, text: str, older: str) -> None:
-    if found.setdefault(name, text).strip() != text.strip():
+def _set(settings: dict[str, str], name: str, text: str, older: str) -> None:
+    if settings.setdefault(name, text).strip() != text.strip():
         raise ConfigError(f"{older} is an older name of {name}, and they differ: give one of them, or the same to both")
 
 
-def _with_zookeeper(found: dict[str, str], text: str) -> str:
+def _with_zookeeper(settings: dict[str, str], text: str) -> str:
     answer = text.strip().lower()
     if answer not in ("true", "false"):
         raise ConfigError(f"{_HAS_ZOOKEEPER} must be true or false, not {text[:60]!r}")
     if answer == "false":
-        found.pop("zookeeper.connect", None)
+        settings.pop("zookeeper.connect", None)
         return f"{_HAS_ZOOKEEPER}=false is no zookeeper.connect"
-    if not found.get("zookeeper.connect", "").strip():
+    if not settings.get("zookeeper.connect", "").strip():
         raise ConfigError(f"{_HAS_ZOOKEEPER} is true, but zookeeper.connect names no server")
     return f"{_HAS_ZOOKEEPER} is zookeeper.connect"
 
 
-def _with_listener(found: dict[str, str], properties: Mapping[str, str]) -> list[str]:
+def _with_listener(settings: dict[str, str], properties: Mapping[str, str]) -> list[str]:
     said = []
     asked, port = listener(properties), properties.get("port", DEFAULT_PORT)
-    if "listeners" in found:
+    if "listeners" in settings:
         port = "0"  # the listener's own
     elif asked is not None:
-        found["listeners"] = asked
+        settings["listeners"] = asked
         said = [f"{name} is listeners" for name in _LISTENED_ON if name in properties]
-    if "advertised.listeners" not in found and any(name in properties for name in _ADVERTISED):
+    if "advertised.listeners" not in settings and any(name in properties for name in _ADVERTISED):
         hosts = [properties.get(name, "") for name in ("advertised.host.name", "hostname", "host.name")]
         host = next(filter(None, hosts), "")
-        found["advertised.listeners"] = _address(host, properties.get("advertised.port", port))
+        settings["advertised.listeners"] = _address(host, properties.get("advertised.port", port))
         said += [f"{name} is advertised.listeners" for name in _ADVERTISED if name in properties]
     return said
 

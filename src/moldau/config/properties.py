@@ -34,14 +34,14 @@ def read_properties(path: str | Path) -> dict[str, str]:
 
 def parse_properties(text: str) -> dict[str, str]:
     """The settings in a text. Raises `ConfigError` for a broken \\u escape."""
-    found = {}
+    settings = {}
     for line in _logical_lines(text):
         end = _name_end(line)
         rest = line[end:].lstrip(_BLANK)
         if rest[:1] in ("=", ":") and rest:
             rest = rest[1:].lstrip(_BLANK)
-        found[_unescape(line[:end])] = _unescape(rest)
-    return found
+        settings[_unescape(line[:end])] = _unescape(rest)
+    return settings
 
 
 def _logical_lines(text: str) -> list[str]:

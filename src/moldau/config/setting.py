@@ -164,10 +164,10 @@ PASSWORD = _kind(SettingType.PASSWORD)
 
 def settings_of(config: type) -> dict[str, Setting]:
     """Every setting that a config class declares, by name, in the order of the declarations."""
-    found = {}
+    settings = {}
     for field in dataclasses.fields(config):
         if "setting" in field.metadata:
             kind, default, sentence, more = field.metadata["setting"]
             name = field.name.replace("_", ".")
-            found[name] = Setting(name, kind, default, sentence, **more)
-    return found
+            settings[name] = Setting(name, kind, default, sentence, **more)
+    return settings

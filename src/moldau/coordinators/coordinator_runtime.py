@@ -17,7 +17,7 @@ from moldau.coordinators.append_errors import CAUSED_BY_TOPIC, NOT_TAKEN, error_
 from moldau.coordinators.batching import decisions_of_next_batch, split_into_batches
 from moldau.coordinators.decision import Decision, InternalRecord, Now, Replies, Ticket
 from moldau.coordinators.ports import InternalLog, StateMachine
-from moldau.coordinators.replaying import Buffer, Step, steps
+from moldau.coordinators.replaying import Buffer, ReplayStep, steps
 from moldau.errors import ErrorCode, KafkaError
 from moldau.notices import Notices
 from moldau.records.batch import encode_batch
@@ -358,7 +358,7 @@ class CoordinatorRuntime(Generic[M]):
                     now, room = self.now(), LOAD_BYTES
         return True
 
-    def _applying(self, machine: M, step: Step, now: Now) -> Callable[[InternalRecord, Now], Replies]:
+    def _applying(self, machine: M, step: ReplayStep, now: Now) -> Callable[[InternalRecord, Now], Replies]:
         """The function that applies the step's records. Here records take effect in the order of the log;
         `TransactionalRuntime` also knows transactions."""
         return machine.apply

@@ -50,7 +50,7 @@ class TransactionEnd(NamedTuple):
 
 
 Replies: TypeAlias = list[tuple[Ticket, Any]]
-Refusal: TypeAlias = Callable[[ErrorCode], Any]
+Refuse: TypeAlias = Callable[[ErrorCode], Any]
 """The error of the append -> the answer to one ticket."""
 Undo: TypeAlias = "Callable[[ErrorCode, Decision], None]"
 """Takes one step of a decision back. Gets the error of the append; further replies go into the given decision."""
@@ -71,11 +71,11 @@ class Decision:
     records: list[InternalRecord] = field(default_factory=list)
     replies: Replies = field(default_factory=list)
     undo: list[Undo] = field(default_factory=list)
-    refusals: dict[Ticket, Refusal] = field(default_factory=dict)
+    refusals: dict[Ticket, Refuse] = field(default_factory=dict)
     chain: DecisionChain | None = None
     transaction: InTransaction | TransactionEnd | None = None
 
-    def reply(self, ticket: Ticket | None, answer: Any, refused: Refusal | None = None) -> None:
+    def reply(self, ticket: Ticket | None, answer: Any, refused: Refuse | None = None) -> None:
         """Answer the ticket, if any, once the records are committed; with `refused(error)` if they are not."""
         if ticket is not None:
             self.replies.append((ticket, answer))

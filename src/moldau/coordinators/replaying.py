@@ -20,7 +20,7 @@ _make: Any = partial(tuple.__new__, InternalRecord)
 Buffer = bytes | bytearray | memoryview
 
 
-class Step(NamedTuple):
+class ReplayStep(NamedTuple):
     """Consecutive records, or the end of a producer's transaction. `producer_id` is the producer in whose transaction
     the records were written, -1 if in none. `commits` says how that transaction ends here; None if it stays open."""
 
@@ -29,21 +29,21 @@ class Step(NamedTuple):
     commits: bool | None = None
 
 
-def steps(chunk: Buffer) -> Iterator[Step]:
+def steps(chunk: Buffer) -> Iterator[ReplayStep]:
     """The contents of whole batches, in order. Raises `KafkaError` if the bytes are not batches."""
     view = memoryview(chunk)
     for at, header in batches(view):
         batch = view[at : at + header.size]
         if not header.is_transactional:
             for records in _records(batch):
-                yield Step(records)
+                yield ReplayStep(records)
         elif header.is_control:
             marker = read_marker(batch)
             if marker is not None:
-                yield Step([], header.producer_id, marker.commits)
+                yield ReplayStep([], header.producer_id, marker.commits)
         else:
             for records in _records(batch):
-                yield Step(records, header.producer_id)
+                yield ReplayStep(records, header.producer_id)
 
 
 def _records(batch: Buffer) -> Iterator[list[InternalRecord]]:

@@ -13,7 +13,7 @@ from moldau.coordinators.batching import split_into_batches
 from moldau.coordinators.coordinator_runtime import CoordinatorRuntime, LedPartition
 from moldau.coordinators.decision import Decision, InternalRecord, InTransaction, Now, Replies, TransactionEnd
 from moldau.coordinators.ports import InternalLog, StateMachine
-from moldau.coordinators.replaying import Step
+from moldau.coordinators.replaying import ReplayStep
 from moldau.names import VerificationGuard
 from moldau.records.batch import NO_PRODUCER_ID, TRANSACTIONAL_BIT, Marker, encode_batch
 from moldau.runtime import Clock
@@ -79,7 +79,7 @@ class TransactionalRuntime(CoordinatorRuntime[M]):
         for record in records:
             self._answer(led.machine.apply_pending(producer_id, record, now))
 
-    def _applying(self, machine: M, step: Step, now: Now) -> Callable[[InternalRecord, Now], Replies]:
+    def _applying(self, machine: M, step: ReplayStep, now: Now) -> Callable[[InternalRecord, Now], Replies]:
         if step.producer_id == NO_PRODUCER_ID:
             return machine.apply
         if step.commits is not None:

@@ -19,7 +19,7 @@ import pyarrow.compute as compute
 from moldau.client.fetching import read_columns
 from moldau.errors import MoldauError
 from moldau.pipeline.audit.tiers import add_columns
-from moldau.pipeline.options import Subscription
+from moldau.pipeline.options import TopicSelection
 from moldau.pipeline.positions import earliest, latest, subscribed
 from moldau.pipeline.ranges import between
 from moldau.pipeline.tables.warehouse import Warehouse
@@ -58,18 +58,18 @@ class Book:
     def differences(self) -> list[str]:
         """A sentence for each total or month in which a column differs from the source, and for a column that has as
         many records but not the same."""
-        found = []
+        sentences = []
         for column in COLUMNS[1:]:
             count: Count = getattr(self, column)
             if count.records != self.source.records:
-                found.append(f"{self.topic}: {self.source.records:,} in the source, {count.records:,} {column}.")
+                sentences.append(f"{self.topic}: {self.source.records:,} in the source, {count.records:,} {column}.")
             elif column != "decoded" and count.hash_sum != self.source.hash_sum:
-                found.append(f"{self.topic}: as many records {column} as in the source, but not the same ones.")
+                sentences.append(f"{self.topic}: as many records {column} as in the source, but not the same ones.")
             for month in sorted({*self.source.months, *count.months}):
                 expected, there = self.source.months.get(month, 0), count.months.get(month, 0)
                 if expected != there:
-                    found.append(f"{self.topic}, month {month}: {expected:,} in the source, {there:,} {column}.")
-        return found
+                    sentences.append(f"{self.topic}, month {month}: {expected:,} in the source, {there:,} {column}.")
+        return sentences
 
     def to_tree(self) -> dict[str, Any]:
         tree: dict[str, Any] = {column: getattr(self, column).records for column in COLUMNS}
@@ -83,7 +83,7 @@ class Book:
 
 def count_log(bootstrap: str, topic: str) -> Count:
     """Read the topic back from the broker, all partitions from first to last offset."""
-    partitions = subscribed(bootstrap, Subscription(topics=(topic,)))
+    partitions = subscribed(bootstrap, TopicSelection(topics=(topic,)))
     parts = between(earliest(bootstrap, partitions), latest(bootstrap, partitions))
     return _count(
         batch.select(["key", "value", "timestamp"])
@@ -145,7 +145,7 @@ def _count(batches: Iterable[Any]) -> Count:
         records += batch.num_rows
         hashes += hash_sum([batch])
         extracted = compute.extract_regex(batch.column("value").cast(pyarrow.string()), MONTH)
-        found = compute.struct_field(extracted, "month").drop_null()
-        for pair in found.value_counts().to_pylist():
+        month_column = compute.struct_field(extracted, "month").drop_null()
+        for pair in month_column.value_counts().to_pylist():
             months[int(pair["values"])] += pair["counts"]
     return Count(records, dict(sorted(months.items())), hashes & MASK)

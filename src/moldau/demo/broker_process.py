@@ -22,7 +22,7 @@ READY_SECONDS_MAX = 30.0
 STOP_SECONDS_MAX = 30.0
 
 
-class BrokerFailed(MoldauError):
+class BrokerNotRunning(MoldauError):
     """The broker did not start, or ended on its own."""
 
 
@@ -99,7 +99,7 @@ def _address(process: "subprocess.Popen[bytes]", log_file: Path) -> str:
         if line.startswith(b"listening on "):
             return line.decode(errors="replace").removeprefix("listening on ").split()[0]
     said = log_file.read_text(errors="replace").strip().splitlines()
-    raise BrokerFailed(f"The broker did not start: {said[-1] if said else 'it said nothing'} (see {log_file}).")
+    raise BrokerNotRunning(f"The broker did not start: {said[-1] if said else 'it said nothing'} (see {log_file}).")
 
 
 def _command_line(pid: int) -> str:

@@ -7,7 +7,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-Row = Mapping[str, Any]
+FindingRow = Mapping[str, Any]
 
 
 class Delay(NamedTuple):
@@ -20,7 +20,7 @@ class Delay(NamedTuple):
     delayed_share: float
 
 
-def departures_by_hour(rows: Iterable[Row]) -> dict[str, list[float]]:
+def departures_by_hour(rows: Iterable[FindingRow]) -> dict[str, list[float]]:
     """For each airport the mean scheduled departures in each hour (0-23) of a local day."""
     rows = list(rows)
     days = len({row["day"] for row in rows}) or 1
@@ -30,7 +30,7 @@ def departures_by_hour(rows: Iterable[Row]) -> dict[str, list[float]]:
     return {origin: [count / days for count in hours] for origin, hours in totals.items()}
 
 
-def departures_by_day(rows: Iterable[Row]) -> list[tuple[str, int, int]]:
+def departures_by_day(rows: Iterable[FindingRow]) -> list[tuple[str, int, int]]:
     """Day, scheduled departures of all airports, and how many of them were cancelled; in order."""
     days: dict[str, list[int]] = defaultdict(lambda: [0, 0])
     for row in rows:
@@ -39,7 +39,7 @@ def departures_by_day(rows: Iterable[Row]) -> list[tuple[str, int, int]]:
     return [(day, *days[day]) for day in sorted(days)]  # type: ignore[misc]
 
 
-def delays_by(rows: Iterable[Row], column: str, order: Sequence[str] = ()) -> list[Delay]:
+def delays_by(rows: Iterable[FindingRow], column: str, order: Sequence[str] = ()) -> list[Delay]:
     """Delays grouped by one column of the join; in the order given, or the longest mean first. Nulls are left out."""
     groups: dict[str, list[float]] = defaultdict(lambda: [0, 0, 0.0, 0])
     for row in rows:
@@ -57,6 +57,6 @@ def delays_by(rows: Iterable[Row], column: str, order: Sequence[str] = ()) -> li
     return sorted(delays, key=lambda delay: (-delay.mean_minutes, delay.name))
 
 
-def without(rows: Iterable[Row], column: str) -> int:
+def without(rows: Iterable[FindingRow], column: str) -> int:
     """The number of flights for which the join found no value of this column."""
     return sum(row["flights"] for row in rows if row[column] is None)

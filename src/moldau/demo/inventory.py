@@ -94,7 +94,7 @@ def stored(topics: Iterable[Events], of: DemoFolders) -> list[StageBytes]:
 
 def previews(warehouse: Warehouse, topics: Iterable[str]) -> list[Preview]:
     """The tables of these topics."""
-    found = []
+    shown = []
     for topic in topics:
         table = warehouse.table(topic)
         if table is None:
@@ -103,8 +103,8 @@ def previews(warehouse: Warehouse, topics: Iterable[str]) -> list[Preview]:
         rows = dataset.head(ROWS).to_pylist()
         columns = [(field.name, str(field.type)) for field in dataset.schema]
         first = [[_text(row[name]) for name, _ in columns] for row in rows]
-        found.append(Preview(topic, sum(file.records for file in files), len(files), columns, first))
-    return found
+        shown.append(Preview(topic, sum(file.records for file in files), len(files), columns, first))
+    return shown
 
 
 def unnamed_destinations(warehouse: Warehouse) -> tuple[int, list[str]]:

@@ -104,8 +104,8 @@ def follow(
 def _offsets(warehouse: Warehouse, partitions: Sequence[TopicPartition]) -> dict[TopicPartition, int]:
     """The next offset of each partition in the tables of the warehouse."""
     tables = {topic: warehouse.table(topic) for topic in {tp.topic for tp in partitions}}
-    found: dict[TopicPartition, int] = {}
+    offsets: dict[TopicPartition, int] = {}
     for topic, table in tables.items():
         if table is not None:
-            found.update(table.offsets([tp for tp in partitions if tp.topic == topic]))
-    return found
+            offsets.update(table.offsets([tp for tp in partitions if tp.topic == topic]))
+    return offsets

@@ -160,7 +160,7 @@ class Demo:
         if rejected:
             raise DemoFailed(f"{counted(rejected, 'record')} could not be decoded; see {self.places.decoded}.")
 
-    def _questions(self, spark: "SparkSession", bootstrap: str, checkpoints: Path) -> list[streams.Answer]:
+    def _questions(self, spark: "SparkSession", bootstrap: str, checkpoints: Path) -> list[streams.QueryResult]:
         def flight_stream(records_per_trigger: int) -> "DataFrame":
             return streams.stream_of(spark, bootstrap, "flights", streams.FLIGHT, records_per_trigger)
 
@@ -184,9 +184,9 @@ class Demo:
     def _audit(self, bootstrap: str) -> list[str]:
         """Compare broker and warehouse with what the producer reported, and write the page. Returns the faults."""
         tiers: list[Tier] = [ClusterTier("origin", bootstrap), WarehouseTier(str(self.places.warehouse))]
-        found = compare(bootstrap, flights.TOPICS, tiers, audit_topic=AUDIT_TOPIC, window_ms=AUDIT_WINDOW_MS)
-        (self.folder / "audit.html").write_text(audit_page(found), encoding="utf-8")
-        return [f"Audit: {fault}" for fault in [*found.notes, *found.sentences()]]
+        audit = compare(bootstrap, flights.TOPICS, tiers, audit_topic=AUDIT_TOPIC, window_ms=AUDIT_WINDOW_MS)
+        (self.folder / "audit.html").write_text(audit_page(audit), encoding="utf-8")
+        return [f"Audit: {fault}" for fault in [*audit.notes, *audit.sentences()]]
 
     def _books(self, bootstrap: str, topics: Sequence[Events], produced: Counts) -> list[Book]:
         books = []
@@ -205,7 +205,7 @@ class Demo:
         self,
         books: Sequence[Book],
         faults: Sequence[str],
-        answers: Sequence[streams.Answer],
+        answers: Sequence[streams.QueryResult],
         topics: Sequence[Events],
     ) -> int:
         """Write the summary and the report, and print the result. Returns the exit code."""
@@ -238,7 +238,7 @@ def demo_session(scratch: Path) -> "contextlib.AbstractContextManager[SparkSessi
     return own_session("moldau demo", scratch=scratch, spark__driver__defaultJavaOptions=QUICK_START)
 
 
-def _answer(ask: "Callable[[], DataFrame]", checkpoint: Path) -> streams.Answer:
+def _answer(ask: "Callable[[], DataFrame]", checkpoint: Path) -> streams.QueryResult:
     return streams.answer(ask(), f"answer_{checkpoint.name}", checkpoint)
 
 

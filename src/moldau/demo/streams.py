@@ -44,7 +44,7 @@ CLASSES = {
 
 
 @dataclass(frozen=True)
-class Answer:
+class QueryResult:
     """The rows of a finished query, with the number of records and micro-batches read, and the duration in seconds."""
 
     rows: list[dict[str, Any]]
@@ -108,7 +108,7 @@ def top_destinations(flights: "DataFrame", airports: "DataFrame", k: int = 10) -
     return counted.orderBy(sf.desc("flights"), "dest").limit(k)
 
 
-def answer(question: "DataFrame", name: str, checkpoint: Path) -> Answer:
+def answer(question: "DataFrame", name: str, checkpoint: Path) -> QueryResult:
     """Run a query over the records that exist now (Trigger.AvailableNow) and collect the complete result. If it is
     restarted, it has a new checkpoint."""
     began = time.monotonic()
@@ -124,7 +124,7 @@ def answer(question: "DataFrame", name: str, checkpoint: Path) -> Answer:
     )
     seconds = time.monotonic() - began
     rows = [row.asDict() for row in question.sparkSession.table(name).collect()]
-    return Answer(rows, sum(step["numInputRows"] for step in progress), len(progress), seconds)
+    return QueryResult(rows, sum(step["numInputRows"] for step in progress), len(progress), seconds)
 
 
 def _class(column: str, classes: Classes) -> Any:

@@ -59,15 +59,15 @@ class Timeline:
 
     def delays(self) -> list[tuple[float, int]]:
         """Delays in seconds, ascending, each with its number of records. Records that no load has are left out."""
-        found = []
+        delays = []
         for span in self.spans:
             start = span.start
             for commit in self.commits:
                 upto = min(span.end, commit.offsets.get(span.partition, 0))
                 if upto > start:
-                    found.append((commit.at - span.sent, upto - start))
+                    delays.append((commit.at - span.sent, upto - start))
                     start = upto
-        return sorted(found)
+        return sorted(delays)
 
     def delay(self, share: float) -> float | None:
         """The delay that this share of the records did not exceed."""
@@ -94,10 +94,10 @@ class Timeline:
 
     def records_in(self) -> dict[TopicPartition, int]:
         """The number of records of each partition."""
-        found: dict[TopicPartition, int] = {}
+        records: dict[TopicPartition, int] = {}
         for span in self.spans:
-            found[span.partition] = found.get(span.partition, 0) + span.records
-        return found
+            records[span.partition] = records.get(span.partition, 0) + span.records
+        return records
 
     def _visible(self, commit: VisibleOffsets) -> int:
         return sum(max(0, min(span.end, commit.offsets.get(span.partition, 0)) - span.start) for span in self.spans)

@@ -62,8 +62,8 @@ class ClusterAdoption:
         if not having and any(self._disk.exists(folder / ADOPTED) for folder in self._held.paths):
             return None
         if len(having) != 1:
-            found = f"both {having[0]} and {having[1]}" if having else "none of these folders"
-            raise StorageError(f"the {FILE_NAME} of a standalone broker is in {found}")
+            where = f"both {having[0]} and {having[1]}" if having else "none of these folders"
+            raise StorageError(f"the {FILE_NAME} of a standalone broker is in {where}")
         self._home = having[0]
         return self._read(noted[having[0]] is not None)
 

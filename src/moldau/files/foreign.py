@@ -14,7 +14,7 @@ from typing import Final
 
 from moldau.errors import StorageError
 from moldau.files.inspection import reading
-from moldau.files.inspection.findings import Finding, Seen
+from moldau.files.inspection.findings import CheckedTotals, Finding
 from moldau.files.inspection.partitions import PartitionCheck
 from moldau.files.inspection.surroundings import Surroundings, read_surroundings
 from moldau.log import checkpoints
@@ -84,7 +84,7 @@ class Survey:
 def survey(disk: Disk, folders: Sequence[Path]) -> Survey:
     """List topics and partitions by names and checkpoints, without reading logs. Raises `StorageError` if a folder is
     not a log folder, and `OSError`."""
-    found = Survey()
+    surveyed = Survey()
     for folder in folders:
         names = disk.list(folder)
         around, _ = read_surroundings(disk, folder)
@@ -92,24 +92,24 @@ def survey(disk: Disk, folders: Sequence[Path]) -> Survey:
             raise StorageError(f"{folder} is not a log folder: it has neither {META_PROPERTIES} nor a partition")
         properties = reading.properties_in(disk, folder / META_PROPERTIES)
         if "cluster.id" in properties:
-            found.clusters.add(properties["cluster.id"])
+            surveyed.clusters.add(properties["cluster.id"])
         for name in names:
-            _sort_in(disk, folder / name, around, found)
-    return found
+            _sort_in(disk, folder / name, around, surveyed)
+    return surveyed
 
 
-def _sort_in(disk: Disk, path: Path, around: Surroundings, found: Survey) -> None:
+def _sort_in(disk: Disk, path: Path, around: Surroundings, surveyed: Survey) -> None:
     suffix = next((suffix for suffix in SKIPPED_SUFFIXES if path.name.endswith(suffix)), None)
     if suffix is not None:
-        found.skipped.append((path, SKIPPED_SUFFIXES[suffix]))
+        surveyed.skipped.append((path, SKIPPED_SUFFIXES[suffix]))
         return
     tp = partition_of(path.name)
     if tp is None or not is_folder(disk, path):
         return
     if tp.topic in SKIPPED_TOPICS:
-        found.skipped.append((path, SKIPPED_TOPICS[tp.topic]))
+        surveyed.skipped.append((path, SKIPPED_TOPICS[tp.topic]))
         return
-    topic = found.topics.setdefault(tp.topic, ForeignTopic(tp.topic))
+    topic = surveyed.topics.setdefault(tp.topic, ForeignTopic(tp.topic))
     if tp.partition in topic.partitions:
         topic.doubled = path
         return
@@ -147,7 +147,7 @@ def refusal(disk: Disk, topic: ForeignTopic) -> str | None:
 def _look(disk: Disk, partition: ForeignPartition) -> Finding | None:
     """The first error in a partition's files, or None."""
     around, _ = read_surroundings(disk, partition.folder.parent)
-    seen = Seen()
+    seen = CheckedTotals()
     check = PartitionCheck(disk, partition.folder, partition.tp, around, seen)
     wrong = [finding for finding in check.findings() if finding.wrong]
     walked = check.walked

@@ -42,14 +42,14 @@ class Leftover(NamedTuple):
 
 def leftovers(records: Iterable[object]) -> list[Leftover]:
     """The leftovers in force after these records of the metadata log, which come in log order. Sorted."""
-    found: dict[object, Leftover] = {}
+    in_force: dict[object, Leftover] = {}
     for record in records:
         key, leftover = _seen(record)
         if leftover is not None:
-            found[key] = leftover
+            in_force[key] = leftover
         elif key is not None:
-            found.pop(key, None)
-    return sorted(found.values())
+            in_force.pop(key, None)
+    return sorted(in_force.values())
 
 
 def _seen(record: Any) -> tuple[object, Leftover | None]:

@@ -34,20 +34,20 @@ from moldau.runtime import Disk
 
 FOLDER: Final = "__cluster_metadata-0"
 _SNAPSHOT = re.compile(r"([0-9]{20})-[0-9]{10}\.checkpoint", re.ASCII)
-Settings = dict[str, dict[str, str]]
+TopicSettings = dict[str, dict[str, str]]
 
 
-class Written(NamedTuple):
+class FinalMetadata(NamedTuple):
     """The metadata in force at the end of Kafka's metadata log: each topic's own settings, and the leftovers."""
 
-    settings: Settings
+    settings: TopicSettings
     leftovers: list[Leftover]
 
 
-def read_metadata(disk: Disk, folder: Path) -> Written:
+def read_metadata(disk: Disk, folder: Path) -> FinalMetadata:
     """Read a folder `__cluster_metadata-0`. Raises `StorageError`, `OSError`."""
     names = disk.list(folder)
-    snapshots = sorted(found[0] for found in map(_SNAPSHOT.fullmatch, names) if found)
+    snapshots = sorted(match[0] for match in map(_SNAPSHOT.fullmatch, names) if match)
     start = 0
     changes: list[Change] = []
     if snapshots:
@@ -57,7 +57,7 @@ def read_metadata(disk: Disk, folder: Path) -> Written:
     for name in sorted(logs):
         changes += _changes(disk, folder / name, start, may_end_early=True)
     settled = _settled(changes)
-    return Written(_applied(settled), leftovers(settled))
+    return FinalMetadata(_applied(settled), leftovers(settled))
 
 
 def _changes(disk: Disk, path: Path, start: int, *, may_end_early: bool) -> Iterator[Change]:
@@ -81,9 +81,9 @@ def _changes(disk: Disk, path: Path, start: int, *, may_end_early: bool) -> Iter
         raise StorageError(f"the settings of topics cannot be read from {path}: {wrong}") from wrong
 
 
-def _applied(records: list[object]) -> Settings:
+def _applied(records: list[object]) -> TopicSettings:
     names: dict[uuid.UUID, str] = {}
-    settings: Settings = {}
+    settings: TopicSettings = {}
     for record in records:
         if isinstance(record, TopicRecord):
             names[record.topic_id] = record.name

@@ -296,15 +296,15 @@ def _key_and_value(data: memoryview, at: int, stop: int, entry: LogEntry) -> tup
 def _slices(data: memoryview, at: int, stop: int, entry: LogEntry) -> tuple[memoryview | None, memoryview | None]:
     """Key and value of the message from `at` to `stop`. Bytes after the value are ignored, as in Kafka."""
     at += KEY_AT[data[at + MAGIC_AT]]
-    found: list[memoryview | None] = []
+    slices: list[memoryview | None] = []
     for name in ("key", "value"):
         (length,) = _INT32.unpack_from(data, at) if at + 4 <= stop else (stop,)
         at += 4
         if length > stop - at:
             _refuse(entry, f"has a {name} that extends past the entry's end")
-        found.append(data[at : at + length] if length >= 0 else None)
+        slices.append(data[at : at + length] if length >= 0 else None)
         at += max(length, 0)
-    return found[0], found[1]
+    return slices[0], slices[1]
 
 
 def _refuse(entry: LogEntry, what: str) -> NoReturn:

@@ -71,7 +71,7 @@ class RemoveUserScramCredentialRecord:
 
 
 @message
-class QuotaEntity:
+class QuotaEntityPart:
     """One entity of a quota; without a name, the default entity of its type."""
 
     entity_type: str = STRING()
@@ -80,7 +80,7 @@ class QuotaEntity:
 
 @message
 class ClientQuotaRecord:
-    entity: list[QuotaEntity] = ARRAY(QuotaEntity)
+    entity: list[QuotaEntityPart] = ARRAY(QuotaEntityPart)
     key: str = STRING()
     value: float = FLOAT64()
     remove: bool = BOOL()

@@ -15,7 +15,7 @@ from moldau.cluster.state.image import Image, PartitionImage, TopicImage
 from moldau.cluster.state.reading import block_end, controller_epoch, read_image
 from moldau.errors import ErrorCode
 from moldau.metadata_store.embedded import EmbeddedStore
-from moldau.metadata_store.store import Operation
+from moldau.metadata_store.store import NodeOperation
 
 
 def open_cluster(store: EmbeddedStore, cluster_id: str) -> Image:
@@ -58,7 +58,7 @@ def register(
     store.multi([*layout.topic_created(topic, epoch), *_producer_ids_behind(store, node_id, producer_id_max)])
 
 
-def _producer_ids_behind(store: EmbeddedStore, node_id: int, producer_id_max: int) -> list[Operation]:
+def _producer_ids_behind(store: EmbeddedStore, node_id: int, producer_id_max: int) -> list[NodeOperation]:
     if producer_id_max < 0:
         return []
     node = store.get(layout.PRODUCER_ID_BLOCK)

@@ -92,9 +92,9 @@ class Repair:
         if len(having) > 1:
             raise StorageError(f"{FILE_NAME} is in {having[0]} and in {having[1]}: remove the older one")
         plan = RepairPlan((having or self._having(COPY) or self._folders)[0])
-        found = [trace for folder in self._folders for trace in traces(self._disk, folder)]
+        traced = [trace for folder in self._folders for trace in traces(self._disk, folder)]
         left = self._metadata(plan)
-        if left.image is None and (not found or self._having(KAFKAS_METADATA)):
+        if left.image is None and (not traced or self._having(KAFKAS_METADATA)):
             raise StorageError(
                 "these folders hold neither metadata nor partitions of Moldau (topics of Apache Kafka: "
                 "`moldau log adopt`)"
@@ -102,7 +102,7 @@ class Repair:
         node = _node_id(left.image, metas.values(), node_id)
         cluster_id = left.image.cluster_id if left.image else _most_common(metas.values(), "cluster.id")
         cluster_id = cluster_id or short_id(self._runtime.random.uuid())
-        ids = {folder: self._directory_id(folder, meta, node, left.image, found) for folder, meta in metas.items()}
+        ids = {folder: self._directory_id(folder, meta, node, left.image, traced) for folder, meta in metas.items()}
         known = Known(
             node,
             cluster_id,
@@ -113,7 +113,7 @@ class Repair:
             left.producer_id,
             accepted,
         )
-        rebuilt = rebuild(found, known)
+        rebuilt = rebuild(traced, known)
         plan.changes += rebuilt.done
         plan.problems += rebuilt.problems
         if left.image is None or left.stale or rebuilt.image.topics != left.image.topics:
@@ -121,7 +121,7 @@ class Repair:
         for folder, meta in metas.items():
             right = {"cluster.id": cluster_id, "node.id": str(node), "directory.id": ids[folder]}
             self._plan_meta(plan, folder, meta, right)
-        plan.topic_ids = {one.folder: rebuilt.renamed[one.tp] for one in found if one.tp in rebuilt.renamed}
+        plan.topic_ids = {one.folder: rebuilt.renamed[one.tp] for one in traced if one.tp in rebuilt.renamed}
         return plan
 
     def carry_out(self, plan: RepairPlan) -> None:
@@ -173,12 +173,14 @@ class Repair:
         )
         return _Metadata(copy.image, True, copy.producer_id)
 
-    def _directory_id(self, folder: Path, meta: Meta, node_id: int, image: Image | None, found: Iterable[Trace]) -> str:
+    def _directory_id(
+        self, folder: Path, meta: Meta, node_id: int, image: Image | None, traced: Iterable[Trace]
+    ) -> str:
         """The directory id of a folder: from its meta.properties, else the one that the metadata has for most of its
         partitions, else a new one."""
         if meta.get("directory.id"):
             return meta["directory.id"]
-        parts = [image.partition(one.tp) for one in found if one.folder.parent == folder] if image else []
+        parts = [image.partition(one.tp) for one in traced if one.folder.parent == folder] if image else []
         ids = Counter(part.directory_of(node_id) for part in parts if part is not None)
         del ids[""]
         return ids.most_common(1)[0][0] if ids else short_id(self._runtime.random.uuid())

@@ -234,8 +234,8 @@ TABLE: Mapping[apis.Api, HandlerRow] = {
     apis.DESCRIBE_GROUPS: HandlerRow("moldau.handlers.groups.describe_groups:DescribeGroups", _groups, OFFSETS_TOPIC),
     apis.LIST_GROUPS: HandlerRow("moldau.handlers.groups.list_groups:ListGroups", _groups, OFFSETS_TOPIC),
     apis.API_VERSIONS: HandlerRow("moldau.handlers.cluster.api_versions:ApiVersions", _metadata),
-    apis.CREATE_TOPICS: HandlerRow("moldau.handlers.topics.topics:Topics.create", _topics),
-    apis.DELETE_TOPICS: HandlerRow("moldau.handlers.topics.topics:Topics.delete", _topics),
+    apis.CREATE_TOPICS: HandlerRow("moldau.handlers.topics.topics:TopicAdministration.create", _topics),
+    apis.DELETE_TOPICS: HandlerRow("moldau.handlers.topics.topics:TopicAdministration.delete", _topics),
     apis.DELETE_RECORDS: HandlerRow(
         "moldau.handlers.topics.delete_records:DeleteRecords", lambda p: (p.replicas, p.image, p.turns)
     ),
@@ -268,18 +268,18 @@ TABLE: Mapping[apis.Api, HandlerRow] = {
     apis.DESCRIBE_ACLS: HandlerRow("moldau.handlers.security.acls:describe_acls"),
     apis.CREATE_ACLS: HandlerRow("moldau.handlers.security.acls:create_acls"),
     apis.DELETE_ACLS: HandlerRow("moldau.handlers.security.acls:delete_acls"),
-    apis.DESCRIBE_CONFIGS: HandlerRow("moldau.handlers.topics.configs:Configs.describe", _configs),
-    apis.ALTER_CONFIGS: HandlerRow("moldau.handlers.topics.configs:Configs.replace", _configs),
+    apis.DESCRIBE_CONFIGS: HandlerRow("moldau.handlers.topics.configs:ConfigAdministration.describe", _configs),
+    apis.ALTER_CONFIGS: HandlerRow("moldau.handlers.topics.configs:ConfigAdministration.replace", _configs),
     apis.ALTER_REPLICA_LOG_DIRS: HandlerRow(
         "moldau.handlers.cluster.alter_replica_log_dirs:AlterReplicaLogDirs", _replicas
     ),
     apis.DESCRIBE_LOG_DIRS: HandlerRow("moldau.handlers.cluster.describe_log_dirs:DescribeLogDirs", _replicas),
-    apis.CREATE_PARTITIONS: HandlerRow("moldau.handlers.topics.topics:Topics.create_partitions", _topics),
+    apis.CREATE_PARTITIONS: HandlerRow("moldau.handlers.topics.topics:TopicAdministration.create_partitions", _topics),
     apis.DELETE_GROUPS: HandlerRow("moldau.handlers.groups.delete_groups:DeleteGroups", _groups, OFFSETS_TOPIC),
     apis.ELECT_LEADERS: HandlerRow(
         "moldau.handlers.cluster.elections:ElectLeaders", lambda p: (p.image, p.cluster.elect)
     ),
-    apis.INCREMENTAL_ALTER_CONFIGS: HandlerRow("moldau.handlers.topics.configs:Configs.alter", _configs),
+    apis.INCREMENTAL_ALTER_CONFIGS: HandlerRow("moldau.handlers.topics.configs:ConfigAdministration.alter", _configs),
     apis.ALTER_PARTITION_REASSIGNMENTS: HandlerRow(
         "moldau.handlers.cluster.reassignments:AlterReassignments", _changes
     ),
@@ -309,7 +309,9 @@ TABLE: Mapping[apis.Api, HandlerRow] = {
     apis.CONSUMER_GROUP_DESCRIBE: HandlerRow(
         "moldau.handlers.groups.consumer_group_describe:ConsumerGroupDescribe", _groups_and_image, OFFSETS_TOPIC
     ),
-    apis.LIST_CONFIG_RESOURCES: HandlerRow("moldau.handlers.topics.configs:Configs.list_resources", _configs),
+    apis.LIST_CONFIG_RESOURCES: HandlerRow(
+        "moldau.handlers.topics.configs:ConfigAdministration.list_resources", _configs
+    ),
     apis.DESCRIBE_TOPIC_PARTITIONS: HandlerRow(
         "moldau.handlers.topics.topic_partitions:DescribeTopicPartitions", _metadata
     ),

@@ -23,9 +23,9 @@ class Appended(NamedTuple):
     """In which the batch was taken; -1 if it was not."""
 
 
-def not_appended(found: BatchMetadata | ErrorCode, log_start: int, leader_epoch: int = -1) -> Appended:
+def not_appended(duplicate_or_error: BatchMetadata | ErrorCode, log_start: int, leader_epoch: int = -1) -> Appended:
     """The result for a batch that is not appended: the offsets of the batch that it duplicates, or an error."""
-    if isinstance(found, ErrorCode):
-        return Appended(-1, -1, -1, log_start, found, False, -1)
-    base, last, timestamp = found.base_offset, found.last_offset, found.timestamp
+    if isinstance(duplicate_or_error, ErrorCode):
+        return Appended(-1, -1, -1, log_start, duplicate_or_error, False, -1)
+    base, last, timestamp = duplicate_or_error.base_offset, duplicate_or_error.last_offset, duplicate_or_error.timestamp
     return Appended(base, last, timestamp, log_start, ErrorCode.NONE, True, leader_epoch)

@@ -66,8 +66,8 @@ class Epochs:
         if epoch == starts[-1].epoch:
             return LeaderEpoch(epoch), Offset(log_end_offset)
         above = bisect_right(starts, epoch, key=lambda start: start.epoch)
-        found = starts[above - 1].epoch if above else epoch
-        return LeaderEpoch(found), Offset(starts[above].start_offset)
+        largest = starts[above - 1].epoch if above else epoch
+        return LeaderEpoch(largest), Offset(starts[above].start_offset)
 
     def truncate_from_end(self, end_offset: int) -> None:
         """Forget the epochs of removed records: those from `end_offset` on."""

@@ -130,9 +130,9 @@ class Log:
         _, _, header, max_timestamp, _, size, _, rewritten = checked
         is_idempotent = header.producer_id >= 0
         if is_idempotent:
-            found = self.producers.check(header)
-            if found is not None:
-                return not_appended(found, self.log_start_offset, leader_epoch)
+            duplicate_or_error = self.producers.check(header)
+            if duplicate_or_error is not None:
+                return not_appended(duplicate_or_error, self.log_start_offset, leader_epoch)
         base = self.log_end_offset
         if rewritten is not None:
             data = memoryview(rewritten)

@@ -23,8 +23,8 @@ def segment_at(segments: Sequence[Segment], offset: int) -> int:
 
 def position_of(segment: Segment, up_to: int) -> int:
     """Where in a segment the batch of an offset begins; its end if the offset is behind it."""
-    found = segment.find(up_to)
-    return segment.size if found is None else found.position
+    batch = segment.find(up_to)
+    return segment.size if batch is None else batch.position
 
 
 def check_end(segment: Segment, offset: int) -> None:
@@ -41,9 +41,9 @@ def check_end(segment: Segment, offset: int) -> None:
 def epoch_of_batch(segments: Sequence[Segment], offset: int) -> int:
     """The leader epoch in the batch that holds an offset, or in the first one behind it; -1 if there is none."""
     for segment in segments[segment_at(segments, offset) :]:
-        found = segment.find(offset)
-        if found is not None:
-            return found.header.partition_leader_epoch
+        batch = segment.find(offset)
+        if batch is not None:
+            return batch.header.partition_leader_epoch
     return -1
 
 
@@ -62,13 +62,13 @@ def end_of_slice(segments: Sequence[Segment], offset: int, end_position: int, lo
 def aborted_between(segments: Sequence[Segment], start: int, end: int) -> list[AbortedTxn]:
     """The aborted transactions with records or a marker in start <= offset < end. `segments`: from the one that holds
     `start` on."""
-    found: list[AbortedTxn] = []
+    transactions: list[AbortedTxn] = []
     for segment in segments:
         if not segment.aborted.entries:
             continue
         for aborted in segment.aborted.from_offset(start):
             if aborted.first_offset < end:
-                found.append(aborted)
+                transactions.append(aborted)
             if aborted.last_stable_offset >= end:
-                return found
-    return found
+                return transactions
+    return transactions

@@ -118,8 +118,8 @@ class Segment:
             self.max_timestamp, self.max_timestamp_offset = last.key, self.base_offset + last.value
         position = self.offsets.last.value if self.offsets.last else 0
         self._since_entry = 0
-        for found in self.walk(position):
-            header = found.header
+        for batch in self.walk(position):
+            header = batch.header
             if header.max_timestamp > self.max_timestamp:
                 self.max_timestamp, self.max_timestamp_offset = header.max_timestamp, header.last_offset
             self._since_entry += header.batch_length + LOG_OVERHEAD
@@ -130,15 +130,15 @@ class Segment:
         """Whether an entry of the time index is right: one that was found in the file may have been damaged there."""
         if not self._doubted:
             return True
-        found = self.find(self.base_offset + entry.value)
-        return found is not None and found.header.max_timestamp == entry.key
+        batch = self.find(self.base_offset + entry.value)
+        return batch is not None and batch.header.max_timestamp == entry.key
 
     def rebuild_indexes(self) -> None:
         """Rebuild both indexes from the batches, trim and flush them: recovery may never read this segment again."""
         try:
             self.begin_rebuild()
-            for found in self.walk(0):
-                self.index(found.header, found.position)
+            for batch in self.walk(0):
+                self.index(batch.header, batch.position)
             self.close()
             self.offsets.flush()
             self.times.flush()
@@ -320,8 +320,8 @@ class Segment:
         """The offset behind the last batch, found from the last index entry on."""
         self.look()
         end = self.base_offset
-        for found in self.walk(self.offsets.last.value if self.offsets.last else 0):
-            end = found.header.next_offset
+        for batch in self.walk(self.offsets.last.value if self.offsets.last else 0):
+            end = batch.header.next_offset
         return Offset(end)
 
     def largest_timestamp(self) -> int:

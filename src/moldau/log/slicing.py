@@ -59,11 +59,11 @@ def look_ahead(segment: Segment, end: int) -> None:
         entry = segment.offsets.near(end)
         if entry is None or not segment.is_right(entry):
             return
-        found = first_batch(file, entry.value, segment.size, 0, end)
+        batch = first_batch(file, entry.value, segment.size, 0, end)
     except OSError:
         return
-    if found is not None:
+    if batch is not None:
         ahead = segment.ahead = segment.ahead or {}
         if len(ahead) >= READERS_MAX:
             del ahead[next(iter(ahead))]
-        ahead[found.header.base_offset] = found
+        ahead[batch.header.base_offset] = batch

@@ -51,7 +51,7 @@ class TimestampOffset(NamedTuple):
     offset: Offset
 
 
-Search: TypeAlias = Generator[Step, Any, TimestampOffset | None]
+TimestampSearch: TypeAlias = Generator[Step, Any, TimestampOffset | None]
 
 
 class SearchedLog(Protocol):
@@ -66,7 +66,7 @@ class Replaced(Exception):
     """The searched segment is no longer part of the log."""
 
 
-class Wanted(NamedTuple):
+class SearchCondition(NamedTuple):
     """The search's condition: a timestamp in [earliest, latest], at or after an offset."""
 
     earliest: int
@@ -87,35 +87,35 @@ class TimeSearches:
         """The largest timestamp up to and including each closed segment of `_segments`: they never decrease, so a
         binary search finds the first segment that reaches a time."""
 
-    def first_since(self, timestamp_ms: int) -> Search:
+    def first_since(self, timestamp_ms: int) -> TimestampSearch:
         """Search for the first record at or after a time, among those at or after the log's start; None if no record
         qualifies."""
         return self._search(lambda: self._first_since(timestamp_ms))
 
-    def first_of_largest(self) -> Search:
+    def first_of_largest(self) -> TimestampSearch:
         """Search for the first record that has the largest timestamp of all; None if no record has a timestamp or, as
         in Kafka, if compaction has emptied the batch that had it."""
         return self._search(lambda: _first_of_largest(self._log.segments))
 
-    def _search(self, begin: Callable[[], Search]) -> Search:
+    def _search(self, begin: Callable[[], TimestampSearch]) -> TimestampSearch:
         """Carry a search through."""
         log = self._log
         while True:
             start = log.log_start_offset
             with log.serving.guard(), suppress(Replaced):
-                found = yield from begin()
+                answer = yield from begin()
                 if start == log.log_start_offset:
-                    return found
+                    return answer
 
-    def _first_since(self, timestamp_ms: int) -> Search:
+    def _first_since(self, timestamp_ms: int) -> TimestampSearch:
         segments = self._log.segments
-        wanted = Wanted(timestamp_ms, INT64_MAX, self._log.log_start_offset)
+        wanted = SearchCondition(timestamp_ms, INT64_MAX, self._log.log_start_offset)
         first = yield from self._first_reaching(segments, timestamp_ms)
         for number, segment in enumerate(segments[first:], 1):
             if segment.largest_timestamp() >= timestamp_ms:
-                found = yield from _first_from(segment, _start_of(segment, wanted), wanted)
-                if found is not None:
-                    return found
+                answer = yield from _first_from(segment, _start_of(segment, wanted), wanted)
+                if answer is not None:
+                    return answer
             if number % SEGMENTS_A_TURN == 0:
                 yield from _elsewhere(None, segment)
         return None
@@ -135,7 +135,7 @@ class TimeSearches:
         return bisect_left(self._rising, timestamp_ms)
 
 
-def _first_of_largest(segments: Sequence[Segment]) -> Search:
+def _first_of_largest(segments: Sequence[Segment]) -> TimestampSearch:
     largest = NO_TIMESTAMP
     for number, segment in enumerate(segments, 1):
         segment.look()
@@ -146,13 +146,13 @@ def _first_of_largest(segments: Sequence[Segment]) -> Search:
     for segment in segments if largest >= 0 else ():
         if segment.max_timestamp == largest:
             start = segment.walk_start(segment.max_timestamp_offset)
-            found = yield from _first_from(segment, start, Wanted(largest, largest, 0))
-            if found is not None:
-                return found
+            answer = yield from _first_from(segment, start, SearchCondition(largest, largest, 0))
+            if answer is not None:
+                return answer
     return None
 
 
-def _start_of(segment: Segment, wanted: Wanted) -> int:
+def _start_of(segment: Segment, wanted: SearchCondition) -> int:
     """A position in a segment that reaches the time; no batch before that position does."""
     before, reaching = _around(segment, wanted.earliest)
     if not all(segment.has_time(entry) for entry in (before, reaching) if entry is not None):
@@ -170,13 +170,13 @@ def _around(segment: Segment, timestamp_ms: int) -> tuple[IndexEntry | None, Ind
     return segment.times.floor(timestamp_ms - 1), segment.times.ceiling(timestamp_ms)
 
 
-def _first_from(segment: Segment, position: int, wanted: Wanted) -> Search:
+def _first_from(segment: Segment, position: int, wanted: SearchCondition) -> TimestampSearch:
     """The first wanted record in a segment, from the batch at `position` on."""
     while True:
-        found = yield from _seek(segment, position, wanted)
-        if found is None:
+        batch = yield from _seek(segment, position, wanted)
+        if batch is None:
             return None
-        at, header = found
+        at, header = batch
         answer = _told_by_header(header, wanted)
         if answer is None:
             answer = yield from _look_into(segment, at, header, wanted)
@@ -185,18 +185,18 @@ def _first_from(segment: Segment, position: int, wanted: Wanted) -> Search:
         position = at + header.size
 
 
-def _seek(segment: Segment, position: int, wanted: Wanted) -> Generator[Step, Any, LocatedBatch | None]:
+def _seek(segment: Segment, position: int, wanted: SearchCondition) -> Generator[Step, Any, LocatedBatch | None]:
     """The first batch from `position` on whose header allows a wanted record in it."""
     end = segment.size
-    found, position = _pass_over(segment.log, position, end, wanted, SCAN_BYTES, READS_ON_LOOP)
-    while found is None and end - position >= HEADER_SIZE:
+    batch, position = _pass_over(segment.log, position, end, wanted, SCAN_BYTES, READS_ON_LOOP)
+    while batch is None and end - position >= HEADER_SIZE:
         work = partial(_pass_over, segment.log, position, end, wanted, READ_BYTES, READS_ELSEWHERE)
-        found, position = yield from _elsewhere(work, segment)
-    return found
+        batch, position = yield from _elsewhere(work, segment)
+    return batch
 
 
 def _pass_over(
-    log: LazyFile, position: int, end: int, wanted: Wanted, read_bytes: int, reads: int
+    log: LazyFile, position: int, end: int, wanted: SearchCondition, read_bytes: int, reads: int
 ) -> tuple[LocatedBatch | None, int]:
     """The batch found within this many reads, or None and where to continue. Raises `KafkaError` (CORRUPT_MESSAGE)."""
     file, size = log.get(), read_bytes
@@ -213,14 +213,14 @@ def _pass_over(
     return None, position
 
 
-def _told_by_header(header: BatchHeader, wanted: Wanted) -> TimestampOffset | None:
+def _told_by_header(header: BatchHeader, wanted: SearchCondition) -> TimestampOffset | None:
     """The record, if the header alone determines it; None if the records must be looked at."""
     if header.count == header.last_offset_delta + 1 and (header.count == 1 or header.log_append_time):
         return TimestampOffset(header.max_timestamp, Offset(max(header.base_offset, wanted.start_offset)))
     return None
 
 
-def _look_into(segment: Segment, position: int, header: BatchHeader, wanted: Wanted) -> Search:
+def _look_into(segment: Segment, position: int, header: BatchHeader, wanted: SearchCondition) -> TimestampSearch:
     """The first wanted record of one batch: on the loop if that is little work."""
     inflated_max = max(MAX_INFLATED_MAX, segment.config.max_message_bytes)
     if header.size <= (INLINE_BYTES if header.codec == compression.NONE else COMPRESSED_ON_LOOP):
@@ -230,23 +230,25 @@ def _look_into(segment: Segment, position: int, header: BatchHeader, wanted: Wan
         work = partial(first_in, batch, wanted, inflated_max)
     else:
         work = partial(_first_at, segment.log, position, header.size, wanted, inflated_max)
-    found = yield from _elsewhere(work, segment)
-    assert found is None or isinstance(found, TimestampOffset)
-    return found
+    answer = yield from _elsewhere(work, segment)
+    assert answer is None or isinstance(answer, TimestampOffset)
+    return answer
 
 
-def _first_at(log: LazyFile, position: int, size: int, wanted: Wanted, inflated_max: int) -> TimestampOffset | None:
+def _first_at(
+    log: LazyFile, position: int, size: int, wanted: SearchCondition, inflated_max: int
+) -> TimestampOffset | None:
     return first_in(log.get().read(size, position), wanted, inflated_max)
 
 
-def first_in(batch: bytes, wanted: Wanted, inflated_max: int) -> TimestampOffset | None:
+def first_in(batch: bytes, wanted: SearchCondition, inflated_max: int) -> TimestampOffset | None:
     """The first wanted record of one batch. Raises `KafkaError` (CORRUPT_MESSAGE)."""
     header = read_header(batch)
     if not crc_holds(batch):
         raise KafkaError(ErrorCode.CORRUPT_MESSAGE, f"the batch at offset {header.base_offset} is damaged")
     section = section_of(memoryview(batch), 0, header, wanted.start_offset, inflated_max=inflated_max)
-    found = columns.first_timed(section, wanted.earliest, wanted.latest)
-    return None if found is None else TimestampOffset(found[0], Offset(found[1]))
+    first = columns.first_timed(section, wanted.earliest, wanted.latest)
+    return None if first is None else TimestampOffset(first[0], Offset(first[1]))
 
 
 def _elsewhere(step: Step, segment: Segment) -> Generator[Step, Any, Any]:

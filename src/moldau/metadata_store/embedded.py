@@ -27,7 +27,7 @@ from moldau.metadata_store.store import (
     AskNodes,
     Delete,
     Node,
-    Operation,
+    NodeOperation,
     Question,
     Reading,
     SessionOver,
@@ -41,7 +41,7 @@ from moldau.notices import Notices
 FILE_NAME = "metadata.sqlite"
 _JOURNAL_MODE_AT, _WITHOUT_WAL = slice(18, 20), b"\1\1"
 """In the header of a SQLite file: versions of the format for writing and reading, 2 where it has a write-ahead log."""
-OnCommit = Callable[[Sequence[Operation]], None]
+OnCommit = Callable[[Sequence[NodeOperation]], None]
 """Called with what was done, from any thread, after each commit."""
 
 notices = Notices(logging.getLogger(__name__))
@@ -101,7 +101,7 @@ class EmbeddedStore:
             notices.error(str(self._path), line, self._path, error)
 
     @classmethod
-    def file_of(cls, operations: Sequence[Operation]) -> bytes:
+    def file_of(cls, operations: Sequence[NodeOperation]) -> bytes:
         """The content of a new file after these operations."""
         store = cls.in_memory()
         try:
@@ -141,7 +141,7 @@ class EmbeddedStore:
     def children(self, path: str) -> list[str]:
         return self._answer(AskChildren(path))
 
-    def multi(self, operations: Sequence[Operation], session_id: int = 0) -> list[Written | None]:
+    def multi(self, operations: Sequence[NodeOperation], session_id: int = 0) -> list[Written | None]:
         """All of them or none, for a session, or (0) for a tool without ephemeral nodes."""
         for operation in operations:
             checked(operation.path)
@@ -150,7 +150,7 @@ class EmbeddedStore:
                 raise SessionOver("the session is over")
             return self._do(operations, session_id)
 
-    def _do(self, operations: Sequence[Operation], session_id: int) -> list[Written | None]:
+    def _do(self, operations: Sequence[NodeOperation], session_id: int) -> list[Written | None]:
         try:
             self._db.execute("BEGIN IMMEDIATE")
             try:

@@ -92,8 +92,8 @@ def _change_format(db: sqlite3.Connection, steps: Sequence[str]) -> None:
 
 
 def _check_rows(db: sqlite3.Connection, path: Path, columns: str, of: Callable[..., int]) -> None:
-    for *row, found in db.execute(f"SELECT {columns}, checksum FROM node"):
-        if not matches(found, of, *row):
+    for *row, checksum in db.execute(f"SELECT {columns}, checksum FROM node"):
+        if not matches(checksum, of, *row):
             raise wrong_checksum(path, row[0])
 
 
@@ -110,10 +110,10 @@ def _checksum_without_czxid(path: str, data: bytes, version: int) -> int:
     return crc32c(b"%b %d %b" % (path.encode(), version, data))
 
 
-def matches(found: Any, of: Callable[..., int], *row: Any) -> bool:
+def matches(checksum: Any, of: Callable[..., int], *row: Any) -> bool:
     """Whether that is the checksum of a row. Damage can also change the types of values."""
     try:
-        return bool(found == of(*row))
+        return bool(checksum == of(*row))
     except (TypeError, AttributeError):
         return False
 

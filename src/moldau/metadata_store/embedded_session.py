@@ -10,7 +10,7 @@ from math import inf
 
 from moldau.metadata_store.embedded import EmbeddedStore
 from moldau.metadata_store.embedded_tree import places_of
-from moldau.metadata_store.store import Operation, Reading, SessionOver, T, Written
+from moldau.metadata_store.store import NodeOperation, Reading, SessionOver, T, Written
 from moldau.metadata_store.watchers import Watchers
 from moldau.runtime import Runtime
 
@@ -34,7 +34,7 @@ class EmbeddedSession:
         self._check()
         return await self._runtime.run(lambda: self._store.read(reading))
 
-    async def multi(self, operations: Sequence[Operation]) -> list[Written | None]:
+    async def multi(self, operations: Sequence[NodeOperation]) -> list[Written | None]:
         return await self._runtime.run(lambda: self._store.multi(operations, self.session_id))
 
     async def sync(self) -> None:
@@ -63,11 +63,11 @@ class EmbeddedSession:
         if self._is_over:
             raise SessionOver("the session is over")
 
-    def _told(self, operations: Sequence[Operation]) -> None:
+    def _told(self, operations: Sequence[NodeOperation]) -> None:
         """Called from the thread of the session that made the change."""
         with contextlib.suppress(RuntimeError):  # the loop of this session has ended
             self._loop.call_soon_threadsafe(self._look, operations)
 
-    def _look(self, operations: Sequence[Operation]) -> None:
+    def _look(self, operations: Sequence[NodeOperation]) -> None:
         if not self._is_over:
             self._watchers.look_at(path for operation in operations for path in places_of(operation))

@@ -18,9 +18,9 @@ from moldau.metadata_store.store import (
     Delete,
     Node,
     NodeExists,
+    NodeOperation,
     NoNode,
     NotEmpty,
-    Operation,
     Question,
     Set,
     Written,
@@ -57,7 +57,7 @@ class EmbeddedTree:
         rows = self._db.execute("SELECT path FROM node WHERE parent = ? ORDER BY path", (checked(path),)).fetchall()
         return [name.rpartition("/")[2] for (name,) in rows]
 
-    def change(self, operations: Sequence[Operation], session_id: int) -> list[Written | None]:
+    def change(self, operations: Sequence[NodeOperation], session_id: int) -> list[Written | None]:
         """Do these operations in the transaction that is open, as one change with a number of its own; `session_id` is
         0 for a tool without ephemeral nodes. Raises `StoreConflict`; then the transaction must be undone."""
         zxid = latest_zxid(self._db, self._path) + 1
@@ -73,7 +73,7 @@ class EmbeddedTree:
         row: _Row | None = self._db.execute(f"{_COLUMNS} WHERE path = ?", (path,)).fetchone()
         return row
 
-    def _apply(self, operation: Operation, session_id: int, zxid: int) -> Written | None:
+    def _apply(self, operation: NodeOperation, session_id: int, zxid: int) -> Written | None:
         path = operation.path
         node = self._row(path)
         if isinstance(operation, Create):
@@ -104,7 +104,7 @@ class EmbeddedTree:
         return None
 
 
-def places_of(operation: Operation) -> tuple[str, ...]:
+def places_of(operation: NodeOperation) -> tuple[str, ...]:
     """The nodes whose watchers have to look again after this operation."""
     if isinstance(operation, Check):
         return ()

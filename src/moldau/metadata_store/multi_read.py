@@ -27,7 +27,7 @@ _FAILED = -1
 """The type of a read's result if it was refused, and of the header behind the last."""
 _END = MultiHeader(_FAILED, True, -1).serialize()
 
-Found: TypeAlias = tuple[bytes, ZnodeStat] | KazooException
+NodeOrError: TypeAlias = tuple[bytes, ZnodeStat] | KazooException
 
 
 class _MultiRead:
@@ -43,24 +43,24 @@ class _MultiRead:
         return bytearray().join([*(header + GetData(path, None).serialize() for path in self._paths), _END])
 
     @staticmethod
-    def deserialize(data: bytes, offset: int) -> list[Found]:
-        found: list[Found] = []
+    def deserialize(data: bytes, offset: int) -> list[NodeOrError]:
+        nodes: list[NodeOrError] = []
         while True:
             header, offset = MultiHeader.deserialize(data, offset)
             if header.done:
-                return found
+                return nodes
             if header.type == _FAILED:
                 [code] = int_struct.unpack_from(data, offset)
                 offset += int_struct.size
-                found.append(EXCEPTIONS[code]())
+                nodes.append(EXCEPTIONS[code]())
             else:
                 content, offset = read_buffer(data, offset)
-                found.append((content, ZnodeStat._make(stat_struct.unpack_from(data, offset))))
+                nodes.append((content, ZnodeStat._make(stat_struct.unpack_from(data, offset))))
                 offset += stat_struct.size
 
 
 def read_async(client: KazooClient, paths: Sequence[str]) -> Any:
-    """Ask for these nodes together; the result is a list of `Found`."""
+    """Ask for these nodes together; the result is a list of `NodeOrError`."""
     result = client.handler.async_result()
     client._call(_MultiRead(paths), result)
     return result

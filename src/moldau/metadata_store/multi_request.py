@@ -25,7 +25,7 @@ from kazoo.protocol.serialization import (
 from kazoo.protocol.states import ZnodeStat
 from kazoo.security import ACL
 
-from moldau.metadata_store.store import Check, Create, Operation, Set
+from moldau.metadata_store.store import Check, Create, NodeOperation, Set
 
 _FAILED = -1
 """The type of an operation's result if the transaction was refused."""
@@ -58,7 +58,7 @@ class _Answered(Transaction):  # type: ignore[misc]
             results.append(result)
 
 
-def request_of(operation: Operation, path: str, acl: Sequence[ACL]) -> Any:
+def request_of(operation: NodeOperation, path: str, acl: Sequence[ACL]) -> Any:
     """The operation on the node at this path, chroot included; `acl` is for a node that it creates."""
     match operation:
         case Create():

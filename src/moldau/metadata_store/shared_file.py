@@ -29,7 +29,7 @@ from moldau.metadata_store.lock_holders import stopped_writer
 from moldau.metadata_store.session_locks import BEATS, LatestChange, OtherSession, SessionLock, lock_path
 from moldau.metadata_store.store import (
     Delete,
-    Operation,
+    NodeOperation,
     OutcomeUnknown,
     Question,
     Reading,
@@ -154,7 +154,7 @@ class SharedFile:
         except OSError as error:
             raise self._unusable(error) from error
 
-    def multi(self, operations: Sequence[Operation]) -> list[Written | None]:
+    def multi(self, operations: Sequence[NodeOperation]) -> list[Written | None]:
         for operation in operations:
             checked(operation.path)
 
@@ -236,10 +236,10 @@ class SharedFile:
         return None if is_behind or EVERYTHING in paths else paths
 
     def _find_others(self) -> None:
-        found = {session_id for (session_id,) in self._db.execute("SELECT id FROM session")}
-        for gone in self._others.keys() - found:
+        session_ids = {session_id for (session_id,) in self._db.execute("SELECT id FROM session")}
+        for gone in self._others.keys() - session_ids:
             self._others.pop(gone).forget(remove=False)
-        for session_id in sorted(found - self._others.keys()):
+        for session_id in sorted(session_ids - self._others.keys()):
             if session_id != self.session_id:
                 self._others[session_id] = OtherSession(self._path, session_id)
 
@@ -279,7 +279,7 @@ class SharedFile:
 
     # -------------------------------------------------------------------------------------------- transactions
 
-    def _change(self, operations: Sequence[Operation], session_id: int) -> list[Written | None]:
+    def _change(self, operations: Sequence[NodeOperation], session_id: int) -> list[Written | None]:
         results = self._tree.change(operations, session_id)
         zxid = latest_zxid(self._db, self._path)
         places = _places(operations)
@@ -358,7 +358,7 @@ def _is_busy(error: sqlite3.Error) -> bool:
     return getattr(error, "sqlite_errorcode", 0) & 0xFF in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
 
 
-def _places(operations: Sequence[Operation]) -> Collection[str] | None:
+def _places(operations: Sequence[NodeOperation]) -> Collection[str] | None:
     """The nodes whose watchers have to look after these operations; None: all nodes."""
     places = dict.fromkeys(path for operation in operations for path in places_of(operation))
     return None if len(places) > PLACES_MAX else places

@@ -15,7 +15,7 @@ from pathlib import Path
 from moldau.config import BrokerConfig
 from moldau.errors import ConfigError, StorageError
 from moldau.metadata_store.shared_file import SharedFile
-from moldau.metadata_store.store import Operation, Reading, SessionOver, T, Written
+from moldau.metadata_store.store import NodeOperation, Reading, SessionOver, T, Written
 from moldau.metadata_store.watchers import Watchers
 from moldau.notices import Notices
 from moldau.runtime import Runtime
@@ -72,7 +72,7 @@ class SharedFileSession:
     async def read(self, reading: Reading[T]) -> T:
         return await self._run(lambda: self._file.read(reading))
 
-    async def multi(self, operations: Sequence[Operation]) -> list[Written | None]:
+    async def multi(self, operations: Sequence[NodeOperation]) -> list[Written | None]:
         return await self._run(lambda: self._file.multi(operations))
 
     async def _run(self, work: Callable[[], T]) -> T:

@@ -11,16 +11,16 @@ Whoever becomes the controller completes what the one before it has left half do
 
 from collections.abc import Iterator, Sequence
 
-from moldau.metadata_store.store import Operation, Set, check_size, size_of
+from moldau.metadata_store.store import NodeOperation, Set, check_size, size_of
 
 STEP_OPERATIONS = 500
 STEP_BYTES = 512 * 1024
 
 
-def in_steps(operations: Sequence[Operation]) -> list[list[Operation]]:
+def in_steps(operations: Sequence[NodeOperation]) -> list[list[NodeOperation]]:
     """The operations in their order, in steps of at most `STEP_OPERATIONS` and `STEP_BYTES`, unless one alone is
     larger. Raises `StorageError` if ZooKeeper would not take one of them."""
-    steps: list[list[Operation]] = []
+    steps: list[list[NodeOperation]] = []
     size = 0
     for together in _inseparable(operations):
         more = sum(map(size_of, together))
@@ -34,9 +34,9 @@ def in_steps(operations: Sequence[Operation]) -> list[list[Operation]]:
     return steps
 
 
-def _inseparable(operations: Sequence[Operation]) -> Iterator[list[Operation]]:
+def _inseparable(operations: Sequence[NodeOperation]) -> Iterator[list[NodeOperation]]:
     """A topic's node is made with its settings and log folders: without it nobody would know whose they are."""
-    together: list[Operation] = []
+    together: list[NodeOperation] = []
     for operation in operations:
         if together and not _is_head(operation, together[-1]):
             yield together
@@ -46,7 +46,7 @@ def _inseparable(operations: Sequence[Operation]) -> Iterator[list[Operation]]:
         yield together
 
 
-def _is_head(operation: Operation, before: Operation) -> bool:
+def _is_head(operation: NodeOperation, before: NodeOperation) -> bool:
     """Whether it makes or removes a topic's node, the one above its partitions, or that of its log folders together
     with its settings."""
     if isinstance(operation, Set):

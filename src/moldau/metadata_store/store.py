@@ -67,7 +67,7 @@ class Check(NamedTuple):
     version: int = ANY_VERSION
 
 
-Operation: TypeAlias = Create | Set | Delete | Check
+NodeOperation: TypeAlias = Create | Set | Delete | Check
 
 
 class AskNodes(NamedTuple):
@@ -138,7 +138,7 @@ class MetadataStore(Protocol):
         """The result of the reading. Its questions are answered one after another, and see at least every change that
         this session has made, or was told of."""
 
-    async def multi(self, operations: Sequence[Operation]) -> list[Written | None]:
+    async def multi(self, operations: Sequence[NodeOperation]) -> list[Written | None]:
         """All of them in order, each seeing the ones before, or the refusal of the first that cannot be done. The
         result has an element for each operation, None for a `Delete` or `Check`."""
 
@@ -203,13 +203,13 @@ _OPERATION_BYTES = 64
 """More than what an operation takes besides its path and data, its ACL included."""
 
 
-def size_of(operation: Operation) -> int:
+def size_of(operation: NodeOperation) -> int:
     """What the operation takes of a message to ZooKeeper, in bytes; never too little."""
     data = operation.data if isinstance(operation, Create | Set) else b""
     return _OPERATION_BYTES + len(operation.path.encode()) + len(data)
 
 
-def check_size(operations: Sequence[Operation]) -> None:
+def check_size(operations: Sequence[NodeOperation]) -> None:
     """Raise `StorageError` if ZooKeeper would not take these operations in one step."""
     size = sum(map(size_of, operations))
     if size > OPERATIONS_BYTES_MAX:

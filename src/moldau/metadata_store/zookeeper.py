@@ -28,13 +28,13 @@ from kazoo.retry import KazooRetry
 from kazoo.security import CREATOR_ALL_ACL, OPEN_ACL_UNSAFE, READ_ACL_UNSAFE
 
 from moldau.errors import StorageError
-from moldau.metadata_store.multi_read import TOGETHER, Found, is_answered_by, read_async
+from moldau.metadata_store.multi_read import TOGETHER, NodeOrError, is_answered_by, read_async
 from moldau.metadata_store.multi_request import multi_async, request_of
 from moldau.metadata_store.one_session import OneSession, tell_granted
 from moldau.metadata_store.store import (
     AskNodes,
     Node,
-    Operation,
+    NodeOperation,
     OutcomeUnknown,
     Question,
     Reading,
@@ -200,17 +200,17 @@ class ZooKeeperSession:
         return sorted(names or ())
 
     async def _nodes(self, paths: Sequence[str]) -> list[Node | None]:
-        many, found = len(paths) > TOGETHER and await self._reads_together(), list[Found | None]()
+        many, answers = len(paths) > TOGETHER and await self._reads_together(), list[NodeOrError | None]()
         together = TOGETHER if many else 1
         count = together * self._access.in_flight
         for start in range(0, len(paths), count):
             some = [paths[at : at + together] for at in range(start, min(start + count, len(paths)), together)]
             if many:
                 for answer in await self._answered([partial(read_async, self._client, each) for each in some]):
-                    found += map(found_in, answer)
+                    answers += map(found_in, answer)
             else:
-                found += await self._answered([partial(self._client.get_async, path) for [path] in some])
-        return [None if one is None else node_of(*one) for one in found]
+                answers += await self._answered([partial(self._client.get_async, path) for [path] in some])
+        return [None if one is None else node_of(*one) for one in answers]
 
     async def _reads_together(self) -> bool:
         """Whether the server of this connection answers many questions in one."""
@@ -218,7 +218,7 @@ class ZooKeeperSession:
             self._is_read_together = await self._runtime.run(partial(is_answered_by, self._handler.another_connection))
         return self._is_read_together
 
-    async def multi(self, operations: Sequence[Operation]) -> list[Written | None]:
+    async def multi(self, operations: Sequence[NodeOperation]) -> list[Written | None]:
         for operation in operations:
             checked(operation.path)
         check_size(operations)

@@ -22,9 +22,9 @@ from moldau.metadata_store.store import (
     Create,
     Node,
     NodeExists,
+    NodeOperation,
     NoNode,
     NotEmpty,
-    Operation,
     StoreConflict,
     parent_of,
 )
@@ -45,7 +45,7 @@ def node_of(data: bytes, stat: ZnodeStat) -> Node:
     return Node(data, stat.version, stat.ephemeralOwner, stat.czxid)
 
 
-def refusal_of(operation: Operation, error: KazooException) -> StoreConflict | StorageError:
+def refusal_of(operation: NodeOperation, error: KazooException) -> StoreConflict | StorageError:
     """What to raise for a write that ZooKeeper refuses."""
     above = parent_of(operation.path)
     match error:

@@ -46,5 +46,5 @@ def _asked(connection: Any, token: bytes, number: int, timeout_s: float) -> byte
     header, body, offset = connection._read_header(timeout_s)
     if header.err:
         raise AuthFailedError
-    found: bytes | None = SASL.deserialize(body, offset)[0]
-    return found
+    challenge: bytes | None = SASL.deserialize(body, offset)[0]
+    return challenge

@@ -30,7 +30,7 @@ TIMEOUT_MS = 30_000
 TRIGGER_DELAY_MAX = "15m"
 
 
-class Subscription(NamedTuple):
+class TopicSelection(NamedTuple):
     """Exactly one of the three is set: topics by name, by pattern, or single partitions."""
 
     topics: tuple[str, ...] = ()
@@ -44,7 +44,7 @@ class Options:
     `group_id` if there is one."""
 
     bootstrap_servers: str
-    subscription: Subscription
+    subscription: TopicSelection
     starting: Edge | None = None
     ending: Edge | None = None
     offsets_per_trigger_max: int | None = None
@@ -182,7 +182,7 @@ def _fetch_max_bytes(values: Mapping[str, str], client: "ConsumerSettings") -> i
     return min((limit for name, limit in limits.items() if KAFKA + name in values), default=FETCH_MAX_BYTES)
 
 
-def _group_id(values: Mapping[str, str], subscription: Subscription) -> str | None:
+def _group_id(values: Mapping[str, str], subscription: TopicSelection) -> str | None:
     """The group that progress is committed to: kafka.group.id, which wins as in the Kafka connector, or the prefix with
     a digest of what is read, so that a restarted query has the same group."""
     prefix, group_id = values.get("groupidprefix"), values.get(f"{KAFKA}group.id")
@@ -224,7 +224,7 @@ def _isolation(values: Mapping[str, str]) -> str:
     return level
 
 
-def _subscription(values: Mapping[str, str]) -> Subscription:
+def _subscription(values: Mapping[str, str]) -> TopicSelection:
     given = [name for name in SUBSCRIPTIONS if name.lower() in values]
     if len(given) != 1:
         said = " and ".join(given) if given else "none"
@@ -236,14 +236,14 @@ def _subscription(values: Mapping[str, str]) -> Subscription:
         topics = tuple(dict.fromkeys(topic.strip() for topic in text.split(",") if topic.strip()))
         if not topics:
             raise OptionError("Option subscribe names no topic.")
-        return Subscription(topics=topics)
+        return TopicSelection(topics=topics)
     if given[0] == "subscribePattern":
         try:
             re.compile(text)
         except re.error as error:
             raise OptionError(f"Option subscribePattern is not a regular expression: {error}.") from None
-        return Subscription(pattern=text)
-    return Subscription(assigned=_assignment(text))
+        return TopicSelection(pattern=text)
+    return TopicSelection(assigned=_assignment(text))
 
 
 def _assignment(text: str) -> tuple[TopicPartition, ...]:

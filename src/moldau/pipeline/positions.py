@@ -12,7 +12,7 @@ from collections.abc import Collection, Iterable, Mapping
 from moldau.client.fetching import describe_topics, list_offsets
 from moldau.errors import ErrorCode, KafkaError, MoldauError
 from moldau.names import TopicPartition
-from moldau.pipeline.options import EARLIEST, LATEST, TIMEOUT_MS, Edge, OptionError, Options, Subscription
+from moldau.pipeline.options import EARLIEST, LATEST, TIMEOUT_MS, Edge, OptionError, Options, TopicSelection
 
 logger = logging.getLogger(__name__)
 Offsets = dict[TopicPartition, int]
@@ -32,7 +32,7 @@ class Unreachable(MoldauError):
 
 def subscribed(
     bootstrap: str,
-    subscription: Subscription,
+    subscription: TopicSelection,
     *,
     missing_ok: bool = False,
     timeout_ms: int = TIMEOUT_MS,
@@ -44,7 +44,7 @@ def subscribed(
     if not subscription.pattern and not missing_ok:
         names = list(subscription.topics) or sorted({tp.topic for tp in subscription.assigned})
     try:
-        found = describe_topics(bootstrap, names, timeout_ms=timeout_ms, client_id=client_id)
+        topics = describe_topics(bootstrap, names, timeout_ms=timeout_ms, client_id=client_id)
     except KafkaError as error:
         if error.code in (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.INVALID_TOPIC_EXCEPTION):
             known = describe_topics(bootstrap, None, timeout_ms=timeout_ms, client_id=client_id)
@@ -53,7 +53,7 @@ def subscribed(
         raise
     there = {
         TopicPartition(name, number): topic.topic_id if topic.topic_id.int else None
-        for name, topic in sorted(found.items())
+        for name, topic in sorted(topics.items())
         for number in sorted(topic.partitions)
     }
     if subscription.assigned:
@@ -158,14 +158,14 @@ def _check_names(name: str, given: Iterable[TopicPartition], partitions: Iterabl
 
 
 def _at_times(options: Options, times: Mapping[TopicPartition, int], side: str, name: str) -> Offsets:
-    found = look_up(options, times)
-    missing = [tp for tp in times if found[tp] < 0]
+    offsets = look_up(options, times)
+    missing = [tp for tp in times if offsets[tp] < 0]
     if missing and side == "starting" and not options.latest_when_no_timestamp:
         raise OptionError(
             f"No record of {missing[0].topic} partition {missing[0].partition} is as new as {name} "
             f"{times[missing[0]]}; set startingOffsetsByTimestampStrategy to latest to start at its end."
         )
-    return {**found, **look_up(options, dict.fromkeys(missing, LATEST))}
+    return {**offsets, **look_up(options, dict.fromkeys(missing, LATEST))}
 
 
 def within_log(wanted: Offsets, first: Mapping[TopicPartition, int], fail_on_data_loss: bool) -> Offsets:

@@ -37,13 +37,13 @@ class Api:
 
     @cached_property
     def request(self) -> type[Any]:
-        found: type[Any] = getattr(self.messages, f"{self.name}Request")
-        return found
+        message: type[Any] = getattr(self.messages, f"{self.name}Request")
+        return message
 
     @cached_property
     def response(self) -> type[Any]:
-        found: type[Any] = getattr(self.messages, f"{self.name}Response")
-        return found
+        message: type[Any] = getattr(self.messages, f"{self.name}Response")
+        return message
 
 
 PRODUCE = Api(0, "Produce", 0, 13, 9, lowest=3)  # 0-2 are advertised for old librdkafka; a request in them is refused

@@ -22,7 +22,7 @@ FollowerTopic: TypeAlias = tuple[bytes, list[FollowerPart]]
 """A topic's id, and its partitions."""
 
 
-class Positions(NamedTuple):
+class FollowerPositions(NamedTuple):
     """What the request of a follower says in addition: its broker epoch, and by topic id where it is."""
 
     broker_epoch: int
@@ -41,7 +41,7 @@ class Fetch(NamedTuple):
     forgotten: list[ForgottenTopic]
     is_wide: bool = False
     """The request has more topics and partitions than one turn of the loop answers."""
-    follower: Positions | None = None
+    follower: FollowerPositions | None = None
     """If a broker sent it."""
     rack: str | None = None
     """The reader's rack (KIP-392), empty if it names none; None before version 11, which has no such field."""

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 from moldau.errors import ProtocolViolation
 from moldau.protocol import codec
 from moldau.protocol.apis import FETCH
-from moldau.protocol.fetch_request import CONSUMER, Fetch, FetchPartition, FetchTopic, ForgottenTopic, Positions
+from moldau.protocol.fetch_request import CONSUMER, Fetch, FetchPartition, FetchTopic, FollowerPositions, ForgottenTopic
 from moldau.protocol.hot_topics import FOLLOWER, WIDE, append_topic, misfit, too_many
 from moldau.protocol.primitives import (
     ZERO_UUID,
@@ -92,7 +92,7 @@ def read_fetch(frame: memoryview, version: int, at: int, most: int = WIDE) -> Fe
     return _new(Fetch, (replica_id, *fields, *session, topics, forgotten, False, follower, rack))
 
 
-def positions_of(message: "FetchRequest") -> Positions:
+def positions_of(message: "FetchRequest") -> FollowerPositions:
     """The positions in a request that `schema` has read."""
     topics = [
         (
@@ -111,7 +111,7 @@ def positions_of(message: "FetchRequest") -> Positions:
         )
         for topic in message.topics
     ]
-    return Positions(message.replica_state.replica_epoch, topics)
+    return FollowerPositions(message.replica_state.replica_epoch, topics)
 
 
 def _read_one(frame: memoryview, version: int, at: int) -> Fetch | None:

@@ -12,7 +12,7 @@ from typing import Final
 from moldau.errors import ProtocolViolation
 from moldau.protocol.apis import FETCH
 from moldau.protocol.codec import FIXED_HEADER
-from moldau.protocol.fetch_request import Fetch, FollowerTopic, ForgottenTopic, Positions
+from moldau.protocol.fetch_request import Fetch, FollowerPositions, FollowerTopic, ForgottenTopic
 from moldau.protocol.hot_topics import FOLLOWER, WIDE
 from moldau.protocol.messages.fetch import (
     EpochEndOffset,
@@ -111,7 +111,7 @@ def _fetch(
     replica_epoch: int,
 ) -> Fetch:
     read = [(None, topic_id, [(*part[:3], part[5]) for part in parts]) for topic_id, parts in topics]
-    positions = _new(Positions, (replica_epoch, topics))
+    positions = _new(FollowerPositions, (replica_epoch, topics))
     return _new(Fetch, (replica_id, *limits, read, forgotten, False, positions, ""))
 
 

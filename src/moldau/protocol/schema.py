@@ -150,12 +150,12 @@ def ARRAY(kind: Any, *, default: Any = list, **where: Any) -> Any:  # noqa: N802
 
 def specs(message: type) -> list[tuple[str, Spec, Any]]:
     """`(name, spec, default)` of every field that is on the wire in some version, in wire order."""
-    found = []
+    fields = []
     for f in dataclasses.fields(message):
         if "wire" in f.metadata:
             default = f.default_factory() if f.default_factory is not dataclasses.MISSING else f.default
-            found.append((f.name, f.metadata["wire"], default))
-    return found
+            fields.append((f.name, f.metadata["wire"], default))
+    return fields
 
 
 def least_size(message: type, version: int, flexible: bool) -> int:
@@ -288,10 +288,10 @@ def _present(
 
 def reader(message: type, version: int, flexible: bool) -> Read:
     """A function `(buffer, position) -> (message, position after it)` for that version."""
-    found = _readers.get((message, version, flexible))
-    if found is None:
-        found = _readers[message, version, flexible] = _build_reader(message, version, flexible, None)
-    return found
+    read = _readers.get((message, version, flexible))
+    if read is None:
+        read = _readers[message, version, flexible] = _build_reader(message, version, flexible, None)
+    return read
 
 
 def _reader(message: type, version: int, flexible: bool, budget: ElementBudget | None) -> Read:
@@ -331,10 +331,10 @@ def _build_reader(message: type, version: int, flexible: bool, budget: ElementBu
 def writer(message: type, version: int, flexible: bool) -> Write:
     """A function `(out, message)` that appends the message in that version; tagged fields with their default value are
     left out."""
-    found = _writers.get((message, version, flexible))
-    if found is None:
-        found = _writers[message, version, flexible] = _build_writer(message, version, flexible)
-    return found
+    write = _writers.get((message, version, flexible))
+    if write is None:
+        write = _writers[message, version, flexible] = _build_writer(message, version, flexible)
+    return write
 
 
 def _build_writer(message: type, version: int, flexible: bool) -> Write:
@@ -411,8 +411,8 @@ def _nested(message: type) -> tuple[str, ...]:
     """The names of the fields that are arrays or messages; empty if `message` is a primitive."""
     names = _nested_names.get(message)
     if names is None:
-        found = specs(message) if dataclasses.is_dataclass(message) else []
-        names = tuple(name for name, spec, _ in found if spec.array or isinstance(spec.kind, type))
+        fields = specs(message) if dataclasses.is_dataclass(message) else []
+        names = tuple(name for name, spec, _ in fields if spec.array or isinstance(spec.kind, type))
         _nested_names[message] = names
     return names
 

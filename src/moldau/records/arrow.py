@@ -50,8 +50,8 @@ def to_record_batch(
     Raises `KafkaError` (CORRUPT_MESSAGE) for bytes that are not batches, `OverflowError` for a column of more than 2
     GiB.
     """
-    found = list(sections(buffer, start_offset, end_offset, check_crcs=check_crcs, aborted=aborted))
-    return _record_batch(found, topic, partition)
+    selected = list(sections(buffer, start_offset, end_offset, check_crcs=check_crcs, aborted=aborted))
+    return _record_batch(selected, topic, partition)
 
 
 def to_record_batches(
@@ -71,24 +71,26 @@ def to_record_batches(
     if no record is selected. Batches are inflated in `arena`; a piece no longer needs its memory. Only the columns
     `names` are decoded, in the order of `SCHEMA`."""
     arena = Arena() if arena is None else arena
-    found: list[Section] = []
+    selected: list[Section] = []
     size = 0
     for section in sections(buffer, start_offset, end_offset, check_crcs=check_crcs, aborted=aborted, arena=arena):
-        found.append(section)
+        selected.append(section)
         size += section.stop - section.start
         if size >= bytes_max:
-            piece = _record_batch(found, topic, partition, names)
+            piece = _record_batch(selected, topic, partition, names)
             arena.clear()
             yield piece
-            found, size = [], 0
-    if found:
-        piece = _record_batch(found, topic, partition, names)
+            selected, size = [], 0
+    if selected:
+        piece = _record_batch(selected, topic, partition, names)
         arena.clear()
         yield piece
 
 
-def _record_batch(found: list[Section], topic: str, partition: int, names: Collection[str] = ALL) -> pa.RecordBatch:
-    decoded = columns.decode(found, pa.allocate_buffer, US_PER_MS, "key" in names, "value" in names, "headers" in names)
+def _record_batch(selected: list[Section], topic: str, partition: int, names: Collection[str] = ALL) -> pa.RecordBatch:
+    decoded = columns.decode(
+        selected, pa.allocate_buffer, US_PER_MS, "key" in names, "value" in names, "headers" in names
+    )
     count = decoded.rows
     make: dict[str, Callable[[], pa.Array]] = {
         "key": lambda: _binary(pa.binary(), count, decoded.keys),

@@ -31,8 +31,8 @@ def is_outdated(folder: Path = FOLDER) -> bool:
 
 def check() -> None:
     """Raises `ImportError` if outdated compiled files would be imported."""
-    found = importlib.util.find_spec("moldau.records.columns.scanning")
-    if found is not None and not str(found.origin).endswith(".py") and is_outdated():
+    spec = importlib.util.find_spec("moldau.records.columns.scanning")
+    if spec is not None and not str(spec.origin).endswith(".py") and is_outdated():
         raise ImportError("records/columns was compiled from other sources than those beside it: run `make setup`")
 
 

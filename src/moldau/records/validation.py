@@ -112,9 +112,9 @@ def needs_executor(buffer: Buffer) -> bool:
 
 def check_produce(buffer: memoryview, rules: Rules, now_ms: int) -> Checked:
     """Check the one batch that a client sent for a partition, record by record, under the topic's rules."""
-    found = _plain(buffer)
-    if found is not None:
-        fields, largest, at_largest, smallest, null_keys = found
+    plain = _plain(buffer)
+    if plain is not None:
+        fields, largest, at_largest, smallest, null_keys = plain
         size = fields[LENGTH] + LOG_OVERHEAD
         if (
             size <= rules.max_message_bytes

@@ -59,7 +59,7 @@ AskLeader: TypeAlias = Callable[[FetchRequest, int], Awaitable[FetchResponse]]
 `KafkaError`."""
 
 
-class Answered(NamedTuple):
+class FetchedPartition(NamedTuple):
     """A leader's answer for one partition, and the position from which the follower `asked`."""
 
     key: Key
@@ -269,7 +269,7 @@ class LeaderFollower:
 
     async def _take(self, answer: FetchResponse) -> None:
         self._session.opened(answer.session_id)
-        answers: list[Answered] = []
+        answers: list[FetchedPartition] = []
         for topic in answer.responses:
             for part in topic.partitions:
                 key = topic.topic_id.bytes, part.partition_index
@@ -280,7 +280,7 @@ class LeaderFollower:
                     self._throttle.quota.record(len(part.records or b""), elapsed_ms())
                 asked = self._session.answered_from(followed)
                 if asked is not None:
-                    answers.append(Answered(key, followed, asked, answer_in(part)))
+                    answers.append(FetchedPartition(key, followed, asked, answer_in(part)))
         if not self._throttle.is_on:
             await self._ask_ahead(answers)
         waiting: list[Awaitable[None]] = []
@@ -297,7 +297,7 @@ class LeaderFollower:
         for blocked in waiting:
             await blocked
 
-    async def _ask_ahead(self, answers: Sequence[Answered]) -> None:
+    async def _ask_ahead(self, answers: Sequence[FetchedPartition]) -> None:
         """Ask for the records behind those of these answers before the answers are applied, if all of them are
         committed: the leader sends them meanwhile. If a partition has no more committed records, ask for none at all:
         the leader's session still has the old position of that partition, so it would send the same records again."""

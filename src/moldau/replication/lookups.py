@@ -5,7 +5,7 @@ ListOffsets, OffsetForLeaderEpoch, DescribeProducers and the Fetch of followers 
 
 from collections.abc import Iterator
 
-from moldau.log.times import Search
+from moldau.log.times import TimestampSearch
 from moldau.records.batch import NO_SEQUENCE
 from moldau.replication.replica import Replica
 from moldau.replication.results import ActiveProducer
@@ -17,7 +17,7 @@ def may_have_more(replica: Replica) -> bool:
     return replica.high_watermark < replica.leadership.epoch_start
 
 
-def look_up(replica: Replica, timestamp_ms: int | None, committed: bool) -> Search:
+def look_up(replica: Replica, timestamp_ms: int | None, committed: bool) -> TimestampSearch:
     """Search for the first record at or after a time, or for the first one with the largest timestamp of all where the
     time is None. The steps end with None if a reader may not see that record; `committed`: its isolation level is
     read_committed. Raises `KafkaError`."""

@@ -199,18 +199,18 @@ class Replicas:
     async def _remember(self) -> list[str]:
         """Correct the log folders that the metadata records for partitions, from where they were found; returns the
         names of the topics that changed."""
-        found: dict[str, dict[int, str]] = {}
+        directories: dict[str, dict[int, str]] = {}
         folders: set[LogFolder] = set()
         for topic in self._cluster.image.topics.values():
             for tp in self._ours(topic):
                 folder, part = self._folders.folder_of(tp), topic.partitions[tp.partition]
                 if folder is not None and not (part.made and folder.directory_id == part.directory_of(self._local)):
-                    found.setdefault(topic.name, {})[tp.partition] = folder.directory_id
+                    directories.setdefault(topic.name, {})[tp.partition] = folder.directory_id
                     folders.add(folder)
-        if found:
+        if directories:
             await self._runtime.run(partial(_sync_names, folders))
-            await self._cluster.directories.assign(found)
-        return list(found)
+            await self._cluster.directories.assign(directories)
+        return list(directories)
 
     async def follow(self, image: Image, names: Sequence[str]) -> None:
         """Bring the replicas in line with `image` for the topics that changed."""

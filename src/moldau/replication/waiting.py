@@ -83,7 +83,7 @@ class Wait:
             waiters.forget(self, offset)
 
 
-class Write(Protocol):
+class WaitingWrite(Protocol):
     """A write that waits for the high watermarks of its partitions."""
 
     def count_down(self, partitions: int, /) -> None:
@@ -127,7 +127,7 @@ class Waiters:
 
     def __init__(self) -> None:
         self.for_bytes: dict[Wait, None] = {}
-        self.until_committed: list[tuple[int, Write]] = []
+        self.until_committed: list[tuple[int, WaitingWrite]] = []
         self.until_deleted: dict[Wait, None] = {}
         self.followers: dict[Watch, None] = {}
 
@@ -172,7 +172,7 @@ class Waiters:
             wait.finish()
         self.deleted()
 
-    def park(self, offset: int, write: Write) -> None:
+    def park(self, offset: int, write: WaitingWrite) -> None:
         """Count `write` down by one when the high watermark is at or above this offset."""
         parked = self.until_committed
         if not parked or parked[-1][0] <= offset:
@@ -188,7 +188,7 @@ class Waiters:
         else:
             self.unpark(offset, wait)
 
-    def unpark(self, offset: int, write: Write) -> None:
+    def unpark(self, offset: int, write: WaitingWrite) -> None:
         """Undo `park`."""
         parked = self.until_committed
         at = bisect_left(parked, offset, key=_OFFSET)

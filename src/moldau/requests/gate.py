@@ -53,7 +53,7 @@ class Charge(NamedTuple):
     instead: Any = None
 
 
-class Work:
+class HandlerTime:
     """How long the handler of a request has worked, in seconds. Waiting does not count: for records, for replicas, or
     for another broker."""
 
@@ -69,7 +69,7 @@ class Accounting(Protocol):
     def now(self) -> float:
         """The seconds of a clock that only goes forward."""
 
-    def charge(self, request: Any, call: Call, work: Work, response: Any, reply_bytes: int) -> Charge | None:
+    def charge(self, request: Any, call: Call, handled: HandlerTime, response: Any, reply_bytes: int) -> Charge | None:
         """None if the reply is sent as it is."""
 
 
@@ -122,21 +122,21 @@ class Gate:
         throttle_ms = max((verdict.throttle_ms for verdict in verdicts), default=0)
         if accounting is None:
             return Judged(answer, throttle_ms) if throttle_ms > 0 else answer
-        work = Work(accounting.now() - began)
+        handled = HandlerTime(accounting.now() - began)
         if type(answer) is GeneratorType:
-            answer = _timed(answer, work, accounting.now)
-        return Judged(answer, max(throttle_ms, 0), partial(accounting.charge, request, call, work))
+            answer = _timed(answer, handled, accounting.now)
+        return Judged(answer, max(throttle_ms, 0), partial(accounting.charge, request, call, handled))
 
 
-def _timed(steps: Steps[Any], work: Work, now: Callable[[], float]) -> Steps[Any]:
-    """The same steps; the time of each is added to `work`."""
+def _timed(steps: Steps[Any], handled: HandlerTime, now: Callable[[], float]) -> Steps[Any]:
+    """The same steps; the time of each is added to `handled`."""
     while True:
         began = now()
         try:
             next(steps)
         except StopIteration as ended:
             more = ended.value
-            return _timed(more, work, now) if type(more) is GeneratorType else more
+            return _timed(more, handled, now) if type(more) is GeneratorType else more
         finally:
-            work.seconds += now() - began
+            handled.seconds += now() - began
         yield

@@ -14,7 +14,7 @@ from typing import Final
 from moldau.errors import StorageError
 from moldau.runtime import Buffer, File, FileSystem, Lock
 from moldau.simulation.faults import Faults
-from moldau.simulation.platter import SECTOR_BYTES, Folder, Inode, Node
+from moldau.simulation.platter import SECTOR_BYTES, Folder, Inode, InodeOrFolder
 
 __all__ = ["SECTOR_BYTES", "SimulatedDisk", "SimulatedFile"]
 SHARES: Final = (0.0, 0.0, 0.1, 0.5, 0.5, 0.5, 0.9, 1.0)
@@ -166,9 +166,9 @@ class SimulatedDisk:
         if self.faults is not None and (error := self.faults.meet(name, path)) is not None:
             raise error
 
-    def node(self, path: Path) -> Node | None:
+    def node(self, path: Path) -> InodeOrFolder | None:
         """The file or folder at a path; None if it or its parent does not exist."""
-        node: Node | None = self._root
+        node: InodeOrFolder | None = self._root
         for name in path.parts[1:]:
             if not isinstance(node, Folder):
                 return None
@@ -191,16 +191,16 @@ class SimulatedDisk:
 
     def open(self, path: Path, *, create: bool = False, writable: bool = True) -> File:
         folder = self._folder(path.parent)
-        found = folder.now.get(path.name)
-        if isinstance(found, Folder):
+        node = folder.now.get(path.name)
+        if isinstance(node, Folder):
             raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
-        self.call("open" if found is not None or not create else "create", path)
-        if found is None:
+        self.call("open" if node is not None or not create else "create", path)
+        if node is None:
             if not create:
                 raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(path))
-            found = Inode()
-            folder.change((path.name, found))
-        return SimulatedFile(found, path, writable, self)
+            node = Inode()
+            folder.change((path.name, node))
+        return SimulatedFile(node, path, writable, self)
 
     def create_private(self, path: Path) -> File:
         if self.exists(path):
@@ -213,10 +213,10 @@ class SimulatedDisk:
     def size(self, path: Path) -> int:
         self._folder(path.parent)
         self.call("stat", path)
-        found = self.node(path)
-        if found is None:
+        node = self.node(path)
+        if node is None:
             raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(path))
-        return found.now.size if isinstance(found, Inode) else 0
+        return node.now.size if isinstance(node, Inode) else 0
 
     def modified_ms(self, path: Path) -> int:
         """Always 0: the simulation keeps no modification times."""
@@ -228,9 +228,9 @@ class SimulatedDisk:
         self.call("stat", path)
 
     def list(self, folder: Path) -> list[str]:
-        found = self._folder(folder)
+        node = self._folder(folder)
         self.call("list", folder)
-        return sorted(found.now)
+        return sorted(node.now)
 
     def make_folder(self, folder: Path) -> None:
         if isinstance(self.node(folder), Inode):
@@ -277,13 +277,13 @@ class SimulatedDisk:
 
     def sync_folder(self, folder: Path) -> None:
         """Sync the folder's names. A failure may lose unsynced names, as a failed fsync may lose bytes."""
-        found = self._folder(folder)
+        node = self._folder(folder)
         error = self.meet("fsync folder", folder)
         if error is not None:
             assert self.faults is not None
-            found.keep(self.faults.seed, self.faults.seed.choice(SHARES[:-1]))
+            node.keep(self.faults.seed, self.faults.seed.choice(SHARES[:-1]))
             raise error
-        found.sync()
+        node.sync()
 
     def file_system(self, folder: Path) -> FileSystem:
         return SimulatedFileSystem(self, self._root)

@@ -28,7 +28,7 @@ class PowerLoss(BaseException):
     """The machine loses power at this call. A `BaseException`, so that the program under test does not handle it."""
 
 
-class Fault(Enum):
+class DiskFault(Enum):
     POWER_LOSS = auto()
     IO_ERROR = auto()
     NO_SPACE = auto()
@@ -49,8 +49,8 @@ class Faults:
         self.operation = ""
         self.calls = 0
         self.covered: Counter[tuple[str, str]] = Counter()
-        self.plan: dict[int, Fault] = {}
-        self.met: list[tuple[Fault, DiskCall]] = []
+        self.plan: dict[int, DiskFault] = {}
+        self.met: list[tuple[DiskFault, DiskCall]] = []
         self.watch: Callable[[DiskCall], None] | None = None
 
     def meet(self, name: str, path: Path) -> OSError | None:
@@ -60,10 +60,10 @@ class Faults:
         if self.watch is not None:
             self.watch(DiskCall(self.calls, self.operation, name, path))
         fault = self.plan.get(self.calls)
-        if fault is None or (fault is Fault.NO_SPACE and name not in SPACE):
+        if fault is None or (fault is DiskFault.NO_SPACE and name not in SPACE):
             return None
         self.met.append((fault, DiskCall(self.calls, self.operation, name, path)))
-        if fault is Fault.POWER_LOSS:
+        if fault is DiskFault.POWER_LOSS:
             raise PowerLoss(f"at call {self.calls}, {name} of {self.operation}")
-        code = errno.EIO if fault is Fault.IO_ERROR else errno.ENOSPC
+        code = errno.EIO if fault is DiskFault.IO_ERROR else errno.ENOSPC
         return OSError(code, os.strerror(code), str(path))

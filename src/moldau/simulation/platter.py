@@ -17,7 +17,7 @@ from moldau.runtime import Buffer
 SECTOR_BYTES = 512
 
 
-class Content:
+class FileBytes:
     """The bytes of a file. Preallocated room takes no memory."""
 
     __slots__ = ("_data", "size")
@@ -26,16 +26,16 @@ class Content:
         self.size = 0
         self._data = bytearray()
 
-    def copy(self) -> "Content":
-        other = Content()
+    def copy(self) -> "FileBytes":
+        other = FileBytes()
         other.size = self.size
         other._data = self._data[:]
         return other
 
     def read(self, length: int, at: int) -> bytes:
         end = min(at + length, self.size)
-        found = bytes(self._data[at:end])
-        return found + bytes(max(end - at - len(found), 0))
+        content = bytes(self._data[at:end])
+        return content + bytes(max(end - at - len(content), 0))
 
     def write(self, data: Buffer, at: int) -> None:
         if not data:
@@ -60,14 +60,14 @@ class Inode:
     __slots__ = ("flushed", "now", "pending")
 
     def __init__(self) -> None:
-        self.now = Content()
-        self.flushed = Content()
+        self.now = FileBytes()
+        self.flushed = FileBytes()
         self.pending: list[Write] = []
 
-    def copy(self, copies: "Copies") -> "Inode":
-        found = copies.get(id(self))
-        if isinstance(found, Inode):
-            return found
+    def copy(self, copies: "NodeCopies") -> "Inode":
+        copied = copies.get(id(self))
+        if isinstance(copied, Inode):
+            return copied
         other = Inode()
         other.now, other.flushed, other.pending = self.now.copy(), self.flushed.copy(), self.pending[:]
         copies[id(self)] = other
@@ -107,7 +107,7 @@ class Inode:
         self.now = self.flushed.copy()
 
 
-def _apply_write(content: Content, write: Write) -> None:
+def _apply_write(content: FileBytes, write: Write) -> None:
     position, data = write
     if data is None:
         content.resize(position)
@@ -119,14 +119,14 @@ class Folder:
     __slots__ = ("now", "pending", "synced")
 
     def __init__(self) -> None:
-        self.now: dict[str, Node] = {}
-        self.synced: dict[str, Node] = {}
-        self.pending: list[tuple[Change, ...]] = []
+        self.now: dict[str, InodeOrFolder] = {}
+        self.synced: dict[str, InodeOrFolder] = {}
+        self.pending: list[tuple[EntryChange, ...]] = []
 
-    def copy(self, copies: "Copies") -> "Folder":
-        found = copies.get(id(self))
-        if isinstance(found, Folder):
-            return found
+    def copy(self, copies: "NodeCopies") -> "Folder":
+        copied = copies.get(id(self))
+        if isinstance(copied, Folder):
+            return copied
         other = Folder()
         copies[id(self)] = other
         other.now = {name: node.copy(copies) for name, node in self.now.items()}
@@ -137,7 +137,7 @@ class Folder:
         ]
         return other
 
-    def change(self, *changes: "Change") -> None:
+    def change(self, *changes: "EntryChange") -> None:
         """One step of the journal: its changes survive together or not at all."""
         _apply(self.now, changes)
         self.pending.append(changes)
@@ -182,13 +182,13 @@ class Folder:
             self.now[name].crash(seed, share)
 
 
-Node: TypeAlias = Inode | Folder
-Copies: TypeAlias = dict[int, Node]
-Change: TypeAlias = tuple[str, Node | None]
+InodeOrFolder: TypeAlias = Inode | Folder
+NodeCopies: TypeAlias = dict[int, InodeOrFolder]
+EntryChange: TypeAlias = tuple[str, InodeOrFolder | None]
 """A name and the file or folder that it now refers to; None if the name was removed."""
 
 
-def _apply(names: dict[str, Node], changes: tuple[Change, ...]) -> None:
+def _apply(names: dict[str, InodeOrFolder], changes: tuple[EntryChange, ...]) -> None:
     for name, node in changes:
         if node is None:
             names.pop(name, None)

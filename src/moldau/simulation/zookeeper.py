@@ -26,9 +26,9 @@ from moldau.metadata_store.store import (
     Delete,
     Node,
     NodeExists,
+    NodeOperation,
     NoNode,
     NotEmpty,
-    Operation,
     Set,
     Written,
     checked,
@@ -209,7 +209,7 @@ class ModelZooKeeper:
 
     # ---------------------------------------------------------------------------------------------------- data
 
-    def write(self, operations: Sequence[Operation], link: ServedSession) -> list[Written | None]:
+    def write(self, operations: Sequence[NodeOperation], link: ServedSession) -> list[Written | None]:
         """All or none, decided by the leader. The server of the session has applied it when it answers."""
         changes, results = self._decided(operations, link.session_id)
         self._commit(changes, link.server)
@@ -238,7 +238,7 @@ class ModelZooKeeper:
                 server.catch_up(self._zxid)
 
     def _decided(
-        self, operations: Sequence[Operation], session_id: int
+        self, operations: Sequence[NodeOperation], session_id: int
     ) -> tuple[dict[str, Node | None], list[Written | None]]:
         """The nodes after the operations, None for deleted ones, and the operations' results. Raises
         `StoreConflict`."""

@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from moldau.metadata_store.store import (
     AskNodes,
     Node,
-    Operation,
+    NodeOperation,
     OutcomeUnknown,
     Question,
     Reading,
@@ -73,7 +73,7 @@ class ModelSession:
                     return [server.nodes.get(path) for path in question.paths]
                 return server.children(question.path)
 
-    async def multi(self, operations: Sequence[Operation]) -> list[Written | None]:
+    async def multi(self, operations: Sequence[NodeOperation]) -> list[Written | None]:
         for operation in operations:
             checked(operation.path)
         check_size(operations)
@@ -94,7 +94,7 @@ class ModelSession:
             raise results
         return results
 
-    def _written(self, operations: Sequence[Operation]) -> list[Written | None] | StoreConflict:
+    def _written(self, operations: Sequence[NodeOperation]) -> list[Written | None] | StoreConflict:
         try:
             return self._zookeeper.write(operations, self.link)
         except StoreConflict as refusal:

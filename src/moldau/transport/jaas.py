@@ -73,8 +73,8 @@ def _section(words: Iterator[str], name: str, path: str) -> list[tuple[str, dict
 
 
 def _tokens(text: str) -> Iterator[str]:
-    for found in _TOKEN.finditer(text):
-        quoted, mark, word = found.groups()
+    for token in _TOKEN.finditer(text):
+        quoted, mark, word = token.groups()
         if quoted is not None:
             yield re.sub(r"\\(.)", r"\1", quoted)
         elif mark or word:

@@ -108,13 +108,13 @@ class Ensemble:
 
             def free(host: str = "127.0.0.1", port: int = 0) -> int:
                 family = socket.AF_INET6 if ":" in host else socket.AF_INET
-                found = held.enter_context(socket.socket(family))
-                found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+                listening = held.enter_context(socket.socket(family))
+                listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
                 try:
-                    found.bind((host, port))
+                    listening.bind((host, port))
                 except OSError as error:
                     raise StorageError(f"cannot listen on {host}:{port}: {error.strerror or error}") from None
-                return int(found.getsockname()[1])
+                return int(listening.getsockname()[1])
 
             ports = [free(self._host, self._port + n if self._port else 0) for n in range(self._size)]
             if self._size == 1:

@@ -30,13 +30,13 @@ def find_java(classpath: str | None = None) -> Java:
 
 
 def _jars_of_pyspark() -> str:
-    found = importlib.util.find_spec("pyspark")
-    if found is None or not found.submodule_search_locations:
+    spec = importlib.util.find_spec("pyspark")
+    if spec is None or not spec.submodule_search_locations:
         raise ConfigError(
             "ZooKeeper's jars come with PySpark, which is not installed: run `pip install pyspark`, or name the jars "
             "of a ZooKeeper with --classpath"
         )
-    folder = Path(found.submodule_search_locations[0], "jars")
+    folder = Path(spec.submodule_search_locations[0], "jars")
     jars = [next(iter(sorted(folder.glob(pattern))), None) for pattern in JARS]
     missing = [pattern for pattern, jar in zip(JARS, jars, strict=True) if jar is None]
     if missing:

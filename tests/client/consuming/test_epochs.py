@@ -1,31 +1,31 @@
 """What a reader remembers of the leader epochs of the records that it has read."""
 
-from moldau.client.consuming.fetched.epochs import KEPT_MAX, Epochs
+from moldau.client.consuming.fetched.epochs import KEPT_MAX, RecordEpochs
 
 
-def read(*batches: tuple[int, int, int], start: Epochs | None = None) -> Epochs:
+def read(*batches: tuple[int, int, int], start: RecordEpochs | None = None) -> RecordEpochs:
     """Epochs after batches of (first offset, end, epoch)."""
-    epochs = start or Epochs()
+    epochs = start or RecordEpochs()
     for first, end, epoch in batches:
         epochs.note(first, epoch)
         epochs.end = end
     return epochs
 
 
-def of(epochs: Epochs, *offsets: int) -> list[int | None]:
+def of(epochs: RecordEpochs, *offsets: int) -> list[int | None]:
     return [epochs.of(offset) for offset in offsets]
 
 
 def test_each_record_has_the_epoch_of_its_batch_and_those_not_read_have_none() -> None:
-    epochs = read((3, 5, 0), (5, 8, 0), (8, 10, 2), start=Epochs.before(3, None))
+    epochs = read((3, 5, 0), (5, 8, 0), (8, 10, 2), start=RecordEpochs.before(3, None))
     assert of(epochs, 2, 3, 7, 8, 9, 10) == [None, 0, 0, 2, 2, None]
     assert (epochs.first_above(0), epochs.first_above(1), epochs.first_above(2)) == (8, 8, None)
 
 
 def test_a_position_of_elsewhere_knows_only_the_record_before_it() -> None:
-    epochs = Epochs.before(15, 4)
+    epochs = RecordEpochs.before(15, 4)
     assert of(epochs, 13, 14, 15) == [None, 4, None]
-    assert of(Epochs.before(15, None), 14) == of(Epochs.before(15, -1), 14) == [None]
+    assert of(RecordEpochs.before(15, None), 14) == of(RecordEpochs.before(15, -1), 14) == [None]
     assert of(read((12, 20, 5), start=epochs), 14, 15) == [4, 5], "a batch does not change what was read before"
 
 

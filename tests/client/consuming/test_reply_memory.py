@@ -2,12 +2,12 @@
 
 from mmap import mmap
 
-from moldau.client.consuming.fetched.reply_memory import KEPT_BYTES, Reply, ReplyMemory
+from moldau.client.consuming.fetched.reply_memory import KEPT_BYTES, HeldReply, ReplyMemory
 from moldau.records.arena import BLOCK_BYTES
 
 
-def received(memory: ReplyMemory, size: int, parts: int) -> tuple[Reply, mmap]:
-    reply = Reply(1, memory)
+def received(memory: ReplyMemory, size: int, parts: int) -> tuple[HeldReply, mmap]:
+    reply = HeldReply(1, memory)
     room = reply.room(size)
     assert len(room) == size
     reply.parts = parts

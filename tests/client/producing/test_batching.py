@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from harness.tiers import examples
-from moldau.client.producing.batch import Batch, Identity
+from moldau.client.producing.batch import Batch, ProducerIdAndEpoch
 from moldau.client.producing.batching import TABLES_BYTES, Accumulator, BufferFull
 from moldau.client.producing.partition_queue import MAX_IN_FLIGHT, PartitionQueue
 from moldau.errors import ErrorCode, KafkaError
@@ -14,7 +14,7 @@ from moldau.records.batch import read_header
 from moldau.records.rows import iterate
 
 TP = TopicPartition("t", 0)
-ME = Identity(7, 0)
+ME = ProducerIdAndEpoch(7, 0)
 NOW_S = 100.0
 
 
@@ -172,7 +172,7 @@ def test_a_sequence_that_the_broker_lost_fails_the_batch_and_the_rest_goes_on_in
     third = queue.take(ME)
     assert queue.failed(third, ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER, NOW_S)
     assert queue.take(ME) is third
-    assert (third.identity, third.sequence) == (Identity(7, 1), 0)
+    assert (third.identity, third.sequence) == (ProducerIdAndEpoch(7, 1), 0)
 
 
 def test_a_batch_that_is_too_large_goes_out_in_halves_with_its_own_sequences() -> None:
@@ -204,10 +204,10 @@ def test_one_record_that_is_too_large_is_not_split() -> None:
 
 def test_an_exhausted_producer_id_is_replaced_by_a_new_one() -> None:
     queue = queue_of(1)
-    batch = queue.take(Identity(7, 32767))
+    batch = queue.take(ProducerIdAndEpoch(7, 32767))
     assert queue.failed(batch, ErrorCode.UNKNOWN_PRODUCER_ID, NOW_S)
     assert queue.exhausted
-    assert queue.take(Identity(8, 0)).identity == Identity(8, 0)
+    assert queue.take(ProducerIdAndEpoch(8, 0)).identity == ProducerIdAndEpoch(8, 0)
 
 
 def test_what_takes_longer_than_the_delivery_timeout_is_taken_out_oldest_first() -> None:

@@ -8,7 +8,7 @@ from moldau.cluster.controlling.controller import NewTopic
 from moldau.cluster.membership import SharedStore
 from moldau.cluster.state import layout
 from moldau.errors import KafkaError, StorageError
-from moldau.metadata_store.store import Operation, Set, Written
+from moldau.metadata_store.store import NodeOperation, Set, Written
 from tests.cluster.controlling.test_acting import leaders, three
 from tests.cluster.several import Members, followed_by, play
 
@@ -23,7 +23,7 @@ def test_nobody_is_told_of_a_registration_if_the_election_that_it_needs_cannot_b
         [led] = [number for number, part in enumerate(before.topics["t"].partitions) if part.leader == 3]
         multi = controller.session.multi
 
-        async def full(operations: Sequence[Operation]) -> list[Written | None]:
+        async def full(operations: Sequence[NodeOperation]) -> list[Written | None]:
             if any(isinstance(one, Set) and one.path.endswith("/state") for one in operations):
                 raise StorageError("the disk is full")
             return await multi(operations)

@@ -11,7 +11,7 @@ from moldau.cluster.state import layout
 from moldau.cluster.state.image import Image, PartitionImage
 from moldau.cluster.state.isr_changes import UNSEEN, ProposedIsr, codes_of, request_of
 from moldau.errors import ErrorCode, KafkaError, StorageError
-from moldau.metadata_store.store import Operation, Set, Written
+from moldau.metadata_store.store import NodeOperation, Set, Written
 from moldau.names import TopicPartition
 from moldau.peers.address import Address
 from moldau.peers.introduction import link_to_broker
@@ -80,7 +80,7 @@ def test_proposals_that_come_together_are_written_in_one_step() -> None:
         steps: list[int] = []
         multi = controller.session.multi
 
-        async def counting(operations: Sequence[Operation]) -> list[Written | None]:
+        async def counting(operations: Sequence[NodeOperation]) -> list[Written | None]:
             steps.append(len(operations))
             return await multi(operations)
 
@@ -289,7 +289,7 @@ def test_a_state_that_was_read_again_takes_another_isr_although_the_change_that_
         await outside.multi([Set(path, members.store.nodes[path].data)])
         multi, failed = controller.session.multi, list[int]()
 
-        async def full_once(operations: Sequence[Operation]) -> list[Written | None]:
+        async def full_once(operations: Sequence[NodeOperation]) -> list[Written | None]:
             paths = [one.path for one in operations]
             if not failed and other in paths and path not in paths:
                 failed.append(1)

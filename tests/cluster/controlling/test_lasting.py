@@ -12,7 +12,7 @@ from moldau.cluster.state.elections import Elected, steps_of
 from moldau.cluster.state.image import Image, PartitionImage, TopicImage
 from moldau.cluster.state.isr_changes import ProposedIsr
 from moldau.cluster.state.reassignment import begun, is_under_way
-from moldau.metadata_store.store import Operation, OutcomeUnknown, Written
+from moldau.metadata_store.store import NodeOperation, OutcomeUnknown, Written
 from tests.cluster.controlling.test_acting import three
 from tests.cluster.several import Member, Members, place, play
 from tests.replacing import Instead, nothing, replaced
@@ -99,7 +99,7 @@ def test_a_controller_that_dies_in_the_middle_of_many_leaves_what_the_next_one_c
             await in_sync(controller, 1, 2, 3)
         multi, steps = controller.session.multi, list[int]()
 
-        async def lost(operations: Sequence[Operation]) -> list[Written | None]:
+        async def lost(operations: Sequence[NodeOperation]) -> list[Written | None]:
             steps.append(len(operations))
             if len(steps) == 2:
                 raise OutcomeUnknown("the connection is lost")

@@ -20,7 +20,7 @@ from moldau.metadata_store.store import (
     Create,
     Delete,
     NodeExists,
-    Operation,
+    NodeOperation,
     OutcomeUnknown,
     SessionOver,
     Set,
@@ -36,7 +36,7 @@ def created(path: str, **document: Any) -> Create:
     return Create(path, json.dumps(document).encode())
 
 
-def topic(name: str, *replicas: Sequence[int], config: dict[str, str] | None = None) -> list[Operation]:
+def topic(name: str, *replicas: Sequence[int], config: dict[str, str] | None = None) -> list[NodeOperation]:
     """What `kafka-topics --zookeeper --create` of Kafka 2.8 writes."""
     partitions = {str(number): list(brokers) for number, brokers in enumerate(replicas)}
     node = created(
@@ -385,7 +385,7 @@ def test_every_wish_is_carried_out_whatever_happens_to_the_controllers(seed: int
     play(scenario)
 
 
-async def _written(members: Members, *steps: Operation) -> None:
+async def _written(members: Members, *steps: NodeOperation) -> None:
     while True:
         tool = ModelSession(members.store, TIMEOUT_S)
         try:
@@ -400,7 +400,7 @@ async def _written(members: Members, *steps: Operation) -> None:
             await tool.close()
 
 
-async def _is_done(members: Members, step: Operation) -> bool:
+async def _is_done(members: Members, step: NodeOperation) -> bool:
     """Whether the write is there; one that was carried out already may be written again."""
     session = ModelSession(members.store, TIMEOUT_S)
     node = await session.read(node_at(step.path))

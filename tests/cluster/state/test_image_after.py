@@ -12,11 +12,11 @@ from moldau.cluster.state.image_after import image_after, nodes_after
 from moldau.cluster.state.reading import read_image
 from moldau.cluster.state.reassignment import begun
 from moldau.metadata_store.embedded import EmbeddedStore
-from moldau.metadata_store.store import Check, Delete, Operation
+from moldau.metadata_store.store import Check, Delete, NodeOperation
 from moldau.names import short_id
 
 HERE = Endpoint("PLAINTEXT", "PLAINTEXT", "localhost", 9092)
-Change = Callable[[Image, random.Random], Sequence[Operation]]
+Change = Callable[[Image, random.Random], Sequence[NodeOperation]]
 
 
 def a_partition(chance: random.Random) -> PartitionImage:
@@ -27,7 +27,7 @@ def a_partition(chance: random.Random) -> PartitionImage:
     return part._replace(elr=replicas[len(isr) :], last_elr=replicas[1:2]) if chance.random() < 0.5 else part
 
 
-def create(image: Image, chance: random.Random) -> Sequence[Operation]:
+def create(image: Image, chance: random.Random) -> Sequence[NodeOperation]:
     name = f"t{chance.randint(0, 99)}"
     if name in image.topics:
         return []
@@ -35,7 +35,7 @@ def create(image: Image, chance: random.Random) -> Sequence[Operation]:
     return layout.topic_created(TopicImage(name, uuid.UUID(int=chance.getrandbits(128)), parts, {"a": "b"}), 3)
 
 
-def change(image: Image, chance: random.Random) -> Sequence[Operation]:
+def change(image: Image, chance: random.Random) -> Sequence[NodeOperation]:
     """Other states, more partitions, other or more replicas or a plan for them, other folders, other settings."""
     if not image.topics:
         return []
@@ -57,11 +57,11 @@ def change(image: Image, chance: random.Random) -> Sequence[Operation]:
     return layout.topic_changed(old, old._replace(partitions=tuple(parts), overrides=overrides), 4)
 
 
-def delete(image: Image, chance: random.Random) -> Sequence[Operation]:
+def delete(image: Image, chance: random.Random) -> Sequence[NodeOperation]:
     return layout.topic_deleted(chance.choice(list(image.topics.values()))) if image.topics else []
 
 
-def settings(image: Image, chance: random.Random) -> Sequence[Operation]:
+def settings(image: Image, chance: random.Random) -> Sequence[NodeOperation]:
     broker, group = chance.choice(["1", "<default>"]), chance.choice(["g/1", ".."])
     path = f"{layout.BROKER_CONFIGS}/{broker}"
     own = image.group_overrides.get(group)
@@ -71,7 +71,7 @@ def settings(image: Image, chance: random.Random) -> Sequence[Operation]:
     ]
 
 
-def others(image: Image, chance: random.Random) -> Sequence[Operation]:
+def others(image: Image, chance: random.Random) -> Sequence[NodeOperation]:
     number = chance.randint(1, 12)
     broker = BrokerImage(number, (HERE,), chance.choice([None, "r"]))
     forgotten = [Delete(f"{layout.DELETED_TOPICS}/{short_id(one)}") for one in list(image.deleted)[:1]]

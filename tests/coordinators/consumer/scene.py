@@ -11,10 +11,10 @@ from collections.abc import Iterable, Mapping
 from moldau.cluster.state.image import Image, PartitionImage, TopicImage
 from moldau.config import GROUP_SETTINGS, GroupConfig
 from moldau.coordinators.consumer.messages import (
-    Assigned,
     ConsumerGroupSettings,
     ConsumerHeartbeat,
     ConsumerHeartbeatReply,
+    PartitionsByTopic,
 )
 from moldau.coordinators.consumer.records import ConsumerGroupRecord, ConsumerRecordType
 from moldau.errors import ErrorCode
@@ -85,7 +85,7 @@ def _owned(text: str) -> dict[uuid.UUID, frozenset[int]]:
     return owned
 
 
-def shown(assigned: Assigned) -> str:
+def shown(assigned: PartitionsByTopic) -> str:
     words = [f"{name_of(topic)}-{p}" for topic, partitions in assigned.items() for p in sorted(partitions)]
     return "+".join(sorted(words)) or "nothing"
 

@@ -19,7 +19,7 @@ from moldau.coordinators.groups.records import read_record
 from moldau.coordinators.groups.settings import GroupCoordinatorSettings
 from moldau.coordinators.groups.shard import GroupShard
 from moldau.coordinators.offsets.messages import NewOffset, OffsetsToCommit, TransactionalOffsetCommit
-from moldau.coordinators.replaying import Step
+from moldau.coordinators.replaying import ReplayStep
 from moldau.errors import ErrorCode
 from moldau.names import TopicPartition
 from moldau.protocol import schema
@@ -87,10 +87,10 @@ class Stage(HeldLog[GroupShard]):
         self.start(shard)
         return shard
 
-    def _said(self, written: InternalRecord | Step) -> str:
+    def _said(self, written: InternalRecord | ReplayStep) -> str:
         return said(written)
 
-    def _applied(self, shard: GroupShard, written: InternalRecord | Step) -> Replies:
+    def _applied(self, shard: GroupShard, written: InternalRecord | ReplayStep) -> Replies:
         if isinstance(written, InternalRecord):
             return shard.apply(written, self.now)
         if written.commits is not None:
@@ -109,9 +109,9 @@ class Stage(HeldLog[GroupShard]):
         self.refuse_held(error)
 
 
-def said(record: InternalRecord | Step) -> str:
+def said(record: InternalRecord | ReplayStep) -> str:
     """A record in words."""
-    if isinstance(record, Step):
+    if isinstance(record, ReplayStep):
         producer = f"producer {record.producer_id}"
         if record.commits is not None:
             return f"{producer} {'commits' if record.commits else 'aborts'}"

@@ -12,7 +12,7 @@ from moldau.coordinators.decision import InternalRecord, TransactionEnd
 from moldau.coordinators.groups.settings import GroupCoordinatorSettings
 from moldau.coordinators.offsets.messages import NewOffset, OffsetsToCommit, TransactionalOffsetCommit
 from moldau.coordinators.offsets.records import offset_record, read_offset
-from moldau.coordinators.replaying import Replaying, Step, steps
+from moldau.coordinators.replaying import Replaying, ReplayStep, steps
 from moldau.names import TopicPartition
 from moldau.protocol.internal import OffsetCommitValue
 from moldau.records.batch import NO_PRODUCER_ID, TRANSACTIONAL_BIT, Row, encode_batch, encode_marker
@@ -24,7 +24,7 @@ from tests.coordinators.slow_log import OnASlowLog
 GROUPS, PARTITIONS, PRODUCERS = st.sampled_from(["g", "h"]), st.integers(0, 1), st.integers(1, 3)
 
 
-def batch_of(written: InternalRecord | Step) -> bytes:
+def batch_of(written: InternalRecord | ReplayStep) -> bytes:
     """The bytes of what stands in a stage's log."""
     if isinstance(written, InternalRecord):
         return bytes(encode_batch([Row(written.key, written.value, 1)]))
@@ -119,12 +119,12 @@ class OffsetsInTransactions(OnASlowLog):
         if not hasattr(self, "stage"):
             return
         chunk = b"".join(map(batch_of, self.stage.log))
-        read: list[InternalRecord | Step] = []
+        read: list[InternalRecord | ReplayStep] = []
         for step in steps(chunk):
             if step.producer_id == NO_PRODUCER_ID:
                 read += step.records
             else:
-                read += [Step([record], step.producer_id) for record in step.records] or [step]
+                read += [ReplayStep([record], step.producer_id) for record in step.records] or [step]
         assert read == self.stage.log
         seen: dict[Key, int] = {}
         for record in Replaying().records(chunk):
@@ -140,10 +140,10 @@ class OffsetsInTransactions(OnASlowLog):
 TestOffsetsInTransactions = OffsetsInTransactions.TestCase
 
 
-def offset(producer: int, number: int, group: str = "g") -> InternalRecord | Step:
+def offset(producer: int, number: int, group: str = "g") -> InternalRecord | ReplayStep:
     value = OffsetCommitValue(offset=number, metadata="", commit_timestamp=1, topic_id=TOPIC_ID)
     record = offset_record(group, TopicPartition("t", 0), value)
-    return Step([record], producer) if producer else record
+    return ReplayStep([record], producer) if producer else record
 
 
 @given(st.permutations([1, 2, 3]), st.permutations([1, 2, 3]), st.integers(0, 3))
@@ -151,7 +151,7 @@ def test_the_order_of_markers_changes_nothing(written: list[int], ended: list[in
     """Three transactions write one offset, somebody else writes it too, and all of them count in the end."""
     log = [offset(producer, 10 + producer) for producer in written]
     log.insert(plain_at, offset(0, 10))
-    log += [Step([], producer, True) for producer in ended]
+    log += [ReplayStep([], producer, True) for producer in ended]
     stage = Stage(GroupCoordinatorSettings())
     stage.log = log
     stage.crash()

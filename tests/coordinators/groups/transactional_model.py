@@ -6,13 +6,13 @@ from collections.abc import Iterable
 from moldau.coordinators.decision import InternalRecord
 from moldau.coordinators.groups.records import read_record
 from moldau.coordinators.offsets.records import OffsetRecord
-from moldau.coordinators.replaying import Step
+from moldau.coordinators.replaying import ReplayStep
 from moldau.names import TopicPartition
 
 Key = tuple[str, TopicPartition]
 
 
-def offsets_of(log: Iterable[InternalRecord | Step]) -> tuple[dict[Key, int], set[Key]]:
+def offsets_of(log: Iterable[InternalRecord | ReplayStep]) -> tuple[dict[Key, int], set[Key]]:
     """The committed offsets, and the keys that are not stable."""
     counts: dict[Key, tuple[int, int]] = {}
     waits: dict[int, dict[Key, tuple[int, int]]] = {}

@@ -11,7 +11,7 @@ import pytest
 
 from harness.logs import NOW_MS, HandClock, append, config, names, rows
 from harness.tiers import sized
-from moldau.files.inspection.findings import Finding, Seen
+from moldau.files.inspection.findings import CheckedTotals, Finding
 from moldau.files.inspection.log_folders import verify
 from moldau.log.folders.folder import LogFolder
 from moldau.log.indexes import OFFSET_ENTRY, TIME_ENTRY
@@ -37,7 +37,7 @@ def folder(original: Path, tmp_path: Path) -> Path:
 
 
 def look(folder: Path) -> list[Finding]:
-    return list(verify(RealDisk(), folder, Seen()))
+    return list(verify(RealDisk(), folder, CheckedTotals()))
 
 
 def errors(folder: Path) -> list[str]:
@@ -60,11 +60,11 @@ def segment(folder: Path, number: int, suffix: str = ".log", partition: str = "f
 
 
 def test_a_folder_that_holds_has_no_finding_and_everything_was_looked_at(folder: Path) -> None:
-    seen = Seen()
+    seen = CheckedTotals()
     assert list(verify(RealDisk(), folder, seen)) == []
     assert seen.partitions == 3 and seen.segments == len(list(folder.glob("*/*.log")))
     assert seen.bytes == sum(path.stat().st_size for path in folder.glob("*/*.log"))
-    alone = Seen()
+    alone = CheckedTotals()
     assert list(verify(RealDisk(), folder / "flights-0", alone)) == []
     assert (alone.partitions, alone.batches, alone.records) == (1, BATCHES, RECORDS)
 

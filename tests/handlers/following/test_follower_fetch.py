@@ -10,7 +10,7 @@ import pytest
 
 from moldau import turns
 from moldau.errors import ErrorCode
-from moldau.handlers.following.follower_fetch import Answer, Answered, Asked, FollowerFetch
+from moldau.handlers.following.follower_fetch import FetchAnswer, FollowerFetch, FollowerRequest, PartitionAnswer
 from moldau.names import BrokerId, Offset
 from moldau.replication.replicas import elapsed_ms
 from tests.handlers.following.followers import EPOCH, HOUR_MS, Asking, offsets, parts, play, write
@@ -108,7 +108,7 @@ def test_a_leader_that_is_late_to_wait_answers_with_what_there_is(
 ) -> None:
     answer = FollowerFetch._answer
 
-    def slow(self: FollowerFetch, asked: Asked, answered: list[Answered]) -> Answer | None:
+    def slow(self: FollowerFetch, asked: FollowerRequest, answered: list[PartitionAnswer]) -> FetchAnswer | None:
         found = answer(self, asked, answered)
         time.sleep(0.002)
         return found
@@ -391,7 +391,7 @@ def test_when_the_throttle_is_free_a_request_that_waited_for_that_sees_it() -> N
     clock.time = lambda: clock.now_s
     for ms in range(251, 5000):
         clock.now_s = 0.25
-        asked: Any = Asked._make((None, None, 1, clock, 100.0))
+        asked: Any = FollowerRequest._make((None, None, 1, clock, 100.0))
         clock.now_s += asked.seconds_until(ms)
         assert ms <= asked.now_ms <= ms + 1
 

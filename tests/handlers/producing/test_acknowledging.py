@@ -7,7 +7,7 @@ import pytest
 
 from moldau.errors import ErrorCode
 from moldau.handlers.producing.acknowledging import BatchBehind, PendingAnswer
-from moldau.handlers.producing.deadlines import Deadline, Deadlines
+from moldau.handlers.producing.deadlines import Deadline, TimingWheel
 from moldau.log.appended import Appended
 from moldau.replication.waiting import Waiters
 
@@ -15,7 +15,7 @@ RESULT = (0, 0, 0, -1, 0)
 TIMEOUT_MS = 1000
 
 
-class Late(Deadlines):
+class Late(TimingWheel):
     """Deadlines whose time is over when the test says so."""
 
     def __init__(self) -> None:

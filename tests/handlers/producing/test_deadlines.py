@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable
 import pytest
 
 from harness.patience import within
-from moldau.handlers.producing.deadlines import TICK_S, Deadlines
+from moldau.handlers.producing.deadlines import TICK_S, TimingWheel
 from moldau.simulation.loop import SimulatedLoop
 from moldau.simulation.network import Network
 
@@ -32,7 +32,7 @@ async def until(*waiting: Waiting) -> None:
 
 def test_each_is_noticed_and_never_too_early() -> None:
     async def scenario() -> None:
-        deadlines, now_s = Deadlines(), asyncio.get_running_loop().time()
+        deadlines, now_s = TimingWheel(), asyncio.get_running_loop().time()
         seconds = [ticks * TICK_S for ticks in (3, 1, 0, 1.5, 2, -5)]
         waiting = [Waiting() for _ in seconds]
         for one, wait_s in zip(waiting, seconds, strict=True):
@@ -47,7 +47,7 @@ def test_each_is_noticed_and_never_too_early() -> None:
 
 def test_who_has_left_is_not_called_and_an_empty_wait_has_no_timer() -> None:
     async def scenario() -> None:
-        deadlines, now_s = Deadlines(), asyncio.get_running_loop().time()
+        deadlines, now_s = TimingWheel(), asyncio.get_running_loop().time()
         stays, leaves, far = Waiting(), Waiting(), Waiting()
         far_tick = deadlines.add(far, 3600)
         tick = deadlines.add(leaves, TICK_S)
@@ -67,7 +67,7 @@ def test_who_has_left_is_not_called_and_an_empty_wait_has_no_timer() -> None:
 
 def test_one_may_wait_again_when_his_time_is_over() -> None:
     async def scenario() -> None:
-        deadlines, second = Deadlines(), Waiting()
+        deadlines, second = TimingWheel(), Waiting()
 
         class First:
             def time_is_over(self) -> None:
@@ -81,23 +81,23 @@ def test_one_may_wait_again_when_his_time_is_over() -> None:
 
 def test_a_timer_that_is_exact_is_not_set_again_for_the_same_time(monkeypatch: pytest.MonkeyPatch) -> None:
     """In simulation it is: 29 times 0.02, divided by 0.02, is a little less than 29."""
-    looks, tick = 0, Deadlines._tick
+    looks, tick = 0, TimingWheel._tick
 
-    def counted(self: Deadlines) -> None:
+    def counted(self: TimingWheel) -> None:
         nonlocal looks
         looks += 1
         assert looks <= 100, "the time stands still"
         tick(self)
 
     async def scenario() -> None:
-        deadlines = Deadlines()
+        deadlines = TimingWheel()
         waiting = [Waiting() for _ in range(100)]
         for number, one in enumerate(waiting):
             deadlines.add(one, number * TICK_S)
         await asyncio.sleep(101 * TICK_S)
         assert all(one.over_at is not None for one in waiting)
 
-    monkeypatch.setattr(Deadlines, "_tick", counted)
+    monkeypatch.setattr(TimingWheel, "_tick", counted)
     loop = SimulatedLoop(Network(random.Random(1)))
     try:
         loop.run_until_complete(scenario())

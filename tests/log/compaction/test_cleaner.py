@@ -17,7 +17,7 @@ from moldau.log.log import Log
 from moldau.names import TopicPartition
 from moldau.runtime import Runtime
 from moldau.simulation.disk import SimulatedDisk
-from moldau.simulation.faults import DiskCall, Fault, Faults
+from moldau.simulation.faults import DiskCall, DiskFault, Faults
 from moldau.simulation.loop import SimulatedLoop
 from moldau.simulation.network import Network
 from tests.log.compaction.compacting import COMPACTED, put
@@ -322,8 +322,8 @@ def test_a_cleaner_that_is_switched_off_does_nothing() -> None:
     assert not is_cleaned(log)
 
 
-@pytest.mark.parametrize("fault", [Fault.IO_ERROR, Fault.NO_SPACE])
-def test_an_error_of_the_disk_takes_the_folder_offline(fault: Fault) -> None:
+@pytest.mark.parametrize("fault", [DiskFault.IO_ERROR, DiskFault.NO_SPACE])
+def test_an_error_of_the_disk_takes_the_folder_offline(fault: DiskFault) -> None:
     place = Place()
     log, other = place.log(), place.log("other", batches=1)
     place.during(written_cleaned, lambda: fail_next(place, fault))
@@ -333,7 +333,7 @@ def test_an_error_of_the_disk_takes_the_folder_offline(fault: Fault) -> None:
     assert not place.clean()
 
 
-def fail_next(place: Place, fault: Fault) -> None:
+def fail_next(place: Place, fault: DiskFault) -> None:
     assert place.disk.faults is not None
     place.disk.faults.plan[place.disk.faults.calls] = fault
 

@@ -13,7 +13,7 @@ from moldau.records.batch import Row
 from moldau.records.rows import Record
 from moldau.runtime import Runtime
 from moldau.simulation.disk import SimulatedDisk
-from moldau.simulation.faults import CHANGES, READS, DiskCall, Fault, Faults
+from moldau.simulation.faults import CHANGES, READS, DiskCall, DiskFault, Faults
 from tests.log.compaction.compacting import COMPACTED, compact, latest, put
 
 FOLDER = Path("/data/flights-0")
@@ -136,8 +136,8 @@ def test_a_recovery_killed_at_any_step_is_finished_by_the_next(at: int) -> None:
         check(opened(fork.after_kill(), clean=False), EXPECTED)
 
 
-@pytest.mark.parametrize("fault", [Fault.IO_ERROR, Fault.NO_SPACE])
-def test_an_error_of_the_disk_at_any_step_takes_the_log_offline_and_loses_nothing(fault: Fault) -> None:
+@pytest.mark.parametrize("fault", [DiskFault.IO_ERROR, DiskFault.NO_SPACE])
+def test_an_error_of_the_disk_at_any_step_takes_the_log_offline_and_loses_nothing(fault: DiskFault) -> None:
     calls = FORKS[-1][0].number
     for number in range(1, calls + 1, sized(3, 1, 1)):
         disk = SimulatedDisk()

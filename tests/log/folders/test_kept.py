@@ -12,7 +12,7 @@ from moldau.log.folders.folder import LogFolder
 from moldau.log.folders.identity import RUNNING
 from moldau.runtime import RealDisk, Runtime
 from moldau.simulation.disk import SimulatedDisk
-from moldau.simulation.faults import Fault, Faults
+from moldau.simulation.faults import DiskFault, Faults
 
 
 class Machine(RealDisk):
@@ -124,7 +124,7 @@ def test_a_folder_that_failed_to_flush_does_not_show_that_it_has_lost_nothing() 
     log = folder.create(TP, TOPIC_ID, config())
     folder.note_running(17)
     append(log, 5)
-    faults.plan[faults.calls + 1] = Fault.IO_ERROR
+    faults.plan[faults.calls + 1] = DiskFault.IO_ERROR
     with pytest.raises(KafkaError):
         log.flush()
     assert folder.failed is not None and faults.met

@@ -8,7 +8,7 @@ from moldau.client.monitoring import MonitoringEvent
 from moldau.pipeline.audit.produced import add_up
 from moldau.pipeline.audit.reconciling import Books, reconcile
 from moldau.pipeline.audit.report import render
-from moldau.pipeline.audit.reported import Replay, Reported
+from moldau.pipeline.audit.reported import ReplayReport, Reported
 from moldau.records.digests import Digest
 
 MINUTE_MS = 60_000
@@ -44,7 +44,7 @@ def test_a_producer_of_old_events_replays_and_has_no_delays(started: bool) -> No
     found = reported(*events)
     first = STARTED_MS - YEAR_MS
     at = STARTED_MS if started else STARTED_MS + 1_000
-    assert found.replays == (Replay("shop", "host", at, 500, first, first + 50 * MINUTE_MS),)
+    assert found.replays == (ReplayReport("shop", "host", at, 500, first, first + 50 * MINUTE_MS),)
     assert found.replayed == {first + n * MINUTE_MS: 10 for n in range(50)}
     assert found.delays == () and sum(digest.late for digest in found.windows.values()) == 0
     assert {digest.delay_ms_max for digest in found.windows.values()} == {0}

@@ -11,7 +11,7 @@ from moldau.names import TopicPartition
 from moldau.pipeline.decoding.choosing import Decoding, decoder_of
 from moldau.pipeline.loading.requeueing import Requeued, requeue
 from moldau.pipeline.loading.settings import Settings
-from moldau.pipeline.loading.tasks import Outcome
+from moldau.pipeline.loading.tasks import PortionResult
 from moldau.pipeline.loading.topic_tables import TopicTables
 from moldau.pipeline.loading.writing import TopicWriter
 from moldau.pipeline.tables.columns import HEADERS, REJECTED
@@ -85,7 +85,7 @@ class ByHand:
                 writer.add(fetched(partition, start, values[start:]))
                 ends[TopicPartition(TOPIC, partition)] = len(values)
         if ends:
-            tables.commit(load_id, [Outcome(0, *writer.finish())], ends)
+            tables.commit(load_id, [PortionResult(0, *writer.finish())], ends)
 
     def requeue(self, decoding: Decoding, *, dry_run: bool = False) -> Requeued:
         return requeue(self.warehouse(), TOPIC, decoding, self.new_id, "lz4", dry_run=dry_run)

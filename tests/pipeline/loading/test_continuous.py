@@ -22,7 +22,7 @@ from moldau.pipeline.loading.continuous import load_continuously
 from moldau.pipeline.loading.load import Loader
 from moldau.pipeline.loading.settings import Loaded, Settings
 from moldau.pipeline.loading.stopping import LoadStopped, Stopping
-from moldau.pipeline.options import OptionError, Subscription
+from moldau.pipeline.options import OptionError, TopicSelection
 from moldau.pipeline.positions import DataLost
 from moldau.pipeline.tables.maintenance import history
 from moldau.pipeline.tables.warehouse import Warehouse
@@ -38,7 +38,7 @@ MakeLoader = Callable[..., Loader]
 @pytest.fixture
 def loader(spark: "SparkSession", bootstrap: str, tmp_path: Path) -> MakeLoader:
     def make(*topics: str, pattern: str = "", **settings: object) -> Loader:
-        subscription = Subscription(topics=topics, pattern=pattern)
+        subscription = TopicSelection(topics=topics, pattern=pattern)
         return Loader(lambda: spark, bootstrap, subscription, Warehouse(tmp_path), Settings(**settings))
 
     return make

@@ -24,7 +24,7 @@ from moldau.pipeline.decoding.choosing import Decoding
 from moldau.pipeline.loading import topic_tables
 from moldau.pipeline.loading.load import Loader, load
 from moldau.pipeline.loading.settings import Settings
-from moldau.pipeline.options import Subscription
+from moldau.pipeline.options import TopicSelection
 from moldau.pipeline.session import python_path
 from moldau.pipeline.tables.committing import Conflict
 from moldau.pipeline.tables.iceberg_warehouse import IcebergWarehouse
@@ -92,7 +92,7 @@ def test_one_load_after_another_with_tables_held_open_sees_what_others_committed
     spark: "SparkSession", bootstrap: str, new_topic: NewTopic, produce: Produce, tmp_path: Path
 ) -> None:
     topic = new_topic()
-    subscription = Subscription(topics=(topic,))
+    subscription = TopicSelection(topics=(topic,))
     with Loader(lambda: spark, bootstrap, subscription, warehouse_in(tmp_path)) as loader:
         for turn in range(4):
             produce(topic, numbered(10, first=10 * turn), 0)

@@ -17,7 +17,7 @@ from moldau.pipeline.loading import topic_tables
 from moldau.pipeline.loading.load import Loader
 from moldau.pipeline.loading.removed_rows import RemovedRows
 from moldau.pipeline.loading.settings import Settings
-from moldau.pipeline.options import Subscription
+from moldau.pipeline.options import TopicSelection
 from moldau.pipeline.tables.committing import LoadedWarehouse
 from moldau.pipeline.tables.iceberg_warehouse import IcebergWarehouse
 from moldau.pipeline.tables.warehouse import Warehouse
@@ -181,7 +181,7 @@ def test_a_continuous_load_accepts_removals_and_sets_offsets_back_in_small_commi
 ) -> None:
     def loader(how: RemovedRows) -> Loader:
         settings = Settings(records_max=4, removed_rows=how)
-        return Loader(lambda: spark, lake.bootstrap, Subscription(topics=(lake.topic,)), lake.warehouse(), settings)
+        return Loader(lambda: spark, lake.bootstrap, TopicSelection(topics=(lake.topic,)), lake.warehouse(), settings)
 
     with Admin(lake.bootstrap) as admin:
         admin.create_partitions(lake.topic, 2)

@@ -10,7 +10,7 @@ import pytest
 import moldau
 from harness.patience import wait_until
 from moldau.client.administration.admin import Admin
-from moldau.client.epoch_ends import READ_AGAIN, Followed
+from moldau.client.epoch_ends import READ_AGAIN, FetchPosition
 from moldau.errors import LogTruncated
 from moldau.names import TopicPartition
 from moldau.pipeline.data_source import MoldauSource
@@ -260,7 +260,7 @@ def test_a_topic_that_is_created_again_before_the_first_record_of_a_task_is_a_to
     strict, lenient = (MoldauSource({**given, "failOnDataLoss": fail}).reader(SCHEMA) for fail in ("true", "false"))
     planned = strict.partitions()
 
-    def made_anew(at: Followed) -> None:
+    def made_anew(at: FetchPosition) -> None:
         raise LogTruncated(at.tp, at.offset, None, READ_AGAIN, is_new_topic=True)
 
     monkeypatch.setattr("moldau.client.fetching._Range.ask", lambda reader: made_anew(reader._at))

@@ -12,7 +12,7 @@ from typing import Any
 
 from moldau.broker import Broker
 from moldau.coordinators.classic.records import ClassicGroupRecord
-from moldau.coordinators.consumer.group import ConsumerMember, Target
+from moldau.coordinators.consumer.group import ConsumerMember, TargetAssignment
 from moldau.coordinators.consumer.records import ConsumerGroupRecord, ConsumerRecordType
 from moldau.coordinators.decision import InternalRecord
 from moldau.coordinators.groups.records import read_record
@@ -178,7 +178,7 @@ class CommittedLog:
                 _check_member(group_id, member, records, group.targets.get(name, {}))
 
 
-def _check_member(group_id: str, member: ConsumerMember, records: Newer, target: Target) -> None:
+def _check_member(group_id: str, member: ConsumerMember, records: Newer, target: TargetAssignment) -> None:
     """It has, and is to have and to give back, what the log says."""
     current = records.get((ConsumerRecordType.CURRENT, member.member_id))
     if current is not None:

@@ -166,36 +166,37 @@ def status_of(
     }
 
 
-def _print_change(found: dict[str, Any], as_json: bool, *, is_first: bool) -> None:
+def _print_change(status: dict[str, Any], as_json: bool, *, is_first: bool) -> None:
     now_ms = int(time.time() * 1000)
     if as_json:
-        print(json.dumps({"time_ms": now_ms, **found}, ensure_ascii=False), flush=True)
+        print(json.dumps({"time_ms": now_ms, **status}, ensure_ascii=False), flush=True)
         return
     print(f"{'' if is_first else chr(10)}{time_text(now_ms)}")
-    _print(found, as_json=False)
+    _print(status, as_json=False)
 
 
-def _print(found: dict[str, Any], as_json: bool) -> None:
+def _print(status: dict[str, Any], as_json: bool) -> None:
     if as_json:
-        print_json(found)
+        print_json(status)
         return
-    controller = "no controller" if found["controller"] is None else f"controller {found['controller']}"
-    print(f"cluster {found['cluster_id'] or '-'}  {counted(len(found['brokers']), 'broker')}  {controller}")
+    controller = "no controller" if status["controller"] is None else f"controller {status['controller']}"
+    print(f"cluster {status['cluster_id'] or '-'}  {counted(len(status['brokers']), 'broker')}  {controller}")
     rows = []
-    for one in found["brokers"]:
-        mark = "*" if one["broker"] == found["controller"] else ""
+    for one in status["brokers"]:
+        mark = "*" if one["broker"] == status["controller"] else ""
         rows.append([f"{one['broker']}{mark}", one["address"], one["rack"], one["leads"], one["replicas"]])
     print_table(["BROKER", "ADDRESS", "RACK", "LEADS", "REPLICAS"], rows)
-    what = f"{counted(found['topics'], 'topic')}, {counted(found['partitions'], 'partition')}"
+    what = f"{counted(status['topics'], 'topic')}, {counted(status['partitions'], 'partition')}"
     print(
-        f"{what}: {found['without_leader']} without a leader, {found['under_replicated']} under-replicated", flush=True
+        f"{what}: {status['without_leader']} without a leader, {status['under_replicated']} under-replicated",
+        flush=True,
     )
-    if found["unhealthy"]:
+    if status["unhealthy"]:
         bad = [
             [f"{one['topic']}-{one['partition']}", one["leader"], one["leader_epoch"], one["replicas"], one["in_sync"]]
-            for one in found["unhealthy"]
+            for one in status["unhealthy"]
         ]
         print_table(["PARTITION", "LEADER", "EPOCH", "REPLICAS", "IN SYNC"], bad)
-    for one in found["too_few_replicas"]:
+    for one in status["too_few_replicas"]:
         has, wanted = counted(one["replication_factor"], "replica"), one["wanted"]
         print(f"{one['topic']} has {has}, and should have {wanted}: {one['command']}", flush=True)

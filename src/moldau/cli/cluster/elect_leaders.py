@@ -65,8 +65,8 @@ def elect_leaders(
 
 
 def _partitions(admin: Admin, topics: Sequence[str], numbers: Sequence[int] | None) -> list[TopicPartition]:
-    found = admin.describe_topics(topics)
-    return [TopicPartition(name, number) for name in topics for number in numbers or sorted(found[name].partitions)]
+    described = admin.describe_topics(topics)
+    return [TopicPartition(name, number) for name in topics for number in numbers or sorted(described[name].partitions)]
 
 
 def _is_known(topics: Mapping[str, Any], tp: TopicPartition) -> bool:

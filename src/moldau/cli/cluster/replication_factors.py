@@ -47,7 +47,7 @@ def below_their_setting(
 ) -> list[dict[str, Any]]:
     """The internal topics with fewer replicas than their setting asks for, or than this many brokers can have, and the
     command that adds replicas. `settings` are those of a broker."""
-    found = []
+    too_few = []
     for name, setting in FACTOR_SETTINGS.items():
         topic, wanted = topics.get(name), min(int(settings.get(setting) or 1), brokers)
         if topic is None or not topic.partitions:
@@ -57,5 +57,5 @@ def below_their_setting(
             command = f"moldau topics alter {name} --replication-factor {wanted}"
             if name == TRANSACTIONS_TOPIC:
                 command += f" --config min.insync.replicas={min(int(settings.get(MIN_ISR_SETTING) or 1), wanted)}"
-            found.append({"topic": name, "replication_factor": has, "wanted": wanted, "command": command})
-    return found
+            too_few.append({"topic": name, "replication_factor": has, "wanted": wanted, "command": command})
+    return too_few

@@ -28,10 +28,10 @@ def list_groups(bootstrap_server: BootstrapServer = BOOTSTRAP, as_json: Json = F
     with Admin(bootstrap_server) as admin:
         groups = admin.list_groups()
     if as_json:
-        found = [
+        listed = [
             {"group": g.group_id, "type": g.type, "state": g.state, "protocol_type": g.protocol_type} for g in groups
         ]
-        print_json(found)
+        print_json(listed)
     else:
         rows = [[g.group_id, g.type, g.state, g.protocol_type] for g in groups]
         print_table(["GROUP", "TYPE", "STATE", "PROTOCOL TYPE"], rows)
@@ -54,11 +54,11 @@ def describe(
       moldau groups describe billing --json
     """
     with Admin(bootstrap_server) as admin:
-        found = [_description(admin, group) for group in groups]
+        described = [_description(admin, group) for group in groups]
     if as_json:
-        print_json(found)
+        print_json(described)
         return
-    for number, group in enumerate(found):
+    for number, group in enumerate(described):
         members = len(group["members"])
         what = f"{group['group']}  {group['type']}  {group['state']}  {members} member{'s'[: members != 1]}"
         print(f"{chr(10) if number else ''}{what}")

@@ -172,8 +172,8 @@ def _targets(
     if way in ("time", "duration"):
         text = str(value)
         since = time_ms(text) if way == "time" else RealClock().now_ms() - duration_ms(text)
-        found = admin.offsets(dict.fromkeys(partitions, max(since, 0)))
-        return _positions({tp: ends[tp] if offset == NO_RECORD else offset for tp, offset in found.items()})
+        at_times = admin.offsets(dict.fromkeys(partitions, max(since, 0)))
+        return _positions({tp: ends[tp] if offset == NO_RECORD else offset for tp, offset in at_times.items()})
     if way == "offset":
         return within(dict.fromkeys(partitions, OffsetAndMetadata(int(str(value)))), starts, ends)
     if way == "file":

@@ -78,21 +78,21 @@ def adopt(
     """
     runtime = Runtime(disk=FilesOnly())
     _check_folders(folders, data_dir)
-    found = survey(runtime.disk, folders)
-    if len(found.clusters) > 1:
+    surveyed = survey(runtime.disk, folders)
+    if len(surveyed.clusters) > 1:
         raise ConfigError("these folders belong to different clusters: adopt them one after the other")
-    chosen = _chosen(found, topic)
+    chosen = _chosen(surveyed, topic)
     base, _ = broker_config({})
     kafkas = None if default_settings else read_kafkas(runtime.disk, folders)
     given = [*(lines_of(config) if config else ()), *(settings or ())]
     overrides = settings_of([topic.name for topic in chosen], kafkas.settings if kafkas else None, given, base)
-    cluster_id = min(found.clusters, default=None) or short_id(runtime.random.uuid())
+    cluster_id = min(surveyed.clusters, default=None) or short_id(runtime.random.uuid())
     plan = AdoptionPlan(chosen, overrides, base, cluster_id, node_id)
     if dry_run and not (data_dir / STORE_FILE).exists():
         _check(plan, Image(cluster_id), runtime.disk)
     else:
-        plan = _carry_out(plan, found, data_dir, runtime, dry_run)
-    _report(plan, found, kafkas.leftovers if kafkas else [], as_json, dry_run)
+        plan = _carry_out(plan, surveyed, data_dir, runtime, dry_run)
+    _report(plan, surveyed, kafkas.leftovers if kafkas else [], as_json, dry_run)
 
 
 def _check_folders(folders: Sequence[Path], data_dir: Path) -> None:
@@ -103,7 +103,7 @@ def _check_folders(folders: Sequence[Path], data_dir: Path) -> None:
             raise ConfigError("DIR and --data-dir are the same folder")
 
 
-def _carry_out(plan: AdoptionPlan, found: Survey, data_dir: Path, runtime: Runtime, dry_run: bool) -> AdoptionPlan:
+def _carry_out(plan: AdoptionPlan, surveyed: Survey, data_dir: Path, runtime: Runtime, dry_run: bool) -> AdoptionPlan:
     """Check everything and, unless it is dry, take it in; returns the plan without what was here before."""
     with Intake(runtime, data_dir) as intake:
         ours = intake.properties
@@ -113,7 +113,7 @@ def _carry_out(plan: AdoptionPlan, found: Survey, data_dir: Path, runtime: Runti
             image = store.read(read_image())
             plan = replace(
                 plan,
-                topics=_without_known(plan.topics, image, found, intake),
+                topics=_without_known(plan.topics, image, surveyed, intake),
                 cluster_id=ours.get("cluster.id", plan.cluster_id),
                 node_id=_node_id(ours, plan.node_id),
             )
@@ -126,11 +126,11 @@ def _carry_out(plan: AdoptionPlan, found: Survey, data_dir: Path, runtime: Runti
             store.close()
 
 
-def _chosen(found: Survey, names: list[str] | None) -> list[ForeignTopic]:
-    missing = [name for name in names or () if name not in found.topics]
+def _chosen(surveyed: Survey, names: list[str] | None) -> list[ForeignTopic]:
+    missing = [name for name in names or () if name not in surveyed.topics]
     if missing:
         raise ConfigError(f"these folders have no topic {missing[0]}")
-    return [topic for name, topic in sorted(found.topics.items()) if not names or name in names]
+    return [topic for name, topic in sorted(surveyed.topics.items()) if not names or name in names]
 
 
 def _check_ours(data_dir: Path, properties: Mapping[str, str]) -> None:
@@ -139,7 +139,7 @@ def _check_ours(data_dir: Path, properties: Mapping[str, str]) -> None:
 
 
 def _without_known(
-    chosen: Sequence[ForeignTopic], image: Image | None, found: Survey, intake: Intake
+    chosen: Sequence[ForeignTopic], image: Image | None, surveyed: Survey, intake: Intake
 ) -> list[ForeignTopic]:
     """Leave out what an earlier run took in, and internal topics that we have of our own. Raises `StorageError`."""
     new: list[ForeignTopic] = []
@@ -148,10 +148,10 @@ def _without_known(
         if ours is None:
             new.append(topic)
         elif ours.id == topic.id:
-            found.skipped.append((topic.folder, "it was taken in before"))
+            surveyed.skipped.append((topic.folder, "it was taken in before"))
             intake.forget(topic.name)
         elif topic.name in INTERNAL_TOPICS:
-            found.skipped.append((topic.folder, f"there is a {topic.name} of our own"))
+            surveyed.skipped.append((topic.folder, f"there is a {topic.name} of our own"))
         else:
             raise StorageError(f"topic {topic.name} already exists: delete it here, or choose others with --topic")
     return new
@@ -214,7 +214,7 @@ def _take_in(intake: Intake, plan: AdoptionPlan, store: EmbeddedStore, runtime: 
     intake.end()
 
 
-def _report(plan: AdoptionPlan, found: Survey, left: Sequence[Leftover], as_json: bool, dry_run: bool) -> None:
+def _report(plan: AdoptionPlan, surveyed: Survey, left: Sequence[Leftover], as_json: bool, dry_run: bool) -> None:
     shown: list[dict[str, Any]] = [
         {
             "topic": topic.name,
@@ -224,7 +224,7 @@ def _report(plan: AdoptionPlan, found: Survey, left: Sequence[Leftover], as_json
         }
         for topic in plan.topics
     ]
-    skipped = [{"path": str(path), "reason": reason} for path, reason in found.skipped]
+    skipped = [{"path": str(path), "reason": reason} for path, reason in surveyed.skipped]
     if as_json:
         adopted: dict[str, Any] = {"adopted": [] if dry_run else shown, "adoptable": shown if dry_run else []}
         print_json({**adopted, "skipped": skipped, "left_behind": [each._asdict() for each in left]})

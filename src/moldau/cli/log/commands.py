@@ -24,7 +24,7 @@ from moldau.cli.output import note
 from moldau.errors import ConfigError
 from moldau.files.inspection.decoding import DECODERS, OF_TOPIC
 from moldau.files.inspection.documents import documents
-from moldau.files.inspection.findings import Seen
+from moldau.files.inspection.findings import CheckedTotals
 from moldau.files.inspection.log_folders import holds_log
 from moldau.files.inspection.log_folders import verify as verify_folder
 from moldau.log.folders.identity import META_PROPERTIES
@@ -38,7 +38,7 @@ app.command("import")(import_files)
 app.command()(repair)
 
 
-class Decoder(enum.StrEnum):
+class RecordKind(enum.StrEnum):
     """Whose records they are."""
 
     OFFSETS = "offsets"
@@ -50,7 +50,7 @@ def dump(
     paths: Annotated[list[Path], Argument("PATH...", help="Files, partitions' folders, log folders.")],
     records: Annotated[bool, Option("--records", "-r", help="Also print every record.")] = False,
     decoder: Annotated[
-        Decoder | None, Option(help="Decode the records of __consumer_offsets or __transaction_state.")
+        RecordKind | None, Option(help="Decode the records of __consumer_offsets or __transaction_state.")
     ] = None,
     arrow: Annotated[Path | None, Option(metavar="FILE", help="Write the records as columns to an Arrow file.")] = None,
     parquet: Annotated[
@@ -121,7 +121,7 @@ def verify(
 
       moldau log verify moldau-data/events-0 moldau-data/events-1 --strict
     """
-    disk, seen = FilesOnly(), Seen()
+    disk, seen = FilesOnly(), CheckedTotals()
     for folder in folders:
         refuse_if_used(folder, force)
         if not holds_log(disk, folder):

@@ -15,7 +15,7 @@ from typing import Annotated, Any, NamedTuple
 
 from moldau.cli.command_line import Argument, Option
 from moldau.cli.log.files import FilesOnly, Force, refuse_if_used
-from moldau.cli.log.sources import Found, ImportSource, Passed, Unreadable, sources, visible
+from moldau.cli.log.sources import FoundRecord, ImportSource, Passed, UnreadableBytes, sources, visible
 from moldau.cli.options import BOOTSTRAP, BootstrapServer, Json
 from moldau.cli.output import note, print_json
 from moldau.client.administration.admin import Admin
@@ -67,24 +67,24 @@ def import_files(
     for path in paths:
         refuse_if_used(path, force)
     disk = FilesOnly()
-    found = sources(disk, paths)
-    targets = [source.partition if keep_partitions else partition for source in found]
+    inputs = sources(disk, paths)
+    targets = [source.partition if keep_partitions else partition for source in inputs]
     passed = Passed()
     oldest_ms = _check_topic(bootstrap_server, topic, targets)
     with (
         Producer(bootstrap_server, client_id="moldau-log-import", compression_type=compression) as producer,
         _Interrupt() as interrupt,
     ):
-        work = _Import(producer, topic, _Progress(found, disk), oldest_ms, interrupt)
-        for number, (source, target) in enumerate(zip(found, targets, strict=True)):
+        work = _Import(producer, topic, _Progress(inputs, disk), oldest_ms, interrupt)
+        for number, (source, target) in enumerate(zip(inputs, targets, strict=True)):
             wanted = visible(disk, source, 0 if number else from_offset, passed)
             if not work.run(wanted, number, target, max_messages):
                 break
         work.end()
-    return _report(work, passed, found, as_json)
+    return _report(work, passed, inputs, as_json)
 
 
-class Place(NamedTuple):
+class SourceOffset(NamedTuple):
     """A record that was read: the number of its source, and its offset there."""
 
     source: int
@@ -123,7 +123,7 @@ class _Import:
         self.imported = 0
         self.behind = 0
         """Records that arrived although one before them did not."""
-        self.resume: Place | None = None
+        self.resume: SourceOffset | None = None
         self.stopped = ""
         self.damaged = False
         """What stopped it cannot be read, and `resume` lies behind that."""
@@ -133,45 +133,47 @@ class _Import:
         self._progress = progress
         self._oldest_ms = oldest_ms
         self._interrupt = interrupt
-        self._pending: deque[tuple[Place, Delivery]] = deque()
+        self._pending: deque[tuple[SourceOffset, Delivery]] = deque()
         self._sent = 0
         self._refused = False
 
-    def run(self, wanted: Iterator[Found], number: int, partition: int | None, max_messages: int | None) -> bool:
+    def run(self, wanted: Iterator[FoundRecord], number: int, partition: int | None, max_messages: int | None) -> bool:
         """Send a source's records; returns whether to go on with the next source."""
         reached = 0
         try:
-            for found in wanted:
-                reached = found.record.offset
+            for entry in wanted:
+                reached = entry.record.offset
                 if self._interrupt.asked:
                     raise KeyboardInterrupt
                 if self._sent == max_messages:
-                    self.resume = Place(number, reached)
+                    self.resume = SourceOffset(number, reached)
                     return False
-                self._send(found, number, partition)
+                self._send(entry, number, partition)
                 reached += 1
                 if self.stopped:
                     return False
-        except Unreadable as damage:
+        except UnreadableBytes as damage:
             self.stopped, self.damaged = str(damage), True
-            self._go_on(Place(number, damage.behind) if damage.behind is not None else Place(number + 1, 0))
+            self._go_on(
+                SourceOffset(number, damage.behind) if damage.behind is not None else SourceOffset(number + 1, 0)
+            )
         except KeyboardInterrupt:
             self.stopped, self.interrupted = "interrupted", True
-            self._go_on(Place(number, reached))
+            self._go_on(SourceOffset(number, reached))
         except MoldauError as failure:
             self.stopped = str(failure)
-            self._go_on(Place(number, reached))
+            self._go_on(SourceOffset(number, reached))
         except OSError as failure:
             self.stopped = f"{failure.filename}: {failure.strerror}"
-            self._go_on(Place(number, reached))
+            self._go_on(SourceOffset(number, reached))
         return not self.stopped
 
-    def _go_on(self, place: Place) -> None:
+    def _go_on(self, place: SourceOffset) -> None:
         if self.resume is None or place < self.resume:
             self.resume = place
 
-    def _send(self, found: Found, number: int, partition: int | None) -> None:
-        record = found.record
+    def _send(self, entry: FoundRecord, number: int, partition: int | None) -> None:
+        record = entry.record
         if self._oldest_ms is not None and 0 <= record.timestamp_ms < self._oldest_ms:
             note(f"topic {self.topic} deletes records as old as these: `retention.ms=-1` would keep them")
             self._oldest_ms = None
@@ -183,12 +185,12 @@ class _Import:
             timestamp_ms=record.timestamp_ms,
             headers=record.headers,
         )
-        self._pending.append((Place(number, record.offset), delivery))
+        self._pending.append((SourceOffset(number, record.offset), delivery))
         self._sent += 1
         if len(self._pending) >= SETTLED_AT_ONCE:
             while self._pending and self._pending[0][1].done:
                 self._settle()
-            self._progress.show(self.imported, number, found)
+            self._progress.show(self.imported, number, entry)
 
     def end(self) -> None:
         """Wait for the last acknowledgements, for some seconds only after something went wrong."""
@@ -218,16 +220,16 @@ class _Import:
 class _Progress:
     """How far the import is, told every few seconds."""
 
-    def __init__(self, found: list[ImportSource], disk: FilesOnly):
-        self._sizes = [sum(disk.size(file) for file in source.files) for source in found]
+    def __init__(self, inputs: list[ImportSource], disk: FilesOnly):
+        self._sizes = [sum(disk.size(file) for file in source.files) for source in inputs]
         self._shown_s = time.monotonic()
 
-    def show(self, imported: int, number: int, found: Found) -> None:
+    def show(self, imported: int, number: int, entry: FoundRecord) -> None:
         now_s = time.monotonic()
         if now_s - self._shown_s >= PROGRESS_S:
             self._shown_s = now_s
-            percent = 100 * (sum(self._sizes[:number]) + found.read_bytes) // sum(self._sizes)
-            note(f"{percent} %: {counted(imported, 'record')}, now at offset {found.record.offset} of {found.path}")
+            percent = 100 * (sum(self._sizes[:number]) + entry.read_bytes) // sum(self._sizes)
+            note(f"{percent} %: {counted(imported, 'record')}, now at offset {entry.record.offset} of {entry.path}")
 
 
 def _check_topic(bootstrap_server: str, topic: str, targets: list[int | None]) -> int | None:
@@ -244,10 +246,10 @@ def _check_topic(bootstrap_server: str, topic: str, targets: list[int | None]) -
     return int(time.time() * 1000) - retention_ms
 
 
-def _report(work: _Import, passed: Passed, found: list[ImportSource], as_json: bool) -> int:
+def _report(work: _Import, passed: Passed, inputs: list[ImportSource], as_json: bool) -> int:
     resume = None
-    if work.resume is not None and work.resume.source < len(found):
-        rest = [str(path) for source in found[work.resume.source :] for path in source.arguments]
+    if work.resume is not None and work.resume.source < len(inputs):
+        rest = [str(path) for source in inputs[work.resume.source :] for path in source.arguments]
         resume = {"paths": rest, "from_offset": work.resume.offset}
     skipped = {
         "control_batches": passed.control_batches,

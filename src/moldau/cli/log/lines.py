@@ -10,7 +10,7 @@ import json
 from typing import Any
 
 from moldau.cli.output import named_content, time_text
-from moldau.files.inspection.findings import Finding, Seen
+from moldau.files.inspection.findings import CheckedTotals, Finding
 from moldau.names import counted
 
 _TIMES = ("timestamp_ms", "base_timestamp_ms", "max_timestamp_ms", "delete_horizon_ms")
@@ -114,7 +114,7 @@ def finding_as_json(finding: Finding) -> bytes:
     return json_line({"type": kind, "path": str(finding.path), "message": finding.message})
 
 
-def seen_as_text(seen: Seen, errors: int, notes: int) -> bytes:
+def seen_as_text(seen: CheckedTotals, errors: int, notes: int) -> bytes:
     counts = (
         counted(seen.partitions, "partition"),
         counted(seen.segments, "segment"),
@@ -127,5 +127,5 @@ def seen_as_text(seen: Seen, errors: int, notes: int) -> bytes:
     return f"{', '.join(counts)}: {outcome}{noted}\n".encode()
 
 
-def seen_as_json(seen: Seen, errors: int, notes: int) -> bytes:
+def seen_as_json(seen: CheckedTotals, errors: int, notes: int) -> bytes:
     return json_line({"type": "summary", **dataclasses.asdict(seen), "errors": errors, "notes": notes})

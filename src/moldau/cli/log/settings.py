@@ -11,7 +11,7 @@ from typing import Final
 from moldau.cli.options import pairs
 from moldau.config import BrokerConfig, read_properties, topic_config
 from moldau.errors import ConfigError, StorageError
-from moldau.files.kafka_settings import FOLDER, Written, read_metadata
+from moldau.files.kafka_settings import FOLDER, FinalMetadata, read_metadata
 from moldau.names import INTERNAL_TOPICS
 from moldau.runtime import Disk
 
@@ -20,10 +20,10 @@ INTERNAL_SETTINGS: Final = {"cleanup.policy": "compact", "compression.type": "pr
 OF_REPLICAS: Final = (
     "min.insync.replicas", "leader.replication.throttled.replicas", "follower.replication.throttled.replicas",
 )  # fmt: skip
-Settings = dict[str, dict[str, str]]
+TopicSettings = dict[str, dict[str, str]]
 
 
-def read_kafkas(disk: Disk, folders: Sequence[Path]) -> Written | None:
+def read_kafkas(disk: Disk, folders: Sequence[Path]) -> FinalMetadata | None:
     """What Kafka's controllers wrote down; None if none of these folders has it. Raises `StorageError`, `OSError`."""
     for folder in folders:
         if disk.exists(folder / FOLDER):
@@ -39,10 +39,12 @@ def lines_of(file: Path) -> list[str]:
     return [f"{name}={value}" for name, value in read_properties(file).items()]
 
 
-def settings_of(names: Sequence[str], kafkas: Settings | None, given: Sequence[str], broker: BrokerConfig) -> Settings:
+def settings_of(
+    names: Sequence[str], kafkas: TopicSettings | None, given: Sequence[str], broker: BrokerConfig
+) -> TopicSettings:
     """Each topic's own settings, the strongest last. Raises `ConfigError` for what was given wrongly."""
     of_all: dict[str, str] = {}
-    of_one: Settings = {name: {} for name in names}
+    of_one: TopicSettings = {name: {} for name in names}
     for name, value in pairs(list(given), "--set").items():
         topic, slash, setting = name.rpartition("/")
         if slash and topic not in of_one:

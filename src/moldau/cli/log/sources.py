@@ -3,7 +3,7 @@
 A source is one partition: its log files in order of names. A consumer of such a log never sees control batches, and
 one that reads committed records sees none of an aborted transaction or of one that is not over; so each source is read
 twice, first for how transactions ended, then for the records. A transaction whose end is in none of the files counts
-as not over. Unreadable data raises `Unreadable`.
+as not over. Unreadable data raises `UnreadableBytes`.
 """
 
 import re
@@ -26,7 +26,7 @@ _PARTITION_FOLDER: Final = re.compile(r".+-(\d{1,9})")
 _COMMIT: Final = 1
 
 
-class Unreadable(StorageError):
+class UnreadableBytes(StorageError):
     """The bytes cannot be read any further; `behind` is the first offset after them, None if no file follows."""
 
     def __init__(self, path: Path, damaged: Damaged, behind: int | None):
@@ -45,10 +45,10 @@ class ImportSource:
     @property
     def partition(self) -> int:
         """What the folder's name says. Raises `StorageError` if it says nothing."""
-        found = _PARTITION_FOLDER.fullmatch(self.folder.resolve().name)
-        if found is None:
+        match = _PARTITION_FOLDER.fullmatch(self.folder.resolve().name)
+        if match is None:
             raise StorageError(f"{self.folder} is not named TOPIC-PARTITION: name a partition with --partition")
-        return int(found[1])
+        return int(match[1])
 
 
 @dataclass
@@ -63,7 +63,7 @@ class Passed:
     """Files that end in zeros, and from where on."""
 
 
-class Found(NamedTuple):
+class FoundRecord(NamedTuple):
     """A record, the file it is in, and where its entry ends there."""
 
     path: Path
@@ -84,19 +84,19 @@ def sources(disk: Disk, arguments: list[Path]) -> list[ImportSource]:
 
     Raises `StorageError` for a folder without log files, or one whose compaction was interrupted; `OSError`.
     """
-    found: dict[Path, ImportSource] = {}
+    by_folder: dict[Path, ImportSource] = {}
     for argument in arguments:
         if argument.is_dir():
             folder, files = argument, [argument / name for name in _log_names(disk, argument)]
         else:
             disk.size(argument)
             folder, files = argument.parent, [argument]
-        source = found.setdefault(folder.resolve(), ImportSource(folder, [], []))
+        source = by_folder.setdefault(folder.resolve(), ImportSource(folder, [], []))
         source.files += [file for file in files if file not in source.files]
         source.arguments.append(argument)
-    for source in found.values():
+    for source in by_folder.values():
         source.files.sort(key=lambda file: file.name)
-    return list(found.values())
+    return list(by_folder.values())
 
 
 def _log_names(disk: Disk, folder: Path) -> list[str]:
@@ -114,10 +114,10 @@ def _log_names(disk: Disk, folder: Path) -> list[str]:
     return whole
 
 
-def visible(disk: Disk, source: ImportSource, from_offset: int, passed: Passed) -> Iterator[Found]:
+def visible(disk: Disk, source: ImportSource, from_offset: int, passed: Passed) -> Iterator[FoundRecord]:
     """The records from that offset on, in order; what is left out is counted in `passed`.
 
-    A file is not looked at if the name of the next one says that it ends before. Raises `Unreadable`, `OSError`.
+    A file is not looked at if the name of the next one says that it ends before. Raises `UnreadableBytes`, `OSError`.
     """
     unseen = _unseen(disk, source)
     done_bytes = 0
@@ -130,10 +130,10 @@ def visible(disk: Disk, source: ImportSource, from_offset: int, passed: Passed) 
                         continue
                     for record in _records(path, entry):
                         if record.offset >= from_offset:
-                            yield Found(path, record, done_bytes + entry.position + entry.size)
+                            yield FoundRecord(path, record, done_bytes + entry.position + entry.size)
             except Damaged as damaged:
                 if not damaged.zeros:
-                    raise Unreadable(path, damaged, behind) from None
+                    raise UnreadableBytes(path, damaged, behind) from None
                 passed.zeros.append((path, damaged.position))
             done_bytes += size
 
@@ -149,7 +149,7 @@ def _records(path: Path, entry: LogEntry) -> Iterator[Record]:
             raise Damaged(entry.position, f"the checksum of the entry at offset {entry.offset} is wrong")
         yield from records(entry)
     except Damaged as damaged:
-        raise Unreadable(path, damaged, entry.last_offset + 1) from None
+        raise UnreadableBytes(path, damaged, entry.last_offset + 1) from None
 
 
 def _is_unseen(entry: LogEntry, unseen: dict[int, deque[_Span]], passed: Passed) -> bool:
@@ -176,7 +176,7 @@ def _is_unseen(entry: LogEntry, unseen: dict[int, deque[_Span]], passed: Passed)
 def _unseen(disk: Disk, source: ImportSource) -> dict[int, deque[_Span]]:
     """The transactions that were aborted or are not over, by producer. Damage is left to the second reading."""
     open_since: dict[int, int] = {}
-    found: dict[int, deque[_Span]] = {}
+    spans: dict[int, deque[_Span]] = {}
     for path in source.files:
         with opened(disk, path) as file:
             try:
@@ -190,12 +190,12 @@ def _unseen(disk: Disk, source: ImportSource) -> dict[int, deque[_Span]]:
                         first = open_since.pop(header.producer_id)
                         if not _commits(entry):
                             span = _Span(first, header.base_offset, aborted=True)
-                            found.setdefault(header.producer_id, deque()).append(span)
+                            spans.setdefault(header.producer_id, deque()).append(span)
             except Damaged:
                 continue
     for producer_id, first in open_since.items():
-        found.setdefault(producer_id, deque()).append(_Span(first, (1 << 63) - 1, aborted=False))
-    return found
+        spans.setdefault(producer_id, deque()).append(_Span(first, (1 << 63) - 1, aborted=False))
+    return spans
 
 
 def _commits(marker: LogEntry) -> bool:

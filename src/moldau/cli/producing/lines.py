@@ -170,8 +170,8 @@ def _header(given: Any) -> tuple[str, bytes | None]:
 
 
 def _split(line: bytes, separator: bytes, where: str) -> tuple[bytes, bytes]:
-    first, found, rest = line.partition(separator)
-    if not found:
+    first, mark, rest = line.partition(separator)
+    if not mark:
         raise Malformed(f"has no {_shown(separator)} {where}")
     return first, rest
 

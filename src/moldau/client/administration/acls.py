@@ -8,9 +8,9 @@ from moldau.client.administration.asking import AdminPart, failure
 from moldau.errors import ConfigError, KafkaError
 from moldau.protocol.apis import CREATE_ACLS, DELETE_ACLS, DESCRIBE_ACLS
 
-ResourceType = Literal["any", "topic", "group", "cluster", "transactional_id", "delegation_token", "user"]
+ResourceTypeName = Literal["any", "topic", "group", "cluster", "transactional_id", "delegation_token", "user"]
 PatternType = Literal["any", "match", "literal", "prefixed"]
-Operation = Literal[
+OperationName = Literal[
     "any", "all", "read", "write", "create", "delete", "alter", "describe", "cluster_action", "describe_configs",
     "alter_configs", "idempotent_write", "create_tokens", "describe_tokens", "two_phase_commit",
 ]  # fmt: skip
@@ -18,7 +18,7 @@ Permission = Literal["any", "deny", "allow"]
 
 RESOURCE_TYPES, PATTERN_TYPES, OPERATIONS, PERMISSIONS = (
     {name: number for number, name in enumerate(get_args(names), 1)}
-    for names in (ResourceType, PatternType, Operation, Permission)
+    for names in (ResourceTypeName, PatternType, OperationName, Permission)
 )
 """Kafka's numbers of the names."""
 
@@ -28,10 +28,10 @@ class Acl:
     """Who may, or may not, do what with a resource. `resource` is a name, "*" for all; with the pattern "prefixed" the
     beginning of names; the cluster's is "kafka-cluster". `principal` is "User:name", `host` an address or "*"."""
 
-    resource_type: ResourceType
+    resource_type: ResourceTypeName
     resource: str
     principal: str
-    operation: Operation
+    operation: OperationName
     permission: Permission = "allow"
     host: str = "*"
     pattern: PatternType = "literal"
@@ -46,10 +46,10 @@ class AclFilter:
     """Selects ACLs: those that agree with all that is given. The pattern "match" selects all that concern `resource`:
     by its name, by a prefix, or by "*"."""
 
-    resource_type: ResourceType = "any"
+    resource_type: ResourceTypeName = "any"
     resource: str | None = None
     principal: str | None = None
-    operation: Operation = "any"
+    operation: OperationName = "any"
     permission: Permission = "any"
     host: str | None = None
     pattern: PatternType = "any"
@@ -102,12 +102,12 @@ class AclsPart(AdminPart):
         wanted, messages = list(which), DELETE_ACLS.messages
         filters = [messages.DeleteAclsFilter(**one.as_fields()) for one in wanted]
         reply = await self._ask(DELETE_ACLS, messages.DeleteAclsRequest(filters=filters), "deleting ACLs")
-        found: dict[AclFilter, list[Acl] | KafkaError] = {}
+        deleted: dict[AclFilter, list[Acl] | KafkaError] = {}
         for one, result in zip(wanted, reply.filter_results, strict=True):
             outcomes = [failure(part, "deleting ACLs") for part in (result, *result.matching_acls)]
             failed = next((error for error in outcomes if error is not None), None)
-            found[one] = failed or [_acl(part, part) for part in result.matching_acls]
-        return found
+            deleted[one] = failed or [_acl(part, part) for part in result.matching_acls]
+        return deleted
 
 
 def _acl(resource: Any, entry: Any) -> Acl:

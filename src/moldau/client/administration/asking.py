@@ -75,7 +75,7 @@ class AdminPart:
         """Ask the controller about several items, and again about those that fail with a retriable error. `results`
         returns the name and the result of each item in a reply."""
         wanted = [*dict.fromkeys(names)]
-        found: Outcomes = {}
+        outcomes: Outcomes = {}
 
         async def attempt() -> None:
             failed: KafkaError | None = None
@@ -87,7 +87,7 @@ class AdminPart:
                     failed = error
                 else:
                     wanted.remove(name)
-                found[name] = error
+                outcomes[name] = error
             if failed is not None:
                 raise failed
 
@@ -96,9 +96,9 @@ class AdminPart:
             try:
                 await self._router.retrying(attempt)
             except KafkaError:
-                if len(found) < len(order):
+                if len(outcomes) < len(order):
                     raise
-        return {name: found[name] for name in order}
+        return {name: outcomes[name] for name in order}
 
     async def _ask_coordinator(
         self,

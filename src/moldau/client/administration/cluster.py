@@ -137,11 +137,11 @@ class ClusterPart(AdminPart):
                 messages.DescribableLogDirTopic(topic=name, partitions=numbers) for name, numbers in views.items()
             ]
         request = messages.DescribeLogDirsRequest(topics=wanted)
-        found: dict[int, list[LogDir]] = {}
+        log_dirs: dict[int, list[LogDir]] = {}
         for broker_id in await self._brokers() if brokers is None else brokers:
             reply = await self._ask(DESCRIBE_LOG_DIRS, request, f"log folders of broker {broker_id}", broker_id)
-            found[broker_id] = [_log_dir(result) for result in reply.results]
-        return found
+            log_dirs[broker_id] = [_log_dir(result) for result in reply.results]
+        return log_dirs
 
     async def _views(self, topics: Iterable[str]) -> dict[str, list[int]]:
         names = list(topics)
@@ -165,12 +165,12 @@ class ClusterPart(AdminPart):
             election_type=ELECTIONS[election], topic_partitions=wanted, timeout_ms=self._timeout_ms
         )
         reply = await self._ask_controller(ELECT_LEADERS, request, "electing leaders")
-        found: dict[TopicPartition, KafkaError | None] = {}
+        outcomes: dict[TopicPartition, KafkaError | None] = {}
         for topic in reply.replica_election_results:
             for one in topic.partition_result:
                 tp = TopicPartition(topic.topic, one.partition_id)
-                found[tp] = failure(one, f"electing the leader of {tp}")
-        return found
+                outcomes[tp] = failure(one, f"electing the leader of {tp}")
+        return outcomes
 
     async def list_reassignments(
         self, partitions: Iterable[TopicPartition] | None = None
@@ -205,12 +205,12 @@ class ClusterPart(AdminPart):
         wanted = [messages.ReassignableTopic(name=name, partitions=partitions) for name, partitions in topics.items()]
         request = messages.AlterPartitionReassignmentsRequest(timeout_ms=self._timeout_ms, topics=wanted)
         reply = await self._ask_controller(ALTER_PARTITION_REASSIGNMENTS, request, "reassigning partitions")
-        found: dict[TopicPartition, KafkaError | None] = {}
+        outcomes: dict[TopicPartition, KafkaError | None] = {}
         for topic in reply.responses:
             for p in topic.partitions:
                 tp = TopicPartition(topic.name, p.partition_index)
-                found[tp] = failure(p, f"reassigning {tp}")
-        return found
+                outcomes[tp] = failure(p, f"reassigning {tp}")
+        return outcomes
 
 
 def _log_dir(result: Any) -> LogDir:

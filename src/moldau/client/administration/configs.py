@@ -82,13 +82,13 @@ class AsyncConfigs(AdminPart):
 
     async def describe_all(self, resources: Iterable[tuple[Kind, str]]) -> dict[tuple[Resource, str], Entries]:
         """All settings of several resources, each as `describe` returns it."""
-        found: dict[tuple[Resource, str], Entries] = {}
+        entries: dict[tuple[Resource, str], Entries] = {}
         for kind, name in dict.fromkeys((_kind(kind), name) for kind, name in resources):
             resource = DescribeConfigsResource(resource_type=kind, resource_name=name, configuration_keys=None)
             request = DescribeConfigsRequest(resources=[resource])
             result = await self._ask_about(DESCRIBE_CONFIGS, kind, name, request, "results")
             own = _ALL_BROKERS if kind is Resource.BROKER and not name else _OWN[kind]
-            found[kind, name] = sorted(
+            entries[kind, name] = sorted(
                 ConfigEntry(
                     one.name,
                     one.value,
@@ -99,7 +99,7 @@ class AsyncConfigs(AdminPart):
                 )
                 for one in result.configs
             )
-        return found
+        return entries
 
     async def alter(self, kind: Kind, name: str, changes: Mapping[str, object], *, validate_only: bool = False) -> None:
         """Change settings, and leave the others as they are; None resets a setting to its default. With `validate_only`

@@ -44,7 +44,7 @@ def time_ms(text: str) -> int:
 def parse_offsets(lines: Iterable[str], name: str) -> dict[TopicPartition, OffsetAndMetadata]:
     """Offsets from lines of TOPIC,PARTITION,OFFSET, the format of Kafka's tool, or TOPIC,PARTITION,OFFSET,EPOCH with
     the leader epoch of the record before the offset. `name` names the source in errors. Raises `ConfigError`."""
-    found: dict[TopicPartition, OffsetAndMetadata] = {}
+    offsets: dict[TopicPartition, OffsetAndMetadata] = {}
     for number, row in enumerate(csv.reader(lines), 1):
         if not row:
             continue
@@ -57,8 +57,8 @@ def parse_offsets(lines: Iterable[str], name: str) -> dict[TopicPartition, Offse
                 f"line {number} of {name}: {epoch[0]} is not a leader epoch, which is at most {EPOCH_MAX}"
             )
         at = OffsetAndMetadata(offset, leader_epoch=epoch[0] if epoch else None)
-        found[TopicPartition(row[0].strip(), partition)] = at
-    return found
+        offsets[TopicPartition(row[0].strip(), partition)] = at
+    return offsets
 
 
 def parse_partitions(text: str) -> tuple[str, list[int] | None]:

@@ -63,13 +63,13 @@ class GroupsPart(AdminPart):
         """The groups of all brokers, sorted by name; only those in one of the states and of one of the types, if any is
         given."""
         request = LIST_GROUPS.request(states_filter=[*states], types_filter=[*types])
-        found: dict[str, GroupListing] = {}
+        groups: dict[str, GroupListing] = {}
         for broker_id in await self._brokers():
             for group in (await self._ask(LIST_GROUPS, request, "listing groups", broker_id)).groups:
-                found[group.group_id] = GroupListing(
+                groups[group.group_id] = GroupListing(
                     group.group_id, group.protocol_type, group.group_state, group.group_type
                 )
-        return [found[name] for name in sorted(found)]
+        return [groups[name] for name in sorted(groups)]
 
     async def describe_group(self, group_id: str) -> GroupDescription:
         """State and members of a classic group or a consumer group. Raises `GroupIdNotFound` and others."""
@@ -130,7 +130,7 @@ class GroupsPart(AdminPart):
         reply = await self._ask_coordinator(
             group_id, OFFSET_FETCH, request, lambda r: int(r.groups[0].error_code if r.groups else r.error_code)
         )
-        found = {
+        offsets = {
             TopicPartition(topic.name, p.partition_index): OffsetAndMetadata(
                 p.committed_offset,
                 p.metadata or "",
@@ -140,7 +140,7 @@ class GroupsPart(AdminPart):
             for p in topic.partitions
             if p.committed_offset >= 0
         }
-        return dict(sorted(found.items()))
+        return dict(sorted(offsets.items()))
 
     async def lags(self, committed: Mapping[TopicPartition, int | None]) -> "dict[TopicPartition, Lag]":
         """Lag of these committed offsets behind their partitions' ends; every partition must exist."""
@@ -224,14 +224,14 @@ class GroupsPart(AdminPart):
 
     async def delete_groups(self, group_ids: Iterable[str]) -> Outcomes:
         """Delete several groups without members. Returns None or the error of each, by group id."""
-        found: Outcomes = {}
+        outcomes: Outcomes = {}
         for group_id in dict.fromkeys(group_ids):
-            found[group_id] = None
+            outcomes[group_id] = None
             try:
                 await self.delete_group(group_id)
             except KafkaError as error:
-                found[group_id] = error
-        return found
+                outcomes[group_id] = error
+        return outcomes
 
 
 def _assigned(assignment: bytes) -> list[TopicPartition]:

@@ -48,8 +48,8 @@ class QuotasPart(AdminPart):
         ]
         request = messages.AlterClientQuotasRequest(entries=entries, validate_only=validate_only)
         reply = await self._ask(ALTER_CLIENT_QUOTAS, request, "altering client quotas")
-        found = {frozenset((e.entity_type, e.entity_name) for e in one.entity): one for one in reply.entries}
-        return {entity: failure(found[frozenset(entity)], f"quotas of {_shown(entity)}") for entity in changes}
+        outcomes = {frozenset((e.entity_type, e.entity_name) for e in one.entity): one for one in reply.entries}
+        return {entity: failure(outcomes[frozenset(entity)], f"quotas of {_shown(entity)}") for entity in changes}
 
 
 def _shown(entity: QuotaEntity) -> str:

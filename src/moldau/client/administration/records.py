@@ -30,12 +30,12 @@ class ListedOffset(NamedTuple):
 
 
 class _Listing:
-    """The offsets that were `found`, and the partitions whose leaders do not know the offset yet (`unknown`)."""
+    """The `offsets` that leaders know, and the partitions whose leaders do not know the offset yet (`unknown`)."""
 
     def __init__(self, isolation_level: int, known_only: bool):
         self.isolation_level = isolation_level
         self.known_only = known_only
-        self.found: dict[TopicPartition, ListedOffset | None] = {}
+        self.offsets: dict[TopicPartition, ListedOffset | None] = {}
         self.unknown: set[TopicPartition] = set()
 
 
@@ -62,7 +62,7 @@ class RecordsPart(AdminPart):
             await self._list_known(times, listing)
         elif times:
             await self._router.retrying(lambda: self._list(times, listing, self._timeout_ms))
-        return {tp: listing.found[tp] for tp in times if tp in listing.found}
+        return {tp: listing.offsets[tp] for tp in times if tp in listing.offsets}
 
     async def _list_known(self, times: Mapping[TopicPartition, int], listing: "_Listing") -> None:
         """List the offsets that leaders tell in `KNOWN_MS`."""
@@ -83,7 +83,7 @@ class RecordsPart(AdminPart):
 
     async def _list(self, times: Mapping[TopicPartition, int], listing: "_Listing", timeout_ms: int) -> None:
         """List those offsets that are not listed yet. Raises `KafkaError`."""
-        messages, known = LIST_OFFSETS.messages, listing.found.keys() | listing.unknown
+        messages, known = LIST_OFFSETS.messages, listing.offsets.keys() | listing.unknown
         missing = {tp: time_ms for tp, time_ms in times.items() if tp not in known}
         for leader, partitions in (await self._by_leader(missing)).items():
             topics = _topics(
@@ -105,7 +105,7 @@ class RecordsPart(AdminPart):
                     check(p.error_code, f"listing the offsets of {tp}")
                     timestamp_ms = p.timestamp if p.timestamp >= 0 else None
                     is_there = p.offset >= 0
-                    listing.found[tp] = ListedOffset(p.offset, timestamp_ms, p.leader_epoch) if is_there else None
+                    listing.offsets[tp] = ListedOffset(p.offset, timestamp_ms, p.leader_epoch) if is_there else None
 
     async def offsets(
         self, wanted: Mapping[TopicPartition, Position], *, known_only: bool = False

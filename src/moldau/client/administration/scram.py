@@ -61,16 +61,16 @@ class ScramPart(AdminPart):
         wanted = None if users is None else [messages.UserName(name=name) for name in users]
         request = messages.DescribeUserScramCredentialsRequest(users=wanted)
         reply = await self._ask(DESCRIBE_USER_SCRAM_CREDENTIALS, request, "describing SCRAM credentials")
-        found: dict[str, list[ScramCredential]] = {}
+        credentials: dict[str, list[ScramCredential]] = {}
         for one in reply.results:
             error = failure(one, f"user {one.user}")
             if error is not None:
                 raise error
-            found[one.user] = [
+            credentials[one.user] = [
                 ScramCredential(MECHANISMS.get(info.mechanism, "unknown"), info.iterations)
                 for info in one.credential_infos
             ]
-        return found
+        return credentials
 
     async def alter_user_scram_credentials(self, changes: Iterable[ScramUpsertion | ScramDeletion]) -> Outcomes:
         """Give users passwords, or delete their credentials. Returns None or the error of each user."""

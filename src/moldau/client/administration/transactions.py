@@ -69,7 +69,7 @@ class OpenTransaction(NamedTuple):
 
 
 Listings = list[TransactionListing]
-Producers = dict[TopicPartition, list[ProducerDescription]]
+ProducersByPartition = dict[TopicPartition, list[ProducerDescription]]
 Hanging = list[OpenTransaction]
 
 
@@ -99,7 +99,7 @@ class AsyncTransactions:
             transactional_id_pattern=pattern,
         )
         needed = PATTERNS_SINCE if pattern else DURATIONS_SINCE if lasting_ms is not None else 0
-        found: Listings = []
+        listings: Listings = []
         for broker_id in sorted(self._router.view.brokers):
 
             async def attempt(broker_id: int = broker_id) -> Listings:
@@ -118,8 +118,8 @@ class AsyncTransactions:
                     for t in reply.transaction_states
                 ]
 
-            found += await self._router.retrying(attempt)
-        return sorted(found)
+            listings += await self._router.retrying(attempt)
+        return sorted(listings)
 
     async def describe(self, transactional_id: str) -> TransactionDescription:
         """Describe one transactional id. Raises `KafkaError(TRANSACTIONAL_ID_NOT_FOUND)` and others."""
@@ -129,30 +129,32 @@ class AsyncTransactions:
             link = await self._router.broker(coordinator)
             request = DescribeTransactionsRequest(transactional_ids=[transactional_id])
             reply = await link.call(DESCRIBE_TRANSACTIONS, request, self._router.request_timeout_ms)
-            [found] = reply.transaction_states
-            check(found.error_code, f"transactional id {transactional_id}")
+            [transaction] = reply.transaction_states
+            check(transaction.error_code, f"transactional id {transactional_id}")
             return TransactionDescription(
                 transactional_id,
                 coordinator,
-                found.producer_id,
-                found.producer_epoch,
-                found.transaction_state,
-                found.transaction_timeout_ms,
-                None if found.transaction_start_time_ms < 0 else found.transaction_start_time_ms,
-                tuple(sorted(TopicPartition(topic.topic, p) for topic in found.topics for p in topic.partitions)),
+                transaction.producer_id,
+                transaction.producer_epoch,
+                transaction.transaction_state,
+                transaction.transaction_timeout_ms,
+                None if transaction.transaction_start_time_ms < 0 else transaction.transaction_start_time_ms,
+                tuple(sorted(TopicPartition(topic.topic, p) for topic in transaction.topics for p in topic.partitions)),
             )
 
         return await self._router.retrying(attempt)
 
-    async def producers(self, partitions: Iterable[TopicPartition], broker_id: int | None = None) -> Producers:
+    async def producers(
+        self, partitions: Iterable[TopicPartition], broker_id: int | None = None
+    ) -> ProducersByPartition:
         """The state of all producers of these partitions, from the partitions' leaders or from the given broker."""
-        found: Producers = {}
+        producers: ProducersByPartition = {}
         wanted = [*dict.fromkeys(partitions)]
 
         async def ask() -> None:
             by_broker: dict[int, dict[str, list[int]]] = {}
             for tp in wanted:
-                if tp not in found:
+                if tp not in producers:
                     of_broker = await self._router.leader(tp) if broker_id is None else broker_id
                     by_broker.setdefault(of_broker, {}).setdefault(tp.topic, []).append(tp.partition)
             for asked, topics in by_broker.items():
@@ -165,7 +167,7 @@ class AsyncTransactions:
                     for p in topic.partitions:
                         tp = TopicPartition(topic.name, p.partition_index)
                         check(p.error_code, f"describing the producers of {tp}", p.error_message)
-                        found[tp] = [
+                        producers[tp] = [
                             ProducerDescription(
                                 one.producer_id,
                                 one.producer_epoch,
@@ -178,7 +180,7 @@ class AsyncTransactions:
                         ]
 
         await self._router.retrying(ask)
-        return {tp: found[tp] for tp in wanted}
+        return {tp: producers[tp] for tp in wanted}
 
     async def hanging(
         self, partitions: Iterable[TopicPartition], older_than_ms: int, broker_id: int | None = None

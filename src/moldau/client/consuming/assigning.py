@@ -38,33 +38,33 @@ class Subscriber(NamedTuple):
     subscription: ConsumerProtocolSubscription
 
 
-Subscribers = Mapping[str, Subscriber]
-Known = Mapping[str, Racks]
+SubscribersById = Mapping[str, Subscriber]
+KnownRacks = Mapping[str, Racks]
 """The known topics: the racks of each partition's replicas."""
 
 
-def _range(members: Subscribers, known: Known) -> Assignment:
+def _range(members: SubscribersById, known: KnownRacks) -> Assignment:
     racks = {member: one.subscription.rack_id for member, one in members.items()}
     if any(racks.values()):
         return range_assign_near(_topics(members), known, _instances(members), racks)
     return range_assign(_topics(members), _counts(known), _instances(members))
 
 
-def _round_robin(members: Subscribers, known: Known) -> Assignment:
+def _round_robin(members: SubscribersById, known: KnownRacks) -> Assignment:
     return round_robin_assign(_topics(members), _counts(known), _instances(members))
 
 
-def _sticky(members: Subscribers, known: Known) -> Assignment:
+def _sticky(members: SubscribersById, known: KnownRacks) -> Assignment:
     claims = {member: _previous(one.subscription) for member, one in members.items()}
     return sticky_assign(_topics(members), _counts(known), claims)
 
 
-def _cooperative(members: Subscribers, known: Known) -> Assignment:
+def _cooperative(members: SubscribersById, known: KnownRacks) -> Assignment:
     claims = {member: _owned(one.subscription) for member, one in members.items()}
     return cooperative_assign(_topics(members), _counts(known), claims)
 
 
-ASSIGNORS: Mapping[str, Callable[[Subscribers, Known], Assignment]] = {
+ASSIGNORS: Mapping[str, Callable[[SubscribersById, KnownRacks], Assignment]] = {
     "range": _range,
     "roundrobin": _round_robin,
     STICKY: _sticky,
@@ -128,15 +128,15 @@ def _other_protocol(violation: ProtocolViolation) -> KafkaError:
     return KafkaError(code, f"a member of the group does not use the consumer protocol: {violation}")
 
 
-def _counts(known: Known) -> dict[str, int]:
+def _counts(known: KnownRacks) -> dict[str, int]:
     return {topic: len(partitions) for topic, partitions in known.items()}
 
 
-def _topics(members: Subscribers) -> dict[str, list[str]]:
+def _topics(members: SubscribersById) -> dict[str, list[str]]:
     return {member: one.subscription.topics for member, one in members.items()}
 
 
-def _instances(members: Subscribers) -> dict[str, str | None]:
+def _instances(members: SubscribersById) -> dict[str, str | None]:
     return {member: one.instance_id for member, one in members.items()}
 
 

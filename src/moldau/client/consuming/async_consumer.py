@@ -21,16 +21,16 @@ from moldau.client.consuming.deserializing import Maker
 from moldau.client.consuming.fetched.assigned import Assigned
 from moldau.client.consuming.fetched.handout import Handout
 from moldau.client.consuming.fetched.iteration import Iteration
-from moldau.client.consuming.fetched.record import Place, Record
+from moldau.client.consuming.fetched.record import Record, RecordOrigin
 from moldau.client.consuming.groups.group_protocols import member_of
 from moldau.client.consuming.offset_lookups import OffsetLookups
 from moldau.client.consuming.partition_log import AsyncPartitionLog
 from moldau.client.consuming.polling import Poller
-from moldau.client.consuming.positions import Positions
+from moldau.client.consuming.positions import PositionLocator
 from moldau.client.consuming.preparing import Preparing
 from moldau.client.consuming.rebalancing import Rebalancing
 from moldau.client.consuming.record_handling import RecordHandling
-from moldau.client.consuming.subscription import Listener, Subscription, Topics
+from moldau.client.consuming.subscription import RebalanceListener, Subscription, Topics
 from moldau.client.consuming.tables.table_polling import WAIT_S, TablePolling
 from moldau.client.consuming.tending import Tending
 from moldau.client.consuming.topic_filter import Wanted
@@ -65,7 +65,9 @@ class AsyncConsumer(Closing, ConsumerText, Iteration, OffsetLookups, RecordHandl
         self._handout = Handout()
         self._callbacks = CommitCallbacks(settings.interceptors)
         self.commit_record: Callable[[Record], Any] = self._commit_record
-        self.tell: Callable[[Listener, list[TopicPartition]], Any] = lambda listener, partitions: listener(partitions)
+        self.tell: Callable[[RebalanceListener, list[TopicPartition]], Any] = lambda listener, partitions: listener(
+            partitions
+        )
         self.soon: Callable[..., object] = lambda function, *arguments: function(*arguments)
         """How listeners are called, and functions on the loop: the synchronous face has ways of its own."""
 
@@ -85,10 +87,12 @@ class AsyncConsumer(Closing, ConsumerText, Iteration, OffsetLookups, RecordHandl
         self.own_loop = self._router.own_loop
         self.own_loop.check()
         self._counters = counters = ConsumerCounters(monotonic_s)
-        self._poller = Poller(self._router, s, self._awake.set, lambda tp: Place(tp, self.commit_record), counters)
+        self._poller = Poller(
+            self._router, s, self._awake.set, lambda tp: RecordOrigin(tp, self.commit_record), counters
+        )
         self._membership = member_of(self._router, s, self._awake.set)
         self._commits = Commits(self._poller, self._handout, self._membership, s, counters)
-        self._positions = Positions(self._router, self._poller, self._membership, s)
+        self._positions = PositionLocator(self._router, self._poller, self._membership, s)
         self._rebalancing = Rebalancing(
             self._router, self._poller, self._membership, s, self._commit_automatically, self._tell, counters
         )
@@ -103,9 +107,9 @@ class AsyncConsumer(Closing, ConsumerText, Iteration, OffsetLookups, RecordHandl
         self,
         topics: Topics,
         *,
-        on_assigned: Listener | None = None,
-        on_revoked: Listener | None = None,
-        on_lost: Listener | None = None,
+        on_assigned: RebalanceListener | None = None,
+        on_revoked: RebalanceListener | None = None,
+        on_lost: RebalanceListener | None = None,
     ) -> None:
         """Read a topic, several topics, or all that a compiled pattern matches entirely, as a member of the group.
 
@@ -283,14 +287,14 @@ class AsyncConsumer(Closing, ConsumerText, Iteration, OffsetLookups, RecordHandl
         return await self._located(self.assignment())
 
     async def _located(self, partitions: list[TopicPartition]) -> Committed:
-        found: Committed = {}
+        positions: Committed = {}
         while True:
-            missing = [tp for tp in partitions if self._state(tp).tp not in found]
+            missing = [tp for tp in partitions if self._state(tp).tp not in positions]
             if not missing:
-                return {tp: found[tp] for tp in partitions}
+                return {tp: positions[tp] for tp in partitions}
             await self._positions.locate(partitions)
             if not await self._poller.check(partitions):
-                found = self._commits.delivered()
+                positions = self._commits.delivered()
 
     def end_offset(self, tp: TopicPartition) -> int:
         """End of the readable records at the last fetch: high watermark or last stable offset; -1 before the first."""
@@ -391,7 +395,7 @@ class AsyncConsumer(Closing, ConsumerText, Iteration, OffsetLookups, RecordHandl
             await self._commit_automatically()
         await self._rebalancing.leave()
 
-    async def _tell(self, listener: Listener, partitions: list[TopicPartition]) -> None:
+    async def _tell(self, listener: RebalanceListener, partitions: list[TopicPartition]) -> None:
         self._told += 1
         try:
             outcome = self.tell(listener, partitions)

@@ -12,7 +12,7 @@ from moldau.client.consuming.consumer_metrics import ConsumerCounters
 from moldau.client.consuming.consumer_settings import ConsumerSettings
 from moldau.client.consuming.fetched.assigned import Assigned
 from moldau.client.consuming.fetched.handout import Handout
-from moldau.client.consuming.groups.membership import Membership
+from moldau.client.consuming.groups.membership import GroupMembership
 from moldau.client.consuming.polling import Poller
 from moldau.client.given_positions import position_of
 from moldau.client.partitions import partition_of
@@ -38,7 +38,7 @@ class Commits:
         self,
         poller: Poller,
         handout: Handout,
-        membership: Membership,
+        membership: GroupMembership,
         settings: ConsumerSettings,
         counters: ConsumerCounters,
     ):
@@ -61,34 +61,34 @@ class Commits:
 
     def processed(self) -> Committed:
         """The offset of the first record of each partition that the caller has not come back from."""
-        found, delivered = self._positions(self.handout.unprocessed), self.delivered()
+        positions, delivered = self._positions(self.handout.unprocessed), self.delivered()
         for tp, state in list(self._poller.assigned.items()):
-            if tp in found and found[tp].offset < state.acknowledged <= delivered[tp].offset:
-                found[tp] = _position(state, state.acknowledged)
-        return found
+            if tp in positions and positions[tp].offset < state.acknowledged <= delivered[tp].offset:
+                positions[tp] = _position(state, state.acknowledged)
+        return positions
 
     def _positions(self, limits: Callable[[], dict[TopicPartition, int]]) -> Committed:
         """The positions, or the lower ones of `limits`, which is asked under the lock under which positions move."""
-        found: Committed = {}
+        positions: Committed = {}
         with self._poller.lock:
             before = limits()
             for tp, state in self._poller.assigned.items():
                 if state.position is not None:
                     offset = min(state.position, before.get(tp, state.position))
-                    found[tp] = _position(state, offset)
-        return found
+                    positions[tp] = _position(state, offset)
+        return positions
 
     def chosen(self, given: Offsets | None) -> Committed:
         """The offsets that the application commits: those in its mapping, with their leader epochs where they are
         known, or without one the positions of `delivered`. Raises `ConfigError`."""
         if given is None:
             return self.delivered()
-        found = {partition_of(tp): position_of(at, f"the offset to commit for {tp}") for tp, at in given.items()}
-        for tp, at in found.items():
+        offsets = {partition_of(tp): position_of(at, f"the offset to commit for {tp}") for tp, at in given.items()}
+        for tp, at in offsets.items():
             state = self._poller.assigned.get(tp)
             if at.leader_epoch is None and state is not None:
-                found[tp] = at._replace(leader_epoch=state.epochs.of(at.offset - 1))
-        return found
+                offsets[tp] = at._replace(leader_epoch=state.epochs.of(at.offset - 1))
+        return offsets
 
     def acknowledge(self, offsets: Committed) -> None:
         """Note a commit of the application. One beyond the position is not noted: it may be of records that the log has

@@ -19,7 +19,7 @@ from moldau.client.consuming.fetched.record import Record
 from moldau.client.consuming.partition_log import PartitionLog
 from moldau.client.consuming.processing import Handling, Processing
 from moldau.client.consuming.streams import MessageStream, Streams
-from moldau.client.consuming.subscription import Listener, Topics
+from moldau.client.consuming.subscription import RebalanceListener, Topics
 from moldau.client.consuming.tables.table_polling import WAIT_S
 from moldau.client.consuming.topic_filter import Wanted
 from moldau.client.faces import blocking
@@ -90,9 +90,9 @@ class Consumer:
         self,
         topics: Topics,
         *,
-        on_assigned: Listener | None = None,
-        on_revoked: Listener | None = None,
-        on_lost: Listener | None = None,
+        on_assigned: RebalanceListener | None = None,
+        on_revoked: RebalanceListener | None = None,
+        on_lost: RebalanceListener | None = None,
     ) -> None:
         """Read a topic, several topics, or all that a compiled pattern matches entirely, as a member of the group.
 
@@ -310,7 +310,7 @@ class Consumer:
     def _commit_record(self, record: Record) -> None:
         self.commit({record.place.tp: record.position})
 
-    def _tell(self, listener: Listener, partitions: list[TopicPartition]) -> object:
+    def _tell(self, listener: RebalanceListener, partitions: list[TopicPartition]) -> object:
         return self._thread.in_caller(listener, partitions)
 
     def _soon(self, function: Callable[..., object], *arguments: object) -> None:

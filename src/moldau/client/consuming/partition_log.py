@@ -10,8 +10,8 @@ from typing import Any, overload
 from moldau.client.background import LoopThread
 from moldau.client.consuming.consumer_settings import ConsumerSettings
 from moldau.client.consuming.fetched.assigned import no_such_partition
-from moldau.client.consuming.fetched.record import Place, Record, make_record
-from moldau.client.epoch_ends import Followed
+from moldau.client.consuming.fetched.record import Record, RecordOrigin, make_record
+from moldau.client.epoch_ends import FetchPosition
 from moldau.client.failures import STALE_METADATA, check
 from moldau.client.fetching import EARLIEST, LATEST, READ_COMMITTED, READ_UNCOMMITTED, fetch_request
 from moldau.client.offsets import offsets_at
@@ -32,7 +32,7 @@ class AsyncPartitionLog:
         self._router = router
         self.own_loop = router.own_loop
         self._settings = settings
-        self._place = Place(tp)
+        self._place = RecordOrigin(tp)
         self.topic_partition = tp
 
     def __repr__(self) -> str:
@@ -52,7 +52,7 @@ class AsyncPartitionLog:
 
     async def __aiter__(self) -> AsyncIterator[Record]:
         """The records from the start to what is the end now."""
-        at, end = Followed(self.topic_partition, await self.start()), await self.end()
+        at, end = FetchPosition(self.topic_partition, await self.start()), await self.end()
         while at.offset < end:
             for record in await self.piece(at, end):
                 yield record
@@ -62,7 +62,7 @@ class AsyncPartitionLog:
         start, end = await self.start(), await self.end()
         wanted = offset if offset >= 0 else end + offset
         if start <= wanted < end:
-            records = await self.piece(Followed(self.topic_partition, wanted), wanted + 1)
+            records = await self.piece(FetchPosition(self.topic_partition, wanted), wanted + 1)
             if records:
                 return records[0]
             raise IndexError(
@@ -77,23 +77,23 @@ class AsyncPartitionLog:
         if part.step not in (None, 1):
             raise ValueError("a slice of a log has no step")
         first, end, _ = part.indices(await self.end())
-        at = Followed(self.topic_partition, max(first, await self.start()))
-        found: list[Record] = []
+        at = FetchPosition(self.topic_partition, max(first, await self.start()))
+        records: list[Record] = []
         while at.offset < end:
-            found += await self.piece(at, end)
-        return found
+            records += await self.piece(at, end)
+        return records
 
-    async def piece(self, at: Followed, end: int) -> list[Record]:
+    async def piece(self, at: FetchPosition, end: int) -> list[Record]:
         """The records of one Fetch from `at` on with offsets below `end`; `at` moves behind them, or to `end` if there
         are no more."""
         offset = at.offset
         records, aborted = await self._router.retrying(lambda: self._fetch(at))
-        found: list[Record] = []
+        piece: list[Record] = []
         for rows in lists(records, Record, self._place, offset, aborted=aborted):
-            found += [self._record(row) for row in rows if row[0] < end]
+            piece += [self._record(row) for row in rows if row[0] < end]
         if at.offset == offset:
             at.offset = end
-        return found
+        return piece
 
     def _record(self, row: Record) -> Record:
         settings = self._settings
@@ -104,7 +104,7 @@ class AsyncPartitionLog:
             value = settings.value_deserializer(value)
         return make_record((offset, timestamp_ms, kind, key, value, headers, place))
 
-    async def _fetch(self, at: Followed) -> tuple[memoryview, list[tuple[int, int]]]:
+    async def _fetch(self, at: FetchPosition) -> tuple[memoryview, list[tuple[int, int]]]:
         tp, settings, offset = self.topic_partition, self._settings, at.offset
         link = await self._router.broker(await self._router.leader(tp))
         at.leads_to(self._router.view.topic_id(tp.topic))
@@ -178,6 +178,6 @@ class PartitionLog:
 
     def __iter__(self) -> Iterator[Record]:
         """The records from the start to what is the end now."""
-        at, end = Followed(self.topic_partition, self.start), self.end
+        at, end = FetchPosition(self.topic_partition, self.start), self.end
         while at.offset < end:
             yield from self._thread.run(self._core.piece(at, end))

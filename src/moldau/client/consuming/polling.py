@@ -15,8 +15,8 @@ from typing import NamedTuple, TypeVar
 from moldau.client.consuming.consumer_metrics import ConsumerCounters, ConsumerMetrics
 from moldau.client.consuming.consumer_settings import ConsumerSettings
 from moldau.client.consuming.fetched.assigned import Assigned, no_such_partition
-from moldau.client.consuming.fetched.record import Place, Record
-from moldau.client.consuming.fetched.reply_memory import Reply, ReplyMemory
+from moldau.client.consuming.fetched.record import Record, RecordOrigin
+from moldau.client.consuming.fetched.reply_memory import HeldReply, ReplyMemory
 from moldau.client.consuming.fetched.truncation import compare, made_anew
 from moldau.client.failures import STALE_METADATA, error_of, own_fault, sentence
 from moldau.client.fetching import READ_COMMITTED, READ_UNCOMMITTED
@@ -53,7 +53,7 @@ class Poller:
         router: Router,
         settings: ConsumerSettings,
         wake: Callable[[], object],
-        place: Callable[[TopicPartition], Place],
+        place: Callable[[TopicPartition], RecordOrigin],
         counters: ConsumerCounters,
     ):
         self._router = router
@@ -64,7 +64,7 @@ class Poller:
         self._resets = settings.auto_offset_reset != "none"
         self._isolation = READ_COMMITTED if settings.committed else READ_UNCOMMITTED
         self._fetches: dict[int, asyncio.Task[None]] = {}
-        self._replies: list[Reply] = []
+        self._replies: list[HeldReply] = []
         self._memory = ReplyMemory()
         self._refreshing: asyncio.Task[None] | None = None
         self._comparisons: dict[int, asyncio.Task[None]] = {}
@@ -156,14 +156,14 @@ class Poller:
                 if state.position is None or state.paused or not state.has_records:
                     continue
                 try:
-                    found = read(state)
+                    records = read(state)
                 except KafkaError as failure:
                     state.go_back(state.position)
                     if not taken:
                         raise KafkaError(failure.code, f"reading {state.tp}: {failure}") from None
                     break
-                if found:
-                    taken.append((state, found))
+                if records:
+                    taken.append((state, records))
             taking(taken)
             return taken
 
@@ -310,7 +310,7 @@ class Poller:
             asked, request = self._request(states, budget)
             if not asked:
                 return
-            memory = Reply(broker, self._memory)
+            memory = HeldReply(broker, self._memory)
             timeout_ms = self._settings.fetch_max_wait_ms + self._router.request_timeout_ms
             began_s = monotonic_s()  # uvloop's clock counts whole milliseconds
             reply = await link.call(FETCH, request, timeout_ms, memory.room)
@@ -373,7 +373,7 @@ class Poller:
         return asked, request
 
     def _received(
-        self, state: Assigned, offset: int, leader_epoch: int, data: PartitionData, memory: Reply
+        self, state: Assigned, offset: int, leader_epoch: int, data: PartitionData, memory: HeldReply
     ) -> KafkaError | None:
         """Buffer what a reply has of one partition. Returns the failure if the next Fetch has to wait, else None. The
         answer of an earlier leader is dropped, because the present one may lack its records."""

@@ -5,7 +5,7 @@ from collections.abc import Collection, Iterable
 
 from moldau.client.consuming.consumer_settings import ConsumerSettings, reset_time
 from moldau.client.consuming.fetched.assigned import Assigned, no_such_partition
-from moldau.client.consuming.groups.membership import Membership
+from moldau.client.consuming.groups.membership import GroupMembership
 from moldau.client.consuming.polling import UNKNOWN_S_MAX, Poller
 from moldau.client.offsets import LATEST, offsets_at
 from moldau.client.routing import Router
@@ -13,10 +13,10 @@ from moldau.errors import ErrorCode, KafkaError
 from moldau.names import TopicPartition
 
 
-class Positions:
+class PositionLocator:
     """Finds the positions of the partitions of `poller` that have none."""
 
-    def __init__(self, router: Router, poller: Poller, membership: Membership, settings: ConsumerSettings):
+    def __init__(self, router: Router, poller: Poller, membership: GroupMembership, settings: ConsumerSettings):
         self._router = router
         self._poller = poller
         self._membership = membership
@@ -50,18 +50,18 @@ class Positions:
             raise KafkaError(
                 ErrorCode.OFFSET_OUT_OF_RANGE, f"{tp} has no committed offset in range, and auto_offset_reset is none"
             )
-        found = await self.at(dict.fromkeys(unknown, time_ms))
-        for tp, offset in found.items():
+        offsets = await self.at(dict.fromkeys(unknown, time_ms))
+        for tp, offset in offsets.items():
             self._start(unknown[tp], offset)
 
     async def at(self, times: dict[TopicPartition, int]) -> dict[TopicPartition, int]:
         """The offset at each partition's `EARLIEST`, `LATEST` or time in ms, or its end if no record is so late."""
         committed = self._settings.committed
-        found = await offsets_at(self._router, times, committed=committed)
-        late = [tp for tp, offset in found.items() if offset < 0]
+        offsets = await offsets_at(self._router, times, committed=committed)
+        late = [tp for tp, offset in offsets.items() if offset < 0]
         if late:
-            found |= await offsets_at(self._router, dict.fromkeys(late, LATEST), committed=committed)
-        return found
+            offsets |= await offsets_at(self._router, dict.fromkeys(late, LATEST), committed=committed)
+        return offsets
 
     def _start(self, state: Assigned, offset: int, epoch: int | None = None) -> None:
         with self._poller.lock:

@@ -7,8 +7,8 @@ outlives the call, and a later call finds its outcome. Until then nothing is han
 import asyncio
 from collections.abc import Callable
 
-from moldau.client.consuming.groups.membership import Membership
-from moldau.client.consuming.positions import Positions
+from moldau.client.consuming.groups.membership import GroupMembership
+from moldau.client.consuming.positions import PositionLocator
 from moldau.client.consuming.rebalancing import Rebalancing
 from moldau.errors import CommitFailed
 
@@ -20,7 +20,11 @@ class Preparing:
     """The preparations of one consumer, on the running loop; `wake` is called when one has ended."""
 
     def __init__(
-        self, membership: Membership, rebalancing: Rebalancing, positions: Positions, wake: Callable[[], object]
+        self,
+        membership: GroupMembership,
+        rebalancing: Rebalancing,
+        positions: PositionLocator,
+        wake: Callable[[], object],
     ):
         self.task: asyncio.Task[None] | None = None
         """The one that was started, until `goes_on` has seen its end."""

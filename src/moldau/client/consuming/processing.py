@@ -52,7 +52,7 @@ Failure: TypeAlias = tuple[Record, Exception]
 Attempt: TypeAlias = Callable[[Iterator[Record]], Awaitable[Failure | None]]
 
 
-class Source(Protocol):
+class RecordSource(Protocol):
     """What processing needs of the consumer; `AsyncConsumer` documents the methods."""
 
     settings: ConsumerSettings
@@ -73,7 +73,7 @@ class Processing:
 
     def __init__(
         self,
-        consumer: Source,
+        consumer: RecordSource,
         handler: Callable[[Record], object],
         handling: Handling,
         until: Callable[[], bool] | None,

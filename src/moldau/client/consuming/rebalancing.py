@@ -9,9 +9,9 @@ from collections.abc import Awaitable, Callable
 
 from moldau.client.consuming.consumer_metrics import ConsumerCounters
 from moldau.client.consuming.consumer_settings import ConsumerSettings
-from moldau.client.consuming.groups.membership import NO_GENERATION, Membership
+from moldau.client.consuming.groups.membership import NO_GENERATION, GroupMembership
 from moldau.client.consuming.polling import Poller
-from moldau.client.consuming.subscription import Listener, Subscription
+from moldau.client.consuming.subscription import RebalanceListener, Subscription
 from moldau.client.routing import Router
 from moldau.errors import KafkaError, NoSuchPartition
 from moldau.names import TopicPartition
@@ -21,7 +21,7 @@ logger = logging.getLogger(__name__)
 MISSING_S = 1.0
 """The time between looks at the metadata while a subscribed topic is missing."""
 
-Tell = Callable[[Listener, list[TopicPartition]], Awaitable[None]]
+Tell = Callable[[RebalanceListener, list[TopicPartition]], Awaitable[None]]
 
 
 class Rebalancing:
@@ -32,7 +32,7 @@ class Rebalancing:
         self,
         router: Router,
         poller: Poller,
-        membership: Membership,
+        membership: GroupMembership,
         settings: ConsumerSettings,
         commit: Callable[[], Awaitable[None]],
         tell: Tell,
@@ -91,7 +91,7 @@ class Rebalancing:
     async def lose(self, partitions: list[TopicPartition]) -> None:
         await self._let_go(partitions, self.subscription.on_lost if self.subscription else None)
 
-    async def _let_go(self, partitions: list[TopicPartition], listener: Listener | None) -> None:
+    async def _let_go(self, partitions: list[TopicPartition], listener: RebalanceListener | None) -> None:
         try:
             if listener is not None:
                 await self._tell(listener, partitions)

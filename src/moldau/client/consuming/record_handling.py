@@ -10,7 +10,7 @@ from moldau.client.consuming.consumer_settings import ConsumerSettings
 from moldau.client.consuming.deserializing import Maker
 from moldau.client.consuming.fetched.handout import Handout
 from moldau.client.consuming.fetched.record import Record
-from moldau.client.consuming.groups.membership import Membership
+from moldau.client.consuming.groups.membership import GroupMembership
 from moldau.client.consuming.polling import Poller
 from moldau.client.consuming.processing import Handling, Processing
 from moldau.names import OffsetAndMetadata, TopicPartition
@@ -29,7 +29,7 @@ class RecordHandling:
     _handout: Handout
     _loop: asyncio.AbstractEventLoop
     _maker: Maker
-    _membership: Membership
+    _membership: GroupMembership
     _poller: Poller
 
     async def process(

@@ -11,7 +11,7 @@ from typing import Generic, Protocol, TypeVar
 
 from moldau.client.consuming.fetched.handout import Handout
 from moldau.client.consuming.fetched.record import Record
-from moldau.client.consuming.subscription import Listener, Subscription
+from moldau.client.consuming.subscription import RebalanceListener, Subscription
 from moldau.client.consuming.topic_filter import TopicFilter, Wanted
 from moldau.client.partitions import topic_name
 from moldau.client.shown import some
@@ -133,21 +133,23 @@ class StreamHandout(Handout):
         return {**self._taken, **self._firsts(1)}
 
     def _firsts(self, back: int) -> dict[TopicPartition, int]:
-        found: dict[TopicPartition, int] = {}
+        firsts: dict[TopicPartition, int] = {}
         with self._lock:
             for tp, batches in self._batches.items():
                 for batch in batches:
                     offset = batch.offset_at(max(batch.given - back, 0))
                     if offset is not None and (not batch.done or back == 0):
-                        found[tp] = offset
+                        firsts[tp] = offset
                         break
-        return found
+        return firsts
 
 
 class StreamSubscription(Subscription):
     """The topics of the streams: some by name, some by filters."""
 
-    def __init__(self, wanted: Iterable[str | TopicFilter], on_assigned: Listener, on_revoked: Listener):
+    def __init__(
+        self, wanted: Iterable[str | TopicFilter], on_assigned: RebalanceListener, on_revoked: RebalanceListener
+    ):
         keys = list(wanted)
         super().__init__([key for key in keys if isinstance(key, str)], on_assigned, on_revoked)
         self._named = frozenset(self.names)

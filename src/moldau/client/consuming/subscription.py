@@ -4,7 +4,7 @@ import re
 from collections.abc import Awaitable, Callable, Collection, Iterable
 from typing import TypeAlias, Union
 
-from moldau.client.consuming.groups.membership import Wanted
+from moldau.client.consuming.groups.membership import SubscribedTopics
 from moldau.client.partitions import topic_name
 from moldau.client.shown import some
 from moldau.errors import ConfigError
@@ -12,7 +12,7 @@ from moldau.names import INTERNAL_TOPICS, TopicPartition
 
 Topics: TypeAlias = Union[str, "re.Pattern[str]", Iterable[str]]
 """A topic, a compiled pattern that whole names of topics match, or several topics."""
-Listener: TypeAlias = Callable[[list[TopicPartition]], object | Awaitable[object]]
+RebalanceListener: TypeAlias = Callable[[list[TopicPartition]], object | Awaitable[object]]
 
 _FLAGS = re.UNICODE
 
@@ -23,9 +23,9 @@ class Subscription:
     def __init__(
         self,
         topics: Topics,
-        on_assigned: Listener | None = None,
-        on_revoked: Listener | None = None,
-        on_lost: Listener | None = None,
+        on_assigned: RebalanceListener | None = None,
+        on_revoked: RebalanceListener | None = None,
+        on_lost: RebalanceListener | None = None,
     ):
         self.pattern: re.Pattern[str] | None = None
         self.names: list[str] = []
@@ -49,13 +49,13 @@ class Subscription:
         return some(self.names) if self.pattern is None else f"the pattern {self.pattern.pattern!r}"
 
     @property
-    def wanted(self) -> Wanted:
+    def wanted(self) -> SubscribedTopics:
         """What the member tells its group: also the pattern, for brokers that can match it themselves (KIP-848), unless
         it would match internal topics there or has flags that the broker does not know."""
         pattern = self.pattern
         if pattern is None or pattern.flags & ~_FLAGS or any(pattern.fullmatch(topic) for topic in INTERNAL_TOPICS):
-            return Wanted(tuple(self.names))
-        return Wanted(tuple(self.names), pattern.pattern)
+            return SubscribedTopics(tuple(self.names))
+        return SubscribedTopics(tuple(self.names), pattern.pattern)
 
     @property
     def selects(self) -> bool:

@@ -8,7 +8,7 @@ import asyncio
 from collections.abc import Callable
 
 from moldau.client.consuming.commits import Commits
-from moldau.client.consuming.groups.membership import Membership
+from moldau.client.consuming.groups.membership import GroupMembership
 from moldau.client.consuming.rebalancing import Rebalancing
 
 
@@ -18,7 +18,7 @@ class Tending:
 
     def __init__(
         self,
-        membership: Membership,
+        membership: GroupMembership,
         rebalancing: Rebalancing,
         commits: Commits,
         interval_ms: int,

@@ -1,7 +1,7 @@
 """From the arguments of `send` to a record in a batch: serializers, checks, the choice of the partition.
 
 Nothing here waits, and any thread may call it: what cannot go on raises (`BufferFull`) and leaves the waiting to the
-producers. A record of bytes or text whose batch is open goes shorter, through `OpenBatches.put` of its `Route`.
+producers. A record of bytes or text whose batch is open goes shorter, through `OpenBatches.put` of its `TopicAppender`.
 """
 
 import itertools
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from moldau.client.producing.columnar import EncodedBatch, RecordColumns
 
 
-class Route(columns.OpenBatches):
+class TopicAppender(columns.OpenBatches):
     """The partitions and serializers of one topic, as `send` uses them until `until_s`; each batch that it opens
     looks."""
 
@@ -70,10 +70,10 @@ class Appender:
         self._choose = chooser(settings.partitioner)
         self._sticky: dict[str, Sticky] = {}
 
-    def route(self, topic: str, count: int, until_s: float, intercepted: bool) -> Route:
+    def route(self, topic: str, count: int, until_s: float, intercepted: bool) -> TopicAppender:
         """A route to a topic with this number of partitions; `intercepted`: interceptors must see every record."""
         by_itself = self._settings.transactional_id is None and not intercepted and self._choose is None
-        return Route(
+        return TopicAppender(
             topic,
             count,
             until_s,
@@ -97,7 +97,7 @@ class Appender:
 
     def place(
         self,
-        route: Route,
+        route: TopicAppender,
         now_s: float,
         value: Any,
         key: Any,
@@ -132,7 +132,7 @@ class Appender:
 
     def append(
         self,
-        route: Route,
+        route: TopicAppender,
         partition: int,
         key: bytes | None,
         value: bytes | None,
@@ -179,7 +179,7 @@ class Appender:
     def _headed(self, columns: "RecordColumns") -> "RecordColumns":
         return with_audit_headers(columns) if self._settings.audit_headers else columns
 
-    def encode(self, route: Route, columns: "RecordColumns") -> "Iterator[EncodedBatch]":
+    def encode(self, route: TopicAppender, columns: "RecordColumns") -> "Iterator[EncodedBatch]":
         """Encode these columns into batches, one by one, in the calling thread. Raises `NoSuchPartition`."""
         from moldau.client.producing.columnar import encoded_batches
 
@@ -217,7 +217,7 @@ class Appender:
         return sticky
 
 
-def chooser(partitioner: str | Partitioner | None) -> Callable[[Route, bytes | None], int] | None:
+def chooser(partitioner: str | Partitioner | None) -> Callable[[TopicAppender, bytes | None], int] | None:
     """What chooses the partition of every record, with a key or without; None for hash of the key, else sticky."""
     if partitioner is None:
         return None
@@ -225,7 +225,7 @@ def chooser(partitioner: str | Partitioner | None) -> Callable[[Route, bytes | N
         return lambda route, _: next(route.turns) % route.count
     own = partitioner
 
-    def choose(route: Route, key: bytes | None) -> int:
+    def choose(route: TopicAppender, key: bytes | None) -> int:
         topic = route.partitions[0].topic
         chosen = own(topic, key, route.count)
         if type(chosen) is not int or not 0 <= chosen < route.count:

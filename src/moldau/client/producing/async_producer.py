@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from moldau.client import unclosed
 from moldau.client.failures import ClientClosed, check
 from moldau.client.own_loop import NOT_STARTED, of_one_loop
-from moldau.client.producing.appending import Appender, Route
+from moldau.client.producing.appending import Appender, TopicAppender
 from moldau.client.producing.auditing import ProducerAudit, settings_of_events
 from moldau.client.producing.batch import Parts
 from moldau.client.producing.batching import Accumulator, BufferFull
@@ -72,13 +72,13 @@ class AsyncProducer:
             self.appender.check_open = self._transactions.check_open
         self.interceptors = interceptors_of(settings)
         self._audit: ProducerAudit | None = None
-        self.routes: dict[str, Route] = {}
+        self.routes: dict[str, TopicAppender] = {}
         self.unseen = Unseen()
         self._space = asyncio.Event()
         self.accumulator.on_space = self._space.set
         self._sender: Sender | None = None
         self._thread = 0
-        self._learning: dict[str, asyncio.Task[Route]] = {}
+        self._learning: dict[str, asyncio.Task[TopicAppender]] = {}
         self._yield = False
         self._unusable = f"this producer {NOT_STARTED}"
         self._ended = asyncio.Event()
@@ -358,7 +358,7 @@ class AsyncProducer:
         if self._sender is not None:
             self._sender.wake()
 
-    def known_route(self, topic: str, partition: int | None) -> Route | None:
+    def known_route(self, topic: str, partition: int | None) -> TopicAppender | None:
         """The route to a topic; None if it is unknown or too old, or has not that partition. Raises `TypeError`,
         `ValueError`, `ClientClosed`."""
         self._check_usable()
@@ -370,7 +370,7 @@ class AsyncProducer:
             return None
         return route
 
-    async def find_route(self, topic: str, partition: int | None = None) -> Route:
+    async def find_route(self, topic: str, partition: int | None = None) -> TopicAppender:
         """The route to a topic, by requesting metadata: the broker may create the topic (`auto.create.topics.enable`).
         A route that is merely old is used while it is looked up again. Callers share one look-up. Raises `KafkaError`
         after `max_block_ms`."""
@@ -383,12 +383,12 @@ class AsyncProducer:
             return await asyncio.shield(learning)
         return route
 
-    def _learned(self, topic: str, learning: asyncio.Task[Route]) -> None:
+    def _learned(self, topic: str, learning: asyncio.Task[TopicAppender]) -> None:
         del self._learning[topic]
         if learning.cancelled() or learning.exception() is not None:
             self.routes.pop(topic, None)
 
-    async def _learn(self, topic: str) -> Route:
+    async def _learn(self, topic: str) -> TopicAppender:
         async def ask() -> int:
             await self._router.refresh([topic], create=True)
             view = self._router.view

@@ -36,14 +36,14 @@ class Parts(NamedTuple):
         return self.second, index - self.first.count
 
 
-class Identity(NamedTuple):
+class ProducerIdAndEpoch(NamedTuple):
     """The producer id and epoch of an idempotent producer."""
 
     producer_id: int
     epoch: int
 
 
-NOBODY = Identity(NO_PRODUCER_ID, -1)
+NOBODY = ProducerIdAndEpoch(NO_PRODUCER_ID, -1)
 
 
 class Batch(OpenBatch):
@@ -75,9 +75,9 @@ class Batch(OpenBatch):
         self.deadline_s = deadline_s
         self.order: tuple[int, ...] = ()
         self.attempts = 0
-        self.identity: Identity | None = None
+        self.identity: ProducerIdAndEpoch | None = None
         self.sequence = -1
-        self.stamped: tuple[Identity | None, int] | None = None
+        self.stamped: tuple[ProducerIdAndEpoch | None, int] | None = None
         self.seen: set[int] | None = None
         self.reusable = False
         self.outcome = Outcome()

@@ -10,7 +10,7 @@ import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
-from moldau.client.producing.batch import Batch, Identity
+from moldau.client.producing.batch import Batch, ProducerIdAndEpoch
 from moldau.client.producing.partition_queue import MAX_IN_FLIGHT, PartitionQueue
 from moldau.errors import ErrorCode, KafkaError, MoldauError
 from moldau.names import TopicPartition
@@ -144,7 +144,7 @@ class Accumulator:
             with self.lock:
                 self._callers -= 1
 
-    def take(self, queue: PartitionQueue, identity: Identity | None) -> Batch:
+    def take(self, queue: PartitionQueue, identity: ProducerIdAndEpoch | None) -> Batch:
         """Take the queue's next batch and move the queue behind all others, so that each partition has its turn. Call
         under `lock`."""
         self.queues[queue.tp] = self.queues.pop(queue.tp)
@@ -214,11 +214,11 @@ class Accumulator:
     def expired(self, now_s: float) -> Iterable[tuple[PartitionQueue, Batch]]:
         """Remove and yield the waiting batches whose delivery time-out is over. Batches in flight stay: their reply or
         time-out settles them."""
-        found: list[tuple[PartitionQueue, Batch]] = []
+        expired: list[tuple[PartitionQueue, Batch]] = []
         with self.lock:
             for queue in self.queues.values():
                 while queue.again and queue.again[0].deadline_s <= now_s:
-                    found.append((queue, queue.again.pop(0)))
+                    expired.append((queue, queue.again.pop(0)))
                 while not queue.again and queue.waiting and queue.waiting[0].deadline_s <= now_s:
-                    found.append((queue, queue.waiting.popleft()))
-        return found
+                    expired.append((queue, queue.waiting.popleft()))
+        return expired

@@ -15,7 +15,7 @@ from bisect import insort
 from collections import deque
 from dataclasses import dataclass, field
 
-from moldau.client.producing.batch import Batch, Identity, Parts
+from moldau.client.producing.batch import Batch, Parts, ProducerIdAndEpoch
 from moldau.errors import ErrorCode
 from moldau.names import TopicPartition
 from moldau.records.batch import encode_batch, read_header
@@ -38,7 +38,7 @@ class PartitionQueue:
     waiting: deque[Batch] = field(default_factory=deque)
     again: list[Batch] = field(default_factory=list)
     in_flight: deque[Batch] = field(default_factory=deque)
-    identity: Identity | None = None
+    identity: ProducerIdAndEpoch | None = None
     next_sequence: int = 0
     epoch_acknowledged: bool = False
     gap: bool = False
@@ -58,11 +58,15 @@ class PartitionQueue:
         full = len(self.waiting) > 1 or hurry
         return self.not_before_s if full else max(self.waiting[0].due_s, self.not_before_s)
 
-    def take(self, identity: Identity | None) -> Batch:
+    def take(self, identity: ProducerIdAndEpoch | None) -> Batch:
         """Remove and return the next batch, with its sequence set; from now on it is in flight."""
         if self.again:
             if self.renew and self.identity is not None and identity is not None:
-                identity = identity if self.exhausted else Identity(self.identity.producer_id, self.identity.epoch + 1)
+                identity = (
+                    identity
+                    if self.exhausted
+                    else ProducerIdAndEpoch(self.identity.producer_id, self.identity.epoch + 1)
+                )
                 self._begin_epoch(identity)
             batch = self.again.pop(0)
         else:
@@ -76,7 +80,7 @@ class PartitionQueue:
         self.in_flight.append(batch)
         return batch
 
-    def _number(self, batch: Batch, identity: Identity) -> None:
+    def _number(self, batch: Batch, identity: ProducerIdAndEpoch) -> None:
         self.identity = batch.identity = identity
         batch.sequence = self.next_sequence
         self.next_sequence = (self.next_sequence + batch.count) & 0x7FFFFFFF
@@ -153,7 +157,7 @@ class PartitionQueue:
         insort(self.again, batch, key=lambda b: b.order)
         self.not_before_s = not_before_s
 
-    def _begin_epoch(self, identity: Identity) -> None:
+    def _begin_epoch(self, identity: ProducerIdAndEpoch) -> None:
         """Begin a new epoch and give the batches that are to be sent again new sequences: none of them was appended."""
         assert not self.in_flight
         self.identity, self.next_sequence, self.epoch_acknowledged, self.gap, self.renew = (

@@ -32,7 +32,7 @@ def choose_by_load(waiting: Sequence[int], below: Callable[[int], int]) -> int |
     return next(partition for partition, end in enumerate(sums) if drawn < end)
 
 
-class Sticky(columns.Chosen):
+class Sticky(columns.StickyPartition):
     """The sticky partitioner for the records of one topic without a key.
 
     `waiting` returns the number of waiting batches of each of the first n partitions; None for equal shares. `chosen`

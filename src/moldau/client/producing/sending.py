@@ -12,7 +12,7 @@ from typing import Any
 
 from moldau.client.failures import STALE_METADATA, Backoff, error_of, own_fault, sentence
 from moldau.client.producing.auditing import ProducerAudit
-from moldau.client.producing.batch import Ack, Batch, Identity
+from moldau.client.producing.batch import Ack, Batch, ProducerIdAndEpoch
 from moldau.client.producing.batching import Accumulator
 from moldau.client.producing.delivery import Unseen, tell
 from moldau.client.producing.partition_queue import PartitionQueue
@@ -42,7 +42,7 @@ logger = logging.getLogger(__name__)
 
 AFTER_FAULT_S = 0.1
 """The pause after a fault of the producer's own: one that lasts must not keep the loop busy."""
-Taken = dict[TopicPartition, tuple[PartitionQueue, Batch]]
+TakenBatches = dict[TopicPartition, tuple[PartitionQueue, Batch]]
 
 
 class Sender:
@@ -67,7 +67,7 @@ class Sender:
         self._unseen = unseen
         self._transactions = transactions
         self._audit = audit
-        self._identity: Identity | None = None
+        self._identity: ProducerIdAndEpoch | None = None
         self._links: dict[int, Link] = {}
         self._waiting_for: dict[str, asyncio.Task[None]] = {}
         self._backoffs: dict[str, Backoff] = {}
@@ -190,7 +190,7 @@ class Sender:
         limit = self._settings.max_in_flight_requests_per_connection
         if link.connection.in_flight >= limit or not link.connection.writable:
             return False
-        taken: Taken = {}
+        taken: TakenBatches = {}
         size = 0
         with self._accumulator.lock:
             for queue in ready:
@@ -205,7 +205,7 @@ class Sender:
             self._failed(taken, refused)
         return True
 
-    def _post(self, link: Link, taken: Taken) -> None:
+    def _post(self, link: Link, taken: TakenBatches) -> None:
         topics: dict[str, list[tuple[int, bytearray]]] = {}
         attributes = TRANSACTIONAL_BIT if self._transactions is not None else 0
         for tp, (_, batch) in taken.items():
@@ -237,7 +237,7 @@ class Sender:
         reply.add_done_callback(lambda reply: self._replied(reply, version, link, taken, sent_s))
 
     def _replied(
-        self, reply: asyncio.Future[memoryview], version: int, link: Link, taken: Taken, sent_s: float
+        self, reply: asyncio.Future[memoryview], version: int, link: Link, taken: TakenBatches, sent_s: float
     ) -> None:
         try:
             response: ProduceResponse = read_reply(PRODUCE, version, reply.result())
@@ -266,7 +266,7 @@ class Sender:
         details = result.error_message if result is not None and result.error_message else sentence(error)
         self._fail(queue, batch, KafkaError(error, f"{queue.tp}: {details}"))
 
-    def _failed(self, taken: Taken, failure: MoldauError) -> None:
+    def _failed(self, taken: TakenBatches, failure: MoldauError) -> None:
         for queue, batch in taken.values():
             self._fail(queue, batch, failure)
 
@@ -298,7 +298,7 @@ class Sender:
             self._settle(queue.tp, batch, failure)
 
     @property
-    def _producer(self) -> Identity | None:
+    def _producer(self) -> ProducerIdAndEpoch | None:
         return self._identity if self._transactions is None else self._transactions.identity
 
     def _settle(self, tp: TopicPartition, batch: Batch, outcome: Ack | MoldauError) -> None:
@@ -400,4 +400,4 @@ class Sender:
         if reply.error_code:
             error = error_of(reply.error_code)
             raise KafkaError(error, f"the broker assigned no producer id: {sentence(error)}")
-        self._identity = Identity(reply.producer_id, reply.producer_epoch)
+        self._identity = ProducerIdAndEpoch(reply.producer_id, reply.producer_epoch)

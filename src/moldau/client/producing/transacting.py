@@ -17,7 +17,7 @@ from typing import Any
 
 from moldau.client.failures import check, error_of
 from moldau.client.given_positions import position_of
-from moldau.client.producing.batch import Identity
+from moldau.client.producing.batch import ProducerIdAndEpoch
 from moldau.client.producing.batching import Accumulator
 from moldau.client.routing import GROUP_KEY, TRANSACTION_KEY, Router
 from moldau.errors import ErrorCode, KafkaError, MoldauError
@@ -84,7 +84,7 @@ class ProducerTransactions:
 
     def __init__(self, transactional_id: str, timeout_ms: int, router: Router, accumulator: Accumulator):
         self.transactional_id = transactional_id
-        self.identity: Identity | None = None
+        self.identity: ProducerIdAndEpoch | None = None
         self.state = State.NEW
         self._timeout_ms = timeout_ms
         self._router = router
@@ -171,7 +171,7 @@ class ProducerTransactions:
         """Get a producer id and epoch. Fences earlier producers with this transactional id and ends their transaction.
         Raises `KafkaError`."""
         if self.state is State.NEW:
-            await self._introduce(Identity(-1, -1))
+            await self._introduce(ProducerIdAndEpoch(-1, -1))
             self._to(State.READY)
 
     async def begin(self) -> None:
@@ -291,14 +291,14 @@ class ProducerTransactions:
             about = f"{'committing' if committed else 'aborting'} the transaction"
             reply = await self._guarded(self._ask(apis.END_TXN, request, lambda reply: reply.error_code, about))
             if reply.producer_epoch >= 0 and self._version_2:
-                self._use(Identity(reply.producer_id, reply.producer_epoch))
+                self._use(ProducerIdAndEpoch(reply.producer_id, reply.producer_epoch))
                 renew = False
         if renew:
-            await self._introduce(Identity(producer_id, epoch))
+            await self._introduce(ProducerIdAndEpoch(producer_id, epoch))
         self._failure = None
         self._to(State.READY)
 
-    async def _introduce(self, known: Identity) -> None:
+    async def _introduce(self, known: ProducerIdAndEpoch) -> None:
         request = InitProducerIdRequest(
             transactional_id=self.transactional_id,
             transaction_timeout_ms=self._timeout_ms,
@@ -307,9 +307,9 @@ class ProducerTransactions:
         )
         about = "requesting a producer id"
         reply = await self._guarded(self._ask(apis.INIT_PRODUCER_ID, request, lambda reply: reply.error_code, about))
-        self._use(Identity(reply.producer_id, reply.producer_epoch))
+        self._use(ProducerIdAndEpoch(reply.producer_id, reply.producer_epoch))
 
-    def _use(self, identity: Identity) -> None:
+    def _use(self, identity: ProducerIdAndEpoch) -> None:
         """Use a new epoch: the sequences of every partition begin again at 0."""
         with self._accumulator.lock:
             assert not any(q.in_flight or q.again or q.waiting for q in self._accumulator.queues.values())
@@ -361,7 +361,7 @@ class ProducerTransactions:
     def _name(self) -> str:
         return f"transactional id {self.transactional_id}"
 
-    def _identified(self) -> Identity:
+    def _identified(self) -> ProducerIdAndEpoch:
         assert self.identity is not None, "check_open and begin come first"
         return self.identity
 

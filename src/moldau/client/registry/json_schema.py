@@ -10,7 +10,7 @@ from moldau.client.registry.schemas import JSON, GivenSchema, Schema, as_schema
 from moldau.client.registry.serializing import Encode, RegistrySerializer
 from moldau.errors import ConfigError, DoesNotFit, SchemaInvalid
 
-Check = Callable[[Any], None]
+Validate = Callable[[Any], None]
 
 
 class JsonSchemaSerializer(RegistrySerializer):
@@ -58,7 +58,7 @@ class JsonSchemaDeserializer:
         self._registry = registry
         self._reader = None if schema is None else checker(registry, as_schema(schema, JSON))
         self._from_dict = from_dict
-        self._writers: dict[int, Check] = {}
+        self._writers: dict[int, Validate] = {}
 
     def __call__(self, data: bytes | None) -> Any:
         """The value in these bytes."""
@@ -77,7 +77,7 @@ class JsonSchemaDeserializer:
         return value if self._from_dict is None else self._from_dict(value)
 
 
-def checker(registry: SchemaRegistry, schema: Schema) -> Check:
+def checker(registry: SchemaRegistry, schema: Schema) -> Validate:
     """A function that raises `DoesNotFit` for values that the schema does not allow. Raises `SchemaInvalid`. What
     `$ref` names comes from the schema's references only, never from the network."""
     import jsonschema_rs

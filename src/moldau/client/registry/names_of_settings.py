@@ -10,14 +10,14 @@ from moldau.names import guess
 def keywords(given: Mapping[str, Any], of: str, allowed: Iterable[str]) -> dict[str, Any]:
     """The mapping with Python's names: `auto.register.schemas` is `auto_register_schemas`. Raises `ConfigError`."""
     names = list(allowed)
-    found: dict[str, Any] = {}
+    renamed: dict[str, Any] = {}
     for name, value in given.items():
         own = str(name).replace(".", "_")
         if own not in names:
             close = guess(own.replace("_", "."), [one.replace("_", ".") for one in names])
             raise ConfigError(f"{of} has no setting {name}{close}")
-        found[own] = value
-    return found
+        renamed[own] = value
+    return renamed
 
 
 def truth(name: str, value: Any) -> bool:

@@ -66,16 +66,16 @@ class SchemaRegistry:
 
     def schema(self, schema_id: int) -> Schema:
         """The schema with this id. Raises `SchemaNotFound` and `RegistryError`."""
-        found = self._by_id.get(schema_id)
-        if found is None:
+        schema = self._by_id.get(schema_id)
+        if schema is None:
             try:
-                found = _schema(self._addresses.ask("GET", f"/schemas/ids/{schema_id}"))
+                schema = _schema(self._addresses.ask("GET", f"/schemas/ids/{schema_id}"))
             except SchemaNotFound as error:
                 raise SchemaNotFound(
                     f"schema id {schema_id} is not in the schema registry {self._where}", error.status, error.code
                 ) from None
-            self._by_id[schema_id] = found
-        return found
+            self._by_id[schema_id] = schema
+        return schema
 
     def register(self, subject: str, schema: Schema, *, normalize: bool = False) -> int:
         """Register the schema as a version of the subject, unless it is one, and return its id. Raises
@@ -136,18 +136,18 @@ class SchemaRegistry:
 
     def referenced(self, schema: Schema) -> dict[str, Schema]:
         """What the schema refers to, by name, with what that refers to before it. Raises `RegistryError`."""
-        found: dict[str, Schema] = {}
-        self._refer(schema, found, ())
-        return found
+        schemas: dict[str, Schema] = {}
+        self._refer(schema, schemas, ())
+        return schemas
 
-    def _refer(self, schema: Schema, found: dict[str, Schema], above: tuple[Reference, ...]) -> None:
+    def _refer(self, schema: Schema, schemas: dict[str, Schema], above: tuple[Reference, ...]) -> None:
         for reference in schema.references:
-            if reference in above or len(found) >= REFERENCES_MAX:
+            if reference in above or len(schemas) >= REFERENCES_MAX:
                 raise SchemaInvalid(f"the references of the schema lead back to {reference.name}")
-            if reference.name not in found:
+            if reference.name not in schemas:
                 other = self.version(reference.subject, reference.version).schema
-                self._refer(other, found, (*above, reference))
-                found[reference.name] = other
+                self._refer(other, schemas, (*above, reference))
+                schemas[reference.name] = other
 
     @property
     def _where(self) -> str:

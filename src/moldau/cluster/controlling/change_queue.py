@@ -27,7 +27,7 @@ from moldau.metadata_store.store import (
     Check,
     Create,
     MetadataStore,
-    Operation,
+    NodeOperation,
     OutcomeUnknown,
     Reading,
     SessionOver,
@@ -140,7 +140,7 @@ class ChangeQueue:
         """Decide about this many elements; many in the executor (D14). The image stays as it is meanwhile."""
         return decide() if elements <= DECIDED_AT_ONCE else await self._runtime.run(decide)
 
-    async def commit(self, operations: Sequence[Operation]) -> None:
+    async def commit(self, operations: Sequence[NodeOperation]) -> None:
         """Write the operations, and show the image with them. A change that is too large for one step is not completed
         if a later step fails: that is an `OutcomeUnknown`, too. Only for a change whose turn it is. Raises
         `KafkaError(NOT_CONTROLLER)`, `StoreConflict` or `StorageError`; then nothing is written, except perhaps after
@@ -236,7 +236,7 @@ class ChangeQueue:
                 logger.exception("changes by other brokers could not be applied")
 
 
-def _size(operations: Sequence[Operation]) -> int:
+def _size(operations: Sequence[NodeOperation]) -> int:
     """How many elements the operations write: one document may have many."""
     data = (len(one.data) for one in operations if isinstance(one, Create | Set))
     return len(operations) + sum(data) // BYTES_OF_AN_ELEMENT

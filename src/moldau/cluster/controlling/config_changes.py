@@ -17,9 +17,9 @@ from moldau.cluster.state.image import Image
 from moldau.cluster.state.metadata_cache import MetadataCache
 from moldau.config import BrokerConfig
 from moldau.errors import ConfigError, ErrorCode
-from moldau.metadata_store.store import Operation
+from moldau.metadata_store.store import NodeOperation
 
-Altered: TypeAlias = list[Operation] | Refusal
+Altered: TypeAlias = list[NodeOperation] | Refusal
 """The operations that alter one resource, or why it is not altered."""
 
 

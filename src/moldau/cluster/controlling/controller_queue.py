@@ -12,7 +12,7 @@ from moldau.cluster.state.image import Image
 from moldau.cluster.state.metadata_cache import MetadataCache
 from moldau.cluster.state.reading import read_again
 from moldau.errors import ErrorCode, KafkaError
-from moldau.metadata_store.store import Operation, OutcomeUnknown, Reading, SessionOver, StoreConflict
+from moldau.metadata_store.store import NodeOperation, OutcomeUnknown, Reading, SessionOver, StoreConflict
 from moldau.runtime import Runtime
 
 T = TypeVar("T")
@@ -62,7 +62,7 @@ class ControllerQueue(ChangeQueue):
         image, names = yield from read_again(self._metadata.image, {})
         return replace(image, brokers=self._metadata.image.brokers), names
 
-    async def commit(self, operations: Sequence[Operation]) -> None:
+    async def commit(self, operations: Sequence[NodeOperation]) -> None:
         try:
             await super().commit(operations)
         except (OutcomeUnknown, SessionOver) as lost:

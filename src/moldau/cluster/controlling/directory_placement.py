@@ -15,7 +15,7 @@ from moldau.cluster.state import layout
 from moldau.cluster.state.image import PartitionImage, TopicImage
 from moldau.cluster.state.metadata_cache import MetadataCache
 from moldau.errors import ErrorCode, StorageError
-from moldau.metadata_store.store import Operation, StoreConflict
+from moldau.metadata_store.store import NodeOperation, StoreConflict
 from moldau.names import TopicPartition
 from moldau.notices import Notices
 
@@ -109,7 +109,7 @@ class DirectoryPlacement:
         topics, broker_id = self._metadata.image.topics, self._metadata.broker_id
         epoch = self._metadata.image.controller_epoch
 
-        def decide() -> list[Operation]:
+        def decide() -> list[NodeOperation]:
             changed = (
                 (topics[name], controller.made_in(topics[name], broker_id, by_number))
                 for name, by_number in directories.items()

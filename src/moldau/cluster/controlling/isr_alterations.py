@@ -15,7 +15,7 @@ from moldau.cluster.state.metadata_cache import MetadataCache
 from moldau.errors import ErrorCode, KafkaError
 from moldau.names import TopicPartition
 
-Judgement = TopicPartition | ErrorCode
+JudgedPartition = TopicPartition | ErrorCode
 
 
 @dataclass(eq=False)
@@ -86,13 +86,13 @@ class IsrAlterations:
         asked: _Asked,
         away: Collection[int],
         changed: dict[TopicPartition, PartitionImage],
-    ) -> list[Judgement]:
+    ) -> list[JudgedPartition]:
         """Judge each proposal, and add the partitions that change to `changed`."""
         asked.refusal = None
         if is_stale(image, asked.sender, asked.broker_epoch):
             asked.refusal = ErrorCode.STALE_BROKER_EPOCH
             return []
-        found: list[Judgement] = []
+        found: list[JudgedPartition] = []
         for proposal in asked.proposals:
             topic = image.topics_by_id.get(proposal.topic_id)
             result = judged(image, asked.sender, proposal, self._least(topic.name) if topic else 1, away)

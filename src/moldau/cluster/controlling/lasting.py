@@ -19,7 +19,7 @@ from moldau.cluster.state.elections import BATCH_MAX, LeastInSync, steps_of
 from moldau.cluster.state.image import Image, TopicImage
 from moldau.cluster.state.metadata_cache import MetadataCache
 from moldau.cluster.state.reassignment import next_ended
-from moldau.metadata_store.store import Operation
+from moldau.metadata_store.store import NodeOperation
 from moldau.names import counted
 
 logger = logging.getLogger(__name__)
@@ -28,7 +28,7 @@ logger = logging.getLogger(__name__)
 class NextChange(NamedTuple):
     """`operations` makes the operations, for at most `BATCH_MAX` partitions; `line` is logged once they are written."""
 
-    operations: Callable[[], Sequence[Operation]]
+    operations: Callable[[], Sequence[NodeOperation]]
     line: str
 
 
@@ -75,7 +75,7 @@ class LastingWork:
     async def _make_next(self) -> bool:
         image = self._metadata.image
 
-        def decide() -> tuple[Sequence[Operation], str] | None:
+        def decide() -> tuple[Sequence[NodeOperation], str] | None:
             change = self._next(image, image.topics.values())
             return None if change is None else (change.operations(), change.line)
 

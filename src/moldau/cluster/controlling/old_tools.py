@@ -15,7 +15,7 @@ from moldau.cluster.controlling.change_queue import ChangeQueue
 from moldau.cluster.controlling.controller import MorePartitions, NewTopic, Refusal
 from moldau.cluster.controlling.wishes import (
     ChangedConfig,
-    Unreadable,
+    MalformedWish,
     WishedElection,
     WishedReassignment,
     WishedTopic,
@@ -33,7 +33,7 @@ from moldau.metadata_store.store import (
     Create,
     Delete,
     MetadataStore,
-    Operation,
+    NodeOperation,
     SessionOver,
     Set,
     StoreConflict,
@@ -143,7 +143,7 @@ class OldTools:
                     steps.append(partial(self._take_over_config, store, wish))
                 case WishedReassignment() | WishedElection():
                     steps.append(partial(self._move, wish))
-                case Unreadable():
+                case MalformedWish():
                     steps.append(partial(self._remove, wish))
         steps += [partial(self._delete, name) for name in found.deletions]  # of new topics too
         conflict: StoreConflict | None = None
@@ -201,7 +201,7 @@ class OldTools:
         [(_, found)] = controller.create_partitions(image, [more], 0)
         return found
 
-    async def _remove(self, wish: Unreadable) -> None:
+    async def _remove(self, wish: MalformedWish) -> None:
         topic = self._metadata.image.topics.get(wish.path.removeprefix(f"{layout.TOPICS}/"))
         logger.error(
             "%s is not the document that belongs there: it is %s", wish.path, "restored" if topic else "removed"
@@ -233,7 +233,7 @@ class OldTools:
 
     async def _move(self, wish: WishedReassignment | WishedElection) -> None:
         """Add replicas or let preferred ones lead, and say what is not done."""
-        image, steps = self._metadata.image, list[Operation]()
+        image, steps = self._metadata.image, list[NodeOperation]()
         refusals: list[tuple[TopicPartition, Refusal]] = []
         grown: list[Elected] = []
         if isinstance(wish, WishedReassignment):
@@ -268,8 +268,11 @@ def _led_by_living(topic: TopicImage, first: int, living: Collection[int]) -> To
     return topic._replace(partitions=(*topic.partitions[:first], *new))
 
 
-def _taken_back(wish: WishedTopic) -> list[Operation]:
+def _taken_back(wish: WishedTopic) -> list[NodeOperation]:
     """The deletion of a topic that cannot be, with what exists of its partitions, the lowest nodes first."""
     below = sorted(wish.below, key=lambda path: (-path.count("/"), path))
-    steps: list[Operation] = [*(Delete(path) for path in below), Delete(f"{layout.TOPICS}/{wish.name}", wish.version)]
+    steps: list[NodeOperation] = [
+        *(Delete(path) for path in below),
+        Delete(f"{layout.TOPICS}/{wish.name}", wish.version),
+    ]
     return [*steps, *([] if wish.overrides is None else [Delete(f"{layout.TOPIC_CONFIGS}/{wish.name}")])]

@@ -18,7 +18,7 @@ from moldau.cluster.state.metadata_cache import MetadataCache
 from moldau.cluster.state.placement import Draw
 from moldau.config.internal_topics import FACTOR_SETTINGS
 from moldau.errors import ErrorCode
-from moldau.metadata_store.store import Delete, Operation
+from moldau.metadata_store.store import Delete, NodeOperation
 from moldau.names import OFFSETS_TOPIC, TRANSACTIONS_TOPIC, TopicPartition, short_id
 from moldau.runtime import Runtime
 
@@ -54,7 +54,7 @@ class TopicChanges:
         if not validate_only:
             made = [topic for _, topic in results if isinstance(topic, TopicImage)]
 
-            def decide() -> tuple[list[TopicImage], list[Operation]]:
+            def decide() -> tuple[list[TopicImage], list[NodeOperation]]:
                 new = self._directories.placed([(topic, 0) for topic in made])
                 return new, [step for topic in new for step in layout.topic_created(topic, image.controller_epoch)]
 
@@ -90,7 +90,7 @@ class TopicChanges:
             before = image.topics
             larger = [topic for _, topic in results if isinstance(topic, TopicImage)]
 
-            def decide() -> tuple[list[TopicImage], list[Operation]]:
+            def decide() -> tuple[list[TopicImage], list[NodeOperation]]:
                 grown = self._directories.placed([(topic, len(before[topic.name].partitions)) for topic in larger])
                 changes = ((before[topic.name], topic, image.controller_epoch) for topic in grown)
                 return grown, [step for change in changes for step in layout.topic_changed(*change)]

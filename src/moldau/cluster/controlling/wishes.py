@@ -7,7 +7,7 @@
     /admin/reassign_partitions               {"version": 1, "partitions": [{"topic", "partition", "replicas"}]}
     /admin/preferred_replica_election        {"version": 1, "partitions": [{"topic", "partition"}]}
 
-Anybody may write there: what is not of that shape is `Unreadable`, and is taken away. Pure. Source: "ZooKeeper
+Anybody may write there: what is not of that shape is `MalformedWish`, and is taken away. Pure. Source: "ZooKeeper
 Directories" in Kafka's documentation, KIP-516, and the tools of Kafka 2.8.
 """
 
@@ -74,7 +74,7 @@ class WishedElection(NamedTuple):
     partitions: tuple[TopicPartition, ...]
 
 
-class Unreadable(NamedTuple):
+class MalformedWish(NamedTuple):
     """The node at `path`, which is not what belongs there."""
 
     path: str
@@ -82,11 +82,11 @@ class Unreadable(NamedTuple):
 
 
 class Wishes(NamedTuple):
-    topics: list[WishedTopic | Unreadable]
+    topics: list[WishedTopic | MalformedWish]
     deletions: list[str]
-    changes: list[ChangedConfig | Unreadable]
-    reassignment: WishedReassignment | Unreadable | None
-    election: WishedElection | Unreadable | None
+    changes: list[ChangedConfig | MalformedWish]
+    reassignment: WishedReassignment | MalformedWish | None
+    election: WishedElection | MalformedWish | None
 
 
 Document: TypeAlias = dict[str, Any]
@@ -106,16 +106,16 @@ def read_wishes(image: Image, touched: Collection[str]) -> Reading[Wishes]:
     )
 
 
-def _read_topics(names: Sequence[str], image: Image) -> Reading[list[WishedTopic | Unreadable]]:
+def _read_topics(names: Sequence[str], image: Image) -> Reading[list[WishedTopic | MalformedWish]]:
     """The topics that are not as the image has them: new ones, other numbers of partitions, and what is not a topic. A
     topic whose deletion was left half done is not a new one; one with partitions whose node is unreadable stays."""
     known = image.topics
     nodes = yield from nodes_at([f"{layout.TOPICS}/{name}" for name in names])
     configs = yield from nodes_at([f"{layout.TOPIC_CONFIGS}/{name}" for name in names])
-    found: list[WishedTopic | Unreadable] = []
+    found: list[WishedTopic | MalformedWish] = []
     for name, node, config in zip(names, nodes, configs, strict=True):
         wish = _read(node, f"{layout.TOPICS}/{name}", partial(_topic, name, config))
-        if isinstance(wish, Unreadable):
+        if isinstance(wish, MalformedWish):
             if name in known or not (yield from children_of(wish.path)):
                 found.append(wish)
         elif wish is not None and wish.id not in image.deleted:
@@ -136,7 +136,7 @@ def _read_below(wish: WishedTopic, first: int) -> Reading[frozenset[str]]:
     return frozenset(path for path, node in zip(paths, nodes, strict=True) if node is not None)
 
 
-def _read_changes() -> Reading[list[ChangedConfig | Unreadable]]:
+def _read_changes() -> Reading[list[ChangedConfig | MalformedWish]]:
     paths = [f"{CONFIG_CHANGES}/{name}" for name in (yield from children_of(CONFIG_CHANGES))]
     found = []
     for path, node in zip(paths, (yield from nodes_at(paths)), strict=True):
@@ -146,14 +146,14 @@ def _read_changes() -> Reading[list[ChangedConfig | Unreadable]]:
     return found
 
 
-def _read(node: Node | None, path: str, meaning: Callable[[Document, int], T]) -> T | Unreadable | None:
+def _read(node: Node | None, path: str, meaning: Callable[[Document, int], T]) -> T | MalformedWish | None:
     """What the document in a node means; None if there is no node."""
     if node is None:
         return None
     try:
         return meaning(json.loads(node.data), node.version)
     except (ValueError, RecursionError, KeyError, TypeError, AttributeError):
-        return Unreadable(path, node.version)
+        return MalformedWish(path, node.version)
 
 
 def _topic(name: str, config: Node | None, document: Document, version: int) -> WishedTopic:

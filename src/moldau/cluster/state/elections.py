@@ -14,7 +14,7 @@ from moldau.cluster.state import layout
 from moldau.cluster.state.departures import after_leaving
 from moldau.cluster.state.eligibility import CanLead, elected, preferred, without
 from moldau.cluster.state.image import NO_LEADER, BrokerImage, Image, PartitionImage, TopicImage
-from moldau.metadata_store.store import Operation
+from moldau.metadata_store.store import NodeOperation
 from moldau.names import TopicPartition
 
 BATCH_MAX = 500
@@ -70,7 +70,7 @@ def preferred_elections(image: Image, wanted: Iterable[TopicPartition]) -> list[
     return found
 
 
-def steps_of(image: Image, elected: Sequence[Elected]) -> list[Operation]:
+def steps_of(image: Image, elected: Sequence[Elected]) -> list[NodeOperation]:
     """The operations that write these partitions."""
     return [
         step

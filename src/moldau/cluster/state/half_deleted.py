@@ -10,14 +10,14 @@ from moldau.cluster.state import layout
 from moldau.cluster.state.documents import MalformedMetadata
 from moldau.cluster.state.image import Image
 from moldau.cluster.state.reading import assigned, topic_id
-from moldau.metadata_store.store import Delete, Node, Operation, Reading, children_of, nodes_at
+from moldau.metadata_store.store import Delete, Node, NodeOperation, Reading, children_of, nodes_at
 
 
-def removal_of_rests(image: Image) -> Reading[list[Operation]]:
+def removal_of_rests(image: Image) -> Reading[list[NodeOperation]]:
     """The operations that remove what is left of deleted topics. Raises `StorageError`."""
     names = [name for name in (yield from children_of(layout.TOPICS)) if name not in image.topics]
     nodes = yield from nodes_at([f"{layout.TOPICS}/{name}" for name in names] if image.deleted else [])
-    operations: list[Operation] = []
+    operations: list[NodeOperation] = []
     for name, node in zip(names, nodes, strict=False):
         path = f"{layout.TOPICS}/{name}"
         if node is not None and _id_in(node, path, name) in image.deleted:

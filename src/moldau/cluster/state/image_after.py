@@ -9,13 +9,13 @@ from typing import Any
 
 from moldau.cluster.state import documents, layout, reading, registrations
 from moldau.cluster.state.image import Image, PartitionImage, TopicImage
-from moldau.metadata_store.store import Create, Delete, Node, Operation, Set, Written
+from moldau.metadata_store.store import Create, Delete, Node, NodeOperation, Set, Written
 from moldau.names import long_id
 
 Nodes = Mapping[str, Node | None]
 
 
-def nodes_after(operations: Sequence[Operation], results: Iterable[Written | None]) -> dict[str, Node | None]:
+def nodes_after(operations: Sequence[NodeOperation], results: Iterable[Written | None]) -> dict[str, Node | None]:
     """The nodes that the operations of one change have created, set and deleted (None), without their owners."""
     nodes: dict[str, Node | None] = {}
     for operation, result in zip(operations, results, strict=True):

@@ -41,7 +41,7 @@ class ProposedIsr(NamedTuple):
     isr: tuple[tuple[int, int], ...]
 
 
-Judged: TypeAlias = tuple[TopicPartition, PartitionImage] | ErrorCode
+JudgedIsr: TypeAlias = tuple[TopicPartition, PartitionImage] | ErrorCode
 
 
 def is_stale(image: Image, broker_id: int, broker_epoch: int) -> bool:
@@ -50,7 +50,7 @@ def is_stale(image: Image, broker_id: int, broker_epoch: int) -> bool:
     return broker is None or broker.epoch != broker_epoch
 
 
-def judged(image: Image, sender: int, proposal: ProposedIsr, least: int, away: Collection[int] = ()) -> Judged:
+def judged(image: Image, sender: int, proposal: ProposedIsr, least: int, away: Collection[int] = ()) -> JudgedIsr:
     """The partition with the proposed ISR, or why it stays as it is. `least` is its `min.insync.replicas`, `away` are
     brokers that are registered, but silent."""
     topic = image.topics_by_id.get(proposal.topic_id)

@@ -34,7 +34,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from moldau.cluster.state.image import BrokerImage, Image, PartitionImage, TopicImage
-from moldau.metadata_store.store import Create, Delete, Operation, Reading, Set, children_of, nodes_at
+from moldau.metadata_store.store import Create, Delete, NodeOperation, Reading, Set, children_of, nodes_at
 from moldau.names import short_id
 
 CLUSTER_ID = "/cluster/id"
@@ -77,7 +77,7 @@ def cluster(cluster_id: str) -> Create:
     return Create(CLUSTER_ID, _json(version="1", id=cluster_id))
 
 
-def new_cluster(cluster_id: str) -> list[Operation]:
+def new_cluster(cluster_id: str) -> list[NodeOperation]:
     return [*(Create(path) for path in _TREE), cluster(cluster_id)]
 
 
@@ -90,7 +90,7 @@ def adoption_begun(cluster_id: str) -> list[Create]:
     return [Create("/moldau"), Create(ADOPTION, _json(version=1, cluster_id=cluster_id))]
 
 
-def missing() -> Reading[list[Operation]]:
+def missing() -> Reading[list[NodeOperation]]:
     """The operations that bring the tree of an earlier version up to date."""
     nodes = yield from nodes_at(_TREE)
     return [
@@ -100,7 +100,7 @@ def missing() -> Reading[list[Operation]]:
     ]
 
 
-def _deleted_moved() -> Reading[list[Operation]]:
+def _deleted_moved() -> Reading[list[NodeOperation]]:
     """Earlier versions put a document there, and Kafka's tools a name without one."""
     names = yield from children_of(_DELETED_BEFORE)
     nodes = yield from nodes_at([f"{_DELETED_BEFORE}/{name}" for name in names])
@@ -112,10 +112,10 @@ def _deleted_moved() -> Reading[list[Operation]]:
     ]
 
 
-def _directories_moved() -> Reading[list[Operation]]:
+def _directories_moved() -> Reading[list[NodeOperation]]:
     """Earlier versions had the log folders of partitions in the node of their topic, by partition."""
     names = yield from children_of(TOPICS)
-    operations: list[Operation] = []
+    operations: list[NodeOperation] = []
     for name, node in zip(names, (yield from nodes_at([f"{TOPICS}/{name}" for name in names])), strict=True):
         document = json.loads(node.data) if node else {}
         by_partition, unmade = document.pop("directories", {}), document.pop("unmade", [])
@@ -140,7 +140,7 @@ def group_of(path: str) -> str:
     return urllib.parse.unquote(path.removeprefix(GROUP_CONFIGS + "/"))
 
 
-def group_changed(group_id: str, old: Mapping[str, str] | None, new: Mapping[str, str]) -> list[Operation]:
+def group_changed(group_id: str, old: Mapping[str, str] | None, new: Mapping[str, str]) -> list[NodeOperation]:
     """From settings of a group's own to later ones; a group without any has no node."""
     path = group_config_path(group_id)
     if new:
@@ -148,7 +148,7 @@ def group_changed(group_id: str, old: Mapping[str, str] | None, new: Mapping[str
     return [] if old is None else [Delete(path)]
 
 
-def controller(broker_id: int, now_ms: int) -> Operation:
+def controller(broker_id: int, now_ms: int) -> NodeOperation:
     return Create(CONTROLLER, _json(version=2, brokerid=broker_id, timestamp=str(now_ms)), ephemeral=True)
 
 
@@ -159,13 +159,13 @@ class GivenWay(NamedTuple):
     brokers: tuple[int, ...]
 
 
-def given_way(latest: GivenWay, version: int | None) -> Operation:
+def given_way(latest: GivenWay, version: int | None) -> NodeOperation:
     """`version` is that of the node, None if there is none yet."""
     data = _json(version=1, controller_epoch=latest.controller_epoch, brokers=latest.brokers)
     return Create(GIVEN_WAY, data) if version is None else Set(GIVEN_WAY, data, version)
 
 
-def controller_epoch(epoch: int, version: int | None) -> Operation:
+def controller_epoch(epoch: int, version: int | None) -> NodeOperation:
     """The epoch of a new controller; `version` is that of the node, None if there is none yet."""
     data = str(epoch).encode()
     return Create(CONTROLLER_EPOCH, data) if version is None else Set(CONTROLLER_EPOCH, data, version)
@@ -194,24 +194,24 @@ def broker(
     return Create(path, data, ephemeral=True) if version is None else Set(path, data, version)
 
 
-def dealt_with(broker_id: int, epoch: int, *, is_new: bool) -> Operation:
+def dealt_with(broker_id: int, epoch: int, *, is_new: bool) -> NodeOperation:
     """The controller has elected leaders after this registration."""
     path, data = f"{BROKER_EPOCHS}/{broker_id}", _json(version=1, epoch=epoch)
     return Create(path, data) if is_new else Set(path, data)
 
 
-def producer_ids(broker_id: int, start: int, end: int, version: int | None) -> Operation:
+def producer_ids(broker_id: int, start: int, end: int, version: int | None) -> NodeOperation:
     """A block of producer ids, both ends included; `version` is None for the first."""
     data = _json(version=1, broker=broker_id, block_start=str(start), block_end=str(end))
     return Create(PRODUCER_ID_BLOCK, data) if version is None else Set(PRODUCER_ID_BLOCK, data, version)
 
 
-def last_producer_ids(broker_id: int, last: int) -> list[Operation]:
+def last_producer_ids(broker_id: int, last: int) -> list[NodeOperation]:
     """The block that ends with the last id that may have been assigned; none if none was."""
     return [] if last < 0 else [producer_ids(broker_id, last - PRODUCER_IDS_PER_BLOCK + 1, last, None)]
 
 
-def config(path: str, overrides: Mapping[str, str], *, is_new: bool) -> Operation:
+def config(path: str, overrides: Mapping[str, str], *, is_new: bool) -> NodeOperation:
     data = _json(version=1, config=dict(overrides))
     return Create(path, data) if is_new else Set(path, data)
 
@@ -243,7 +243,7 @@ def _directories(topic: TopicImage) -> bytes | None:
     return _json(version=1, directories=known, unmade=unmade) if known or unmade else None
 
 
-def _directories_changed(name: str, before: bytes | None, after: bytes | None) -> list[Operation]:
+def _directories_changed(name: str, before: bytes | None, after: bytes | None) -> list[NodeOperation]:
     path = f"{DIRECTORIES}/{name}"
     if before == after:
         return []
@@ -252,7 +252,7 @@ def _directories_changed(name: str, before: bytes | None, after: bytes | None) -
     return [Create(path, after) if before is None else Set(path, after)]
 
 
-def topic_node(image: TopicImage, version: int) -> Operation:
+def topic_node(image: TopicImage, version: int) -> NodeOperation:
     """The node of a topic, which exists at that version."""
     return Set(f"{TOPICS}/{image.name}", _assignment(image), version)
 
@@ -273,13 +273,13 @@ def _state(partition: PartitionImage, epoch: int) -> bytes:
     )
 
 
-def _new_partitions(topic: TopicImage, first: int, epoch: int) -> Iterator[Operation]:
+def _new_partitions(topic: TopicImage, first: int, epoch: int) -> Iterator[NodeOperation]:
     for number in range(first, len(topic.partitions)):
         yield Create(f"{TOPICS}/{topic.name}/partitions/{number}")
         yield Create(state_path(topic.name, number), _state(topic.partitions[number], epoch))
 
 
-def topic_created(topic: TopicImage, epoch: int) -> list[Operation]:
+def topic_created(topic: TopicImage, epoch: int) -> list[NodeOperation]:
     """`epoch` is the controller's, here and below."""
     return [
         config(f"{TOPIC_CONFIGS}/{topic.name}", topic.overrides, is_new=True),
@@ -290,10 +290,10 @@ def topic_created(topic: TopicImage, epoch: int) -> list[Operation]:
     ]
 
 
-def topic_changed(old: TopicImage, new: TopicImage, epoch: int) -> list[Operation]:
+def topic_changed(old: TopicImage, new: TopicImage, epoch: int) -> list[NodeOperation]:
     """From one image of a topic to a later one: more partitions, other replicas, other states, other settings. A state
     is written only if nobody has written it since; before the node, in which its replicas may be fewer."""
-    operations: list[Operation] = []
+    operations: list[NodeOperation] = []
     together = list(zip(old.partitions, new.partitions, strict=False))
     operations += _directories_changed(new.name, _directories(old), _directories(new))
     for number, (before, after) in enumerate(together):
@@ -307,12 +307,12 @@ def topic_changed(old: TopicImage, new: TopicImage, epoch: int) -> list[Operatio
     return operations
 
 
-def topic_overrides(name: str, overrides: Mapping[str, str]) -> Operation:
+def topic_overrides(name: str, overrides: Mapping[str, str]) -> NodeOperation:
     """The settings of a topic that exists."""
     return config(f"{TOPIC_CONFIGS}/{name}", overrides, is_new=False)
 
 
-def deleted(topic_id: uuid.UUID, name: str, holders: Mapping[int, Collection[str]] | None = None) -> Operation:
+def deleted(topic_id: uuid.UUID, name: str, holders: Mapping[int, Collection[str]] | None = None) -> NodeOperation:
     """The topic may still be in some log folder of these brokers (see `TopicImage.holders`); of any broker if none is
     named."""
     named = {}
@@ -322,7 +322,7 @@ def deleted(topic_id: uuid.UUID, name: str, holders: Mapping[int, Collection[str
     return Create(f"{DELETED_TOPICS}/{short_id(topic_id)}", _json(version=1, name=name, **named))
 
 
-def whole(image: Image, holders: Collection[int] = ()) -> list[Operation]:
+def whole(image: Image, holders: Collection[int] = ()) -> list[NodeOperation]:
     """Everything lasting of a cluster, for an empty store; `holders` are the brokers that may have deleted topics."""
     epoch = image.controller_epoch
     operations = [*new_cluster(image.cluster_id), *([controller_epoch(epoch, None)] if epoch else [])]
@@ -332,8 +332,8 @@ def whole(image: Image, holders: Collection[int] = ()) -> list[Operation]:
     return operations + [step for topic in image.topics.values() for step in topic_created(topic, epoch)]
 
 
-def topic_deleted(topic: TopicImage) -> list[Operation]:
-    operations: list[Operation] = [
+def topic_deleted(topic: TopicImage) -> list[NodeOperation]:
+    operations: list[NodeOperation] = [
         deleted(topic.id, topic.name, topic.holders),
         Delete(f"{TOPIC_CONFIGS}/{topic.name}"),
         *_directories_changed(topic.name, _directories(topic), None),

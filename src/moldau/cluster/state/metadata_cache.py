@@ -15,7 +15,7 @@ from moldau.cluster.state.image import Image
 from moldau.config import BrokerConfig, GroupConfig, TopicConfig, group_config, topic_config, with_changes
 from moldau.errors import ConfigError
 
-Subscriber = Callable[[Image, Sequence[str]], Coroutine[Any, Any, None] | None]
+ImageListener = Callable[[Image, Sequence[str]], Coroutine[Any, Any, None] | None]
 
 logger = logging.getLogger(__name__)
 
@@ -37,7 +37,7 @@ class MetadataCache:
         self._topic_configs: dict[str, TopicConfig] = {}
         self._group_config = group_config(self._config, {})
         self._group_configs: dict[str, GroupConfig] = {}
-        self._subscribers: list[Subscriber] = []
+        self._subscribers: list[ImageListener] = []
 
     @property
     def config(self) -> BrokerConfig:
@@ -78,7 +78,7 @@ class MetadataCache:
         changed = {**self.image.broker_overrides, broker: overrides}
         _with_dynamic(self._static, replace(self.image, broker_overrides=changed))
 
-    def subscribe(self, subscriber: Subscriber) -> None:
+    def subscribe(self, subscriber: ImageListener) -> None:
         """Call `subscriber(image, names of changed topics)` with every next image.
 
         A change is answered once the coroutines that subscribers return are done, one after the other; the first that

@@ -29,7 +29,7 @@ LEAVES, LEAVES_FOR_NOW = -1, -2
 
 Owned: TypeAlias = Mapping[uuid.UUID, Mapping[int, int]]
 """Topic -> partition -> the epoch at which the member was given it."""
-Target: TypeAlias = Mapping[uuid.UUID, frozenset[int]]
+TargetAssignment: TypeAlias = Mapping[uuid.UUID, frozenset[int]]
 
 
 class ConsumerGroupState(enum.Enum):
@@ -110,7 +110,7 @@ class ConsumerGroup:
     metadata_hash: int = 0
     members: dict[str, ConsumerMember] = field(default_factory=dict)
     statics: dict[str, str] = field(default_factory=dict)
-    targets: dict[str, Target] = field(default_factory=dict)
+    targets: dict[str, TargetAssignment] = field(default_factory=dict)
     target_epoch: int = 0
     target_stamp_ms: int = 0
     expressions: dict[str, tuple[str, ...]] = field(default_factory=dict)
@@ -168,12 +168,12 @@ class ConsumerGroup:
 
     def subscribed(self) -> list[str]:
         """The names of all topics that members subscribe to, sorted."""
-        found: set[str] = set()
+        topics: set[str] = set()
         for member in self.members.values():
-            found.update(member.topics)
+            topics.update(member.topics)
         for expression in {member.expression: None for member in self.members.values()}:
-            found.update(self.expressions.get(expression, ()))
-        return sorted(found)
+            topics.update(self.expressions.get(expression, ()))
+        return sorted(topics)
 
     def is_subscribed(self, topic: str) -> bool:
         return any(topic in self.topics_of(member) for member in self.members.values())
@@ -334,7 +334,7 @@ def _stored(owned: Owned) -> list[OwnedTopicPartitions]:
     ]
 
 
-def target_of(target: Target) -> ConsumerGroupTargetAssignmentMemberValue:
+def target_of(target: TargetAssignment) -> ConsumerGroupTargetAssignmentMemberValue:
     """The value of a member's target assignment record."""
     return ConsumerGroupTargetAssignmentMemberValue(
         topic_partitions=[

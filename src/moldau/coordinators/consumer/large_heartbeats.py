@@ -140,14 +140,14 @@ def _matches(
 ) -> dict[str, Collection[str] | ValueError | None]:
     """What the expressions of the group and of the heartbeat match now."""
     members = group.members.values() if group is not None else ()
-    found: dict[str, Collection[str] | ValueError | None] = {}
+    matches: dict[str, Collection[str] | ValueError | None] = {}
     for expression in dict.fromkeys((ask.expression, *(member.expression for member in members))):
         if expression:
             try:
-                found[expression] = match(expression, image.topics)
+                matches[expression] = match(expression, image.topics)
             except ValueError as invalid:
-                found[expression] = invalid
-    return found
+                matches[expression] = invalid
+    return matches
 
 
 def _stays(*_: Any) -> None:

@@ -60,7 +60,7 @@ class ConsumerHeartbeat:
         return self.epoch == 0 or (self.rebalance_timeout_ms != -1 and subscribes and self.owned is not None)
 
 
-Assigned = Mapping[uuid.UUID, Collection[int]]
+PartitionsByTopic = Mapping[uuid.UUID, Collection[int]]
 """Topics and their partitions, in any order."""
 
 
@@ -87,8 +87,8 @@ class DescribedConsumerMember(NamedTuple):
     client_host: str
     topics: tuple[str, ...]
     expression: str
-    assigned: Assigned
-    target: Assigned
+    assigned: PartitionsByTopic
+    target: PartitionsByTopic
     is_classic: bool
 
 

@@ -9,19 +9,19 @@ import uuid
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 
-from moldau.coordinators.consumer.group import ConsumerMember, Owned, Phase, Target
+from moldau.coordinators.consumer.group import ConsumerMember, Owned, Phase, TargetAssignment
 
-Reported = Mapping[uuid.UUID, frozenset[int]] | None
+ReportedPartitions = Mapping[uuid.UUID, frozenset[int]] | None
 """The partitions that the member reports; None if the heartbeat leaves them out because they did not change."""
 
 
 def reconciled(
     member: ConsumerMember,
     target_epoch: int,
-    target: Target,
+    target: TargetAssignment,
     subscribed: Callable[[], frozenset[uuid.UUID]],
     owner: Callable[[uuid.UUID, int], str | None],
-    reported: Reported,
+    reported: ReportedPartitions,
     *,
     resubscribed: bool,
 ) -> ConsumerMember:
@@ -41,10 +41,10 @@ def reconciled(
 def _next(
     member: ConsumerMember,
     target_epoch: int,
-    target: Target,
+    target: TargetAssignment,
     subscribed: frozenset[uuid.UUID],
     owner: Callable[[uuid.UUID, int], str | None],
-    reported: Reported,
+    reported: ReportedPartitions,
 ) -> ConsumerMember:
     kept: dict[uuid.UUID, dict[int, int]] = {}
     revoking: dict[uuid.UUID, dict[int, int]] = {}
@@ -71,7 +71,9 @@ def _next(
     return member.at_epoch(target_epoch, Phase.UNRELEASED if unreleased else Phase.STABLE, kept, {})
 
 
-def _drop_unsubscribed(member: ConsumerMember, subscribed: frozenset[uuid.UUID], reported: Reported) -> ConsumerMember:
+def _drop_unsubscribed(
+    member: ConsumerMember, subscribed: frozenset[uuid.UUID], reported: ReportedPartitions
+) -> ConsumerMember:
     """Revoke the partitions of topics that the member no longer subscribes to, before a new target is computed."""
     gone = {topic: partitions for topic, partitions in member.assigned.items() if topic not in subscribed}
     if not gone:
@@ -85,7 +87,7 @@ def _drop_unsubscribed(member: ConsumerMember, subscribed: frozenset[uuid.UUID],
     return replace(member, previous_epoch=member.epoch, assigned=kept)
 
 
-def _has(reported: Reported, partitions: Owned) -> bool:
+def _has(reported: ReportedPartitions, partitions: Owned) -> bool:
     """Whether the member may still have any of these partitions."""
     if reported is None:
         return True

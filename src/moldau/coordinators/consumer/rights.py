@@ -12,7 +12,7 @@ now has the partition, which copies those records again.
 import uuid
 
 from moldau.coordinators.consumer.group import ConsumerGroup, ConsumerMember
-from moldau.coordinators.consumer.messages import Assigned, DescribedConsumerGroup, DescribedConsumerMember
+from moldau.coordinators.consumer.messages import DescribedConsumerGroup, DescribedConsumerMember, PartitionsByTopic
 from moldau.coordinators.offsets.messages import NewOffset, OffsetsToCommit, TransactionalOffsetCommit
 from moldau.errors import ErrorCode
 
@@ -82,7 +82,7 @@ def described(group: ConsumerGroup, assignor: str) -> DescribedConsumerGroup:
     return DescribedConsumerGroup(group.state.value, group.epoch, group.target_epoch, assignor, members)
 
 
-def _held(member: ConsumerMember) -> Assigned:
+def _held(member: ConsumerMember) -> PartitionsByTopic:
     """The member's partitions, including those that it still has to revoke."""
     if not member.revoking:
         return member.assigned

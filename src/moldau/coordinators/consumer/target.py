@@ -10,7 +10,7 @@ import uuid
 from collections.abc import Iterable
 
 from moldau.cluster.state.image import Image
-from moldau.coordinators.consumer.group import ConsumerGroup, Target
+from moldau.coordinators.consumer.group import ConsumerGroup, TargetAssignment
 from moldau.coordinators.consumer.server_assignors import Assign, MemberSpec
 
 
@@ -20,7 +20,7 @@ def topic_ids(names: Iterable[str], image: Image) -> frozenset[uuid.UUID]:
     return frozenset(topics[name].id for name in names if name in topics)
 
 
-def new_targets(group: ConsumerGroup, assign: Assign, image: Image) -> dict[str, Target]:
+def new_targets(group: ConsumerGroup, assign: Assign, image: Image) -> dict[str, TargetAssignment]:
     """The target of each member."""
     cache: dict[tuple[object, object], frozenset[uuid.UUID]] = {}
     specs: dict[str, MemberSpec] = {}

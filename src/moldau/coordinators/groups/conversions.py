@@ -26,7 +26,7 @@ from moldau.errors import ErrorCode
 Ask: TypeAlias = Join | ConsumerHeartbeat
 
 
-Joining: TypeAlias = Callable[[Any, Ticket, Now], Decision]
+AnswerJoin: TypeAlias = Callable[[Any, Ticket, Now], Decision]
 """Answers a request that joins a group."""
 
 
@@ -42,7 +42,7 @@ class Conversions:
     def __init__(self, classic: ClassicGroups, consumer: ConsumerGroups):
         self._classic = classic
         self._consumer = consumer
-        self._joining: Mapping[tuple[GroupKind | None, type[Ask]], Joining] = {
+        self._joining: Mapping[tuple[GroupKind | None, type[Ask]], AnswerJoin] = {
             (classic, Join): classic.join,
             (consumer, Join): self._join_consumer,
             (None, Join): classic.join,

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from moldau.demo.audit import Book
-from moldau.demo.findings import Row
+from moldau.demo.findings import FindingRow
 from moldau.demo.inventory import DemoFolders, Preview, StageBytes
 from moldau.demo.timeline import Timeline
 
@@ -31,9 +31,9 @@ class Contents:
     differences: Sequence[str]
     stages: Sequence[Stage]
     seconds: float
-    hours: Sequence[Row]
-    delays: Sequence[Row]
-    destinations: Sequence[Row]
+    hours: Sequence[FindingRow]
+    delays: Sequence[FindingRow]
+    destinations: Sequence[FindingRow]
     unnamed: tuple[int, Sequence[str]]
     classes: Mapping[str, Sequence[str]]
     timeline: Timeline

@@ -42,11 +42,11 @@ class Site(ThreadingHTTPServer):
     daemon_threads = True
 
     def __init__(self, port: int, producer: Producer):
-        super().__init__(("127.0.0.1", port), Handler)
+        super().__init__(("127.0.0.1", port), SearchHandler)
         self.producer = producer
 
 
-class Handler(BaseHTTPRequestHandler):
+class SearchHandler(BaseHTTPRequestHandler):
     """Answers `/` and `/search?q=KEYWORD&user=NAME`."""
 
     server: Site
@@ -73,8 +73,8 @@ class Handler(BaseHTTPRequestHandler):
             self.server.producer.send(TOPIC, to_json(search), search.user, on_delivery=_log_failure)
         except MoldauError as failure:
             logger.error("a search was not logged: %s", failure)
-        found = [text for text in TEXTS if search.keyword in text.lower()] or ["Nothing was found."]
-        listed = "".join(f"<p>{html.escape(text)}</p>" for text in found)
+        matching = [text for text in TEXTS if search.keyword in text.lower()] or ["Nothing was found."]
+        listed = "".join(f"<p>{html.escape(text)}</p>" for text in matching)
         page = PAGE.format(keyword=html.escape(search.keyword), user=html.escape(search.user), found=listed)
         self._answer(HTTPStatus.OK, page)
 

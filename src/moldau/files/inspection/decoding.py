@@ -43,15 +43,15 @@ OF_TOPIC: Final = {OFFSETS_TOPIC: offsets, TRANSACTIONS_TOPIC: transactions}
 
 def _decoded(kinds: dict[int, RecordType], key: bytes | None, value: bytes | None) -> dict[str, Any]:
     try:
-        found = read_stored(kinds, key or b"", value)
+        stored = read_stored(kinds, key or b"", value)
     except ProtocolViolation as wrong:
         return {"type": "unreadable", "message": str(wrong)}
-    if found is None:
+    if stored is None:
         return {"type": "unknown"}
-    shown = {"type": found.kind, **plain(found.key)}
-    if found.value is None:
+    shown = {"type": stored.kind, **plain(stored.key)}
+    if stored.value is None:
         return {**shown, "value": None}
-    return {**shown, "version": found.version, "value": plain(found.value)}
+    return {**shown, "version": stored.version, "value": plain(stored.value)}
 
 
 def _show_in(member: dict[str, Any], name: str, read: Callable[[bytes], Any]) -> None:

@@ -65,8 +65,8 @@ def _log(path: Path, file: File, size: int, with_records: bool, decoder: Decoder
                 yield problem(path, "the checksum is wrong", entry.position)
             elif with_records:
                 try:
-                    for found in reading.records(entry):
-                        yield record(entry, found, decoder)
+                    for stored in reading.records(entry):
+                        yield record(entry, stored, decoder)
                 except Damaged as damaged:
                     yield problem(path, damaged.what, damaged.position)
     except Damaged as damaged:
@@ -107,19 +107,19 @@ def batch(entry: LogEntry) -> Document:
     }
 
 
-def record(entry: LogEntry, found: Record, decoder: Decoder | None) -> Document:
+def record(entry: LogEntry, stored: Record, decoder: Decoder | None) -> Document:
     shown: Document = {
         "type": "record",
-        "offset": found.offset,
-        "timestamp_ms": found.timestamp_ms,
-        "key": found.key,
-        "value": found.value,
-        "headers": list(found.headers),
+        "offset": stored.offset,
+        "timestamp_ms": stored.timestamp_ms,
+        "key": stored.key,
+        "value": stored.value,
+        "headers": list(stored.headers),
     }
     if entry.magic == MAGIC and read_header(entry.data).is_control:
-        shown["control"] = control.decoded(found.key, found.value)
+        shown["control"] = control.decoded(stored.key, stored.value)
     elif decoder is not None:
-        shown["decoded"] = decoder(found.key, found.value)
+        shown["decoded"] = decoder(stored.key, stored.value)
     return shown
 
 

@@ -19,7 +19,7 @@ class Finding(NamedTuple):
 
 
 @dataclass
-class Seen:
+class CheckedTotals:
     """The amount of data that was checked."""
 
     partitions: int = 0

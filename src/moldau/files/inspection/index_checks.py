@@ -48,13 +48,13 @@ class _Entries:
         if self.now is not None and not any(self.now) and not (self.number == 0 and self.zeros_count):
             self.zeros_at, self.now = at, None
 
-    def _without_zeros_in_front(self, found: Iterator[Numbered]) -> Iterator[Numbered]:
+    def _without_zeros_in_front(self, entries: Iterator[Numbered]) -> Iterator[Numbered]:
         """The entries. A first entry of zeros (time 0 at the base offset) counts if it is the only one or others
         follow."""
-        first, second = next(found, None), next(found, None)
+        first, second = next(entries, None), next(entries, None)
         if first is not None and not any(first[1]):
             self.zeros_count = second is None or any(second[1])
-        return itertools.chain((each for each in (first, second) if each is not None), found)
+        return itertools.chain((each for each in (first, second) if each is not None), entries)
 
     def wrong_at_end(self, may_have_room: bool) -> Iterator[str]:
         rest = self.size % self._layout.size

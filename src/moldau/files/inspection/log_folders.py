@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Final
 
 from moldau.files.inspection import reading
-from moldau.files.inspection.findings import Finding, Seen
+from moldau.files.inspection.findings import CheckedTotals, Finding
 from moldau.files.inspection.kinds import FOLDER_FILES, LEFTOVERS, FileKind, file_name_of, leftover_of
 from moldau.files.inspection.partitions import PartitionCheck
 from moldau.files.inspection.surroundings import Surroundings, read_surroundings
@@ -24,7 +24,7 @@ CONTROLLERS_TOPIC: Final = "__cluster_metadata"
 ENTRIES: Final = {FileKind.OFFSET_INDEX: OFFSET_ENTRY, FileKind.TIME_INDEX: TIME_ENTRY}
 
 
-def verify(disk: Disk, folder: Path, seen: Seen, others: Collection[str] = ()) -> Iterator[Finding]:
+def verify(disk: Disk, folder: Path, seen: CheckedTotals, others: Collection[str] = ()) -> Iterator[Finding]:
     """Check a folder. Names that begin with one of `others` are ignored. Raises `OSError` if the folder cannot be
     listed."""
     names = disk.list(folder)
@@ -64,8 +64,8 @@ def around_controllers(disk: Disk, path: Path, tp: TopicPartition, around: Surro
 def _has_room(disk: Disk, folder: Path) -> bool:
     """Whether the last entry of an index in the folder is empty."""
     for name in disk.list(folder):
-        found = file_name_of(name)
-        entry = None if found is None else ENTRIES.get(found.kind)
+        file_name = file_name_of(name)
+        entry = None if file_name is None else ENTRIES.get(file_name.kind)
         if entry is None:
             continue
         size = disk.size(folder / name)
@@ -77,7 +77,7 @@ def _has_room(disk: Disk, folder: Path) -> bool:
 
 def is_partition(folder: Path, names: Collection[str]) -> bool:
     """Whether a folder is a partition's, judging by its contents; an empty folder is judged by its name."""
-    kinds = [found.kind for found in map(file_name_of, names) if found is not None]
+    kinds = [file_name.kind for file_name in map(file_name_of, names) if file_name is not None]
     if any(kind in (FileKind.OFFSETS, FileKind.PROPERTIES, FileKind.CLEAN_MARKER) for kind in kinds):
         return False
     return bool(kinds) or (partition_of(folder.name) is not None and not names)

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Final
 
 from moldau.files.inspection import reading
-from moldau.files.inspection.findings import Finding, Seen, limited
+from moldau.files.inspection.findings import CheckedTotals, Finding, limited
 from moldau.files.inspection.kinds import CONTROLLERS_FILES, LEFTOVERS, FileKind, FileName, file_name_of, leftover_of
 from moldau.files.inspection.segments import Damage, SegmentFiles, Walked, check_segment
 from moldau.files.inspection.surroundings import Surroundings
@@ -32,7 +32,7 @@ INDEX_KINDS: Final = (FileKind.OFFSET_INDEX, FileKind.TIME_INDEX, FileKind.TRANS
 class PartitionCheck:
     """The check of one partition. Call `findings` once; then `walked` has the facts about the log."""
 
-    def __init__(self, disk: Disk, folder: Path, tp: TopicPartition, around: Surroundings, seen: Seen):
+    def __init__(self, disk: Disk, folder: Path, tp: TopicPartition, around: Surroundings, seen: CheckedTotals):
         self.folder = folder
         self.tp = tp
         self.walked = Walked(seen, Epochs(), OpenTransactions())
@@ -60,12 +60,12 @@ class PartitionCheck:
 
     def _sort_out(self, names: Sequence[str]) -> tuple[list[int], list[Finding]]:
         """Base offsets of the segments, and findings about files that do not belong in the folder."""
-        found = {name: file_name_of(name) for name in names}
+        file_names = {name: file_name_of(name) for name in names}
         bases = sorted(
-            said.offset for said in found.values() if said and said.kind is FileKind.LOG and not said.leftover
+            said.offset for said in file_names.values() if said and said.kind is FileKind.LOG and not said.leftover
         )
         self._snapshots = sorted(
-            said.offset for said in found.values() if said and said.kind is FileKind.SNAPSHOT and not said.leftover
+            said.offset for said in file_names.values() if said and said.kind is FileKind.SNAPSHOT and not said.leftover
         )
         leftovers = Counter(filter(None, map(leftover_of, names)))
         strange = [
@@ -76,7 +76,7 @@ class PartitionCheck:
             )
             for suffix, count in leftovers.items()
         ]
-        return bases, strange + [finding for name in names for finding in self._strange(name, found[name], bases)]
+        return bases, strange + [finding for name in names for finding in self._strange(name, file_names[name], bases)]
 
     def _strange(self, name: str, said: FileName | None, bases: list[int]) -> Iterator[Finding]:
         path = self.folder / name

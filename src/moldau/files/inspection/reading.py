@@ -86,7 +86,7 @@ def index_entries(file: File, size: int, layout: struct.Struct) -> Iterator[tupl
     for at in range(0, size, step):
         chunk = file.read(min(step, size - at), at)
         whole = len(chunk) // layout.size * layout.size
-        yield from ((at + i * layout.size, found) for i, found in enumerate(layout.iter_unpack(chunk[:whole])))
+        yield from ((at + i * layout.size, fields) for i, fields in enumerate(layout.iter_unpack(chunk[:whole])))
         if whole < min(step, size - at):
             return
 

@@ -14,7 +14,7 @@ from typing import Final, NamedTuple
 
 from moldau.errors import KafkaError
 from moldau.files.inspection import control, reading
-from moldau.files.inspection.findings import Finding, Seen
+from moldau.files.inspection.findings import CheckedTotals, Finding
 from moldau.files.inspection.index_checks import IndexPlace, OffsetIndexCheck, TimeIndexCheck
 from moldau.files.inspection.transaction_checks import OpenTransactions, TransactionIndexCheck
 from moldau.files.legacy import Damaged, LogEntry
@@ -51,7 +51,7 @@ class Damage(NamedTuple):
 class Walked:
     """Facts about the log collected so far; one object for all segments of a partition."""
 
-    seen: Seen
+    seen: CheckedTotals
     epochs: Epochs
     """Leader epochs from the checkpoint. It has no epoch for offsets before its first entry, whose records were
     deleted."""
@@ -177,11 +177,11 @@ def _flaw(header: BatchHeader, entry: LogEntry) -> str:
         return f"its record count {count} does not fit offsets {header.base_offset} to {header.last_offset}"
     if not count:
         return "it has no records, but bytes after its header" if entry.size != HEADER_SIZE else ""
-    found = reading.section(entry)
+    section = reading.section(entry)
     if count <= header.last_offset_delta:  # compacted
-        columns.measure((found,))
+        columns.measure((section,))
         return ""
-    flaw, bad, largest, *_ = columns.scan(found.records, found.start, found.stop, count, found.base_timestamp)
+    flaw, bad, largest, *_ = columns.scan(section.records, section.start, section.stop, count, section.base_timestamp)
     if flaw:
         return f"record {bad} is bad: {FLAWS[flaw]}"
     if not header.log_append_time and largest > header.max_timestamp:

@@ -44,20 +44,20 @@ class Surroundings:
 
 def read_surroundings(disk: Disk, folder: Path) -> tuple[Surroundings, list[Finding]]:
     """The surroundings in a log folder, and the findings about its checkpoints."""
-    found: dict[str, Offsets | None] = {}
+    offsets: dict[str, Offsets | None] = {}
     findings: list[Finding] = []
     for name in NAMES:
         path = folder / name
         try:
-            found[name] = checkpoints.read_offsets(disk, path) if disk.exists(path) else None
-            findings += (Finding(path, message) for message in _impossible(found[name] or {}))
+            offsets[name] = checkpoints.read_offsets(disk, path) if disk.exists(path) else None
+            findings += (Finding(path, message) for message in _impossible(offsets[name] or {}))
         except CorruptCheckpoint as corrupt:
-            found[name] = None
+            offsets[name] = None
             findings.append(Finding(path, str(corrupt).removeprefix(f"{path} ")))
         except OSError as error:
-            found[name] = None
+            offsets[name] = None
             findings.append(Finding(path, f"the file cannot be read: {error.strerror or error}"))
-    recovery, starts, watermarks, cleaner, _ = (found[name] for name in NAMES)
+    recovery, starts, watermarks, cleaner, _ = (offsets[name] for name in NAMES)
     if recovery is None and disk.exists(folder / META_PROPERTIES):
         recovery = {}  # as at a start: without a checkpoint, no offset counts as flushed
     clean = disk.exists(folder / CLEAN_MARKER) if recovery is not None else None

@@ -17,7 +17,7 @@ from moldau.cluster.state.metadata_cache import MetadataCache
 from moldau.errors import ErrorCode, KafkaError
 from moldau.handlers.between_brokers.envelope import envelope
 from moldau.handlers.table import TABLE, BrokerParts
-from moldau.handlers.topics.configs import Resource, change_of
+from moldau.handlers.topics.configs import ConfigResourceType, change_of
 from moldau.protocol import apis, codec
 from moldau.protocol.messages import alter_configs, incremental_alter_configs
 from moldau.protocol.messages.envelope import EnvelopeResponse
@@ -155,12 +155,14 @@ class AlterationsWork(ControllersWork):
         if self._is_controller() or call.session.is_forwarded:
             return super().__call__(request, call)
         of_brokers = [
-            one for one in request.resources if one.resource_type in (Resource.BROKER, Resource.BROKER_LOGGER)
+            one
+            for one in request.resources
+            if one.resource_type in (ConfigResourceType.BROKER, ConfigResourceType.BROKER_LOGGER)
         ]
-        levels = [one for one in of_brokers if one.resource_type == Resource.BROKER_LOGGER]
+        levels = [one for one in of_brokers if one.resource_type == ConfigResourceType.BROKER_LOGGER]
         refused = {}
         if len(of_brokers) > len(levels) and call.may(ALTER_CLUSTER_CONFIGS, logged=False):
-            refused = self._refused([one for one in of_brokers if one.resource_type == Resource.BROKER])
+            refused = self._refused([one for one in of_brokers if one.resource_type == ConfigResourceType.BROKER])
         return self._parted(request, call, levels, refused) if levels or refused else super().__call__(request, call)
 
     def _refused(self, resources: Sequence[Any]) -> dict[tuple[int, str], Refusal]:
@@ -171,7 +173,7 @@ class AlterationsWork(ControllersWork):
             found = [one for one in resources if one.resource_name == name]
             outcome = broker_overrides(self._shown, broker, change_of(found[0])) if len(found) == 1 else None
             if isinstance(outcome, Refusal):
-                refused[int(Resource.BROKER), name] = outcome
+                refused[int(ConfigResourceType.BROKER), name] = outcome
         return refused
 
     async def _parted(

@@ -49,7 +49,7 @@ READ_COMMITTED = 1
 _NONE = ErrorCode.NONE
 
 
-Answer: TypeAlias = "FetchReply | FetchResponse"
+FetchAnswer: TypeAlias = "FetchReply | FetchResponse"
 Near: TypeAlias = Callable[[Leadership, int], int | None]
 """The broker that the reader of a request is to read a partition from, which is led here, from an offset on; None if
 it is to read from here."""
@@ -71,7 +71,7 @@ Read: TypeAlias = tuple[list[FetchResult], int, list[Replica]]
 the partitions that may get more."""
 
 
-class Reading:
+class BudgetedRead:
     """The partitions of a request are read one by one (`add`), within the limits of its bytes, and of the files that
     its reply may hold. `read` has the outcome."""
 
@@ -155,7 +155,7 @@ class FetchHandler:
         sessions_max: int,
         runtime: Runtime,
         turns: Turns,
-        followers: "Callable[[Fetch, Call], Answer | Pending] | None" = None,
+        followers: "Callable[[Fetch, Call], FetchAnswer | Pending] | None" = None,
         near: Callable[[str, str], Near] | None = None,
     ):
         self._followers = followers
@@ -166,7 +166,7 @@ class FetchHandler:
         self._now_ms = runtime.clock.now_ms
         self._sessions = FetchSessions(sessions_max, lambda: 1 + runtime.random.below(SESSION_ID_MAX))
 
-    def __call__(self, request: Fetch, call: Call) -> "Answer | Pending | Awaitable[Answer]":
+    def __call__(self, request: Fetch, call: Call) -> "FetchAnswer | Pending | Awaitable[FetchAnswer]":
         by_id = call.version > NAMES_UNTIL
         denied = None if call.session.authorizer is None else self._denied(request, call)
         is_follower = request.follower is not None and call.session.introduction is not None
@@ -247,14 +247,14 @@ class FetchHandler:
                 return await self._turns.run(self._reply(asked, results))
 
     def _read(self, request: Fetch, topics: Sequence[FetchTopic], reader: Reader) -> Read:
-        reading = Reading(request, topics, self._bytes_max, self._replicas, reader)
+        reading = BudgetedRead(request, topics, self._bytes_max, self._replicas, reader)
         for name, topic_id, parts in topics:
             for part in parts:
                 reading.add(name, topic_id, part)
         return reading.read
 
     def _read_in_turns(self, request: Fetch, topics: Sequence[FetchTopic], reader: Reader) -> Steps[Read]:
-        reading = Reading(request, topics, self._bytes_max, self._replicas, reader)
+        reading = BudgetedRead(request, topics, self._bytes_max, self._replicas, reader)
         for name, topic_id, parts in topics:
             for part in parts:
                 yield

@@ -39,10 +39,10 @@ from moldau.turns import Steps, turn
 SESSION_ID_MAX = 2**31 - 1
 _new: Final = tuple.__new__  # what a NamedTuple's constructor does, at a third of its cost
 
-Answer: TypeAlias = FetchReply | FetchResponse
+FetchAnswer: TypeAlias = FetchReply | FetchResponse
 
 
-class Answered(NamedTuple):
+class PartitionAnswer(NamedTuple):
     """A partition and what its follower is told of it. `throttled_bytes`: those that count for the throttle."""
 
     part: FollowedPart
@@ -58,7 +58,7 @@ class Answered(NamedTuple):
         )
 
 
-class Asked(NamedTuple):
+class FollowerRequest(NamedTuple):
     """A request in its session, the broker epoch of the follower, and until when it may wait, by the loop's clock."""
 
     request: Fetch
@@ -99,7 +99,7 @@ class FollowerFetch:
         throttle.on_change(self._throttle_changed)
         self._sessions = FollowerSessions(lambda: 1 + random.below(SESSION_ID_MAX), tells_watermarks)
 
-    def __call__(self, request: Fetch, call: Call) -> Answer | Pending:
+    def __call__(self, request: Fetch, call: Call) -> FetchAnswer | Pending:
         positions, known = request.follower, call.session.introduction
         assert positions is not None
         # Anybody else could move the high watermark with offsets that no replica has.
@@ -116,11 +116,13 @@ class FollowerFetch:
             return FetchReply(session, 0, (), ())
         session.asked()
         loop = asyncio.get_running_loop()
-        asked = Asked(request, session, positions.broker_epoch, loop, loop.time() + request.max_wait_ms / 1000)
+        asked = FollowerRequest(
+            request, session, positions.broker_epoch, loop, loop.time() + request.max_wait_ms / 1000
+        )
         found: Any = self._look(asked, None)
         # Mostly everything is read within one turn: then the answer goes out without a task.
         if found is not None and type(found) is not GeneratorType:
-            answer: Answer = found
+            answer: FetchAnswer = found
             return answer
         return Pending(
             request,
@@ -129,13 +131,13 @@ class FollowerFetch:
             ),
         )
 
-    def _look(self, asked: Asked, reading: Steps[list[Answered]] | None) -> Any:
+    def _look(self, asked: FollowerRequest, reading: Steps[list[PartitionAnswer]] | None) -> Any:
         """Read for one turn, or go on with the `reading` of an earlier one: the answer, what is left to read, or None
         if the request has to wait."""
         read = turn(self._read(asked) if reading is None else reading)
         return self._answer(asked, read) if isinstance(read, list) else read
 
-    def _wait_s(self, asked: Asked) -> float:
+    def _wait_s(self, asked: FollowerRequest) -> float:
         """For how long a request may wait: until its deadline, or until withheld partitions may be answered."""
         seconds = asked.deadline - asked.loop.time()
         # What was withheld may be sent when the throttle allows it, which wakes nobody by itself.
@@ -150,7 +152,7 @@ class FollowerFetch:
                 session.release()
                 session.wake()
 
-    def _read(self, asked: Asked) -> Steps[list[Answered]]:
+    def _read(self, asked: FollowerRequest) -> Steps[list[PartitionAnswer]]:
         """The answers for the partitions that are due, within the limits of bytes and of held files. Partitions that
         find no room stay due, and so do all if the reading is given up (`close`)."""
         request, session, epoch, _, _ = asked
@@ -163,7 +165,7 @@ class FollowerFetch:
         # The throttle allows what it withheld: nothing else would make these partitions due.
         if session.withheld and not self._throttle.quota.is_exceeded(asked.now_ms):
             session.release()
-        answered: list[Answered] = []
+        answered: list[PartitionAnswer] = []
         due = list(session.due)
         hold = None if len(due) == 1 else self._replicas.files.hold()  # each connection may hold one file
         files, is_first, slices = 1 if hold is None else hold.count, True, 0
@@ -198,7 +200,7 @@ class FollowerFetch:
                     or read.records
                     or part.told != (read.high_watermark, read.log_start_offset)
                 ):
-                    answered.append(_new(Answered, (part, read, counted)))
+                    answered.append(_new(PartitionAnswer, (part, read, counted)))
         except GeneratorExit:
             # The answer is not sent, so what was read for it is due again.
             for one in answered:
@@ -239,7 +241,7 @@ class FollowerFetch:
         part.withhold(is_withheld)
         return is_withheld
 
-    def _answer(self, asked: Asked, answered: list[Answered]) -> Answer | None:
+    def _answer(self, asked: FollowerRequest, answered: list[PartitionAnswer]) -> FetchAnswer | None:
         """The answer from what was read; None if the request has to wait: then `answered` is emptied, and holds no
         file."""
         session = asked.session
@@ -262,7 +264,7 @@ class FollowerFetch:
         return None
 
 
-def _keep(hold: object, answered: list[Answered]) -> None:
+def _keep(hold: object, answered: list[PartitionAnswer]) -> None:
     """Let the last slice keep the hold: it is the last to leave, so that files count as held until the reply is
     gone."""
     last = max(at for at, one in enumerate(answered) if one.read.records is not None)
@@ -279,7 +281,7 @@ def _has_more(part: FollowedPart, read: FollowerRead) -> bool:
     return part.position.offset < part.replica.log.log_end_offset
 
 
-def _reply(session: FollowerSession, answered: list[Answered]) -> Answer:
+def _reply(session: FollowerSession, answered: list[PartitionAnswer]) -> FetchAnswer:
     topics: list[FetchTopic] = []
     results: list[FetchResult] = []
     for part, read, _ in answered:
@@ -297,7 +299,7 @@ def _reply(session: FollowerSession, answered: list[Answered]) -> Answer:
     if not any(read.diverging for _, read, _ in answered):
         return reply
     response = fetch_response(reply)
-    following: Iterator[Answered] = iter(answered)
+    following: Iterator[PartitionAnswer] = iter(answered)
     for topic in response.responses:
         assert isinstance(topic.topic_id, uuid.UUID)
         for partition in topic.partitions:

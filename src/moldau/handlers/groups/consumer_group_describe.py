@@ -8,8 +8,8 @@ from collections.abc import Callable
 
 from moldau.cluster.state.image import Image
 from moldau.coordinators.consumer.messages import (
-    Assigned,
     DescribedConsumerMember,
+    PartitionsByTopic,
 )
 from moldau.coordinators.groups.coordinator import GroupCoordinator
 from moldau.errors import ErrorCode, KafkaError
@@ -112,7 +112,7 @@ def _member(member: DescribedConsumerMember, image: Image) -> Steps[Member]:
     )
 
 
-def _assignment(assigned: Assigned, image: Image) -> Steps[describing.Assignment]:
+def _assignment(assigned: PartitionsByTopic, image: Image) -> Steps[describing.Assignment]:
     """The assignment with topic names; deleted topics have none, and are left out."""
     found = describing.Assignment()
     for topic_id, partitions in assigned.items():

@@ -33,8 +33,8 @@ from moldau.requests.session import Call
 from moldau.turns import Steps
 
 BY_ID = 10
-Pending: TypeAlias = frozenset[TopicPartition]
-NONE_PENDING: Pending = frozenset()
+PendingPartitions: TypeAlias = frozenset[TopicPartition]
+NONE_PENDING: PendingPartitions = frozenset()
 
 
 class OffsetFetch:
@@ -89,7 +89,9 @@ class OffsetFetch:
             name = topic.name
         return name, ErrorCode.NONE if call.may(DESCRIBE_TOPIC, name) else DESCRIBE_TOPIC.denied
 
-    def _all(self, offsets: OffsetsOfGroup, unstable: Pending, call: Call) -> Steps[list[OffsetFetchResponseTopics]]:
+    def _all(
+        self, offsets: OffsetsOfGroup, unstable: PendingPartitions, call: Call
+    ) -> Steps[list[OffsetFetchResponseTopics]]:
         """All offsets of the group that the client may see. Deleted topics have no id, so requests by id leave them
         out."""
         image, by_id = self._image(), call.version >= BY_ID
@@ -110,7 +112,7 @@ class OffsetFetch:
 
 def _some(
     offsets: OffsetsOfGroup,
-    unstable: Pending,
+    unstable: PendingPartitions,
     asked: OffsetFetchRequestTopics,
     name: str,
     refusal: ErrorCode,
@@ -133,7 +135,7 @@ def _some(
     return fetched
 
 
-def _stability(partition: TopicPartition, unstable: Pending) -> ErrorCode:
+def _stability(partition: TopicPartition, unstable: PendingPartitions) -> ErrorCode:
     return ErrorCode.UNSTABLE_OFFSET_COMMIT if unstable and partition in unstable else ErrorCode.NONE
 
 

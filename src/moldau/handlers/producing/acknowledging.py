@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple, TypeAlias
 
 from moldau.errors import ErrorCode
-from moldau.handlers.producing.deadlines import Deadlines
+from moldau.handlers.producing.deadlines import TimingWheel
 from moldau.protocol.hot_produce import ProduceResult
 from moldau.replication.replica import Replica
 from moldau.replication.results import Appended
@@ -70,7 +70,7 @@ class PendingAnswer:
         behind: Behind,
         results: list[ProduceResult],
         timeout_ms: int,
-        deadlines: Deadlines,
+        deadlines: TimingWheel,
         answer: Callable[[], Any],
     ):
         self._behind = behind

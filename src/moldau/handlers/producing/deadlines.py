@@ -14,7 +14,7 @@ class Deadline(Protocol):
     def time_is_over(self) -> None: ...
 
 
-class Deadlines:
+class TimingWheel:
     """Calls `time_is_over` of each request that is still here at its deadline. Belongs to the loop it is first used
     on."""
 

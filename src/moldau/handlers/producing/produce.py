@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 from moldau.errors import ErrorCode, ProtocolViolation
 from moldau.handlers.denied_topics import is_denied
 from moldau.handlers.producing.acknowledging import BatchBehind, PendingAnswer, has_moved, still_waiting
-from moldau.handlers.producing.deadlines import Deadlines
+from moldau.handlers.producing.deadlines import TimingWheel
 from moldau.handlers.producing.mistimed import Mistimed, line_of
 from moldau.handlers.producing.transaction_verification import (
     ADDS_PARTITIONS,
@@ -90,16 +90,16 @@ def _terms(transactional: bool) -> list[dict[int, AppendTerms]]:
 _TERMS: Final = _terms(transactional=False)
 _TRANSACTIONAL_TERMS: Final = _terms(transactional=True)
 
-Answer: TypeAlias = "list[ProduceResult] | ProduceResponse | Pending | None"
+ProduceAnswer: TypeAlias = "list[ProduceResult] | ProduceResponse | Pending | None"
 """The results of all partitions, in the request's order; a message if one has more to say; None for acks=0; `Pending`
 until the in-sync replicas have all batches."""
 
 
-Refusal: TypeAlias = Callable[[str | None, bytes | None], ErrorCode | None]
+WriteCheck: TypeAlias = Callable[[str | None, bytes | None], ErrorCode | None]
 """The error of a client that may not write to a topic, given by name or id; None if it may."""
 
 
-class Outcome(NamedTuple):
+class ProduceResults(NamedTuple):
     """What became of the batches of a request: their results, the refusals with a sentence by their place among them,
     and those that the in-sync replicas do not have yet."""
 
@@ -113,11 +113,13 @@ class ProduceHandler:
         self._replicas = replicas
         self._verifier = verifier
         self._turns = turns
-        self._deadlines = Deadlines()
+        self._deadlines = TimingWheel()
         self._mistimed = Mistimed()
         self._now_ms: Callable[[], int] = runtime.clock.now_ms
 
-    def __call__(self, request: Produce, call: Call) -> "Answer | Awaitable[Answer] | Steps[Awaitable[Answer]]":
+    def __call__(
+        self, request: Produce, call: Call
+    ) -> "ProduceAnswer | Awaitable[ProduceAnswer] | Steps[Awaitable[ProduceAnswer]]":
         """Raises `ProtocolViolation` for a refused request with acks=0."""
         transactional_id, _, _, topics, is_wide = request
         now_ms = self._now_ms()
@@ -131,7 +133,7 @@ class ProduceHandler:
         own = in_own_memory(request)
         return self._complete(own, call, _over(plan, own), outcomes)
 
-    def _refusal(self, request: Produce, call: Call) -> Refusal:
+    def _refusal(self, request: Produce, call: Call) -> WriteCheck:
         """What a client that may not do everything is refused."""
         if request.transactional_id is not None and not call.may(WRITE_TRANSACTIONAL_ID, request.transactional_id):
             return lambda name, topic_id: WRITE_TRANSACTIONAL_ID.denied
@@ -139,8 +141,8 @@ class ProduceHandler:
         return lambda name, topic_id: WRITE_TOPIC.denied if denied(name, topic_id) else None
 
     def _plan_wide(
-        self, request: Produce, call: Call, now_ms: int, refusal: Refusal | None
-    ) -> Steps[Awaitable[Answer]]:
+        self, request: Produce, call: Call, now_ms: int, refusal: WriteCheck | None
+    ) -> Steps[Awaitable[ProduceAnswer]]:
         plan: list[AppendStep] = []
         for name, topic_id, parts in request.topics:
             for part in parts:
@@ -154,7 +156,7 @@ class ProduceHandler:
         version: int,
         topics: Sequence[ProduceTopic],
         now_ms: int,
-        refusal: Refusal | None,
+        refusal: WriteCheck | None,
     ) -> list[AppendStep]:
         """What is to be done for each partition of these topics."""
         replicas = self._replicas
@@ -189,7 +191,7 @@ class ProduceHandler:
 
     async def _complete(
         self, request: Produce, call: Call, plan: Sequence[AppendStep], outcomes: list[AppendOutcome]
-    ) -> Answer:
+    ) -> ProduceAnswer:
         """Go on where the loop alone could not: ask the transaction's coordinator, use the executor, work in turns.
         `outcomes`: those of the first batches of the plan."""
         if request.transactional_id is not None and not outcomes and begins_transaction(plan):
@@ -215,7 +217,7 @@ class ProduceHandler:
 
     def _answered(
         self, request: Produce, call: Call, plan: Sequence[AppendStep], outcomes: Sequence[AppendOutcome]
-    ) -> Answer:
+    ) -> ProduceAnswer:
         """The answer to a request whose batches were appended or refused; with acks=all not before the in-sync replicas
         have them. Raises `ProtocolViolation`."""
         outcome = _outcome(request, plan, outcomes)
@@ -228,7 +230,7 @@ class ProduceHandler:
             return _new(Pending, (own, PendingAnswer(behind, results, request.timeout_ms, self._deadlines, answer)))
         return results if request.acks and not details else _answer(request, call.version, outcome)
 
-    def _tell_mistimed(self, call: Call, plan: Sequence[AppendStep], outcome: Outcome) -> None:
+    def _tell_mistimed(self, call: Call, plan: Sequence[AppendStep], outcome: ProduceResults) -> None:
         """Log the first batch that was refused for its timestamps: the client's clock is wrong, or this broker's."""
         for at, refusal in (outcome.details or {}).items():
             step = plan[at]
@@ -261,7 +263,7 @@ def _over(plan: Sequence[AppendStep], request: Produce) -> list[AppendStep]:
     ]
 
 
-def _outcome(request: Produce, plan: Sequence[AppendStep], outcomes: Sequence[AppendOutcome]) -> Outcome:
+def _outcome(request: Produce, plan: Sequence[AppendStep], outcomes: Sequence[AppendOutcome]) -> ProduceResults:
     acks_all = request.acks == ALL_IN_SYNC
     results: list[ProduceResult] = []
     details: dict[int, AppendRefusal] | None = None
@@ -286,10 +288,10 @@ def _outcome(request: Produce, plan: Sequence[AppendStep], outcomes: Sequence[Ap
                 details = details or {}
                 details[len(results)] = outcome
             results.append((outcome.partition, outcome.error, -1, -1, outcome.log_start_offset))
-    return _new(Outcome, (results, details, behind))
+    return _new(ProduceResults, (results, details, behind))
 
 
-def _answer(request: Produce, version: int, outcome: Outcome) -> Answer:
+def _answer(request: Produce, version: int, outcome: ProduceResults) -> ProduceAnswer:
     """Raises `ProtocolViolation`."""
     results, details, _ = outcome
     if request.acks == 0:

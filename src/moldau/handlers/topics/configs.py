@@ -54,7 +54,7 @@ DOUBLED = Refusal(ErrorCode.INVALID_REQUEST, "the request names this resource mo
 NO_TOPIC = Refusal(ErrorCode.INVALID_REQUEST, "topics have no common settings: name a topic")
 
 
-class Resource(enum.IntEnum):
+class ConfigResourceType(enum.IntEnum):
     """Kafka's codes for the types of resources that have settings."""
 
     TOPIC = 2
@@ -65,16 +65,16 @@ class Resource(enum.IntEnum):
 
 
 _PROTECTED_AS: Mapping[int, ResourceType] = {
-    Resource.TOPIC: ResourceType.TOPIC,
-    Resource.BROKER: ResourceType.CLUSTER,
-    Resource.BROKER_LOGGER: ResourceType.CLUSTER,
-    Resource.CLIENT_METRICS: ResourceType.CLUSTER,
-    Resource.GROUP: ResourceType.GROUP,
+    ConfigResourceType.TOPIC: ResourceType.TOPIC,
+    ConfigResourceType.BROKER: ResourceType.CLUSTER,
+    ConfigResourceType.BROKER_LOGGER: ResourceType.CLUSTER,
+    ConfigResourceType.CLIENT_METRICS: ResourceType.CLUSTER,
+    ConfigResourceType.GROUP: ResourceType.GROUP,
 }
 """The type of the resource that the rights on settings are about."""
 
 
-class Configs:
+class ConfigAdministration:
     def __init__(self, metadata: MetadataCache, changes: ConfigChanges):
         self._metadata = metadata
         self._changes = changes
@@ -102,7 +102,7 @@ class Configs:
         )
         keys = frozenset(resource.configuration_keys or ())
         refusal: Refusal | None
-        if resource.resource_type == Resource.BROKER_LOGGER:
+        if resource.resource_type == ConfigResourceType.BROKER_LOGGER:
             refusal = self._broker_refusal(resource.resource_name, only_one=True)
             levels = {} if refusal else broker_loggers.levels()
             result.configs = [_level(name, level) for name, level in levels.items() if not keys or name in keys]
@@ -119,14 +119,14 @@ class Configs:
 
     def _find(self, kind: int, name: str) -> list[DescribedConfig] | Refusal:
         sources = self._metadata.config_sources
-        if kind == Resource.TOPIC:
+        if kind == ConfigResourceType.TOPIC:
             topic = self._metadata.image.topics.get(name)
             if topic is not None:
                 return sources.topic(topic.overrides)
             return name_refusal(name) or Refusal(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "there is no such topic")
-        if kind == Resource.BROKER:
+        if kind == ConfigResourceType.BROKER:
             return self._broker_refusal(name) or (sources.broker() if name else sources.all_brokers())
-        if kind == Resource.GROUP:
+        if kind == ConfigResourceType.GROUP:
             return _group_refusal(name) or sources.group(self._metadata.image.group_overrides.get(name, {}))
         return _no_kind(kind)
 
@@ -178,20 +178,20 @@ class Configs:
         self, kind: int, wanted: Sequence[tuple[str, ConfigChange]], *, validate_only: bool
     ) -> Sequence[Refusal | None]:
         """Alter resources of one type, each of which is named once."""
-        if kind not in (Resource.TOPIC, Resource.GROUP):
+        if kind not in (ConfigResourceType.TOPIC, ConfigResourceType.GROUP):
             each = in_turns(wanted, OF_A_TURN)
             return [await self._alter_one(kind, *one, validate_only=validate_only) async for one in each]
-        alter = self._changes.alter_topics if kind == Resource.TOPIC else self._changes.alter_groups
+        alter = self._changes.alter_topics if kind == ConfigResourceType.TOPIC else self._changes.alter_groups
         altered = iter(await alter([one for one in wanted if one[0]], validate_only=validate_only))
-        nameless = NO_TOPIC if kind == Resource.TOPIC else _group_refusal("")
+        nameless = NO_TOPIC if kind == ConfigResourceType.TOPIC else _group_refusal("")
         return [next(altered) if name else nameless for name, _ in wanted]
 
     async def _alter_one(self, kind: int, name: str, change: ConfigChange, *, validate_only: bool) -> Refusal | None:
-        if kind == Resource.BROKER:
+        if kind == ConfigResourceType.BROKER:
             if name and name not in map(str, self._metadata.image.brokers):
                 return Refusal(ErrorCode.INVALID_REQUEST, f"no broker {name[:20]} is up in this cluster")
             return await self._changes.alter_broker(name or DEFAULT_BROKER, change, validate_only=validate_only)
-        if kind == Resource.BROKER_LOGGER and not isinstance(change, Replacement):
+        if kind == ConfigResourceType.BROKER_LOGGER and not isinstance(change, Replacement):
             return self._broker_refusal(name, only_one=True) or broker_loggers.alter(
                 change, validate_only=validate_only
             )
@@ -199,17 +199,21 @@ class Configs:
 
     def list_resources(self, request: ListConfigResourcesRequest, call: Call) -> ListConfigResourcesResponse:
         """All resources that have settings, of these types or (if none are given) of all types."""
-        kinds = dict.fromkeys(request.resource_types or Resource) if call.version else [Resource.CLIENT_METRICS]
-        if any(kind not in list(Resource) for kind in kinds):
+        kinds = (
+            dict.fromkeys(request.resource_types or ConfigResourceType)
+            if call.version
+            else [ConfigResourceType.CLIENT_METRICS]
+        )
+        if any(kind not in list(ConfigResourceType) for kind in kinds):
             return ListConfigResourcesResponse(error_code=ErrorCode.UNSUPPORTED_VERSION)
         image = self._metadata.image
         brokers = [str(number) for number in image.brokers]
         names: Mapping[int, Iterable[str]] = {
-            Resource.TOPIC: image.topics,
-            Resource.BROKER: brokers,
-            Resource.BROKER_LOGGER: brokers,
-            Resource.CLIENT_METRICS: (),
-            Resource.GROUP: image.group_overrides,
+            ConfigResourceType.TOPIC: image.topics,
+            ConfigResourceType.BROKER: brokers,
+            ConfigResourceType.BROKER_LOGGER: brokers,
+            ConfigResourceType.CLIENT_METRICS: (),
+            ConfigResourceType.GROUP: image.group_overrides,
         }
         return ListConfigResourcesResponse(
             config_resources=[
@@ -235,7 +239,7 @@ def _not_alterable(call: Call, kind: int, resources: Iterable[Any]) -> dict[str,
     for one in resources:
         denial = _denial(call, Operation.ALTER_CONFIGS, kind, one.resource_name)
         if denial is not None:
-            refusals[one.resource_name] = Refusal(denial.code) if kind == Resource.BROKER_LOGGER else denial
+            refusals[one.resource_name] = Refusal(denial.code) if kind == ConfigResourceType.BROKER_LOGGER else denial
     return refusals
 
 
@@ -267,9 +271,9 @@ def _group_refusal(name: str) -> Refusal | None:
 
 
 def _no_kind(kind: int) -> Refusal:
-    if kind == Resource.CLIENT_METRICS:
+    if kind == ConfigResourceType.CLIENT_METRICS:
         return Refusal(ErrorCode.INVALID_REQUEST, "this broker does not collect client metrics")
-    if kind == Resource.BROKER_LOGGER:
+    if kind == ConfigResourceType.BROKER_LOGGER:
         return Refusal(ErrorCode.INVALID_REQUEST, "levels of loggers are changed by IncrementalAlterConfigs only")
     return Refusal(ErrorCode.INVALID_REQUEST, f"there are no settings of resources of type {kind}")
 

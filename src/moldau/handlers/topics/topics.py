@@ -62,12 +62,12 @@ _NO_GROWTH = Refusal(_DENIED)
 """Kafka has a text of its own for a creation, and none for more partitions."""
 _ABSENT = Refusal(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "this topic does not exist")
 Wish = TypeVar("Wish", NewTopic, MorePartitions)
-Deletion: TypeAlias = tuple[str | None, uuid.UUID | None]
+TopicToDelete: TypeAlias = tuple[str | None, uuid.UUID | None]
 """A topic to delete, by its name or by its id."""
 NotDeleted: TypeAlias = tuple[str | None, uuid.UUID | None, Refusal]
 
 
-class Topics:
+class TopicAdministration:
     def __init__(self, metadata: MetadataCache, changes: TopicChanges):
         self._metadata = metadata
         self._changes = changes
@@ -145,12 +145,14 @@ class Topics:
             broken = not_made(error)
             return _deleted([*((name, topic_id, broken) for name, topic_id in wanted), *denied])
 
-    async def _deletable(self, wanted: Sequence[Deletion], call: Call) -> tuple[list[Deletion], list[NotDeleted]]:
+    async def _deletable(
+        self, wanted: Sequence[TopicToDelete], call: Call
+    ) -> tuple[list[TopicToDelete], list[NotDeleted]]:
         """What goes on to the controller's decision, and the answers for the topics that the client may not delete."""
-        counts = Counter[Deletion]()
+        counts = Counter[TopicToDelete]()
         async for one in in_turns(wanted):
             counts[one] += 1
-        deletable: list[Deletion] = []
+        deletable: list[TopicToDelete] = []
         denied: list[NotDeleted] = []
         async for one in in_turns(wanted):
             answer = self._denied(*one, call) if counts[one] == 1 else None

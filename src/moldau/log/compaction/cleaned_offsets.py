@@ -37,10 +37,12 @@ class CleanedOffsets:
 
     async def begin(self, logs: Iterable[Log]) -> None:
         """Read the offsets of these logs; entries of other logs are dropped by the next change."""
-        found = {(log.folder.parent, log.tp): log.topic_id for log in logs if not log.offline}
-        for folder in dict.fromkeys(folder for folder, _ in found):
+        topic_ids = {(log.folder.parent, log.tp): log.topic_id for log in logs if not log.offline}
+        for folder in dict.fromkeys(folder for folder, _ in topic_ids):
             read = await self._runtime.run(partial(_read, self._runtime.disk, folder))
-            self._of[folder] = {tp: (found[folder, tp], offset) for tp, offset in read.items() if (folder, tp) in found}
+            self._of[folder] = {
+                tp: (topic_ids[folder, tp], offset) for tp, offset in read.items() if (folder, tp) in topic_ids
+            }
         self.begun = True
 
     def of(self, log: Log) -> int | None:

@@ -50,7 +50,7 @@ class Candidate(NamedTuple):
     stable_offset: int
 
 
-class Cleaned(NamedTuple):
+class CleaningResult(NamedTuple):
     """The result of a cleaning."""
 
     up_to: int
@@ -126,10 +126,10 @@ class Cleaner:
 
     async def clean_dirtiest(self) -> bool:
         """Clean the log that needs it most; False if no log needs it."""
-        found = await self._choose()
-        if found is None:
+        dirtiest = await self._choose()
+        if dirtiest is None:
             return False
-        log, dirt = found
+        log, dirt = dirtiest
         if log.cleaning or log.offline:
             return True
         log.cleaning = True
@@ -157,7 +157,7 @@ class Cleaner:
         return True
 
     @staticmethod
-    def _report(log: Log, cleaned: Cleaned) -> None:
+    def _report(log: Log, cleaned: CleaningResult) -> None:
         logger.info(
             "%s was compacted up to offset %d: %d of %s are left, %s seen, %.1f MB/s",
             log.tp, cleaned.up_to, cleaned.bytes_after, counted(cleaned.bytes_before, "byte"),
@@ -222,7 +222,7 @@ class Cleaner:
             await self._offsets.put(log, start)
         return dirt_of(log.segments, config, start, stable_offset, now_ms)
 
-    async def _clean(self, log: Log, dirt: Dirt) -> Cleaned:
+    async def _clean(self, log: Log, dirt: Dirt) -> CleaningResult:
         loop = asyncio.get_running_loop()
         begun, settings, run = loop.time(), self._settings(), self._runtime.run
         if log.recovery_point < log.log_end_offset:
@@ -248,7 +248,7 @@ class Cleaner:
             moved += bytes_moved
             before += sum(segment.size for segment in group)
             after += new.size
-        return Cleaned(up_to, len(offsets), before, after, moved, loop.time() - begun)
+        return CleaningResult(up_to, len(offsets), before, after, moved, loop.time() - begun)
 
     async def _plan(self, log: Log, dirt: Dirt, settings: BrokerConfig) -> CleaningPlan:
         """Prepare a cleaning. Wrong indexes are rebuilt here, on the loop, where no other thread reads them."""
@@ -265,8 +265,8 @@ class Cleaner:
                 first = segment
             if turn % BREATH == BREATH - 1:
                 await self._rest()
-        found = first.find(dirt.first_dirty_offset)
-        position = first.size if found is None else found.position
+        batch = first.find(dirt.first_dirty_offset)
+        position = first.size if batch is None else batch.position
         io_bytes = max(settings.log_cleaner_io_buffer_size // max(settings.log_cleaner_threads, 1) // 2, IO_BYTES_MIN)
         return CleaningPlan(
             log.folder, log.config, log.files, segments, dirt.first_dirty_offset, position, dirt.end_offset, producers,

@@ -130,19 +130,19 @@ def groups(plan: CleaningPlan, up_to: int) -> list[list[Segment]]:
     """The segments below an offset, as many together as fit into one segment and its indexes."""
     config = plan.config
     bases = [segment.base_offset for segment in plan.segments]
-    found: list[list[Segment]] = []
+    grouped: list[list[Segment]] = []
     room = index_room = time_room = 0
     for at, segment in enumerate(plan.cleanable):
         if segment.base_offset >= up_to:
             break
         sizes = segment.size, segment.offsets.entries, segment.times.entries
-        fits = found and sizes[0] <= room and sizes[1] <= index_room and sizes[2] <= time_room
-        if not fits or bases[at + 1] - 1 - found[-1][0].base_offset > RELATIVE_MAX:
-            found.append([])
+        fits = grouped and sizes[0] <= room and sizes[1] <= index_room and sizes[2] <= time_room
+        if not fits or bases[at + 1] - 1 - grouped[-1][0].base_offset > RELATIVE_MAX:
+            grouped.append([])
             room, index_room, time_room = config.segment_bytes, segment.offsets.entries_max, segment.times.entries_max
-        found[-1].append(segment)
+        grouped[-1].append(segment)
         room, index_room, time_room = room - sizes[0], index_room - sizes[1], time_room - sizes[2]
-    return found
+    return grouped
 
 
 class Writer:

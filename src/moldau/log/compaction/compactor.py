@@ -76,11 +76,11 @@ class CleanedTransactions:
         if not header.is_transactional:
             return False
         self._begin_up_to(header.last_offset)
-        found = self._aborting.get(header.producer_id)
-        if found is None:
+        aborting = self._aborting.get(header.producer_id)
+        if aborting is None:
             self._committing[header.producer_id] = None
             return False
-        self._aborting[header.producer_id] = (found[0], True)
+        self._aborting[header.producer_id] = (aborting[0], True)
         return True
 
     def ends(self, header: BatchHeader, batch: Buffer) -> tuple[bool, AbortedTxn | None]:
@@ -98,7 +98,7 @@ class CleanedTransactions:
         return not seen, aborted if seen else None
 
 
-class Kept(NamedTuple):
+class CompactedBatch(NamedTuple):
     """The result for one batch."""
 
     batch: Buffer | None
@@ -123,11 +123,11 @@ class Compactor:
         self._now_ms = now_ms
         self._horizon_ms = min(now_ms + delete_retention_ms, INT64_MAX)
 
-    def keep(self, header: BatchHeader, batch: memoryview, must_stay: bool) -> Kept:
+    def keep(self, header: BatchHeader, batch: memoryview, must_stay: bool) -> CompactedBatch:
         """Compact one whole batch; at least its header stays if it `must_stay`. Raises `Uncleanable`."""
         if not header.attributes & (CONTROL_BIT | TRANSACTIONAL_BIT) and header.count:
             must_stay = must_stay or (header.producer_id >= 0 and self._is_last_of_producer(header))
-            return Kept(self._filtered(header, batch, must_stay))
+            return CompactedBatch(self._filtered(header, batch, must_stay))
         aborted = None
         if header.is_control:
             is_over, aborted = self.transactions.ends(header, batch)
@@ -137,13 +137,13 @@ class Compactor:
         must_stay = must_stay or self._is_last_of_producer(header)
         if gone or not header.count:
             if not must_stay:
-                return Kept(None, aborted)
-            return Kept(batch if not header.count else empty(header), aborted)
+                return CompactedBatch(None, aborted)
+            return CompactedBatch(batch if not header.count else empty(header), aborted)
         if header.is_control:
             if is_over and not header.has_delete_horizon:
-                return Kept(self._all_with_horizon(header, batch), aborted)
-            return Kept(batch, aborted)
-        return Kept(self._filtered(header, batch, must_stay), aborted)
+                return CompactedBatch(self._all_with_horizon(header, batch), aborted)
+            return CompactedBatch(batch, aborted)
+        return CompactedBatch(self._filtered(header, batch, must_stay), aborted)
 
     def _is_last_of_producer(self, header: BatchHeader) -> bool:
         last = self._producers.get(header.producer_id) if header.producer_id >= 0 else None

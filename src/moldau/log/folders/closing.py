@@ -40,7 +40,7 @@ class Pace(NamedTuple):
     note_ms: int = 2000
 
 
-class Closing:
+class ClosingLogs:
     """`note` writes the closed logs to disk (partition -> log end); `fail` takes the folder offline."""
 
     def __init__(
@@ -111,7 +111,7 @@ class Closing:
                 self._noted_ms = self._clock.now_ms()
 
 
-async def close_logs(closings: Sequence[Closing], runtime: Runtime) -> None:
+async def close_logs(closings: Sequence[ClosingLogs], runtime: Runtime) -> None:
     """Carry out the closings of all folders at once, in several threads each, and log the progress of a slow stop."""
     ticker = asyncio.ensure_future(_tell_how_far(closings))
     try:
@@ -120,7 +120,7 @@ async def close_logs(closings: Sequence[Closing], runtime: Runtime) -> None:
         ticker.cancel()
 
 
-async def _tell_how_far(closings: Sequence[Closing]) -> None:
+async def _tell_how_far(closings: Sequence[ClosingLogs]) -> None:
     total = counted(sum(one.total for one in closings), "partition")
     while True:
         await asyncio.sleep(TELL_S)

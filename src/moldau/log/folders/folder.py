@@ -32,7 +32,7 @@ from moldau.log.deletion import Doomed
 from moldau.log.failures import no_descriptor
 from moldau.log.files import OPEN_FILES_MAX, OpenFiles
 from moldau.log.folders import identity, sifting
-from moldau.log.folders.closing import Closing, Pace
+from moldau.log.folders.closing import ClosingLogs, Pace
 from moldau.log.folders.folder_checkpoints import FolderCheckpoints
 from moldau.log.folders.folder_names import LOCK, folder_name_for_deletion, partition_of
 from moldau.log.folders.identity import META_PROPERTIES, NO_BROKER_EPOCH, RUNNING
@@ -163,8 +163,8 @@ class LogFolder:
         """Open the partitions of all known topics (name -> id), recovering where needed; returns the unknown names,
         which are left alone for the caller to report. Partitions of topics in `deleted` (id -> name) are removed.
         Blocks. Raises `OSError`."""
-        found, strays = self.sift(known, deleted)
-        for work in self.loading(found, known, config_of):
+        partitions, strays = self.sift(known, deleted)
+        for work in self.loading(partitions, known, config_of):
             work()
         self.settle()
         return strays
@@ -178,7 +178,7 @@ class LogFolder:
 
     def loading(
         self,
-        found: Iterable[TopicPartition],
+        partitions: Iterable[TopicPartition],
         known: Mapping[str, uuid.UUID],
         config_of: Callable[[str], TopicConfig],
         workers: int = 1,
@@ -188,12 +188,12 @@ class LogFolder:
         Each callable blocks and raises `OSError`.
         """
         self._touched = True
-        found = list(found)
+        partitions = list(partitions)
         progress = None
         if not self.clean:
-            unclean = [tp for tp in found if tp not in self._offsets.closed_ends]
+            unclean = [tp for tp in partitions if tp not in self._offsets.closed_ends]
             progress = Progress(self.path, self.runtime, self._offsets.recovery_points, unclean)
-        self._waiting.extend(found)
+        self._waiting.extend(partitions)
         if not self._wanted:
             self.stop_loading()
 
@@ -216,10 +216,10 @@ class LogFolder:
         """Whether `loading` began, so that logs may need closing."""
         return self._touched
 
-    def closing(self, pace: Pace = Pace()) -> Closing:
+    def closing(self, pace: Pace = Pace()) -> ClosingLogs:
         """The steps that flush and close all logs, before `close`."""
         logs = list(self.logs.values()) if self.failed is None else []
-        return Closing(logs, self._file_system, self._note_closed, self.fail, self.runtime.clock, pace)
+        return ClosingLogs(logs, self._file_system, self._note_closed, self.fail, self.runtime.clock, pace)
 
     def _note_closed(self, closed: Mapping[TopicPartition, int]) -> None:
         """The closed logs and their ends, for a start after an interrupted stop. Raises `KafkaError`."""

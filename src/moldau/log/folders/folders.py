@@ -154,23 +154,23 @@ class LogFolders:
     @property
     def cluster_id(self) -> str | None:
         """The cluster that the folders belong to; None if they are new."""
-        found = [folder.meta["cluster.id"] for folder in self.folders if "cluster.id" in folder.meta]
-        return found[0] if found else None
+        ids = [folder.meta["cluster.id"] for folder in self.folders if "cluster.id" in folder.meta]
+        return ids[0] if ids else None
 
     @property
     def cluster_store(self) -> str | None:
         """The `zookeeper.connect` that the folders were served with last; None if their broker was, or may have been,
         alone. Raises `OSError`."""
-        found = (identity.cluster_store(self._runtime.disk, folder.path) for folder in self.serving)
-        return next(filter(None, found), None)
+        stores = (identity.cluster_store(self._runtime.disk, folder.path) for folder in self.serving)
+        return next(filter(None, stores), None)
 
     @property
     def high_watermarks(self) -> dict[TopicPartition, int]:
         """The high watermarks in the checkpoints of all folders."""
-        found: dict[TopicPartition, int] = {}
+        watermarks: dict[TopicPartition, int] = {}
         for folder in self.serving:
-            found.update(folder.high_watermarks)
-        return found
+            watermarks.update(folder.high_watermarks)
+        return watermarks
 
     def check_identity(self) -> None:
         """Raises `StorageError` if a used folder lacks its cluster or node id, `OSError`."""
@@ -214,29 +214,29 @@ class LogFolders:
         Raises `StorageError` for a partition that is in two folders, or lost; `OSError` if no folder is left,
         `StartInterrupted`.
         """
-        found: dict[LogFolder, list[TopicPartition]] = {folder: [] for folder in self.serving}
+        by_folder: dict[LogFolder, list[TopicPartition]] = {folder: [] for folder in self.serving}
         strays: list[str] = []
 
         def sift(folder: LogFolder) -> None:
             try:
-                found[folder], names = folder.sift(known, deleted)
+                by_folder[folder], names = folder.sift(known, deleted)
                 strays.extend(str(folder.path / name) for name in names)
             except OSError as error:
                 _failed_at_start(folder, error)
 
         await asyncio.gather(*[self._runtime.run(partial(sift, folder)) for folder in self.serving])
-        refuse_doubles(found)
+        refuse_doubles(by_folder)
         homes = {folder.directory_id: folder for folder in self.serving}
         if self.whole:  # a partition that was assigned to no folder may be in one that is offline
             homes[UNASSIGNED] = self.serving[0]
         were_in = {tp: homes.get(directory_id) for tp, directory_id in (made or {}).items()}
-        lost = accepted_losses(Expected(were_in, known, accepted, self.whole), found, strays, self._or_repair)
+        lost = accepted_losses(Expected(were_in, known, accepted, self.whole), by_folder, strays, self._or_repair)
         self.begun_empty.update(lost)
         for folder in filter(None, {were_in[tp] for tp in lost}):
             await self._runtime.run(folder.forget_kept)
         loading = [
             self._load(folder, partitions, known, config_of, threads)
-            for folder, partitions in found.items()
+            for folder, partitions in by_folder.items()
             if folder.failed is None
         ]
         await asyncio.gather(*loading)

@@ -137,8 +137,8 @@ def running_epoch(disk: Disk, folder: Path) -> int:
     process that ended in any way has lost nothing then. Raises `OSError`."""
     boot_id = disk.boot_id()
     try:
-        found = json.loads(checkpoints.read_whole(disk, folder / RUNNING) or b"")
-        epoch = found["brokerEpoch"] if boot_id and found["bootId"] == boot_id else NO_BROKER_EPOCH
+        document = json.loads(checkpoints.read_whole(disk, folder / RUNNING) or b"")
+        epoch = document["brokerEpoch"] if boot_id and document["bootId"] == boot_id else NO_BROKER_EPOCH
     except (CorruptCheckpoint, ValueError, KeyError, TypeError, RecursionError):
         return NO_BROKER_EPOCH
     return epoch if isinstance(epoch, int) else NO_BROKER_EPOCH

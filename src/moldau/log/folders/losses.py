@@ -36,10 +36,10 @@ class Expected(NamedTuple):
     is_whole: bool
 
 
-def refuse_doubles(found: Mapping[LogFolder, Sequence[TopicPartition]]) -> None:
+def refuse_doubles(by_folder: Mapping[LogFolder, Sequence[TopicPartition]]) -> None:
     """Raises `StorageError` if a partition is in two folders."""
     seen: dict[TopicPartition, LogFolder] = {}
-    for folder, partitions in found.items():
+    for folder, partitions in by_folder.items():
         for tp in partitions:
             other = seen.setdefault(tp, folder)
             if other is not folder:
@@ -51,14 +51,14 @@ def refuse_doubles(found: Mapping[LogFolder, Sequence[TopicPartition]]) -> None:
 
 def accepted_losses(
     expected: Expected,
-    found: Mapping[LogFolder, Sequence[TopicPartition]],
+    by_folder: Mapping[LogFolder, Sequence[TopicPartition]],
     strays: Collection[str],
     or_repair: Callable[[str], str],
 ) -> list[TopicPartition]:
-    """The lost partitions that may start empty. `found`: the partitions that are there; `strays`: the paths of all
+    """The lost partitions that may start empty. `by_folder`: the partitions that are there; `strays`: the paths of all
     other names; `or_repair`: the end of a sentence that says what a repair does. Raises `StorageError` if a loss is not
     accepted, or if another topic's folder is in a partition's place."""
-    there = {tp for partitions in found.values() for tp in partitions}
+    there = {tp for partitions in by_folder.values() for tp in partitions}
     lost: list[Path] = []
     empty: list[TopicPartition] = []
     for tp, folder in expected.made.items():
@@ -92,11 +92,11 @@ def _lost(lost: list[Path], may_be_accepted: bool, or_repair: Callable[[str], st
 
 
 def _of_another_topic(disk: Disk, path: Path, expected: uuid.UUID, or_repair: Callable[[str], str]) -> str:
-    found = checkpoints.read_topic_id(disk, path)
-    assert found is not None, "a partition without a topic id is taken by its name"
+    topic_id = checkpoints.read_topic_id(disk, path)
+    assert topic_id is not None, "a partition without a topic id is taken by its name"
     repair = or_repair("writes the metadata's id into it")
     return (
-        f"{path / checkpoints.PARTITION_METADATA} names the topic id {short_id(found)}, but the "
+        f"{path / checkpoints.PARTITION_METADATA} names the topic id {short_id(topic_id)}, but the "
         f"metadata has {short_id(expected)} for {path.name}: replace the folder if it belongs to another topic, "
         f"and the file if not{repair}"
     )

@@ -21,7 +21,7 @@ def sift(
 ) -> tuple[list[TopicPartition], list[str]]:
     """The partitions of known topics (name -> id) in the log folder at `path`, and the unknown names. Partitions of
     topics in `deleted` (id -> name) are removed, and what an interrupted deletion left. Blocks. Raises `OSError`."""
-    found, strays = [], []
+    partitions, strays = [], []
     for name in disk.list(path):
         if name in OWN_FILES or name.endswith(".tmp"):
             continue
@@ -34,8 +34,8 @@ def sift(
         elif tp is None or tp.topic not in known or not _is_of(disk, path / name, known[tp.topic]):
             strays.append(name)
         else:
-            found.append(tp)
-    return found, strays
+            partitions.append(tp)
+    return partitions, strays
 
 
 def _is_deleted(
@@ -44,22 +44,22 @@ def _is_deleted(
     """Whether a folder belongs to a deleted topic. If `partition.metadata` was lost in the crash, match by folder name
     instead of topic id."""
     try:
-        found = checkpoints.read_topic_id(disk, folder)
+        topic_id = checkpoints.read_topic_id(disk, folder)
     except NotADirectoryError:
         return False
     except CorruptCheckpoint:
-        found = None
-    return found in deleted or (found is None and tp.topic not in known and tp.topic in deleted.values())
+        topic_id = None
+    return topic_id in deleted or (topic_id is None and tp.topic not in known and tp.topic in deleted.values())
 
 
 def _is_of(disk: Disk, folder: Path, topic_id: uuid.UUID) -> bool:
     """Whether a folder belongs to the topic with this id, not to an earlier one of the same name. An unreadable
     `partition.metadata` is removed, and rewritten when the log is opened."""
     try:
-        found = checkpoints.read_topic_id(disk, folder)
+        recorded_id = checkpoints.read_topic_id(disk, folder)
     except NotADirectoryError:
         return False
     except CorruptCheckpoint:
         disk.remove(folder / checkpoints.PARTITION_METADATA)
         return True
-    return found is None or found == topic_id
+    return recorded_id is None or recorded_id == topic_id

@@ -35,12 +35,12 @@ class Trace(NamedTuple):
 
 def traces(disk: Disk, folder: Path) -> list[Trace]:
     """Of every partition in a log folder, sorted by name. Raises `OSError`."""
-    found = []
+    traced = []
     for name in disk.list(folder):
         tp = partition_of(name)
         if tp is not None and tp.topic not in KAFKAS_OWN_TOPICS and is_folder(disk, folder / name):
-            found.append(_trace(disk, tp, folder / name))
-    return found
+            traced.append(_trace(disk, tp, folder / name))
+    return traced
 
 
 def _trace(disk: Disk, tp: TopicPartition, folder: Path) -> Trace:
@@ -57,11 +57,11 @@ def _trace(disk: Disk, tp: TopicPartition, folder: Path) -> Trace:
 
 
 def _producer_id(disk: Disk, folder: Path, names: Iterable[str]) -> int:
-    found = UNKNOWN
+    largest = UNKNOWN
     for name in names:
         try:
             producers = snapshots.decode(checkpoints.read_whole(disk, folder / name) or b"")
         except CorruptCheckpoint:
             continue
-        found = max([found, *(producer_id for producer_id, _ in producers or ())])
-    return found
+        largest = max([largest, *(producer_id for producer_id, _ in producers or ())])
+    return largest

@@ -27,7 +27,7 @@ class BatchMetadata(NamedTuple):
         return (self.last_sequence - self.offset_delta) & SEQUENCE_MASK
 
 
-class ProducerState:
+class ProducerStateEntry:
     """One producer's state. `batches` holds the oldest first. `entry` and `changed` are `SnapshotEntries`' own."""
 
     __slots__ = ("batches", "changed", "coordinator_epoch", "entry", "epoch", "last_timestamp", "transaction_start")

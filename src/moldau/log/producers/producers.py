@@ -29,7 +29,7 @@ from moldau.log.producers.producer_state import (
     NO_TRANSACTION,
     SEQUENCE_MASK,
     BatchMetadata,
-    ProducerState,
+    ProducerStateEntry,
 )
 from moldau.log.producers.snapshot_entries import SnapshotEntries
 from moldau.log.transaction_index import AbortedTxn
@@ -48,8 +48,8 @@ class Producers:
 
     __slots__ = ("_ended", "_known", "_open", "end_offset", "entries", "guards", "unsettled")
 
-    def __init__(self, known: Mapping[int, ProducerState] | None = None):
-        self._known: dict[int, ProducerState] = dict(known or {})
+    def __init__(self, known: Mapping[int, ProducerStateEntry] | None = None):
+        self._known: dict[int, ProducerStateEntry] = dict(known or {})
         self.entries = SnapshotEntries(self._known)
         begun = (producer.transaction_start for producer in self._known.values())
         self._open = dict.fromkeys(sorted(first for first in begun if first != NO_TRANSACTION))
@@ -63,7 +63,7 @@ class Producers:
     def __len__(self) -> int:
         return len(self._known)
 
-    def __iter__(self) -> Iterator[tuple[int, ProducerState]]:
+    def __iter__(self) -> Iterator[tuple[int, ProducerStateEntry]]:
         """Those that are known now, and still are when their turn comes: others may have a turn in between. One tuple
         exists at a time: 300,000 at once would start full collections of garbage."""
         for producer_id in list(self._known):
@@ -71,7 +71,7 @@ class Producers:
             if producer is not None:
                 yield producer_id, producer
 
-    def get(self, producer_id: int) -> ProducerState | None:
+    def get(self, producer_id: int) -> ProducerStateEntry | None:
         return self._known.get(producer_id)
 
     @property
@@ -124,7 +124,7 @@ class Producers:
             return ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
         return self._check_epoch_only(header, producer)
 
-    def _check_epoch_only(self, header: BatchHeader, producer: ProducerState) -> ErrorCode | None:
+    def _check_epoch_only(self, header: BatchHeader, producer: ProducerStateEntry) -> ErrorCode | None:
         """A batch whose epoch is right and whose sequence is, or has none: it may not be beside an open transaction."""
         if producer.transaction_start < 0 or header.attributes & (TRANSACTIONAL_BIT | CONTROL_BIT):
             return None
@@ -143,10 +143,10 @@ class Producers:
             return ErrorCode.INVALID_PRODUCER_EPOCH
         return ErrorCode.TRANSACTION_COORDINATOR_FENCED if coordinator_epoch < producer.coordinator_epoch else None
 
-    def _begin_epoch(self, header: BatchHeader, producer: ProducerState | None) -> ProducerState:
+    def _begin_epoch(self, header: BatchHeader, producer: ProducerStateEntry | None) -> ProducerStateEntry:
         """A producer of a batch that is in the log comes to be known, or enters another epoch."""
         if producer is None:
-            producer = self._known[header.producer_id] = ProducerState(header.producer_epoch)
+            producer = self._known[header.producer_id] = ProducerStateEntry(header.producer_epoch)
         producer.epoch = header.producer_epoch
         producer.batches.clear()
         return producer

@@ -65,9 +65,9 @@ def replay(segments: Sequence[Segment], producers: Producers, end: int) -> None:
             break
         if at + 1 < len(segments) and segments[at + 1].base_offset <= start:
             continue
-        found = segment.find(start)
-        if found is not None:
-            replay_segment(segment, producers, found.position)
+        batch = segment.find(start)
+        if batch is not None:
+            replay_segment(segment, producers, batch.position)
     producers.end_offset = Offset(end)
 
 
@@ -95,8 +95,10 @@ def _headers_before(segments: Sequence[Segment], offset: int) -> list[BatchHeade
         segment.look()
         entries = segment.offsets.entries
         at = segment.offsets.entry(entries - WALK_BACK_ENTRIES).value if entries > WALK_BACK_ENTRIES else 0
-        found = [header for _, header in segment.walk(at) if header.last_offset < offset and header.producer_id >= 0]
-        headers[:0] = found
+        of_segment = [
+            header for _, header in segment.walk(at) if header.last_offset < offset and header.producer_id >= 0
+        ]
+        headers[:0] = of_segment
         walked += segment.size - at
         if walked >= WALK_BACK_BYTES or at:
             break

@@ -10,7 +10,7 @@ import struct
 from collections.abc import Mapping
 from typing import Final
 
-from moldau.log.producers.producer_state import NO_ENTRY, BatchMetadata, ProducerState
+from moldau.log.producers.producer_state import NO_ENTRY, BatchMetadata, ProducerStateEntry
 
 ENTRY: Final = struct.Struct(">qhiqiqiq")
 _ID: Final = struct.Struct(">q")
@@ -23,14 +23,14 @@ class SnapshotEntries:
 
     __slots__ = ("_changed", "_known", "_packed")
 
-    def __init__(self, known: Mapping[int, ProducerState]):
+    def __init__(self, known: Mapping[int, ProducerStateEntry]):
         self._known = known
         self._packed = bytearray()
-        self._changed: list[tuple[int, ProducerState]] = []
+        self._changed: list[tuple[int, ProducerStateEntry]] = []
         for producer_id, producer in known.items():
             self.note(producer_id, producer)
 
-    def note(self, producer_id: int, producer: ProducerState) -> None:
+    def note(self, producer_id: int, producer: ProducerStateEntry) -> None:
         """This producer is new, or not what it was."""
         if not producer.changed:
             producer.changed = True

@@ -24,7 +24,7 @@ from typing import Final
 from moldau.checksums import crc32c
 from moldau.log.checkpoints import CorruptCheckpoint, read_whole, replace_file
 from moldau.log.file_names import SNAPSHOT_SUFFIX, file_name
-from moldau.log.producers.producer_state import NO_TRANSACTION, BatchMetadata, ProducerState
+from moldau.log.producers.producer_state import NO_TRANSACTION, BatchMetadata, ProducerStateEntry
 from moldau.log.producers.producers import Producers
 from moldau.log.producers.snapshot_entries import ENTRY
 from moldau.names import Offset
@@ -53,10 +53,10 @@ def decode(data: bytes) -> Producers | None:
         or len(data) != _HEADER.size + count * ENTRY.size
     ):
         return None
-    known: dict[int, ProducerState] = {}
+    known: dict[int, ProducerStateEntry] = {}
     for entry in ENTRY.iter_unpack(memoryview(data)[_HEADER.size :]):
         producer_id, epoch, last_sequence, last_offset, delta, timestamp, coordinator_epoch, transaction_start = entry
-        producer = ProducerState(epoch)
+        producer = ProducerStateEntry(epoch)
         if last_offset >= 0:
             producer.add(BatchMetadata(last_sequence, last_offset, delta, timestamp))
         producer.last_timestamp = timestamp

@@ -190,8 +190,8 @@ def _load_epochs(loading: Loading, segments: list[Segment]) -> Epochs:
         logger.warning("%s; it is rebuilt from the log", error)
     epochs = Epochs()
     for segment in segments:
-        for found in segment.walk(0):
-            _note_epoch(epochs, found.header)
+        for batch in segment.walk(0):
+            _note_epoch(epochs, batch.header)
     epochs.dirty = True
     return epochs
 

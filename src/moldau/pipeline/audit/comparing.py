@@ -53,19 +53,19 @@ def differences(origin: tuple[str, Any], tier: tuple[str, Any], *, of_origin: bo
     """How one window of a tier differs from the origin's, each with its name and table. With `of_origin`, the tier has
     the origin's partitions and offsets."""
     by = PLACE if of_origin else ["hash"]
-    found = [_surplus(MISSING, origin, tier[1], by), _surplus(DOUBLED, tier, origin[1], by)]
+    candidates = [_surplus(MISSING, origin, tier[1], by), _surplus(DOUBLED, tier, origin[1], by)]
     if of_origin:
         both = origin[1].join(tier[1].select([*PLACE, "hash"]), PLACE, join_type="inner", right_suffix="_there")
         differ = both.filter(compute.not_equal(both["hash"], both["hash_there"]))
         altered = _sorted(differ.group_by(PLACE).aggregate([]))
-        found.append(Difference(ALTERED, altered.num_rows, origin[0], _places(altered.slice(0, NAMED_MAX))))
-    return [difference for difference in found if difference.records]
+        candidates.append(Difference(ALTERED, altered.num_rows, origin[0], _places(altered.slice(0, NAMED_MAX))))
+    return [difference for difference in candidates if difference.records]
 
 
 def repeated(origin: tuple[str, Any]) -> list[Difference]:
     """The records of one window of the origin that have the key, the value and the time of another one."""
-    found = _surplus(REPEATED, origin, None, ["hash", "time"])
-    return [found] if found.records else []
+    surplus = _surplus(REPEATED, origin, None, ["hash", "time"])
+    return [surplus] if surplus.records else []
 
 
 def _surplus(kind: str, rows: tuple[str, Any], others: Any, by: list[str]) -> Difference:

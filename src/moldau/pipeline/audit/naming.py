@@ -54,11 +54,11 @@ def _named(
             f"{topic} are not named, since no more than {COMPARED_MAX:,} records are compared: use a shorter --window."
         )
     try:
-        found = _differences(topic, chosen, origin, tier, window_ms) if chosen else {}
+        differences = _differences(topic, chosen, origin, tier, window_ms) if chosen else {}
     except (KafkaError, _Changed) as failure:
         notes.append(f"{tier.name}: the missing and doubled records of {topic} cannot be named: {failure}.")
-        found = {}
-    windows = [replace(window, differences=found.get(window.start_ms, ())) for window in book.windows]
+        differences = {}
+    windows = [replace(window, differences=differences.get(window.start_ms, ())) for window in book.windows]
     return replace(book, windows=windows, notes=notes)
 
 
@@ -68,16 +68,16 @@ def _differences(
     starts = [window.start_ms for window in windows]
     there = _read(tier, topic, window_ms, starts)
     here = there if tier is origin else _read(origin, topic, window_ms, starts)
-    found = {}
+    by_window = {}
     for window in windows:
         ours, theirs = (table.filter(compute.equal(table["window"], window.start_ms)) for table in (here, there))
         if theirs.num_rows != window.found.records or (tier is not origin and ours.num_rows != window.expected.records):
             raise _Changed("their windows have changed meanwhile; start the audit again")
-        found[window.start_ms] = (
+        by_window[window.start_ms] = (
             repeated((origin.name, ours)) if tier is origin
             else differences((origin.name, ours), (tier.name, theirs), of_origin=tier.of_origin)
         )  # fmt: skip
-    return found
+    return by_window
 
 
 def _first(windows: Sequence[WindowBook]) -> list[WindowBook]:

@@ -40,16 +40,18 @@ class Produced:
 
     def notes(self) -> list[str]:
         """A sentence for each thing that makes the producers' counts incomplete."""
-        found = []
+        sentences = []
         if self.invalid:
-            found.append(f"The audit topic has {counted(self.invalid, 'record')} that cannot be read as an event.")
+            sentences.append(f"The audit topic has {counted(self.invalid, 'record')} that cannot be read as an event.")
         for instance in sorted(self.instances.values(), key=lambda one: (one.producer, one.server)):
             name = f"Producer {instance.producer} on {instance.server}"
             if instance.missing:
-                found.append(f"{name}: {counted(instance.missing, 'monitoring event')} missing from the audit topic.")
+                sentences.append(
+                    f"{name}: {counted(instance.missing, 'monitoring event')} missing from the audit topic."
+                )
             if not instance.closed:
-                found.append(f"{name} still runs, or ended without its last report.")
-        return found
+                sentences.append(f"{name} still runs, or ended without its last report.")
+        return sentences
 
 
 def produced(bootstrap: str, audit_topic: str, topics: Collection[str], length_ms: int) -> Produced:

@@ -7,7 +7,7 @@ from typing import Any
 
 from moldau.names import counted
 from moldau.pipeline.audit.comparing import Difference
-from moldau.pipeline.audit.reported import Replay, Reported
+from moldau.pipeline.audit.reported import ReplayReport, Reported
 from moldau.pipeline.audit.windows import Digests
 from moldau.records.digests import Delays, Digest, added, total
 
@@ -77,7 +77,7 @@ class TopicBook:
     expected: Digest
     tiers: Sequence[TierBook]
     by_window: Mapping[int, Digest] = field(default_factory=dict)
-    replays: Sequence[Replay] = ()
+    replays: Sequence[ReplayReport] = ()
 
     @property
     def replayed(self) -> int:

@@ -17,7 +17,7 @@ from moldau.pipeline.audit.windows import Digests
 from moldau.records.digests import Delays, Digest, added
 
 
-class Replay(NamedTuple):
+class ReplayReport(NamedTuple):
     """What one instance has replayed of a topic: the number of records, and the times between which their windows are,
     in ms since 1970."""
 
@@ -60,7 +60,7 @@ class Reported:
     windows: Digests = field(default_factory=dict)
     delays: Delays = ()
     replayed: dict[int, int] = field(default_factory=dict)
-    replays: Sequence[Replay] = ()
+    replays: Sequence[ReplayReport] = ()
 
 
 def report_of(instances: Iterable[tuple[str, str, int, Sent]], length_ms: int) -> Reported:
@@ -74,7 +74,7 @@ def report_of(instances: Iterable[tuple[str, str, int, Sent]], length_ms: int) -
         if is_replay:
             records = sum(digest.late for digest in sent.late.values())
             ends = min(sent.late), max(sent.late) + sent.window_ms
-            replays.append(Replay(producer, server, started_ms, records, *ends))
+            replays.append(ReplayReport(producer, server, started_ms, records, *ends))
         else:
             delays.append(tuple(sent.late_delays.items()))
         for held, old in ((sent.in_time, False), (sent.late, is_replay)):

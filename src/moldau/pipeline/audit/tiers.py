@@ -115,8 +115,8 @@ def places_of(batch: Any, names: Sequence[str], times: Any, length_ms: int, wind
     keys, values, partitions, offsets = (batch.column(name).filter(inside) for name in names)
     hashes = columns.hashes(source_of(keys), source_of(values), len(keys))
     hashed = pyarrow.Array.from_buffers(pyarrow.uint64(), len(keys), [None, pyarrow.py_buffer(hashes)])
-    found = [starts.filter(inside), partitions, offsets, at.filter(inside), hashed]
-    return pyarrow.RecordBatch.from_arrays(found, schema=PLACES)
+    arrays = [starts.filter(inside), partitions, offsets, at.filter(inside), hashed]
+    return pyarrow.RecordBatch.from_arrays(arrays, schema=PLACES)
 
 
 def _floored(numbers: Any, by: int) -> Any:
@@ -145,9 +145,9 @@ def event_times(headers: Any, times: Any) -> Any:
     ours = compute.equal(pairs.field("key"), TIMESTAMP)
     texts = compute.filter(pairs.field("value"), ours)
     whole = compute.match_substring_regex(texts.cast(pyarrow.string()), r"^-?[0-9]{1,15}$")
-    found = compute.filter(texts.cast(pyarrow.string()), whole).cast(pyarrow.int64())
+    milliseconds = compute.filter(texts.cast(pyarrow.string()), whole).cast(pyarrow.int64())
     places = compute.filter(compute.filter(parents, ours), whole).to_pylist()
     new = at.to_pylist()
-    for place, ms in zip(places, found.to_pylist(), strict=True):
+    for place, ms in zip(places, milliseconds.to_pylist(), strict=True):
         new[place] = ms * MICROSECONDS
     return pyarrow.array(new, pyarrow.int64())

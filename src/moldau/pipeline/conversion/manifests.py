@@ -87,12 +87,12 @@ def _tree(path: Path, number: int) -> dict[str, Any]:
 
 def _pending(path: Path) -> list[str]:
     try:
-        found: Any = json.loads(path.read_bytes())
+        names: Any = json.loads(path.read_bytes())
     except (OSError, ValueError, RecursionError):
-        found = None
-    if not isinstance(found, list):
+        names = None
+    if not isinstance(names, list):
         raise TableError(f"{path} is damaged; files of that load may lie among the data.")
-    return [str(name) for name in found]
+    return [str(name) for name in names]
 
 
 def _inside(folder: Path, relative: str) -> Path:

@@ -82,9 +82,9 @@ class AvroValues:
             if len(self._refused) < REFUSED_IDS_MAX:
                 self._refused[schema_id] = str(error)
             raise
-        found = WriterSchema(parsed, None if parsed.tree == self._reader.tree else self._reader)
-        self._writers[schema_id] = found
-        return found
+        writer = WriterSchema(parsed, None if parsed.tree == self._reader.tree else self._reader)
+        self._writers[schema_id] = writer
+        return writer
 
     def _decoded(self, writer: WriterSchema, value: bytes, schema_id: int) -> Any:
         made = decoded(writer.schema, writer.reader, value, schema_id)

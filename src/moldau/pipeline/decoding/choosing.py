@@ -81,7 +81,7 @@ def decoder_of(
     return None if chosen is None else TopicDecoder(chosen.values, decoding.event_time, known, chosen.notes)
 
 
-class Chosen(NamedTuple):
+class DecoderChoice(NamedTuple):
     """What decodes values or keys, and sentences about how its columns were chosen."""
 
     values: Values
@@ -90,31 +90,31 @@ class Chosen(NamedTuple):
 
 def values_of(
     topic: str, decoding: Decoding, sample: Callable[[], Iterable[Sampled]], known: pa.Schema | None = None
-) -> Chosen | None:
+) -> DecoderChoice | None:
     """As `decoder_of`: what decodes the values, or the keys, of a topic."""
     decoding.check()
     if decoding.kind == "none":
         return None
     if decoding.kind == "text":
-        return Chosen(TextValues())
+        return DecoderChoice(TextValues())
     if decoding.kind == "avro":
         assert decoding.registry is not None
         schema = as_schema(decoding.schema, AVRO) if decoding.schema else _latest(decoding, topic, AVRO)
         avro = AvroValues(decoding.registry, schema, any_type=decoding.of == "key")
-        return Chosen(debezium.EnvelopeValues(avro) if decoding.envelope and decoding.of == "value" else avro)
+        return DecoderChoice(debezium.EnvelopeValues(avro) if decoding.envelope and decoding.of == "value" else avro)
     framed = decoding.registry is not None
     if decoding.schema:
-        return Chosen(_json(decoding, _given(decoding.schema), framed))
+        return DecoderChoice(_json(decoding, _given(decoding.schema), framed))
     if decoding.registry is not None:
         columns = json_schema_columns.columns_of(_latest(decoding, topic, JSON).tree)
         is_envelope = decoding.envelope and decoding.of == "value"
-        return Chosen(_json(decoding, debezium.row_of(columns) if is_envelope else columns, True))
+        return DecoderChoice(_json(decoding, debezium.row_of(columns) if is_envelope else columns, True))
     return _inferred(topic, decoding, sample, known)
 
 
 def _inferred(
     topic: str, decoding: Decoding, sample: Callable[[], Iterable[Sampled]], known: pa.Schema | None
-) -> Chosen:
+) -> DecoderChoice:
     """Decodes JSON without a schema."""
     some, what = list(sample()), "JSON object"
     rows: Iterable[Sampled] = some
@@ -122,15 +122,15 @@ def _inferred(
         rows = debezium.rows_in(some) if decoding.of == "value" else debezium.keys_in(some)
         known = known and pa.schema([field for field in known if field.name not in debezium.META.names])
         what = "envelope of Debezium with a row" if decoding.of == "value" else what
-    found = inferred(rows, known, decoding.event_time, decoding.type_share)
-    if not found.columns:
-        raise ConfigError(f"the columns of {topic} cannot be inferred: {_why(found, decoding, what)}")
+    inference = inferred(rows, known, decoding.event_time, decoding.type_share)
+    if not inference.columns:
+        raise ConfigError(f"the columns of {topic} cannot be inferred: {_why(inference, decoding, what)}")
     kind = topic if decoding.of == "value" else f"{topic}, keys"
-    notes = tuple(f"{kind}: {sentence}" for sentence in found.notes)
-    columns = found.columns
+    notes = tuple(f"{kind}: {sentence}" for sentence in inference.notes)
+    columns = inference.columns
     if decoding.envelope:  # fields of a row with these names stay in `_more`
         columns = pa.schema([field for field in columns if field.name not in debezium.META.names])
-    return Chosen(_json(decoding, columns, False, some), notes)
+    return DecoderChoice(_json(decoding, columns, False, some), notes)
 
 
 def _json(decoding: Decoding, columns: pa.Schema, framed: bool, sample: Iterable[Sampled] | None = None) -> Values:
@@ -142,12 +142,12 @@ def _json(decoding: Decoding, columns: pa.Schema, framed: bool, sample: Iterable
     return debezium.json_envelopes(columns, framed, sample)
 
 
-def _why(found: Inferred, decoding: Decoding, what: str) -> str:
+def _why(inference: Inferred, decoding: Decoding, what: str) -> str:
     """Why a sample has no columns."""
-    if not found.objects:
+    if not inference.objects:
         return f"none of its first {decoding.of}s is {'an' if what[0] == 'e' else 'a'} {what}"
-    if decoding.event_time and not found.passing:
-        return f"none of its first {counted(found.objects, what)} has a time in the field {decoding.event_time}"
+    if decoding.event_time and not inference.passing:
+        return f"none of its first {counted(inference.objects, what)} has a time in the field {decoding.event_time}"
     return f"its first {what}s have no field with a value"
 
 

@@ -35,18 +35,18 @@ class _Tokens:
         self._at = 0
 
     def _peek(self) -> str:
-        found = _TOKEN.match(self._text, self._at)
-        return found.group(1) if found else ""
+        match = _TOKEN.match(self._text, self._at)
+        return match.group(1) if match else ""
 
     def _next(self, *wanted: str) -> str:
-        found = _TOKEN.match(self._text, self._at)
-        token = found.group(1) if found else ""
+        match = _TOKEN.match(self._text, self._at)
+        token = match.group(1) if match else ""
         if not token or (wanted and token not in wanted):
             near = self._text[self._at : self._at + 30].strip()
             expected = " or ".join(wanted) or "a name or type"
             raise ConfigError(f"the schema is no Spark DDL: {expected} is missing before {near or 'its end'!r}")
-        assert found is not None
-        self._at = found.end()
+        assert match is not None
+        self._at = match.end()
         return token
 
     def at_end(self) -> None:
@@ -99,11 +99,11 @@ class _Tokens:
         if self._peek() != "(":
             return []
         self._next("(")
-        found = []
+        sizes = []
         while True:
             number = self._next()
             if not number.isdigit():
                 raise ConfigError(f"the schema has the size {number!r}, which is not a number")
-            found.append(int(number))
+            sizes.append(int(number))
             if self._next(",", ")") == ")":
-                return found
+                return sizes

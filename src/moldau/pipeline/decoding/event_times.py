@@ -49,17 +49,17 @@ def us_of(value: Any) -> int | None:
                 return us_of(decimal.Decimal(text))
             time = datetime.datetime.fromisoformat(text)
             time = time if time.tzinfo else time.replace(tzinfo=datetime.UTC)
-            found = (time - _EPOCH) // datetime.timedelta(microseconds=1)
+            us = (time - _EPOCH) // datetime.timedelta(microseconds=1)
         else:
             if isinstance(value, decimal.Decimal):
                 return _of_exact(value)
             size, factor = abs(value), 1_000_000
             while size >= SECONDS_MAX and factor > 1:
                 size, factor = size / 1000, factor // 1000
-            found = int(value // 1000) if size >= SECONDS_MAX else int(value * factor)
+            us = int(value // 1000) if size >= SECONDS_MAX else int(value * factor)
     except (ValueError, OverflowError, TypeError):
         return None
-    return found if US_MIN <= found <= US_MAX else None
+    return us if US_MIN <= us <= US_MAX else None
 
 
 def _of_exact(value: decimal.Decimal) -> int | None:
@@ -69,8 +69,8 @@ def _of_exact(value: decimal.Decimal) -> int | None:
         moved -= 3
     if not value.is_finite() or (value and value.adjusted() > ADJUSTED_MAX):
         return None
-    found = int(value.scaleb(moved, EXACT).to_integral_value(decimal.ROUND_FLOOR, EXACT))
-    return found if US_MIN <= found <= US_MAX else None
+    us = int(value.scaleb(moved, EXACT).to_integral_value(decimal.ROUND_FLOOR, EXACT))
+    return us if US_MIN <= us <= US_MAX else None
 
 
 def _from_integers(column: Any) -> Any:

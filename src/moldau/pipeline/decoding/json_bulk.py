@@ -57,10 +57,10 @@ class JsonBulk:
         rows = _without(_numbered(len(values)), {*left_out, *_constants(values)})
         for suspects in (None, self._broken, self._suspicious, self._with_more):
             if suspects is not None:
-                found = suspects(_chosen(values, rows))
-                if found is None:
+                doubtful = suspects(_chosen(values, rows))
+                if doubtful is None:
                     break
-                rows = _without(rows, found)
+                rows = _without(rows, doubtful)
             if not len(rows):
                 break
             made = self._columns(_chosen(values, rows))
@@ -106,7 +106,7 @@ class JsonBulk:
     def _broken(self, values: Any) -> list[int] | None:
         """The values that are not JSON, or have a field of another type; pyarrow's errors name them. None if there are
         too many."""
-        found = [at for at, value in enumerate(values.to_pylist()) if not _is_utf8(value)]
+        broken = [at for at, value in enumerate(values.to_pylist()) if not _is_utf8(value)]
         lines, start = _Lines(values), 0
         while start < len(values):
             try:
@@ -117,10 +117,10 @@ class JsonBulk:
                 if row is None:
                     break
                 start += int(row[1]) + 1
-                found.append(start - 1)
-                if len(found) > max(SUSPECTS_MIN, start // SUSPECTS_SHARE):
+                broken.append(start - 1)
+                if len(broken) > max(SUSPECTS_MIN, start // SUSPECTS_SHARE):
                     return None
-        return found
+        return broken
 
     def _suspicious(self, values: Any) -> list[int]:
         """The values that look like several, and those whose whole numbers have fractions or too many digits."""
@@ -129,7 +129,7 @@ class JsonBulk:
 
     def _with_more(self, values: Any) -> list[int] | None:
         """The values with fields that are not asked for. None if they cannot be told."""
-        found: list[int] = []
+        with_more: list[int] = []
         lines, start = _Lines(values), 0
         while self._only and start < len(values):
             end = len(values)
@@ -141,16 +141,16 @@ class JsonBulk:
                     if row is None:
                         return None
                     end = start + int(row[1])  # two values disagree about the type of an unknown field
-                    found.append(end)
+                    with_more.append(end)
                     whole = self._parsed(lines, start, end, "infer") if end > start else None
             except pa.ArrowException:
                 return None
             if whole is not None:
-                found += [start + at for at in _rows_of(_has_more(whole, self._kind))]
-            if len(found) > max(SUSPECTS_MIN, end // SUSPECTS_SHARE):
+                with_more += [start + at for at in _rows_of(_has_more(whole, self._kind))]
+            if len(with_more) > max(SUSPECTS_MIN, end // SUSPECTS_SHARE):
                 return None
             start = end + 1
-        return found
+        return with_more
 
 
 class _Lines:

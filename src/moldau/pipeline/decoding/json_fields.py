@@ -25,7 +25,7 @@ ITEM: Final = "[]"
 """The items of an array, as a step of a path."""
 ROUNDING: Final = 1e-9
 Path = tuple[str, ...]
-Known = Mapping[str, pa.DataType]
+KnownTypes = Mapping[str, pa.DataType]
 """The types of fields that have a column."""
 
 
@@ -37,7 +37,7 @@ class Sampled(NamedTuple):
     offset: int
 
 
-class Seen(NamedTuple):
+class Occurrences(NamedTuple):
     """How many records have something in common, and the first of them."""
 
     records: int
@@ -72,22 +72,24 @@ class Field:
     """A place in objects: the kinds of its values by record, the fields of its objects, the items of its arrays."""
 
     def __init__(self) -> None:
-        self.kinds: dict[frozenset[str], Seen] = {}
+        self.kinds: dict[frozenset[str], Occurrences] = {}
         self.fields: dict[str, Field] = {}
         self.items: Field | None = None
 
     @classmethod
-    def of(cls, shapes: Mapping[Shape, Seen]) -> "Field":
+    def of(cls, shapes: Mapping[Shape, Occurrences]) -> "Field":
         """The objects of a sample."""
         root = cls()
         for shape, seen in shapes.items():
             root._add(shape, seen)
         return root
 
-    def _add(self, shape: Shape, seen: Seen) -> None:
+    def _add(self, shape: Shape, seen: Occurrences) -> None:
         if shape.kinds:
             before = self.kinds.get(shape.kinds)
-            self.kinds[shape.kinds] = seen if before is None else Seen(before.records + seen.records, before.first)
+            self.kinds[shape.kinds] = (
+                seen if before is None else Occurrences(before.records + seen.records, before.first)
+            )
         for name, below in shape.fields:
             self.fields.setdefault(name, Field())._add(below, seen)
         if shape.items is not None:
@@ -110,25 +112,25 @@ class Field:
             numbers.reverse()
         one = [("BOOLEAN", BOOLEAN), ("STRUCT", OBJECT), ("ARRAY", ARRAY)]
         candidates = [*numbers, *((name, frozenset((kind,))) for name, kind in one)]
-        found = [(Best(name, self.taken(kinds)), kinds) for name, kinds in candidates]
-        return max(found, key=lambda pair: pair[0].records)  # the first of equals
+        rated = [(Best(name, self.taken(kinds)), kinds) for name, kinds in candidates]
+        return max(rated, key=lambda pair: pair[0].records)  # the first of equals
 
 
 def disagreements(
-    root: Field, known: Known, event_time: str, type_share: float, records_max: float
+    root: Field, known: KnownTypes, event_time: str, type_share: float, records_max: float
 ) -> list[Disagreement]:
     """The new fields whose values disagree. The best type of a field wins if it takes `type_share` of its records.
     Fields with the fewest other records win first, until the others are more than `records_max` in all. Any time is an
     event time, so the field `event_time` becomes text."""
-    found: list[Disagreement] = []
+    disputes: list[Disagreement] = []
     for name, field in root.fields.items():
-        found += _disagreements(field, (name,), known.get(name), event_time, type_share)
+        disputes += _disagreements(field, (name,), known.get(name), event_time, type_share)
     room, winners = records_max + ROUNDING, set()
-    for one in sorted((one for one in found if one.wins), key=lambda one: one.others):
+    for one in sorted((one for one in disputes if one.wins), key=lambda one: one.others):
         if one.others <= room:
             room -= one.others
             winners.add(one.path)
-    return [one._replace(wins=one.path in winners) for one in found]
+    return [one._replace(wins=one.path in winners) for one in disputes]
 
 
 def _disagreements(
@@ -155,10 +157,10 @@ def _disagreements(
         yield from _disagreements(field.items, (*path, ITEM), item, event_time, type_share)
 
 
-def decided(root: Field, known: Known, winners: Collection[Path]) -> list[pa.Field]:
+def decided(root: Field, known: KnownTypes, winners: Collection[Path]) -> list[pa.Field]:
     """The fields with their types; structs that are known get the new fields behind theirs."""
-    found = [(name, _type(field, (name,), known.get(name), winners)) for name, field in root.fields.items()]
-    return [pa.field(name, kind) for name, kind in found if kind is not None]
+    types = [(name, _type(field, (name,), known.get(name), winners)) for name, field in root.fields.items()]
+    return [pa.field(name, kind) for name, kind in types if kind is not None]
 
 
 def _type(field: Field, path: Path, known: pa.DataType | None, winners: Collection[Path]) -> pa.DataType | None:

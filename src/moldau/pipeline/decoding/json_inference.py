@@ -23,8 +23,8 @@ from moldau.pipeline.decoding.json_coercion import Coerce, NotCoercible, coercio
 from moldau.pipeline.decoding.json_fields import (
     Disagreement,
     Field,
+    Occurrences,
     Sampled,
-    Seen,
     decided,
     disagreements,
     path_text,
@@ -73,13 +73,13 @@ def inferred(
     left, notes, columns = (1 - type_share) * count, [], pa.schema([])
     for number in range(ROUNDS):
         root = Field.of(passing)
-        found = disagreements(root, types, event_time, type_share if number < ROUNDS - 1 else 1, left)
-        columns = pa.schema(decided(root, types, {one.path for one in found if one.wins}))
+        disputes = disagreements(root, types, event_time, type_share if number < ROUNDS - 1 else 1, left)
+        columns = pa.schema(decided(root, types, {one.path for one in disputes if one.wins}))
         if len(columns) > FIELDS_MAX:
             raise ConfigError(f"the sample of values has {len(columns)} fields, more than {FIELDS_MAX}: give --schema")
         fitting = {shape: seen for shape, seen in passing.items() if takes(pa.struct(list(columns)), shape)}
         lost = sum(seen.records for seen in passing.values()) - sum(seen.records for seen in fitting.values())
-        notes += [_sentence(one) for one in found if one.wins or not lost]
+        notes += [_sentence(one) for one in disputes if one.wins or not lost]
         if not lost:
             break
         passing, left = fitting, max(0.0, left - lost)
@@ -93,7 +93,9 @@ def _checks(known: pa.Schema, event_time: str) -> dict[str, Coerce]:
     return {column.name: coercion(column.type) for column in there if not decides(column.type)}
 
 
-def _shapes(sample: Iterable[Sampled], event_time: str, checks: Mapping[str, Coerce]) -> tuple[int, dict[Shape, Seen]]:
+def _shapes(
+    sample: Iterable[Sampled], event_time: str, checks: Mapping[str, Coerce]
+) -> tuple[int, dict[Shape, Occurrences]]:
     """The number of objects, and the shapes of those that pass the checks and have an event time, in the order of their
     first records. Values that are not JSON objects in Unicode are passed over."""
     counts: dict[Shape, int] = {}
@@ -115,7 +117,7 @@ def _shapes(sample: Iterable[Sampled], event_time: str, checks: Mapping[str, Coe
         places += size(shape)
         if places > PLACES_MAX:
             break
-    return objects, {shape: Seen(count, first[shape]) for shape, count in counts.items()}
+    return objects, {shape: Occurrences(count, first[shape]) for shape, count in counts.items()}
 
 
 def _object(value: bytes) -> dict[str, Any] | None:

@@ -71,11 +71,11 @@ def with_keys(
     of_keys = [field.with_name(field.name[len(PREFIX) :]) for field in columns if _is_of_key(field.name)]
     chosen = values_of(topic, keys, partial(sample, "key"), pa.schema(of_keys))
     assert chosen is not None, "without --decode-key there is no key to decode"
-    found = chosen.values
-    if isinstance(found, TextValues) or (isinstance(found, AvroValues) and found.alone):
+    key_decoder = chosen.values
+    if isinstance(key_decoder, TextValues) or (isinstance(key_decoder, AvroValues) and key_decoder.alone):
         names = [KEY]
     else:
-        names = [PREFIX + name for name in table_names(found.schema.names)]
+        names = [PREFIX + name for name in table_names(key_decoder.schema.names)]
     of_values = known if known is None else pa.schema([field for field in columns if not _is_of_key(field.name)])
     others = values_of(topic, values, partial(sample, "value"), of_values)
     decoder = None
@@ -83,7 +83,7 @@ def with_keys(
         fields = [f"_{name}" if _is_of_key(name) else name for name in others.values.schema.names]
         apart = table_names(fields, {} if of_values is None else columns_of_fields(fields, of_values))
         decoder = TopicDecoder(others.values, values.event_time, of_values, others.notes, apart)
-    return KeyedDecoder(TopicDecoder(found, known=known, notes=chosen.notes, names=names), decoder)
+    return KeyedDecoder(TopicDecoder(key_decoder, known=known, notes=chosen.notes, names=names), decoder)
 
 
 def _is_of_key(name: str) -> bool:

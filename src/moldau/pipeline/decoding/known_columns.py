@@ -40,16 +40,16 @@ def columns_of_fields(names: Iterable[str], known: pa.Schema) -> dict[str, str]:
     the first that `table_names` may have made of it."""
     there = {column.name for column in decoded_columns(known)}
     names = list(names)
-    found = {name: name for name in names if name in there}
-    free, taken = there - found.keys(), {name.lower() for name in there} | KEPT_NAMES
+    columns = {name: name for name in names if name in there}
+    free, taken = there - columns.keys(), {name.lower() for name in there} | KEPT_NAMES
     for name in names:
         column = _allowed(name)
-        while name not in found and column not in free and column.lower() in taken:
+        while name not in columns and column not in free and column.lower() in taken:
             column += "_"
-        if name not in found and column in free:
-            found[name] = column
+        if name not in columns and column in free:
+            columns[name] = column
             free.remove(column)
-    return found
+    return columns
 
 
 def decoded_columns(known: pa.Schema) -> list[pa.Field]:
@@ -57,14 +57,14 @@ def decoded_columns(known: pa.Schema) -> list[pa.Field]:
     return [column for column in known if column.name.lower() not in KEPT_NAMES and column.name != MORE]
 
 
-def evolved(known: pa.Schema, found: pa.Schema, columns: Mapping[str, str]) -> pa.Schema:
-    """The fields for a table that has columns: those first, then what is new. `found` are the fields of a sample,
+def evolved(known: pa.Schema, sampled: pa.Schema, columns: Mapping[str, str]) -> pa.Schema:
+    """The fields for a table that has columns: those first, then what is new. `sampled` are the fields of a sample,
     `columns` the names of those that have a column. A column of bytes that the sample does not show is left out: JSON
     has no bytes, so it is that of loads which decoded nothing."""
-    of_column = {columns[field.name]: field for field in found if field.name in columns}
+    of_column = {columns[field.name]: field for field in sampled if field.name in columns}
     old = [of_column.get(column.name, column) for column in decoded_columns(known)]
     there = [field for field in old if field.name in columns or not pa.types.is_binary(field.type)]
-    return pa.schema([*there, *(field for field in found if field.name not in columns)])
+    return pa.schema([*there, *(field for field in sampled if field.name not in columns)])
 
 
 def _allowed(name: str) -> str:

@@ -94,10 +94,10 @@ class TopicDecoder:
         if values.null_count:
             present = [at for at, valid in enumerate(values.is_valid().to_pylist()) if valid]
             values = values.drop_null()
-        found = self._values.found(values)
-        bad = found.bad if present is None else {present[at]: reason for at, reason in found.bad.items()}
-        deletions = found.deletions if present is None else frozenset(present[at] for at in found.deletions)
-        columns = list(found.columns)
+        decoded = self._values.found(values)
+        bad = decoded.bad if present is None else {present[at]: reason for at, reason in decoded.bad.items()}
+        deletions = decoded.deletions if present is None else frozenset(present[at] for at in decoded.deletions)
+        columns = list(decoded.columns)
         if present is not None or bad:
             order: list[int | None] = []
             there, at = set(range(len(batch)) if present is None else present), 0

@@ -24,9 +24,9 @@ from moldau.pipeline.loading.progress import LoadProgress
 from moldau.pipeline.loading.rejected import Rejections, check, sentences
 from moldau.pipeline.loading.settings import Loaded, Settings
 from moldau.pipeline.loading.target import Target
-from moldau.pipeline.loading.tasks import Outcome, TaskPortion, write_portions
+from moldau.pipeline.loading.tasks import PortionResult, TaskPortion, write_portions
 from moldau.pipeline.loading.topic_tables import TopicTables
-from moldau.pipeline.options import Options, Subscription
+from moldau.pipeline.options import Options, TopicSelection
 from moldau.pipeline.positions import Subscribed, latest, subscribed
 from moldau.pipeline.ranges import OffsetRange
 from moldau.pipeline.session import errors_in_a_sentence
@@ -64,7 +64,7 @@ def load(
 
     `session` is called only if something is to be loaded, so that a load without new records does not start Spark.
     """
-    subscription = Subscription(topics=tuple(dict.fromkeys(topics)))
+    subscription = TopicSelection(topics=tuple(dict.fromkeys(topics)))
     with Loader(session, bootstrap, subscription, warehouse, settings, runtime) as loader:
         return loader.load()
 
@@ -76,7 +76,7 @@ class Loader:
         self,
         session: "Callable[[], SparkSession]",
         bootstrap: str,
-        subscription: Subscription,
+        subscription: TopicSelection,
         warehouse: LoadedWarehouse,
         settings: Settings = Settings(),
         runtime: Runtime | None = None,
@@ -175,21 +175,21 @@ class Loader:
 
     def _decoders(self, planned: Plan) -> dict[str, ValueDecoder | None]:
         """The decoder of each topic; what does not fit its table is known before the work begins."""
-        found: dict[str, ValueDecoder | None] = {}
+        decoders: dict[str, ValueDecoder | None] = {}
         for topic in planned.topics:
             tables = self._tables[topic]
             ranges = [part for part in planned.ranges if part.topic == topic]
-            found[topic] = decoder_for(
+            decoders[topic] = decoder_for(
                 self._bootstrap, topic, tables.table, ranges, self._settings.decoding, self._settings.keys,
                 self._settings.isolation_level,
             )  # fmt: skip
-            tables.check(found[topic])
-        return found
+            tables.check(decoders[topic])
+        return decoders
 
 
 def _run(
     spark: "SparkSession", targets: Mapping[str, Target], ranges: Sequence[OffsetRange], progress: LoadProgress
-) -> dict[str, list[Outcome]]:
+) -> dict[str, list[PortionResult]]:
     """Have Spark write these ranges; the outcomes by topic."""
     context = spark.sparkContext
     cut = portions(ranges, max(1, context.defaultParallelism))
@@ -200,7 +200,7 @@ def _run(
     if failed:
         raise LoadFailed(failed[0].failure, all(outcome.again for outcome in failed))
     assert sorted(outcome.portion for outcome in outcomes) == list(range(len(work))), "every portion comes back once"
-    found: dict[str, list[Outcome]] = {topic: [] for topic in targets}
+    by_topic: dict[str, list[PortionResult]] = {topic: [] for topic in targets}
     for outcome in outcomes:
-        found[work[outcome.portion].target.topic].append(outcome)
-    return found
+        by_topic[work[outcome.portion].target.topic].append(outcome)
+    return by_topic

@@ -202,25 +202,25 @@ def _merged(table: LoadedTable, incoming: Incoming, compression: str, stem: str)
     if incoming.rows is None:
         return Merge()
     live = table.live_files()
-    found = _compared(table, live, incoming)
+    compared = _compared(table, live, incoming)
     rewriting, columns = Rewriting(table, compression, stem), table.file_columns.names
     added, put = [], 0
-    for number, rows in _staying(incoming, found.lost).items():
+    for number, rows in _staying(incoming, compared.lost).items():
         file = incoming.files[number]
         put += len(rows)
         if len(rows) == file.records:
             added.append(file)
         else:
             rewriting.write(_written(table, file, columns), file.partition_values, rows)
-    for number in sorted(found.gone, key=lambda one: folder_of(live[one].partition_values)):
+    for number in sorted(compared.gone, key=lambda one: folder_of(live[one].partition_values)):
         old = live[number]
-        if len(found.gone[number]) < old.records:
+        if len(compared.gone[number]) < old.records:
             rewriting.write(
-                table.rows_of(old, table.file_columns), old.partition_values, found.gone[number], without=True
+                table.rows_of(old, table.file_columns), old.partition_values, compared.gone[number], without=True
             )
-    taken = sum(map(len, found.gone.values()))
-    removed = [live[number].path for number in found.gone]
-    return Merge([*added, *rewriting.finish()], removed, put, taken, found.deleted)
+    taken = sum(map(len, compared.gone.values()))
+    removed = [live[number].path for number in compared.gone]
+    return Merge([*added, *rewriting.finish()], removed, put, taken, compared.deleted)
 
 
 def _staying(incoming: Incoming, lost: Any) -> dict[int, Any]:
@@ -230,10 +230,10 @@ def _staying(incoming: Incoming, lost: Any) -> dict[int, Any]:
         compute.or_(incoming.deletes(incoming.rows), compute.is_in(places, lost.cast(pyarrow.int64())))
     )
     rows = incoming.rows.select(["file", "row"]).filter(put)
-    found = {}
+    staying = {}
     for number in sorted(compute.unique(rows["file"]).to_pylist()):
-        found[number] = rows.filter(compute.equal(rows["file"], number))["row"].combine_chunks()
-    return found
+        staying[number] = rows.filter(compute.equal(rows["file"], number))["row"].combine_chunks()
+    return staying
 
 
 class Rewriting:

@@ -56,5 +56,5 @@ def plan(
 
 def _at(bootstrap: str, time_ms: int, end: Offsets) -> Offsets:
     """The offset of the first record of a time or later, or the end."""
-    found = list_offsets(bootstrap, dict.fromkeys(end, time_ms)) if end else {}
-    return {tp: min(found[tp], end[tp]) if found[tp] >= 0 else end[tp] for tp in end}
+    firsts = list_offsets(bootstrap, dict.fromkeys(end, time_ms)) if end else {}
+    return {tp: min(firsts[tp], end[tp]) if firsts[tp] >= 0 else end[tp] for tp in end}

@@ -19,13 +19,13 @@ def portions(ranges: Iterable[OffsetRange], cores: int) -> list[list[OffsetRange
     for part in ranges:
         by_topic.setdefault(part.topic, []).append(part)
     total = sum(_size(parts) for parts in by_topic.values())
-    found: list[list[OffsetRange]] = []
+    packed: list[list[OffsetRange]] = []
     for parts in by_topic.values():
         size = _size(parts)
         share = -(-size * TASKS_PER_CORE * cores // total)
         count = max(1, min(share, -(-size // PORTION_RECORDS_MIN)))
-        found += pack(cut(parts, -(-size // count)), count)
-    return [sorted(parts) for parts in sorted(found, key=lambda parts: (-_size(parts), parts))]
+        packed += pack(cut(parts, -(-size // count)), count)
+    return [sorted(parts) for parts in sorted(packed, key=lambda parts: (-_size(parts), parts))]
 
 
 def _size(parts: Sequence[OffsetRange]) -> int:

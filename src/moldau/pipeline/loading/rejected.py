@@ -43,10 +43,10 @@ class Rejections(NamedTuple):
 
     @classmethod
     def total(cls, parts: Iterable["Rejections"]) -> "Rejections":
-        found = cls()
+        total = cls()
         for part in parts:
-            found = found.and_also(part)
-        return found
+            total = total.and_also(part)
+        return total
 
 
 def check(by_topic: Mapping[str, Rejections], records_max: int | None) -> None:

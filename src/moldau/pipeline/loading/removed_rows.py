@@ -95,8 +95,8 @@ def _without_offsets(table: LoadedTable, partitions: Sequence[TopicPartition], h
     return Standing({}, offsets, None, f"{table.name}: offsets are those of its rows." if offsets else "")
 
 
-def settle(table: LoadedTable, found: Standing, load_id: str) -> None:
-    """Note in the table that the user has accepted what `found` says, in a commit without files; the offsets are those
-    to go on from afterwards. Raises Conflict."""
-    if found.sentence:
-        commit(table, load_id, [], found.recorded, found.offsets, accepted=found.removed)
+def settle(table: LoadedTable, standing: Standing, load_id: str) -> None:
+    """Note in the table that the user has accepted what `standing` says, in a commit without files; the offsets are
+    those to go on from afterwards. Raises Conflict."""
+    if standing.sentence:
+        commit(table, load_id, [], standing.recorded, standing.offsets, accepted=standing.removed)

@@ -38,7 +38,7 @@ BEFORE: Final = ("_reason_before", "_rule_before")
 PLACE: Final = pa.schema([REJECTED.field(name) for name in ("_partition", "_offset")])
 SAMPLED: Final = pa.schema([REJECTED.field("value"), *PLACE])
 NewId = Callable[[], str]
-Loaded = Mapping[TopicPartition, int]
+LoadedOffsets = Mapping[TopicPartition, int]
 
 
 class Requeued(NamedTuple):
@@ -70,14 +70,14 @@ class Tables(NamedTuple):
     topic: str
     table: LoadedTable
     rejected: LoadedTable
-    loaded: Loaded
+    loaded: LoadedOffsets
     compression: str
 
 
 class Pass(NamedTuple):
     """The result of reading all rejected records once: the files for both tables, and the files that they replace."""
 
-    found: Requeued
+    requeued: Requeued
     moved: tuple[DataFile, ...]
     gone: list[LiveFile]
     left: list[DataFile]
@@ -107,20 +107,20 @@ def requeue(
         tables = tables._replace(loaded=_loaded(tables))
         decoder = _decoder(tables, decoding)
         if dry_run:
-            return _pass(tables, decoder, "", dry_run=True).found
+            return _pass(tables, decoder, "", dry_run=True).requeued
         done = _pass(tables, decoder, new_id())
-        found = done.found
+        requeued = done.requeued
         if done.moved:
             number = requeues(table, topic)
             columns = in_files(decoder.schema)
             table.add_columns(columns)
             version = add_requeued(table, topic, new_id(), done.moved, columns, tables.loaded, number)
-            found = found._replace(version=version)
+            requeued = requeued._replace(version=version)
             if not _take_out(tables, done, new_id()):
                 finish(tables, new_id)
-            return found
+            return requeued
         if not (done.gone or unfinished(table, rejected, topic)) or _take_out(tables, done, new_id()):
-            return found
+            return requeued
         rejected.refresh()
         table.refresh()
     raise Conflict(f"{rejected.name} changes all the time; run this requeue again.")
@@ -198,7 +198,7 @@ def _pass(tables: Tables, decoder: TopicDecoder | None, load_id: str, *, dry_run
         columns = in_files(decoder.schema)
         where = Layout(table.where, columns, table.partition_by, decoder.event_time, compression, table.table_format)
         writer = TableWriter(where, f"requeue-{load_id}")
-    found = Requeued(topic, notes=() if decoder is None else decoder.notes)
+    requeued = Requeued(topic, notes=() if decoder is None else decoder.notes)
     gone: list[LiveFile] = []
     left: list[DataFile] = []
     for number, file in enumerate(_files(rejected)):
@@ -209,11 +209,11 @@ def _pass(tables: Tables, decoder: TopicDecoder | None, load_id: str, *, dry_run
         for batch in rejected.rows_of(file, REJECTED):
             rows = _sorted(batch, tables, there, decoder)
             changed |= rows.changed
-            found = found._replace(
-                moved=found.moved + rows.good.num_rows if rows.good is not None else found.moved,
-                rejected=found.rejected.and_also(rows.bad),
-                waiting=found.waiting + rows.waiting,
-                already=found.already + rows.already,
+            requeued = requeued._replace(
+                moved=requeued.moved + rows.good.num_rows if rows.good is not None else requeued.moved,
+                rejected=requeued.rejected.and_also(rows.bad),
+                waiting=requeued.waiting + rows.waiting,
+                already=requeued.already + rows.already,
             )
             if writer is not None and rows.good is not None:
                 writer.add(rows.good)
@@ -225,7 +225,7 @@ def _pass(tables: Tables, decoder: TopicDecoder | None, load_id: str, *, dry_run
             left += files
         else:
             discard(rejected.where, [one.path for one in files])
-    return Pass(found, () if writer is None else writer.finish(), gone, left)
+    return Pass(requeued, () if writer is None else writer.finish(), gone, left)
 
 
 def _take_out(tables: Tables, done: Pass, load_id: str) -> bool:
@@ -288,9 +288,9 @@ def _moved_before(tables: Tables, file: LiveFile) -> dict[int, Any]:
         edges = pc.min_max(offsets).as_py()
         if edges["min"] is None:
             continue
-        found = [
+        batches = [
             batch.filter(pc.is_in(batch, value_set=offsets.combine_chunks()))
             for batch in tables.table.offset_batches(tp.partition, edges["min"], edges["max"] + 1)
         ]
-        wanted[tp.partition] = pa.chunked_array(found, pa.int64()).combine_chunks()
+        wanted[tp.partition] = pa.chunked_array(batches, pa.int64()).combine_chunks()
     return wanted

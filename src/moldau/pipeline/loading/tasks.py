@@ -31,7 +31,7 @@ class TaskPortion(NamedTuple):
     parts: list[OffsetRange]
 
 
-class Outcome(NamedTuple):
+class PortionResult(NamedTuple):
     """The result of one portion; `failure` is a sentence, or empty on success, and `again` whether the same portion, or
     a new plan, may succeed later."""
 
@@ -44,7 +44,7 @@ class Outcome(NamedTuple):
     again: bool = False
 
 
-def write_portions(portions: Iterable[TaskPortion], written: "Accumulator[tuple[int, int]]") -> Iterator[Outcome]:
+def write_portions(portions: Iterable[TaskPortion], written: "Accumulator[tuple[int, int]]") -> Iterator[PortionResult]:
     """Runs in a Spark task; adds the records and bytes of its files to `written`."""
     from pyspark import TaskContext
 
@@ -56,7 +56,7 @@ def write_portions(portions: Iterable[TaskPortion], written: "Accumulator[tuple[
         yield outcome
 
 
-def write_portion(portion: TaskPortion, attempt: int) -> Outcome:
+def write_portion(portion: TaskPortion, attempt: int) -> PortionResult:
     """Write one portion. `attempt` makes the names of the files unique among the attempts of a load."""
     from moldau.pipeline.loading.writing import TopicWriter
 
@@ -71,8 +71,9 @@ def write_portion(portion: TaskPortion, attempt: int) -> Outcome:
                 writer.add(batch)
                 allowed = portion.target.rejected_max
                 if allowed is not None and writer.rejections.records > allowed:
-                    return Outcome(portion.number, rejections=writer.rejections)  # the load fails, so nothing is kept
-        return Outcome(portion.number, *writer.finish())
+                    # the load fails, so nothing is kept
+                    return PortionResult(portion.number, rejections=writer.rejections)
+        return PortionResult(portion.number, *writer.finish())
     except KafkaError as error:  # first, because a broken connection is an OSError too
         said = f"{str(error).rstrip('.')}."
         again = error.retriable or error.code in PLANNED_ANEW
@@ -82,4 +83,4 @@ def write_portion(portion: TaskPortion, attempt: int) -> Outcome:
         said = f"{str(error).rstrip('.')}."
     tp = TopicPartition(part.topic, part.partition)
     sentence = f"{tp} from offset {part.start} to {part.end} could not be loaded: {said}"
-    return Outcome(portion.number, failure=sentence, again=again)
+    return PortionResult(portion.number, failure=sentence, again=again)

@@ -19,7 +19,7 @@ from moldau.pipeline.loading.removed_rows import Standing, settle, standing, sta
 from moldau.pipeline.loading.requeueing import Tables, finish
 from moldau.pipeline.loading.settings import Commit, Settings
 from moldau.pipeline.loading.target import Quarantined, Target
-from moldau.pipeline.loading.tasks import Outcome
+from moldau.pipeline.loading.tasks import PortionResult
 from moldau.pipeline.positions import DataLost, Offsets
 from moldau.pipeline.tables.columns import KEY, REJECTED, TableError, check_decoded, in_files, of_table
 from moldau.pipeline.tables.committing import LoadedTable, LoadedWarehouse, commit, short_id
@@ -95,13 +95,13 @@ class TopicTables:
         self.loaded, self._standing = {}, []
         if self.table is None:
             return
-        found = standing(self.table, self.topic, self._partitions, how)
-        self.loaded = dict(found.offsets)
-        self._standing.append((self.table, found))
+        status = standing(self.table, self.topic, self._partitions, how)
+        self.loaded = dict(status.offsets)
+        self._standing.append((self.table, status))
         self._see_rejected(again=not self._looked_for_rejected)
         if self._rejected is not None:
-            found = standing_of_rejected(self._rejected, self.topic, self._partitions, how)
-            self._standing.append((self._rejected, found))
+            status = standing_of_rejected(self._rejected, self.topic, self._partitions, how)
+            self._standing.append((self._rejected, status))
 
     def _see_rejected(self, again: bool) -> None:
         """See what was committed to the table of rejected records; look for one that was not there only if `again`."""
@@ -114,12 +114,12 @@ class TopicTables:
     @property
     def notes(self) -> list[str]:
         """A sentence for each removal of rows that the user has accepted."""
-        return [found.sentence for _, found in self._standing if found.sentence]
+        return [status.sentence for _, status in self._standing if status.sentence]
 
     def settle(self, new_id: Callable[[], str]) -> None:
         """Note in the tables what the user has accepted. Raises Conflict."""
-        for table, found in self._standing:
-            settle(table, found, new_id())
+        for table, status in self._standing:
+            settle(table, status, new_id())
         self._standing = []
 
     def check(self, decoder: ValueDecoder | None) -> None:
@@ -166,7 +166,7 @@ class TopicTables:
         rejects = decoder is not None or self._settings.upsert
         return self._warehouse.place_of_rejected(self.topic) if rejects else self.table.where
 
-    def commit(self, load_id: str, outcomes: Sequence[Outcome], end: Offsets) -> Commit:
+    def commit(self, load_id: str, outcomes: Sequence[PortionResult], end: Offsets) -> Commit:
         """Commit the rejected records first, then the others together with the topic's offsets and id."""
         assert self.table is not None
         files = [file for outcome in outcomes for file in outcome.files]

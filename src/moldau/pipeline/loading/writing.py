@@ -32,7 +32,7 @@ from moldau.pipeline.tables.columns import (
     in_files,
 )
 from moldau.pipeline.tables.data_file import DAYS_OF_CALENDAR, EPOCH_ORDINAL, Bounds, DataFile, TableFormat, folder_of
-from moldau.pipeline.tables.own_partitions import VALUES_MAX, Values, by_value, own_columns, texts, unfit
+from moldau.pipeline.tables.own_partitions import VALUES_MAX, PartitionValues, by_value, own_columns, texts, unfit
 from moldau.pipeline.tables.storage import Location, file_system
 
 ROW_GROUP_BYTES = 32 * 1024 * 1024
@@ -43,7 +43,7 @@ DATES_MAX = 4096
 COMPRESSIONS = ("lz4", "snappy", "zstd", "none")
 HOURS = 24
 BYTES = ("value", "_key", "_headers")
-Unit = int | None | Values
+Unit = int | None | PartitionValues
 """What has files of its own: a date, an hour, or the values of the user's partition columns."""
 DELTA_ENCODED = {"_offset": "DELTA_BINARY_PACKED", "_timestamp": "DELTA_BINARY_PACKED"}
 """Not in Iceberg tables: the vectorised reader of older Iceberg versions in Spark refuses this encoding."""
@@ -102,8 +102,8 @@ class OneFile:
             if column.null_count:  # in files that another tool has written
                 self._unbounded.add(name)
             else:
-                found = Bounds(least, greatest)
-                self._bounds[name] = found.and_also(self._bounds[name]) if name in self._bounds else found
+                bounds = Bounds(least, greatest)
+                self._bounds[name] = bounds.and_also(self._bounds[name]) if name in self._bounds else bounds
         self._records += batch.num_rows
         self._rows.append(batch)
         self.rows_bytes += batch.nbytes
@@ -137,7 +137,7 @@ class OneFile:
         else:
             size = self._sink.tell()
             self._sink.close()
-        bounds = {name: found for name, found in self._bounds.items() if name not in self._unbounded}
+        bounds = {name: of_column for name, of_column in self._bounds.items() if name not in self._unbounded}
         return DataFile(self._path, size, time.time_ns() // 1_000_000, self._partition_values, self._records, bounds)
 
     def _open(self) -> None:
@@ -169,7 +169,7 @@ class TableWriter:
         self._stem = stem
         self._files: dict[Unit, OneFile] = {}  # the least recently used first
         self._own = own_columns(layout.partition_by)
-        self._units: set[Values] = set()
+        self._units: set[PartitionValues] = set()
         self._done: list[DataFile] = []
         self._created = 0
         self.rows_bytes = 0

@@ -39,8 +39,8 @@ class BatchMarker(NamedTuple):
 def read_marker(metadata: str) -> BatchMarker | None:
     """The reverse of `BatchMarker.offset`; None for metadata of somebody else."""
     try:
-        found = json.loads(metadata)
-        return BatchMarker(int(found["batch"]), int(found["rows"]), int(found["bytes"]))
+        marker = json.loads(metadata)
+        return BatchMarker(int(marker["batch"]), int(marker["rows"]), int(marker["bytes"]))
     except (ValueError, KeyError, TypeError):
         return None
 

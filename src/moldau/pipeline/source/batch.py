@@ -82,8 +82,8 @@ class BatchReader(DataSourceReader):
         if high is not None:
             end = {tp: min(offset, high + 1) for tp, offset in end.items()}
         if since_us is not None and since_us > 0:
-            found = look_up(self._options, dict.fromkeys(start, -(-since_us // 1000)))
-            start = {tp: max(offset, found[tp]) if found[tp] >= 0 else end[tp] for tp, offset in start.items()}
+            firsts = look_up(self._options, dict.fromkeys(start, -(-since_us // 1000)))
+            start = {tp: max(offset, firsts[tp]) if firsts[tp] >= 0 else end[tp] for tp, offset in start.items()}
         return start, end
 
 

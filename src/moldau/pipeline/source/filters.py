@@ -32,35 +32,35 @@ class Narrowing(NamedTuple):
 
 def narrowing(filters: Iterable[Any]) -> Narrowing:
     """The bounds of all filters together; `filters` are those of `pyspark.sql.datasource`."""
-    found = Narrowing()
+    bounds = Narrowing()
     for one in filters:
         name, column, value = type(one).__name__, getattr(one, "attribute", None), getattr(one, "value", None)
         if column in (("topic",), ("partition",)):
-            found = _among(found, name, column[0], value)
+            bounds = _among(bounds, name, column[0], value)
         elif column == ("offset",) and isinstance(value, int):
             low, high = _bounds(name, value)
-            found = found._replace(
-                offset_low=_later(found.offset_low, low), offset_high=_sooner(found.offset_high, high)
+            bounds = bounds._replace(
+                offset_low=_later(bounds.offset_low, low), offset_high=_sooner(bounds.offset_high, high)
             )
         elif column == ("timestamp",) and isinstance(value, datetime.datetime) and value.tzinfo is not None:
             low, high = _bounds(name, (value - EPOCH) // MICROSECOND)
-            found = found._replace(
-                time_low_us=_later(found.time_low_us, low), time_high_us=_sooner(found.time_high_us, high)
+            bounds = bounds._replace(
+                time_low_us=_later(bounds.time_low_us, low), time_high_us=_sooner(bounds.time_high_us, high)
             )
-    return found
+    return bounds
 
 
-def _among(found: Narrowing, name: str, column: str, value: Any) -> Narrowing:
+def _among(bounds: Narrowing, name: str, column: str, value: Any) -> Narrowing:
     """Bounds from a filter that names topics or partitions; other comparisons of them are left to Spark."""
     if name in ("EqualTo", "EqualNullSafe"):
         named = frozenset([value])
     elif name == "In":
         named = frozenset(value)
     else:
-        return found
+        return bounds
     if column == "topic":
-        return found._replace(topics=named if found.topics is None else named & found.topics)
-    return found._replace(partitions=named if found.partitions is None else named & found.partitions)
+        return bounds._replace(topics=named if bounds.topics is None else named & bounds.topics)
+    return bounds._replace(partitions=named if bounds.partitions is None else named & bounds.partitions)
 
 
 def _bounds(name: str, value: int) -> tuple[int | None, int | None]:

@@ -207,9 +207,9 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         options, missing_ok = self._options, not (starting or self._options.fail_on_data_loss)
         if not self._met:
             check_of_stream(options)
-            found = first_contact(options, missing_ok=missing_ok)
+            partitions = first_contact(options, missing_ok=missing_ok)
             self._met = True
-            return found
+            return partitions
         return subscribed(
             options.bootstrap_servers, options.subscription, missing_ok=missing_ok, timeout_ms=options.timeout_ms,
             client_id=options.client_id,
@@ -247,11 +247,11 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             if known.offsets.get(tp) != offset:
                 moved[tp] = offset
         lowest = {tp: epoch for tp, epoch in known.epochs.items() if known.offsets[tp] <= moved.get(tp, -1)}
-        found = {tp: epoch for tp, epoch in known.epochs.items() if tp in goal.offsets and tp not in moved}
+        epochs = {tp: epoch for tp, epoch in known.epochs.items() if tp in goal.offsets and tp not in moved}
         if moved:
             with self._caller() as caller:
-                found |= epochs_before(caller, moved, lowest)
-        self._known = goal._replace(epochs=found)
+                epochs |= epochs_before(caller, moved, lowest)
+        self._known = goal._replace(epochs=epochs)
         return self._known
 
     def _caller(self) -> Caller:

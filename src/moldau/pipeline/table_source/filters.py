@@ -26,8 +26,8 @@ COMPARED = {
 def expression(filters: Iterable[Any], columns: pyarrow.Schema) -> Any:
     """What all filters together admit, as a `pyarrow.compute.Expression`; None if they say nothing. The filters are
     those of `pyspark.sql.datasource`."""
-    found = [made for one in filters if (made := _of(one, columns)) is not None]
-    return functools.reduce(operator.and_, found) if found else None
+    conditions = [made for one in filters if (made := _of(one, columns)) is not None]
+    return functools.reduce(operator.and_, conditions) if conditions else None
 
 
 def _of(one: Any, columns: pyarrow.Schema) -> Any:

@@ -85,11 +85,11 @@ def missing(there: pyarrow.Schema, wanted: pyarrow.Schema, table: str) -> list[p
     """The columns to add to a table so that it can take `wanted`, those with new fields inside of structs, and those
     that are wider in `wanted`. Raises TableError if one has another type there."""
     known = {field.name.lower(): field for field in there}
-    found = []
+    lacking = []
     for field in wanted:
         old = known.get(field.name.lower())
         if old is None:
-            found.append(field.with_nullable(True))
+            lacking.append(field.with_nullable(True))
             continue
         if old.name != field.name:
             raise TableError(
@@ -102,8 +102,8 @@ def missing(there: pyarrow.Schema, wanted: pyarrow.Schema, table: str) -> list[p
                 "load into another warehouse, or decode it as before."
             )
         if grown != plain(old.type):
-            found.append(pyarrow.field(field.name, grown))
-    return found
+            lacking.append(pyarrow.field(field.name, grown))
+    return lacking
 
 
 def _grown(old: pyarrow.DataType, new: pyarrow.DataType) -> pyarrow.DataType | None:

@@ -63,7 +63,7 @@ def folder_of(partition_values: Mapping[str, str | None]) -> str:
 
 
 def _escaped(text: str) -> str:
-    return ESCAPED.sub(lambda found: f"%{ord(found[0]):02X}", text)
+    return ESCAPED.sub(lambda match: f"%{ord(match[0]):02X}", text)
 
 
 def statistics(file: DataFile) -> str:

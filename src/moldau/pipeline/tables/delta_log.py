@@ -15,7 +15,7 @@ from typing import Any, Final, NamedTuple
 import pyarrow.dataset as dataset
 
 from moldau.pipeline.tables.committing import LOAD_ID
-from moldau.pipeline.tables.removals import PLACES, REQUEUE, Places, Removed, compared, time_text
+from moldau.pipeline.tables.removals import PLACES, REQUEUE, PlaceBatches, Removed, compared, time_text
 from moldau.pipeline.tables.storage import Location, errors_in_a_sentence, files_below
 from moldau.pipeline.tables.widening import WIDENED
 
@@ -59,32 +59,32 @@ class Entry(NamedTuple):
         return f"{named} in version {self.version}{time_text(self.info.get('timestamp'))}"
 
 
-class Window(NamedTuple):
+class LogTail(NamedTuple):
     """The entries since the last load, oldest first; not `whole` if the log no longer has all of them."""
 
     entries: Sequence[Entry]
     whole: bool
 
 
-def since(where: Location, checked: int | None, newest: int) -> Window:
+def since(where: Location, checked: int | None, newest: int) -> LogTail:
     """The entries after version `checked`; None: after what the newest entry of a load had seen."""
-    found: list[Entry] = []
+    entries: list[Entry] = []
     version = newest
     while version >= 0 and (checked is None or version > checked):
         entry = _entry(where, version)
         if entry is None:
-            return Window(found[::-1], False)
+            return LogTail(entries[::-1], False)
         seen = entry.info.get(SEEN)
         if entry.of_load and entry.removes_rows and seen == version - 1:
             break  # `--upsert` replaced rows of a version that it had looked at
-        found.append(entry)
+        entries.append(entry)
         if checked is None and entry.of_load:
             checked = seen if type(seen) is int and 0 <= seen < version else version - 1
         version -= 1
-    return Window(found[::-1], True)
+    return LogTail(entries[::-1], True)
 
 
-def removed(where: Location, window: Window, recorded: Mapping[int, int], unique: bool = False) -> Removed | None:
+def removed(where: Location, window: LogTail, recorded: Mapping[int, int], unique: bool = False) -> Removed | None:
     """What the entries removed of the records that loads had added; None if nothing. In a table with one row per key
     (`unique`) it also counts if they brought records back that loads had replaced or deleted."""
     entries = [entry for entry in window.entries if not entry.of_requeue]
@@ -98,18 +98,18 @@ def removed(where: Location, window: Window, recorded: Mapping[int, int], unique
     if any(vector for _, vector in came):
         return Removed(named.operation, None)  # which rows a deletion vector hides is not known here
 
-    def of_partition(keys: Sequence[Key], partition: int, least: int, greatest: int) -> Places:
+    def of_partition(keys: Sequence[Key], partition: int, least: int, greatest: int) -> PlaceBatches:
         from pyarrow.dataset import field
 
         at = field("_offset")
         return _rows(where, keys, (field("_partition") == partition) & (at >= least) & (at <= greatest))
 
     with errors_in_a_sentence(f"What removed rows from {where.uri}"):
-        found = compared(named.operation, _rows(where, gone), partial(of_partition, came), recorded)
-        if found is None and unique:
+        loss = compared(named.operation, _rows(where, gone), partial(of_partition, came), recorded)
+        if loss is None and unique:
             back = compared(suspect.operation, _rows(where, came), partial(of_partition, gone), recorded)
-            found = back and back._replace(back=True)
-        return found
+            loss = back and back._replace(back=True)
+        return loss
 
 
 def _exchanged(entries: Iterable[Entry]) -> tuple[list[Key], list[Key]]:
@@ -138,10 +138,10 @@ def _rows(where: Location, keys: Sequence[Key], wanted: Any = None) -> Iterator[
     """The places of the rows in these files. Raises FileNotFoundError."""
     paths = list(dict.fromkeys(urllib.parse.unquote(path) for path, _ in keys))
     if paths:
-        found = dataset.FileSystemDataset.from_paths(
+        files = dataset.FileSystemDataset.from_paths(
             paths, schema=PLACES, format=dataset.ParquetFileFormat(), filesystem=files_below(where)
         )
-        yield from found.to_batches(filter=wanted, batch_readahead=1, fragment_readahead=1)
+        yield from files.to_batches(filter=wanted, batch_readahead=1, fragment_readahead=1)
 
 
 def _entry(where: Location, version: int) -> Entry | None:

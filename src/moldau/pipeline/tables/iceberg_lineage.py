@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import pyarrow
 
 from moldau.pipeline.tables.committing import LOAD_ID
-from moldau.pipeline.tables.removals import PLACES, REQUEUE, Places, Removed, compared, time_text
+from moldau.pipeline.tables.removals import PLACES, REQUEUE, PlaceBatches, Removed, compared, time_text
 
 if TYPE_CHECKING:
     from pyiceberg.table import FileScanTask
@@ -117,15 +117,15 @@ def _compared(
     gone = [task for key, task in before.items() if key not in now]
     came = [task for key, task in now.items() if key not in before]
 
-    def of_partition(tasks: Sequence["FileScanTask"], partition: int, least: int, greatest: int) -> Places:
+    def of_partition(tasks: Sequence["FileScanTask"], partition: int, least: int, greatest: int) -> PlaceBatches:
         wanted = parse(f"_partition = {partition} and _offset >= {least} and _offset <= {greatest}")
         return _rows(table, tasks, wanted)
 
-    found = compared(operation, _rows(table, gone, None), partial(of_partition, came), recorded)
-    if found is None and unique:
+    loss = compared(operation, _rows(table, gone, None), partial(of_partition, came), recorded)
+    if loss is None and unique:
         back = compared(operation, _rows(table, came, None), partial(of_partition, gone), recorded)
-        found = back and back._replace(back=True)
-    return found
+        loss = back and back._replace(back=True)
+    return loss
 
 
 def _key(task: "FileScanTask") -> tuple[str, frozenset[str]]:

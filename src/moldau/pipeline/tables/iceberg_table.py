@@ -74,8 +74,8 @@ class IcebergTable:
     def columns(self) -> pyarrow.Schema:
         """The columns of the table, partition columns among them."""
         with iceberg_errors_in_a_sentence(self.name):
-            found = self._iceberg.schema().as_arrow()
-        return pyarrow.schema([(field.name, plain(field.type)) for field in found])
+            schema = self._iceberg.schema().as_arrow()
+        return pyarrow.schema([(field.name, plain(field.type)) for field in schema])
 
     @property
     def partition_by(self) -> str:
@@ -113,13 +113,13 @@ class IcebergTable:
         spec, schema = self._iceberg.spec(), self._iceberg.schema()
         names = [str(schema.find_column_name(field.source_id)) for field in spec.fields]
         with iceberg_errors_in_a_sentence(self.name):
-            found = []
+            files = []
             for task in self._iceberg.scan().plan_files() if self._iceberg.current_snapshot() else []:
                 values = {name: text_of(task.file.partition[at]) for at, name in enumerate(names)}
-                found.append(
+                files.append(
                     LiveFile(task.file.file_path, task.file.record_count, values, task, bool(task.delete_files))
                 )
-            return found
+            return files
 
     def rows_of(self, file: LiveFile, columns: pyarrow.Schema) -> Iterator[Any]:
         """The rows of a file in their order, in batches; columns that it does not have are null."""
@@ -128,8 +128,8 @@ class IcebergTable:
 
     def offsets(self, partitions: Sequence[TopicPartition]) -> dict[TopicPartition, int]:
         """The next offset to load, for those of the partitions that were ever loaded."""
-        found = {tp: self.number(offset_key(tp)) for tp in partitions}
-        return {tp: offset for tp, offset in found.items() if offset is not None}
+        offsets = {tp: self.number(offset_key(tp)) for tp in partitions}
+        return {tp: offset for tp, offset in offsets.items() if offset is not None}
 
     def all_offsets(self, topic: str) -> dict[TopicPartition, int]:
         """The next offset to load of every partition that was ever loaded."""
@@ -164,14 +164,14 @@ class IcebergTable:
                 or iceberg_lineage.newest_of_loads(self._iceberg)
             )
             by_partition = {tp.partition: at for tp, at in recorded.items()}
-            found = (
+            loss = (
                 iceberg_lineage.removed(self._iceberg, mark, by_partition, self.rows(topic), bool(self.key_columns))
                 if mark
                 else None
             )
-        if found is None:
+        if loss is None:
             self._checked = self.version
-        return found
+        return loss
 
     def offsets_in(self, partition: int, start: int, end: int) -> list[int]:
         """The offsets of a partition that have a row, from `start` to before `end`."""
@@ -279,10 +279,10 @@ class IcebergTable:
 
     def number(self, name: str) -> int | None:
         """A number that commits keep under this name, as table properties."""
-        found = self._iceberg.properties.get(name)
-        if found is not None and not found.isdecimal():
-            raise TableError(f"{self.name} cannot be used: its property {name} is {found!r} and not a number.")
-        return None if found is None else int(found)
+        value = self._iceberg.properties.get(name)
+        if value is not None and not value.isdecimal():
+            raise TableError(f"{self.name} cannot be used: its property {name} is {value!r} and not a number.")
+        return None if value is None else int(value)
 
 
 def as_kept(kind: pyarrow.DataType) -> pyarrow.DataType:

@@ -91,9 +91,9 @@ class IcebergWarehouse:
     ) -> IcebergTable:
         from pyiceberg.exceptions import CommitFailedException, TableAlreadyExistsError
 
-        found = self._open(namespace, topic)
-        if found is not None:
-            return found
+        table = self._open(namespace, topic)
+        if table is not None:
+            return table
         self._make_namespace(namespace)
         partitions = names_of_partitions(partition_by)
         described = [name for name in (*WITH_STATISTICS, *partitions) if name in columns.names]
@@ -110,10 +110,10 @@ class IcebergWarehouse:
                             spec.add_identity(name)
             except (TableAlreadyExistsError, CommitFailedException):
                 pass  # another load was first
-        found = self._open(namespace, topic)
-        if found is None:
+        table = self._open(namespace, topic)
+        if table is None:
             raise TableError(f"{namespace}.{topic} cannot be created: {self._subject} does not show it.")
-        return found
+        return table
 
     def _make_namespace(self, namespace: str) -> None:
         with iceberg_errors_in_a_sentence(f"{self._subject}, namespace {namespace},"):

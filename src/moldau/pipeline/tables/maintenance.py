@@ -66,7 +66,7 @@ def vacuum(where: Location, retention_hours: int | None = None, *, dry_run: bool
     table = opened(where)
     with errors_in_a_sentence(where.uri):
         try:
-            found = table.vacuum(retention_hours, dry_run=dry_run, enforce_retention_duration=not force, full=True)
+            unneeded = table.vacuum(retention_hours, dry_run=dry_run, enforce_retention_duration=not force, full=True)
         except DeltaError as error:
             if retention_hours is None or "retention" not in str(error):
                 raise
@@ -74,7 +74,7 @@ def vacuum(where: Location, retention_hours: int | None = None, *, dry_run: bool
                 f"{where.uri} keeps the files of old versions for longer than {retention_hours} hours, since a running "
                 "load or a reader may need them; if none runs, add --force."
             ) from None
-    return len(found)
+    return len(unneeded)
 
 
 def history(where: Location, limit: int | None = None, *, count: bool = False) -> list[Version]:

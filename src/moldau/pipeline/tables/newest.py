@@ -70,8 +70,8 @@ def newest(rows: Any) -> Any:
         last = last.append_column("rank", numbers(0, last.num_rows))
         ranks = last.group_by("code", use_threads=False).aggregate([("rank", "max")])["rank_max"]
         last = last.take(ranks)
-    found = order.take(last["at_max"].combine_chunks())
-    return found.take(compute.sort_indices(found)).cast(pyarrow.int64())
+    indices = order.take(last["at_max"].combine_chunks())
+    return indices.take(compute.sort_indices(indices)).cast(pyarrow.int64())
 
 
 def is_newer(one: Any, other: Any) -> Any:
@@ -82,8 +82,8 @@ def is_newer(one: Any, other: Any) -> Any:
     later = compute.greater(one["_timestamp"], other["_timestamp"])
     as_late = compute.equal(one["_timestamp"], other["_timestamp"])
     of_greater = compute.and_(as_late, compute.greater(one["_partition"], other["_partition"]))
-    found = compute.if_else(same, of_partition, compute.or_(later, of_greater))
-    return compute.fill_null(found, True)
+    newer = compute.if_else(same, of_partition, compute.or_(later, of_greater))
+    return compute.fill_null(newer, True)
 
 
 def _scalar(content: bytes) -> Any:

@@ -40,10 +40,10 @@ def noted(entry: Mapping[str, Any]) -> Changes:
     names = BY_OPERATION.get(str(entry.get("operation")))
     if names is None or not isinstance(metrics, Mapping):
         return Changes()
-    found = [
+    counts = [
         next((number for name in some if (number := _number(metrics.get(name))) is not None), None) for some in names
     ]
-    return Changes(*found)
+    return Changes(*counts)
 
 
 def replaces_files(entry: Mapping[str, Any]) -> bool:

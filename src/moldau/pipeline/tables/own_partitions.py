@@ -13,7 +13,7 @@ import pyarrow.compute as compute
 from moldau.pipeline.tables.columns import PARTITION_COLUMNS, RECORD, TableError
 from moldau.pipeline.tables.data_file import DAYS_OF_CALENDAR
 
-Values = tuple[Any, ...]
+PartitionValues = tuple[Any, ...]
 """The values of the partition columns, in their order."""
 VALUES_MAX: Final = 10_000
 """Partitions of a table that a task writes to; each has files of its own."""
@@ -58,7 +58,7 @@ def unfit(batch: Any, name: str) -> tuple[Any, str]:
     return (mask, why) if mask.true_count else (None, "")
 
 
-def by_value(batch: Any, names: Sequence[str]) -> Iterator[tuple[Values, Any]]:
+def by_value(batch: Any, names: Sequence[str]) -> Iterator[tuple[PartitionValues, Any]]:
     """The rows of each combination of values, in their order."""
     codes: Any = None
     for name in names:
@@ -75,7 +75,7 @@ def by_value(batch: Any, names: Sequence[str]) -> Iterator[tuple[Values, Any]]:
         start = end
 
 
-def texts(values: Values) -> list[str | None]:
+def texts(values: PartitionValues) -> list[str | None]:
     """The values as the log of a table has them."""
     return [text_of(one) for one in values]
 
@@ -90,12 +90,12 @@ def is_partition(columns: pyarrow.Schema, values: dict[str, str | None]) -> Any:
     """What holds for all rows of a file in a partition, as a `pyarrow.dataset.Expression`; None without columns."""
     from pyarrow.dataset import field
 
-    found = None
+    condition = None
     for name, text in values.items():
         kind = columns.field(name).type
         one = field(name).is_null() if text is None else field(name) == pyarrow.scalar(text).cast(kind)
-        found = one if found is None else found & one
-    return found
+        condition = one if condition is None else condition & one
+    return condition
 
 
 def _is_plain(kind: pyarrow.DataType) -> bool:

@@ -51,12 +51,12 @@ class Removed(NamedTuple):
         return f"{self.operation} brought {rows} back" if self.back else f"{self.operation} removed {rows}"
 
 
-Places = Iterable[pyarrow.RecordBatch]
+PlaceBatches = Iterable[pyarrow.RecordBatch]
 """Batches of the columns `PLACES`."""
 
 
 def compared(
-    operation: str, gone: Places, came: Callable[[int, int, int], Places], recorded: Mapping[int, int]
+    operation: str, gone: PlaceBatches, came: Callable[[int, int, int], PlaceBatches], recorded: Mapping[int, int]
 ) -> Removed | None:
     """What is lost of the records in `gone` whose offset is below the `recorded` one of their partition; None if
     nothing is. `came` returns the rows of a partition from an offset to an offset, both included."""
@@ -75,7 +75,7 @@ def compared(
     return Removed(operation, lost) if lost else None
 
 
-def _portions(gone: Places, recorded: Mapping[int, int]) -> Iterator[tuple[int, pyarrow.Array]]:
+def _portions(gone: PlaceBatches, recorded: Mapping[int, int]) -> Iterator[tuple[int, pyarrow.Array]]:
     """The offsets of each partition below the recorded one, about `PORTION_ROWS` rows at a time."""
     waiting: list[pyarrow.RecordBatch] = []
     rows = 0
@@ -97,9 +97,9 @@ def _by_partition(
     for partition in compute.unique(partitions).to_pylist():
         if partition in recorded:
             ours = compute.and_(compute.equal(partitions, partition), compute.less(offsets, recorded[partition]))
-            found = compute.unique(offsets.filter(ours))
-            if len(found):
-                yield partition, found
+            distinct = compute.unique(offsets.filter(ours))
+            if len(distinct):
+                yield partition, distinct
 
 
 def time_text(time_ms: object) -> str:

@@ -59,8 +59,8 @@ class Location:
         from pyarrow.fs import FileSelector, FileType
 
         with errors_in_a_sentence(self.uri):
-            found = file_system(self).get_file_info(FileSelector("", allow_not_found=True))
-        return sorted(one.path.rstrip("/").rpartition("/")[2] for one in found if one.type == FileType.Directory)
+            entries = file_system(self).get_file_info(FileSelector("", allow_not_found=True))
+        return sorted(one.path.rstrip("/").rpartition("/")[2] for one in entries if one.type == FileType.Directory)
 
 
 def location(of: str | Path, options: Mapping[str, str] | None = None, *, of_iceberg: bool = False) -> Location:

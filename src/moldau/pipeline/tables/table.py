@@ -160,8 +160,8 @@ class Table:
     def offsets(self, partitions: Sequence[TopicPartition]) -> dict[TopicPartition, int]:
         """The next offset to load, for those of the partitions that were ever loaded."""
         with errors_in_a_sentence(self.where.uri):
-            found = {tp: self._delta.transaction_version(offset_key(tp)) for tp in partitions}
-        return {tp: int(offset) for tp, offset in found.items() if offset is not None}
+            offsets = {tp: self._delta.transaction_version(offset_key(tp)) for tp in partitions}
+        return {tp: int(offset) for tp, offset in offsets.items() if offset is not None}
 
     def all_offsets(self, topic: str) -> dict[TopicPartition, int]:
         """The next offset to load of every partition that was ever loaded.
@@ -172,14 +172,14 @@ class Table:
         name = "max._partition"
         greatest = compute.max(actions[name]).as_py() if name in actions.column_names else None
         last = min(greatest or 0, PARTITIONS_MAX)
-        found: dict[TopicPartition, int] = {}
+        offsets: dict[TopicPartition, int] = {}
         number = missing_now = 0
         while number <= last or missing_now < PARTITIONS_GAP:
             tp = TopicPartition(topic, number)
             there = self.offsets([tp])
-            found |= there
+            offsets |= there
             number, missing_now = number + 1, 0 if there else missing_now + 1
-        return found
+        return offsets
 
     def topic_id(self, topic: str) -> int | None:
         """The id of the topic that the rows are from (`short_id`); None if no load has noted it."""
@@ -192,8 +192,8 @@ class Table:
     def number(self, name: str) -> int | None:
         """A number that commits keep under this name, as application transactions."""
         with errors_in_a_sentence(self.where.uri):
-            found = self._delta.transaction_version(name)
-        return None if found is None else int(found)
+            value = self._delta.transaction_version(name)
+        return None if value is None else int(value)
 
     def count(self) -> int:
         """The number of rows, from the description of the files."""
@@ -211,14 +211,14 @@ class Table:
             return None
         by_partition = {tp.partition: at for tp, at in recorded.items()}
         window = delta_log.since(self.where, self._checked, self.version)
-        found = delta_log.removed(self.where, window, by_partition, bool(self.key_columns))
-        if found is None and not window.whole:
+        loss = delta_log.removed(self.where, window, by_partition, bool(self.key_columns))
+        if loss is None and not window.whole:
             at_least = self.rows(topic)
             if at_least is not None and self.count() < at_least:
-                found = Removed("an operation that the table's log no longer has", None)
-        if found is None:
+                loss = Removed("an operation that the table's log no longer has", None)
+        if loss is None:
             self._checked = self.version
-        return found
+        return loss
 
     def offsets_in(self, partition: int, start: int, end: int) -> list[int]:
         """The offsets of a partition that have a row, from `start` to before `end`."""
@@ -254,15 +254,15 @@ class Table:
             listed = pyarrow.table(self._delta.get_add_actions(flatten=True))
             fragments = {one.path: one for one in self.dataset().get_fragments()}
             names = self.partition_columns
-            found = []
+            files = []
             for action in listed.to_pylist():
                 path = urllib.parse.unquote(action["path"])
                 values = {name: text_of(action[f"partition.{name}"]) for name in names}
                 fragment = fragments[path]
                 records = action["num_records"]
                 records = fragment.count_rows() if records is None else records
-                found.append(LiveFile(path, records, values, fragment.partition_expression))
-        return found
+                files.append(LiveFile(path, records, values, fragment.partition_expression))
+        return files
 
     @property
     def file_columns(self) -> pyarrow.Schema:
@@ -278,9 +278,9 @@ class Table:
         """The columns of `files` that are to be added first, and those with new fields inside of structs. Raises
         TableError, also if one is to be widened: the files of a Delta table have to be rewritten for that."""
         there = self.columns
-        found = missing(there, files, self.where.uri)
-        refuse_wider(self.where, there, found)
-        return found
+        fields = missing(there, files, self.where.uri)
+        refuse_wider(self.where, there, fields)
+        return fields
 
     def add_columns(self, files: pyarrow.Schema) -> None:
         """Add those columns of `files` that the table lacks, in a commit of their own; all are nullable. Raises

@@ -57,17 +57,17 @@ def portions(where: Location, delta: "DeltaTable", wanted: Any = None, at_least:
     sizes = {path: int(known_sizes.get(path, PORTION_BYTES)) + OPENING_BYTES for path in files}
     total = sum(sizes.values())
     each = max(1, min(PORTION_BYTES, total // max(1, at_least)), total // PORTIONS_MAX)
-    found: list[list[FilePart]] = []
+    packed: list[list[FilePart]] = []
     room = 0
     for path in sorted(files, key=lambda one: (-sizes[one], one)):
         parts = -(-sizes[path] // each) if sizes[path] - OPENING_BYTES > each else 1
         for number in range(parts):
             if sizes[path] // parts > room:
-                found.append([])
+                packed.append([])
                 room = each
             room -= sizes[path] // parts
-            found[-1].append(FilePart(path, files[path], number, parts))
-    return found
+            packed[-1].append(FilePart(path, files[path], number, parts))
+    return packed
 
 
 def _version_at(where: Location, delta: "DeltaTable", time: datetime.datetime) -> int:

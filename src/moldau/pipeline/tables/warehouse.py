@@ -69,17 +69,17 @@ class Warehouse:
         TableError if there is none."""
         if Table.exists(self.where):
             return {self.where.uri.rpartition("/")[2]: self.where}
-        found = {topic: self.where / topic for topic in self.topics()}
+        tables = {topic: self.where / topic for topic in self.topics()}
         for topic in self.place_of_rejected("").folders():
-            found[f"{QUARANTINE}/{topic}"] = self.place_of_rejected(topic)
-        if not found and "metadata" in self.where.folders():
+            tables[f"{QUARANTINE}/{topic}"] = self.place_of_rejected(topic)
+        if not tables and "metadata" in self.where.folders():
             raise TableError(
                 f"{self.where.uri} is an Iceberg table: Spark's procedures rewrite_data_files, expire_snapshots and "
                 "remove_orphan_files keep it healthy, and its metadata table snapshots is its history."
             )
-        if not found:
+        if not tables:
             raise TableError(f"{self.where.uri} has no table.")
-        return found
+        return tables
 
     def topics(self) -> list[str]:
         """The topics that have a table."""

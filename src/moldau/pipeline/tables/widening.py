@@ -34,13 +34,13 @@ Place = tuple[dict[str, Any], str]
 def refuse_wider(where: Location, there: pyarrow.Schema, wanted: Iterable[pyarrow.Field]) -> None:
     """Raise TableError if a column of `wanted` is wider than the table's; the sentence names the command."""
     names = there.names
-    found = [
+    widened = [
         one for field in wanted if field.name in names
         for one in wider(field.name, there.field(field.name).type, field.type)
     ]  # fmt: skip
-    if found:
-        changes = " ".join(shlex.quote(f"{one.path}={DELTA_NAMES[str(one.new)]}") for one in found)
-        first, more = found[0], f" and {len(found) - 1} more" if len(found) > 1 else ""
+    if widened:
+        changes = " ".join(shlex.quote(f"{one.path}={DELTA_NAMES[str(one.new)]}") for one in widened)
+        first, more = widened[0], f" and {len(widened) - 1} more" if len(widened) > 1 else ""
         raise TableError(
             f"Column {first.path}{more} of {where.uri} has type {DELTA_NAMES[str(first.old)]}, and the schema of its "
             f"values now says {DELTA_NAMES[str(first.new)]}: widen the table once with 'moldau pipeline widen "

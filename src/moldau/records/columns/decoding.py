@@ -260,7 +260,7 @@ def decode(
 
 @cython.final
 @cython.cclass
-class Strings:
+class BinaryBuilder:
     """A column of byte strings being filled: `put` adds one."""
 
     offsets: cython.int[::1]
@@ -310,8 +310,8 @@ class Strings:
 class Filler:
     """The columns of records being filled, batch by batch, in buffers of exactly the size they need."""
 
-    keys: Strings
-    values: Strings
+    keys: BinaryBuilder
+    values: BinaryBuilder
     offsets: cython.longlong[::1]
     timestamps: cython.longlong[::1]
     timestamp_types: cython.int[::1]
@@ -324,8 +324,8 @@ class Filler:
     list_offsets: cython.int[::1]
     list_validity: cython.uchar[::1]
     headers: cython.longlong
-    header_keys: Strings
-    header_values: Strings
+    header_keys: BinaryBuilder
+    header_values: BinaryBuilder
     buffers: object
     lists: object
 
@@ -337,9 +337,9 @@ class Filler:
         self.has_keys = keys
         self.has_values = values
         if keys:
-            self.keys = Strings(count, key_bytes, null_keys, allocate)
+            self.keys = BinaryBuilder(count, key_bytes, null_keys, allocate)
         if values:
-            self.values = Strings(count, value_bytes, null_values, allocate)
+            self.values = BinaryBuilder(count, value_bytes, null_values, allocate)
         self.buffers = (allocate(8 * count or 8), allocate(8 * count or 8), allocate(4 * count or 4))
         self.offsets = memoryview(self.buffers[0]).cast("B").cast("q")
         self.timestamps = memoryview(self.buffers[1]).cast("B").cast("q")
@@ -355,8 +355,8 @@ class Filler:
             self.list_offsets = memoryview(self.lists.offsets).cast("B").cast("i")
             self.list_offsets[0] = 0
             self.list_validity = self.lists.validity or bytearray(count // 8 + 1)
-            self.header_keys = Strings(headers, header_key_bytes, 0, allocate)
-            self.header_values = Strings(headers, header_value_bytes, null_header_values, allocate)
+            self.header_keys = BinaryBuilder(headers, header_key_bytes, 0, allocate)
+            self.header_values = BinaryBuilder(headers, header_value_bytes, null_header_values, allocate)
 
     def add(self, section: Section) -> None:
         """The wanted records of one measured batch."""

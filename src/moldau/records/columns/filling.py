@@ -151,7 +151,7 @@ class OpenBatch:
 
 
 @cython.cclass
-class Chosen:
+class StickyPartition:
     """The partition for records without a key, and the bytes that it is still to get."""
 
     chosen = cython.declare(cython.Py_ssize_t, visibility="public")
@@ -176,7 +176,7 @@ class OpenBatches:
     arguments. With `plain`, values and keys need no serializer, and partitions come from keys or are `sticky`."""
 
     open = cython.declare(list, visibility="public")
-    sticky = cython.declare(Chosen, visibility="public")
+    sticky = cython.declare(StickyPartition, visibility="public")
     plain = cython.declare(cython.bint, visibility="public")
     _hashes: cython.bint
     _now_ms: object
@@ -184,7 +184,7 @@ class OpenBatches:
     _stamp: object
     _time: cython.longlong
 
-    def __init__(self, count: int, sticky: Chosen, now_ms: object, make: object, plain: bool, hashes: bool):
+    def __init__(self, count: int, sticky: StickyPartition, now_ms: object, make: object, plain: bool, hashes: bool):
         self.open = [None] * count
         self.sticky = sticky
         self.plain, self._hashes = plain, hashes
@@ -200,7 +200,7 @@ class OpenBatches:
         index: cython.Py_ssize_t
         time: cython.longlong
         size: cython.Py_ssize_t
-        sticky: Chosen = self.sticky
+        sticky: StickyPartition = self.sticky
         if not self.plain or headers:
             return None
         if type(value) is not bytes and value is not None:

@@ -15,9 +15,9 @@ except (ImportError, AttributeError):
     from moldau.records import untyped as cython
 
 if cython.compiled:
-    from cython.cimports.moldau.records.columns.scanning import Found, walk
+    from cython.cimports.moldau.records.columns.scanning import Totals, walk
 else:
-    from moldau.records.columns.scanning import Found, walk
+    from moldau.records.columns.scanning import Totals, walk
 
 COMPILED: bool = cython.compiled
 
@@ -49,7 +49,7 @@ def plain(data: object) -> tuple[tuple[int, ...], int, int, int, int] | None:
     fields (drawn in `batch`) and largest timestamp, index of it, smallest timestamp, number of null keys. The
     checksum is the caller's.
     """
-    found: Found = Found(0, -1, 0, INT64_MAX, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0)
+    totals: Totals = Totals(0, -1, 0, INT64_MAX, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0)
     size: cython.Py_ssize_t = len(data)
     if size < 61:
         return None
@@ -81,7 +81,7 @@ def plain(data: object) -> tuple[tuple[int, ...], int, int, int, int] | None:
         and count > 0
         and (sequence >= 0 or producer_id < 0)
     ):
-        flaw = walk(p, 61, size, count, last, base_timestamp, 0, count, cython.address(found))
+        flaw = walk(p, 61, size, count, last, base_timestamp, 0, count, cython.address(totals))
     if cython.compiled:
         PyBuffer_Release(cython.address(buffer))
     if flaw != 0:
@@ -90,4 +90,4 @@ def plain(data: object) -> tuple[tuple[int, ...], int, int, int, int] | None:
         0, length, epoch, 2, crc, attributes, last, base_timestamp, max_timestamp,
         producer_id, producer_epoch, sequence, count,
     )  # fmt: skip
-    return header, found.max_timestamp, found.at_max, found.min_timestamp, found.null_keys
+    return header, totals.max_timestamp, totals.at_max, totals.min_timestamp, totals.null_keys

@@ -1,6 +1,6 @@
 # What `plain_batches` shares with `scanning` where both are compiled; interpreted, it imports the same names.
 
-cdef struct Found:
+cdef struct Totals:
     long long bad
     long long max_timestamp
     long long at_max
@@ -18,5 +18,5 @@ cdef struct Found:
 
 cdef int walk(
     const unsigned char* p, Py_ssize_t at, Py_ssize_t end, long long count, long long last_offset_delta,
-    long long base_timestamp, long long low, long long high, Found* found
+    long long base_timestamp, long long low, long long high, Totals* totals
 ) noexcept nogil

@@ -46,7 +46,7 @@ FLAWS = (
 """The flaws that `scan` can find, by number."""
 
 if not cython.compiled:  # `plain_batches` shares it, so the compiled one is declared in scanning.pxd
-    Found = cython.struct(
+    Totals = cython.struct(
         bad=cython.longlong,
         max_timestamp=cython.longlong,
         at_max=cython.longlong,
@@ -163,9 +163,9 @@ def walk(
     base_timestamp: cython.longlong,
     low: cython.longlong,
     high: cython.longlong,
-    found: cython.pointer[Found],
+    totals: cython.pointer[Totals],
 ) -> cython.int:
-    """Check `count` records in p[at:end] and add them up in `found`; returns the flaw of record found.bad, or 0.
+    """Check `count` records in p[at:end] and add them up in `totals`; returns the flaw of record totals.bad, or 0.
 
     Offset deltas rise up to `last_offset_delta`: with a count of one more they can only be 0, 1, 2 ...
     """
@@ -179,7 +179,7 @@ def walk(
     headers: cython.longlong
     flaw: cython.int
     for i in range(count):
-        found.bad = i
+        totals.bad = i
         length, at = varint(p, at, end)
         if at < 0 or length < 1 or length > end - at:
             return 1 if at < 0 else 2
@@ -203,16 +203,16 @@ def walk(
         if at < 0 or headers < 0 or headers > stop - at:
             return 8
         if headers > 0:
-            flaw = walk_headers(p, at, stop, headers, low <= delta < high, found)
+            flaw = walk_headers(p, at, stop, headers, low <= delta < high, totals)
         else:
             flaw = 0 if at == stop else 11
         if flaw != 0:
             return flaw
         at = stop
-        note_timestamp(base_timestamp + timestamp, i, found)
+        note_timestamp(base_timestamp + timestamp, i, totals)
         if low <= delta < high:
-            note_row(length, values, found)
-    found.bad = count
+            note_row(length, values, totals)
+    totals.bad = count
     return 0 if at == end else 12
 
 
@@ -229,28 +229,28 @@ def past_int64(a: cython.longlong, b: cython.longlong) -> cython.bint:
 @cython.inline
 @cython.nogil
 @cython.exceptval(check=False)
-def note_timestamp(timestamp: cython.longlong, i: cython.longlong, found: cython.pointer[Found]) -> cython.void:
-    if timestamp > found.max_timestamp:
-        found.max_timestamp = timestamp
-        found.at_max = i
-    if timestamp < found.min_timestamp:
-        found.min_timestamp = timestamp
+def note_timestamp(timestamp: cython.longlong, i: cython.longlong, totals: cython.pointer[Totals]) -> cython.void:
+    if timestamp > totals.max_timestamp:
+        totals.max_timestamp = timestamp
+        totals.at_max = i
+    if timestamp < totals.min_timestamp:
+        totals.min_timestamp = timestamp
 
 
 @cython.cfunc
 @cython.inline
 @cython.nogil
 @cython.exceptval(check=False)
-def note_row(key: cython.longlong, value: cython.longlong, found: cython.pointer[Found]) -> cython.void:
-    found.rows += 1
+def note_row(key: cython.longlong, value: cython.longlong, totals: cython.pointer[Totals]) -> cython.void:
+    totals.rows += 1
     if key < 0:
-        found.null_keys += 1
+        totals.null_keys += 1
     else:
-        found.key_bytes += key
+        totals.key_bytes += key
     if value < 0:
-        found.null_values += 1
+        totals.null_values += 1
     else:
-        found.value_bytes += value
+        totals.value_bytes += value
 
 
 @cython.cfunc
@@ -262,7 +262,7 @@ def walk_headers(
     stop: cython.Py_ssize_t,
     count: cython.longlong,
     wanted: cython.bint,
-    found: cython.pointer[Found],
+    totals: cython.pointer[Totals],
 ) -> cython.int:
     """The headers of one record, which must end at `stop`."""
     key: cython.longlong
@@ -275,14 +275,14 @@ def walk_headers(
         if at < 0:
             return 10
         if wanted:
-            found.header_key_bytes += key
+            totals.header_key_bytes += key
             if value < 0:
-                found.null_header_values += 1
+                totals.null_header_values += 1
             else:
-                found.header_value_bytes += value
+                totals.header_value_bytes += value
     if wanted:
-        found.headers += count
-        found.rows_with_headers += 1
+        totals.headers += count
+        totals.rows_with_headers += 1
     return 0 if at == stop else 11
 
 
@@ -300,7 +300,7 @@ def scan(
     batch: a bare buffer costs half of what a typed memoryview does.
     """
     flaw: cython.int
-    found: Found = Found(0, -1, 0, INT64_MAX, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0)
+    totals: Totals = Totals(0, -1, 0, INT64_MAX, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0)
     if not 0 <= start <= stop <= len(data):
         raise ValueError("a section outside its buffer")
     buffer: Py_buffer
@@ -311,13 +311,13 @@ def scan(
     else:
         p = data
     if stop - start < RELEASE_GIL_FROM:
-        flaw = walk(p, start, stop, count, count - 1, base_timestamp, 0, count, cython.address(found))
+        flaw = walk(p, start, stop, count, count - 1, base_timestamp, 0, count, cython.address(totals))
     else:
         with cython.nogil:
-            flaw = walk(p, start, stop, count, count - 1, base_timestamp, 0, count, cython.address(found))
+            flaw = walk(p, start, stop, count, count - 1, base_timestamp, 0, count, cython.address(totals))
     if cython.compiled:
         PyBuffer_Release(cython.address(buffer))
-    return flaw, found.bad, found.max_timestamp, found.at_max, found.min_timestamp, found.null_keys
+    return flaw, totals.bad, totals.max_timestamp, totals.at_max, totals.min_timestamp, totals.null_keys
 
 
 def bad_record(index: int, base_offset: int, flaw: int) -> KafkaError:
@@ -332,7 +332,7 @@ def measure(sections: Sequence[Section]) -> tuple[int, ...]:
     bytes of their keys, null ones among their values, bytes of these. Raises `KafkaError` (CORRUPT_MESSAGE) for bytes
     that are not records.
     """
-    found: Found = Found(0, -1, 0, INT64_MAX, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0)
+    totals: Totals = Totals(0, -1, 0, INT64_MAX, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0)
     data: cython.const[cython.uchar][::1]
     p: cython.p_const_uchar
     flaw: cython.int
@@ -349,20 +349,20 @@ def measure(sections: Sequence[Section]) -> tuple[int, ...]:
             raise ValueError("a section outside its buffer")
         p = cython.address(data[0]) if cython.compiled else data
         with cython.nogil:
-            flaw = walk(p, start, stop, count, last, base_timestamp, low, high, cython.address(found))
+            flaw = walk(p, start, stop, count, last, base_timestamp, low, high, cython.address(totals))
         if flaw != 0:
-            raise bad_record(found.bad, base_offset, flaw)
+            raise bad_record(totals.bad, base_offset, flaw)
     return (
-        found.rows,
-        found.null_keys,
-        found.key_bytes,
-        found.null_values,
-        found.value_bytes,
-        found.rows_with_headers,
-        found.headers,
-        found.header_key_bytes,
-        found.null_header_values,
-        found.header_value_bytes,
+        totals.rows,
+        totals.null_keys,
+        totals.key_bytes,
+        totals.null_values,
+        totals.value_bytes,
+        totals.rows_with_headers,
+        totals.headers,
+        totals.header_key_bytes,
+        totals.null_header_values,
+        totals.header_value_bytes,
     )
 
 

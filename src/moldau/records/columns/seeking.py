@@ -78,7 +78,7 @@ def seek(
     buffer: Py_buffer
     p: cython.p_const_uchar
     end: cython.Py_ssize_t = len(data)
-    found: cython.bint
+    is_found: cython.bint
     at: cython.Py_ssize_t
     if cython.compiled:
         PyObject_GetBuffer(data, cython.address(buffer), PyBUF_SIMPLE)
@@ -86,10 +86,10 @@ def seek(
     else:
         p = data
     with cython.nogil:
-        found, at = passed(p, 0, end, earliest, latest, start_offset)
+        is_found, at = passed(p, 0, end, earliest, latest, start_offset)
     if cython.compiled:
         PyBuffer_Release(cython.address(buffer))
-    return bool(found), at
+    return bool(is_found), at
 
 
 @cython.cfunc
@@ -99,7 +99,7 @@ def longest(p: cython.p_const_uchar, at: cython.Py_ssize_t, end: cython.Py_ssize
     """The largest length among the records in p[at:end]."""
     raw: cython.longlong
     shift: cython.int
-    found: cython.longlong = 0
+    length_max: cython.longlong = 0
     while at < end:
         raw = 0
         shift = 0
@@ -111,9 +111,9 @@ def longest(p: cython.p_const_uchar, at: cython.Py_ssize_t, end: cython.Py_ssize
             break
         raw |= cython.cast(cython.longlong, p[at]) << shift
         at += 1 + (raw >> 1)  # zigzag: the length of a sound record is not negative
-        if raw >> 1 > found:
-            found = raw >> 1
-    return found
+        if raw >> 1 > length_max:
+            length_max = raw >> 1
+    return length_max
 
 
 def largest(data: object, start: cython.Py_ssize_t, stop: cython.Py_ssize_t) -> int:
@@ -121,7 +121,7 @@ def largest(data: object, start: cython.Py_ssize_t, stop: cython.Py_ssize_t) -> 
     records are sound, as `scan` has found."""
     buffer: Py_buffer
     p: cython.p_const_uchar
-    found: cython.longlong
+    size: cython.longlong
     if not 0 <= start <= stop <= len(data):
         raise ValueError("a section outside its buffer")
     if cython.compiled:
@@ -130,7 +130,7 @@ def largest(data: object, start: cython.Py_ssize_t, stop: cython.Py_ssize_t) -> 
     else:
         p = data
     with cython.nogil:
-        found = longest(p, start, stop)
+        size = longest(p, start, stop)
     if cython.compiled:
         PyBuffer_Release(cython.address(buffer))
-    return found
+    return size

@@ -57,10 +57,10 @@ class DigestMd5:
 
 def _fields(message: bytes) -> dict[str, str]:
     text, at, fields = message.decode("utf-8", "replace"), 0, dict[str, str]()
-    while found := _FIELD.match(text, at):
-        name, quoted, plain = found.groups()
+    while match := _FIELD.match(text, at):
+        name, quoted, plain = match.groups()
         fields[name] = plain if quoted is None else re.sub(r"\\(.)", r"\1", quoted)
-        at = found.end()
+        at = match.end()
     return fields
 
 

@@ -12,9 +12,9 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from moldau.client.cluster_view import ClusterView
-from moldau.client.consuming.fetched.epochs import Epochs
-from moldau.client.consuming.fetched.record import Place, Record
-from moldau.client.consuming.fetched.reply_memory import Reply
+from moldau.client.consuming.fetched.epochs import RecordEpochs
+from moldau.client.consuming.fetched.record import Record, RecordOrigin
+from moldau.client.consuming.fetched.reply_memory import HeldReply
 from moldau.client.given_positions import NO_EPOCH
 from moldau.errors import KafkaError, NoSuchPartition
 from moldau.names import TopicPartition
@@ -38,7 +38,7 @@ class Chunk(NamedTuple):
     records: memoryview
     after: int
     aborted: list[tuple[int, int]]
-    reply: Reply
+    reply: HeldReply
 
 
 class Assigned:
@@ -68,7 +68,7 @@ class Assigned:
         "unknown_since_s",
     )
 
-    def __init__(self, place: Place, position: int | None = None, arena: Arena | None = None):
+    def __init__(self, place: RecordOrigin, position: int | None = None, arena: Arena | None = None):
         self.tp = place.tp
         self.place = place
         self.out_of_range = False
@@ -89,23 +89,23 @@ class Assigned:
         self._ahead_since_s: float | None = None
         self._another_since_s: float | None = None
         self._arena = arena or Arena()
-        self._move(position, Epochs())
+        self._move(position, RecordEpochs())
 
     @property
-    def epochs(self) -> Epochs:
+    def epochs(self) -> RecordEpochs:
         """The leader epochs of what was fetched."""
         return self.place.epochs
 
     def start(self, position: int, epoch: int | None = None) -> None:
         """Continue at this position; `epoch` is the leader epoch of the record before it, if known. Forgets what
         the application acknowledged, and what was known of the log."""
-        self._move(position, Epochs.before(position, epoch))
+        self._move(position, RecordEpochs.before(position, epoch))
         self.out_of_range, self.acknowledged = False, -1
         self._forget_log()
 
     def lose_position(self, *, out_of_range: bool) -> None:
         """Continue where it is yet to be found: with `out_of_range` as a reset says, else at the group's commit."""
-        self._move(None, Epochs())
+        self._move(None, RecordEpochs())
         self.out_of_range, self.acknowledged = out_of_range, -1
         self._forget_log()
 
@@ -120,7 +120,7 @@ class Assigned:
             back = min(position, self.position)
             self._move(back, self.epochs.until(back))
 
-    def _move(self, position: int | None, epochs: Epochs) -> None:
+    def _move(self, position: int | None, epochs: RecordEpochs) -> None:
         for chunk in (*self.chunks, self._open):
             if chunk is not None:
                 chunk.reply.part_read()
@@ -176,7 +176,7 @@ class Assigned:
         """Whether fetched batches wait to be read; they may turn out to hold no record."""
         return self._open is not None or bool(self.chunks)
 
-    def received(self, records: memoryview, aborted: list[tuple[int, int]], reply: Reply) -> bool:
+    def received(self, records: memoryview, aborted: list[tuple[int, int]], reply: HeldReply) -> bool:
         """Keep the batches of a reply for reading; False if the reply has no whole batch that is new."""
         assert self.fetch_from is not None
         after, epochs, epoch = self.fetch_from, list[tuple[int, int]](), None

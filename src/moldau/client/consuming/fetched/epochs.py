@@ -12,7 +12,7 @@ KEPT_MAX = 100
 """Epochs that are remembered; each further change of leaders lets the oldest one go."""
 
 
-class Epochs:
+class RecordEpochs:
     """The epoch of each record from some offset to `end`. Epochs only grow; each begins at its first record."""
 
     __slots__ = ("_begins", "end")
@@ -22,7 +22,7 @@ class Epochs:
         self.end = end
 
     @classmethod
-    def before(cls, offset: int, epoch: int | None) -> "Epochs":
+    def before(cls, offset: int, epoch: int | None) -> "RecordEpochs":
         """Those of a reader that starts at `offset` and knows at most the epoch of the record before it."""
         known = epoch is not None and epoch >= 0
         return cls(((offset - 1, int(epoch or 0)),) if known else (), offset)
@@ -45,9 +45,9 @@ class Epochs:
         at = bisect_right(begins, offset, key=lambda begin: begin[0])
         return begins[at - 1][1] if at and offset < self.end else None
 
-    def until(self, end: int) -> "Epochs":
+    def until(self, end: int) -> "RecordEpochs":
         """Those of the records below `end`."""
-        return Epochs(tuple(begin for begin in self._begins if begin[0] < end), min(end, self.end))
+        return RecordEpochs(tuple(begin for begin in self._begins if begin[0] < end), min(end, self.end))
 
     def first_above(self, epoch: int) -> int | None:
         """The first offset that is known to have a later epoch than this; None if there is none."""

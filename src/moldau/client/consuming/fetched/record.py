@@ -1,7 +1,7 @@
 """Records as consumers hand them out: `Record` of `Consumer`, `AsyncRecord` of `AsyncConsumer`.
 
-A record is a tuple: the six fields that the columns extension cuts out of a batch, then its `Place`, which all records
-of one partition share. Making one costs a single call, and no attribute is computed before it is read.
+A record is a tuple: the six fields that the columns extension cuts out of a batch, then its `RecordOrigin`, which all
+records of one partition share. Making one costs a single call, and no attribute is computed before it is read.
 """
 
 import datetime
@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable
 from functools import partial
 from typing import Any, Final, NamedTuple
 
-from moldau.client.consuming.fetched.epochs import Epochs
+from moldau.client.consuming.fetched.epochs import RecordEpochs
 from moldau.names import OffsetAndMetadata, TopicPartition
 
 CREATE_TIME: Final = 0
@@ -21,24 +21,24 @@ SHOWN_BYTES: Final = 60
 EPOCH: Final = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
 
 
-class Place:
+class RecordOrigin:
     """The partition of records, their leader epochs, and the consumer's function that commits one of them."""
 
     __slots__ = ("commit", "epochs", "tp")
 
     def __init__(
-        self, tp: TopicPartition, commit: "Callable[[Record], Any] | None" = None, epochs: Epochs | None = None
+        self, tp: TopicPartition, commit: "Callable[[Record], Any] | None" = None, epochs: RecordEpochs | None = None
     ):
         self.tp = tp
         self.commit = commit
-        self.epochs = Epochs() if epochs is None else epochs
+        self.epochs = RecordEpochs() if epochs is None else epochs
 
-    def with_epochs(self, epochs: Epochs) -> "Place":
+    def with_epochs(self, epochs: RecordEpochs) -> "RecordOrigin":
         """The same place in a log that is read anew: records that were read before keep their epochs."""
-        return Place(self.tp, self.commit, epochs)
+        return RecordOrigin(self.tp, self.commit, epochs)
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Place) and self.tp == other.tp
+        return isinstance(other, RecordOrigin) and self.tp == other.tp
 
     def __hash__(self) -> int:
         return hash(self.tp)
@@ -51,7 +51,7 @@ class _Fields(NamedTuple):
     key: Any
     value: Any
     headers: list[tuple[str, bytes | None]]
-    place: Place
+    place: RecordOrigin
 
 
 class Record(_Fields):
@@ -77,7 +77,7 @@ class Record(_Fields):
         timestamp_type: int = CREATE_TIME,
     ) -> "Record":
         """A record of one's own, for tests of code that handles records."""
-        place = Place(TopicPartition(topic, partition))
+        place = RecordOrigin(TopicPartition(topic, partition))
         return tuple.__new__(cls, (offset, timestamp_ms, timestamp_type, key, value, list(headers), place))
 
     @property
@@ -141,7 +141,7 @@ make_record: Callable[[tuple[Any, ...]], Record] = partial(tuple.__new__, Record
 
 
 def _unpickled(cls: type[Record], fields: tuple[Any, ...], tp: TopicPartition, epoch: int | None) -> Record:
-    return tuple.__new__(cls, (*fields, Place(tp, epochs=Epochs.before(fields[0] + 1, epoch))))
+    return tuple.__new__(cls, (*fields, RecordOrigin(tp, epochs=RecordEpochs.before(fields[0] + 1, epoch))))
 
 
 def _shown(content: Any) -> str:

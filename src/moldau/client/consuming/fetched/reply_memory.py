@@ -34,7 +34,7 @@ class ReplyMemory:
             self._blocks.append(block)
 
 
-class Reply:
+class HeldReply:
     """One Fetch reply and its memory."""
 
     __slots__ = ("_block", "_memory", "leader", "parts", "size")

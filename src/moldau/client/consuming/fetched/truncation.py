@@ -84,12 +84,12 @@ async def compare(
             error = error_of(code)
             if error in STALE_METADATA:
                 router.stale(tp.topic)
-            found: KafkaError | None
+            judged: KafkaError | None
             if error:
-                found = KafkaError(error, f"comparing the position in {tp} with its leader: {sentence(error)}")
+                judged = KafkaError(error, f"comparing the position in {tp} with its leader: {sentence(error)}")
             else:
-                found = _judged(asked[tp], end, resets)
-            failure = failure or found
+                judged = _judged(asked[tp], end, resets)
+            failure = failure or judged
     if failure is not None:
         raise failure
 

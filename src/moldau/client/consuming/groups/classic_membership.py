@@ -24,10 +24,10 @@ from moldau.client.consuming.assigning import (
 )
 from moldau.client.consuming.groups.membership import (
     NO_GENERATION,
+    GroupMembership,
     GroupSettings,
-    Membership,
     Share,
-    Wanted,
+    SubscribedTopics,
 )
 from moldau.client.failures import check
 from moldau.client.routing import Router
@@ -45,7 +45,7 @@ LOST_MEMBERSHIP = frozenset({ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.ILLEGAL_GENE
 _JOIN_AGAIN = LOST_MEMBERSHIP | {ErrorCode.REBALANCE_IN_PROGRESS, ErrorCode.MEMBER_ID_REQUIRED}
 
 
-class ClassicMembership(Membership):
+class ClassicMembership(GroupMembership):
     """One membership, described in the module."""
 
     def __init__(self, router: Router, settings: GroupSettings, wake: Callable[[], object]):
@@ -59,7 +59,7 @@ class ClassicMembership(Membership):
         joining = self._joining
         return self.rejoin_needed if joining is None else joining.done()
 
-    async def rebalance(self, share: Share, wanted: Wanted) -> None:
+    async def rebalance(self, share: Share, wanted: SubscribedTopics) -> None:
         """Begin to join, or take over what joining has brought. Raises `KafkaError`."""
         self._subscribed = True
         self.check_fenced()

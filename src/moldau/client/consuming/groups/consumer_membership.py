@@ -14,7 +14,13 @@ import base64
 import uuid
 from collections.abc import Callable
 
-from moldau.client.consuming.groups.membership import NO_GENERATION, GroupSettings, Membership, Share, Wanted
+from moldau.client.consuming.groups.membership import (
+    NO_GENERATION,
+    GroupMembership,
+    GroupSettings,
+    Share,
+    SubscribedTopics,
+)
 from moldau.client.failures import check
 from moldau.client.routing import Router
 from moldau.errors import ErrorCode, KafkaError
@@ -33,23 +39,23 @@ LOST_MEMBERSHIP = frozenset({ErrorCode.FENCED_MEMBER_EPOCH, ErrorCode.UNKNOWN_ME
 UNRESOLVED_S = 0.1
 """The time between looks at the metadata for topics that were assigned but are not in it yet."""
 
-Target = dict[uuid.UUID, list[int]]
+TargetAssignment = dict[uuid.UUID, list[int]]
 
 
-class ConsumerMembership(Membership):
+class ConsumerMembership(GroupMembership):
     """One membership, described in the module."""
 
     def __init__(self, router: Router, settings: GroupSettings, wake: Callable[[], object]):
         super().__init__(router, settings, wake)
         self._beating: asyncio.Task[None] | None = None
         self._nudge = asyncio.Event()
-        self._wanted = Wanted(())
-        self._said: Wanted | None = None
+        self._wanted = SubscribedTopics(())
+        self._said: SubscribedTopics | None = None
         self._by_name = False
-        self._target: Target | None = None
+        self._target: TargetAssignment | None = None
         self._look_at_s = 0.0
-        self._owned: Target = {}
-        self._owned_said: Target | None = None
+        self._owned: TargetAssignment = {}
+        self._owned_said: TargetAssignment | None = None
 
     def is_due(self, now_s: float) -> bool:
         if self._target is not None and self._beats:
@@ -60,7 +66,7 @@ class ConsumerMembership(Membership):
     def _beats(self) -> bool:
         return self._beating is not None and not self._beating.done()
 
-    async def rebalance(self, share: Share, wanted: Wanted) -> None:
+    async def rebalance(self, share: Share, wanted: SubscribedTopics) -> None:
         """Join, tell a changed subscription, or go from the partitions that the consumer has to the assigned ones.
         Raises `KafkaError`."""
         self._subscribed = True
@@ -206,7 +212,7 @@ class ConsumerMembership(Membership):
 
     # -- assignments
 
-    async def _reconcile(self, share: Share, target: Target) -> None:
+    async def _reconcile(self, share: Share, target: TargetAssignment) -> None:
         """Give up what the target does not have, then take over what is new. Topics that the metadata does not have
         yet are taken over later."""
         names = await self._names(target)
@@ -226,10 +232,14 @@ class ConsumerMembership(Membership):
                 self._settle(share, assigned, target, names)
 
     def _settle(
-        self, share: Share, assigned: dict[TopicPartition, uuid.UUID], target: Target, names: dict[uuid.UUID, str]
+        self,
+        share: Share,
+        assigned: dict[TopicPartition, uuid.UUID],
+        target: TargetAssignment,
+        names: dict[uuid.UUID, str],
     ) -> None:
         """Acknowledge what the consumer has now."""
-        owned: Target = {}
+        owned: TargetAssignment = {}
         for tp in share.owned():
             if tp in assigned:
                 owned.setdefault(assigned[tp], []).append(tp.partition)
@@ -245,7 +255,7 @@ class ConsumerMembership(Membership):
             self._look_at_s = loop.time() + UNRESOLVED_S
             loop.call_later(UNRESOLVED_S, self._wake)
 
-    async def _names(self, target: Target) -> dict[uuid.UUID, str]:
+    async def _names(self, target: TargetAssignment) -> dict[uuid.UUID, str]:
         """The names of these topics, as far as the metadata has them."""
         topics: list[str] | None
         for topics in ([], list(self._wanted.topics), None):

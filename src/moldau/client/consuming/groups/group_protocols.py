@@ -5,11 +5,11 @@ from collections.abc import Callable
 from moldau.client.consuming.consumer_settings import CONSUMER, ConsumerSettings
 from moldau.client.consuming.groups.classic_membership import ClassicMembership
 from moldau.client.consuming.groups.consumer_membership import ConsumerMembership
-from moldau.client.consuming.groups.membership import GroupSettings, Membership
+from moldau.client.consuming.groups.membership import GroupMembership, GroupSettings
 from moldau.client.routing import Router
 
 
-def member_of(router: Router, settings: ConsumerSettings, wake: Callable[[], object]) -> Membership:
+def member_of(router: Router, settings: ConsumerSettings, wake: Callable[[], object]) -> GroupMembership:
     """The membership of a consumer with these settings, which has not joined yet."""
     group = GroupSettings(
         group_id=settings.group_id or "",

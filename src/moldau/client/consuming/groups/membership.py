@@ -52,7 +52,7 @@ class GroupSettings:
     rack_id: str | None = None
 
 
-class Wanted(NamedTuple):
+class SubscribedTopics(NamedTuple):
     """What a member subscribes to: topics, and the expression that they match, if it was a pattern."""
 
     topics: Sequence[str]
@@ -75,7 +75,7 @@ class Share(Protocol):
         """Read these as well from now on."""
 
 
-class Membership(abc.ABC):
+class GroupMembership(abc.ABC):
     """A member of a group, or somebody who only stores offsets there. `wake` is called on the loop when `is_due` may
     have changed.
 
@@ -117,7 +117,7 @@ class Membership(abc.ABC):
         self._polled_s = now_s
 
     @abc.abstractmethod
-    async def rebalance(self, share: Share, wanted: Wanted) -> None:
+    async def rebalance(self, share: Share, wanted: SubscribedTopics) -> None:
         """Do the next step of a rebalance. Raises `KafkaError`."""
 
     @abc.abstractmethod
@@ -242,15 +242,15 @@ class Membership(abc.ABC):
         group = reply.groups[0] if reply.groups else reply
         self.note(error_of(group.error_code))
         check(group.error_code, f"the committed offsets of group {group_id}")
-        found: dict[TopicPartition, OffsetAndMetadata] = {}
+        offsets: dict[TopicPartition, OffsetAndMetadata] = {}
         for topic in group.topics:
             for p in topic.partitions:
                 tp = TopicPartition(topic.name, p.partition_index)
                 check(p.error_code, f"the committed offset of {tp}")
                 if p.committed_offset >= 0:
                     epoch = p.committed_leader_epoch
-                    found[tp] = OffsetAndMetadata(p.committed_offset, p.metadata or "", epoch if epoch >= 0 else None)
-        return found
+                    offsets[tp] = OffsetAndMetadata(p.committed_offset, p.metadata or "", epoch if epoch >= 0 else None)
+        return offsets
 
     def _fetching_as(self) -> tuple[str | None, int]:
         """Member id and epoch of an OffsetFetch; the classic protocol has none there."""

@@ -89,18 +89,18 @@ class TablePolling:
         from moldau.records.arrow import to_record_batches
 
         arena = self._poller.arena
-        found: list[Any] = []
+        record_batches: list[Any] = []
         while (chunk := state.chunk) is not None:
             assert state.position is not None
             batches = to_record_batches(
                 chunk.records, *state.tp, state.position, aborted=chunk.aborted, arena=arena, names=COLUMNS
             )
             try:
-                found += list(batches)
+                record_batches += list(batches)
             except KafkaError:
-                if not found:
+                if not record_batches:
                     raise
                 state.go_back(state.position)
                 break
             state.pass_chunk()
-        return found
+        return record_batches

@@ -31,7 +31,7 @@ from moldau.records.arena import Arena
 if TYPE_CHECKING:
     import pyarrow
 
-Edge = datetime.datetime | datetime.timedelta | int | Mapping[int, int] | None
+Bound = datetime.datetime | datetime.timedelta | int | Mapping[int, int] | None
 """A moment, a time back from now, a time in ms since 1970, or offsets by partition."""
 SHOW_AFTER_S = 1.0
 
@@ -40,8 +40,8 @@ def read_table(
     topic: str,
     bootstrap_servers: str | Iterable[str] | None = None,
     *,
-    since: Edge = None,
-    until: Edge = None,
+    since: Bound = None,
+    until: Bound = None,
     partitions: Iterable[int] | None = None,
     isolation_level: str = "read_committed",
     progress: bool | None = None,
@@ -98,8 +98,8 @@ async def read_table_async(
     topic: str,
     bootstrap_servers: str | Iterable[str] | None = None,
     *,
-    since: Edge = None,
-    until: Edge = None,
+    since: Bound = None,
+    until: Bound = None,
     partitions: Iterable[int] | None = None,
     isolation_level: str = "read_committed",
     progress: bool | None = None,
@@ -136,7 +136,7 @@ def _partitions(topic: str, wanted: Iterable[int] | None, there: list[int]) -> l
 
 
 def _at(
-    edge: Edge,
+    edge: Bound,
     name: str,
     otherwise: dict[TopicPartition, int],
     last: dict[TopicPartition, int],
