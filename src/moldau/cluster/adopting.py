@@ -85,9 +85,9 @@ async def _begun(store: MetadataStore, cluster_id: str) -> int:
             await store.multi([Set(layout.ADOPTION, begun.data, begun.version)])
             return begun.version + 1
         roots = await store.read(nodes_at(layout.ROOTS))
-        found = next((path for path, node in zip(layout.ROOTS, roots, strict=True) if node is not None), None)
-        if found is not None:
-            raise StorageError(f"{found} exists there already: {EMPTY}")
+        taken = next((path for path, node in zip(layout.ROOTS, roots, strict=True) if node is not None), None)
+        if taken is not None:
+            raise StorageError(f"{taken} exists there already: {EMPTY}")
         try:
             await store.multi(layout.adoption_begun(cluster_id))
         except NodeExists:  # somebody else was faster

@@ -18,10 +18,10 @@ from moldau.protocol.messages.assign_replicas_to_dirs import (
 )
 
 
-def to_request(broker_id: int, broker_epoch: int, found: Sequence[InDirectory]) -> AssignReplicasToDirsRequest:
+def to_request(broker_id: int, broker_epoch: int, placed: Sequence[InDirectory]) -> AssignReplicasToDirsRequest:
     directories: dict[str, AssignReplicasToDirsDirectory] = {}
     topics: dict[tuple[str, object], AssignReplicasToDirsTopic] = {}
-    for topic_id, number, directory in found:
+    for topic_id, number, directory in placed:
         if directory not in directories:
             directories[directory] = AssignReplicasToDirsDirectory(id=long_id(directory))
         if (directory, topic_id) not in topics:
@@ -67,7 +67,7 @@ def to_response(request: AssignReplicasToDirsRequest, errors: Sequence[ErrorCode
     )
 
 
-def outcomes(response: AssignReplicasToDirsResponse, found: Sequence[InDirectory]) -> list[ErrorCode]:
+def outcomes(response: AssignReplicasToDirsResponse, placed: Sequence[InDirectory]) -> list[ErrorCode]:
     """The outcome for each of them; UNKNOWN_SERVER_ERROR where the response lacks it. Raises `KafkaError` if the whole
     request was refused."""
     if response.error_code:
@@ -78,4 +78,4 @@ def outcomes(response: AssignReplicasToDirsResponse, found: Sequence[InDirectory
         for topic in directory.topics
         for part in topic.partitions
     }
-    return [said.get((one.topic_id, one.number, one.directory), ErrorCode.UNKNOWN_SERVER_ERROR) for one in found]
+    return [said.get((one.topic_id, one.number, one.directory), ErrorCode.UNKNOWN_SERVER_ERROR) for one in placed]

@@ -88,16 +88,16 @@ class DirectoryReports(DirectoryPlacement):
         await asyncio.sleep(COLLECT_S)
         while self._waiting:
             batch = dict(islice(self._waiting.items(), TOGETHER_MAX))
-            found = [InDirectory(topic_id, number, directory) for (topic_id, number), directory in batch.items()]
+            placed = [InDirectory(topic_id, number, directory) for (topic_id, number), directory in batch.items()]
             try:
-                errors = await self._send(found)
+                errors = await self._send(placed)
             except (KafkaError, StorageError, StoreConflict) as failure:
                 if not (isinstance(failure, KafkaError) and failure.code in NO_CONTROLLER):
                     line = "the controller does not know yet in which log folders partitions are: %s"
                     notices.error("", line, failure)
                 await asyncio.sleep(RETRY_S)
                 continue
-            for one, error in zip(found, errors, strict=True):
+            for one, error in zip(placed, errors, strict=True):
                 if error:  # it was deleted meanwhile
                     logger.debug(
                         "partition %d of topic id %s was not assigned: %s", one.number, one.topic_id, error.name

@@ -216,13 +216,13 @@ class JoinedCluster(Cluster):
         shown = NOT_REGISTERED if broker is None else broker.epoch
         return self._lease.may_lead(shown, self._runtime.clock.elapsed_s(), followers_silent_s)
 
-    async def _report(self, found: Sequence[InDirectory]) -> list[ErrorCode]:
+    async def _report(self, placed: Sequence[InDirectory]) -> list[ErrorCode]:
         epoch = self.membership.epoch
         if self.acting.stream is not None:
-            return await self.acting.assign_directories(self._config.node_id, epoch, found)
-        request = to_request(self._config.node_id, epoch, found)
+            return await self.acting.assign_directories(self._config.node_id, epoch, placed)
+        request = to_request(self._config.node_id, epoch, placed)
         return await self.forwarding_link.call(
-            ASSIGN_REPLICAS_TO_DIRS, request, REPORT_MS, lambda answer: outcomes(answer, found)
+            ASSIGN_REPLICAS_TO_DIRS, request, REPORT_MS, lambda answer: outcomes(answer, placed)
         )
 
     async def _served(self, store: MetadataStore) -> None:
@@ -310,10 +310,10 @@ class MemberTopics(TopicChanges):
                 if one.error_code
             }
 
-        found = await self._link.call(CREATE_TOPICS, request, CREATE_MS, refusals)
-        if any(one.code is ErrorCode.NOT_CONTROLLER for one in found.values()):
+        refused = await self._link.call(CREATE_TOPICS, request, CREATE_MS, refusals)
+        if any(one.code is ErrorCode.NOT_CONTROLLER for one in refused.values()):
             raise KafkaError(ErrorCode.NOT_CONTROLLER)
-        return found
+        return refused
 
     async def _result(self, name: str, refusal: Refusal | None) -> TopicImage | Refusal:
         if refusal is not None and refusal.code is not ErrorCode.TOPIC_ALREADY_EXISTS:

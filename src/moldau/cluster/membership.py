@@ -176,10 +176,10 @@ class Membership:
                 return
             except (StoreConflict, OutcomeUnknown):  # another registration, or nobody knows whether it was written
                 with contextlib.suppress(SessionOver):
-                    found = await store.read(node_at(node.path))
-                    if found is None or found.owner != store.session_id:
+                    registered = await store.read(node_at(node.path))
+                    if registered is None or registered.owner != store.session_id:
                         return
-                    self._version = found.version
+                    self._version = registered.version
 
     async def close(self) -> None:
         """End the session: the node goes."""
@@ -204,13 +204,13 @@ class Membership:
             node = self._node(None)
             with contextlib.suppress(NodeExists, OutcomeUnknown):
                 await store.multi([node])
-            found = await store.read(node_at(node.path))
-            if found is not None and found.owner == store.session_id:
-                self._version, self.epoch, self._is_registered = found.version, found.czxid, True
+            registered = await store.read(node_at(node.path))
+            if registered is not None and registered.owner == store.session_id:
+                self._version, self.epoch, self._is_registered = registered.version, registered.czxid, True
                 for directory in self._directories:
                     self._kept.setdefault(directory, []).append(self.epoch)
                 return
-            if found is None:
+            if registered is None:
                 continue
             if waited_from is None:
                 waited_from = loop.time()

@@ -66,8 +66,8 @@ class ZooKeeperSessions:
             data = read_whole(self._runtime.disk, self._path)
             if data is None:
                 return None
-            found = json.loads(data)
-            return Credentials(int(found["session"]), bytes.fromhex(found["password"]))
+            left = json.loads(data)
+            return Credentials(int(left["session"]), bytes.fromhex(left["password"]))
         except (OSError, CorruptCheckpoint, ValueError, RecursionError, KeyError, TypeError) as error:
             logger.warning("%s cannot be read, so the session it names is left to expire: %s", self._path, error)
             return None

@@ -144,10 +144,10 @@ class Acting:
             self._deciding = None
 
     async def assign_directories(
-        self, broker_id: int, broker_epoch: int, found: Sequence[InDirectory]
+        self, broker_id: int, broker_epoch: int, placed: Sequence[InDirectory]
     ) -> list[ErrorCode]:
         """As `AssignedDirectories.record`; then elect leaders where that is needed."""
-        errors = await self._assigned.record(broker_id, broker_epoch, found)
+        errors = await self._assigned.record(broker_id, broker_epoch, placed)
         if need_election(self.metadata.image, broker_id):
             self._is_to_elect = True
             self.look_at_brokers()
@@ -380,10 +380,10 @@ class Acting:
         return await self.queue.run(partial(self._elect_preferred, wanted))
 
     async def _elect_preferred(self, wanted: Sequence[TopicPartition]) -> set[TopicPartition]:
-        found = preferred_elections(self.metadata.image, wanted)
-        for batch in in_batches(found):
+        elected = preferred_elections(self.metadata.image, wanted)
+        for batch in in_batches(elected):
             await self.queue.commit(steps_of(self.metadata.image, batch))
-        return {TopicPartition(one.topic, one.number) for one in found}
+        return {TopicPartition(one.topic, one.number) for one in elected}
 
     async def _decide(self, contests: Sequence[Contest]) -> None:
         try:

@@ -35,21 +35,21 @@ class AssignedDirectories:
         self._metadata = metadata
         self._queue = queue
 
-    async def record(self, broker_id: int, broker_epoch: int, found: Sequence[InDirectory]) -> list[ErrorCode]:
+    async def record(self, broker_id: int, broker_epoch: int, placed: Sequence[InDirectory]) -> list[ErrorCode]:
         """Record where a broker has these partitions; returns the outcome for each. Raises
         `KafkaError(STALE_BROKER_EPOCH)` if the broker has registered again since, and what `ChangeQueue.commit`
         raises."""
         errors: list[ErrorCode] = []
-        for batch in _batches(found):
+        for batch in _batches(placed):
             errors += await self._queue.run(partial(self._record, broker_id, broker_epoch, batch))
         return errors
 
-    async def _record(self, broker_id: int, broker_epoch: int, found: Sequence[InDirectory]) -> list[ErrorCode]:
+    async def _record(self, broker_id: int, broker_epoch: int, placed: Sequence[InDirectory]) -> list[ErrorCode]:
         image = self._metadata.image
         broker = image.brokers.get(broker_id)
         if broker is None or broker.epoch != broker_epoch:
             raise KafkaError(ErrorCode.STALE_BROKER_EPOCH)
-        changed, errors = await self._queue.decided(len(found), lambda: assigned(image, broker_id, found))
+        changed, errors = await self._queue.decided(len(placed), lambda: assigned(image, broker_id, placed))
         epoch = image.controller_epoch
         await self._queue.commit(
             [step for topic in changed for step in layout.topic_changed(image.topics[topic.name], topic, epoch)]
@@ -57,11 +57,11 @@ class AssignedDirectories:
         return errors
 
 
-def assigned(image: Image, broker_id: int, found: Sequence[InDirectory]) -> tuple[list[TopicImage], list[ErrorCode]]:
+def assigned(image: Image, broker_id: int, placed: Sequence[InDirectory]) -> tuple[list[TopicImage], list[ErrorCode]]:
     """The topics that change when a broker has these partitions in these log folders, and the outcome for each."""
     parts: dict[uuid.UUID, list[PartitionImage]] = {}
     errors = []
-    for one in found:
+    for one in placed:
         topic = image.topics_by_id.get(one.topic_id)
         if topic is None:
             errors.append(ErrorCode.UNKNOWN_TOPIC_ID)
@@ -90,10 +90,10 @@ def need_election(image: Image, broker_id: int) -> bool:
     )
 
 
-def _batches(found: Sequence[InDirectory]) -> Iterator[list[InDirectory]]:
+def _batches(placed: Sequence[InDirectory]) -> Iterator[list[InDirectory]]:
     batch: list[InDirectory] = []
     topic_ids: set[uuid.UUID] = set()
-    for one in found:
+    for one in placed:
         if one.topic_id not in topic_ids and len(topic_ids) == TOPICS_AT_ONCE:
             yield batch
             batch, topic_ids = [], set()

@@ -90,7 +90,7 @@ class DirectoryPlacement:
         if folder_of is None:
             return
 
-        def found() -> dict[str, dict[int, str]]:
+        def placed() -> dict[str, dict[int, str]]:
             directories: dict[str, dict[int, str]] = {}
             for name in (topic.name for topic in topics):
                 for number, part in enumerate(now[name].partitions):
@@ -99,7 +99,7 @@ class DirectoryPlacement:
                         directories.setdefault(name, {})[number] = directory
             return directories
 
-        directories = await self.queue.decided(sum(len(topic.partitions) for topic in topics), found)
+        directories = await self.queue.decided(sum(len(topic.partitions) for topic in topics), placed)
         try:
             await self._commit_made(directories)
         except (StorageError, StoreConflict) as error:  # the topics exist nevertheless, and the next start records it

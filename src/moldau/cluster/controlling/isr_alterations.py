@@ -76,8 +76,8 @@ class IsrAlterations:
         steps = steps_of(image, [Elected(tp.topic, tp.partition, part) for tp, part in changed.items()])
         with self._conflicting.noted(image, changed):
             await self._queue.commit(steps)
-        for asked, found in zip(together, judgements, strict=True):
-            asked.results = [self._now(one) if isinstance(one, TopicPartition) else one for one in found]
+        for asked, results in zip(together, judgements, strict=True):
+            asked.results = [self._now(one) if isinstance(one, TopicPartition) else one for one in results]
         self._waiting = [asked for asked in self._waiting if asked not in together]
 
     def _judged(
@@ -92,21 +92,21 @@ class IsrAlterations:
         if is_stale(image, asked.sender, asked.broker_epoch):
             asked.refusal = ErrorCode.STALE_BROKER_EPOCH
             return []
-        found: list[JudgedPartition] = []
+        judgements: list[JudgedPartition] = []
         for proposal in asked.proposals:
             topic = image.topics_by_id.get(proposal.topic_id)
             result = judged(image, asked.sender, proposal, self._least(topic.name) if topic else 1, away)
             if isinstance(result, ErrorCode):
-                found.append(result)
+                judgements.append(result)
                 continue
             tp, part = result
             if tp in changed or self._conflicting.still_conflicts(tp, image):
-                found.append(ErrorCode.INVALID_UPDATE_VERSION)
+                judgements.append(ErrorCode.INVALID_UPDATE_VERSION)
                 continue
             if part != image.partition(tp):
                 changed[tp] = part
-            found.append(tp)
-        return found
+            judgements.append(tp)
+        return judgements
 
     def _now(self, tp: TopicPartition) -> PartitionImage | ErrorCode:
         return self._metadata.image.partition(tp) or ErrorCode.UNKNOWN_TOPIC_OR_PARTITION

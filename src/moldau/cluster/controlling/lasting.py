@@ -38,11 +38,11 @@ Work: TypeAlias = Callable[[Image, Collection[TopicImage]], NextChange | None]
 
 def end_of_reassignments(least: LeastInSync, image: Image, topics: Collection[TopicImage]) -> NextChange | None:
     """Partitions whose target replicas are all in sync lose the others."""
-    found = list(islice(next_ended(topics, least), BATCH_MAX))
-    if not found:
+    ended = list(islice(next_ended(topics, least), BATCH_MAX))
+    if not ended:
         return None
-    line = f"the reassignment of {counted(len(found), 'partition')} is complete"
-    return NextChange(partial(steps_of, image, found), line)
+    line = f"the reassignment of {counted(len(ended), 'partition')} is complete"
+    return NextChange(partial(steps_of, image, ended), line)
 
 
 class LastingWork:

@@ -74,16 +74,16 @@ def led_elsewhere(image: Image, away: Collection[int], percentage: int) -> list[
     """The partitions that their preferred replicas could lead and do not, of brokers that are up and do not lead more
     than this percentage of theirs."""
     has: Counter[int] = Counter()
-    found: dict[int, list[TopicPartition]] = {}
+    by_preferred: dict[int, list[TopicPartition]] = {}
     for topic in image.topics.values():
         for number, part in enumerate(topic.partitions):
             preferred = part.replicas[0]
             has[preferred] += 1
             if part.leader != preferred:
-                found.setdefault(preferred, []).append(TopicPartition(topic.name, number))
+                by_preferred.setdefault(preferred, []).append(TopicPartition(topic.name, number))
     wanted = [
         tp
-        for broker, those in found.items()
+        for broker, those in by_preferred.items()
         if broker in image.brokers and broker not in away and 100 * len(those) > percentage * has[broker]
         for tp in those
     ]

@@ -73,15 +73,15 @@ class LongestLogs:
         the partitions that an administrator has `asked_for`; then nothing else is decided."""
         image, away = self._metadata.image, self._away()
         alive = {one: broker for one, broker in image.brokers.items() if one not in away}
-        found: list[Contest] = []
+        contests: list[Contest] = []
         for tp in asked_for or all_partitions(image):
             part = image.partition(tp)
-            if part is not None and part.leader == NO_LEADER and len(found) < AT_ONCE:
+            if part is not None and part.leader == NO_LEADER and len(contests) < AT_ONCE:
                 unclean = bool(asked_for) or self._may_be_unclean(tp.topic)
                 asked = candidates(part, partial(can_lead, alive, part), unclean=unclean)
                 if asked:
-                    found.append(Contest(tp, (image.topics[tp.topic].id, tp.partition), part, asked, unclean))
-        return found
+                    contests.append(Contest(tp, (image.topics[tp.topic].id, tp.partition), part, asked, unclean))
+        return contests
 
     def _may_be_unclean(self, topic: str) -> bool:
         return self._metadata.topic_config(topic).unclean_leader_election_enable

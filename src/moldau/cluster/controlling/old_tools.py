@@ -127,15 +127,15 @@ class OldTools:
         """Raises the last `StoreConflict` when all others are done."""
         touched, self._touched = self._touched, {}
         try:
-            found = await store.read(wishes.read_wishes(self._metadata.image, touched))
-            await self._done(store, found)
+            read = await store.read(wishes.read_wishes(self._metadata.image, touched))
+            await self._done(store, read)
         except BaseException:
             self._touched |= touched
             raise
 
-    async def _done(self, store: MetadataStore, found: Wishes) -> None:
+    async def _done(self, store: MetadataStore, read: Wishes) -> None:
         steps: list[Callable[[], Awaitable[None]]] = []
-        for wish in (*found.topics, *found.changes, found.reassignment, found.election):
+        for wish in (*read.topics, *read.changes, read.reassignment, read.election):
             match wish:
                 case WishedTopic():
                     steps.append(partial(self._complete, wish))
@@ -145,7 +145,7 @@ class OldTools:
                     steps.append(partial(self._move, wish))
                 case MalformedWish():
                     steps.append(partial(self._remove, wish))
-        steps += [partial(self._delete, name) for name in found.deletions]  # of new topics too
+        steps += [partial(self._delete, name) for name in read.deletions]  # of new topics too
         conflict: StoreConflict | None = None
         for step in steps:
             try:
@@ -193,13 +193,13 @@ class OldTools:
         own, new_id = wish.overrides or {}, self._runtime.random.uuid
         known = [(name, value) for name, value in own.items() if name in TOPIC_SETTINGS]
         wanted = NewTopic(wish.name, assignments=list(enumerate(wish.replicas)), configs=known)
-        [(_, found)] = controller.create_topics(image, self._metadata.config, [wanted], lambda: wish.id or new_id())
-        return found if isinstance(found, Refusal) else found._replace(overrides=own)
+        [(_, created)] = controller.create_topics(image, self._metadata.config, [wanted], lambda: wish.id or new_id())
+        return created if isinstance(created, Refusal) else created._replace(overrides=own)
 
     def _enlarged(self, image: Image, before: TopicImage, wish: WishedTopic) -> TopicImage | Refusal:
         more = MorePartitions(wish.name, len(wish.replicas), wish.replicas[len(before.partitions) :])
-        [(_, found)] = controller.create_partitions(image, [more], 0)
-        return found
+        [(_, enlarged)] = controller.create_partitions(image, [more], 0)
+        return enlarged
 
     async def _remove(self, wish: MalformedWish) -> None:
         topic = self._metadata.image.topics.get(wish.path.removeprefix(f"{layout.TOPICS}/"))

@@ -112,17 +112,17 @@ def _read_topics(names: Sequence[str], image: Image) -> Reading[list[WishedTopic
     known = image.topics
     nodes = yield from nodes_at([f"{layout.TOPICS}/{name}" for name in names])
     configs = yield from nodes_at([f"{layout.TOPIC_CONFIGS}/{name}" for name in names])
-    found: list[WishedTopic | MalformedWish] = []
+    wished: list[WishedTopic | MalformedWish] = []
     for name, node, config in zip(names, nodes, configs, strict=True):
         wish = _read(node, f"{layout.TOPICS}/{name}", partial(_topic, name, config))
         if isinstance(wish, MalformedWish):
             if name in known or not (yield from children_of(wish.path)):
-                found.append(wish)
+                wished.append(wish)
         elif wish is not None and wish.id not in image.deleted:
             count = len(known[name].partitions) if name in known else 0
             if len(wish.replicas) != count:
-                found.append(wish._replace(below=(yield from _read_below(wish, count))))
-    return found
+                wished.append(wish._replace(below=(yield from _read_below(wish, count))))
+    return wished
 
 
 def _read_below(wish: WishedTopic, first: int) -> Reading[frozenset[str]]:
@@ -138,12 +138,12 @@ def _read_below(wish: WishedTopic, first: int) -> Reading[frozenset[str]]:
 
 def _read_changes() -> Reading[list[ChangedConfig | MalformedWish]]:
     paths = [f"{CONFIG_CHANGES}/{name}" for name in (yield from children_of(CONFIG_CHANGES))]
-    found = []
+    changes = []
     for path, node in zip(paths, (yield from nodes_at(paths)), strict=True):
         wish = _read(node, path, partial(_changed, path))
         if wish is not None:
-            found.append(wish)
-    return found
+            changes.append(wish)
+    return changes
 
 
 def _read(node: Node | None, path: str, meaning: Callable[[Document, int], T]) -> T | MalformedWish | None:

@@ -61,13 +61,13 @@ def elections(
 
 def preferred_elections(image: Image, wanted: Iterable[TopicPartition]) -> list[Elected]:
     """Those of these partitions whose preferred replica is in sync and does not lead, led by it."""
-    found = []
+    elected = []
     for tp in dict.fromkeys(wanted):
         part = image.partition(tp)
         after = part and preferred(part, image.leaving)
         if after is not None and after != part:
-            found.append(Elected(tp.topic, tp.partition, after))
-    return found
+            elected.append(Elected(tp.topic, tp.partition, after))
+    return elected
 
 
 def steps_of(image: Image, elected: Sequence[Elected]) -> list[NodeOperation]:

@@ -28,8 +28,8 @@ def removal_of_rests(image: Image) -> Reading[list[NodeOperation]]:
                 for one in (f"{path}/partitions/{number}/state", f"{path}/partitions/{number}")
             ]
             paths = [f"{layout.TOPIC_CONFIGS}/{name}", f"{layout.DIRECTORIES}/{name}", *below, f"{path}/partitions"]
-            found = yield from nodes_at(paths)
-            operations += [Delete(one) for one, there in zip(paths, found, strict=True) if there is not None]
+            present = yield from nodes_at(paths)
+            operations += [Delete(one) for one, there in zip(paths, present, strict=True) if there is not None]
             operations.append(Delete(path))
     return operations
 

@@ -100,12 +100,12 @@ class TopicImage(NamedTuple):
     @property
     def holders(self) -> dict[int, set[str]]:
         """The brokers that have replicas, each with the ids of the log folders in which these are, where known."""
-        found: dict[int, set[str]] = {}
+        directories_of: dict[int, set[str]] = {}
         for part in self.partitions:
             for broker in part.replicas:
                 directory = part.directory_of(broker)
-                found.setdefault(broker, set()).update({directory} if directory else ())
-        return found
+                directories_of.setdefault(broker, set()).update({directory} if directory else ())
+        return directories_of
 
 
 @dataclass(frozen=True)

@@ -103,10 +103,10 @@ def _topics_after(image: Image, nodes: Nodes) -> dict[str, TopicImage | None]:
 
 def _assigned_anew(before: TopicImage | None, name: str, node: Node, states: Mapping[int, Node]) -> TopicImage | None:
     """The topic by its node, with these states, or those that its partitions had."""
-    found = reading.assigned(node, f"{layout.TOPICS}/{name}")
+    assigned = reading.assigned(node, f"{layout.TOPICS}/{name}")
     old = before.partitions if before else ()
     made = []
-    for number, part in enumerate(reading.partitions(found, name)):
+    for number, part in enumerate(reading.partitions(assigned, name)):
         known = _reassigned(old[number], part) if number < len(old) else part
         if number in states:
             made.append(reading.in_state(known, states[number], layout.state_path(name, number)))
@@ -114,7 +114,7 @@ def _assigned_anew(before: TopicImage | None, name: str, node: Node, states: Map
             made.append(known)
         else:
             break
-    return reading.topic(found, name, made, before.overrides if before else {})
+    return reading.topic(assigned, name, made, before.overrides if before else {})
 
 
 def _reassigned(before: PartitionImage, part: PartitionImage) -> PartitionImage:

@@ -145,9 +145,9 @@ def codes_of(proposals: Sequence[ProposedIsr], response: AlterPartitionResponse)
     """The controller's answer to each proposal. Raises `KafkaError` if it has judged none of them."""
     if response.error_code:
         raise KafkaError(error_of(response.error_code))
-    found = {
+    code_of = {
         (topic.topic_id, part.partition_index): error_of(part.error_code)
         for topic in response.topics
         for part in topic.partitions
     }
-    return [found.get((one.topic_id, one.partition), ErrorCode.UNKNOWN_SERVER_ERROR) for one in proposals]
+    return [code_of.get((one.topic_id, one.partition), ErrorCode.UNKNOWN_SERVER_ERROR) for one in proposals]

@@ -85,8 +85,8 @@ def given_way(node: Node | None) -> layout.GivenWay | None:
         return None
     try:
         with expecting("controllers that gave way", layout.GIVEN_WAY):
-            found = document(node, layout.GIVEN_WAY)
-            return layout.GivenWay(index(found["controller_epoch"]), tuple(map(index, found["brokers"])))
+            written = document(node, layout.GIVEN_WAY)
+            return layout.GivenWay(index(written["controller_epoch"]), tuple(map(index, written["brokers"])))
     except MalformedMetadata:
         return None
 
@@ -145,13 +145,13 @@ def _read_topics(names: Sequence[str], left_out: LeftOut | None) -> Reading[dict
         for name, node in zip(names, nodes, strict=True)
     ]
     folders = yield from nodes_at([f"{layout.DIRECTORIES}/{name}" for name in names])
-    counts = [len(found["partitions"]) if found else 0 for found in documents]
+    counts = [len(written["partitions"]) if written else 0 for written in documents]
     paths = [layout.state_path(name, n) for name, count in zip(names, counts, strict=True) for n in range(count)]
     states = iter((yield from nodes_at(paths)))
     topics: dict[str, TopicImage | None] = {}
-    for name, found, config, placed, count in zip(names, documents, configs, folders, counts, strict=True):
+    for name, written, config, placed, count in zip(names, documents, configs, folders, counts, strict=True):
         own = _leading(islice(states, count))
-        whole = partial(_whole, name, found, config, placed, own)
+        whole = partial(_whole, name, written, config, placed, own)
         topics[name] = _tried(name, left_out, whole)
     return topics
 
@@ -167,48 +167,48 @@ def _tried(name: str, left_out: LeftOut | None, read: Callable[[], T]) -> T | No
 
 
 def _whole(
-    name: str, found: Mapping[str, Any] | None, config: Node | None, placed: Node | None, states: Sequence[Node]
+    name: str, assigned: Mapping[str, Any] | None, config: Node | None, placed: Node | None, states: Sequence[Node]
 ) -> TopicImage | None:
     """The topic by its documents; None if it does not exist."""
-    if found is None:
+    if assigned is None:
         return None
-    parts = partitions(found, name)
+    parts = partitions(assigned, name)
     if placed is not None:
         parts = in_folders(parts, placed, name)
     made = [
         in_state(part, state, layout.state_path(name, number))
         for number, (part, state) in enumerate(zip(parts, states, strict=False))
     ]
-    return topic(found, name, made, topic_overrides(config, name))
+    return topic(assigned, name, made, topic_overrides(config, name))
 
 
 def _leading(states: Iterable[Node | None]) -> list[Node]:
     """The states before the first that is missing."""
-    found: list[Node] = []
+    leading: list[Node] = []
     for state in list(states):
         if state is None:
             break
-        found.append(state)
-    return found
+        leading.append(state)
+    return leading
 
 
 def assigned(node: Node, path: str) -> dict[str, Any]:
     """The document of a topic."""
     with expecting("a topic", path):
-        found: dict[str, Any] = document(node, path)
-        if not isinstance(found["partitions"], dict):
-            raise TypeError(f"{found['partitions']!r} are not partitions")
-        return found
+        written: dict[str, Any] = document(node, path)
+        if not isinstance(written["partitions"], dict):
+            raise TypeError(f"{written['partitions']!r} are not partitions")
+        return written
 
 
 def topic(
     assigned: Mapping[str, Any], name: str, made: Sequence[PartitionImage], overrides: Mapping[str, str]
 ) -> TopicImage | None:
     """The topic with this document, as far as its partitions have states; None if it does not exist yet."""
-    found = topic_id(assigned, name)
-    if found is None or (assigned["partitions"] and not made):
+    own_id = topic_id(assigned, name)
+    if own_id is None or (assigned["partitions"] and not made):
         return None
-    return TopicImage(name, found, tuple(made), overrides)
+    return TopicImage(name, own_id, tuple(made), overrides)
 
 
 def topic_id(assigned: Mapping[str, Any], name: str) -> uuid.UUID | None:
@@ -222,7 +222,7 @@ def partitions(assigned: Mapping[str, Any], name: str) -> list[PartitionImage]:
         replicas = [as_numbers(assigned["partitions"][str(number)]) for number in range(len(assigned["partitions"]))]
         known = assigned.get("directories", {})
         unmade = set(as_numbers(assigned.get("unmade", ())))
-        found = [
+        parts = [
             PartitionImage(
                 NO_LEADER, 0, who, who, tuple(str(one) for one in known.get(str(number), ())), number not in unmade
             )
@@ -231,24 +231,24 @@ def partitions(assigned: Mapping[str, Any], name: str) -> list[PartitionImage]:
         # Versions of Kafka before 2.4 do not write them.
         adding, removing = assigned.get("adding_replicas") or {}, assigned.get("removing_replicas") or {}
         if not adding and not removing:
-            return found
+            return parts
         return [
             part._replace(
                 adding_replicas=as_numbers(adding.get(str(number), ())),
                 removing_replicas=as_numbers(removing.get(str(number), ())),
             )
-            for number, part in enumerate(found)
+            for number, part in enumerate(parts)
         ]
 
 
 def in_folders(parts: Sequence[PartitionImage], node: Node | None, name: str) -> list[PartitionImage]:
     """The partitions of a topic with the log folders in its node; None if nothing is known about them."""
     path = f"{layout.DIRECTORIES}/{name}"
-    found = document(node, path) if node else {}
+    written = document(node, path) if node else {}
     with expecting("the log folders of a topic", path):
-        unmade = set(as_numbers(found.get("unmade", ())))
+        unmade = set(as_numbers(written.get("unmade", ())))
         folders: list[dict[int, str]] = [{} for _ in parts]
-        for broker, by_folder in found.get("directories", {}).items():
+        for broker, by_folder in written.get("directories", {}).items():
             for directory, numbers in by_folder.items():
                 for number in as_numbers(numbers):
                     if 0 <= number < len(parts):
@@ -260,8 +260,8 @@ def in_folders(parts: Sequence[PartitionImage], node: Node | None, name: str) ->
 
 
 def _by_replica(replicas: Sequence[int], directories: Mapping[int, str]) -> tuple[str, ...]:
-    found = tuple(directories.get(broker, "") for broker in replicas)
-    return found if any(found) else ()
+    in_order = tuple(directories.get(broker, "") for broker in replicas)
+    return in_order if any(in_order) else ()
 
 
 def in_state(part: PartitionImage, node: Node, path: str) -> PartitionImage:
@@ -313,11 +313,11 @@ def holders_of_deleted(known: Collection[int]) -> Reading[dict[uuid.UUID, dict[i
     holders = {}
     for name, path, node in (yield from read_below(layout.DELETED_TOPICS)):
         with expecting("a deleted topic", path):
-            found = document(node, path)
-            directories = found.get("directories", {})
+            written = document(node, path)
+            directories = written.get("directories", {})
             holders[long_id(name)] = {
                 broker: set(map(as_text, directories.get(str(broker), ())))
-                for broker in as_numbers(found.get("brokers", known))
+                for broker in as_numbers(written.get("brokers", known))
             }
     return holders
 

@@ -45,25 +45,25 @@ def registration_of(broker_id: int) -> Reading[Registered | None]:
     node = yield from node_at(path)
     if node is None:
         return None
-    found = broker(broker_id, node, path)
+    registered = broker(broker_id, node, path)
     try:
         time = datetime.fromtimestamp(int(document(node, path)["timestamp"]) // 1000, UTC)
     except (KeyError, TypeError, ValueError, OverflowError, OSError):
-        return Registered(found, "")
-    return Registered(found, f"{time:%Y-%m-%d %H:%M:%S} UTC")
+        return Registered(registered, "")
+    return Registered(registered, f"{time:%Y-%m-%d %H:%M:%S} UTC")
 
 
 def kept_since(brokers: Collection[BrokerImage]) -> Reading[dict[int, dict[str, tuple[int, ...]]]]:
     """The broker epochs since which the log folders of these brokers have lost nothing, by broker and directory id;
     nothing is known of a broker that has registered again meanwhile. Raises `StorageError`."""
     paths = [f"{layout.BROKERS}/{broker.id}" for broker in brokers]
-    found = {}
+    kept_by = {}
     for broker, path, node in zip(brokers, paths, (yield from nodes_at(paths)), strict=True):
         if node is not None and node.czxid == broker.epoch:
             with expecting("a broker", path):
                 kept = document(node, path).get("kept", {})
-                found[broker.id] = {directory: as_numbers(epochs) for directory, epochs in kept.items()}
-    return found
+                kept_by[broker.id] = {directory: as_numbers(epochs) for directory, epochs in kept.items()}
+    return kept_by
 
 
 def dealt_with() -> Reading[dict[int, int]]:

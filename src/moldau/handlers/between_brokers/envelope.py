@@ -81,8 +81,8 @@ def _principal(data: bytes | None) -> str:
         return ANONYMOUS
     if len(data) < 2 or read_int16(data, 0)[0] < _PRINCIPAL_VERSION:
         raise ProtocolViolation("a principal that cannot be read")
-    found = read(DefaultPrincipalData, _PRINCIPAL_VERSION, True, data, 2)[0]
-    return f"{found.type}:{found.name}"
+    principal = read(DefaultPrincipalData, _PRINCIPAL_VERSION, True, data, 2)[0]
+    return f"{principal.type}:{principal.name}"
 
 
 def _address(host: str) -> bytes:

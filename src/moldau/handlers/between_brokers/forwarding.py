@@ -170,8 +170,8 @@ class AlterationsWork(ControllersWork):
         own = str(self._shown.broker_id)
         refused = {}
         for name, broker in ((own, own), ("", DEFAULT_BROKER)):
-            found = [one for one in resources if one.resource_name == name]
-            outcome = broker_overrides(self._shown, broker, change_of(found[0])) if len(found) == 1 else None
+            named = [one for one in resources if one.resource_name == name]
+            outcome = broker_overrides(self._shown, broker, change_of(named[0])) if len(named) == 1 else None
             if isinstance(outcome, Refusal):
                 refused[int(ConfigResourceType.BROKER), name] = outcome
         return refused

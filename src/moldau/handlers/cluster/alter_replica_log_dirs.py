@@ -40,8 +40,8 @@ class AlterReplicaLogDirs:
         for tp, path in wanted.items():
             error = self._error(tp, path, served.get(path))
             moves += error is ErrorCode.INVALID_REQUEST
-            found = topics.setdefault(tp.topic, AlterReplicaLogDirTopicResult(topic_name=tp.topic))
-            found.partitions.append(AlterReplicaLogDirPartitionResult(partition_index=tp.partition, error_code=error))
+            result = topics.setdefault(tp.topic, AlterReplicaLogDirTopicResult(topic_name=tp.topic))
+            result.partitions.append(AlterReplicaLogDirPartitionResult(partition_index=tp.partition, error_code=error))
             yield
         if moves:
             logger.warning(

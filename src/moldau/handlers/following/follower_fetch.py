@@ -119,15 +119,15 @@ class FollowerFetch:
         asked = FollowerRequest(
             request, session, positions.broker_epoch, loop, loop.time() + request.max_wait_ms / 1000
         )
-        found: Any = self._look(asked, None)
+        news: Any = self._look(asked, None)
         # Mostly everything is read within one turn: then the answer goes out without a task.
-        if found is not None and type(found) is not GeneratorType:
-            answer: FetchAnswer = found
+        if news is not None and type(news) is not GeneratorType:
+            answer: FetchAnswer = news
             return answer
         return Pending(
             request,
             ParkedFetch(
-                session, found, partial(self._look, asked), partial(self._wait_s, asked), partial(_reply, session, [])
+                session, news, partial(self._look, asked), partial(self._wait_s, asked), partial(_reply, session, [])
             ),
         )
 

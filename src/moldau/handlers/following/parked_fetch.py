@@ -63,11 +63,11 @@ class ParkedFetch:
             self._leave()
             self._end(self._nothing())
             return
-        found = self._look(self._reading)
-        if type(found) is GeneratorType:
-            self._reading = found
-        elif found is not None:
-            self._end(found)
+        news = self._look(self._reading)
+        if type(news) is GeneratorType:
+            self._reading = news
+        elif news is not None:
+            self._end(news)
             return
         else:
             self._reading = None
@@ -87,8 +87,8 @@ class ParkedFetch:
             self._reading.close()
             self._reading = None
 
-    def _end(self, found: Any) -> None:
-        self._found, self._is_done = found, True
+    def _end(self, news: Any) -> None:
+        self._found, self._is_done = news, True
         if self._timer is not None:
             self._timer.cancel()
         if self._session.waits is self:

@@ -114,12 +114,12 @@ def _member(member: DescribedConsumerMember, image: Image) -> Steps[Member]:
 
 def _assignment(assigned: PartitionsByTopic, image: Image) -> Steps[describing.Assignment]:
     """The assignment with topic names; deleted topics have none, and are left out."""
-    found = describing.Assignment()
+    named = describing.Assignment()
     for topic_id, partitions in assigned.items():
         topic = image.topics_by_id.get(topic_id)
         if topic is not None:
-            found.topic_partitions.append(
+            named.topic_partitions.append(
                 describing.TopicPartitions(topic_id=topic_id, topic_name=topic.name, partitions=sorted(partitions))
             )
         yield
-    return found
+    return named

@@ -26,11 +26,11 @@ OURS = logging.getLogger("moldau")
 
 def levels() -> dict[str, str]:
     """Every logger's level, the root's first."""
-    found = {ROOT: _level(logging.root)}
+    level_of = {ROOT: _level(logging.root)}
     for name, logger in sorted(logging.root.manager.loggerDict.items()):
         if isinstance(logger, logging.Logger):
-            found[name] = _level(logger)
-    return found
+            level_of[name] = _level(logger)
+    return level_of
 
 
 def _level(logger: logging.Logger) -> str:

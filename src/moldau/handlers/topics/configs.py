@@ -107,9 +107,9 @@ class ConfigAdministration:
             levels = {} if refusal else broker_loggers.levels()
             result.configs = [_level(name, level) for name, level in levels.items() if not keys or name in keys]
         else:
-            found = self._find(resource.resource_type, resource.resource_name)
-            refusal = found if isinstance(found, Refusal) else None
-            for one in [] if isinstance(found, Refusal) else found:
+            sources = self._find(resource.resource_type, resource.resource_name)
+            refusal = sources if isinstance(sources, Refusal) else None
+            for one in [] if isinstance(sources, Refusal) else sources:
                 if not keys or one.setting.name in keys:
                     result.configs.append(_setting(one, request))
                 yield

@@ -73,17 +73,17 @@ class DescribeTopicPartitions:
         reachable = {broker.id: broker for broker, _ in image.reachable(call.session.listener)}
         partitions = []
         for number in range(start, end):
-            found = described_partition(number, topic.partitions[number], reachable, image.brokers)
+            described = described_partition(number, topic.partitions[number], reachable, image.brokers)
             partitions.append(
                 DescribeTopicPartitionsResponsePartition(
                     partition_index=number,
-                    leader_id=found.leader_id,
-                    leader_epoch=found.leader_epoch,
-                    replica_nodes=found.replica_nodes,
-                    isr_nodes=found.isr_nodes,
+                    leader_id=described.leader_id,
+                    leader_epoch=described.leader_epoch,
+                    replica_nodes=described.replica_nodes,
+                    isr_nodes=described.isr_nodes,
                     eligible_leader_replicas=list(topic.partitions[number].elr),
                     last_known_elr=list(topic.partitions[number].last_elr),
-                    offline_replicas=found.offline_replicas,
+                    offline_replicas=described.offline_replicas,
                 )
             )
             yield

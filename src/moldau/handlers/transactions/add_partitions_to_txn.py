@@ -59,8 +59,8 @@ class AddPartitionsToTxn:
     async def _added_later(
         self, request: AddPartitionsToTxnRequest, answers: list[Errors | Awaitable[Errors]], version: int
     ) -> Steps[AddPartitionsToTxnResponse]:
-        found = [await errors if isawaitable(errors) else errors async for errors in in_turns(answers)]
-        return _added(request, found, version)
+        errors_of = [await errors if isawaitable(errors) else errors async for errors in in_turns(answers)]
+        return _added(request, errors_of, version)
 
     def _add(self, transaction: AddPartitionsToTxnTransaction, call: Call) -> Steps[Errors | Awaitable[Errors]]:
         image, version = self._image(), call.version
