@@ -201,6 +201,14 @@ def test_partitions_are_added_or_refused_with_kafkas_code(wish: MorePartitions, 
         assert all(len(part.replicas) == 2 for part in result.partitions)
 
 
+def test_new_partitions_get_as_many_replicas_as_those_that_move_will_have() -> None:
+    moving = topic("t", 1, (3, 1, 2))
+    part = moving.partitions[0]._replace(adding_replicas=(3,), removing_replicas=(1,))
+    ((_, result),) = controller.create_partitions(image(moving._replace(partitions=(part,))), [MorePartitions("t", 2)])
+    assert isinstance(result, TopicImage)
+    assert [len(one.replicas) for one in result.partitions] == [3, 2]
+
+
 def test_a_topic_that_shall_grow_twice_is_refused_once() -> None:
     results = controller.create_partitions(image(topic("t")), [MorePartitions("t", 2), MorePartitions("t", 3)])
     assert [(name, code_of(result)) for name, result in results] == [("t", ErrorCode.INVALID_REQUEST)]

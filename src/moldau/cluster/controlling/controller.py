@@ -14,6 +14,7 @@ from typing import NamedTuple, TypeAlias
 
 from moldau.cluster.state.image import NO_LEADER, Image, PartitionImage, TopicImage
 from moldau.cluster.state.placement import NO_CHANCE, Draw, placed, start_at
+from moldau.cluster.state.reassignment import target_of
 from moldau.config import BrokerConfig, topic_config
 from moldau.errors import ConfigError, ErrorCode
 from moldau.names import TopicPartition, counted
@@ -276,7 +277,7 @@ def _create_partitions(image: Image, request: MorePartitions, shift: int, most: 
         return Refusal(ErrorCode.INVALID_REPLICA_ASSIGNMENT, sentence)
     if more > most:
         return Refusal(ErrorCode.POLICY_VIOLATION, f"one request can make at most {PARTITIONS_MAX} partitions")
-    factor = len(topic.partitions[0].replicas)
+    factor = len(target_of(topic.partitions[0]))
     replicas: Sequence[Sequence[int]]
     if request.assignments is None:
         refusal = _too_few_brokers(image, factor)
