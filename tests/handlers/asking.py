@@ -41,6 +41,7 @@ async def ask(
     listener: str = LISTENER,
     authorizer: Authorizer | None = None,
 ) -> Any:
+    """A handler's response in that version, as a client reads it."""
     frame = codec.write_request(api, version, 7, "asker", request)[4:]
     header = codec.read_header(frame)
     read = codec.read_request(api, version, frame, header.body)

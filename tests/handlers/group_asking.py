@@ -22,7 +22,7 @@ from moldau.handlers.groups.offset_delete import OffsetDelete
 from moldau.handlers.groups.offset_fetch import OffsetFetch
 from moldau.handlers.groups.sync_group import SyncGroup
 from moldau.names import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
-from moldau.protocol import apis, codec
+from moldau.protocol import apis
 from moldau.protocol.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol, JoinGroupResponse
 from moldau.protocol.messages.sync_group import SyncGroupRequest, SyncGroupRequestAssignment
 from moldau.requests.session import Authorizer, Call
@@ -30,8 +30,8 @@ from moldau.runtime import Runtime
 from tests.coordinators.fake_log import PARTITIONS, FakeLog, LoopClock, in_virtual_time
 from tests.coordinators.groups.scene import subscription
 from tests.coordinators.settings import group_settings
-from tests.handlers.asking import answered
-from tests.requests.calling import LISTENER, call
+from tests.handlers.asking import ask
+from tests.requests.calling import LISTENER
 
 ME = BrokerImage(
     1, (Endpoint("PLAINTEXT", "PLAINTEXT", "here", 9092), Endpoint("OUTSIDE", "PLAINTEXT", "example.org", 19092))
@@ -98,12 +98,7 @@ class Group:
         listener: str = LISTENER,
         authorizer: Authorizer | None = None,
     ) -> Any:
-        frame = codec.write_request(api, version, 7, "asker", request)[4:]
-        header = codec.read_header(frame)
-        read = codec.read_request(api, version, frame, header.body)
-        answer = self._handlers[api](read, call(api, version, listener=listener, authorizer=authorizer))
-        response = await answered(answer)
-        return codec.read_reply(api, version, codec.write_reply(api, version, 7, response)[4:])
+        return await ask(self._handlers[api], api, version, request, listener, authorizer)
 
     async def join(self, group: str = "g", version: int = 3, member: str = "", **fields: Any) -> JoinGroupResponse:
         request = {
