@@ -15,14 +15,14 @@ import pyspark.worker  # what the worker has imported before
 before = set(sys.modules)
 import moldau.pipeline.data_source
 from moldau.names import TopicPartition
-from moldau.pipeline.options import Options, Subscription
+from moldau.pipeline.options import Options, TopicSelection
 from moldau.pipeline.ranges import OffsetRange
 from moldau.pipeline.source.filters import Narrowing
 from moldau.pipeline.source.reading import RangePartition, read_range
 
 address, topic = sys.argv[1:]
 part = RangePartition(OffsetRange(topic, 0, 0, 10))
-options = Options(bootstrap_servers=address, subscription=Subscription((topic,)))
+options = Options(bootstrap_servers=address, subscription=TopicSelection((topic,)))
 for narrowing in (None, Narrowing(time_low_us=0, time_high_us=1 << 60)):
     print(sum(batch.num_rows for batch in read_range(options, part, narrowing)))
 unwanted = {"asyncio", "ssl", "pandas", "moldau.client.routing", "moldau.client.consuming.consumer_settings"}
