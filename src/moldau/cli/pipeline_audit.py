@@ -30,8 +30,8 @@ def audit(
     """
     Compare what producers had acknowledged with what every tier holds, window by window of event time.
 
-    The producers need the setting audit_topic. The exit code is 0 only if every tier holds every record of every
-    window that has ended, and none twice.
+    The producers need the setting audit_topic. The exit code is 0 only if every topic has a window that has ended, and
+    every tier holds every record of these windows, and none twice.
 
     Examples:
 

@@ -300,6 +300,7 @@ def _load_continuously(made: "MakeLoader", every_ms: int, as_json: bool) -> None
             loader, session = made(stack)
             loader.compacting.compacted = report.compacted
             loader.plan()  # what cannot be loaded is said before Spark starts
+            loader.check_writable()
             with progress_line(loader.progress):
                 session()
                 load_continuously(loader, every_ms / 1000, stopping, report)

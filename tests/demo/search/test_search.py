@@ -22,6 +22,7 @@ from moldau import read_table
 from moldau.cli import main
 from moldau.demo.broker_process import running_broker
 from moldau.demo.search.searches import CLASSES, WrongSearch, by_class, class_of, search_of
+from moldau.runtime import RealClock
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -72,6 +73,7 @@ def test_searches_are_analysed_by_period_and_class(
     own_broker: str,
     spark: "SparkSession",
     capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     address, process = site
     made: Counter[tuple[str, str]] = Counter()
@@ -108,7 +110,9 @@ def test_searches_are_analysed_by_period_and_class(
         ranked[row["class"], row.keyword] += row.measure
     assert ranked == made
 
-    assert main.run(["pipeline", "audit", "--topics", "searches", "-b", own_broker]) == 0
+    later_ms = RealClock().now_ms() + 120_000
+    monkeypatch.setattr(RealClock, "now_ms", lambda _: later_ms)
+    assert main.run(["pipeline", "audit", "--topics", "searches", "--window", "1m", "-b", own_broker]) == 0
     assert re.search(r"searches +origin +61 +61 ", capsys.readouterr().out)
 
 

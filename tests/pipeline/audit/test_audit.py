@@ -23,6 +23,7 @@ from moldau.pipeline.audit.reconciling import Books
 from moldau.pipeline.audit.tiers import ClusterTier
 from moldau.pipeline.loading.load import load
 from moldau.pipeline.tables.warehouse import Warehouse
+from moldau.runtime import RealClock
 
 MINUTE_MS = 60_000
 NOON_MS = 1_767_268_800_000
@@ -254,9 +255,13 @@ def test_the_hash_is_sparks(spark: Any, bootstrap: str, new_topic: NewTopic) -> 
     assert int(hashed) % (1 << 64) == books.topics[0].expected.hash_sum
 
 
-def test_the_example_of_the_page_is_audited(bootstrap: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_example_of_the_page_is_audited_when_its_window_has_ended(
+    bootstrap: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     (example,) = examples("audit.md")
     exec(compile(example.code.replace("localhost:9092", bootstrap), "docs/audit.md", "exec"), {})
+    later_ms = RealClock().now_ms() + 60 * MINUTE_MS
+    monkeypatch.setattr(RealClock, "now_ms", lambda _: later_ms)
     code, out, err = run(["--topics", "orders", "-b", bootstrap], capsys)
     assert code == 0 and not err and out.splitlines()[1].split()[:4] == ["orders", "origin", "1", "1"]
 
@@ -310,6 +315,27 @@ def test_the_command_prints_the_audit_and_writes_a_page(
     )
     code, out, _ = run([*options, "--json"], capsys)
     assert code == 1 and json.loads(out)["topics"][topic]["tiers"]["mirror"]["windows"]["doubled"] == 1
+
+
+def test_a_warehouse_that_does_not_exist_is_refused(
+    bootstrap: str, new_topic: NewTopic, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    topic, reports = new_topic(), new_topic()
+    with Producer(bootstrap, audit_topic=reports) as producer:
+        producer.send(topic, b"in a window of a day, which has not ended")
+    options = ["--topics", topic, "-b", bootstrap, "--audit-topic", reports, "--window", "1d"]
+    code, out, err = run([*options, "--warehouse", str(tmp_path / "nowhere")], capsys)
+    assert (code, out) == (1, "") and f"{tmp_path / 'nowhere'} does not exist" in err and len(err.splitlines()) == 1
+    (tmp_path / "file").touch()
+    code, out, err = run([*options, "--warehouse", str(tmp_path / "file")], capsys)
+    assert (code, out) == (1, "") and f"{tmp_path / 'file'} is not a folder" in err and len(err.splitlines()) == 1
+    (tmp_path / "lake" / topic / "metadata").mkdir(parents=True)
+    code, out, err = run([*options, "--warehouse", str(tmp_path / "lake")], capsys)
+    assert (code, out) == (1, "") and "is an Iceberg table, and the audit reads Delta tables" in err
+    (tmp_path / "empty").mkdir()
+    code, out, err = run([*options, "--warehouse", str(tmp_path / "empty")], capsys)
+    assert code == 1 and "complete: every" not in out and f"has no record of topic {topic}" in err
+    assert f"{topic}: no window has ended, so nothing can be judged yet; the first one ends at " in out
 
 
 def test_what_cannot_be_compared_is_one_sentence(

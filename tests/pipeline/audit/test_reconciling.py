@@ -67,6 +67,21 @@ def test_a_window_that_has_not_ended_is_not_judged() -> None:
     assert Books([book], MINUTE_MS).complete
 
 
+def test_before_any_window_has_ended_nothing_is_complete() -> None:
+    held = [("origin", windows(3, 4), ()), ("warehouse", {}, ())]
+    new = reconcile("orders", Reported(windows(3, 4)), held, MINUTE_MS, NOON_MS + MINUTE_MS - 1)
+    audited = Books([new], MINUTE_MS)
+    sentence = "orders: no window has ended, so nothing can be judged yet; the first one ends at 2026-01-01T12:01:00Z."
+    assert not audited.complete and list(audited.sentences()) == [sentence]
+    assert audited.to_tree()["faults"] == [sentence] and not audited.to_tree()["complete"]
+    page = render(audited)
+    assert "Nothing could be judged yet." in page and "The audit found faults." not in page
+    old = reconcile("clicks", Reported(windows(3)), [("origin", windows(3), ())], MINUTE_MS, LATER_MS)
+    both = Books([old, new], MINUTE_MS)
+    assert not both.complete and list(both.sentences()) == [sentence], "one topic says nothing of another one"
+    assert "The audit is not complete." in render(both)
+
+
 def test_without_a_report_nothing_is_complete() -> None:
     audited = books({}, origin=windows(3))
     assert not audited.complete

@@ -96,7 +96,7 @@ def test_records_whose_numbers_do_not_fit_are_rejected() -> None:
     assert rows == [{"id": 1, "o": {"n": 2}}, {"id": None, "o": None}, {"id": 3, "o": None}]
     assert list(reasons) == [2, 3, 4]
     assert reasons[2] == "field id has a number that its column (float) cannot hold exactly"
-    assert reasons[4].startswith("field o has a number that its column (struct<n: int64>)")
+    assert reasons[4].startswith("field o has a number that its column (struct<n: long>)")
 
 
 def test_inferred_structs_get_new_fields_and_columns_keep_their_types() -> None:

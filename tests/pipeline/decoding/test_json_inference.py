@@ -44,7 +44,7 @@ def test_one_record_of_another_type_is_rejected_and_named() -> None:
     assert made.columns == pa.schema([("id", pa.int64())])
     [note] = made.notes
     assert note == (
-        "field id becomes BIGINT, which 999 of 1,000 sampled records have; the others are rejected, the first of them "
+        "field id becomes long, which 999 of 1,000 sampled records have; the others are rejected, the first of them "
         "(partition 3 offset 1099) has text"
     )
     decoder = decoder_of("t", Decoding("json"), lambda: sample(values(objects)))
@@ -62,7 +62,7 @@ def test_a_field_whose_records_disagree_becomes_text_aloud() -> None:
         made = found(objects)
         assert made.columns == pa.schema([("id", pa.string())])
         [note] = made.notes
-        assert f"becomes STRING, because {len(objects):,} sampled records disagree ({counts})" in note
+        assert f"becomes string, because {len(objects):,} sampled records disagree ({counts})" in note
         assert "has text: give --schema for another type" in note
 
 

@@ -143,12 +143,15 @@ def test_too_many_values_and_columns_that_cannot_be_are_one_sentence(
     with pytest.raises(TableError, match="--partition-by id has more than 3 values in one load"):
         write(table, tmp_path, [record(offset) for offset in range(4)], "id")
     for by, sentence in (
-        ("nowhere", "is partitioned by nowhere, which is not among the columns"), ("x", "cannot be partitioned by x"),
+        ("nowhere", "--partition-by names nowhere, a column that this load of u does not make: its columns are reg"),
+        ("x", "cannot be partitioned by x"),
         ("_offset", "cannot be partitioned by _offset: name a decoded column"),
     ):  # fmt: skip
         tables = TopicTables("u", Warehouse(tmp_path), Settings(partition_by=by))
         with pytest.raises(TableError, match=sentence):
             tables.check(DECODER)
+    with pytest.raises(TableError, match=r"names region, a .* of u does not make: --decode and --decode-key make col"):
+        TopicTables("u", Warehouse(tmp_path), Settings(partition_by="region")).check(None)
     known = TopicTables("t", Warehouse(tmp_path), Settings())
     known.refresh([TP], None)
     with pytest.raises(TableError, match="is partitioned by id, which is not among the columns of this load"):

@@ -186,7 +186,7 @@ def test_new_columns_are_added_once_and_a_changed_type_is_refused(tmp_path: Path
     other.add_columns(wanted)
     names = created(tmp_path).columns.names
     assert names == [*of_table(in_files(), "date").names, "month", "place"]
-    with pytest.raises(TableError, match=r"Column month of .* has type int64 and would now have type string"):
+    with pytest.raises(TableError, match=r"Column month of .* has type long and would now have type string"):
         other.add_columns(in_files(pyarrow.schema([("month", pyarrow.string())])))
     with pytest.raises(TableError, match="differ in case only"):
         other.add_columns(in_files(pyarrow.schema([("Month", pyarrow.int64())])))

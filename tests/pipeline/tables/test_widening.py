@@ -51,8 +51,8 @@ def test_only_the_named_types_change_and_comments_stay() -> None:
     ("path", "kind", "sentence"),
     [
         ("n", "text", "the type is none of byte, tinyint, short"),
-        ("n", "double", "its type is integer, which becomes wider in long"),
-        ("n", "short", "its type is integer, which becomes wider in long"),
+        ("n", "double", "its type is int, which becomes wider in long"),
+        ("n", "short", "its type is int, which becomes wider in long"),
         ("place.lat", "long", "its type is float, which becomes wider in double"),
         ("name", "long", r"the table has no such column of numbers; it has a\.b, counts\.value, n, place\.hits"),
         ("_offset", "long", "the table has no such column"),

@@ -84,6 +84,13 @@ class TopicBook:
         """The number of records that were replayed."""
         return sum(replay.records for replay in self.replays)
 
+    def first_end_ms(self, window_ms: int) -> int | None:
+        """When the first window ends, if none has ended. None if one has, or if no record was reported."""
+        windows = [window for tier in self.tiers for window in tier.windows]
+        if not windows or not self.expected.records or any(window.state != OPEN for window in windows):
+            return None
+        return min(window.start_ms for window in windows) + window_ms
+
 
 @dataclass(frozen=True)
 class Books:
@@ -95,14 +102,23 @@ class Books:
 
     @property
     def complete(self) -> bool:
-        """Whether every tier holds every record of every window that has ended, and there is anything to compare."""
+        """Whether every tier holds every record of every window that has ended, and every topic has such a window."""
         return not any(self.sentences())
+
+    @property
+    def judged(self) -> bool:
+        """Whether there is a topic with a window that has ended, or without any report."""
+        return any(book.first_end_ms(self.window_ms) is None for book in self.topics)
 
     def sentences(self) -> Iterator[str]:
         """A sentence for each fault, the gravest of a tier first."""
         for book in self.topics:
             if not book.expected.records:
                 yield f"{book.topic}: no producer has reported a record; its producers need the setting audit_topic."
+            end_ms = book.first_end_ms(self.window_ms)
+            if end_ms is not None:
+                ends = f"the first one ends at {moment(end_ms)}"
+                yield f"{book.topic}: no window has ended, so nothing can be judged yet; {ends}."
             for tier in book.tiers:
                 yield from self._faults(book, tier)
 

@@ -61,9 +61,11 @@ def _opening(books: Books) -> str:
         "What producers had acknowledged, compared with what each tier holds, in windows of "
         f"{_length(books.window_ms)} of event time: "
     )
+    faults = any(tier.wrong for book in books.topics for tier in book.tiers)
+    bad = "The audit found faults." if faults else "The audit is not complete."
     return parts.opening(
         "Moldau audit", "Is every record where it should be?", f"{lead}{topics}.",
-        parts.verdict(good, "The audit found faults.", list(books.sentences())), figures,
+        parts.verdict(good, bad if books.judged else "Nothing could be judged yet.", list(books.sentences())), figures,
     )  # fmt: skip
 
 

@@ -26,14 +26,16 @@ class WarehouseTier:
 
     def __init__(self, warehouse: str):
         self._warehouse = Warehouse(warehouse)
-        self._warehouse.check()
+        self._warehouse.check_exists()
 
     def digests(self, topic: str, length_ms: int) -> tuple[Digests, list[str]]:
         """The digests of the topic's committed records. Raises `TableError` for a file that cannot be read, and for a
         table of decoded columns or of the newest records, which no longer has all values."""
         rows: Rows = {}
         table = self._warehouse.table(topic)
-        if table is not None:
+        if table is None:
+            self._refuse_iceberg(topic)
+        else:
             if table.key_columns:
                 raise TableError(
                     f"{table.where.uri} has only the newest record of each key (--upsert), so it cannot be audited."
@@ -48,6 +50,11 @@ class WarehouseTier:
                     add_columns(rows, keys, values, _event_times(batch), length_ms, arrival_ms)
         notes = [] if rows else [f"{self.name}: {self._warehouse.where.uri} has no record of topic {topic}."]
         return {start: digest_of(row) for start, row in rows.items()}, notes
+
+    def _refuse_iceberg(self, topic: str) -> None:
+        where = self._warehouse.place(topic)
+        if "metadata" in where.folders():
+            raise TableError(f"{where.uri} is an Iceberg table, and the audit reads Delta tables only.")
 
     def places(self, topic: str, length_ms: int, windows: Collection[int]) -> Iterator[Any]:
         """The places of committed records in the origin's log. Raises `TableError` for a file that cannot be read."""

@@ -20,6 +20,7 @@ from moldau.errors import DoesNotFit, NotFramed, SchemaInvalid, SchemaNotFound
 from moldau.pipeline.decoding.avro_columns import columns_of, is_record, without_times
 from moldau.pipeline.decoding.rejections import NOT_FRAMED, UNKNOWN_SCHEMA, WRONG_AVRO, Rejection, described
 from moldau.pipeline.decoding.topic_decoder import DecodedValues
+from moldau.pipeline.type_names import type_name
 
 REFUSED_IDS_MAX = 10_000
 UNFIT = (pa.ArrowException, ValueError, TypeError, OverflowError)
@@ -112,7 +113,8 @@ class AvroValues:
             try:
                 pa.array([value.get(field.name)], field.type)
             except UNFIT:
-                reason = f"field {field.name} is {described(value.get(field.name))}, which no {field.type} column holds"
+                unfit, kind = described(value.get(field.name)), type_name(field.type)
+                reason = f"field {field.name} is {unfit}, which no column of type {kind} holds"
                 return Rejection(WRONG_AVRO, reason, field.name)
         return Rejection(WRONG_AVRO, "the value fits no columns")
 

@@ -23,6 +23,7 @@ from moldau.pipeline.decoding.rejections import (
     Rejection,
     described,
 )
+from moldau.pipeline.type_names import type_name
 
 Coerce = Callable[[Any, str, dict[str, Any] | None], Any]
 """From a value, its path and where unknown fields go (None: nowhere) to what `pyarrow.array` takes."""
@@ -81,7 +82,7 @@ def _plain(kind: pa.DataType) -> tuple[str, tuple[type, ...], Callable[[Any], An
         bits = kind.bit_width - 1
         return f"a whole number of {bits + 1} bits", NUMBERS, lambda value: whole(value, bits)
     if types.is_floating(kind):
-        return f"a number that {kind} has", NUMBERS, lambda value: floating(value, kind.bit_width)
+        return f"a number that {type_name(kind)} has", NUMBERS, lambda value: floating(value, kind.bit_width)
     if types.is_string(kind):
         return "text", (), lambda value: _text(value if isinstance(value, str) else dumps(value))
     if types.is_timestamp(kind):

@@ -10,11 +10,11 @@ import pyarrow as pa
 
 from moldau.pipeline.decoding.json_shapes import (
     ARRAY,
-    BIGINTS,
     BOOLEAN,
     DOUBLES,
     FIELDS_MAX,
     FRACTION,
+    LONGS,
     OBJECT,
     TEXT,
     WHOLE,
@@ -107,10 +107,10 @@ class Field:
 
     def best(self) -> tuple[Best, frozenset[str]]:
         """The type, text apart, that takes most records, and the kinds that it takes."""
-        numbers = [("BIGINT", BIGINTS), ("DOUBLE", DOUBLES)]
+        numbers = [("long", LONGS), ("double", DOUBLES)]
         if any(kinds & {WHOLE, FRACTION} for kinds in self.kinds):
             numbers.reverse()
-        one = [("BOOLEAN", BOOLEAN), ("STRUCT", OBJECT), ("ARRAY", ARRAY)]
+        one = [("boolean", BOOLEAN), ("struct", OBJECT), ("array", ARRAY)]
         candidates = [*numbers, *((name, frozenset((kind,))) for name, kind in one)]
         rated = [(Best(name, self.taken(kinds)), kinds) for name, kinds in candidates]
         return max(rated, key=lambda pair: pair[0].records)  # the first of equals
@@ -149,10 +149,10 @@ def _disagreements(
         yield Disagreement(path, best, field.total, counts, odd, odd_kinds, wins)
         if not wins:
             return
-    if _is(known, best, "STRUCT"):
+    if _is(known, best, "struct"):
         for name, below in field.fields.items():
             yield from _disagreements(below, (*path, name), _known_field(known, name), event_time, type_share)
-    elif _is(known, best, "ARRAY") and field.items is not None:
+    elif _is(known, best, "array") and field.items is not None:
         item = None if known is None else known.value_type
         yield from _disagreements(field.items, (*path, ITEM), item, event_time, type_share)
 
@@ -171,18 +171,18 @@ def _type(field: Field, path: Path, known: pa.DataType | None, winners: Collecti
             return None
         if best.records < field.total and path not in winners:
             return pa.string()
-    if _is(known, best, "STRUCT"):
+    if _is(known, best, "struct"):
         if known is None and len(field.fields) > FIELDS_MAX:
             return pa.string()
         names = dict.fromkeys([*(() if known is None else known.names), *field.fields])
         below = [(name, _below(field, path, known, name, winners)) for name in names]
         typed = [(name, one) for name, one in below if one is not None]
         return pa.struct(typed) if typed else pa.string()
-    if _is(known, best, "ARRAY"):
+    if _is(known, best, "array"):
         item = None if known is None else known.value_type
         kind = item if field.items is None else _type(field.items, (*path, ITEM), item, winners)
         return pa.list_(kind or pa.string())
-    return known or {"BOOLEAN": pa.bool_(), "BIGINT": pa.int64(), "DOUBLE": pa.float64()}[best.kind]
+    return known or {"boolean": pa.bool_(), "long": pa.int64(), "double": pa.float64()}[best.kind]
 
 
 def _below(
@@ -197,7 +197,7 @@ def _is(known: pa.DataType | None, best: Best, word: str) -> bool:
     """Whether a place is a struct, or an array: the column's if there is one."""
     if known is None:
         return best.kind == word
-    return bool(pa.types.is_struct(known) if word == "STRUCT" else pa.types.is_list(known))
+    return bool(pa.types.is_struct(known) if word == "struct" else pa.types.is_list(known))
 
 
 def _known_field(known: pa.DataType | None, name: str) -> pa.DataType | None:

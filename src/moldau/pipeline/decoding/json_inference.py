@@ -2,7 +2,7 @@
 
 Only records that pass count. A record without an event time, or that does not fit the table's columns, says nothing.
 
-A new field has the type that takes the values of all records. Whole numbers are a BIGINT, with others a DOUBLE. If no
+A new field has the type that takes the values of all records. Whole numbers are a long, with others a double. If no
 type takes them all, one that takes at least `type_share` of the records with that field wins, and the other records are
 rejected by the load; otherwise the field is text, which holds JSON. All records that are rejected for new fields are at
 most the share that is left of the sample, the fields with the fewest first. Records that lose say nothing, either: the
@@ -161,6 +161,6 @@ def _sentence(one: Disagreement) -> str:
         )
     counts = ", ".join(f"{kind} in {count:,}" for kind, count in sorted(one.kinds.items()))
     return (
-        f"field {name} becomes STRING, because {one.total:,} sampled records disagree ({counts}); "
+        f"field {name} becomes string, because {one.total:,} sampled records disagree ({counts}); "
         f"{place} has {has}: give --schema for another type"
     )

@@ -1,12 +1,12 @@
 """What a JSON number becomes in a column: its exact value, or nothing. Pure.
 
-DECIMAL      the exact value; more digits than the column has are refused
-BIGINT ...   the exact value: 7, 7.0 and 7e0 are 7; 7.5 is refused
-DOUBLE,      a whole number (only digits) as it is, if the type has it or writes it so (2^60 is 1152921504606847000
-FLOAT        in JavaScript), else refused: 2^53 + 1. With a fraction or an exponent: the nearest number of the type.
+decimal      the exact value; more digits than the column has are refused
+long ...     the exact value: 7, 7.0 and 7e0 are 7; 7.5 is refused
+double,      a whole number (only digits) as it is, if the type has it or writes it so (2^60 is 1152921504606847000
+float        in JavaScript), else refused: 2^53 + 1. With a fraction or an exponent: the nearest number of the type.
              What is beyond its greatest number, or would become zero, is refused
-STRING       the digits as they came
-TIMESTAMP    us since 1970; digits beyond microseconds are cut, as in text
+string       the digits as they came
+timestamp    us since 1970; digits beyond microseconds are cut, as in text
 NaN, Infinity and -Infinity are not JSON
 """
 

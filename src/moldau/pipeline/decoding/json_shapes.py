@@ -17,12 +17,12 @@ DOUBLE_WHOLE_MAX: Final = 1 << 53
 """Doubles have every whole number up to it."""
 BOOLEAN, TEXT, OBJECT, ARRAY, OTHER = "true or false", "text", "objects", "arrays", "values of no one type"
 SMALL, LARGE, WHOLE, FRACTION, NUMBER = (
-    "whole numbers", "whole numbers that no DOUBLE has", "whole numbers with a point or an exponent",
-    "numbers with a fraction", "numbers that neither a BIGINT nor a DOUBLE has",
+    "whole numbers", "whole numbers that no double has", "whole numbers with a point or an exponent",
+    "numbers with a fraction", "numbers that neither a long nor a double has",
 )  # fmt: skip
 KINDS: Final = (BOOLEAN, SMALL, LARGE, WHOLE, FRACTION, NUMBER, TEXT, OBJECT, ARRAY, OTHER)
 """By the words that sentences use. `OTHER` nests too deeply or has too many fields: only text takes it."""
-BIGINTS: Final = frozenset((SMALL, LARGE, WHOLE))
+LONGS: Final = frozenset((SMALL, LARGE, WHOLE))
 DOUBLES: Final = frozenset((SMALL, WHOLE, FRACTION))
 NUMBERS: Final = frozenset((SMALL, LARGE, WHOLE, FRACTION, NUMBER))
 
@@ -97,7 +97,7 @@ def _scalars(kind: pa.DataType) -> frozenset[str]:
     if types.is_boolean(kind):
         return frozenset((BOOLEAN,))
     if types.is_integer(kind):
-        return BIGINTS
+        return LONGS
     if types.is_floating(kind):
         return DOUBLES
     return NUMBERS | {TEXT} if types.is_timestamp(kind) or types.is_decimal(kind) else frozenset((TEXT,))

@@ -21,6 +21,7 @@ from moldau.pipeline.decoding.rejections import (
     described,
     with_why,
 )
+from moldau.pipeline.type_names import type_name
 
 VALUE = "value"
 RECORD_TIME = "_timestamp"
@@ -122,7 +123,9 @@ class TopicDecoder:
         for at, field in enumerate(self.schema):
             columns[at], unfit = fit(columns[at], field.type)
             for row in [] if unfit is None else pc.indices_nonzero(unfit).to_pylist():
-                reason = f"field {field.name} has a number that its column ({field.type}) cannot hold exactly"
+                reason = (
+                    f"field {field.name} has a number that its column ({type_name(field.type)}) cannot hold exactly"
+                )
                 bad.setdefault(row, Rejection(WRONG_NUMBER, reason, field.name))
         if deletions and DELETES in batch.schema.names:
             also = pc.or_(batch[DELETES], pa.array([at in deletions for at in range(len(batch))]))

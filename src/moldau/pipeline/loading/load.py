@@ -118,6 +118,13 @@ class Loader:
         planned = plan(self._bootstrap, list(self._partitions), self._loaded(), self._settings)
         return planned._replace(notes=tuple(note for topic in by_topic for note in self._tables[topic].notes))
 
+    def check_writable(self) -> None:
+        """Raise TableError if this process may not write to the folders of a planned topic."""
+        settings = self._settings
+        rejects = settings.upsert or {settings.decoding.kind, settings.keys.kind} != {"none"}
+        for topic in self._tables:
+            self._warehouse.check_writable(topic, rejects)
+
     def load(self, planned: Plan | None = None) -> Loaded:
         """Load all that is new, in as many commits as `records_max` asks for. Raises MoldauError."""
         planned = planned or self.plan()
@@ -135,6 +142,7 @@ class Loader:
             for topic in sorted({tp.topic for tp in self._partitions}):
                 self._tables[topic].settle(self._new_id)
         if planned.ranges:
+            self.check_writable()
             decoders = self._decoders(planned)
             spark = self._session()
             began = time.monotonic()

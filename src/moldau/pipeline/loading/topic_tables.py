@@ -128,7 +128,8 @@ class TopicTables:
             check_decoded(decoder.schema, decoder.keys)
         self._columns = in_files(decoder.schema, decoder.keys) if decoder else in_files()
         wanted = self._settings.partition_by if self.table is None else self.table.partition_by
-        check_own(self._columns, wanted, self.topic if self.table is None else self.table.name)
+        table = self.topic if self.table is None else self.table.name
+        check_own(self._columns, wanted, table, exists=self.table is not None)
         if self._settings.upsert:
             self._check_keys(decoder)
         if self.table:

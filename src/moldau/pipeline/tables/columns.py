@@ -11,6 +11,7 @@ from typing import Any, Final
 import pyarrow
 
 from moldau.errors import MoldauError
+from moldau.pipeline.type_names import type_name
 from moldau.pipeline.wider_types import is_list, is_wider
 
 HEADERS: Final = pyarrow.list_(pyarrow.struct([("key", pyarrow.string()), ("value", pyarrow.binary())]))
@@ -98,8 +99,8 @@ def missing(there: pyarrow.Schema, wanted: pyarrow.Schema, table: str) -> list[p
         grown = _grown(plain(old.type), plain(field.type))
         if grown is None:
             raise TableError(
-                f"Column {field.name} of {table} has type {old.type} and would now have type {field.type}; "
-                "load into another warehouse, or decode it as before."
+                f"Column {field.name} of {table} has type {type_name(old.type)} and would now have type "
+                f"{type_name(field.type)}; load into another warehouse, or decode it as before."
             )
         if grown != plain(old.type):
             lacking.append(pyarrow.field(field.name, grown))

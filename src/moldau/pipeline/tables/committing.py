@@ -131,6 +131,10 @@ class LoadedWarehouse(Protocol):
     def check(self) -> None:
         """Raise TableError if the warehouse cannot be loaded into."""
 
+    def check_writable(self, topic: str, rejects: bool) -> None:
+        """Raise TableError if the topic's table, or that of its rejected records where the load `rejects` some, is or
+        would be in a local folder that this process may not write to. A table in an object store is not asked."""
+
     def table(self, topic: str) -> LoadedTable | None:
         """The table of a topic; None if nothing was ever loaded."""
 

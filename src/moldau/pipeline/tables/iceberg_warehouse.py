@@ -13,7 +13,7 @@ import pyarrow
 
 from moldau.pipeline.tables.columns import REJECTED, WITH_STATISTICS, TableError, names_of_partitions, of_table
 from moldau.pipeline.tables.iceberg_table import KEY_COLUMNS, IcebergTable, iceberg_errors_in_a_sentence
-from moldau.pipeline.tables.storage import Location
+from moldau.pipeline.tables.storage import Location, check_writable, location
 
 if TYPE_CHECKING:
     from pyiceberg.catalog import Catalog
@@ -46,6 +46,15 @@ class IcebergWarehouse:
         """Raise TableError if the catalog does not answer. Creates nothing."""
         with iceberg_errors_in_a_sentence(self._subject):
             self._catalog.namespace_exists(self.namespace)
+
+    def check_writable(self, topic: str, rejects: bool) -> None:
+        """Raise TableError if this process may not write to the local folders of a load, or create them. Where the
+        catalog puts a new table is known only if it has the property `warehouse`."""
+        for table in [self.table(topic), *([self.rejected(topic)] if rejects else [])]:
+            if table is not None:
+                check_writable(table.where)
+            elif "warehouse" in self._catalog.properties:
+                check_writable(location(self._catalog.properties["warehouse"], of_iceberg=True))
 
     def table(self, topic: str) -> IcebergTable | None:
         """The table of a topic; None if nothing was ever loaded."""

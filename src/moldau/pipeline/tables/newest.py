@@ -13,6 +13,7 @@ import pyarrow
 import pyarrow.compute as compute
 
 from moldau.pipeline.tables.columns import TableError
+from moldau.pipeline.type_names import type_name
 
 ORDER: Final = ("_partition", "_offset", "_timestamp")
 """The columns that say which of two records is newer."""
@@ -32,7 +33,9 @@ def check_key_columns(columns: pyarrow.Schema, names: Sequence[str]) -> None:
     for name in names:
         kind = columns.field(name).type
         if pyarrow.types.is_nested(kind):
-            raise TableError(f"--upsert cannot compare keys by column {name} of type {kind}: leave out --decode-key.")
+            raise TableError(
+                f"--upsert cannot compare keys by column {name} of type {type_name(kind)}: leave out --decode-key."
+            )
 
 
 def identities(rows: Any, names: Sequence[str]) -> Any:

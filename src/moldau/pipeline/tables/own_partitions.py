@@ -10,8 +10,9 @@ from typing import Any, Final
 import pyarrow
 import pyarrow.compute as compute
 
-from moldau.pipeline.tables.columns import PARTITION_COLUMNS, RECORD, TableError
+from moldau.pipeline.tables.columns import PARTITION_COLUMNS, RECORD, VALUE, TableError
 from moldau.pipeline.tables.data_file import DAYS_OF_CALENDAR
+from moldau.pipeline.type_names import type_name
 
 PartitionValues = tuple[Any, ...]
 """The values of the partition columns, in their order."""
@@ -27,18 +28,22 @@ def own_columns(partition_by: str) -> list[str]:
     return [] if partition_by in PARTITION_COLUMNS else partition_by.split(",")
 
 
-def check_own(files: pyarrow.Schema, partition_by: str, table: str) -> None:
-    """Raise TableError if the files of a table cannot be partitioned in this way."""
+def check_own(files: pyarrow.Schema, partition_by: str, table: str, *, exists: bool) -> None:
+    """Raise TableError if the files of a table, which `exists` or is to be created, cannot be partitioned this way."""
     for name in own_columns(partition_by):
-        if name not in files.names:
+        if name not in files.names and exists:
             raise TableError(f"{table} is partitioned by {name}, which is not among the columns of this load.")
+        if name not in files.names:
+            decoded = [one for one in files.names if one not in RECORD.names and one != VALUE.names[0]]
+            made = f"its columns are {', '.join(decoded)}" if decoded else "--decode and --decode-key make columns"
+            raise TableError(f"--partition-by names {name}, a column that this load of {table} does not make: {made}.")
         kind = files.field(name).type
         if name in RECORD.names and kind == RECORD.field(name).type:
             raise TableError(f"{table} cannot be partitioned by {name}: name a decoded column, or date, hour or none.")
         if not _is_plain(kind) or len(name.encode()) > NAME_BYTES_MAX:
             raise TableError(
-                f"{table} cannot be partitioned by {name} of type {kind}: it takes text, whole numbers, dates and "
-                f"booleans, with names of at most {NAME_BYTES_MAX} bytes."
+                f"{table} cannot be partitioned by {name} of type {type_name(kind)}: it takes text, whole numbers, "
+                f"dates and booleans, with names of at most {NAME_BYTES_MAX} bytes."
             )
 
 

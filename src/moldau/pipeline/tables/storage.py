@@ -98,6 +98,19 @@ def _iceberg_file_system(where: Location) -> Any:
     return SubTreeFileSystem(path, PyArrowFileIO(options).fs_by_scheme(scheme, host))
 
 
+def check_writable(where: Location) -> None:
+    """Raise TableError if this process may not write to a local folder, or create it: then no load can."""
+    if not where.is_local:
+        return
+    nearest = next(path for path in (where.path, *where.path.parents) if os.path.lexists(path))
+    if not nearest.is_dir():
+        raise TableError(f"{where.uri} cannot be created: {nearest} is not a folder.")
+    if not os.access(nearest, os.W_OK | os.X_OK):
+        if nearest == where.path:
+            raise TableError(f"{where.uri} cannot be written to: this process has no permission.")
+        raise TableError(f"{where.uri} cannot be created: this process has no permission to write to {nearest}.")
+
+
 def check_files(table: Location, paths: Iterable[str]) -> None:
     """Raise TableError if a file of a local table is gone: a vacuum with too short a retention has removed it."""
     for path in paths:

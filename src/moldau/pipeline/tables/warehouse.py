@@ -14,7 +14,7 @@ from pathlib import Path
 import pyarrow
 
 from moldau.pipeline.tables.columns import REJECTED, TableError, names_of_partitions, of_table
-from moldau.pipeline.tables.storage import Location, location
+from moldau.pipeline.tables.storage import Location, check_writable, location
 from moldau.pipeline.tables.table import Table
 
 QUARANTINE = "_quarantine"
@@ -38,6 +38,21 @@ class Warehouse:
                 f"The warehouse {self.where.uri} has the format of an earlier version: convert it once with 'moldau "
                 f"pipeline convert {self.where.uri}'."
             )
+
+    def check_exists(self) -> None:
+        """As `check`, for a command that only reads; raise TableError also if there is no such folder. An object store
+        has folders only where it has objects."""
+        if self.where.is_local and self.where.path.exists() and not self.where.path.is_dir():
+            raise TableError(f"The warehouse {self.where.uri} is not a folder.")
+        self.check()
+        if not (self.where.path.is_dir() if self.where.is_local else self.where.folders()):
+            raise TableError(f"The warehouse {self.where.uri} does not exist.")
+
+    def check_writable(self, topic: str, rejects: bool) -> None:
+        """Raise TableError if this process may not write to the local folders of a load, or create them."""
+        for table in [self.place(topic), *([self.place_of_rejected(topic)] if rejects else [])]:
+            check_writable(table)
+            check_writable(table / "_delta_log")
 
     def place(self, topic: str) -> Location:
         """Where the table of a topic is, or would be."""

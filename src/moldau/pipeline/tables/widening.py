@@ -13,14 +13,11 @@ import pyarrow
 
 from moldau.pipeline.tables.columns import DATE, HOUR, RECORD, TableError
 from moldau.pipeline.tables.storage import Location
+from moldau.pipeline.type_names import type_name
 from moldau.pipeline.wider_types import ELEMENT, VALUE, wider
 
 WIDENED: Final = "moldauWidened"
 """The key under which a commit names the columns that it has widened, in the table's history."""
-DELTA_NAMES: Final = {
-    "int8": "byte", "int16": "short", "int32": "int", "int64": "long", "float": "float", "double": "double",
-}  # fmt: skip
-"""Arrow's name of a type -> as the command takes it."""
 IN_SCHEMA: Final = {
     "byte": "byte", "tinyint": "byte", "short": "short", "smallint": "short", "int": "integer", "integer": "integer",
     "long": "long", "bigint": "long", "float": "float", "real": "float", "double": "double",
@@ -39,11 +36,11 @@ def refuse_wider(where: Location, there: pyarrow.Schema, wanted: Iterable[pyarro
         for one in wider(field.name, there.field(field.name).type, field.type)
     ]  # fmt: skip
     if widened:
-        changes = " ".join(shlex.quote(f"{one.path}={DELTA_NAMES[str(one.new)]}") for one in widened)
+        changes = " ".join(shlex.quote(f"{one.path}={type_name(one.new)}") for one in widened)
         first, more = widened[0], f" and {len(widened) - 1} more" if len(widened) > 1 else ""
         raise TableError(
-            f"Column {first.path}{more} of {where.uri} has type {DELTA_NAMES[str(first.old)]}, and the schema of its "
-            f"values now says {DELTA_NAMES[str(first.new)]}: widen the table once with 'moldau pipeline widen "
+            f"Column {first.path}{more} of {where.uri} has type {type_name(first.old)}, and the schema of its "
+            f"values now says {type_name(first.new)}: widen the table once with 'moldau pipeline widen "
             f"{shlex.quote(where.uri)} {changes}', then load again."
         )
 
@@ -69,7 +66,7 @@ def widened_schema(schema: Mapping[str, Any], changes: Mapping[str, str]) -> dic
         family = next(one for one in FAMILIES if part[key] in one)
         if new not in family or family.index(new) < family.index(part[key]):
             raise TableError(
-                f"{path}={wanted}: its type is {part[key]}, which becomes wider in {_wider_than(part[key])}."
+                f"{path}={wanted}: its type is {_shown(part[key])}, which becomes wider in {_wider_than(part[key])}."
             )
         part[key] = new
     return made
@@ -77,7 +74,12 @@ def widened_schema(schema: Mapping[str, Any], changes: Mapping[str, str]) -> dic
 
 def _wider_than(kind: str) -> str:
     family = next(one for one in FAMILIES if kind in one)
-    return " or ".join(family[family.index(kind) + 1 :]) or "no other type"
+    return " or ".join(map(_shown, family[family.index(kind) + 1 :])) or "no other type"
+
+
+def _shown(kind: str) -> str:
+    """A type of the schema, as sentences name it."""
+    return "int" if kind == "integer" else kind
 
 
 def _places(kind: Any, path: str) -> Iterator[tuple[str, Place]]:
