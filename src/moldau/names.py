@@ -1,4 +1,5 @@
-"""The nouns that all layers share. This module imports no other module of this package and holds one rule, `guess`."""
+"""The nouns that all layers share. This module imports no other module of this package and holds two rules: `guess`,
+and how an extra is installed."""
 
 import base64
 import uuid
@@ -88,6 +89,11 @@ def long_id(text: str) -> uuid.UUID:
 def counted(number: int, one: str, many: str | None = None) -> str:
     """A number with its noun: `1 segment`, `10,000 partitions`."""
     return f"{number:,} {one if number == 1 else many or one + 's'}"
+
+
+def how_to_install(extra: str) -> str:
+    """The command that installs what an extra of this package names, quoted for every shell: zsh expands brackets."""
+    return f"install it with `pip install 'moldau[{extra}]'`"
 
 
 CLOSE = 0.8

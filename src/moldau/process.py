@@ -19,6 +19,7 @@ from moldau.broker import Broker
 from moldau.collector import Collector
 from moldau.config import BrokerConfig, broker_config
 from moldau.errors import ConfigError, KafkaError, MoldauError, StartInterrupted, StorageError
+from moldau.names import how_to_install
 from moldau.runtime import Runtime
 
 if TYPE_CHECKING:
@@ -95,7 +96,7 @@ def _shared(config: BrokerConfig, runtime: Runtime) -> "SharedStore | None":
     try:
         from moldau.cluster.zookeeper_sessions import ZooKeeperSessions
     except ImportError:
-        raise ConfigError("zookeeper.connect needs kazoo: install it with `pip install 'moldau[cluster]'`") from None
+        raise ConfigError(f"zookeeper.connect needs kazoo: {how_to_install('cluster')}") from None
     from moldau.metadata_store.zookeeper_access import access_of
 
     access = access_of(config, os.environ)

@@ -15,6 +15,7 @@ from moldau.cli.options import (
     CommandProperty,
     Json,
     client_settings,
+    reachable,
     unescaped,
 )
 from moldau.cli.output import named_content, note, time_text
@@ -79,6 +80,7 @@ def consume(
     if group and partition is not None:
         raise ConfigError("--group and --partition cannot be combined: a group decides which partitions it reads")
     settings.setdefault("client.id", "moldau-consume")
+    reachable(bootstrap_server)
     with Consumer(settings) as consumer:
         if group:
             consumer.subscribe([topic])

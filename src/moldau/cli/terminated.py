@@ -23,8 +23,8 @@ def terminable() -> Iterator[None]:
 
 @contextlib.contextmanager
 def killable() -> Iterator[None]:
-    """Let Ctrl-C and SIGTERM end the process while the block runs: for work of minutes in another language, where Python
-    would hear of them at the end, and that may be killed at any time."""
+    """Let Ctrl-C and SIGTERM end the process while the block runs: for work of minutes in another language, which may
+    be killed at any time, and where Python would hear of them at the end."""
     with _handled(signal.SIGINT, signal.SIG_DFL), _handled(signal.SIGTERM, signal.SIG_DFL):
         yield
 

@@ -19,6 +19,7 @@ from typing import TypeAlias
 
 from moldau.config.internal_topics import internal_topics_of
 from moldau.errors import ConfigError, StorageError
+from moldau.names import how_to_install
 from moldau.zookeeper.children import die_with_parent, stopped
 from moldau.zookeeper.ensemble import Ensemble
 
@@ -174,5 +175,5 @@ def _ending_sessions() -> EndSession:
     try:
         from moldau.zookeeper.dead_brokers import end_session
     except ImportError:
-        raise ConfigError("a cluster needs kazoo: install it with `pip install 'moldau[cluster]'`") from None
+        raise ConfigError(f"a cluster needs kazoo: {how_to_install('cluster')}") from None
     return end_session

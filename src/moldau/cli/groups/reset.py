@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Annotated
 
 from moldau.cli.command_line import Argument, Option
-from moldau.cli.options import BOOTSTRAP, BootstrapServer, Json
+from moldau.cli.options import BOOTSTRAP, BootstrapServer, Json, reachable
 from moldau.cli.output import note, print_json, print_table
 from moldau.client.administration.admin import Admin
 from moldau.client.administration.group_offsets import duration_ms, parse_offsets, parse_partitions, time_ms, within
@@ -100,7 +100,7 @@ def reset_offsets(
     if not (topic or all_topics or from_file) or (topic and all_topics):
         raise ConfigError("give either --topic or --all-topics")
     listed = parse_offsets(from_file.read_text().splitlines(), str(from_file)) if from_file else {}
-    with Admin(bootstrap_server) as admin:
+    with Admin(reachable(bootstrap_server)) as admin:
         if execute:
             _refuse_members(admin, group)
         committed = admin.group_offsets(group)

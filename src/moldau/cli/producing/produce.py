@@ -15,6 +15,7 @@ from moldau.cli.options import (
     CommandProperty,
     Json,
     client_settings,
+    reachable,
     unescaped,
 )
 from moldau.cli.output import note, print_json
@@ -80,6 +81,7 @@ def produce(
     read = _reader(line_format, text)
     given = {"compression_type": compression, "acks": acks, "linger_ms": linger_ms}
     settings = client_settings(bootstrap_server, command_config, command_property, given)
+    reachable(bootstrap_server)
     report = _send(Producer(settings), topic, _Lines(files or [], read), partition)
     if as_json:
         print_json({"topic": topic, "delivered": report.delivered, "failed": report.failed})
