@@ -102,14 +102,16 @@ _GUESSED_LENGTH_MAX = 200
 
 
 def guess(name: str, known: Iterable[str]) -> str:
-    """`; did you mean X?` if a known name is close to this one, or if one alone begins with its words, as
-    `bootstrap.servers` does with `bootstrap`. Otherwise nothing: a far guess misleads."""
+    """`; did you mean X?` if a known name is close to this one, if it has the same letters in another order, or if one
+    alone begins with its words, as `bootstrap.servers` does with `bootstrap`. Otherwise nothing: a far guess misleads.
+    """
     import difflib  # no start needs it
 
     names = [*known]
     lower = {one.lower(): one for one in names}
     wanted = name[:_GUESSED_LENGTH_MAX].lower()
     close = difflib.get_close_matches(wanted, lower, 1, CLOSE)
+    close = close or [one for one in lower if sorted(one) == sorted(wanted)][:1]
     longer = [one for one in lower if one.startswith(wanted) and one[len(wanted) :][:1] in ("_", ".", "-")]
     if not close and len(longer) == 1:
         close = longer

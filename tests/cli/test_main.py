@@ -72,6 +72,12 @@ def test_a_group_without_a_command_shows_what_there_is(group: list[str], offline
         (["topics", "list", "-b", "127.0.0.1:1"], "cannot connect to 127.0.0.1:1: Connection refused"),
         (["server", "start", "no-such-file.properties"], "cannot read no-such-file.properties"),
         (["server", "start", "--port", "x"], "argument --port: invalid int value: 'x'"),
+        (["server", "start", "--port", "80000"], "--port must be 0 to 65535, not 80000"),
+        (
+            ["server", "start", "--set", "listeners=A://h:65536"],
+            "listeners has the port 65536 in 'A://h:65536': a port",
+        ),
+        (["topics", "lsit"], "No such command 'lsit'; did you mean list?"),
         (["server", "start", "--set", "x"], "--set 'x' is not of the form NAME=VALUE"),
     ],
 )
@@ -129,6 +135,19 @@ def test_every_command_says_at_once_that_no_broker_answers(
 def test_options_are_checked_before_a_broker_is_asked(path: str, offline: Moldau) -> None:
     options, sentence = IN_VAIN[path]
     assert offline(*path.partition(" of ")[0].split(), *options, "-b", NOWHERE).error.startswith(sentence)
+
+
+def test_a_file_in_place_of_a_folder_is_said(tmp_path: Path, offline: Moldau) -> None:
+    file = tmp_path / "file"
+    file.touch()
+    said = offline("cluster", "start", "--embedded", "--data-dir", str(file)).error
+    assert said == f"{file} is not a folder"
+
+
+def test_a_topic_is_named_once(moldau: Moldau, topic: str) -> None:
+    moldau("topics", "create", topic, "-p", "3")
+    assert moldau("topics", "create", topic).error == f"topic {topic} exists already"
+    assert moldau("topics", "alter", topic, "-p", "2").error == f"topic {topic} has 3 partitions, and 2 is not more"
 
 
 def test_ctrl_c_ends_a_command_without_a_word(broker: Broker, tmp_path: Path) -> None:

@@ -48,8 +48,7 @@ def run(arguments: list[str]) -> int:
     except UnicodeError:
         return _say("an argument is not UTF-8", USAGE)
     except OSError as failure:
-        what = f"{failure.filename}: " if failure.filename else ""
-        return _say(f"{what}{failure.strerror or failure}")
+        return _say(_sentence(failure))
     return code
 
 
@@ -69,6 +68,18 @@ def _run(arguments: list[str]) -> int:
         return run_app(arguments)
 
 
+def _sentence(failure: OSError) -> str:
+    """A sentence about a file that could not be used."""
+    if not failure.filename:
+        return str(failure.strerror or failure)
+    path = os.fsdecode(failure.filename)
+    if isinstance(failure, FileExistsError | NotADirectoryError) and not os.path.isdir(path):
+        return f"{path} is not a folder"
+    return f"{path}: {failure.strerror}"
+
+
 def _say(sentence: str, code: int = FAILURE) -> int:
-    print(f"error: {sentence}", file=sys.stderr)
+    first, colon, rest = sentence.partition(": ")  # what the client asked about, and a broker's sentence about it
+    once = rest if colon and rest.startswith(f"{first} ") else sentence
+    print(f"error: {once}", file=sys.stderr)
     return code

@@ -78,7 +78,8 @@ class BrokerProcess:
         if not line.startswith(_LISTENING):
             await self.stop()
             said = self._log.read_text(errors="replace").strip().splitlines()
-            raise StorageError(f"broker {self._number} did not start: {said[-1] if said else 'it said nothing'}")
+            why = said[-1].removeprefix("error: ") if said else "it said nothing"
+            raise StorageError(f"broker {self._number} did not start: {why}")
         self.address = line.removeprefix(_LISTENING).split()[0]
         self._port = int(self.address.rpartition(":")[2])
 

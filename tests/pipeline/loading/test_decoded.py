@@ -120,7 +120,7 @@ def test_the_command_takes_the_schema_from_a_file_and_counts_what_it_rejected(
     ("wrong", "sentence"),
     [
         (["--decode", "avro"], "--decode avro needs --schema-registry"),
-        (["--decode", "json", "--schema", "nowhere"], "--schema nowhere cannot be read"),
+        (["--decode", "json", "--schema", "nowhere"], "--schema nowhere cannot be read: No such file or directory\n"),
         (["--event-time", "at"], "--event-time names a field of decoded values"),
         (["--decode", "json", "--schema-registry", "x"], "is not an address such as http://localhost:8081"),
         (["--decode", "yaml"], "--decode 'yaml' is none of none, text, json, avro"),
