@@ -2,6 +2,7 @@
 
 import importlib
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -135,6 +136,13 @@ def test_every_command_says_at_once_that_no_broker_answers(
 def test_options_are_checked_before_a_broker_is_asked(path: str, offline: Moldau) -> None:
     options, sentence = IN_VAIN[path]
     assert offline(*path.partition(" of ")[0].split(), *options, "-b", NOWHERE).error.startswith(sentence)
+
+
+def test_the_help_of_a_group_names_all_its_commands() -> None:
+    for name, place in PLACES.items():
+        group = getattr(importlib.import_module(place.module), place.name)
+        missing = [one for one in getattr(group, "commands", {}) if not re.search(rf"\b{one}\b", place.summary)]
+        assert not missing, f"moldau {name}: the summary forgets {missing}"
 
 
 def test_a_file_in_place_of_a_folder_is_said(tmp_path: Path, offline: Moldau) -> None:
