@@ -192,8 +192,29 @@ def test_a_port_in_use_is_said_and_leaves_the_folder_clean(tmp_path: Path, capfd
         port = taken.getsockname()[1]
         assert run(properties(tmp_path, port)) == 1
     said = one_sentence(capfd.readouterr().err)
-    assert "address already in use" in said.lower() and str(port) in said
+    assert said == f"error: port {port} of 127.0.0.1 is in use by another process: --port chooses another"
     assert (tmp_path / CLEAN_MARKER).exists()
+
+
+def test_a_data_folder_that_is_none_or_is_not_ours_is_said(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+):
+    file, folder = tmp_path / "file", tmp_path / "folder"
+    file.touch()
+    for path in (file, file / "below"):
+        assert run(properties(path)) == 1
+        assert capfd.readouterr().err.splitlines() == [
+            f"error: {path} is not a folder: --data-dir chooses another data folder"
+        ]
+
+    def refuse(path: Path, **_: object) -> None:
+        raise PermissionError(errno.EACCES, "Permission denied", str(path))
+
+    monkeypatch.setattr("moldau.runtime.os.makedirs", refuse)
+    assert run(properties(folder)) == 1
+    assert capfd.readouterr().err.splitlines() == [
+        f"error: the data folder {folder} cannot be used: Permission denied: --data-dir chooses another"
+    ]
 
 
 def test_what_was_not_wholly_loaded_is_never_marked_clean(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):

@@ -1,4 +1,5 @@
-"""The nouns that all layers share. This module imports no other module of this package and holds one rule, `guess`."""
+"""The nouns that all layers share. This module imports no other module of this package and holds two rules: `guess`,
+and how an extra is installed."""
 
 import base64
 import uuid
@@ -90,20 +91,27 @@ def counted(number: int, one: str, many: str | None = None) -> str:
     return f"{number:,} {one if number == 1 else many or one + 's'}"
 
 
+def how_to_install(extra: str) -> str:
+    """The command that installs what an extra of this package names, quoted for every shell: zsh expands brackets."""
+    return f"install it with `pip install 'moldau[{extra}]'`"
+
+
 CLOSE = 0.8
 """Names are close if this share of their letters is the same, in the same order (`difflib`'s ratio)."""
 _GUESSED_LENGTH_MAX = 200
 
 
 def guess(name: str, known: Iterable[str]) -> str:
-    """`; did you mean X?` if a known name is close to this one, or if one alone begins with its words, as
-    `bootstrap.servers` does with `bootstrap`. Otherwise nothing: a far guess misleads."""
+    """`; did you mean X?` if a known name is close to this one, if it has the same letters in another order, or if one
+    alone begins with its words, as `bootstrap.servers` does with `bootstrap`. Otherwise nothing: a far guess misleads.
+    """
     import difflib  # no start needs it
 
     names = [*known]
     lower = {one.lower(): one for one in names}
     wanted = name[:_GUESSED_LENGTH_MAX].lower()
     close = difflib.get_close_matches(wanted, lower, 1, CLOSE)
+    close = close or [one for one in lower if sorted(one) == sorted(wanted)][:1]
     longer = [one for one in lower if one.startswith(wanted) and one[len(wanted) :][:1] in ("_", ".", "-")]
     if not close and len(longer) == 1:
         close = longer

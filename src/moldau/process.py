@@ -5,6 +5,7 @@ Everything that only a real process has is here; `broker.py` is the same in test
 
 import asyncio
 import contextlib
+import errno
 import logging
 import os
 import resource
@@ -19,6 +20,8 @@ from moldau.broker import Broker
 from moldau.collector import Collector
 from moldau.config import BrokerConfig, broker_config
 from moldau.errors import ConfigError, KafkaError, MoldauError, StartInterrupted, StorageError
+from moldau.names import how_to_install
+from moldau.net.server import CannotListen
 from moldau.runtime import Runtime
 
 if TYPE_CHECKING:
@@ -37,8 +40,10 @@ def run(properties: Mapping[str, str], levels: Mapping[str, str] = {}, accept_em
     logging.basicConfig(stream=sys.stderr, level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s")
     for name, level in levels.items():
         logging.getLogger(name).setLevel(level)
+    folders, listeners = list[Path](), 1
     try:
         config, warnings = broker_config(properties)
+        folders, listeners = [Path(path).absolute() for path in config.data_folders], len(config.client_listeners)
         for warning in warnings:
             logger.warning("%s", warning)
         try:
@@ -49,8 +54,26 @@ def run(properties: Mapping[str, str], levels: Mapping[str, str] = {}, accept_em
     except (ConfigError, StorageError, KafkaError, MoldauError) as error:
         print(f"error: {error}", file=sys.stderr)
     except OSError as error:
-        print(f"error: {error.strerror or error}: {error.filename or properties.get('listeners', '')}", file=sys.stderr)
+        print(f"error: {_what_failed(error, folders, listeners)}", file=sys.stderr)
     return 1
+
+
+def _what_failed(error: OSError, folders: Sequence[Path], listeners: int) -> str:
+    """A sentence about a listener or a file that the start could not open, and the option that helps."""
+    why = str(error.strerror or error)
+    if isinstance(error, CannotListen):
+        another = "--port chooses another" if listeners == 1 else "change it in listeners"
+        return f"{why}: {another}" if error.errno in (errno.EADDRINUSE, errno.EACCES) else why
+    if error.filename is None:
+        return why
+    path = Path(os.fsdecode(error.filename))
+    for folder in folders:
+        if path == folder or path in folder.parents or folder in path.parents:
+            if isinstance(error, FileExistsError | NotADirectoryError):
+                return f"{path} is not a folder: --data-dir chooses another data folder"
+            inside = "" if path == folder else f" ({path})"
+            return f"the data folder {folder} cannot be used: {why}{inside}: --data-dir chooses another"
+    return f"{path}: {why}"
 
 
 async def serve(config: BrokerConfig, accept_empty: Sequence[str] = ()) -> int:
@@ -95,7 +118,7 @@ def _shared(config: BrokerConfig, runtime: Runtime) -> "SharedStore | None":
     try:
         from moldau.cluster.zookeeper_sessions import ZooKeeperSessions
     except ImportError:
-        raise ConfigError("zookeeper.connect needs kazoo: install it with `pip install 'moldau[cluster]'`") from None
+        raise ConfigError(f"zookeeper.connect needs kazoo: {how_to_install('cluster')}") from None
     from moldau.metadata_store.zookeeper_access import access_of
 
     access = access_of(config, os.environ)

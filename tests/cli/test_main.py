@@ -1,9 +1,12 @@
 """How every command begins and ends."""
 
+import importlib
 import os
+import re
 import signal
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -11,6 +14,8 @@ import pytest
 from harness.brokers import SOURCE, Broker
 from harness.patience import stretched
 from moldau import __version__
+from moldau.cli.app import PLACES
+from moldau.cli.command_line import Group, Parameter, parameters_of
 from moldau.cli.output import print_table
 from tests.cli.conftest import Moldau
 
@@ -68,11 +73,89 @@ def test_a_group_without_a_command_shows_what_there_is(group: list[str], offline
         (["topics", "list", "-b", "127.0.0.1:1"], "cannot connect to 127.0.0.1:1: Connection refused"),
         (["server", "start", "no-such-file.properties"], "cannot read no-such-file.properties"),
         (["server", "start", "--port", "x"], "argument --port: invalid int value: 'x'"),
+        (["server", "start", "--port", "80000"], "--port must be 0 to 65535, not 80000"),
+        (
+            ["server", "start", "--set", "listeners=A://h:65536"],
+            "listeners has the port 65536 in 'A://h:65536': a port",
+        ),
+        (["topics", "lsit"], "No such command 'lsit'; did you mean list?"),
         (["server", "start", "--set", "x"], "--set 'x' is not of the form NAME=VALUE"),
     ],
 )
 def test_what_is_wrong_is_one_sentence(arguments: list[str], sentence: str, offline: Moldau) -> None:
     assert sentence in offline(*arguments).error
+
+
+NOWHERE = "127.0.0.1:1"
+ASKED = {
+    "consume": ["t"],
+    "produce": ["t"],
+    "configs alter": ["topic", "t", "--config", "a=b"],
+    "configs describe": ["topic", "t"],
+    "groups reset-offsets": ["g", "--all-topics", "--to-latest"],
+    "pipeline load": ["--topics", "t", "--warehouse", "w"],
+    "topics alter": ["t", "-p", "2"],
+    "transactions abort": ["--topic", "t", "--partition", "0", "--start-offset", "0"],
+    "transactions find-hanging": ["--topic", "t"],
+    "transactions describe-producers": ["--topic", "t", "--partition", "0"],
+    "log import": [str(Path(__file__)), "--topic", "t"],
+}
+"""Commands that talk to a broker and need more than what is required of each of their kind."""
+IN_VAIN = {
+    "consume": (["t", "--offset", "3"], "--offset needs --partition"),
+    "produce": (["t", "--format", "json", "--headers"], "--format json has keys"),
+    "groups reset-offsets": (["g", "--all-topics"], "give one of --to-earliest"),
+    "pipeline load": (["--topics", "t"], "--warehouse is missing"),
+    "pipeline load of nothing": (["--warehouse", "w"], "give one of --topics and --pattern"),
+    "topics alter": (["t"], "give --partitions"),
+}
+"""What is wrong with the options alone."""
+
+
+def of_a_broker() -> Iterator[tuple[str, list[Parameter]]]:
+    """Each command that has --bootstrap-server, and its parameters."""
+    for name, place in PLACES.items():
+        found = getattr(importlib.import_module(place.module), place.name)
+        commands = {f"{name} {one}": made for one, made in found.commands.items()} if isinstance(found, Group) else {}
+        for path, function in (commands or {name: found}).items():
+            parameters = parameters_of(function)
+            if any("--bootstrap-server" in one.names for one in parameters):
+                yield path, parameters
+
+
+@pytest.mark.parametrize(("path", "parameters"), [*of_a_broker()], ids=lambda one: one if isinstance(one, str) else "")
+def test_every_command_says_at_once_that_no_broker_answers(
+    path: str, parameters: list[Parameter], offline: Moldau
+) -> None:
+    needed = [text for one in parameters if one.required for text in [*one.names[-1:], "x"]]
+    said = offline(*path.split(), *ASKED.get(path, needed), "-b", NOWHERE).error
+    assert said == f"cannot connect to {NOWHERE}: Connection refused"
+
+
+@pytest.mark.parametrize("path", IN_VAIN)
+def test_options_are_checked_before_a_broker_is_asked(path: str, offline: Moldau) -> None:
+    options, sentence = IN_VAIN[path]
+    assert offline(*path.partition(" of ")[0].split(), *options, "-b", NOWHERE).error.startswith(sentence)
+
+
+def test_the_help_of_a_group_names_all_its_commands() -> None:
+    for name, place in PLACES.items():
+        group = getattr(importlib.import_module(place.module), place.name)
+        missing = [one for one in getattr(group, "commands", {}) if not re.search(rf"\b{one}\b", place.summary)]
+        assert not missing, f"moldau {name}: the summary forgets {missing}"
+
+
+def test_a_file_in_place_of_a_folder_is_said(tmp_path: Path, offline: Moldau) -> None:
+    file = tmp_path / "file"
+    file.touch()
+    said = offline("cluster", "start", "--embedded", "--data-dir", str(file)).error
+    assert said == f"{file} is not a folder"
+
+
+def test_a_topic_is_named_once(moldau: Moldau, topic: str) -> None:
+    moldau("topics", "create", topic, "-p", "3")
+    assert moldau("topics", "create", topic).error == f"topic {topic} exists already"
+    assert moldau("topics", "alter", topic, "-p", "2").error == f"topic {topic} has 3 partitions, and 2 is not more"
 
 
 def test_ctrl_c_ends_a_command_without_a_word(broker: Broker, tmp_path: Path) -> None:

@@ -2,13 +2,25 @@
 
 import os
 import signal
+import subprocess
 import sys
 from collections.abc import Iterator
+from types import SimpleNamespace
 
 import pytest
 
+from harness.brokers import Broker
+from harness.patience import stretched
 from moldau.cli import app, main
-from moldau.cli.terminated import killable, terminable
+from moldau.cli import consume as consuming
+from moldau.cli.terminated import Terminated, killable, terminable
+from moldau.client.administration.admin import Admin
+from moldau.client.consuming.consumer import Consumer
+from moldau.client.offsets import EARLIEST
+from moldau.client.producing.producer import Producer
+from moldau.names import TopicPartition
+from tests.cli.conftest import Moldau
+from tests.cli.test_main import started
 
 
 def ended_by(sign: signal.Signals) -> None:
@@ -54,8 +66,72 @@ def test_a_second_signal_at_the_very_end_changes_no_exit_code(monkeypatch: pytes
     assert ended.value.code == 0
 
 
-def test_ctrl_c_ends_work_that_does_not_hear_of_it() -> None:
-    before = signal.getsignal(signal.SIGINT)
-    with killable():
-        assert signal.getsignal(signal.SIGINT) is signal.SIG_DFL
-    assert signal.getsignal(signal.SIGINT) is before
+@pytest.mark.parametrize("sign", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_ends_work_that_does_not_hear_of_it(sign: signal.Signals) -> None:
+    with terminable():
+        before = signal.getsignal(sign)
+        with killable():
+            assert signal.getsignal(sign) is signal.SIG_DFL
+        assert signal.getsignal(sign) is before
+
+
+@pytest.mark.parametrize("path", [["consume", "t"], ["topics", "list"], ["pipeline", "compact"], ["cluster", "status"]])
+def test_every_command_ends_at_sigterm_as_at_ctrl_c(path: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(app, "_run", lambda *_: os.kill(os.getpid(), signal.SIGTERM))
+    assert main.run(path) == main.TERMINATED
+
+
+@pytest.mark.parametrize(("sign", "code"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)])
+def test_a_consumer_of_a_group_that_a_signal_ends_commits_and_leaves(
+    broker: Broker, topic: str, group: str, sign: signal.Signals, code: int
+) -> None:
+    with Producer(broker.address) as producer:
+        producer.send(topic, b"one")
+    options = ["-b", broker.address, "--group", group, "--from-beginning"]
+    with started("consume", topic, *options, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        try:
+            assert process.stdout is not None and process.stderr is not None
+            assert process.stdout.readline() == b"one\n"
+            with Producer(broker.address) as producer:
+                producer.send(topic, b"two")
+            assert process.stdout.readline() == b"two\n"
+            process.send_signal(sign)  # it may come before the command knows that this was printed
+            assert process.wait(stretched()) == code
+            assert (process.stdout.read(), process.stderr.read()) == (b"", b"")
+        finally:
+            process.kill()
+    with Admin(broker.address) as admin:
+        assert admin.group_offsets(group)[TopicPartition(topic, 0)].offset in (1, 2)
+        assert admin.describe_group(group).members == []
+
+
+def test_a_producer_that_sigterm_ends_says_nothing(broker: Broker, topic: str) -> None:
+    pipes = {"stdin": subprocess.PIPE, "stderr": subprocess.PIPE}
+    with started("produce", topic, "-b", broker.address, **pipes) as producing, Consumer(broker.address) as consumer:
+        try:
+            assert producing.stdin is not None and producing.stderr is not None
+            producing.stdin.write(b"one\n")
+            producing.stdin.flush()
+            consumer.assign([TopicPartition(topic, 0)])
+            consumer.seek_to({TopicPartition(topic, 0): EARLIEST})
+            assert [record.value for record in consumer.poll(round(stretched() * 1000))] == [b"one"]
+            producing.send_signal(signal.SIGTERM)
+            assert producing.wait(stretched()) == 143
+            assert producing.stderr.read() == b""
+        finally:
+            producing.kill()
+
+
+def test_records_that_a_signal_kept_from_being_printed_are_not_committed(
+    moldau: Moldau, topic: str, group: str, broker: Broker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted(_: bytes) -> int:
+        raise Terminated
+
+    with Producer(broker.address) as producer:
+        producer.send(topic, b"one")
+    out = SimpleNamespace(buffer=SimpleNamespace(write=interrupted))
+    monkeypatch.setattr(consuming, "sys", SimpleNamespace(stdout=out))
+    assert moldau("consume", topic, "--group", group, "--from-beginning").code == 143
+    with Admin(broker.address) as admin:
+        assert admin.group_offsets(group)[TopicPartition(topic, 0)].offset == 0

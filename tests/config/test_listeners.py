@@ -121,7 +121,7 @@ def test_other_brokers_connect_to_the_listener_of_that_name_or_of_that_protocols
         ({"listeners": ""}, "has no listener for clients"),
         ({"listeners": "CONTROLLER://:9093"}, "has no listener for clients"),
         ({"listeners": "localhost:9092"}, "list of NAME://HOST:PORT, not 'localhost:9092'"),
-        ({"listeners": "PLAINTEXT://h:99999"}, "list of NAME://HOST:PORT"),
+        ({"listeners": "PLAINTEXT://h:99999"}, "listeners has the port 99999 in"),
         ({"listeners": "PLAINTEXT://h"}, "list of NAME://HOST:PORT"),
         ({"listeners": "PLAINTEXT://::1:9092"}, "list of NAME://HOST:PORT"),
         ({"listeners": "PLAINTEXT://a:1,plaintext://b:2"}, "names the listener PLAINTEXT twice"),

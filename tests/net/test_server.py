@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import errno
 import logging
 import os
 import re
@@ -15,7 +16,7 @@ import pytest
 from harness.patience import within
 from moldau.errors import ProtocolViolation
 from moldau.net.limits import Limits
-from moldau.net.server import Handle, Peer, Server
+from moldau.net.server import CannotListen, Handle, Peer, Server
 from moldau.replies import Answer, FileSlice, Muting, Reply
 from moldau.runtime import RealDisk
 
@@ -348,3 +349,17 @@ def test_a_listener_whose_address_is_taken_leaves_the_others_open():
         await server.stop()
 
     run(scenario())
+
+
+@pytest.mark.parametrize(
+    ("error", "sentence"),
+    [
+        (OSError(errno.EADDRINUSE, "x"), "port 80 of h is in use by another process"),
+        (PermissionError(errno.EACCES, "x"), "this process has no permission to listen on port 80 of h"),
+        (OSError(errno.EADDRNOTAVAIL, "x"), "h is not an address of this machine"),
+        (socket.gaierror(socket.EAI_NONAME, "x"), "the host h to listen on is not known"),
+        (OSError(errno.ENOBUFS, "x"), "cannot listen on port 80 of h: x"),
+    ],
+)
+def test_why_a_listener_cannot_be_opened_is_a_sentence(error: OSError, sentence: str):
+    assert CannotListen.because(error, "h", 80).strerror == sentence

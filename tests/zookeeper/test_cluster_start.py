@@ -80,7 +80,10 @@ def test_what_keeps_it_from_starting_is_one_sentence_and_nothing_is_left(
         taken.bind(("127.0.0.1", 0))
         taken.listen()
         port = str(taken.getsockname()[1])
-        assert "broker 1 did not start: error: " in said("--brokers", "1", "--host", "127.0.0.1", "--port", port)
+        assert said("--brokers", "1", "--host", "127.0.0.1", "--port", port) == (
+            f"error: broker 1 did not start: port {port} of 127.0.0.1 is in use by another process: "
+            "--port chooses another"
+        )
     assert not processes(tmp_path / "data")
 
 

@@ -39,7 +39,9 @@ PLACES = {
     "transactions": CommandEntry(
         "moldau.cli.transactions", "app", "Transactions: list, describe, describe-producers, find-hanging, abort."
     ),
-    "cluster": CommandEntry("moldau.cli.cluster.commands", "app", "A cluster of brokers: start, status, adopt."),
+    "cluster": CommandEntry(
+        "moldau.cli.cluster.commands", "app", "A cluster of brokers: start, status, adopt, elect-leaders."
+    ),
     "zookeeper": CommandEntry(
         "moldau.cli.zookeeper", "app", "ZooKeeper: start it from the jars of PySpark, show what is in one."
     ),

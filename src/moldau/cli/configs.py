@@ -4,7 +4,7 @@ import enum
 from typing import Annotated
 
 from moldau.cli.command_line import Argument, Group, Option, UsageError
-from moldau.cli.options import BOOTSTRAP, BootstrapServer, ChangedConfig, DeletedConfig, Json, changes
+from moldau.cli.options import BOOTSTRAP, BootstrapServer, ChangedConfig, DeletedConfig, Json, changes, reachable
 from moldau.cli.output import print_json, print_table
 from moldau.client.administration.admin import Admin
 from moldau.client.administration.configs import DEFAULT, Resource
@@ -49,7 +49,7 @@ def describe(
 
       moldau configs describe logger 1
     """
-    with Admin(bootstrap_server) as admin:
+    with Admin(reachable(bootstrap_server)) as admin:
         entries = admin.configs.describe(_resource(kind, name), name)
     told = [one for one in entries if everything or one.source != DEFAULT]
     if as_json:
@@ -93,7 +93,7 @@ def alter(
     wanted = changes(config, delete_config)
     if not wanted:
         raise UsageError("give --config NAME=VALUE or --delete-config NAME")
-    with Admin(bootstrap_server) as admin:
+    with Admin(reachable(bootstrap_server)) as admin:
         admin.configs.alter(_resource(kind, name), name, wanted)
     if as_json:
         print_json({"kind": kind.value, "name": name, "changed": wanted})

@@ -15,6 +15,7 @@ from moldau.cli.options import (
     CommandProperty,
     Json,
     client_settings,
+    reachable,
     unescaped,
 )
 from moldau.cli.output import named_content, note, time_text
@@ -53,7 +54,7 @@ def consume(
     as_json: Json = False,
 ) -> None:
     """
-    Print records, one on each line, as they come; until Ctrl-C, --max-messages or --timeout.
+    Print records, one on each line, as they come; until Ctrl-C, SIGTERM, --max-messages or --timeout.
 
     If --timeout ends it and nothing was printed, or fewer records than --max-messages, a line on standard error says
     so; the exit code is 0, as that of Kafka's console consumer.
@@ -79,6 +80,7 @@ def consume(
     if group and partition is not None:
         raise ConfigError("--group and --partition cannot be combined: a group decides which partitions it reads")
     settings.setdefault("client.id", "moldau-consume")
+    reachable(bootstrap_server)
     with Consumer(settings) as consumer:
         if group:
             consumer.subscribe([topic])
@@ -127,12 +129,23 @@ def _print(
         most = POLL_RECORDS if max_messages is None else min(POLL_RECORDS, max_messages - printed)
         records = consumer.poll(POLL_MS, most)
         if records:
-            out.write(b"".join(map(write, records)))
-            out.flush()
+            try:
+                out.write(b"".join(map(write, records)))
+                out.flush()
+            except BaseException:  # a signal, or a reader that went away
+                _unread(consumer, records)
+                raise
             printed, last_s = printed + len(records), time.monotonic()
         elif timeout_s is not None and time.monotonic() - last_s >= timeout_s:
             break
     return printed
+
+
+def _unread(consumer: Consumer, records: list[Record]) -> None:
+    """Go back before these records, which may not have been printed: they are not committed as read."""
+    first = {TopicPartition(record.topic, record.partition): record.offset for record in reversed(records)}
+    for tp, offset in first.items():
+        consumer.seek(tp, offset)
 
 
 def _note_few(printed: int, max_messages: int | None, timeout_s: float | None, *, only_new: bool) -> None:

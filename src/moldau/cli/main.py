@@ -2,8 +2,8 @@
 
 `moldau server start` is dispatched before anything of the other commands is imported, because the time until a broker
 listens counts. Whatever goes wrong is one sentence on standard error and an exit code that is not 0. Ctrl-C is 130,
-SIGTERM in a command that has started something 143; both say nothing. A reader that went away (`moldau consume ... |
-head`) ends the command without a word, too.
+SIGTERM 143; both say nothing, and let a command finish what it has begun: a consumer commits and leaves its group. A
+reader that went away (`moldau consume ... | head`) ends the command without a word, too.
 """
 
 import os
@@ -12,7 +12,7 @@ import sys
 from collections.abc import Sequence
 from typing import NoReturn
 
-from moldau.cli.terminated import Terminated
+from moldau.cli.terminated import Terminated, terminable
 from moldau.errors import MoldauError
 
 FAILURE, USAGE, INTERRUPTED, TERMINATED = 1, 2, 130, 143
@@ -48,8 +48,7 @@ def run(arguments: list[str]) -> int:
     except UnicodeError:
         return _say("an argument is not UTF-8", USAGE)
     except OSError as failure:
-        what = f"{failure.filename}: " if failure.filename else ""
-        return _say(f"{what}{failure.strerror or failure}")
+        return _say(_sentence(failure))
     return code
 
 
@@ -63,11 +62,24 @@ def _run(arguments: list[str]) -> int:
 
         print(version())
         return 0
-    from moldau.cli.app import run_app
+    with terminable():
+        from moldau.cli.app import run_app
 
-    return run_app(arguments)
+        return run_app(arguments)
+
+
+def _sentence(failure: OSError) -> str:
+    """A sentence about a file that could not be used."""
+    if not failure.filename:
+        return str(failure.strerror or failure)
+    path = os.fsdecode(failure.filename)
+    if isinstance(failure, FileExistsError | NotADirectoryError) and not os.path.isdir(path):
+        return f"{path} is not a folder"
+    return f"{path}: {failure.strerror}"
 
 
 def _say(sentence: str, code: int = FAILURE) -> int:
-    print(f"error: {sentence}", file=sys.stderr)
+    first, colon, rest = sentence.partition(": ")  # what the client asked about, and a broker's sentence about it
+    once = rest if colon and rest.startswith(f"{first} ") else sentence
+    print(f"error: {once}", file=sys.stderr)
     return code

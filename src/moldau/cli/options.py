@@ -13,7 +13,8 @@ _MEANT = {"t": "\t", "n": "\n", "r": "\r", "0": "\0", "\\": "\\"}
 
 
 def reachable(bootstrap_server: str) -> str:
-    """Check that a broker answers: a command fails at once if none does; a long-running client would wait."""
+    """Check that a broker answers: a command fails at once if none does; a long-running client would wait. Each command
+    with a `BootstrapServer` calls it, after it has checked its other options."""
     import asyncio
 
     from moldau.client.routing import Router
@@ -33,7 +34,6 @@ BootstrapServer = Annotated[
         "-b",
         envvar="MOLDAU_BOOTSTRAP_SERVER",
         metavar="HOST:PORT",
-        callback=reachable,
         help="The brokers to connect to first, separated by commas.",
     ),
 ]

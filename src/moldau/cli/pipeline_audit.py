@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 from moldau.cli.command_line import Option
 from moldau.cli.options import BOOTSTRAP, BootstrapServer, Json, reachable
 from moldau.cli.output import note, print_json, print_table
-from moldau.client.pyarrow_needed import need_pyarrow
+from moldau.cli.pipeline_needs import need
 from moldau.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -45,11 +45,11 @@ def audit(
     if not names:
         raise ConfigError("--topics names no topic")
     length_ms = window_ms(window)
-    need_pyarrow("moldau pipeline audit")
+    need("pyarrow", *(["deltalake"] if warehouse is not None else []), extra="arrow" if warehouse is None else "lake")
     from moldau.pipeline.audit.auditing import audit as compare
     from moldau.pipeline.audit.tiers import ClusterTier, Tier
 
-    tiers: list[Tier] = [ClusterTier("origin", bootstrap_server)]
+    tiers: list[Tier] = [ClusterTier("origin", reachable(bootstrap_server))]
     if mirror:
         tiers.append(ClusterTier("mirror", reachable(mirror)))
     if warehouse is not None:

@@ -43,8 +43,10 @@ def _schema_text(option: str, path: str) -> str:
         return ""
     try:
         text = Path(path).read_text(encoding="utf-8").strip()
-    except (OSError, UnicodeDecodeError) as error:
-        raise ConfigError(f"{option} {path} cannot be read: {error}") from None
+    except OSError as error:
+        raise ConfigError(f"{option} {path} cannot be read: {error.strerror or error}") from None
+    except UnicodeDecodeError:
+        raise ConfigError(f"{option} {path} cannot be read: it is not UTF-8") from None
     if not text:
         raise ConfigError(f"{option} {path} is empty")
     return text

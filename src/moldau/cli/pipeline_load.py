@@ -7,7 +7,7 @@ from functools import cache, partial
 from typing import TYPE_CHECKING, Annotated
 
 from moldau.cli.command_line import Option
-from moldau.cli.options import BOOTSTRAP, BootstrapServer, Json, StorageOption, pairs
+from moldau.cli.options import BOOTSTRAP, BootstrapServer, Json, StorageOption, pairs, reachable
 from moldau.cli.pipeline_decoding import decodings_of
 from moldau.cli.pipeline_needs import need
 from moldau.client.administration.group_offsets import duration_ms, time_ms
@@ -162,7 +162,8 @@ def load(
         _rejected_max(on_reject, max_rejected), keys, upsert,
     )  # fmt: skip
     opened = open_tables(table_format, warehouse, storage_option, catalog, catalog_property, namespace)
-    _load(bootstrap_server, _subscription(topics, pattern), *opened, master, settings, every_ms, dry_run, as_json)
+    subscription = _subscription(topics, pattern)
+    _load(reachable(bootstrap_server), subscription, *opened, master, settings, every_ms, dry_run, as_json)
 
 
 def _partitions(partition_by: str, upsert: bool) -> str:
@@ -230,7 +231,8 @@ def _delta(
         raise ConfigError(f"--catalog{'' if catalog else '-property'} needs --format iceberg: Delta needs no catalog")
     if not warehouse:
         raise ConfigError("--warehouse is missing: name a folder or URL")
-    return Warehouse(warehouse, pairs(options, "--storage-option")), "WAREHOUSE/_quarantine"
+    tables = Warehouse(warehouse, pairs(options, "--storage-option"))
+    return tables, tables.place_of_rejected("").uri.rstrip("/")
 
 
 def _iceberg(

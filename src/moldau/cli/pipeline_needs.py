@@ -3,10 +3,11 @@
 import importlib.util
 
 from moldau.errors import ConfigError
+from moldau.names import how_to_install
 
 
 def need(*modules: str, extra: str = "spark") -> None:
     """ConfigError that says how to install what is missing."""
     for module in modules:
         if importlib.util.find_spec(module) is None:
-            raise ConfigError(f"the pipeline needs {module}: install it with 'pip install moldau[{extra}]'")
+            raise ConfigError(f"the pipeline needs {module}: {how_to_install(extra)}")

@@ -61,7 +61,7 @@ def requeue(
 
       moldau pipeline requeue --topics clicks --warehouse w --decode json --event-time created
     """
-    need("pyarrow", "deltalake")
+    need("pyarrow", "deltalake", extra="lake")
     from moldau.pipeline.loading.requeueing import requeue
 
     names = list(dict.fromkeys(name.strip() for name in topics.split(",") if name.strip()))

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 from moldau.cli.command_line import Argument, Option
 from moldau.cli.options import Json, StorageOption, pairs
 from moldau.cli.output import print_json, print_table, time_text
+from moldau.cli.pipeline_needs import need
 from moldau.cli.terminated import killable
 from moldau.names import counted
 
@@ -24,6 +25,7 @@ def compact(of: Tables, storage_option: StorageOption = None, as_json: Json = Fa
 
       moldau pipeline compact /data/warehouse
     """
+    need("pyarrow", "deltalake", extra="lake")
     from moldau.pipeline.tables.maintenance import compact
 
     tables = _tables(of, storage_option)
@@ -55,6 +57,7 @@ def vacuum(
 
       moldau pipeline vacuum /data/warehouse --dry-run
     """
+    need("pyarrow", "deltalake", extra="lake")
     from moldau.pipeline.tables.maintenance import vacuum
 
     tables = _tables(of, storage_option)
@@ -79,6 +82,7 @@ def history(
 
       moldau pipeline history /data/warehouse/flights --limit 5
     """
+    need("pyarrow", "deltalake", extra="lake")
     from moldau.pipeline.tables.maintenance import history
 
     histories = {name: history(where, limit, count=True) for name, where in _tables(of, storage_option).items()}
@@ -106,6 +110,7 @@ def convert(
 
       moldau pipeline convert /data/warehouse
     """
+    need("pyarrow", "deltalake", extra="lake")
     from moldau.cli.options import partitioning
     from moldau.pipeline.conversion.converting import convert
     from moldau.pipeline.tables.warehouse import Warehouse

@@ -5,6 +5,7 @@ from typing import Annotated
 from moldau.cli.command_line import Argument
 from moldau.cli.options import Json, StorageOption, pairs
 from moldau.cli.output import print_json
+from moldau.cli.pipeline_needs import need
 from moldau.errors import ConfigError
 from moldau.names import counted
 
@@ -28,6 +29,7 @@ def widen(
 
       moldau pipeline widen /data/warehouse/orders quantity=long place.lat=double
     """
+    need("pyarrow", "deltalake", extra="lake")
     from moldau.pipeline.loading.widening import widen
     from moldau.pipeline.tables.storage import location
 

@@ -22,6 +22,7 @@ examples:
   moldau server start server.properties --set num.partitions=4 --set log.retention.hours=24
 """
 _LISTENER = re.compile(r"\s*([^:]+)://(.*):(\d*)\s*")
+PORT_MAX = 65_535
 LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR")
 DEFAULT_LISTENER = "PLAINTEXT://localhost:9092"
 
@@ -81,6 +82,8 @@ def _properties(given: argparse.Namespace) -> dict[str, str]:
         if not equals or not name.strip():
             raise ConfigError(f"--set {pair!r} is not of the form NAME=VALUE")
         properties[name.strip()] = value.strip()
+    if given.port is not None and not 0 <= given.port <= PORT_MAX:
+        raise ConfigError(f"--port must be 0 to {PORT_MAX}, not {given.port}")
     if given.data_dir is not None:
         if "," in given.data_dir:
             raise ConfigError("--data-dir names one folder; give several with --set log.dirs=DIR,DIR")

@@ -1,4 +1,4 @@
-"""SIGTERM for commands that have started something: it ends them, and what they started, as Ctrl-C does."""
+"""SIGTERM ends a command, and what it has begun, as Ctrl-C does: `timeout`, systemd and containers send it."""
 
 import contextlib
 import signal
@@ -23,9 +23,9 @@ def terminable() -> Iterator[None]:
 
 @contextlib.contextmanager
 def killable() -> Iterator[None]:
-    """Let Ctrl-C end the process while the block runs, as SIGTERM does: for work of minutes in another language, where
-    Python would hear of it at the end, and that may be killed at any time."""
-    with _handled(signal.SIGINT, signal.SIG_DFL):
+    """Let Ctrl-C and SIGTERM end the process while the block runs: for work of minutes in another language, which may
+    be killed at any time, and where Python would hear of them at the end."""
+    with _handled(signal.SIGINT, signal.SIG_DFL), _handled(signal.SIGTERM, signal.SIG_DFL):
         yield
 
 

@@ -5,7 +5,7 @@ from typing import Annotated, Any
 
 from moldau.cli.cluster.replication_factors import with_more_replicas
 from moldau.cli.command_line import Argument, Group, Option, UsageError
-from moldau.cli.options import BOOTSTRAP, BootstrapServer, ChangedConfig, DeletedConfig, Json, changes, pairs
+from moldau.cli.options import BOOTSTRAP, BootstrapServer, ChangedConfig, DeletedConfig, Json, changes, pairs, reachable
 from moldau.cli.output import note, print_json, print_table
 from moldau.client.administration.admin import Admin
 from moldau.errors import ErrorCode, KafkaError
@@ -31,7 +31,7 @@ def list_topics(
 
       moldau topics list --internal --json
     """
-    with Admin(bootstrap_server) as admin:
+    with Admin(reachable(bootstrap_server)) as admin:
         topics = admin.list_topics(internal=internal)
     listed = [
         {
@@ -73,7 +73,7 @@ def create(
     """
     configs = pairs(config or [], "--config")
     created: list[str] = []
-    with Admin(bootstrap_server) as admin:
+    with Admin(reachable(bootstrap_server)) as admin:
         for topic in topics:
             try:
                 admin.create_topic(topic, partitions=partitions, replication_factor=replication_factor, configs=configs)
@@ -103,7 +103,7 @@ def describe(topics: Topics, bootstrap_server: BootstrapServer = BOOTSTRAP, as_j
 
       moldau topics describe events accounts --json
     """
-    with Admin(bootstrap_server) as admin:
+    with Admin(reachable(bootstrap_server)) as admin:
         described = [_description(admin, topic) for topic in topics]
     if as_json:
         print_json(described)
@@ -165,7 +165,7 @@ def alter(
     wanted = changes(config, delete_config)
     if partitions is None and replication_factor is None and not wanted:
         raise UsageError("give --partitions, --replication-factor, --config NAME=VALUE or --delete-config NAME")
-    with Admin(bootstrap_server) as admin:
+    with Admin(reachable(bootstrap_server)) as admin:
         if partitions is not None:  # all of this is checked before anything is changed
             _raise_first(admin.expand_topics(dict.fromkeys(topics, partitions), validate_only=True).values())
         if wanted:
@@ -217,7 +217,7 @@ def delete(
       moldau topics delete events
     """
     deleted: list[str] = []
-    with Admin(bootstrap_server) as admin:
+    with Admin(reachable(bootstrap_server)) as admin:
         for topic in topics:
             try:
                 admin.delete_topic(topic)

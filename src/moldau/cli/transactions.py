@@ -8,7 +8,7 @@ import time
 from typing import Annotated, Any
 
 from moldau.cli.command_line import Argument, Group, Option
-from moldau.cli.options import BOOTSTRAP, BootstrapServer, Json
+from moldau.cli.options import BOOTSTRAP, BootstrapServer, Json, reachable
 from moldau.cli.output import note, print_json, print_table, time_text
 from moldau.client.administration.admin import Admin
 from moldau.client.administration.transactions import OpenTransaction, ProducerDescription, TransactionDescription
@@ -53,7 +53,7 @@ def list_transactions(
 
       moldau transactions list --state Ongoing --duration-filter 60000
     """
-    with Admin(bootstrap_server) as admin:
+    with Admin(reachable(bootstrap_server)) as admin:
         listed = admin.transactions.list(
             states=state or [],
             producer_ids=producer_id or [],
@@ -79,7 +79,7 @@ def describe(
 
       moldau transactions describe orders-1
     """
-    with Admin(bootstrap_server) as admin:
+    with Admin(reachable(bootstrap_server)) as admin:
         described = [_described(admin.transactions.describe(name)) for name in transactional_ids]
     if as_json:
         print_json(described)
@@ -123,7 +123,7 @@ def describe_producers(
       moldau transactions describe-producers --topic orders --partition 0
     """
     tp = TopicPartition(topic, partition)
-    with Admin(bootstrap_server) as admin:
+    with Admin(reachable(bootstrap_server)) as admin:
         _check_there(admin, tp)
         producers = admin.transactions.producers([tp], broker_id)[tp]
     rows = [_producer(one) for one in producers]
@@ -170,7 +170,7 @@ def find_hanging(
         raise ConfigError("give --broker-id or --topic")
     if partition is not None and topic is None:
         raise ConfigError("--partition needs --topic")
-    with Admin(bootstrap_server) as admin:
+    with Admin(reachable(bootstrap_server)) as admin:
         partitions = _partitions(admin, broker_id, topic, partition)
         hanging = admin.transactions.hanging(partitions, max_transaction_timeout * MINUTE_MS, broker_id)
     rows = [_open(one) for one in hanging]
@@ -256,7 +256,7 @@ def abort(
         raise ConfigError("give --start-offset, or --producer-id with --producer-epoch and --coordinator-epoch")
     if start_offset is not None and by_hand != (None, None, None):
         raise ConfigError("--start-offset cannot be combined with epochs")
-    with Admin(bootstrap_server) as admin:
+    with Admin(reachable(bootstrap_server)) as admin:
         _check_there(admin, tp)
         if start_offset is not None:
             producer = _started_at(admin, tp, start_offset)

@@ -11,6 +11,7 @@ from moldau.cli.options import Json
 from moldau.cli.output import print_json
 from moldau.cli.until_signal import until_signal
 from moldau.errors import ConfigError, StorageError
+from moldau.names import how_to_install
 from moldau.zookeeper.ensemble import Ensemble
 from moldau.zookeeper.java import find_java
 
@@ -109,5 +110,5 @@ async def _opened(connect: str) -> "MetadataStore":
         from moldau.metadata_store.zookeeper import ZooKeeperSession
         from moldau.metadata_store.zookeeper_access import ZooKeeperAccess
     except ImportError:
-        raise ConfigError("this needs kazoo: install it with `pip install 'moldau[cluster]'`") from None
+        raise ConfigError(f"this needs kazoo: {how_to_install('cluster')}") from None
     return await ZooKeeperSession.open(ZooKeeperAccess(connect, CONNECT_S), Runtime())

@@ -75,7 +75,8 @@ def _home(folders: LogFolders, disk: Disk) -> tuple[Path, bool]:
             )
         if not having and folders.unusable:
             path, error = next(iter(folders.unusable.items()))
-            raise StorageError(f"no log folder that could be opened has {name}, and {path} cannot be opened: {error}")
+            why = error.strerror or error
+            raise StorageError(f"no log folder that could be opened has {name}, and {path} cannot be opened: {why}")
         if having:
             return having[0], name == FILE_NAME
     return paths[0], False

@@ -13,7 +13,8 @@ from typing import NamedTuple, Protocol
 from moldau.errors import ConfigError
 
 PLAINTEXT = "PLAINTEXT"
-_LISTENER = re.compile(r"([A-Za-z0-9_.-]+)://(?:\[([0-9A-Fa-f:.%]+)\]|([^\[\]:/\s]*)):([0-9]{1,5})", re.ASCII)
+_LISTENER = re.compile(r"([A-Za-z0-9_.-]+)://(?:\[([0-9A-Fa-f:.%]+)\]|([^\[\]:/\s]*)):([0-9]{1,9})", re.ASCII)
+PORT_MAX = 65_535
 PROTOCOLS = (PLAINTEXT, "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 _SUPPORTED = (PLAINTEXT,)
 _PROTOCOL_NAME = "security.inter.broker.protocol"
@@ -99,8 +100,10 @@ def _controllers(settings: ListenerSettings) -> frozenset[str]:
 
 def _parse(text: str, setting: str) -> Listener:
     match = _LISTENER.fullmatch(text.strip())
-    if match is None or int(match[4]) > 65535:
+    if match is None:
         raise ConfigError(f"{setting} must be a list of NAME://HOST:PORT, not {text.strip()!r}")
+    if int(match[4]) > PORT_MAX:
+        raise ConfigError(f"{setting} has the port {match[4]} in {text.strip()!r}: a port is 0 to {PORT_MAX}")
     return Listener(match[1].upper(), match[2] or match[3] or "", int(match[4]))
 
 

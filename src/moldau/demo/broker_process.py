@@ -99,7 +99,8 @@ def _address(process: "subprocess.Popen[bytes]", log_file: Path) -> str:
         if line.startswith(b"listening on "):
             return line.decode(errors="replace").removeprefix("listening on ").split()[0]
     said = log_file.read_text(errors="replace").strip().splitlines()
-    raise BrokerNotRunning(f"The broker did not start: {said[-1] if said else 'it said nothing'} (see {log_file}).")
+    why = said[-1].removeprefix("error: ") if said else "it said nothing"
+    raise BrokerNotRunning(f"The broker did not start: {why} (see {log_file}).")
 
 
 def _command_line(pid: int) -> str:

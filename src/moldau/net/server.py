@@ -5,7 +5,9 @@ A `Server` is given `connected(peer, listener)`, which returns the function that
 """
 
 import asyncio
+import errno
 import logging
+import socket
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -34,6 +36,23 @@ PORT_TRIES = 10
 """A free port of one address may be taken at the other."""
 
 
+class CannotListen(OSError):
+    """A listener's address was not bound; `strerror` is a sentence about its host and port."""
+
+    @classmethod
+    def because(cls, error: OSError, host: str | None, port: int) -> "CannotListen":
+        place = f"port {port} of {host or 'all interfaces'}"
+        if error.errno == errno.EADDRINUSE:
+            return cls(error.errno, f"{place} is in use by another process")
+        if error.errno == errno.EACCES:
+            return cls(error.errno, f"this process has no permission to listen on {place}")
+        if error.errno == errno.EADDRNOTAVAIL:
+            return cls(error.errno, f"{host} is not an address of this machine")
+        if isinstance(error, socket.gaierror):
+            return cls(error.errno, f"the host {host} to listen on is not known")
+        return cls(error.errno, f"cannot listen on {place}: {error.strerror or error}")
+
+
 @dataclass
 class Server:
     connected: Connected
@@ -58,7 +77,7 @@ class Server:
     async def start(self, host: str | None, port: int, listener: str = "PLAINTEXT") -> int:
         """Bind the listener of that name; returns its port (a free one for 0). `localhost`, and no host, which means
         every interface, stand for IPv4 and IPv6, with the same port on both. May be called again for further listeners.
-        Raises `OSError`; nothing of this listener is bound then."""
+        Raises `CannotListen`; nothing of this listener is bound then."""
         loop = asyncio.get_running_loop()
         if self.busy_polling is None and processors() > 1:
             self.busy_polling = BusyPolling(loop, now=self.stopwatch)
@@ -73,11 +92,11 @@ class Server:
                     opened.append(server)
                     taken = taken or server.sockets[0].getsockname()[1]
                 break
-            except OSError:
+            except OSError as error:
                 for bound in opened:
                     bound.close()
                 if left == 1:
-                    raise
+                    raise CannotListen.because(error, host, port) from None
         self._listening += opened
         if self._sweeper is None:
             self._sweeper = loop.call_later(LOOK_S, self._sweep, loop)

@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
 from moldau.errors import MoldauError
+from moldau.names import how_to_install
 from moldau.pipeline import driver_jvm, worker_daemon
 from moldau.pipeline.scratch import scratch_folder
 from moldau.pipeline.spark_home import home_without_archives
@@ -72,7 +73,7 @@ def start_session(name: str, master: str = "local[*]", scratch: Path | None = No
     try:
         from pyspark.sql import SparkSession
     except ImportError:
-        raise SparkMissing("The pipeline needs PySpark: install it with 'pip install moldau[spark]'.") from None
+        raise SparkMissing(f"The pipeline needs PySpark: {how_to_install('spark')}.") from None
     logging.getLogger().addFilter(_not_of_the_gateway)
     warnings.filterwarnings("ignore", "PySpark does not yet fully support pandas", FutureWarning)
     set_environment(master.startswith("local"))

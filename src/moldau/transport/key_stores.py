@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from moldau.errors import ConfigError
+from moldau.names import how_to_install
 
 _ENDS = {".pem": "PEM", ".p12": "PKCS12", ".pfx": "PKCS12", ".jks": "JKS"}
 
@@ -79,8 +80,7 @@ def _unlocked(store: Store, encrypting: str | None = None) -> tuple[str, str]:
         from cryptography.hazmat.primitives.serialization.pkcs12 import load_pkcs12
     except ImportError:
         raise ConfigError(
-            f"{store.location} needs the library cryptography: install it with `pip install 'moldau[cluster]'`, or use "
-            "PEM"
+            f"{store.location} needs the library cryptography: {how_to_install('cluster')}, or use PEM"
         ) from None
     opened = load_pkcs12(Path(store.location).read_bytes(), store.password.encode() if store.password else None)
     certificates = [one.certificate for one in (opened.cert, *opened.additional_certs) if one is not None]

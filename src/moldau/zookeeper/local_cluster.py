@@ -19,6 +19,7 @@ from typing import TypeAlias
 
 from moldau.config.internal_topics import internal_topics_of
 from moldau.errors import ConfigError, StorageError
+from moldau.names import how_to_install
 from moldau.zookeeper.children import die_with_parent, stopped
 from moldau.zookeeper.ensemble import Ensemble
 
@@ -77,7 +78,8 @@ class BrokerProcess:
         if not line.startswith(_LISTENING):
             await self.stop()
             said = self._log.read_text(errors="replace").strip().splitlines()
-            raise StorageError(f"broker {self._number} did not start: {said[-1] if said else 'it said nothing'}")
+            why = said[-1].removeprefix("error: ") if said else "it said nothing"
+            raise StorageError(f"broker {self._number} did not start: {why}")
         self.address = line.removeprefix(_LISTENING).split()[0]
         self._port = int(self.address.rpartition(":")[2])
 
@@ -174,5 +176,5 @@ def _ending_sessions() -> EndSession:
     try:
         from moldau.zookeeper.dead_brokers import end_session
     except ImportError:
-        raise ConfigError("a cluster needs kazoo: install it with `pip install 'moldau[cluster]'`") from None
+        raise ConfigError(f"a cluster needs kazoo: {how_to_install('cluster')}") from None
     return end_session

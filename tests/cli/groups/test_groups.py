@@ -117,6 +117,17 @@ def test_what_cannot_be_meant_is_refused_in_one_sentence(arguments: list[str], m
     assert moldau("groups", "reset-offsets", "g", *(one.format(filled) for one in arguments)).error
 
 
+def test_a_group_without_offsets_is_given_some_for_named_topics_only(moldau: Moldau, filled: str, group: str):
+    said = moldau("groups", "reset-offsets", group, "--all-topics", "--to-latest").error
+    assert said == f"group {group} has no committed offsets, so there is nothing to reset: name topics"
+    reset = ["groups", "reset-offsets", group, "--topic", filled, "--to-latest"]
+    shown = moldau(*reset)
+    assert shown.err.startswith(f"group {group} does not exist: these are its first offsets\n") and shown.code == 0
+    assert moldau(*reset, "--execute").err == f"group {group} did not exist: these are its first offsets\n"
+    assert moldau(*reset, "--execute").err == ""
+    assert moldau("groups", "reset-offsets", group, "--all-topics", "--to-earliest", "--execute").code == 0
+
+
 def test_a_group_with_members_is_left_alone(moldau: Moldau, broker: Broker, filled: str, fresh: Callable[[], str]):
     group = fresh()
     reset = ("groups", "reset-offsets", group, "--topic", filled, "--to-latest")

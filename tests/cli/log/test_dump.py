@@ -121,7 +121,7 @@ def test_columns_without_pyarrow_say_what_to_install(
 ) -> None:
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     said = offline("log", "dump", str(folder), "--arrow", str(tmp_path / "out")).error
-    assert said == "columns need pyarrow: install it with 'pip install moldau[arrow]'"
+    assert said == "columns need pyarrow: install it with `pip install 'moldau[arrow]'`"
 
 
 def test_what_cannot_be_read_is_a_line_and_an_exit_code(offline: Moldau, folder: Path, tmp_path: Path) -> None:

@@ -283,25 +283,35 @@ send = _Import._send
 
 def counted(self, *more):
     if self._sent == 7_000:
-        os.kill(os.getpid(), signal.SIGINT)
+        os.kill(os.getpid(), signal.SIGNAL)
     send(self, *more)
 
 _Import._send = counted
 runpy.run_module("moldau", run_name="__main__")
 """
-"""The command, to which Ctrl-C comes at a certain record."""
+"""The command, to which a signal comes at a certain record."""
 
 
+@pytest.mark.parametrize(("name", "code"), [("SIGINT", 130), ("SIGTERM", 143)])
 def test_interrupted_it_says_where_to_go_on_and_nothing_is_lost_or_doubled(
-    moldau: Moldau, broker: Broker, make_topic: Callable[..., str], tmp_path: Path
+    name: str, code: int, moldau: Moldau, broker: Broker, make_topic: Callable[..., str], tmp_path: Path
 ) -> None:
     topic, count = make_topic(), 20_000
     segment(tmp_path, 0, numbered(0, count))
-    command = [sys.executable, "-c", INTERRUPTED, "log", "import", str(tmp_path), "--topic", topic]
+    command = [
+        sys.executable,
+        "-c",
+        INTERRUPTED.replace("SIGNAL", name),
+        "log",
+        "import",
+        str(tmp_path),
+        "--topic",
+        topic,
+    ]
     environment = {**os.environ, "MOLDAU_BOOTSTRAP_SERVER": broker.address, "PYTHONPATH": str(SOURCE)}
     importing = subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     out, err = importing.communicate(timeout=stretched(60))
-    assert (importing.returncode, out) == (130, ""), err
+    assert (importing.returncode, out) == (code, ""), err
     assert err.startswith("error: interrupted; ")
     from_offset = err.rpartition(" ")[2].strip()
     assert 0 < int(from_offset) <= 7_001

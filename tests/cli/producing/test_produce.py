@@ -96,7 +96,11 @@ def test_a_json_line_needs_a_value_alone_and_its_partition_gives_way_to_the_opti
         (b'{"value": "a", "headers": [{"value": "b"}]}', " has a header that is not an object with a name"),
         (b'{"value": "a", "headers": [{"name": "\\udfff", "value": "b"}]}', " has a header's name that is not Unicode"),
         (b'{"value": "a", "headers": [{"name": "n", "text": "b"}]}', " has a header with a field 'text'"),
-        (b'{"value": "a", "partition": 99}', ": topic TOPIC has no partition 99: it has 1 partition, 0"),
+        (
+            b'{"value": "a", "partition": 99}',
+            ": topic TOPIC has no partition 99: it has 1 partition, 0; `moldau topics alter TOPIC --partitions 100` adds it, "
+            "--partition chooses another",
+        ),
         (b'{"value": "a", "partition": -1}', ": partition=-1 is below 0"),
         (b'{"value": "a", "timestamp_ms": 9223372036854775808}', ": timestamp_ms=9223372036854775808 is not between"),
     ],

@@ -130,3 +130,11 @@ def test_classes_and_partitions() -> None:
 def test_a_search_that_cannot_be_logged_is_refused(user: str, keyword: str) -> None:
     with pytest.raises(WrongSearch):
         search_of("1", user, keyword, "2026-01-01T12:00:00+00:00")
+
+
+def test_a_port_in_use_is_said(own_broker: str) -> None:
+    port = own_broker.rpartition(":")[2]
+    command = [sys.executable, "-m", "moldau.demo.search", "site", "-b", own_broker, "--port", port]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=stretched(60))
+    said = f"error: port {port} of 127.0.0.1 is in use by another process: --port chooses another\n"
+    assert (done.returncode, done.stdout, done.stderr) == (1, "", said)

@@ -118,6 +118,18 @@ def test_the_commands_say_what_they_did(tmp_path: Path, capsys: pytest.CaptureFi
     assert "has no table" in capsys.readouterr().err
 
 
+def test_a_folder_that_cannot_be_read_is_said(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def refuse(path: Path) -> None:
+        raise PermissionError(13, "Permission denied", str(path))
+
+    monkeypatch.setattr("moldau.pipeline.tables.storage.os.scandir", refuse)
+    for command in ("history", "compact", "vacuum"):
+        assert run(["pipeline", command, str(tmp_path)]) == 1
+        assert capsys.readouterr().err == f"error: {tmp_path} cannot be read: Permission denied.\n"
+
+
 def test_the_history_says_how_many_records_other_tools_changed(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -16,7 +16,7 @@ from moldau.errors import ConfigError, StorageError
 from moldau.files.cluster_adoption import ClusterAdoption, LoneBroker
 from moldau.metadata_store.shared_file_session import SharedFileSession, shared_file
 from moldau.metadata_store.store import MetadataStore, StoreConflict
-from moldau.names import counted
+from moldau.names import counted, how_to_install
 from moldau.runtime import Runtime
 
 
@@ -89,5 +89,5 @@ async def _opened(config: BrokerConfig) -> MetadataStore:
         from moldau.metadata_store.zookeeper import ZooKeeperSession
         from moldau.metadata_store.zookeeper_access import access_of
     except ImportError:
-        raise ConfigError("this needs kazoo: install it with `pip install 'moldau[cluster]'`") from None
+        raise ConfigError(f"this needs kazoo: {how_to_install('cluster')}") from None
     return await ZooKeeperSession.open(access_of(config, os.environ), Runtime())

@@ -15,7 +15,7 @@ from moldau.cli.cluster.adopt import adopt
 from moldau.cli.cluster.elect_leaders import elect_leaders
 from moldau.cli.cluster.replication_factors import below_their_setting
 from moldau.cli.command_line import Group, Option, UsageError
-from moldau.cli.options import BOOTSTRAP, BootstrapServer, Json, pairs
+from moldau.cli.options import BOOTSTRAP, BootstrapServer, Json, pairs, reachable
 from moldau.cli.output import note, print_json, print_table, time_text
 from moldau.cli.until_signal import until_signal
 from moldau.client.administration.admin import Admin, ClusterDescription
@@ -93,7 +93,7 @@ def status(
 
       moldau cluster status --watch -b localhost:9092,localhost:9093
     """
-    with Admin(bootstrap_server) as admin, Admin(bootstrap_server, default_api_timeout_ms=HINT_MS) as brief:
+    with Admin(reachable(bootstrap_server)) as admin, Admin(bootstrap_server, default_api_timeout_ms=HINT_MS) as brief:
         if not watch:
             _print(_look(admin, brief), as_json)
             return

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Annotated, Any
 
 from moldau.cli.command_line import Argument, Option, UsageError
-from moldau.cli.options import BOOTSTRAP, BootstrapServer, Json
+from moldau.cli.options import BOOTSTRAP, BootstrapServer, Json, reachable
 from moldau.cli.output import print_json, print_table
 from moldau.client.administration.admin import Admin
 from moldau.errors import ErrorCode, KafkaError
@@ -49,7 +49,7 @@ def elect_leaders(
         raise UsageError("--unclean loses records: name the topics, or give --all")
     if partition and len(topics or ()) != 1:
         raise UsageError("--partition needs one topic")
-    with Admin(bootstrap_server) as admin:
+    with Admin(reachable(bootstrap_server)) as admin:
         wanted = _partitions(admin, topics, partition) if topics else None
         outcomes = admin.elect_leaders(wanted, election="unclean" if unclean else "preferred")
         known = admin.describe_topics({tp.topic for tp in outcomes}) if outcomes else {}

@@ -5,7 +5,7 @@ from typing import Annotated, Any
 
 from moldau.cli.command_line import Argument, Group
 from moldau.cli.groups.reset import reset_offsets
-from moldau.cli.options import BOOTSTRAP, BootstrapServer, Json
+from moldau.cli.options import BOOTSTRAP, BootstrapServer, Json, reachable
 from moldau.cli.output import note, print_json, print_table
 from moldau.client.administration.admin import Admin, GroupDescription
 from moldau.client.lag import Lag
@@ -25,7 +25,7 @@ def list_groups(bootstrap_server: BootstrapServer = BOOTSTRAP, as_json: Json = F
 
       moldau groups list
     """
-    with Admin(bootstrap_server) as admin:
+    with Admin(reachable(bootstrap_server)) as admin:
         groups = admin.list_groups()
     if as_json:
         listed = [
@@ -53,7 +53,7 @@ def describe(
 
       moldau groups describe billing --json
     """
-    with Admin(bootstrap_server) as admin:
+    with Admin(reachable(bootstrap_server)) as admin:
         described = [_description(admin, group) for group in groups]
     if as_json:
         print_json(described)
@@ -138,7 +138,7 @@ def delete(
 
       moldau groups delete billing
     """
-    with Admin(bootstrap_server) as admin:
+    with Admin(reachable(bootstrap_server)) as admin:
         for group in groups:
             admin.delete_group(group)
             note(f"group {group} is deleted")

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Annotated
 
 from moldau.cli.command_line import Argument, Option
-from moldau.cli.options import BOOTSTRAP, BootstrapServer, Json
+from moldau.cli.options import BOOTSTRAP, BootstrapServer, Json, reachable
 from moldau.cli.output import note, print_json, print_table
 from moldau.client.administration.admin import Admin
 from moldau.client.administration.group_offsets import duration_ms, parse_offsets, parse_partitions, time_ms, within
@@ -100,15 +100,18 @@ def reset_offsets(
     if not (topic or all_topics or from_file) or (topic and all_topics):
         raise ConfigError("give either --topic or --all-topics")
     listed = parse_offsets(from_file.read_text().splitlines(), str(from_file)) if from_file else {}
-    with Admin(bootstrap_server) as admin:
-        if execute:
-            _refuse_members(admin, group)
+    with Admin(reachable(bootstrap_server)) as admin:
+        exists = _has_no_members(admin, group, is_needed=execute)
         committed = admin.group_offsets(group)
+        if all_topics and not committed:
+            raise ConfigError(f"group {group} has no committed offsets, so there is nothing to reset: name topics")
         partitions = _partitions(admin, topic or [], committed if all_topics else {} if topic else listed)
         [(way, value)] = ways.items()
         targets = _targets(admin, partitions, committed, way, value, listed)
         if execute and targets:
             admin.alter_group_offsets(group, targets)
+    if not exists and not committed:
+        note(f"group {group} {'did' if execute else 'does'} not exist: these are its first offsets")
     _show(committed, targets, export, as_json)
     if not execute:
         note("nothing was changed: add --execute to carry it out")
@@ -126,15 +129,17 @@ def _show(committed: Offsets, targets: Offsets, export: bool, as_json: bool) -> 
         print_table(["TOPIC", "PARTITION", "FROM", "TO"], rows)
 
 
-def _refuse_members(admin: Admin, group: str) -> None:
+def _has_no_members(admin: Admin, group: str, *, is_needed: bool) -> bool:
+    """False if the group does not exist. Raises `ConfigError` for one with members if `is_needed`."""
     try:
         members = len(admin.describe_group(group).members)
     except KafkaError as failure:
         if failure.code != ErrorCode.GROUP_ID_NOT_FOUND:
             raise
-        return
-    if members:
+        return False
+    if members and is_needed:
         raise ConfigError(f"group {group} has {members} member{'s'[: members != 1]}: stop them first")
+    return True
 
 
 def _partitions(

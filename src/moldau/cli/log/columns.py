@@ -14,7 +14,7 @@ from moldau.files.inspection import reading
 from moldau.files.inspection.kinds import FileKind, file_name_of
 from moldau.files.legacy import Damaged, LogEntry
 from moldau.log.folders.folder_names import partition_of
-from moldau.names import TopicPartition
+from moldau.names import TopicPartition, how_to_install
 from moldau.records.batch import MAGIC
 from moldau.runtime import Disk
 
@@ -32,7 +32,7 @@ def write_columns(disk: Disk, files: Iterable[Path], target: Path, *, parquet: b
     Raises `ConfigError` without pyarrow, `OSError`.
     """
     if importlib.util.find_spec("pyarrow") is None:
-        raise ConfigError("columns need pyarrow: install it with 'pip install moldau[arrow]'")
+        raise ConfigError(f"columns need pyarrow: {how_to_install('arrow')}")
     from moldau.records.arrow import SCHEMA
 
     count = 0

@@ -16,8 +16,9 @@ from typing import Annotated, Any, NamedTuple
 from moldau.cli.command_line import Argument, Option
 from moldau.cli.log.files import FilesOnly, Force, refuse_if_used
 from moldau.cli.log.sources import FoundRecord, ImportSource, Passed, UnreadableBytes, sources, visible
-from moldau.cli.options import BOOTSTRAP, BootstrapServer, Json
+from moldau.cli.options import BOOTSTRAP, BootstrapServer, Json, reachable
 from moldau.cli.output import note, print_json
+from moldau.cli.terminated import Terminated
 from moldau.client.administration.admin import Admin
 from moldau.client.producing.delivery import Delivery
 from moldau.client.producing.producer import Producer
@@ -92,26 +93,27 @@ class SourceOffset(NamedTuple):
 
 
 class _Interrupt:
-    """Ctrl-C is noted, and looked for between two records: raised anywhere, it may end up in a destructor, which
-    swallows it. A second one breaks off wherever that is."""
+    """Ctrl-C and SIGTERM are noted, and looked for between two records: raised anywhere, they may end up in a
+    destructor, which swallows them. A second one breaks off wherever that is."""
 
     def __init__(self) -> None:
-        self.asked = False
+        self.asked: type[KeyboardInterrupt] | None = None
 
     def __enter__(self) -> "_Interrupt":
-        self._before = signal.getsignal(signal.SIGINT)
-        if self._before is signal.default_int_handler:
-            signal.signal(signal.SIGINT, self._note)
+        heard = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+        self._before = {number: before for number, before in heard.items() if callable(before)}
+        for number in self._before:
+            signal.signal(number, self._note)
         return self
 
     def __exit__(self, *_: object) -> None:
-        if self._before is signal.default_int_handler:
-            signal.signal(signal.SIGINT, self._before)
+        for number, before in self._before.items():
+            signal.signal(number, before)
 
     def _note(self, number: int, frame: FrameType | None) -> None:
-        if self.asked:
-            raise KeyboardInterrupt
-        self.asked = True
+        again, self.asked = self.asked is not None, Terminated if number == signal.SIGTERM else KeyboardInterrupt
+        if again:
+            raise self.asked
 
 
 class _Import:
@@ -127,7 +129,7 @@ class _Import:
         self.stopped = ""
         self.damaged = False
         """What stopped it cannot be read, and `resume` lies behind that."""
-        self.interrupted = False
+        self.interrupted: KeyboardInterrupt | None = None
         self._producer = producer
         self.topic = topic
         self._progress = progress
@@ -144,7 +146,7 @@ class _Import:
             for entry in wanted:
                 reached = entry.record.offset
                 if self._interrupt.asked:
-                    raise KeyboardInterrupt
+                    raise self._interrupt.asked
                 if self._sent == max_messages:
                     self.resume = SourceOffset(number, reached)
                     return False
@@ -157,8 +159,8 @@ class _Import:
             self._go_on(
                 SourceOffset(number, damage.behind) if damage.behind is not None else SourceOffset(number + 1, 0)
             )
-        except KeyboardInterrupt:
-            self.stopped, self.interrupted = "interrupted", True
+        except KeyboardInterrupt as interrupted:
+            self.stopped, self.interrupted = "interrupted", interrupted
             self._go_on(SourceOffset(number, reached))
         except MoldauError as failure:
             self.stopped = str(failure)
@@ -196,8 +198,8 @@ class _Import:
         """Wait for the last acknowledgements, for some seconds only after something went wrong."""
         try:
             self._producer.close(LAST_ACKNOWLEDGEMENTS_S if self.stopped else None)
-        except KeyboardInterrupt:
-            self.interrupted, self.stopped = True, "interrupted"
+        except KeyboardInterrupt as interrupted:
+            self.interrupted, self.stopped = interrupted, "interrupted"
             self._producer.close(0)
         while self._pending:
             self._settle()
@@ -234,7 +236,7 @@ class _Progress:
 
 def _check_topic(bootstrap_server: str, topic: str, targets: list[int | None]) -> int | None:
     """Refuse a topic, or a partition of it, that is not there; returns below which timestamp the topic deletes."""
-    with Admin(bootstrap_server) as admin:
+    with Admin(reachable(bootstrap_server)) as admin:
         partitions = admin.describe_topics([topic])[topic].partitions
         configs = {entry.name: entry.value for entry in admin.topic_configs(topic)}
     for target in targets:
@@ -268,7 +270,7 @@ def _report(work: _Import, passed: Passed, inputs: list[ImportSource], as_json: 
     elif resume:
         note(f"more records follow: continue with {_command(resume)}")
     if work.interrupted:
-        raise KeyboardInterrupt
+        raise work.interrupted
     return 1 if work.stopped else 0
 
 

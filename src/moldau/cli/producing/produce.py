@@ -15,6 +15,7 @@ from moldau.cli.options import (
     CommandProperty,
     Json,
     client_settings,
+    reachable,
     unescaped,
 )
 from moldau.cli.output import note, print_json
@@ -63,13 +64,16 @@ def produce(
     Send each line as a record: from standard input or from files.
 
     With acks=all every line is in the log once and in order, whatever breaks meanwhile. A malformed line ends the
-    command; what came before it is sent. JSON lines go to the partition they name unless --partition is given.
+    command; what came before it is sent. JSON lines go to the partition they name, which the topic must have, unless
+    --partition is given.
 
     Examples:
 
       echo hello | moldau produce greetings
 
       moldau produce accounts accounts.tsv --key-separator '\\t' --null-marker NULL
+
+      moldau topics create orders-copy --partitions 4
 
       moldau consume orders --from-beginning --timeout 5 --json | moldau produce orders-copy --format json
     """
@@ -80,6 +84,7 @@ def produce(
     read = _reader(line_format, text)
     given = {"compression_type": compression, "acks": acks, "linger_ms": linger_ms}
     settings = client_settings(bootstrap_server, command_config, command_property, given)
+    reachable(bootstrap_server)
     report = _send(Producer(settings), topic, _Lines(files or [], read), partition)
     if as_json:
         print_json({"topic": topic, "delivered": report.delivered, "failed": report.failed})
@@ -116,7 +121,8 @@ def _send(producer: Producer, topic: str, lines: "_Lines", partition: int | None
                     sent = producer.send(topic, value, key, partition=to, timestamp_ms=timestamp_ms, headers=headers)
                     report.sent(sent)
             except (TypeError, ValueError, NoSuchPartition, MessageTooLarge) as refused:
-                wrong = MoldauError(f"{lines.place}: {refused}")
+                more = isinstance(refused, NoSuchPartition) and to is not None
+                wrong = MoldauError(f"{lines.place}: {refused}{_more_partitions(topic, to) if more else ''}")
                 producer.flush()
             except (MoldauError, OSError) as error:
                 wrong = error
@@ -132,6 +138,10 @@ def _send(producer: Producer, topic: str, lines: "_Lines", partition: int | None
     if wrong is not None:
         raise wrong
     return report
+
+
+def _more_partitions(topic: str, partition: int) -> str:
+    return f"; `moldau topics alter {topic} --partitions {partition + 1}` adds it, --partition chooses another"
 
 
 class _Report:

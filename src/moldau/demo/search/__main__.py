@@ -9,6 +9,7 @@ from moldau.errors import MoldauError
 from moldau.pipeline.session import errors_in_a_sentence, own_session
 
 ROWS_SHOWN = 1_000
+PORT_MAX = 65_535
 
 
 def main() -> int:
@@ -18,13 +19,15 @@ def main() -> int:
     parser.add_argument("--port", type=int, default=8000, help="the site's port; 0 for any free one")
     parser.add_argument("--period", default="1 hour", help="the length of a period, such as '10 minutes'")
     given = parser.parse_args()
+    if not 0 <= given.port <= PORT_MAX:
+        parser.error(f"--port must be 0 to {PORT_MAX}, not {given.port}")
     try:
         if given.what == "site":
             run(given.bootstrap_server, given.port)
         else:
             analyse(given.bootstrap_server, given.period)
     except (MoldauError, OSError) as error:
-        print(f"error: {error}", file=sys.stderr)
+        print(f"error: {getattr(error, 'strerror', None) or error}", file=sys.stderr)
         return 1
     return 0
 

@@ -21,6 +21,7 @@ from moldau.client.producing.delivery import Delivered
 from moldau.client.producing.producer import Producer
 from moldau.demo.search.searches import CLASSES, TOPIC, WrongSearch, by_class, search_of, to_json
 from moldau.errors import ErrorCode, KafkaError, MoldauError
+from moldau.net.server import CannotListen
 
 TEXTS = (
     "The Vltava is the longest river in the Czech Republic.",
@@ -31,6 +32,7 @@ TEXTS = (
 PAGE = """<!doctype html><html lang="en"><meta charset="utf-8"><title>Search</title>
 <form action="/search"><input name="q" value="{keyword}" aria-label="keyword"> <input name="user" value="{user}"
 aria-label="user"> <button>Search</button></form>{found}</html>"""
+HOST = "127.0.0.1"
 REQUEST_SECONDS_MAX = 10
 
 logger = logging.getLogger(__name__)
@@ -42,7 +44,10 @@ class Site(ThreadingHTTPServer):
     daemon_threads = True
 
     def __init__(self, port: int, producer: Producer):
-        super().__init__(("127.0.0.1", port), SearchHandler)
+        try:
+            super().__init__((HOST, port), SearchHandler)
+        except OSError as error:
+            raise MoldauError(f"{CannotListen.because(error, HOST, port).strerror}: --port chooses another") from None
         self.producer = producer
 
 
@@ -114,5 +119,5 @@ def run(bootstrap: str, port: int) -> None:
     ):
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, lambda *_: threading.Thread(target=site.shutdown).start())
-        print(f"listening on http://127.0.0.1:{site.server_port}/", flush=True)
+        print(f"listening on http://{HOST}:{site.server_port}/", flush=True)
         site.serve_forever(poll_interval=0.1)

@@ -80,7 +80,8 @@ class LogFolders:
         except OSError as error:
             _refuse_without_descriptors(error)
             self.unusable[path] = error
-            logger.error("the log folder %s cannot be opened and is left out: %s", path, error)
+            if len(self._paths) > 1:  # else it is the error of the start
+                logger.error("the log folder %s cannot be opened and is left out: %s", path, error.strerror or error)
             return
         self.folders.append(folder)
         folder.on_failure = lambda error: self._failed(folder)

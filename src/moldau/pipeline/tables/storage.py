@@ -47,6 +47,18 @@ class Location:
     def __truediv__(self, name: str) -> "Location":
         return Location(f"{self.uri.rstrip('/')}/{name}", self.options, self.of_iceberg)
 
+    def may_have_something(self) -> bool:
+        """False for a folder that does not exist. Raises TableError for one that cannot be read."""
+        if not self.is_local:
+            return True
+        try:
+            os.scandir(self.path).close()
+        except FileNotFoundError:
+            return False
+        except OSError as error:
+            raise TableError(f"{self.uri} cannot be read: {error.strerror}.") from None
+        return True
+
     def folders(self) -> list[str]:
         """The names of the folders here, sorted."""
         if self.is_local:

@@ -80,7 +80,7 @@ class Table:
     def exists(where: Location) -> bool:
         from deltalake import DeltaTable
 
-        if where.is_local and not where.path.exists():
+        if not where.may_have_something():
             return False
         with errors_in_a_sentence(where.uri):
             return DeltaTable.is_deltatable(where.uri, dict(where.options) or None)
