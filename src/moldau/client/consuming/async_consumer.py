@@ -228,7 +228,8 @@ class AsyncConsumer(Closing, ConsumerText, Iteration, OffsetLookups, RecordHandl
         return self._handout.iterating(records) if records else None
 
     async def ready(self, deadline_s: float) -> bool:
-        """Do what `take` depends on, and wait until it may find records; False once the deadline has passed."""
+        """Do what `take` depends on, and wait until it may find records or it is time to look again; False once the
+        deadline has passed."""
         self._check_open(self._closing)
         now_s = self._loop.time()
         if not self._preparing.goes_on(now_s):
@@ -238,7 +239,7 @@ class AsyncConsumer(Closing, ConsumerText, Iteration, OffsetLookups, RecordHandl
         if now_s >= deadline_s:
             return False
         try:
-            async with asyncio.timeout_at(deadline_s):
+            async with asyncio.timeout_at(min(deadline_s, self._preparing.look_again_s(now_s))):
                 await self._awake.wait()
         except TimeoutError:
             pass

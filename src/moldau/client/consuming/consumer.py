@@ -5,6 +5,7 @@ made with `blocking` have the parameters and docstrings of the asyncio ones.
 """
 
 import inspect
+import math
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -36,7 +37,6 @@ if TYPE_CHECKING:
 
 __all__ = ["AsyncConsumer", "Consumer"]
 
-LONG_S = 3_600.0
 ONE_READER = (
     "one thread at a time asks for records, by poll, iteration or process; several threads share them by"
     " create_message_streams"
@@ -147,7 +147,7 @@ class Consumer:
             with self._one_caller:
                 walk = self._core.walk()
                 while walk is None:
-                    self._wait(monotonic_s() + LONG_S)
+                    self._wait(math.inf)
                     walk = self._core.walk()
             yield from walk
 

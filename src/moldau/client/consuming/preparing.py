@@ -2,6 +2,9 @@
 
 One task at a time does it. `poll` starts the task and waits for it as long as it would wait for records; the task
 outlives the call, and a later call finds its outcome. Until then nothing is handed out or committed automatically.
+
+Some of this work becomes due by the time alone, and wakes nobody. A call that waits for long therefore looks again at
+the times that `look_again_s` returns.
 """
 
 import asyncio
@@ -14,6 +17,9 @@ from moldau.errors import CommitFailed
 
 LOST_S = 0.05
 """The pause after the group has refused a member that does not know it yet."""
+LOOK_S = 1.0
+"""The longest time between two looks of a call that waits. Each look is a sign of life for `max_poll_interval_ms`, and
+begins the automatic commit if it is due."""
 
 
 class Preparing:
@@ -52,6 +58,11 @@ class Preparing:
             self.task = self._loop.create_task(self._prepare())
             self.task.add_done_callback(lambda _: self._wake())
         return self.task is not None
+
+    def look_again_s(self, now_s: float) -> float:
+        """When a call that waits has to look again, although nothing has woken it, at this time of the loop."""
+        look_s = now_s + LOOK_S
+        return look_s if self.task is not None else min(look_s, self._rebalancing.next_watch_s)
 
     async def stop(self) -> None:
         """Cancel the task, and wait for its end."""

@@ -5,6 +5,7 @@
 
 import asyncio
 import logging
+import math
 from collections.abc import Awaitable, Callable
 
 from moldau.client.consuming.consumer_metrics import ConsumerCounters
@@ -64,6 +65,11 @@ class Rebalancing:
         if self.subscription is None:
             return False
         return now_s >= self._watch_at_s or self._membership.is_due(now_s)
+
+    @property
+    def next_watch_s(self) -> float:
+        """The time of the loop at which the topics have to be looked at; never without a subscription."""
+        return math.inf if self.subscription is None else self._watch_at_s
 
     async def prepare(self) -> None:
         """Look at the topics if it is time, and rebalance if it is needed. Raises `KafkaError`."""

@@ -1,12 +1,10 @@
 """`async for record in consumer` and `await anext(consumer)`, beside `poll`."""
 
-import asyncio
+import math
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 from typing import Any
 
 from moldau.client.consuming.fetched.record import Record
-
-WAIT_S = 1.0
 
 
 class Iteration:
@@ -14,7 +12,6 @@ class Iteration:
 
     walk: Callable[[], Iterator[Record] | None]
     ready: Callable[[float], Coroutine[Any, Any, bool]]
-    _loop: asyncio.AbstractEventLoop
 
     async def __aiter__(self) -> AsyncIterator[Record]:
         """Records one by one, without end. A loop that was left by `break` or an exception is continued by the next
@@ -32,6 +29,6 @@ class Iteration:
     async def _walked(self) -> Iterator[Record]:
         walk = self.walk()
         while walk is None:
-            await self.ready(self._loop.time() + WAIT_S)
+            await self.ready(math.inf)
             walk = self.walk()
         return walk
