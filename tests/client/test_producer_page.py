@@ -26,11 +26,11 @@ def test_every_example_of_the_page_runs_and_its_records_arrive(address: str) -> 
         exec(compile(example.replace("localhost:9092", address), str(PAGE), "exec"), {"__name__": "example"})
     with Admin(address) as admin:
         topics = set(admin.list_topics())
-    assert {"rivers", "rivers-copied", "levels", "levels-raw", "accounts"} <= topics
+    assert {"rivers", "rivers-copied", "measured", "measured-raw", "accounts"} <= topics
     counts = {}
-    for topic in ("rivers-copied", "levels", "levels-raw", "accounts"):
+    for topic in ("rivers-copied", "measured", "measured-raw", "accounts"):
         tp = TopicPartition(topic, 0)
         end = list_offsets(address, {tp: LATEST})[tp]
         counts[topic] = sum(rows.num_rows for rows in read_columns(address, topic, 0, 0, end))
     assert counts["rivers-copied"] > 5
-    assert (counts["levels"], counts["levels-raw"], counts["accounts"]) == (1, 1, 2)
+    assert (counts["measured"], counts["measured-raw"], counts["accounts"]) == (1, 1, 2)

@@ -262,8 +262,8 @@ def test_the_example_of_the_page_is_audited_when_its_window_has_ended(
     exec(compile(example.code.replace("localhost:9092", bootstrap), "docs/audit.md", "exec"), {})
     later_ms = RealClock().now_ms() + 60 * MINUTE_MS
     monkeypatch.setattr(RealClock, "now_ms", lambda _: later_ms)
-    code, out, err = run(["--topics", "orders", "-b", bootstrap], capsys)
-    assert code == 0 and not err and out.splitlines()[1].split()[:4] == ["orders", "origin", "1", "1"]
+    code, out, err = run(["--topics", "sales", "-b", bootstrap], capsys)
+    assert code == 0 and not err and out.splitlines()[1].split()[:4] == ["sales", "origin", "1", "1"]
 
 
 def test_a_warehouse_is_a_tier(

@@ -115,7 +115,7 @@ def check_writable(where: Location) -> None:
     if not where.is_local:
         return
     nearest = next(path for path in (where.path, *where.path.parents) if os.path.lexists(path))
-    if not nearest.is_dir():
+    if not os.path.isdir(nearest):
         raise TableError(f"{where.uri} cannot be created: {nearest} is not a folder.")
     if not os.access(nearest, os.W_OK | os.X_OK):
         if nearest == where.path:

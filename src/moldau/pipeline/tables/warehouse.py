@@ -8,6 +8,7 @@
 A warehouse of format 1, with manifests of our own, is refused until it was converted (`pipeline/conversion`).
 """
 
+import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -42,10 +43,10 @@ class Warehouse:
     def check_exists(self) -> None:
         """As `check`, for a command that only reads; raise TableError also if there is no such folder. An object store
         has folders only where it has objects."""
-        if self.where.is_local and self.where.path.exists() and not self.where.path.is_dir():
+        if self.where.is_local and os.path.exists(self.where.uri) and not os.path.isdir(self.where.uri):
             raise TableError(f"The warehouse {self.where.uri} is not a folder.")
         self.check()
-        if not (self.where.path.is_dir() if self.where.is_local else self.where.folders()):
+        if not (os.path.isdir(self.where.uri) if self.where.is_local else self.where.folders()):
             raise TableError(f"The warehouse {self.where.uri} does not exist.")
 
     def check_writable(self, topic: str, rejects: bool) -> None:
