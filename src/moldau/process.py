@@ -19,9 +19,8 @@ from typing import TYPE_CHECKING
 from moldau.broker import Broker
 from moldau.collector import Collector
 from moldau.config import BrokerConfig, broker_config
-from moldau.errors import ConfigError, KafkaError, MoldauError, StartInterrupted, StorageError
+from moldau.errors import CannotListen, ConfigError, KafkaError, MoldauError, StartInterrupted, StorageError
 from moldau.names import how_to_install
-from moldau.net.server import CannotListen
 from moldau.runtime import Runtime
 
 if TYPE_CHECKING:

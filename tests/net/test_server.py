@@ -16,7 +16,7 @@ import pytest
 from harness.patience import within
 from moldau.errors import ProtocolViolation
 from moldau.net.limits import Limits
-from moldau.net.server import CannotListen, Handle, Peer, Server
+from moldau.net.server import Handle, Peer, Server, cannot_listen
 from moldau.replies import Answer, FileSlice, Muting, Reply
 from moldau.runtime import RealDisk
 
@@ -362,4 +362,4 @@ def test_a_listener_whose_address_is_taken_leaves_the_others_open():
     ],
 )
 def test_why_a_listener_cannot_be_opened_is_a_sentence(error: OSError, sentence: str):
-    assert CannotListen.because(error, "h", 80).strerror == sentence
+    assert cannot_listen(error, "h", 80).strerror == sentence

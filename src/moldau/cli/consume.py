@@ -79,9 +79,8 @@ def consume(
     from_beginning = from_beginning or settings.get("auto.offset.reset") == "earliest"
     if group and partition is not None:
         raise ConfigError("--group and --partition cannot be combined: a group decides which partitions it reads")
-    settings.setdefault("client.id", "moldau-consume")
     reachable(bootstrap_server)
-    with Consumer(settings) as consumer:
+    with Consumer({"client.id": "moldau-consume", **settings}) as consumer:
         if group:
             consumer.subscribe([topic])
         else:

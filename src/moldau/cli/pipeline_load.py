@@ -162,8 +162,7 @@ def load(
         _rejected_max(on_reject, max_rejected), keys, upsert,
     )  # fmt: skip
     opened = open_tables(table_format, warehouse, storage_option, catalog, catalog_property, namespace)
-    subscription = _subscription(topics, pattern)
-    _load(reachable(bootstrap_server), subscription, *opened, master, settings, every_ms, dry_run, as_json)
+    _load(bootstrap_server, _subscription(topics, pattern), *opened, master, settings, every_ms, dry_run, as_json)
 
 
 def _partitions(partition_by: str, upsert: bool) -> str:
@@ -271,7 +270,7 @@ def _load(
     from moldau.cli.terminated import terminable
     from moldau.pipeline.session import check_java
 
-    made = partial(_loader, bootstrap, subscription, tables, settings, master)
+    made = partial(_loader, reachable(bootstrap), subscription, tables, settings, master)
     if every_ms:
         _load_continuously(made, every_ms, as_json)
         return

@@ -27,6 +27,10 @@ class StorageError(MoldauError):
     """Reading or writing a log folder failed, or another process holds it."""
 
 
+class CannotListen(OSError):
+    """A listener's address was not bound; `strerror` is a sentence about its host and port."""
+
+
 class StartInterrupted(MoldauError):
     """The broker was asked to stop before it had started."""
 

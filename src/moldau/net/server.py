@@ -13,6 +13,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import cast
 
+from moldau.errors import CannotListen
 from moldau.names import counted
 from moldau.net.accepted import Connected, Connection
 from moldau.net.accepted import Handle as Handle  # these two are part of what a server is given
@@ -36,21 +37,18 @@ PORT_TRIES = 10
 """A free port of one address may be taken at the other."""
 
 
-class CannotListen(OSError):
-    """A listener's address was not bound; `strerror` is a sentence about its host and port."""
-
-    @classmethod
-    def because(cls, error: OSError, host: str | None, port: int) -> "CannotListen":
-        place = f"port {port} of {host or 'all interfaces'}"
-        if error.errno == errno.EADDRINUSE:
-            return cls(error.errno, f"{place} is in use by another process")
-        if error.errno == errno.EACCES:
-            return cls(error.errno, f"this process has no permission to listen on {place}")
-        if error.errno == errno.EADDRNOTAVAIL:
-            return cls(error.errno, f"{host} is not an address of this machine")
-        if isinstance(error, socket.gaierror):
-            return cls(error.errno, f"the host {host} to listen on is not known")
-        return cls(error.errno, f"cannot listen on {place}: {error.strerror or error}")
+def cannot_listen(error: OSError, host: str | None, port: int) -> CannotListen:
+    """Why this address was not bound, as a sentence about its host and port."""
+    place = f"port {port} of {host or 'all interfaces'}"
+    if error.errno == errno.EADDRINUSE:
+        return CannotListen(error.errno, f"{place} is in use by another process")
+    if error.errno == errno.EACCES:
+        return CannotListen(error.errno, f"this process has no permission to listen on {place}")
+    if error.errno == errno.EADDRNOTAVAIL:
+        return CannotListen(error.errno, f"{host} is not an address of this machine")
+    if isinstance(error, socket.gaierror):
+        return CannotListen(error.errno, f"the host {host} to listen on is not known")
+    return CannotListen(error.errno, f"cannot listen on {place}: {error.strerror or error}")
 
 
 @dataclass
@@ -96,7 +94,7 @@ class Server:
                 for bound in opened:
                     bound.close()
                 if left == 1:
-                    raise CannotListen.because(error, host, port) from None
+                    raise cannot_listen(error, host, port) from None
         self._listening += opened
         if self._sweeper is None:
             self._sweeper = loop.call_later(LOOK_S, self._sweep, loop)

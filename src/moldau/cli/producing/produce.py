@@ -121,8 +121,8 @@ def _send(producer: Producer, topic: str, lines: "_Lines", partition: int | None
                     sent = producer.send(topic, value, key, partition=to, timestamp_ms=timestamp_ms, headers=headers)
                     report.sent(sent)
             except (TypeError, ValueError, NoSuchPartition, MessageTooLarge) as refused:
-                more = isinstance(refused, NoSuchPartition) and to is not None
-                wrong = MoldauError(f"{lines.place}: {refused}{_more_partitions(topic, to) if more else ''}")
+                remedy = _more_partitions(topic, to) if isinstance(refused, NoSuchPartition) else ""
+                wrong = MoldauError(f"{lines.place}: {refused}{remedy}")
                 producer.flush()
             except (MoldauError, OSError) as error:
                 wrong = error
@@ -140,7 +140,8 @@ def _send(producer: Producer, topic: str, lines: "_Lines", partition: int | None
     return report
 
 
-def _more_partitions(topic: str, partition: int) -> str:
+def _more_partitions(topic: str, partition: int | None) -> str:
+    assert partition is not None  # otherwise the producer chooses one that exists
     return f"; `moldau topics alter {topic} --partitions {partition + 1}` adds it, --partition chooses another"
 
 

@@ -21,7 +21,7 @@ from moldau.client.producing.delivery import Delivered
 from moldau.client.producing.producer import Producer
 from moldau.demo.search.searches import CLASSES, TOPIC, WrongSearch, by_class, search_of, to_json
 from moldau.errors import ErrorCode, KafkaError, MoldauError
-from moldau.net.server import CannotListen
+from moldau.net.server import cannot_listen
 
 TEXTS = (
     "The Vltava is the longest river in the Czech Republic.",
@@ -47,7 +47,7 @@ class Site(ThreadingHTTPServer):
         try:
             super().__init__((HOST, port), SearchHandler)
         except OSError as error:
-            raise MoldauError(f"{CannotListen.because(error, HOST, port).strerror}: --port chooses another") from None
+            raise MoldauError(f"{cannot_listen(error, HOST, port).strerror}: --port chooses another") from None
         self.producer = producer
 
 
