@@ -160,7 +160,8 @@ def test_a_waiting_consumer_raises_that_no_subscribed_topic_exists(
 
 
 @pytest.mark.parametrize(
-    ("way", "protocol"), [(way, "classic") for way in (*SYNC, *ASYNC)] + [("next", "consumer"), ("await poll", "consumer")]
+    ("way", "protocol"),
+    [(way, "classic") for way in (*SYNC, *ASYNC)] + [("next", "consumer"), ("await poll", "consumer")],
 )
 def test_a_waiting_consumer_takes_in_a_partition_that_is_made_later(
     way: str, protocol: str, bootstrap: str, topic: str, group: str
@@ -200,10 +201,10 @@ def test_a_waiting_consumer_takes_in_a_partition_that_is_made_later(
 def test_a_waiting_consumer_commits_automatically_what_was_processed(bootstrap: str, topic: str, group: str) -> None:
     settings = SETTINGS | {"metadata_max_age_ms": LONG_MS}
     with (
+        ThreadPoolExecutor(1) as pool,
         Producer(bootstrap) as producer,
         Consumer(bootstrap, group_id=group, auto_commit_interval_ms=1_000, **settings) as consumer,
         Consumer(bootstrap, group_id=group) as other,
-        ThreadPoolExecutor(1) as pool,
     ):
         tp = TopicPartition(topic, 0)
         producer.send(topic, b"0", partition=0).result()
@@ -216,7 +217,7 @@ def test_a_waiting_consumer_commits_automatically_what_was_processed(bootstrap: 
         assert waiting.result().value == b"1"
 
 
-def test_a_waiting_member_without_partitions_shows_that_it_is_alive(
+def test_a_waiting_member_without_records_shows_that_it_is_alive(
     bootstrap: str, topic: str, group: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     signs: list[float] = []
@@ -224,19 +225,21 @@ def test_a_waiting_member_without_partitions_shows_that_it_is_alive(
     monkeypatch.setattr(GroupMembership, "polled", lambda self, now_s: (signs.append(now_s), noted(self, now_s)))
     monkeypatch.setattr(preparing, "LOOK_S", 0.02)
     settings = SETTINGS | {"metadata_max_age_ms": LONG_MS}
-    with Admin(bootstrap) as admin, Consumer(bootstrap, group_id=group, **settings) as consumer:
+    with (
+        ThreadPoolExecutor(1) as pool,
+        Producer(bootstrap) as producer,
+        Admin(bootstrap) as admin,
+        Consumer(bootstrap, group_id=group, **settings) as consumer,
+    ):
         admin.create_topic(topic, partitions=1)
         consumer.subscribe(topic)
         assert wait_until(lambda: consumer.poll(20) or consumer.assignment())
-        consumer.pause(consumer.assignment())
-        with ThreadPoolExecutor(1) as pool, Producer(bootstrap) as producer:
-            before = len(signs)
-            waiting = pool.submit(consumer.poll, LONG_MS)
-            assert wait_until(lambda: len(signs) > before + 20)
-            assert not waiting.done()
-            producer.send(topic, b"x").result()
-            consumer.resume(consumer.assignment())
-            assert len(waiting.result()) == 1
+        before = len(signs)
+        waiting = pool.submit(consumer.poll, LONG_MS)
+        assert wait_until(lambda: len(signs) > before + 20)
+        assert not waiting.done()
+        producer.send(topic, b"x").result()
+        assert len(waiting.result()) == 1
 
 
 def test_a_waiting_consumer_turns_a_few_times_for_each_look_at_the_metadata(

@@ -8,6 +8,7 @@ import pytest
 import moldau
 from harness.patience import wait_until
 from moldau.client.routing import Router
+from tests.client.test_long_waits import closed_if_it_hangs
 
 
 def test_a_producer_finds_new_partitions(bootstrap: str, topic: str) -> None:
@@ -21,8 +22,10 @@ def test_a_producer_finds_new_partitions(bootstrap: str, topic: str) -> None:
         assert wait_until(lambda: producer.send(topic, b"").result(60).partition == 1)
 
 
-def test_a_consumer_finds_new_topics(bootstrap: str, topic: str, group: str) -> None:
-    with moldau.Consumer(bootstrap, group_id=group, metadata_max_age_ms=20, auto_offset_reset="earliest") as consumer:
+@pytest.mark.parametrize("age_ms", [0, 20])
+def test_a_consumer_finds_new_topics(age_ms: int, bootstrap: str, topic: str, group: str) -> None:
+    settings = {"metadata_max_age_ms": age_ms, "auto_offset_reset": "earliest"}
+    with moldau.Consumer(bootstrap, group_id=group, **settings) as consumer, closed_if_it_hangs(consumer):
         consumer.subscribe(re.compile(re.escape(topic)))
         assert consumer.poll(0) == []
         with moldau.Producer(bootstrap) as producer:

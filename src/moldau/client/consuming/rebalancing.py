@@ -21,6 +21,8 @@ logger = logging.getLogger(__name__)
 
 MISSING_S = 1.0
 """The time between looks at the metadata while a subscribed topic is missing."""
+PAUSE_S_MIN = 0.1
+"""The least time between looks, however small `metadata_max_age_ms` is: nothing is handed out while one is due."""
 
 Tell = Callable[[RebalanceListener, list[TopicPartition]], Awaitable[None]]
 
@@ -77,7 +79,8 @@ class Rebalancing:
         now_s = asyncio.get_running_loop().time()
         if now_s >= self._watch_at_s:
             missing = await self._watch(self.subscription)
-            pause_s = self._settings.metadata_max_age_ms / 1000
+            pause_s = max(self._settings.metadata_max_age_ms / 1000, PAUSE_S_MIN)
+            now_s = asyncio.get_running_loop().time()
             self._watch_at_s = now_s + (min(MISSING_S, pause_s) if missing else pause_s)
         if self._membership.is_due(asyncio.get_running_loop().time()):
             await self._membership.rebalance(self, self.subscription.wanted)
