@@ -5,6 +5,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from types import SimpleNamespace
 
 import pytest
@@ -45,6 +46,19 @@ def test_a_command_that_a_signal_ended_says_nothing(
     monkeypatch.setattr(app, "run_app", lambda _: ended_by(sign))
     assert main.run(["pipeline", "load"]) == code
     assert capsys.readouterr() == ("", "") and signal.getsignal(signal.SIGTERM) is before
+
+
+def test_a_command_in_another_thread_leaves_signals_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    handlers = list[object]()
+
+    def run_app(_: list[str]) -> int:
+        handlers.append(signal.getsignal(signal.SIGTERM))
+        return 0
+
+    monkeypatch.setattr(app, "run_app", run_app)
+    with ThreadPoolExecutor(1) as threads:
+        assert threads.submit(main.run, ["topics", "list"]).result() == 0
+    assert handlers == [signal.getsignal(signal.SIGTERM)]
 
 
 def test_a_second_signal_at_the_very_end_changes_no_exit_code(monkeypatch: pytest.MonkeyPatch) -> None:

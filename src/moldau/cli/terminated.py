@@ -2,6 +2,7 @@
 
 import contextlib
 import signal
+import threading
 from collections.abc import Iterator
 from typing import Any
 
@@ -12,7 +13,7 @@ class Terminated(KeyboardInterrupt):
 
 @contextlib.contextmanager
 def terminable() -> Iterator[None]:
-    """Raise `Terminated` at SIGTERM while the block runs. Use it in the main thread."""
+    """Raise `Terminated` at SIGTERM while the block runs, in the main thread; no other thread hears of signals."""
 
     def end(*_: object) -> None:
         raise Terminated
@@ -31,6 +32,9 @@ def killable() -> Iterator[None]:
 
 @contextlib.contextmanager
 def _handled(number: int, handler: Any) -> Iterator[None]:
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
     before = signal.signal(number, handler)
     try:
         yield
