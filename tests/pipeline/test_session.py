@@ -1,9 +1,11 @@
 """Starting Spark: Java is checked first, in one sentence, and tasks may be tried again."""
 
+import io
 import os
 import signal
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 from typing import TYPE_CHECKING
 
 import pytest
@@ -98,6 +100,17 @@ def test_python_of_spark_takes_the_installed_pyspark_and_forks_workers_from_our_
     assert daemon == worker_daemon.__name__
     assert not [place for place in found if ".zip" in place], "an archive is compiled again in each process"
     assert "SPARK_HOME" not in os.environ, "processes that the user starts have their own"
+
+
+@pytest.mark.usefixtures("spark")
+def test_a_connection_to_the_jvm_that_breaks_while_it_is_closed_is_no_stack_trace(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    from py4j.clientserver import ClientServerConnection
+
+    without_a_socket = SimpleNamespace(is_connected=True, stream=io.BytesIO())
+    ClientServerConnection.shutdown_socket(without_a_socket, 1, 2)
+    assert caplog.messages == []
 
 
 def test_a_home_needs_what_pip_installs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -20,6 +20,12 @@ from moldau.runtime import Runtime
 def test_a_node_is_shown_with_its_children(single: ZooKeeper, capfd: pytest.CaptureFixture[str]) -> None:
     async def shown() -> None:
         session = await ZooKeeperSession.open(ZooKeeperAccess(f"{single.connect}/show", stretched()), Runtime())
+        try:
+            await shown_by(session)
+        finally:  # its threads would go on for as long as this process
+            await session.close()
+
+    async def shown_by(session: ZooKeeperSession) -> None:
         await session.multi([Create("/a", b'{"version":1}'), Create("/a/b"), Create("/a/e", b"1", ephemeral=True)])
         assert await asyncio.to_thread(show, "/a") == '/a: version 0\n{"version":1}\n/a/b\n/a/e\n'
         assert re.fullmatch(r"/a/e: version 0, of session 0x[0-9a-f]+\n1\n", await asyncio.to_thread(show, "/a/e"))
@@ -30,7 +36,6 @@ def test_a_node_is_shown_with_its_children(single: ZooKeeper, capfd: pytest.Capt
             "children": ["b", "e"],
         }
         assert json.loads(await asyncio.to_thread(show, "/a/e", "--json"))["session"] == session.session_id
-        await session.close()
 
     def show(path: str, *options: str) -> str:
         capfd.readouterr()

@@ -74,7 +74,8 @@ def start_session(name: str, master: str = "local[*]", scratch: Path | None = No
         from pyspark.sql import SparkSession
     except ImportError:
         raise SparkMissing(f"The pipeline needs PySpark: {how_to_install('spark')}.") from None
-    logging.getLogger().addFilter(_not_of_the_gateway)
+    for logger_name in (None, "py4j.clientserver", "py4j.java_gateway"):
+        logging.getLogger(logger_name).addFilter(_not_of_the_gateway)
     warnings.filterwarnings("ignore", "PySpark does not yet fully support pandas", FutureWarning)
     set_environment(master.startswith("local"))
     named = {"spark.app.name": name, "spark.master": with_retries(master), **_settings(master, scratch)}
@@ -147,7 +148,8 @@ def _home(scratch: Path | None) -> Iterator[None]:
 
 
 def _not_of_the_gateway(record: logging.LogRecord) -> bool:
-    """Log filter: drops the stack traces that Py4J logs on the root logger, because it also raises the errors."""
+    """Log filter: drops the stack traces that Py4J logs on the root logger, because it also raises the errors, and on
+    its own when it closes a connection that a signal or the JVM has broken."""
     return record.module not in ("java_gateway", "clientserver")
 
 
