@@ -59,7 +59,23 @@ async def rights_asked(asking: Callable[[Denying], Awaitable[Any]], parts: Seque
     return asked
 
 
-class Asker:
+class Asked:
+    """Handlers by API, asked one request at a time."""
+
+    _handlers: dict[apis.Api, Handler]
+
+    async def ask(
+        self,
+        api: apis.Api,
+        version: int,
+        request: Any,
+        listener: str = LISTENER,
+        authorizer: Authorizer | None = None,
+    ) -> Any:
+        return await ask(self._handlers[api], api, version, request, listener, authorizer)
+
+
+class Asker(Asked):
     """The handlers that need only a cluster."""
 
     def __init__(self, cluster: Cluster, transactions: Callable[[], Any] = pytest.fail):
@@ -78,13 +94,3 @@ class Asker:
             apis.LIST_CONFIG_RESOURCES: configs.list_resources,
             apis.INIT_PRODUCER_ID: InitProducerId(cluster.producer_ids, transactions),
         }
-
-    async def ask(
-        self,
-        api: apis.Api,
-        version: int,
-        request: Any,
-        listener: str = LISTENER,
-        authorizer: Authorizer | None = None,
-    ) -> Any:
-        return await ask(self._handlers[api], api, version, request, listener, authorizer)

@@ -25,13 +25,12 @@ from moldau.names import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
 from moldau.protocol import apis
 from moldau.protocol.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol, JoinGroupResponse
 from moldau.protocol.messages.sync_group import SyncGroupRequest, SyncGroupRequestAssignment
-from moldau.requests.session import Authorizer, Call
+from moldau.requests.session import Call
 from moldau.runtime import Runtime
 from tests.coordinators.fake_log import PARTITIONS, FakeLog, LoopClock, in_virtual_time
 from tests.coordinators.groups.scene import subscription
 from tests.coordinators.settings import group_settings
-from tests.handlers.asking import ask
-from tests.requests.calling import LISTENER
+from tests.handlers.asking import Asked
 
 ME = BrokerImage(
     1, (Endpoint("PLAINTEXT", "PLAINTEXT", "here", 9092), Endpoint("OUTSIDE", "PLAINTEXT", "example.org", 19092))
@@ -43,7 +42,7 @@ def topic(name: str, topic_id: uuid.UUID, count: int) -> TopicImage:
     return TopicImage(name, topic_id, tuple(PartitionImage(1, 0, (1,), (1,)) for _ in range(count)), {})
 
 
-class Group:
+class Group(Asked):
     """A broker that knows topic `t` of three partitions, and makes the offsets topic when first asked."""
 
     def __init__(self) -> None:
@@ -89,16 +88,6 @@ class Group:
         for group in groups:
             self.coordinator.lead(self.coordinator.partition_of(group), 0)
             await self.coordinator.loaded(group)
-
-    async def ask(
-        self,
-        api: apis.Api,
-        version: int,
-        request: Any,
-        listener: str = LISTENER,
-        authorizer: Authorizer | None = None,
-    ) -> Any:
-        return await ask(self._handlers[api], api, version, request, listener, authorizer)
 
     async def join(self, group: str = "g", version: int = 3, member: str = "", **fields: Any) -> JoinGroupResponse:
         request = {

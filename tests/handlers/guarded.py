@@ -35,5 +35,5 @@ class Guard:
 def run_guarded(scenario: Callable[[Living, Guard], Awaitable[None]], folder: Path) -> None:
     """A broker as in `transacting.run`, whose gate judges rights."""
     guard = Guard()
-    gate = Gate([guard, Requirements({api.key: rights for api, rights in RIGHTS.items()})])
+    gate = Gate([guard, Requirements(RIGHTS)])
     run(lambda alive: scenario(alive, guard), folder, gate=gate)

@@ -37,7 +37,7 @@ from moldau.requests.gate import Gate
 from moldau.requests.requirements import Requirements
 from tests.requests.calling import Denying, call
 
-REQUIREMENTS = Requirements({api.key: rights for api, rights in RIGHTS.items()})
+REQUIREMENTS = Requirements(RIGHTS)
 
 
 def asked(api: Api, version: int, request: Any, authorizer: Denying) -> Any:

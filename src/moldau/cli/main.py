@@ -79,7 +79,5 @@ def _sentence(failure: OSError) -> str:
 
 
 def _say(sentence: str, code: int = FAILURE) -> int:
-    first, colon, rest = sentence.partition(": ")  # what the client asked about, and a broker's sentence about it
-    once = rest if colon and rest.startswith(f"{first} ") else sentence
-    print(f"error: {once}", file=sys.stderr)
+    print(f"error: {sentence}", file=sys.stderr)
     return code

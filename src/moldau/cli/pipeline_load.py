@@ -267,14 +267,13 @@ def _load(
 ) -> None:
     """Load, with a Spark of our own that starts once there is something to load."""
     from moldau.cli.load_report import print_loaded, print_plan, progress_line
-    from moldau.cli.terminated import terminable
     from moldau.pipeline.session import check_java
 
     made = partial(_loader, reachable(bootstrap), subscription, tables, settings, master)
     if every_ms:
         _load_continuously(made, every_ms, as_json)
         return
-    with terminable(), contextlib.ExitStack() as stack:
+    with contextlib.ExitStack() as stack:
         if not dry_run:
             check_java()
         loader, _ = made(stack)

@@ -1,8 +1,8 @@
-"""Who may do what: operations on resources, as Kafka's access control lists name them (KIP-11).
+"""Operations on resources, as Kafka's access control lists name them (KIP-11).
 
-The broker of a connection may have an `Authorizer` (`requests/session.py`). What an API asks for is data
-(`handlers/rights.py`). Rights on the one resource that a whole request is about are judged by the gate
-(`requests/requirements.py`), rights on each of several resources by the handler (`Call.may`).
+An `Authorizer` (`requests/session.py`) decides whether a client has a right; a broker without one allows everything.
+`handlers/rights.py` lists the rights that each API needs. Rights on the one resource that a whole request is about are
+judged by the gate (`requests/requirements.py`), rights on each of several resources by the handler (`Call.may`).
 """
 
 from collections.abc import Mapping

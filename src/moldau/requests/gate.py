@@ -46,8 +46,8 @@ Rule: TypeAlias = Callable[[Any, Call], Verdict | None]
 
 
 class Charge(NamedTuple):
-    """What the accounting makes of a reply: for how many milliseconds the client is throttled, and a response that is
-    sent instead, if any: a Fetch above its quota is answered without records."""
+    """The accounting's decision about a reply: how many milliseconds the client is throttled, and a response to send
+    instead, if any: a Fetch above its quota is answered without records."""
 
     throttle_ms: int
     instead: Any = None

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
+from moldau.protocol.apis import Api
 from moldau.requests.access import CLUSTER_NAME, Right
 from moldau.requests.gate import Verdict
 from moldau.requests.session import Call
@@ -25,11 +26,10 @@ class Rights(NamedTuple):
 
 
 class Requirements:
-    """A rule of the gate: it refuses a request whose client lacks a right that the whole request needs. `rights`: by
-    API key."""
+    """A rule of the gate: it refuses a request whose client lacks a right that the whole request needs."""
 
-    def __init__(self, rights: Mapping[int, Rights]):
-        self._whole = {key: one.whole for key, one in rights.items()}
+    def __init__(self, rights: Mapping[Api, Rights]):
+        self._whole = {api.key: one.whole for api, one in rights.items()}
 
     def __call__(self, request: Any, call: Call) -> Verdict | None:
         for any_of, named_by in self._whole[call.key]:

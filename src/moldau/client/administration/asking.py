@@ -138,7 +138,9 @@ def failure(result: Any, about: str) -> KafkaError | None:
         return None
     if code is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
         return missing(about)
-    return KafkaError(code, f"{about}: {getattr(result, 'error_message', None) or sentence(code)}")
+    said = getattr(result, "error_message", None) or sentence(code)
+    # Brokers of ours name it themselves.
+    return KafkaError(code, said if said.startswith(f"{about} ") else f"{about}: {said}")
 
 
 def only(outcomes: Outcomes) -> None:

@@ -228,7 +228,7 @@ def _assignment(topic: TopicImage) -> bytes:
 
 
 def _assigned(topic: TopicImage) -> list[tuple[tuple[int, ...], ...]]:
-    """What the node of a topic has of each partition."""
+    """The replicas of each partition, those being added and those being removed, as the topic's node lists them."""
     return [(part.replicas, part.adding_replicas, part.removing_replicas) for part in topic.partitions]
 
 

@@ -194,8 +194,8 @@ class FetchHandler:
         return self._wait((by_id, request, session, topics, reader), results, missing, hosts)
 
     def _denied(self, request: Fetch, call: Call) -> IsDenied | None:
-        """What a client that may not do everything may not read. One that says it is a broker, and may not be one,
-        reads nothing."""
+        """The topics that this client may not read: all of them if it claims to be a broker and lacks CLUSTER_ACTION;
+        None if nothing is denied."""
         if request.replica_id > CONSUMER:
             return None if call.may(CLUSTER_ACTION) else everything
         return is_denied(call, READ_TOPIC, self._replicas)

@@ -134,7 +134,7 @@ class ProduceHandler:
         return self._complete(own, call, _over(plan, own), outcomes)
 
     def _refusal(self, request: Produce, call: Call) -> WriteCheck:
-        """What a client that may not do everything is refused."""
+        """The error for each topic that this client may not write to."""
         if request.transactional_id is not None and not call.may(WRITE_TRANSACTIONAL_ID, request.transactional_id):
             return lambda name, topic_id: WRITE_TRANSACTIONAL_ID.denied
         denied = is_denied(call, WRITE_TOPIC, self._replicas)

@@ -148,7 +148,7 @@ class TopicAdministration:
     async def _deletable(
         self, wanted: Sequence[TopicToDelete], call: Call
     ) -> tuple[list[TopicToDelete], list[NotDeleted]]:
-        """What goes on to the controller's decision, and the answers for the topics that the client may not delete."""
+        """The topics that the controller decides on, and the answers for those that the client may not delete."""
         counts = Counter[TopicToDelete]()
         async for one in in_turns(wanted):
             counts[one] += 1

@@ -41,8 +41,8 @@ class Warehouse:
             )
 
     def check_exists(self) -> None:
-        """As `check`, for a command that only reads; raise TableError also if there is no such folder. An object store
-        has folders only where it has objects."""
+        """For commands that only read: raise TableError if the warehouse is no folder or does not exist, or for what
+        `check` refuses. In an object store a folder exists if it has objects."""
         if self.where.is_local and os.path.exists(self.where.uri) and not os.path.isdir(self.where.uri):
             raise TableError(f"The warehouse {self.where.uri} is not a folder.")
         self.check()
