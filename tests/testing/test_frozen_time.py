@@ -112,6 +112,6 @@ def test_the_loop_of_a_client_goes_on_in_frozen_time_without_uvloop(monkeypatch:
         thread = LoopThread("plain")
         thread.start()
         began_s = monotonic_s()
-        thread.run(asyncio.sleep(0.01))
+        thread.run(asyncio.sleep, 0.01)
         assert monotonic_s() - began_s >= 0.01
         thread.stop()

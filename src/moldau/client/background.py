@@ -59,14 +59,15 @@ class LoopThread:
     def start(self) -> None:
         self._thread.start()
 
-    def run(self, work: Coroutine[Any, Any, T], *, serving: bool = False) -> T:
-        """Run the coroutine on the loop, wait for it in the calling thread, and return its result. With `serving`, the
-        calling thread meanwhile runs what `in_caller` is given. Raises `ClientClosed`, also if the client is closed
-        meanwhile."""
+    def run(self, work: Callable[..., Coroutine[Any, Any, T]], *arguments: Any, serving: bool = False) -> T:
+        """Run the coroutine function on the loop, wait for it in the calling thread, and return its result. With
+        `serving`, the calling thread meanwhile runs what `in_caller` is given. Raises `ClientClosed`, also if the
+        client is closed meanwhile."""
         if self.is_current:
-            work.close()
             raise RuntimeError(IN_CALLBACK)
-        future = self._begin(self._noted(work) if serving else work, work)
+        if serving:
+            work = partial(self._noted, work)
+        future = self._begin(work, *arguments)
         try:
             if serving:
                 self._serve(future)
@@ -79,24 +80,43 @@ class LoopThread:
         finally:
             self._pending.discard(future)
 
-    def _begin(self, wrapped: Coroutine[Any, Any, T], work: Coroutine[Any, Any, T]) -> "concurrent.futures.Future[T]":
+    def _begin(self, work: Callable[..., Coroutine[Any, Any, T]], *arguments: Any) -> "concurrent.futures.Future[T]":
         if self.running:  # first: in a forked child another thread of the parent may hold the lock for ever
             with self._lock:
                 if not self._stopped:
-                    future = asyncio.run_coroutine_threadsafe(wrapped, self._loop)
+                    future = self._started(work, *arguments)
                     self._pending.add(future)
                     return future
-        wrapped.close()
-        work.close()
         raise ClientClosed(CLOSED if os.getpid() == self._pid else FORKED)
 
-    async def _noted(self, work: Coroutine[Any, Any, T]) -> T:
+    def _started(self, work: Callable[..., Coroutine[Any, Any, T]], *arguments: Any) -> "concurrent.futures.Future[T]":
+        """The outcome of the work. Cancelling it cancels the work; the work may be cancelled by itself, too."""
+        future: concurrent.futures.Future[T] = concurrent.futures.Future()
+
+        def start() -> None:
+            # The coroutine is made here, where no signal arrives: one that Ctrl-C keeps from starting is a warning.
+            try:
+                task = self._loop.create_task(work(*arguments))
+            except Exception as failure:  # the arguments are wrong
+                _hand_over(future, partial(future.set_exception, failure))
+                return
+            task.add_done_callback(partial(_end_with, future))
+            future.add_done_callback(partial(self._cancel_with, task))
+
+        self._loop.call_soon_threadsafe(start)
+        return future
+
+    def _cancel_with(self, task: asyncio.Task[Any], future: "concurrent.futures.Future[Any]") -> None:
+        if future.cancelled():
+            self.soon(task.cancel)
+
+    async def _noted(self, work: Callable[..., Coroutine[Any, Any, T]], *arguments: Any) -> T:
         """The work of a call that serves, which `close` may end."""
         task = asyncio.current_task()
         assert task is not None
         self._served.add(task)
         try:
-            return await work
+            return await work(*arguments)
         finally:
             self._served.discard(task)
 
@@ -106,7 +126,7 @@ class LoopThread:
         async def work() -> T:
             return function(*arguments, **named)
 
-        return self.run(work())
+        return self.run(work)
 
     async def in_caller(self, function: Callable[..., T], *arguments: Any) -> T:
         """On the loop: have the function run in a thread that waits in `run` with `serving`, now or the next time, and
@@ -168,7 +188,7 @@ class LoopThread:
                 return
             self._closing_thread = threading.get_ident()
             try:
-                self.run(self._close(work, [*self._served] if serving else []), serving=serving)
+                self.run(self._close, work, [*self._served] if serving else [], serving=serving)
             finally:
                 try:
                     self.stop()
@@ -185,7 +205,7 @@ class LoopThread:
         with self._lock:
             self._stopped = True
         if self.running:
-            asyncio.run_coroutine_threadsafe(self._end_all(), self._loop).result()
+            self._started(self._end_all).result()
             self._loop.call_soon_threadsafe(self._loop.stop)
             self._thread.join()
         for future in [*self._pending]:
@@ -222,6 +242,21 @@ class _PlainLoop(asyncio.SelectorEventLoop):
 
     def time(self) -> float:
         return monotonic_s()
+
+
+def _end_with(future: "concurrent.futures.Future[Any]", task: asyncio.Task[Any]) -> None:
+    """Give the future the outcome of its task."""
+    if task.cancelled():
+        future.cancel()
+    elif (failure := task.exception()) is not None:
+        _hand_over(future, partial(future.set_exception, failure))
+    else:
+        _hand_over(future, partial(future.set_result, task.result()))
+
+
+def _hand_over(future: "concurrent.futures.Future[Any]", settle: Callable[[], None]) -> None:
+    if future.set_running_or_notify_cancel():  # nobody waits for one that was cancelled
+        settle()
 
 
 def _settle(outcome: asyncio.Future[Any], settle: Callable[[Any], None], with_what: Any) -> None:

@@ -31,7 +31,7 @@ def blocking(method: Callable[Concatenate[Any, P], Coroutine[Any, Any, T]]) -> C
 
     @functools.wraps(method)
     def run(self: Any, *arguments: P.args, **named: P.kwargs) -> T:
-        result: T = self._thread.run(method(self._core, *arguments, **named))
+        result: T = self._thread.run(functools.partial(method, self._core, *arguments, **named))
         return result
 
     return cast(Callable[Concatenate[Any, P], T], run)

@@ -142,7 +142,7 @@ class Admin(Face[AsyncAdmin]):
         super().__init__(AsyncAdmin(settings), LoopThread("moldau-admin"))
         self.settings = settings
         self._thread.start()
-        self._thread.run(self._core.start())
+        self._thread.run(self._core.start)
 
     def __repr__(self) -> str:
         return self._core.shown("Admin")

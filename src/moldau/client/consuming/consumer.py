@@ -69,7 +69,7 @@ class Consumer:
         self._core.commit_record = self._commit_record
         self._streams: Streams[Any] | None = None
         self._thread.start()
-        self._thread.run(self._core.start())
+        self._thread.run(self._core.start)
         unclosed.watch(self._thread, lambda _: None, self._forked)
 
     @property
@@ -112,7 +112,7 @@ class Consumer:
     def unsubscribe(self) -> None:
         """Commit what was processed, give all partitions up, and leave the group."""
         with self._one_caller:
-            self._thread.run(self._core.unsubscribe(), serving=True)
+            self._thread.run(self._core.unsubscribe, serving=True)
 
     def assign(self, partitions: Iterable[TopicPartition | tuple[str, int]]) -> None:
         """Read these partitions, without group membership; with a `group_id`, offsets are committed all the same.
@@ -206,7 +206,7 @@ class Consumer:
         processing = Processing(self._core, handler, handling, until)
         processing.attempt = lambda records: self._thread.in_caller(processing.attempt_in_caller, records)
         with self._one_caller:
-            return self._thread.run(self._core.run_processing(processing, idle_ms), serving=True)
+            return self._thread.run(self._core.run_processing, processing, idle_ms, serving=True)
 
     def create_message_streams(self, streams: Mapping[Wanted, int]) -> dict[Wanted, list[MessageStream]]:
         """Share topics out to blocking iterators, for threads: topic, or `moldau.TopicFilter` -> number of
@@ -229,7 +229,7 @@ class Consumer:
         return monotonic_s() + (time_out_s(call, timeout_ms, timeout, usual_s=WAIT_S) or 0.0)
 
     def _wait(self, deadline_s: float) -> bool:
-        return self._thread.run(self._core.ready(deadline_s), serving=True)
+        return self._thread.run(self._core.ready, deadline_s, serving=True)
 
     def metrics(self) -> ConsumerMetrics:
         """What the consumer has counted since it was started."""
@@ -278,7 +278,7 @@ class Consumer:
 
         Raises `KafkaError`; it is not retriable if the group has rebalanced without this consumer.
         """
-        self._thread.run(self._core.commit(offsets))
+        self._thread.run(self._core.commit, offsets)
         self._core.call_back()
 
     def commit_async(self, offsets: Offsets | None = None, callback: CommitCallback | None = None) -> None:

@@ -156,12 +156,12 @@ class PartitionLog:
     @property
     def start(self) -> int:
         """The first offset of the log. Raises `KafkaError`."""
-        return self._thread.run(self._core.start())
+        return self._thread.run(self._core.start)
 
     @property
     def end(self) -> int:
         """The offset behind the last readable record. Raises `KafkaError`."""
-        return self._thread.run(self._core.end())
+        return self._thread.run(self._core.end)
 
     def __len__(self) -> int:
         return self.end
@@ -173,11 +173,11 @@ class PartitionLog:
     def __getitem__(self, index: int | slice) -> Record | list[Record]:
         """The record at an offset (`IndexError` if there is none), or the list of those in a slice."""
         if isinstance(index, slice):
-            return self._thread.run(self._core.read(index))
-        return self._thread.run(self._core.at(index))
+            return self._thread.run(self._core.read, index)
+        return self._thread.run(self._core.at, index)
 
     def __iter__(self) -> Iterator[Record]:
         """The records from the start to what is the end now."""
         at, end = FetchPosition(self.topic_partition, self.start), self.end
         while at.offset < end:
-            yield from self._thread.run(self._core.piece(at, end))
+            yield from self._thread.run(self._core.piece, at, end)

@@ -84,6 +84,6 @@ class Streams(Generic[Wanted]):
                     for partitions, holds in self._shares.to_hold_back():
                         self._thread.call(self._core.hold_back, partitions, holds)
                     if not self._shares.deal():
-                        self._thread.run(self._core.ready(monotonic_s() + WAIT_S), serving=True)
+                        self._thread.run(self._core.ready, monotonic_s() + WAIT_S, serving=True)
         except Exception as failure:
             self._shares.end(failure)

@@ -43,7 +43,7 @@ class Producer:
         self._thread = thread = LoopThread("moldau-producer")
         core.appender.wake = partial(thread.soon, core.wake)
         thread.start()
-        thread.run(core.start())
+        thread.run(core.start)
         unclosed.watch(thread, partial(_finish, core, thread), partial(core.refuse, unclosed.FORKED))
 
     @property
@@ -89,7 +89,7 @@ class Producer:
             topic, value, key, partition, timestamp_ms, headers = record
         route, now_s = core.routes.get(topic), core.now_s()
         if route is None or partition is not None or route.until_s < now_s:
-            route = core.known_route(topic, partition) or self._thread.run(core.find_route(topic, partition))
+            route = core.known_route(topic, partition) or self._thread.run(core.find_route, topic, partition)
         try:
             return core.appender.place(route, now_s, value, key, partition, timestamp_ms, headers, on_delivery)
         except BufferFull as full:
@@ -119,7 +119,7 @@ class Producer:
 
     def _send_rows(self, topic: str, columns: "RecordColumns") -> TableDelivery:
         core, highest = self._core, columns.highest_partition
-        route = core.known_route(topic, highest) or self._thread.run(core.find_route(topic, highest))
+        route = core.known_route(topic, highest) or self._thread.run(core.find_route, topic, highest)
         batches, unseen = [], 0
         for batch in core.appender.encode(route, columns):
             tp = route.partitions[batch.partition]
@@ -189,7 +189,7 @@ def _finish(core: AsyncProducer, thread: LoopThread, timeout_s: float) -> None:
             timeout_s,
         )
         try:
-            thread.run(core.flush(timeout_s))
+            thread.run(core.flush, timeout_s)
         except TimeoutError:
             logger.error("%s: %d records were lost: they were not acknowledged in time", name, core.accumulator.records)
     failure = core.unseen.failure()
