@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterator
 from types import FrameType
 
 import pytest
-from harness.patience import stretched
 
+from harness.patience import stretched
 from moldau.client.background import LoopThread
 from moldau.client.faces import Face, blocking
 from moldau.client.failures import ClientClosed
