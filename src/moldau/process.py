@@ -109,11 +109,13 @@ def _shared(config: BrokerConfig, runtime: Runtime) -> "SharedStore | None":
     if not config.zookeeper_connect:
         return None
     from moldau.cluster.membership import SharedStore
+    from moldau.cluster.secret_file import read_secret_file
     from moldau.metadata_store.shared_file_session import SharedFileSession, shared_file
 
     path, timeout_s = shared_file(config), config.zookeeper_session_timeout_ms / 1000
+    secret = read_secret_file(config.cluster_secret_file) if config.cluster_secret_file else b""
     if path is not None:
-        return SharedStore(partial(SharedFileSession.open, path, timeout_s, runtime), timeout_s)
+        return SharedStore(partial(SharedFileSession.open, path, timeout_s, runtime), timeout_s, secret)
     try:
         from moldau.cluster.zookeeper_sessions import ZooKeeperSessions
     except ImportError:
@@ -122,7 +124,7 @@ def _shared(config: BrokerConfig, runtime: Runtime) -> "SharedStore | None":
 
     access = access_of(config, os.environ)
     sessions = ZooKeeperSessions(access, Path(config.data_folders[0]).absolute(), runtime)
-    return SharedStore(sessions.open, timeout_s)
+    return SharedStore(sessions.open, timeout_s, secret)
 
 
 def _addresses(broker: Broker) -> str:

@@ -50,6 +50,8 @@ class SharedStore:
 
     open: Callable[[], Awaitable[MetadataStore]]
     timeout_s: float
+    secret: bytes = b""
+    """The secret in the file that the cluster's brokers share; empty without one."""
 
 
 class Membership:
@@ -120,7 +122,7 @@ class Membership:
         for conflicts in count():
             image = await store.read(read_image({}))
             if image is not None:
-                self.secret = await cluster_secret(store, self._runtime)
+                self.secret = await cluster_secret(store, self._runtime, self._shared.secret)
                 return image
             if await store.read(node_at(layout.ADOPTION)) is not None:
                 raise StorageError(
@@ -233,7 +235,7 @@ class Membership:
                 try:
                     await self._close_last()
                     self._store = await self._shared.open()
-                    self.secret = await cluster_secret(self._store, self._runtime)
+                    self.secret = await cluster_secret(self._store, self._runtime, self._shared.secret)
                     await self._register()
                     break
                 except BrokerConflict as conflict:

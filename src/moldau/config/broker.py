@@ -70,6 +70,7 @@ class BrokerConfig:
     zookeeper_max_in_flight_requests: int = INT(10, "The maximum number of questions to ZooKeeper that are not answered yet. Where it is not set, 1000 is used.", low=1, **_FIXED)
     zookeeper_set_acl: bool = BOOLEAN(False, "Whether only this broker's user in ZooKeeper may change the nodes that it creates, and read the sensitive ones among them.", **_FIXED)
     zookeeper_clientCnxnSocket: str | None = STRING(None, "The class of ZooKeeper's Java client that makes connections. It chooses nothing here; one without TLS is refused if zookeeper.ssl.client.enable is true.", **_FIXED)  # noqa: N815
+    cluster_secret_file: str | None = STRING(None, "A file with a secret that all brokers of the cluster share, which only they may read. Without it a broker is whoever can read the metadata store.", **_FIXED)
     zookeeper_ssl_client_enable: bool = BOOLEAN(False, "Whether connections to ZooKeeper use TLS.", **_FIXED)
     zookeeper_ssl_keystore_location: str | None = STRING(None, "The file with the certificate and the key of this broker for ZooKeeper.", **_FIXED)
     zookeeper_ssl_keystore_password: str | None = PASSWORD(None, "The password of that file.", **_FIXED)

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
 from moldau.net.server import Peer
-from moldau.requests.access import ALL_OPERATIONS, CLUSTER_NAME, OPERATIONS, ResourceType, Right
+from moldau.requests.access import ALL_OPERATIONS, CLUSTER_ACTION, CLUSTER_NAME, OPERATIONS, ResourceType, Right
 
 ANONYMOUS = "User:ANONYMOUS"
 """The principal of a connection that has not authenticated, as Kafka names it."""
@@ -72,9 +72,12 @@ class Call(NamedTuple):
 
     def may(self, right: Right, name: str = CLUSTER_NAME, logged: bool = True) -> bool:
         """Whether the client has this right on the resource of that name. `logged` is false if access is only probed:
-        a denial refuses nothing that the client asked for."""
-        authorizer = self.session.authorizer
-        return authorizer is None or authorizer.allows(self, right, name, logged)
+        a denial refuses nothing that the client asked for. A broker of the same cluster has the rights of one by what
+        it has proved, whoever its principal is."""
+        session = self.session
+        if session.authorizer is None or (right == CLUSTER_ACTION and session.introduction is not None):
+            return True
+        return session.authorizer.allows(self, right, name, logged)
 
     def may_any(self, right: Right) -> bool:
         """Whether the client has this right on any resource of its type."""

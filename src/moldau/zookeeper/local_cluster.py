@@ -2,6 +2,7 @@
 
 DIR/zookeeper       the folder of ZooKeeper (see `ensemble`)
 DIR/cluster.sqlite  instead of it, a file with the metadata
+DIR/secret          the secret by which its brokers know each other
 DIR/broker-N        the log folder of broker N
 DIR/broker-N.log    what broker N says
 
@@ -17,6 +18,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TypeAlias
 
+from moldau.cluster.secret_file import SETTING, make_secret_file
 from moldau.config.internal_topics import internal_topics_of
 from moldau.errors import ConfigError, StorageError
 from moldau.names import how_to_install
@@ -30,7 +32,7 @@ SESSION_MS = 6000
 ended, is replaced after this time."""
 AGAIN_S = 1.0
 """The pause before a broker that has ended is started again."""
-ZOOKEEPER_FOLDER, METADATA_FILE = "zookeeper", "cluster.sqlite"
+ZOOKEEPER_FOLDER, METADATA_FILE, SECRET_FILE = "zookeeper", "cluster.sqlite", "secret"
 _LISTENING = "listening on "
 
 EndSession: TypeAlias = Callable[[Path, Mapping[str, str]], Awaitable[None]]
@@ -129,8 +131,11 @@ class LocalCluster:
         end_session = None if self._ensemble is None else _ending_sessions()
         async with contextlib.AsyncExitStack() as undo:
             connect = await self._open_store(undo)
+            secret = self._folder / SECRET_FILE
+            make_secret_file(secret)
             settings = (
                 f"zookeeper.connect={connect}",
+                f"{SETTING}={secret}",
                 f"zookeeper.session.timeout.ms={SESSION_MS}",
                 *(f"{name}={value}" for name, value in internal_topics_of(self._size).items()),
                 *self._settings,

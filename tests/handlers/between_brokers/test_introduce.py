@@ -14,7 +14,11 @@ from moldau.peers.proof import proof
 from moldau.protocol.apis import API_VERSIONS, INTRODUCE
 from moldau.protocol.messages.api_versions import ApiVersionsRequest
 from moldau.protocol.messages.introduce import IntroduceRequest, IntroduceResponse
+from moldau.requests.access import CLUSTER_ACTION, CLUSTER_NAME, READ_TOPIC, Right
+from moldau.requests.dispatch import Dispatch
+from moldau.requests.session import Authorizer, Session
 from tests.cluster.connected import CLIENTS_PORT, PORT, Brokers, played
+from tests.requests.calling import Denying
 
 
 @pytest.fixture(autouse=True)
@@ -121,5 +125,39 @@ def test_the_listener_of_clients_has_no_apis_between_brokers() -> None:
                 API_VERSIONS, ApiVersionsRequest(client_software_name="client", client_software_version="1")
             )
         ).error_code
+
+    played(scenario)
+
+
+@pytest.mark.parametrize(
+    ("principal", "denied", "is_refused"),
+    [
+        ("User:ANONYMOUS", (CLUSTER_ACTION, CLUSTER_NAME), False),  # its proof is all that it has
+        ("User:broker", (CLUSTER_ACTION, CLUSTER_NAME), True),
+        ("User:broker", (READ_TOPIC, "*"), False),
+    ],
+)
+def test_a_principal_needs_the_right_of_a_broker_where_connections_authenticate(
+    monkeypatch: pytest.MonkeyPatch, principal: str, denied: tuple[Right, str], is_refused: bool
+) -> None:
+    authorizers: list[Authorizer | None] = [None]
+    monkeypatch.setattr(
+        Dispatch,
+        "connected",
+        lambda self, peer, listener: self.requests_of(
+            Session(listener, peer, principal=principal, authorizer=authorizers[0])
+        ),
+    )
+
+    async def scenario(brokers: Brokers) -> None:
+        await brokers.start(1, 2)
+        await brokers.until(lambda image: len(image.brokers) == 2)
+        authorizers[:] = [Denying(denied)]
+        if is_refused:
+            with pytest.raises(KafkaError, match="User:broker has no right to CLUSTER_ACTION"):
+                await link_to_broker(Address("host1", PORT), 1, brokers[2].identity, 5000)
+        else:
+            link = await link_to_broker(Address("host1", PORT), 1, brokers[2].identity, 5000)
+            link.connection.close()
 
     played(scenario)

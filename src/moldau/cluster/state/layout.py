@@ -81,8 +81,19 @@ def new_cluster(cluster_id: str) -> list[NodeOperation]:
     return [*(Create(path) for path in _TREE), cluster(cluster_id)]
 
 
-def secret(value: bytes) -> Create:
-    return Create(SECRET, _json(version=1, secret=value.hex()))
+def secret(value: bytes, of_file: bytes | None) -> Create:
+    """`of_file`: a hash of the secret in the brokers' file; None without one."""
+    return Create(SECRET, _secret(value, of_file))
+
+
+def secret_required(value: bytes, of_file: bytes, version: int) -> Set:
+    """The brokers need a file too, from now on."""
+    return Set(SECRET, _secret(value, of_file), version)
+
+
+def _secret(value: bytes, of_file: bytes | None) -> bytes:
+    file = {} if of_file is None else {"file": of_file.hex()}
+    return _json(version=1, secret=value.hex(), **file)
 
 
 def adoption_begun(cluster_id: str) -> list[Create]:

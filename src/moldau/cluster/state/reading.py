@@ -58,10 +58,13 @@ def cluster_id_of(node: Node) -> str:
         return as_text(document(node, layout.CLUSTER_ID)["id"])
 
 
-def secret_of(node: Node) -> bytes:
-    """The secret of a cluster, by its node. Raises `MalformedMetadata`."""
+def secret_of(node: Node) -> tuple[bytes, bytes | None]:
+    """The secret of a cluster, by its node, and a hash of the secret in its brokers' file, None without one. Raises
+    `MalformedMetadata`."""
     with expecting("a secret", layout.SECRET):
-        return bytes.fromhex(as_text(document(node, layout.SECRET)["secret"]))
+        read = document(node, layout.SECRET)
+        file = read.get("file")
+        return bytes.fromhex(as_text(read["secret"])), None if file is None else bytes.fromhex(as_text(file))
 
 
 def adopted_cluster(node: Node) -> str:

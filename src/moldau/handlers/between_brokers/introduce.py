@@ -2,7 +2,8 @@
 
 It is asked to prove that it knows the secret of the cluster, and then does. From then on the connection answers the
 APIs between brokers too. Refused are a broker of another cluster, one that looks for another broker here, one without
-the secret, and one that the cluster does not show with that broker epoch. The log says so: an address is advertised
+the secret, one that the cluster does not show with that broker epoch, and one whose principal may not act as a broker
+(CLUSTER_ACTION) where connections authenticate. The log says so: an address is advertised
 wrongly or was reused, or somebody pretends to be a broker.
 """
 
@@ -18,7 +19,8 @@ from moldau.peers.proof import is_proof, proof
 from moldau.protocol.apis import BETWEEN_BROKERS
 from moldau.protocol.messages.introduce import IntroduceRequest, IntroduceResponse, PeerApiVersion
 from moldau.randomness import Random
-from moldau.requests.session import Call, Introduction
+from moldau.requests.access import CLUSTER_ACTION
+from moldau.requests.session import ANONYMOUS, Call, Introduction
 
 notices = Notices(logging.getLogger(__name__))
 ID_CHARS_MAX = 50
@@ -45,7 +47,7 @@ class Introduce:
 
     async def __call__(self, request: IntroduceRequest, call: Call) -> IntroduceResponse:
         session = call.session
-        refused = self._misdirected(request)
+        refused = self._misdirected(request) or _unauthorized(call)
         if refused is None and not request.proof:
             session.challenge = self._random.uuid().bytes
             return IntroduceResponse(challenge=session.challenge)
@@ -101,3 +103,11 @@ class Introduce:
             return None
         known = "no such broker" if broker is None else f"it with epoch {broker.epoch}"
         return ErrorCode.STALE_BROKER_EPOCH, f"it says that its broker epoch is {epoch}; the cluster shows {known}"
+
+
+def _unauthorized(call: Call) -> tuple[ErrorCode, str] | None:
+    """Where connections authenticate, the principal needs the right too; the proof alone decides about others."""
+    principal = call.session.principal
+    if principal == ANONYMOUS or call.may(CLUSTER_ACTION):
+        return None
+    return ErrorCode.CLUSTER_AUTHORIZATION_FAILED, f"{principal} has no right to CLUSTER_ACTION"
