@@ -1,4 +1,4 @@
-"""The cluster's secret: made once, the same for all brokers, and read again with each session; with a file or without."""
+"""The cluster's secret: made once, the same for all brokers, read again with each session; with a file, or without."""
 
 import asyncio
 
@@ -91,9 +91,9 @@ def test_a_broker_with_another_file_or_without_one_is_refused_with_a_sentence() 
         session = ModelSession(members.store)
         await session.multi([Delete(layout.SECRET, members.store.nodes[layout.SECRET].version)])
         await cluster_secret(session, Runtime(), FILE)
-        with pytest.raises(StorageError, match="cluster.secret.file names has another secret .*: copy the file"):
+        with pytest.raises(StorageError, match=r"cluster\.secret\.file names has another secret .*: copy the file"):
             await cluster_secret(session, Runtime(), OTHER)
-        with pytest.raises(StorageError, match="share a secret: set cluster.secret.file to a copy of the file"):
+        with pytest.raises(StorageError, match=r"share a secret: set cluster\.secret\.file to a copy of the file"):
             await cluster_secret(session, Runtime())
         await session.close()
 
@@ -106,7 +106,7 @@ def test_the_first_broker_with_a_file_makes_the_others_need_it(caplog: pytest.Lo
         session = ModelSession(members.store)
         secrets = await asyncio.gather(*(cluster_secret(session, Runtime(), FILE) for _ in range(2)))
         assert secrets[0] == secrets[1] != members[1].membership.secret
-        with pytest.raises(StorageError, match="set cluster.secret.file"):
+        with pytest.raises(StorageError, match=r"set cluster\.secret\.file"):
             await members.join(2)
         await session.close()
 

@@ -69,9 +69,7 @@ async def _require(store: MetadataStore, node: Node, value: bytes, shared: bytes
     """Make the cluster one whose brokers need the file."""
     with contextlib.suppress(BadVersion, OutcomeUnknown):  # another broker was faster, or nobody knows: look again
         await store.multi([layout.secret_required(value, _hash_of(value, shared), node.version)])
-        logger.warning(
-            "from now on the brokers of this cluster need the file that %s names: start all with it", SETTING
-        )
+        logger.warning("from now on the brokers of this cluster need the file that %s names", SETTING)
 
 
 def _hash_of(value: bytes, shared: bytes) -> bytes:

@@ -1,4 +1,4 @@
-"""A secret that all brokers of a cluster share in a file (`cluster.secret.file`), besides the one in the metadata store.
+"""A secret that all brokers of a cluster share in a file (`cluster.secret.file`), besides that in the metadata store.
 
 Who can read the metadata store, but not this file, cannot act as a broker. All of it blocks.
 """
