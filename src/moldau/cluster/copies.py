@@ -89,10 +89,10 @@ def put_in_place(disk: Disk, folder: Path, data: bytes) -> None:
     if disk.exists(path):
         old = _content(disk, path)
         if old:
-            checkpoints.replace_file(disk, folder / DAMAGED, old)
+            checkpoints.replace_private_file(disk, folder / DAMAGED, old)
     for suffix in ("-wal", "-shm"):  # SQLite would take what is in an old write-ahead log for changes of the new file
         disk.remove(folder / (FILE_NAME + suffix))
-    checkpoints.replace_file(disk, path, data)
+    checkpoints.replace_private_file(disk, path, data)
 
 
 def _content(disk: Disk, path: Path) -> bytes | None:
@@ -171,7 +171,7 @@ class Copies:
                     continue
                 path = folder.path / (COPY if folder is self._home else SPARE)
                 try:
-                    checkpoints.replace_file(self._runtime.disk, path, data)
+                    checkpoints.replace_private_file(self._runtime.disk, path, data)
                 except OSError as error:
                     line = "the metadata cannot be copied to %s: %s. Repair its disk or free space on it"
                     notices.error(str(path), line, path, error)

@@ -75,7 +75,7 @@ class ZooKeeperSessions:
     def _keep(self, credentials: Credentials) -> None:
         text = json.dumps({"session": credentials.session_id, "password": credentials.password.hex()})
         try:
-            replace_private_file(self._runtime.disk, self._path, text.encode())
+            replace_private_file(self._runtime.disk, self._path, text.encode(), flush=False)
         except OSError as error:
             logger.warning(
                 "%s cannot be written; if this process is killed, its session ends only by its timeout: %s",

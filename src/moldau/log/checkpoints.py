@@ -51,15 +51,19 @@ def replace_file(disk: Disk, path: Path, data: bytes, flush: bool = True) -> Non
         disk.sync_folder(path.parent)
 
 
-def replace_private_file(disk: Disk, path: Path, data: bytes) -> None:
-    """As `replace_file`, not flushed; no other user can read the file."""
+def replace_private_file(disk: Disk, path: Path, data: bytes, flush: bool = True) -> None:
+    """As `replace_file`; no other user can read the file."""
     disk.remove(_staged(path))
     file = disk.create_private(_staged(path))
     try:
         file.write(data, 0)
+        if flush:
+            file.flush()
     finally:
         file.close()
     place_file(disk, path)
+    if flush:
+        disk.sync_folder(path.parent)
 
 
 def stage_file(disk: Disk, path: Path, data: bytes, flush: bool) -> None:

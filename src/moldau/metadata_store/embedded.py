@@ -22,6 +22,7 @@ from typing import Any
 from moldau.errors import StorageError
 from moldau.metadata_store.embedded_format import failure, is_shared, prepare
 from moldau.metadata_store.embedded_tree import EmbeddedTree
+from moldau.metadata_store.private import make_private
 from moldau.metadata_store.store import (
     AskChildren,
     AskNodes,
@@ -39,6 +40,7 @@ from moldau.metadata_store.store import (
 from moldau.notices import Notices
 
 FILE_NAME = "metadata.sqlite"
+IN_MEMORY = ":memory:"
 _JOURNAL_MODE_AT, _WITHOUT_WAL = slice(18, 20), b"\1\1"
 """In the header of a SQLite file: versions of the format for writing and reading, 2 where it has a write-ahead log."""
 OnCommit = Callable[[Sequence[NodeOperation]], None]
@@ -63,7 +65,7 @@ class EmbeddedStore:
         """A store only in memory, with the content of a file, or empty. `origin` names it in errors."""
         store = cls.__new__(cls)
         store._is_durable = False
-        store._open(origin, ":memory:", data)
+        store._open(origin, IN_MEMORY, data)
         return store
 
     def _open(self, path: Path, database: str, data: bytes = b"") -> None:
@@ -73,6 +75,8 @@ class EmbeddedStore:
         self._sessions: dict[int, OnCommit] = {}
         self._session_ids = itertools.count(1)
         try:
+            if database != IN_MEMORY:
+                make_private(path)
             self._db = sqlite3.connect(database, isolation_level=None, check_same_thread=False)
             self._tree = EmbeddedTree(self._db, path)
             try:
@@ -84,6 +88,8 @@ class EmbeddedStore:
                 raise
         except sqlite3.Error as error:
             raise failure(self._path, "use", error) from error
+        except OSError as error:
+            raise StorageError(f"cannot use the metadata in {path}: {error.strerror or error}") from error
 
     def _prepare(self) -> None:
         if is_shared(self._db):

@@ -26,6 +26,7 @@ from moldau.errors import StorageError
 from moldau.metadata_store.embedded_format import failure, is_shared, latest_zxid, note_zxid, prepare
 from moldau.metadata_store.embedded_tree import EmbeddedTree, places_of
 from moldau.metadata_store.lock_holders import stopped_writer
+from moldau.metadata_store.private import make_private
 from moldau.metadata_store.session_locks import BEATS, LatestChange, OtherSession, SessionLock, lock_path
 from moldau.metadata_store.store import (
     Delete,
@@ -98,6 +99,7 @@ class SharedFile:
             raise StorageError(f"cannot use the metadata in {path}: {error.strerror or error}") from error
 
     def _open(self) -> None:
+        make_private(self._path)
         try:
             self._db = sqlite3.connect(self._path, timeout=BUSY_S, isolation_level=None, check_same_thread=False)
         except sqlite3.Error as error:
