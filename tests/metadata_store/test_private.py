@@ -44,8 +44,6 @@ def test_a_file_that_brokers_share_is_for_their_user_alone(tmp_path: Path) -> No
     databases = {"cluster.sqlite", "cluster.sqlite-wal", "cluster.sqlite-shm"}
     found = {name: mode for name, mode in modes(tmp_path).items() if name in databases}
     assert found == dict.fromkeys(databases, 0o600)
-        databases, 0o600
-    )
     shared.end()
 
 
