@@ -32,16 +32,28 @@ async def cluster_secret(store: MetadataStore, runtime: Runtime, shared: bytes =
     one; the first broker that has it makes all others need it. Raises `StorageError`: this broker has another secret
     than the others, too."""
     while True:
+        node = await _made(store, runtime, shared)
+        value, of_file = secret_of(node)
+        if of_file is not None:
+            _check(value, of_file, shared)
+            return hmac.digest(shared, value, "sha256")
+        if not shared:
+            return value
+        await _require(store, node, value, shared)
+
+
+async def stored_secret(store: MetadataStore, runtime: Runtime) -> bytes:
+    """The part of the secret that is in the store, whether the brokers share a file or not: what they agree on and
+    clients do not know. Raises `StorageError`."""
+    return secret_of(await _made(store, runtime, b""))[0]
+
+
+async def _made(store: MetadataStore, runtime: Runtime, shared: bytes) -> Node:
+    """The secret's node, which is made if there is none."""
+    while True:
         node = await store.read(node_at(layout.SECRET))
         if node is not None:
-            value, of_file = secret_of(node)
-            if not shared and of_file is None:
-                return value
-            if of_file is not None:
-                _check(value, of_file, shared)
-                return hmac.digest(shared, value, "sha256")
-            await _require(store, node, value, shared)
-            continue
+            return node
         value = runtime.random.uuid().bytes + runtime.random.uuid().bytes  # 244 bits of the operating system's
         try:
             with contextlib.suppress(NodeExists, OutcomeUnknown):  # another broker was faster, or nobody knows
