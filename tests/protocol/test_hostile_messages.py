@@ -3,6 +3,7 @@
 import contextlib
 import struct
 import tracemalloc
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -15,8 +16,8 @@ from moldau.errors import ProtocolViolation
 from moldau.protocol import schema
 from moldau.protocol.apis import APIS, DESCRIBE_GROUPS, DESCRIBE_PRODUCERS, METADATA, OFFSET_FETCH, PRODUCE, Api
 from moldau.protocol.codec import WIDE_BYTES, read_header, read_request
-from moldau.protocol.primitives import read_uvarint, write_uvarint
-from moldau.protocol.schema import ELEMENTS_MAX
+from moldau.protocol.primitives import TAGGED_FIELDS_MAX, read_uvarint, write_uvarint
+from moldau.protocol.schema import ARRAY_MAX, ELEMENTS_MAX
 from tests.protocol import drawn
 from tests.protocol.kio_reference import KIO_LACKS
 from tests.protocol.test_codec import EVERY_VERSION
@@ -121,6 +122,38 @@ def test_tagged_fields_of_huge_size_or_number_are_violations() -> None:
     for tags in (b"\xff\xff\xff\xff\x0f", b"\x01\x00\xff\xff\xff\xff\x0f", b"\x02\x00\x00", b"\x01\x05\x02a"):
         with pytest.raises(ProtocolViolation):
             schema.read(DESCRIBE_GROUPS.request, 5, True, b"\x01\x00" + tags)
+
+
+def test_more_tagged_fields_than_any_client_sends_are_a_violation_also_in_a_header() -> None:
+    """Each takes two bytes: ten thousand of them are read, one more is refused before any is."""
+    for count in (TAGGED_FIELDS_MAX, TAGGED_FIELDS_MAX + 1):
+        tags = bytearray()
+        write_uvarint(tags, count)
+        for number in range(count):
+            write_uvarint(tags, 100 + number)
+            tags.append(0)
+        fetch, body = bytes(schema.write(APIS[1].request(), 12, True)), b"\x01\x00" + bytes(tags)
+        assert fetch.endswith(b"\0")
+        header = struct.pack(">hhih", DESCRIBE_GROUPS.key, 5, 1, -1) + bytes(tags)
+        reads: tuple[Callable[[], object], ...] = (
+            lambda body=body: schema.read(DESCRIBE_GROUPS.request, 5, True, body),  # type: ignore[misc]
+            lambda body=fetch[:-1] + tags: schema.read(APIS[1].request, 12, True, body),  # type: ignore[misc]
+            lambda frame=header: read_header(frame),  # type: ignore[misc]
+        )
+        for read in reads:
+            if count <= TAGGED_FIELDS_MAX:
+                read()
+            else:
+                with pytest.raises(ProtocolViolation, match="10001 tagged fields; at most 10000 are allowed"):
+                    read()
+
+
+def test_an_array_of_more_than_a_million_elements_is_a_violation_however_many_bytes_follow() -> None:
+    elements = ARRAY_MAX + 1
+    body = b"\x02\x02t" + b"\xc2\x84\x3d" + bytes(4 * elements)
+    assert read_uvarint(body, 3) == (elements + 1, 6)
+    with pytest.raises(ProtocolViolation, match="an array of 1000001 elements; at most 1000000 are allowed"):
+        schema.read(DESCRIBE_PRODUCERS.request, 0, True, body)
 
 
 def test_a_tagged_field_shorter_or_longer_than_its_value_is_a_violation() -> None:

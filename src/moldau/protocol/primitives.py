@@ -17,6 +17,8 @@ Read: TypeAlias = Callable[[Buffer, int], tuple[Any, int]]
 Write: TypeAlias = Callable[[bytearray, Any], None]
 
 ZERO_UUID = uuid.UUID(int=0)
+TAGGED_FIELDS_MAX = 10_000
+"""The most tagged fields in one place of a message or header, as in Kafka 4.4 (CVE-2026-111115)."""
 
 
 def fixed(code: str) -> tuple[Read, Write]:
@@ -161,9 +163,18 @@ def sized(kind: str, flexible: bool, nullable: bool) -> tuple[Read, Write]:
     return read, write
 
 
+def check_tagged_fields(count: int) -> None:
+    """Raises `ProtocolViolation` for more tagged fields than any peer sends."""
+    if count > TAGGED_FIELDS_MAX:
+        raise ProtocolViolation(f"{count} tagged fields; at most {TAGGED_FIELDS_MAX} are allowed")
+
+
 def skip_tagged_fields(buffer: Buffer, at: int) -> int:
     """The position after a section of unknown tagged fields (KIP-482)."""
     count, at = read_uvarint(buffer, at)
+    if not count:
+        return at
+    check_tagged_fields(count)
     for _ in range(count):
         _, at = read_uvarint(buffer, at)
         size, at = read_uvarint(buffer, at)

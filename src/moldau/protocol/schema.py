@@ -13,8 +13,8 @@ leaves its default when reading and drops it when writing. One class therefore i
 
 `reader` and `writer` build one function for each (class, version, flexible) on first use and keep it. Sources: Kafka's
 protocol guide, KIP-482 (flexible versions), KIP-893 (nullable structs). Hostile counts: an array's count is compared
-with the number of elements that the remaining bytes could hold; and since three bytes may stand for an object of 130, a
-reader may be given an `ElementBudget` of objects, far above any real client's message.
+with the number of elements that the remaining bytes could hold and with `ARRAY_MAX`; and since three bytes may stand
+for an object of 130, a reader may be given an `ElementBudget` of objects, far above any real client's message.
 """
 
 import dataclasses
@@ -29,6 +29,7 @@ from moldau.protocol.primitives import (
     Buffer,
     Read,
     Write,
+    check_tagged_fields,
     length_reader,
     length_writer,
     primitive,
@@ -42,6 +43,8 @@ NEVER = LATEST + 1
 ELEMENTS_MAX = 100_000
 """The most objects of one request: about 13 MB of small objects, and some tenths of a second to read them. That is why
 a large request is read in the executor (`codec.WIDE_BYTES`)."""
+ARRAY_MAX = 1_000_000
+"""The most elements of one array in any message, as in Kafka 4.4 (CVE-2026-111108)."""
 WIDE_ELEMENTS = 2000
 """Responses with more elements are packed in the executor."""
 T = TypeVar("T")
@@ -194,6 +197,8 @@ def _array_reader(spec: Spec, version: int, flexible: bool, nullable: bool, budg
             raise ProtocolViolation(f"an array of {count} elements")
         if count * item_size > len(buffer) - at:
             raise ProtocolViolation(f"an array of {count} elements where {len(buffer) - at} bytes remain")
+        if count > ARRAY_MAX:
+            raise ProtocolViolation(f"an array of {count} elements; at most {ARRAY_MAX} are allowed")
         if spend:
             spend(count)
         items = []
@@ -311,6 +316,7 @@ def _build_reader(message: type, version: int, flexible: bool, budget: ElementBu
             if not tags:
                 return message(**values), skip_tagged_fields(buffer, at)
             count, at = read_uvarint(buffer, at)
+            check_tagged_fields(count)
             for _ in range(count):
                 tag, at = read_uvarint(buffer, at)
                 size, at = read_uvarint(buffer, at)
