@@ -7,6 +7,7 @@ bytes and connections, never in time, so that a slow machine has the same ones.
 import asyncio
 import contextlib
 import socket
+import ssl
 import struct
 import threading
 from collections.abc import Callable
@@ -48,13 +49,15 @@ class Way:
 
 
 class Proxy:
-    """Listens on 127.0.0.1, on a loop and thread of its own, from `with` on. `target` is the broker's address.
+    """Listens on 127.0.0.1, on a loop and thread of its own, from `with` on. `target` is the broker's address. With a
+    `tls` context clients speak TLS with it, and the broker does not notice.
 
     A connection that cannot be passed on is closed at once. Methods may be called from any thread.
     """
 
-    def __init__(self, target: str = "") -> None:
+    def __init__(self, target: str = "", tls: ssl.SSLContext | None = None) -> None:
         self.target = target
+        self.tls = tls
         self.address = ""
         self.accepted = 0
         """The number of connections so far."""
@@ -139,7 +142,7 @@ class Proxy:
             link.cancel()
 
     async def _listen(self) -> asyncio.Server:
-        return await asyncio.start_server(self._accept, "127.0.0.1", 0)
+        return await asyncio.start_server(self._accept, "127.0.0.1", 0, ssl=self.tls)
 
     async def _close(self) -> None:
         self._server.close()
@@ -173,8 +176,10 @@ class Proxy:
             pass
         finally:
             for one in writers:
-                with contextlib.suppress(OSError):
-                    one.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET)
+                endpoint = one.get_extra_info("socket")
+                if endpoint is not None:  # TLS has none left when the client is gone
+                    with contextlib.suppress(OSError):
+                        endpoint.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET)
                 one.transport.abort()
 
 

@@ -118,7 +118,7 @@ def test_committed_records_are_read_unless_uncommitted_ones_are_asked_for() -> N
         ({**GOOD, "kafka.fetch.max.byte": "5"}, "has no setting fetch.max.byte; did you mean fetch.max.bytes"),
         ({**GOOD, "kafka.fetch.max.bytes": "much"}, "is not a whole number"),
         ({**GOOD, "startingOffset": "latest"}, "did you mean startingOffsets"),
-        ({**GOOD, "kafka.security.protocol": "SSL"}, "security_protocol='SSL': TLS and SASL are not there yet"),
+        ({**GOOD, "kafka.security.protocol": "SSL"}, "security.protocol=SSL: TLS and SASL are not there yet"),
     ],
 )
 def test_a_wrong_option_is_said_in_one_sentence(options: dict[str, str], said: str) -> None:

@@ -6,6 +6,7 @@ into one buffer: the frame that `BlockingLink.receive` returns is valid until th
 """
 
 import socket
+import ssl
 import struct
 import time
 from collections.abc import Callable, Iterable
@@ -13,6 +14,7 @@ from typing import Any, TypeVar
 
 from moldau.client.cluster_view import NEWEST_WITH_NAMES, ClusterView
 from moldau.client.failures import STALE_METADATA, Backoff, RetryLog, check, tried
+from moldau.client.security.protection import Protection
 from moldau.errors import ErrorCode, KafkaError, ProtocolViolation, RebootstrapRequired
 from moldau.monotonic import monotonic_s
 from moldau.names import TopicPartition
@@ -22,6 +24,7 @@ from moldau.protocol.apis import API_VERSIONS, METADATA, Api
 from moldau.protocol.codec import read_reply, write_request
 from moldau.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
 from moldau.randomness import RealRandom
+from moldau.transport.tls_failures import tls_failure
 
 MAX_REPLY_BYTES = 256 * 1024 * 1024
 _SIZE = struct.Struct(">i")
@@ -32,17 +35,28 @@ class BlockingLink:
     """A negotiated connection to one broker. Raises `RebootstrapRequired` if the address is that of another broker than
     the `intended` one."""
 
-    def __init__(self, address: Address, client_id: str, timeout_ms: int, intended: IntendedBroker | None = None):
+    def __init__(
+        self,
+        address: Address,
+        client_id: str,
+        timeout_ms: int,
+        intended: IntendedBroker | None = None,
+        protection: Protection | None = None,
+    ):
         self._address = address
         self._client_id = client_id
         self._correlation_id = 0
         self._buffer = bytearray(256 * 1024)
         try:
             self._socket = socket.create_connection(address, timeout_ms / 1000)
+            self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            if protection is not None and protection.tls is not None:
+                self._socket = protection.tls.wrapped(self._socket, address.host)
+        except ssl.SSLError as failed:
+            raise tls_failure(str(address), failed, in_handshake=True) from None
         except OSError as refused:
             why = refused.strerror or str(refused)
             raise KafkaError(ErrorCode.NETWORK_EXCEPTION, f"cannot connect to {address}: {why}") from None
-        self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         try:
             self.versions = self._negotiate(intended)
         except BaseException:
@@ -104,6 +118,8 @@ class BlockingLink:
             raise self._lost(broken) from None
 
     def _lost(self, broken: OSError) -> KafkaError:
+        if isinstance(broken, ssl.SSLError):
+            return tls_failure(str(self._address), broken, in_handshake=False)
         if isinstance(broken, TimeoutError):
             return KafkaError(ErrorCode.REQUEST_TIMED_OUT, f"{self._address} did not answer in time")
         return KafkaError(ErrorCode.NETWORK_EXCEPTION, f"the connection to {self._address} broke: {broken.strerror}")
@@ -113,9 +129,17 @@ class Caller:
     """Sends requests to the brokers responsible for them and retries until `timeout_ms` is over. Use it in a
     with-statement."""
 
-    def __init__(self, bootstrap: str | Iterable[str], *, client_id: str = "moldau", timeout_ms: int = 30_000):
+    def __init__(
+        self,
+        bootstrap: str | Iterable[str],
+        *,
+        client_id: str = "moldau",
+        timeout_ms: int = 30_000,
+        protection: Protection | None = None,
+    ):
         self._bootstrap = bootstrap_addresses(bootstrap)
         self._client_id = client_id
+        self._protection = protection
         self.timeout_ms = timeout_ms
         self._links: dict[Address, BlockingLink] = {}
         self.view = ClusterView()
@@ -159,7 +183,9 @@ class Caller:
         if link is None:
             intended = self.view.intended(broker_id)
             try:
-                link = self._links[address] = BlockingLink(address, self._client_id, self.timeout_ms, intended)
+                link = self._links[address] = BlockingLink(
+                    address, self._client_id, self.timeout_ms, intended, self._protection
+                )
             except RebootstrapRequired as misrouted:
                 raise self._begun_again(f"{address} is not {intended}: {misrouted}") from None
             self._retries.reached = True

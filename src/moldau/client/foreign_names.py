@@ -37,7 +37,11 @@ RENAMED = {
 }
 """Client -> its name of a setting -> Kafka's."""
 
-_SECURITY = "TLS and SASL are not there yet, brokers are reached by security.protocol=PLAINTEXT"
+_SECURITY = "SASL is not there yet, brokers are reached by security.protocol=PLAINTEXT or SSL"
+_NO_PART_OF_TLS = "it chooses a part of TLS that Python has no choice of"
+_OF_C = "it is for programs in C, and ssl.ca.location, ssl.certificate.location and ssl.key.location name files"
+_OF_HTTPS = "it is for HTTPS to an authorization server"
+_NO_REVOCATION = "lists of revoked certificates are not read"
 _DELIVERY = "on_delivery is an argument of send"
 _LOGGING = "Python's logging has it, by the logger moldau"
 _METRICS = "metrics() of a producer or consumer returns them at any time"
@@ -93,11 +97,30 @@ INSTEAD = {
     "partitioner.cb": "partitioner takes a function",
     "partitioner.class": "partitioner takes round_robin or a function",
     "plugin.library.paths": _INTERCEPTORS,
+    "enable.sasl.oauthbearer.unsecure.jwt": "tokens without a signature are not made",
+    "https.ca.location": _OF_HTTPS,
+    "https.ca.pem": _OF_HTTPS,
     "proxy.url": _NO_PROXY,
     "queuing.strategy": "records of a partition keep their order",
     "rebalance.cb": _LISTENERS,
     "resolve.cb": "hosts are found by the system",
+    "security.providers": _NO_PART_OF_TLS,
     "socks5.proxy": _NO_PROXY,
+    "ssl.ca": _OF_C,
+    "ssl.certificate": _OF_C,
+    "ssl.engine.callback.data": _OF_C,
+    "ssl.key": _OF_C,
+    "ssl.ca.certificate.stores": "ssl.ca.location names the certificates",
+    "ssl.certificate.verify.cb": "ssl.context takes a context of your own",
+    "ssl.check.hostname": "ssl.endpoint.identification.algorithm is https or none",
+    "ssl.crl.location": _NO_REVOCATION,
+    "ssl.crlfile": _NO_REVOCATION,
+    "ssl.curves.list": _NO_PART_OF_TLS,
+    "ssl.engine.factory.class": "ssl.context takes a context of your own",
+    "ssl.engine.id": _NO_PART_OF_TLS,
+    "ssl.engine.location": _NO_PART_OF_TLS,
+    "ssl.providers": _NO_PART_OF_TLS,
+    "ssl.sigalgs.list": _NO_PART_OF_TLS,
     "statistics.interval.ms": _METRICS,
     "stats.cb": _METRICS,
     "throttle.cb": "metrics() of a producer has the time of requests, throttled or not",
@@ -117,6 +140,7 @@ FIXED = {
     "interceptor.classes": ("",),
     "metric.reporters": ("", "org.apache.kafka.common.metrics.JmxReporter"),
     "offset.store.method": ("broker",),
+    "security.providers": ("",),
     "partitioner.class": ("", "org.apache.kafka.clients.producer.internals.DefaultPartitioner"),
     "statistics.interval.ms": ("0",),
     "transaction.two.phase.commit.enable": ("false",),
@@ -164,11 +188,12 @@ TUNING = _names(
         selector send.buffer.bytes socket.blocking.max.ms socket.connection.setup.timeout.max.ms
         socket.keepalive.enable socket.max.fails socket.nagle.disable socket.options socket.receive.buffer.bytes
         socket.send.buffer.bytes topic.metadata.propagation.max.ms topic.metadata.refresh.fast.cnt
+        ssl.keymanager.algorithm ssl.protocol ssl.provider ssl.secure.random.implementation ssl.trustmanager.algorithm
         topic.metadata.refresh.fast.interval.ms topic.metadata.refresh.sparse"""
 )
 """Names that tune how another client does what ours do in a way of their own."""
 
-_OF_SECURITY = ("enable.sasl.", "enable.ssl.", "https.", "sasl.", "security.", "ssl.")
+_OF_SECURITY = ("enable.sasl.", "https.", "sasl.", "security.", "ssl.")
 
 
 class Judgement(NamedTuple):
@@ -182,8 +207,10 @@ def judged(name: str, value: object, client: str, *, plaintext: bool) -> Judgeme
     """What becomes of a setting that a client does not have; None for a name that no client has. `client` is one of
     `OWNERS`. `plaintext`: the settings ask for a connection without TLS and SASL, so that theirs have no effect."""
     dotted = name.replace("_", ".")
-    if dotted.startswith(_OF_SECURITY):
+    if dotted.startswith("sasl."):
         return Judgement(plaintext, _SECURITY)
+    if plaintext and dotted.startswith(_OF_SECURITY):
+        return Judgement(True, "it is for connections with TLS or SASL")
     for owner, names in OWNERS.items():
         if dotted in names and client not in owner:
             return Judgement(True, f"{owner} has it")

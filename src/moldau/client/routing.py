@@ -19,6 +19,7 @@ from typing import TypeVar
 from moldau.client.cluster_view import NEWEST_WITH_NAMES, ClusterView, TopicView
 from moldau.client.failures import STALE_METADATA, Backoff, ClientClosed, RetryLog, check, tried
 from moldau.client.own_loop import OwnLoop
+from moldau.client.security.protection import Protection, protection_of
 from moldau.client.settings import ClientSettings
 from moldau.errors import ErrorCode, KafkaError, RebootstrapRequired
 from moldau.names import TopicPartition
@@ -58,13 +59,15 @@ def router_of(settings: ClientSettings) -> "Router":
         runtime=settings.runtime,
         recovers=settings.metadata_recovery_strategy == REBOOTSTRAP,
         checks_brokers=settings.metadata_cluster_check_enable,
+        protection=protection_of(settings),
     )
 
 
 class Router:
     """The connections of one client; `highest` limits the versions of some APIs (key -> version). `recovers`: whether
     it returns to the bootstrap servers once it knows the cluster. `checks_brokers`: whether links name the broker that
-    they are meant for; not without `recovers`. Use it in `async with`, on one loop."""
+    they are meant for; not without `recovers`. `protection` is
+    that of all links. Use it in `async with`, on one loop."""
 
     def __init__(
         self,
@@ -81,6 +84,7 @@ class Router:
         runtime: Runtime | None = None,
         recovers: bool = True,
         checks_brokers: bool = True,
+        protection: Protection | None = None,
     ):
         self._bootstrap = bootstrap_addresses(bootstrap)
         self.client_id = client_id
@@ -99,6 +103,7 @@ class Router:
         self._highest = {**NEWEST_WITH_NAMES, ADD_PARTITIONS_TO_TXN.key: NEWEST_OF_CLIENTS, **highest}
         self._recovers = recovers
         self._checks_brokers = recovers and checks_brokers
+        self._protection = protection
         self._links: dict[tuple[Address, str], asyncio.Task[Link]] = {}
         self._closed = False
         self._outdated: dict[str, TopicView] = {}
@@ -149,8 +154,9 @@ class Router:
         intended = self.view.intended(broker_id) if self._checks_brokers else None
         slow = asyncio.get_running_loop().call_later(self.retries.UNREACHABLE_S, self.retries.no_answer, address)
         try:
+            tls = None if self._protection is None else self._protection.context()
             link = await connect(
-                address, self.client_id, self._connect_timeout_ms, self._max_reply_bytes, self._highest, intended
+                address, self.client_id, self._connect_timeout_ms, self._max_reply_bytes, self._highest, intended, tls
             )
             self.retries.reached = True
             return link

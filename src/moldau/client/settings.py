@@ -18,10 +18,12 @@ import types
 import typing
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import KW_ONLY
-from types import MappingProxyType
-from typing import Any, ClassVar, Concatenate, Literal, ParamSpec, TypeVar, Union, cast, dataclass_transform
+from typing import Any, ClassVar, Concatenate, Literal, ParamSpec, TypeVar, Union, cast
 
 from moldau.client.foreign_names import judged
+from moldau.client.security.security_settings import PLAINTEXT, SecuritySettings
+from moldau.client.setting_fields import setting as setting
+from moldau.client.setting_fields import settings as settings
 from moldau.errors import ConfigError
 from moldau.names import guess
 from moldau.runtime import Runtime
@@ -29,41 +31,15 @@ from moldau.runtime import Runtime
 logger = logging.getLogger(__name__)
 
 INT32_MAX, INT64_MAX = 0x7FFFFFFF, 0x7FFFFFFFFFFFFFFF
-PLAINTEXT = "PLAINTEXT"
-_NOT_YET = ("SSL", "SASL_PLAINTEXT", "SASL_SSL")
 BOOTSTRAP_VARIABLE, BOOTSTRAP_DEFAULT = "MOLDAU_BOOTSTRAP_SERVER", "localhost:9092"
 Servers = Union[str, Iterable[str], Mapping[str, object], "ClientSettings", None]
 """`host:port,host:port`, a list of them, a mapping of settings in Kafka's names, or settings that were read before."""
 
-T = TypeVar("T")
-S = TypeVar("S")
 P = ParamSpec("P")
 
 
-def setting(
-    *,
-    default: T,
-    about: str,
-    low: int | None = None,
-    kw_only: bool = True,
-    internal: bool = False,
-    classes: Mapping[str, Any] = MappingProxyType({}),
-) -> T:
-    """A field of a class of settings. `low` is the smallest number allowed; an `internal` setting has no name in
-    Kafka's form. `classes` maps the name of a class of Java's client, without its package, to the value that does the
-    same."""
-    metadata = {"about": about, "low": low, "internal": internal, "classes": classes}
-    return dataclasses.field(default=default, metadata=metadata, kw_only=kw_only)
-
-
-@dataclass_transform(frozen_default=True, kw_only_default=True, field_specifiers=(setting,))
-def settings(cls: type[T]) -> type[T]:
-    """Make a dataclass of settings."""
-    return dataclasses.dataclass(frozen=True)(cls)
-
-
 @settings
-class ClientSettings:
+class ClientSettings(SecuritySettings):
     """What every client can be told."""
 
     owner: ClassVar[str] = "a client"
@@ -98,7 +74,6 @@ class ClientSettings:
     socket_connection_setup_timeout_ms: int = setting(
         default=10_000, low=1, about="Wait this long for a connection to a broker."
     )
-    security_protocol: str = setting(default=PLAINTEXT, about="PLAINTEXT; TLS and SASL are not there yet.")
     runtime: Runtime | None = setting(
         default=None, internal=True, about="Clock and chance; simulations hand in their own."
     )
@@ -106,9 +81,7 @@ class ClientSettings:
     def check(self) -> None:
         """Raise `ConfigError` for a combination of settings that is not allowed."""
         one_of("metadata_recovery_strategy", self.metadata_recovery_strategy, ("rebootstrap", "none"))
-        if self.security_protocol.upper() != PLAINTEXT:
-            one_of("security_protocol", self.security_protocol.upper(), (PLAINTEXT, *_NOT_YET))
-            raise ConfigError(f"security_protocol={self.security_protocol!r}: TLS and SASL are not there yet")
+        self.check_security()
 
 
 SomeSettings = TypeVar("SomeSettings", bound=ClientSettings)
@@ -142,7 +115,7 @@ def read_settings(
     if len(arguments) > 1:
         raise ConfigError(f"{client} takes one argument without a name, the bootstrap servers or a mapping of settings")
     fields = {field.name: field for field in dataclasses.fields(settings_class)}
-    given = dict(named)
+    given = _canonical(named, settings_class, client)
     if arguments and "bootstrap_servers" in given:
         raise ConfigError(f"{client} was given bootstrap_servers twice")
     servers = arguments[0] if arguments else given.pop("bootstrap_servers", None)
@@ -173,8 +146,27 @@ def read_settings(
     if not isinstance(servers, str):
         servers = _server_list(servers)
     made = settings_class(servers, **given)
+    if "security_protocol" not in given:
+        made.refuse_unprotected()
     made.check()
     return made
+
+
+def _canonical(named: Mapping[str, Any], settings_class: Any, client: str) -> dict[str, Any]:
+    """The same under our names, for the names of other clients that are taken as they are."""
+    aliases = _aliases(settings_class)
+    given: dict[str, Any] = {}
+    for name, value in named.items():
+        ours = aliases.get(name, name)
+        if ours in given:
+            raise ConfigError(f"{client} was given {ours} twice, also as {name}")
+        given[ours] = value
+    return given
+
+
+def _aliases(settings_class: Any) -> dict[str, str]:
+    """A name that another client has -> ours."""
+    return {alias: field.name for field in dataclasses.fields(settings_class) for alias in field.metadata["aliases"]}
 
 
 def kafka_name(name: str) -> str:
@@ -185,7 +177,8 @@ def kafka_name(name: str) -> str:
 def described(settings_class: Any) -> str:
     """A line for each setting: its name, Kafka's name if that is another one, the default, what it means."""
     lines = []
-    for field in dataclasses.fields(settings_class):
+    about_security = {field.name for field in dataclasses.fields(SecuritySettings)}
+    for field in sorted(dataclasses.fields(settings_class), key=lambda field: field.name in about_security):
         kafka = kafka_name(field.name)
         also = "" if kafka == field.name or field.metadata["internal"] else f" ({kafka})"
         lines.append(f"{field.name}{also}, default {field.default!r}: {field.metadata['about']}")
@@ -214,10 +207,12 @@ def _from_mapping(mapping: Mapping[Any, Any], client: str, settings_class: type[
     hints = typing.get_type_hints(settings_class)
     fields = {field.name: field for field in dataclasses.fields(settings_class) if not field.metadata["internal"]}
     plaintext = PLAINTEXT in (_text(mapping.get("security.protocol")), _text(mapping.get("security_protocol")))
+    aliases = _aliases(settings_class)
     values: dict[str, Any] = {}
     unused = []
     for given, value in mapping.items():
         name = str(given).replace(".", "_")
+        name = aliases.get(name, name)
         if name not in fields:
             judgement = judged(str(given), value, settings_class.owner, plaintext=plaintext)
             if judgement is None or not judgement.no_effect:
@@ -275,7 +270,8 @@ def _check(name: str, value: Any, hint: Any, metadata: Mapping[str, Any]) -> Non
     plain = {int: "a whole number", bool: "True or False", str: "text"}
     expected = [plain[kind] for kind in kinds if kind in plain]
     if expected and len(expected) == len(kinds - {type(None)}) and type(value) not in kinds:
-        raise ConfigError(f"{name}={value!r} is not {' or '.join(expected)}")
+        shown = name if metadata["secret"] else f"{name}={value!r}"
+        raise ConfigError(f"{shown} is not {' or '.join(expected)}")
     low = metadata["low"]
     if low is not None and type(value) is int and not low <= value <= INT32_MAX:
         raise ConfigError(f"{name}={value} is not between {low} and {INT32_MAX}")

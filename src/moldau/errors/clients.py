@@ -4,7 +4,7 @@ from typing import Any
 
 from moldau.error_codes import ErrorCode
 from moldau.errors.bases import KafkaError, MoldauError
-from moldau.errors.kafka import UnknownTopicOrPartition
+from moldau.errors.kafka import AuthenticationFailed, UnknownTopicOrPartition
 from moldau.names import TopicPartition
 
 
@@ -30,6 +30,14 @@ class NoSuchPartition(UnknownTopicOrPartition):
     @property
     def retriable(self) -> bool:
         return False
+
+
+class SslHandshakeFailed(AuthenticationFailed):
+    """The TLS handshake with a broker failed: one end does not trust the other's certificate, or the other end does not
+    speak TLS. Asking again does not help."""
+
+    def __init__(self, sentence: str):
+        super().__init__(ErrorCode.UNKNOWN_SERVER_ERROR, sentence)
 
 
 class NotDelivered(KafkaError):

@@ -96,11 +96,15 @@ class TransactionalIdAuthorizationFailed(AuthorizationFailed, code=ErrorCode.TRA
     """The transactional id may not be used."""
 
 
-class SaslAuthenticationFailed(KafkaError, code=ErrorCode.SASL_AUTHENTICATION_FAILED):
+class AuthenticationFailed(KafkaError):
+    """Base of the errors that say that this client and the broker could not prove who they are."""
+
+
+class SaslAuthenticationFailed(AuthenticationFailed, code=ErrorCode.SASL_AUTHENTICATION_FAILED):
     """The credentials are wrong."""
 
 
-class UnsupportedSaslMechanism(KafkaError, code=ErrorCode.UNSUPPORTED_SASL_MECHANISM):
+class UnsupportedSaslMechanism(AuthenticationFailed, code=ErrorCode.UNSUPPORTED_SASL_MECHANISM):
     """The broker does not offer that SASL mechanism."""
 
 

@@ -15,6 +15,7 @@ import asyncio
 import contextlib
 import os
 import socket
+import ssl
 import struct
 from collections import deque
 from collections.abc import Callable, Sequence
@@ -22,6 +23,7 @@ from typing import NamedTuple, cast
 
 from moldau.errors import ErrorCode, KafkaError
 from moldau.runtime import Buffer
+from moldau.transport.tls_failures import tls_failure
 
 READ_BUFFER_BYTES = 64 * 1024
 MAX_REPLY_BYTES = 128 * 1024 * 1024
@@ -136,11 +138,15 @@ class ClientConnection(asyncio.BufferedProtocol):
         endpoint = transport.get_extra_info("socket")
         if endpoint is not None and endpoint.family in (socket.AF_INET, socket.AF_INET6):
             endpoint.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            self._socket = endpoint
-            if hasattr(os, "writev") and transport.get_extra_info("sslcontext") is None:
-                self._fd = endpoint.fileno()
+            if transport.get_extra_info("sslcontext") is None:  # TLS has bytes that the kernel counts no more
+                self._socket = endpoint
+                if hasattr(os, "writev"):
+                    self._fd = endpoint.fileno()
 
     def connection_lost(self, exc: Exception | None) -> None:
+        if isinstance(exc, ssl.SSLError):
+            self._end(tls_failure(self._name, exc, in_handshake=False))
+            return
         why = f": {exc}" if exc else ""
         self._end(KafkaError(ErrorCode.NETWORK_EXCEPTION, f"{self._name} closed the connection{why}"))
 
@@ -225,23 +231,41 @@ def unsent(fd: int, pieces: Sequence[Buffer]) -> Sequence[Buffer]:
 
 
 async def dial(
-    host: str, port: int, *, timeout_ms: int = 10_000, max_reply_bytes: int = MAX_REPLY_BYTES
+    host: str,
+    port: int,
+    *,
+    timeout_ms: int = 10_000,
+    max_reply_bytes: int = MAX_REPLY_BYTES,
+    tls: ssl.SSLContext | None = None,
 ) -> ClientConnection:
-    """Connect. Raises `KafkaError(NETWORK_EXCEPTION)`, which names the address and the reason."""
+    """Connect, with TLS if a context is given. Raises `KafkaError(NETWORK_EXCEPTION)`, which names the address and the
+    reason, and `SslHandshakeFailed`."""
     name = f"{host}:{port}"
     loop = asyncio.get_running_loop()
+    secured = (None, None, None) if tls is None else (tls, host, timeout_ms / 1000)
     try:
         async with asyncio.timeout(timeout_ms / 1000):  # wait_for of Python 3.11 may lose a cancellation
-            _, connection = await loop.create_connection(lambda: ClientConnection(name, max_reply_bytes), host, port)
+            _, connection = await loop.create_connection(
+                lambda: ClientConnection(name, max_reply_bytes),
+                host,
+                port,
+                ssl=secured[0],
+                server_hostname=secured[1],
+                ssl_handshake_timeout=secured[2],
+            )
     except TimeoutError:
         raise KafkaError(ErrorCode.NETWORK_EXCEPTION, f"cannot connect to {name} within {timeout_ms} ms") from None
+    except ssl.SSLError as failed:
+        raise tls_failure(name, failed, in_handshake=True) from None
     except OSError as refused:
-        raise KafkaError(ErrorCode.NETWORK_EXCEPTION, f"cannot connect to {name}: {_why(refused)}") from None
+        raise KafkaError(ErrorCode.NETWORK_EXCEPTION, f"cannot connect to {name}: {_why(refused, tls)}") from None
     return connection
 
 
-def _why(refused: OSError) -> str:
+def _why(refused: OSError, tls: ssl.SSLContext | None) -> str:
     """The operating system's message, without the call and the addresses that asyncio adds."""
+    if tls is not None and isinstance(refused, ConnectionResetError | ConnectionAbortedError):
+        return "it closed the connection during the TLS handshake; a listener without TLS does that"
     if refused.errno is None:
         return "none of its addresses answers"
     return os.strerror(refused.errno) if refused.errno > 0 else refused.strerror or type(refused).__name__

@@ -5,6 +5,7 @@ link sends requests and reads replies; its owner decides which broker to connect
 """
 
 import asyncio
+import ssl
 from collections.abc import Callable, Mapping
 from typing import Any, Protocol
 
@@ -107,10 +108,12 @@ async def connect(
     max_reply_bytes: int = MAX_REPLY_BYTES,
     highest: Mapping[int, int] = NO_LIMITS,
     intended: IntendedBroker | None = None,
+    tls: ssl.SSLContext | None = None,
 ) -> Link:
-    """Dial and agree on versions; `highest` limits the versions of some APIs (key -> version). Raises `KafkaError`:
-    `RebootstrapRequired` if the address is that of another broker than the intended one, and that broker can tell."""
-    connection = await dial(address.host, address.port, timeout_ms=timeout_ms, max_reply_bytes=max_reply_bytes)
+    """Dial, with TLS if a context is given, and agree on versions; `highest` limits the versions of some APIs (key ->
+    version). Raises `KafkaError`: `RebootstrapRequired` if the address is that of another broker than the intended one,
+    and that broker can tell; `SslHandshakeFailed`."""
+    connection = await dial(address.host, address.port, timeout_ms=timeout_ms, max_reply_bytes=max_reply_bytes, tls=tls)
     try:
         version = API_VERSIONS.high
         while True:

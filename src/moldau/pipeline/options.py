@@ -158,6 +158,13 @@ def refuse_unknown(what: str, values: Mapping[str, str], names: tuple[str, ...])
         raise OptionError(f"The moldau {what} has no option {name!r}{hint}.")
 
 
+def refuse_protection(given: Mapping[str, str]) -> None:
+    """Raise `OptionError` if these settings of a client ask for TLS or SASL."""
+    protocol = given.get("security.protocol", "PLAINTEXT")
+    if protocol.upper() != "PLAINTEXT":
+        raise OptionError(f"Option kafka.security.protocol={protocol}: TLS and SASL are not there yet for Spark.")
+
+
 def _client_settings(values: Mapping[str, str]) -> "ConsumerSettings":
     """The options that begin with `kafka.`, checked as the settings of a consumer."""
     # Spark's workers read options that the driver has checked: they start without the consumer.
@@ -168,6 +175,7 @@ def _client_settings(values: Mapping[str, str]) -> "ConsumerSettings":
     for name, instead in INSTEAD.items():
         if name in given:
             raise OptionError(f"Option {KAFKA}{name} has no meaning here: {instead}.")
+    refuse_protection(given)
     try:
         return read_settings(ConsumerSettings, "The client", (given,), {})
     except ConfigError as error:

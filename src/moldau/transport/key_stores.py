@@ -35,19 +35,20 @@ def trust(context: ssl.SSLContext, store: Store) -> None:
     kind = _kind(store)
     try:
         if kind == "PEM":
-            context.load_verify_locations(store.location)
+            is_folder = Path(store.location).is_dir()
+            context.load_verify_locations(**{"capath" if is_folder else "cafile": store.location})
         else:
             context.load_verify_locations(cadata=_unlocked(store)[1])
     except (OSError, ValueError) as error:
         raise _unreadable(store, error) from None
 
 
-def identify(context: ssl.SSLContext, store: Store) -> None:
-    """Present the certificate of a key store, and own its key."""
+def identify(context: ssl.SSLContext, store: Store, key: str | None = None) -> None:
+    """Present the certificate of a key store, and own its key. In PEM the key may be in another file, `key`."""
     kind = _kind(store)
     try:
         if kind == "PEM":
-            context.load_cert_chain(store.location, password=lambda: store.password or "")
+            context.load_cert_chain(store.location, key, password=lambda: store.password or "")
             return
         with tempfile.NamedTemporaryFile("w", suffix=".pem") as file:  # OpenSSL takes a key from files only
             once = secrets.token_hex(16)
@@ -62,6 +63,8 @@ def identify(context: ssl.SSLContext, store: Store) -> None:
 def _kind(store: Store) -> str:
     path = Path(store.location)
     kind = (store.kind or _ENDS.get(path.suffix.lower(), "")).upper()
+    if kind in ("", "JKS"):  # Java's keytool has written PKCS12 for years, whatever a file is called
+        kind = _by_content(path) or kind
     if kind == "JKS":
         raise ConfigError(
             f"{store.setting}.location is a JKS file, which only Java reads: convert it with `keytool -importkeystore "
@@ -70,6 +73,20 @@ def _kind(store: Store) -> str:
     if kind not in ("PEM", "PKCS12"):
         raise ConfigError(f"{store.setting}.type must be PEM or PKCS12, and the name of {path} does not say which")
     return kind
+
+
+def _by_content(path: Path) -> str | None:
+    """What a file is by its first bytes; None if they do not say."""
+    try:
+        with path.open("rb") as file:
+            first = file.read(4096)
+    except OSError:
+        return None
+    if first.startswith(b"\xfe\xed\xfe\xed"):
+        return "JKS"
+    if first.startswith(b"\x30"):
+        return "PKCS12"
+    return "PEM" if b"-----BEGIN " in first else None
 
 
 def _unlocked(store: Store, encrypting: str | None = None) -> tuple[str, str]:

@@ -12,6 +12,7 @@ from moldau.pipeline.options import (
     OptionError,
     boolean,
     read_bootstrap,
+    refuse_protection,
     refuse_unknown,
     without_effect,
 )
@@ -64,6 +65,7 @@ def read_sink_options(given: Mapping[str, str]) -> SinkOptions:
     refuse_unknown("sink", values, NAMES)
     settings = {name.removeprefix(KAFKA): value for name, value in values.items() if name.startswith(KAFKA)}
     settings.pop("bootstrap.servers", None)
+    refuse_protection(settings)
     for name, why in INSTEAD.items():
         if settings.get(name, "").lower() in AS_SET.get(name, ()):
             del settings[name]

@@ -1,0 +1,1 @@
+"""How a client protects its connections and proves who its user is: settings, TLS, logins."""

@@ -1,0 +1,79 @@
+"""The settings of a client about security: combinations that are refused, and secrets that are shown nowhere."""
+
+import dataclasses
+from pathlib import Path
+
+import pytest
+
+import moldau
+from moldau.client.administration.admin import AdminSettings
+from moldau.client.settings import described, read_settings
+from moldau.errors import ConfigError
+
+SSL = {"security_protocol": "SSL"}
+SECRET = "the-secret-of-the-test"
+
+
+@pytest.mark.parametrize(
+    ("named", "sentence"),
+    [
+        ({"ssl_ca_location": "ca"}, "ssl_ca_location is given without security_protocol, and would protect nothing"),
+        ({"ssl_key_password": "x"}, "ssl_key_password is given without security_protocol"),
+        ({**SSL, "ssl_ca_location": "a", "ssl_truststore_location": "b"}, "are both given, and say the same"),
+        ({**SSL, "ssl_ca_location": "a", "ssl_cafile": "b"}, "was given ssl_ca_location twice, also as ssl_cafile"),
+        ({**SSL, "ssl_key_location": "a"}, "ssl_key_location needs ssl_certificate_location as well"),
+        ({**SSL, "ssl_keystore_key": "a"}, "ssl_keystore_key needs ssl_keystore_certificate_chain as well"),
+        ({**SSL, "ssl_context": "a"}, "ssl_context is not an ssl.SSLContext of Python's"),
+        ({"security_protocol": "SASL_SSL"}, "SASL is not there yet"),
+        ({"security_protocol": "TLS"}, "is not one of PLAINTEXT, SSL, SASL_PLAINTEXT, SASL_SSL"),
+    ],
+)
+def test_a_wrong_combination_is_one_sentence(named: dict[str, object], sentence: str) -> None:
+    with pytest.raises(ConfigError, match=sentence):
+        read_settings(AdminSettings, "Admin", ("a:1",), named)
+
+
+@pytest.mark.parametrize(
+    ("named", "sentence"),
+    [
+        ({"ssl_ca_location": "/nowhere/ca.pem"}, "cannot use /nowhere/ca.pem, which ssl.ca.location names: No such"),
+        ({"ssl_keystore_location": "/kafka.jks"}, "keytool -importkeystore -srckeystore /kafka.jks -destkeystore"),
+        ({"ssl_truststore_location": "{folder}/old"}, "ssl.truststore.location is a JKS file, which only Java reads"),
+        ({"ssl_ca_location": "{folder}/empty"}, "which ssl.ca.location names"),
+        ({"ssl_ca_pem": "x"}, "ssl.truststore.certificates is not a certificate in PEM"),
+        ({"ssl_certificate_pem": "x", "ssl_key_pem": SECRET}, "ssl.keystore.key and ssl.keystore.certificate.chain"),
+        ({"ssl_enabled_protocols": "TLSv1.1"}, "'TLSv1.1' is no version of TLS that ssl takes"),
+        ({"ssl_cipher_suites": "x"}, "ssl.cipher.suites names no cipher suite"),
+        ({"ssl_endpoint_identification_algorithm": "x"}, "must be HTTPS or empty, not 'x'"),
+    ],
+)
+def test_a_client_refuses_at_once_what_no_connection_could_use(
+    named: dict[str, str], sentence: str, tmp_path: Path
+) -> None:
+    (tmp_path / "old").write_bytes(b"\xfe\xed\xfe\xed\0\0\0\2")
+    (tmp_path / "empty").write_bytes(b"")
+    with pytest.raises(ConfigError, match=sentence) as refused:
+        moldau.Admin("a:1", **SSL, **{name: value.format(folder=tmp_path) for name, value in named.items()})
+    assert SECRET not in str(refused.value)
+
+
+def test_security_settings_of_a_file_have_no_effect_if_it_asks_for_none() -> None:
+    given = {
+        "security.protocol": "PLAINTEXT",
+        "ssl.ca.location": "/nowhere",
+        "ssl.key.password": "x",
+        "ssl.crl.location": "x",
+    }
+    moldau.Admin({"bootstrap.servers": "a:1", **given}).close()
+
+
+def test_no_text_about_settings_has_a_secret() -> None:
+    secrets = [field.name for field in dataclasses.fields(AdminSettings) if field.metadata["secret"]]
+    assert {"ssl_key_password", "ssl_keystore_key", "ssl_keystore_password", "ssl_truststore_password"} <= {*secrets}
+    for name in secrets:
+        made = AdminSettings("a:1", security_protocol="SSL", **{name: SECRET})
+        assert SECRET not in repr(made) + str(made) and name not in repr(made)
+        with pytest.raises(ConfigError) as refused:
+            read_settings(AdminSettings, "Admin", ("a:1",), {**SSL, name: [SECRET]})
+        assert str(refused.value) == f"{name} is not text"
+    assert "ssl_key_password (ssl.key.password), default None" in described(AdminSettings)
