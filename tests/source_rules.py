@@ -67,6 +67,7 @@ PURE_CORES = (
     "files.metadata_log",
     "handlers.producing.mistimed",
     "log.epochs",
+    "rates",
     "replication.closest",
     "replication.in_sync",
     "replication.leader_session",

@@ -110,18 +110,26 @@ def test_a_killed_broker_comes_back_with_everything(tmp_path: Path):
 
 
 def test_how_many_connections_there_may_be_is_changed_while_it_runs(tmp_path: Path):
+    """The connection above the maximum waits until there may be more."""
+
     async def scenario(alive: Living) -> None:
         wire = await alive.dial()
-        for limit, refused in (("1", True), ("2", False)):
-            setting = AlterableConfig(name="max.connections", config_operation=0, value=limit)
+
+        async def limit(connections: str) -> None:
+            setting = AlterableConfig(name="max.connections", config_operation=0, value=connections)
             resource = AlterConfigsResource(resource_type=4, resource_name="1", configs=[setting])
             request = IncrementalAlterConfigsRequest(resources=[resource])
             answer = await wire.ask(INCREMENTAL_ALTER_CONFIGS, 1, request)
             assert answer.responses[0].error_code == 0
-            another = await alive.dial()
-            if refused:
-                assert await another.is_closed()
-            else:
-                assert (await another.ask(METADATA, 1, MetadataRequest(topics=[]))).controller_id == 1
+
+        await limit("1")
+        another = await alive.dial()
+        asked = asyncio.ensure_future(another.ask(METADATA, 1, MetadataRequest(topics=[])))
+        for _ in range(3):
+            await wire.ask(METADATA, 1, MetadataRequest(topics=[]))
+        assert not asked.done()
+        assert len(alive.broker.server.connections) == 1
+        await limit("2")
+        assert (await asked).controller_id == 1
 
     alive_on(scenario, tmp_path)

@@ -21,6 +21,7 @@ from moldau.cluster.copies import Copies
 from moldau.cluster.opening import open_embedded
 from moldau.cluster.state.image import Endpoint, Image
 from moldau.config import BrokerConfig
+from moldau.config.connections_per_ip import connections_per_ip
 from moldau.coordinators.assembly import Coordinators
 from moldau.descriptors import share_out
 from moldau.errors import MoldauError, StartInterrupted, StorageError
@@ -37,6 +38,7 @@ from moldau.net.limits import Limits
 from moldau.net.server import Server
 from moldau.net.watchdog import Watchdog
 from moldau.protocol.codec import request_name
+from moldau.rates import RateWindow
 from moldau.replication.replicas import Replicas
 from moldau.replication.upkeep import Upkeep
 from moldau.requests.dispatch import Dispatch
@@ -333,7 +335,7 @@ class Broker:
         await self.coordinators.follow(image, names)
 
     def _limit(self, _: Image, __: Sequence[str]) -> None:
-        self.server.limits = self._limits()
+        self.server.limit(self._limits())
 
     def _limits(self) -> Limits:
         return _limits(self.cluster.metadata.config, self._shares.connections)
@@ -387,8 +389,8 @@ def _reachable(host: str) -> str:
     return host if host not in ("", "0.0.0.0", "::") else socket.gethostname()
 
 
-def _limits(config: BrokerConfig, connections_max: int) -> Limits:
-    """The listener's limits; connections are refused before the log runs out of file descriptors."""
+def _limits(config: BrokerConfig, room: int) -> Limits:
+    """The listeners' limits; connections are refused before the log runs out of file descriptors."""
     given = config.given
     queued = config.queued_max_request_bytes
     return Limits(
@@ -397,6 +399,11 @@ def _limits(config: BrokerConfig, connections_max: int) -> Limits:
         config.socket_receive_buffer_bytes if "socket.receive.buffer.bytes" in given else OF_THE_SYSTEM,
         config.connections_max_idle_ms,
         queued if queued > 0 else max(QUEUED_BYTES, config.socket_request_max_bytes),
-        min(config.max_connections, connections_max),
+        config.max_connections,
         config.max_connections_per_ip,
+        connections_per_ip(config.max_connections_per_ip_overrides),
+        config.max_connection_creation_rate,
+        protected_listener=config.inter_broker_listener if len(config.client_listeners) > 1 else None,
+        window=RateWindow(config.quota_window_num, config.quota_window_size_seconds * 1000),
+        room=room,
     )

@@ -247,7 +247,7 @@ def test_connections_that_break_the_protocol_again_and_again_write_one_line_for_
         raise ProtocolViolation(f"request {bytes(frame)!r}")
 
     async def scenario() -> None:
-        async with serving(refuse, max_connections=1) as (server, port):
+        async with serving(refuse, room=1) as (server, port):
             for number in range(20):
                 reader, writer = await dial(port)
                 writer.write(framed(str(number).encode()))

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from moldau.config import kafka_names, older_names
+from moldau.config.connections_per_ip import connections_per_ip
 from moldau.config.listeners import (
     PLAINTEXT,
     PROTOCOLS,
@@ -87,8 +88,12 @@ class BrokerConfig:
     socket_send_buffer_bytes: int = INT(102400, "The send buffer of a connection (SO_SNDBUF); -1 leaves the operating system's. Where it is not set, 262144 is used.", **_FIXED)
     socket_receive_buffer_bytes: int = INT(102400, "The receive buffer of a connection (SO_RCVBUF); -1 leaves the operating system's, which is used where it is not set.", **_FIXED)
     queued_max_request_bytes: int = LONG(-1, "The memory for requests of all connections that are incomplete or wait for their turn; when it is short, the slowest connections are closed. If the value is not above 0, the larger of 268435456 and socket.request.max.bytes is used.", **_FIXED)
-    max_connections: int = INT(INT_MAX, "The maximum number of open connections.", low=0)
+    max_connections: int = INT(INT_MAX, "The maximum number of open connections; the next ones wait until others end, or, on the listener for brokers if it is one of several, the least recently used one of another listener is closed.", low=0)
     max_connections_per_ip: int = INT(INT_MAX, "The maximum number of open connections from one IP address.", low=0)
+    max_connections_per_ip_overrides: str = STRING("", "max.connections.per.ip of some addresses, as ADDRESS:NUMBER pairs; localhost stands for 127.0.0.1 and ::1, other host names are refused.")
+    max_connection_creation_rate: int = INT(INT_MAX, "The maximum number of new connections in a second; the next ones wait.", low=0)
+    quota_window_num: int = INT(11, "The number of samples over which the rates of quotas and of new connections are measured.", low=1, **_FIXED)
+    quota_window_size_seconds: int = INT(1, "The length of a sample, see quota.window.num.", low=1, **_FIXED)
     connections_max_idle_ms: int = LONG(600000, "A connection without a request for this long is closed.", **_FIXED)
 
     max_decompressed_message_bytes: int = INT(2147483639, "The largest record that is accepted in a compressed batch, in bytes before compression.", low=1, high=2147483639)
@@ -315,6 +320,7 @@ def _check(config: BrokerConfig) -> None:
             f"replica.selector.class is {config.replica_selector_class}, and no class of your own can be loaded here: "
             f"set {BY_RACK}, or remove it to read from leaders"
         )
+    connections_per_ip(config.max_connections_per_ip_overrides)
     if config.group_min_session_timeout_ms > config.group_max_session_timeout_ms:
         raise ConfigError("group.min.session.timeout.ms must not be above group.max.session.timeout.ms")
     for name in ("session_timeout", "heartbeat_interval", "assignment_interval"):

@@ -74,7 +74,6 @@ NAMES: frozenset[str] = frozenset(
     log.dir.failure.timeout.ms
     log.message.downconversion.enable log.message.format.version
     log.message.timestamp.difference.max.ms
-    max.connection.creation.rate max.connections.per.ip.overrides
     metadata.log.dir metadata.log.max.record.bytes.between.snapshots metadata.log.max.snapshot.interval.ms
     metadata.log.segment.bytes metadata.log.segment.ms metadata.max.idle.interval.ms metadata.max.retention.bytes
     metadata.max.retention.ms
@@ -90,7 +89,7 @@ NAMES: frozenset[str] = frozenset(
     process.roles
     producer.purgatory.purge.interval.requests
     queued.max.requests
-    quota.consumer.default quota.producer.default quota.window.num quota.window.size.seconds
+    quota.consumer.default quota.producer.default
     remote.fetch.max.wait.ms remote.list.offsets.request.timeout.ms remote.log.index.file.cache.total.size.bytes
     remote.log.index.file.cache.ttl.ms remote.log.manager.copier.thread.pool.size
     remote.log.manager.copy.max.bytes.per.second remote.log.manager.copy.quota.window.num

@@ -14,7 +14,7 @@ import fcntl
 import logging
 import termios
 from collections.abc import Awaitable, Callable
-from typing import NamedTuple, Protocol, cast
+from typing import Protocol, cast
 
 from moldau.errors import ProtocolViolation
 from moldau.net.busy_polling import BusyPolling
@@ -22,6 +22,7 @@ from moldau.net.fair_share import SHARE_S, FairShare
 from moldau.net.inbox import Inbox
 from moldau.net.limits import Limits
 from moldau.net.outbox import Outbox, Piece, SocketOutbox, TransportOutbox, outbox_of
+from moldau.net.peer import Peer
 from moldau.net.pool import Pool
 from moldau.net.unanswered import UnansweredQueue
 from moldau.net.watchdog import Watchdog
@@ -36,16 +37,6 @@ NAMED_S = 0.05
 """A request that took longer than this is remembered, for a line that names it."""
 HEAD_BYTES = 128
 """How much of a request's beginning is remembered: its header, and most of a long client id."""
-
-
-class Peer(NamedTuple):
-    """The address at the other end of a connection."""
-
-    host: str
-    port: int
-
-    def __str__(self) -> str:
-        return f"{self.host}:{self.port}"
 
 
 Handle = Callable[[memoryview], Answer]
@@ -69,8 +60,8 @@ class Acceptor(Protocol):
     @property
     def stopwatch(self) -> Callable[[], float]: ...
     def fair_share(self, loop: asyncio.AbstractEventLoop) -> FairShare: ...
-    def admit(self, connection: "Connection") -> bool:
-        """Count a new connection; False if there are too many, or the server stops."""
+    def admit(self, connection: "Connection", transport: asyncio.Transport) -> bool:
+        """Whether a new connection is served now, and counted; otherwise it waits or was turned away."""
 
     def forget(self, connection: "Connection") -> None: ...
 
@@ -116,6 +107,11 @@ class Connection(asyncio.BufferedProtocol):
         self._transport = cast(asyncio.Transport, transport)
         name = transport.get_extra_info("peername") or ("", 0)
         self.peer = Peer(str(name[0]), int(name[1]))
+        if self.server.admit(self, self._transport):
+            self.begin()
+
+    def begin(self, sent: bytes = b"") -> None:
+        """Serve it; `sent` was read from it while it waited."""
         try:
             self._outbox = outbox_of(
                 self._transport, self.loop, self.server.limits, self._room, self._aborted, self.server.busy_polling
@@ -124,12 +120,21 @@ class Connection(asyncio.BufferedProtocol):
             log.warning("a connection from %s:%d is refused: %s", self.peer.host, self.peer.port, error)
             self._closed = True
             self._transport.abort()
+            self.server.forget(self)
             return
         if isinstance(self._outbox, SocketOutbox):
             self._busy_polling = self.server.busy_polling
         self._handle = self.server.connected(self.peer, self.listener)
-        if not self.server.admit(self):
-            self.lose("too many connections")
+        self.active_at = self.loop.time()
+        if sent:
+            self.get_buffer(len(sent))[: len(sent)] = sent
+            self.buffer_updated(len(sent))
+
+    def turn_away(self, why: str) -> None:
+        """Close it before it is served."""
+        self._say(why)
+        self._closed = True
+        self._transport.close()
 
     def get_buffer(self, sizehint: int) -> memoryview:
         buffer = self.inbox.buffer(self.server.shared)
@@ -365,9 +370,12 @@ class Connection(asyncio.BufferedProtocol):
     def lose(self, why: str) -> None:
         """Close it, for one of few reasons."""
         if not self._closed:
-            line = "closing the connection from %s:%d: " + why  # another reason is a line of another kind
-            self.server.notices.info(self.peer.host, line, self.peer.host, self.peer.port)
+            self._say(why)
             self.close()
+
+    def _say(self, why: str) -> None:
+        line = "closing the connection from %s:%d: " + why  # another reason is a line of another kind
+        self.server.notices.info(self.peer.host, line, self.peer.host, self.peer.port)
 
     def give_up(self) -> str:
         """Others need the memory of what it has sent so far."""

@@ -11,19 +11,22 @@ import socket
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
 from moldau.errors import CannotListen
 from moldau.names import counted
 from moldau.net.accepted import Connected, Connection
 from moldau.net.accepted import Handle as Handle  # these two are part of what a server is given
-from moldau.net.accepted import Peer as Peer
 from moldau.net.busy_polling import BusyPolling, processors
 from moldau.net.fair_share import FairShare
 from moldau.net.limits import Limits, addresses
+from moldau.net.peer import Peer as Peer
 from moldau.net.pool import Pool
 from moldau.net.watchdog import Watchdog
 from moldau.notices import Notices
+
+if TYPE_CHECKING:
+    from moldau.net.admission import Admission, Entering
 
 log = logging.getLogger(__name__)
 
@@ -60,6 +63,8 @@ class Server:
     """The clock that measures how long requests take, in seconds."""
     connections: dict[Connection, None] = field(default_factory=dict)
     per_host: dict[str, int] = field(default_factory=dict)
+    ip_rate: Callable[[str], float | None] | None = None
+    """How many connections a second may come from an address; set by `limit`."""
 
     def __post_init__(self) -> None:
         self.pool = Pool(self.limits.queued_max_request_bytes)
@@ -68,6 +73,7 @@ class Server:
         self._listening: list[asyncio.AbstractServer] = []
         self._sweeper: asyncio.TimerHandle | None = None
         self._emptied: asyncio.Future[None] | None = None
+        self._admission: Admission | None = None
         self.busy_polling: BusyPolling | None = None
         self._fair_share: FairShare | None = None
         self.watchdog.namers.append(self._name)
@@ -77,6 +83,7 @@ class Server:
         every interface, stand for IPv4 and IPv6, with the same port on both. May be called again for further listeners.
         Raises `CannotListen`; nothing of this listener is bound then."""
         loop = asyncio.get_running_loop()
+        self.limit(self.limits, self.ip_rate)
         if self.busy_polling is None and processors() > 1:
             self.busy_polling = BusyPolling(loop, now=self.stopwatch)
         hosts = addresses(host or "")
@@ -119,15 +126,38 @@ class Server:
         self.pool.look()
         self._sweeper = loop.call_later(LOOK_S, self._sweep, loop)
 
-    def admit(self, connection: Connection) -> bool:
-        """Count a new connection; False if there are too many, or the server stops."""
-        host, limits = connection.peer.host, self.limits
+    def limit(self, limits: Limits, ip_rate: Callable[[str], float | None] | None = None) -> None:
+        """Set the limits in force from now on. Call it on the server's loop."""
+        self.limits, self.ip_rate = limits, ip_rate
+        if self._admission is not None:
+            self._admission.follow()
+        elif limits.makes_wait or ip_rate is not None:
+            from moldau.net.admission import Admission  # most servers have no such limits
+
+            self._admission = Admission(self)
+            self._admission.follow()
+
+    @property
+    def served(self) -> "list[Entering]":
+        return list(self.connections)
+
+    def admit(self, connection: Connection, transport: asyncio.Transport) -> bool:
+        """Whether a new connection is served now, and counted; otherwise it waits or was turned away."""
+        admission = self._admission
+        waiting = 0 if admission is None else admission.waiting
+        if self._emptied is not None or len(self.connections) + waiting >= self.limits.room:
+            connection.turn_away("too many connections" if self._emptied is None else "the broker stops")
+            return False
+        return self.enter(connection) if admission is None else admission.arrived(connection, transport)
+
+    def enter(self, connection: "Entering") -> bool:
+        """Count a connection; False if its address has too many, and then it was turned away."""
+        host = connection.peer.host
         here = self.per_host.get(host, 0)
-        if self._emptied is not None:
+        if here >= self.limits.of_host(host):
+            connection.turn_away("too many connections from its address")
             return False
-        if len(self.connections) >= limits.max_connections or here >= limits.max_connections_per_ip:
-            return False
-        self.connections[connection] = None
+        self.connections[cast(Connection, connection)] = None
         self.per_host[host] = here + 1
         return True
 
@@ -137,6 +167,8 @@ class Server:
             self.per_host[host] -= 1
             if not self.per_host[host]:
                 del self.per_host[host]
+            if self._admission is not None:
+                self._admission.left(connection)
         if self._emptied is not None and not self.connections and not self._emptied.done():
             self._emptied.set_result(None)
 
@@ -161,6 +193,8 @@ class Server:
             self._close_listeners()
         if self._sweeper:
             self._sweeper.cancel()
+        if self._admission is not None:
+            self._admission.stop()
         self._emptied = loop.create_future()
         return self._emptied
 

@@ -157,6 +157,9 @@ class Pipe(asyncio.Transport):
     def connect(self, other: "Pipe", protocol: asyncio.BaseProtocol) -> None:
         self._other, self._protocol = other, protocol
 
+    def set_protocol(self, protocol: asyncio.BaseProtocol) -> None:
+        self._protocol = protocol
+
     def write(self, data: Any) -> None:
         if not self._closing and len(data):
             self._post(bytes(data))

@@ -122,7 +122,7 @@ def test_what_is_only_set_while_a_broker_runs_is_kept_if_its_value_could_have_a_
 @pytest.mark.parametrize(
     ("name", "why"),
     [
-        ("max.connection.creation.rate", "a Kafka setting that this broker does not have"),
+        ("telemetry.max.bytes", "a Kafka setting that this broker does not have"),
         ("ssl.keystore.location", "a Kafka setting that this broker does not have"),
         ("num.partitions", "cannot be changed while the broker runs"),
         ("no.such", "is not a setting of this broker"),
@@ -145,8 +145,10 @@ def test_what_kafka_changes_on_a_running_broker_is_changed_here_too() -> None:
         "log.cleaner.io.buffer.size",
         "log.cleaner.io.max.bytes.per.second",
         "log.cleaner.threads",
+        "max.connection.creation.rate",
         "max.connections",
         "max.connections.per.ip",
+        "max.connections.per.ip.overrides",
         "num.recovery.threads.per.data.dir",
         "producer.id.expiration.ms",
         "transaction.partition.verification.enable",

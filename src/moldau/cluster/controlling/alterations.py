@@ -55,8 +55,10 @@ class Replacement(NamedTuple):
 ConfigChange: TypeAlias = Sequence[Alteration] | Replacement
 _ASKED_EACH_TIME = (
     "group.consumer.assignment.interval.ms",
+    "max.connection.creation.rate",
     "max.connections",
     "max.connections.per.ip",
+    "max.connections.per.ip.overrides",
     "log.cleaner.backoff.ms",
     "log.cleaner.dedupe.buffer.size",
     "log.cleaner.io.buffer.load.factor",

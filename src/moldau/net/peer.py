@@ -1,0 +1,13 @@
+"""The address at the other end of a connection."""
+
+from typing import NamedTuple
+
+
+class Peer(NamedTuple):
+    """Host and port, as the socket names them."""
+
+    host: str
+    port: int
+
+    def __str__(self) -> str:
+        return f"{self.host}:{self.port}"
