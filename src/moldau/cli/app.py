@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from moldau.cli.command_line import HELP, Group, HelpAsked, UsageError, parameters_of, read
+from moldau.cli.options import connecting, with_command_config
 from moldau.cli.output import note
 
 ABOUT = "A commit log that speaks the Apache Kafka protocol."
@@ -104,9 +105,9 @@ def _help(path: str, about: str, commands: dict[str, str], asked: bool) -> int:
 
 def _run(function: Callable[..., Any], path: str, texts: Sequence[str]) -> int:
     """Run a command with these texts as its command line; returns its exit code. Raises `UsageError`."""
-    parameters = parameters_of(function)
+    parameters = with_command_config(parameters_of(function))
     try:
-        values = read(parameters, texts)
+        values = connecting(read(parameters, texts))
         result = function(**values)
     except HelpAsked:
         from moldau.cli.help import command_help

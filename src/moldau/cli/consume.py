@@ -11,7 +11,6 @@ from moldau.cli.command_line import Argument, Option
 from moldau.cli.options import (
     BOOTSTRAP,
     BootstrapServer,
-    CommandConfig,
     CommandProperty,
     Json,
     client_settings,
@@ -23,6 +22,7 @@ from moldau.client.consuming.consumer import Consumer
 from moldau.client.consuming.fetched.record import Record
 from moldau.client.fetching import topic_partitions
 from moldau.client.offsets import EARLIEST, LATEST
+from moldau.client.security.brokers import Brokers
 from moldau.errors import ConfigError
 from moldau.names import TopicPartition
 
@@ -49,7 +49,6 @@ def consume(
     record_format: Annotated[
         str, Option("--format", metavar="FORMAT", help="A text with placeholders such as {value}, or json.")
     ] = "{value}",
-    command_config: CommandConfig = None,
     command_property: CommandProperty = None,
     as_json: Json = False,
 ) -> None:
@@ -74,17 +73,17 @@ def consume(
         raise ConfigError("--offset needs --partition")
     write = _json_line if as_json or record_format == "json" else line_format(unescaped(record_format))
     given = {"group_id": group or None, "auto_offset_reset": "earliest" if from_beginning else None}
-    settings = client_settings(bootstrap_server, command_config, command_property, given)
+    settings = client_settings(bootstrap_server, command_property, given)
     group = settings.get("group.id") or ""
     from_beginning = from_beginning or settings.get("auto.offset.reset") == "earliest"
     if group and partition is not None:
         raise ConfigError("--group and --partition cannot be combined: a group decides which partitions it reads")
-    reachable(bootstrap_server)
+    brokers = reachable(Brokers(bootstrap_server, settings))
     with Consumer({"client.id": "moldau-consume", **settings}) as consumer:
         if group:
             consumer.subscribe([topic])
         else:
-            _begin(consumer, _chosen(bootstrap_server, topic, partition), offset, from_beginning)
+            _begin(consumer, _chosen(brokers, topic, partition), offset, from_beginning)
         try:
             printed = _print(consumer, write, max_messages, timeout)
         finally:
@@ -93,8 +92,8 @@ def consume(
     _note_few(printed, max_messages, timeout, only_new=not (from_beginning or group or offset is not None))
 
 
-def _chosen(bootstrap_server: str, topic: str, partition: int | None) -> list[TopicPartition]:
-    partitions = topic_partitions(bootstrap_server, [topic])[topic]
+def _chosen(brokers: str, topic: str, partition: int | None) -> list[TopicPartition]:
+    partitions = topic_partitions(brokers, [topic])[topic]
     if partition is not None and partition not in partitions:
         raise ConfigError(f"topic {topic} has no partition {partition}, only 0 to {len(partitions) - 1}")
     return [TopicPartition(topic, p) for p in (partitions if partition is None else [partition])]

@@ -1,13 +1,18 @@
 """Options that several commands share, and what they turn into."""
 
+import dataclasses
 import re
 from pathlib import Path
 from typing import Annotated, Any
 
-from moldau.cli.command_line import Option
+from moldau.cli.command_line import Option, Parameter
 from moldau.errors import ConfigError
 
 BOOTSTRAP = "localhost:9092"
+CONNECT_MS = 5_000
+_BROKERS = "bootstrap_server"
+_OF_JAVA = ("bootstrap.servers", "key.deserializer", "key.serializer", "value.deserializer", "value.serializer")
+"""Settings of a Java program that commands leave out: they write and read bytes, of the brokers that they are told."""
 _ESCAPE = re.compile(r"\\(.)")
 _MEANT = {"t": "\t", "n": "\n", "r": "\r", "0": "\0", "\\": "\\"}
 
@@ -17,10 +22,14 @@ def reachable(bootstrap_server: str) -> str:
     with a `BootstrapServer` calls it, after it has checked its other options."""
     import asyncio
 
-    from moldau.client.routing import Router
+    from moldau.client.routing import router_of
+    from moldau.client.settings import ClientSettings, read_settings
+
+    settings = read_settings(ClientSettings, "The command", (bootstrap_server,), {})
+    brief = dataclasses.replace(settings, socket_connection_setup_timeout_ms=CONNECT_MS)
 
     async def dial() -> None:
-        async with Router(bootstrap_server, "moldau", connect_timeout_ms=5_000) as router:
+        async with router_of(brief) as router:
             await router.any()
 
     asyncio.run(dial())
@@ -39,10 +48,19 @@ BootstrapServer = Annotated[
 ]
 Json = Annotated[bool, Option("--json", help="Print JSON.")]
 
-CommandConfig = Annotated[
-    Path | None,
-    Option("--command-config", help="A properties file with settings of the client; options win over it."),
-]
+COMMAND_CONFIG = Parameter(
+    "command_config",
+    Option(
+        "--command-config",
+        envvar="MOLDAU_COMMAND_CONFIG",
+        metavar="FILE",
+        help="A properties file with settings of the client, as Java's has them; options win over it.",
+    ),
+    Path,
+    False,
+    None,
+)
+"""An option of each command that has a `BootstrapServer`."""
 CommandProperty = Annotated[
     list[str] | None,
     Option("--command-property", metavar="NAME=VALUE", help="A setting of the client; repeatable."),
@@ -72,23 +90,33 @@ def changes(changed: list[str] | None, deleted: list[str] | None) -> dict[str, s
     return wanted
 
 
-def client_settings(
-    bootstrap_server: str, file: Path | None, properties: list[str] | None, given: dict[str, Any]
-) -> dict[str, Any]:
-    """The settings of a client, with Kafka's names: those of the file, of the two options above, and `given`, whose
-    None stands for an option that was left out. Commands write and read bytes, so serializers of a Java program are
-    left out. Raises `ConfigError`."""
-    settings: dict[str, Any] = {}
+def with_command_config(parameters: list[Parameter]) -> list[Parameter]:
+    """The parameters of a command; with `--command-config` if it connects to brokers."""
+    return [*parameters, COMMAND_CONFIG] if any(one.name == _BROKERS for one in parameters) else parameters
+
+
+def connecting(values: dict[str, Any]) -> dict[str, Any]:
+    """The values of a command's parameters: its brokers carry the settings of `--command-config`. Raises
+    `ConfigError`."""
+    file = values.pop(COMMAND_CONFIG.name, None)
     if file is not None:
+        from moldau.client.security.brokers import Brokers
         from moldau.config.properties import read_properties
 
-        settings |= read_properties(file)
-    settings |= pairs(properties or [], "--command-property")
-    for part in ("key", "value"):
-        settings.pop(f"{part}.serializer", None)
-        settings.pop(f"{part}.deserializer", None)
+        settings = {name: text for name, text in read_properties(file).items() if name not in _OF_JAVA}
+        values[_BROKERS] = Brokers(values[_BROKERS], settings)
+    return values
+
+
+def client_settings(bootstrap_server: str, properties: list[str] | None, given: dict[str, Any]) -> dict[str, Any]:
+    """The settings of a client, with Kafka's names: those that the brokers carry, those of `--command-property`, and
+    `given`, whose None stands for an option that was left out. Raises `ConfigError`."""
+    from moldau.client.security.brokers import settings_in
+
+    settings = {**settings_in(bootstrap_server), **pairs(properties or [], "--command-property")}
     settings |= {name.replace("_", "."): value for name, value in given.items() if value is not None}
-    return {**settings, "bootstrap.servers": bootstrap_server}
+    settings = {name: value for name, value in settings.items() if name not in _OF_JAVA}
+    return {**settings, "bootstrap.servers": str(bootstrap_server)}
 
 
 def pairs(texts: list[str], option: str) -> dict[str, str]:

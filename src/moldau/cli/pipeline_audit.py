@@ -39,6 +39,7 @@ def audit(
 
       moldau pipeline audit --topics orders --mirror backup:9092 --warehouse /data/warehouse --page audit.html
     """
+    from moldau.client.security.brokers import alike
     from moldau.pipeline.audit.windows import window_ms
 
     names = list(dict.fromkeys(name.strip() for name in topics.split(",") if name.strip()))
@@ -51,7 +52,7 @@ def audit(
 
     tiers: list[Tier] = [ClusterTier("origin", reachable(bootstrap_server))]
     if mirror:
-        tiers.append(ClusterTier("mirror", reachable(mirror)))
+        tiers.append(ClusterTier("mirror", reachable(alike(mirror, bootstrap_server))))
     if warehouse is not None:
         from moldau.pipeline.audit.warehouse_tier import WarehouseTier
 

@@ -10,11 +10,11 @@ import ssl
 import struct
 import time
 from collections.abc import Callable, Iterable
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from moldau.client.cluster_view import NEWEST_WITH_NAMES, ClusterView
 from moldau.client.failures import STALE_METADATA, Backoff, RetryLog, check, tried
-from moldau.client.security.protection import Protection
+from moldau.client.security.brokers import settings_in
 from moldau.errors import ErrorCode, KafkaError, ProtocolViolation, RebootstrapRequired
 from moldau.monotonic import monotonic_s
 from moldau.names import TopicPartition
@@ -24,7 +24,9 @@ from moldau.protocol.apis import API_VERSIONS, METADATA, Api
 from moldau.protocol.codec import read_reply, write_request
 from moldau.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
 from moldau.randomness import RealRandom
-from moldau.transport.tls_failures import tls_failure
+
+if TYPE_CHECKING:
+    from moldau.client.security.protection import Protection
 
 MAX_REPLY_BYTES = 256 * 1024 * 1024
 _SIZE = struct.Struct(">i")
@@ -41,7 +43,7 @@ class BlockingLink:
         client_id: str,
         timeout_ms: int,
         intended: IntendedBroker | None = None,
-        protection: Protection | None = None,
+        protection: "Protection | None" = None,
     ):
         self._address = address
         self._client_id = client_id
@@ -53,7 +55,7 @@ class BlockingLink:
             if protection is not None and protection.tls is not None:
                 self._socket = protection.tls.wrapped(self._socket, address.host)
         except ssl.SSLError as failed:
-            raise tls_failure(str(address), failed, in_handshake=True) from None
+            raise _failed(address, failed, in_handshake=True) from None
         except OSError as refused:
             why = refused.strerror or str(refused)
             raise KafkaError(ErrorCode.NETWORK_EXCEPTION, f"cannot connect to {address}: {why}") from None
@@ -119,15 +121,31 @@ class BlockingLink:
 
     def _lost(self, broken: OSError) -> KafkaError:
         if isinstance(broken, ssl.SSLError):
-            return tls_failure(str(self._address), broken, in_handshake=False)
+            return _failed(self._address, broken, in_handshake=False)
         if isinstance(broken, TimeoutError):
             return KafkaError(ErrorCode.REQUEST_TIMED_OUT, f"{self._address} did not answer in time")
         return KafkaError(ErrorCode.NETWORK_EXCEPTION, f"the connection to {self._address} broke: {broken.strerror}")
 
 
+def _failed(address: Address, error: ssl.SSLError, *, in_handshake: bool) -> KafkaError:
+    from moldau.transport.tls_failures import tls_failure
+
+    return tls_failure(str(address), error, in_handshake=in_handshake)
+
+
+def _protection_in(bootstrap: object) -> "Protection | None":
+    """How the connections to these brokers are protected. Processes that protect none import none of it."""
+    if not settings_in(bootstrap):
+        return None
+    from moldau.client.security.protection import protection_of
+    from moldau.client.settings import ClientSettings, read_settings
+
+    return protection_of(read_settings(ClientSettings, "The client", (bootstrap,), {}))
+
+
 class Caller:
     """Sends requests to the brokers responsible for them and retries until `timeout_ms` is over. Use it in a
-    with-statement."""
+    with-statement. Connections are protected as `protection` says, or the settings that `bootstrap` carries."""
 
     def __init__(
         self,
@@ -135,11 +153,11 @@ class Caller:
         *,
         client_id: str = "moldau",
         timeout_ms: int = 30_000,
-        protection: Protection | None = None,
+        protection: "Protection | None" = None,
     ):
         self._bootstrap = bootstrap_addresses(bootstrap)
         self._client_id = client_id
-        self._protection = protection
+        self._protection = protection or _protection_in(bootstrap)
         self.timeout_ms = timeout_ms
         self._links: dict[Address, BlockingLink] = {}
         self.view = ClusterView()

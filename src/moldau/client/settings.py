@@ -21,6 +21,7 @@ from dataclasses import KW_ONLY
 from typing import Any, ClassVar, Concatenate, Literal, ParamSpec, TypeVar, Union, cast
 
 from moldau.client.foreign_names import judged
+from moldau.client.security.brokers import Brokers
 from moldau.client.security.security_settings import PLAINTEXT, SecuritySettings
 from moldau.client.setting_fields import setting as setting
 from moldau.client.setting_fields import settings as settings
@@ -124,6 +125,9 @@ def read_settings(
             f"the first argument of {client} is the broker, as in {client}('localhost:9092', group_id=...), and"
             f" {servers!r} has no port; if it is a topic, call subscribe({servers!r})"
         )
+    if isinstance(servers, Brokers):
+        given = {**_from_mapping(servers.settings, client, settings_class), **given}
+        given.pop("bootstrap_servers", None)
     if isinstance(servers, Mapping):
         mapped = _from_mapping(servers, client, settings_class)
         twice = sorted(mapped.keys() & given.keys())

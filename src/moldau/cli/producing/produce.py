@@ -11,7 +11,6 @@ from moldau.cli.command_line import Argument, Option
 from moldau.cli.options import (
     BOOTSTRAP,
     BootstrapServer,
-    CommandConfig,
     CommandProperty,
     Json,
     client_settings,
@@ -22,6 +21,7 @@ from moldau.cli.output import note, print_json
 from moldau.cli.producing.lines import LineRecord, Malformed, TextLines, json_record
 from moldau.client.producing.delivery import Delivery
 from moldau.client.producing.producer import Producer
+from moldau.client.security.brokers import Brokers
 from moldau.errors import ConfigError, MessageTooLarge, MoldauError, NoSuchPartition, NotDelivered
 from moldau.names import counted
 
@@ -56,7 +56,6 @@ def produce(
     compression: Annotated[str | None, Option(help="none (the default), gzip, snappy, lz4 or zstd.")] = None,
     acks: Annotated[str | None, Option(help="all (the default), 1 or 0.")] = None,
     linger_ms: Annotated[int | None, Option(help="The ms that a record waits for its batch; 5 by default.")] = None,
-    command_config: CommandConfig = None,
     command_property: CommandProperty = None,
     as_json: Json = False,
 ) -> int:
@@ -83,8 +82,8 @@ def produce(
     text = TextLines(key_mark, null, headers, *header_marks)
     read = _reader(line_format, text)
     given = {"compression_type": compression, "acks": acks, "linger_ms": linger_ms}
-    settings = client_settings(bootstrap_server, command_config, command_property, given)
-    reachable(bootstrap_server)
+    settings = client_settings(bootstrap_server, command_property, given)
+    reachable(Brokers(bootstrap_server, settings))
     report = _send(Producer(settings), topic, _Lines(files or [], read), partition)
     if as_json:
         print_json({"topic": topic, "delivered": report.delivered, "failed": report.failed})
