@@ -49,6 +49,7 @@ from moldau.turns import Turns
 if TYPE_CHECKING:
     from moldau.cluster.joined import JoinedCluster
     from moldau.cluster.membership import SharedStore
+    from moldau.handlers.security.guards import Guards
     from moldau.replication.exchange import ReplicaExchange
     from moldau.replication.throttling import Throttles
 
@@ -91,6 +92,7 @@ class Broker:
         self._accept_empty = accept_empty
         self._joined: JoinedCluster | None = None
         self._throttles: Throttles | None = None
+        self._guards: Guards | None = None
         self.cluster: Cluster
         self._gate = gate or Gate()
         self._shares = share_out(descriptors)
@@ -123,6 +125,10 @@ class Broker:
         """Open the stored state: the folders, the metadata, the partitions."""
         config, runtime = self.config, self.runtime
         loop = asyncio.get_running_loop()
+        if config.is_guarded:
+            from moldau.handlers.security.guards import Guards  # a broker without security needs none of it
+
+            self._guards = await runtime.run(partial(Guards, config))
         paths = [Path(path).absolute() for path in config.data_folders]
         folders = self.folders = LogFolders(
             paths, runtime, self._shares.open_files, self._shares.held, of_several=self._shared is not None
@@ -292,7 +298,8 @@ class Broker:
         brokers."""
         endpoints = []
         for name, protocol, host, port, advertised in self.config.client_listeners:
-            bound = self.ports[name] = await self.server.start(host or None, port, name)
+            tls = self._guards.tls.get(name) if self._guards is not None else None
+            bound = self.ports[name] = await self.server.start(host or None, port, name, tls)
             if advertised is not None:
                 endpoints.append(
                     Endpoint(name, protocol, advertised.host or _reachable(host), advertised.port or bound)

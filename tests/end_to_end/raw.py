@@ -1,6 +1,7 @@
 """A blocking connection that sends requests of our tables, or any bytes at all."""
 
 import socket
+import ssl
 import struct
 from typing import Any
 
@@ -14,10 +15,14 @@ from moldau.protocol.messages.produce import PartitionProduceData, ProduceReques
 
 
 class Raw:
-    def __init__(self, address: str, timeout_s: float = 30):
+    """`context`: over TLS."""
+
+    def __init__(self, address: str, timeout_s: float = 30, context: ssl.SSLContext | None = None):
         host, _, port = address.rpartition(":")
         self.socket = socket.create_connection((host, int(port)), stretched(timeout_s))
         self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        if context is not None:
+            self.socket = context.wrap_socket(self.socket, server_hostname=host)
 
     def __enter__(self) -> "Raw":
         return self

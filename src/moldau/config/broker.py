@@ -18,7 +18,9 @@ from moldau.config.listeners import (
     client_listeners,
     inter_broker_listener,
     listener_warnings,
+    names_of_listeners,
 )
+from moldau.config.security import OF_LISTENER, SECURITY, OfListeners, ProtectionSettings, overrides
 from moldau.config.setting import (
     BOOLEAN,
     DOUBLE,
@@ -49,7 +51,7 @@ _NUMBER = frozenset({"node.id", "broker.id"})
 # fmt: off
 # ruff: noqa: E501 (one setting is one line)
 @dataclass(frozen=True)
-class BrokerConfig:
+class BrokerConfig(ProtectionSettings, OfListeners):
     """The settings of one broker; every default is the value of an empty file."""
 
     node_id: int = INT(1, "This broker's id in its cluster; with zookeeper.connect it must be given.", low=0, **_FIXED)
@@ -57,7 +59,7 @@ class BrokerConfig:
     broker_rack: str | None = STRING(None, "This broker's rack or zone, for clients that fetch from the closest replica.", **_FIXED)
     listeners: tuple[str, ...] = LIST(("PLAINTEXT://:9092",), "The listeners, as NAME://HOST:PORT; no host means every interface, port 0 a free port.")
     advertised_listeners: tuple[str, ...] | None = LIST(None, "The addresses that the clients of each listener connect to, as NAME://HOST:PORT; the value of listeners if not set.", **_FIXED)
-    listener_security_protocol_map: str = STRING("SASL_SSL:SASL_SSL,PLAINTEXT:PLAINTEXT,SSL:SSL,SASL_PLAINTEXT:SASL_PLAINTEXT", "The security protocol of each listener name, as NAME:PROTOCOL pairs. PLAINTEXT is the only supported one so far.")
+    listener_security_protocol_map: str = STRING("SASL_SSL:SASL_SSL,PLAINTEXT:PLAINTEXT,SSL:SSL,SASL_PLAINTEXT:SASL_PLAINTEXT", "The security protocol of each listener name, as NAME:PROTOCOL pairs. PLAINTEXT and SSL are supported so far.")
     inter_broker_listener_name: str | None = STRING(None, "The listener that other brokers connect to; the one called as security.inter.broker.protocol if not set.", **_FIXED)
     security_inter_broker_protocol: str = STRING(PLAINTEXT, "The name of the listener that other brokers connect to, if inter.broker.listener.name is not set; only one of the two may be.", choices=PROTOCOLS, **_FIXED)
     controller_listener_names: tuple[str, ...] | None = LIST(None, "The listeners of Kafka's controllers, which are not opened; CONTROLLER if not set.", **_FIXED)
@@ -231,6 +233,16 @@ class BrokerConfig:
         return inter_broker_listener(self)
 
     @property
+    def is_guarded(self) -> bool:
+        """Whether any part of security is configured: else none of it is imported."""
+        return any(one.protocol != PLAINTEXT for one in self.client_listeners)
+
+    def of_listener(self, name: str) -> "BrokerConfig":
+        """These settings with the values that the listener has for itself."""
+        own = self.own_settings.get(name)
+        return replace(self, **own) if own else self
+
+    @property
     def reads_near(self) -> bool:
         """Whether consumers that name a rack read from a replica there."""
         return self.replica_selector_class == BY_RACK
@@ -241,13 +253,14 @@ class BrokerConfig:
 # fmt: on
 
 
-SETTINGS: dict[str, Setting] = settings_of(BrokerConfig)
+_OF_BROKER = settings_of(BrokerConfig)
+SETTINGS: dict[str, Setting] = {n: s for n, s in _OF_BROKER.items() if n not in SECURITY} | SECURITY
 
 
 def broker_config(properties: Mapping[str, str]) -> tuple[BrokerConfig, list[str]]:
     """The settings in `properties`, and warnings for people. Raises `ConfigError` for unknown names and invalid values."""
     values: dict[str, Any] = {}
-    absent = []
+    absent, of_listeners = [], {}
     properties, older = older_names.current(properties)
     for name, text in properties.items():
         setting = SETTINGS.get(name)
@@ -255,6 +268,8 @@ def broker_config(properties: Mapping[str, str]) -> tuple[BrokerConfig, list[str
             raise ConfigError(kafka_names.REFUSED[name])
         if setting is not None:
             values[setting.field] = setting.parse(text)
+        elif name.startswith(OF_LISTENER):
+            of_listeners[name] = text
         elif name in RATES:
             older.append(
                 f"{name} has no effect in a file: set it with `moldau configs alter broker` while the broker runs"
@@ -268,9 +283,16 @@ def broker_config(properties: Mapping[str, str]) -> tuple[BrokerConfig, list[str
     _agree_on_node_id(values)
     config = BrokerConfig(**values, given=given)
     _check(config)
+    if of_listeners:
+        own, without_effect = overrides(of_listeners, _is_known, *names_of_listeners(config))
+        config, absent = replace(config, own_settings=own), absent + without_effect
     warnings = [f"these Kafka settings have no effect here: {', '.join(absent)}"] if absent else []
     client_listeners(config)
     return config, older + warnings + listener_warnings(config)
+
+
+def _is_known(name: str) -> bool:
+    return name in SETTINGS or kafka_names.known(name)
 
 
 def with_changes(config: BrokerConfig, changes: Mapping[str, str]) -> BrokerConfig:

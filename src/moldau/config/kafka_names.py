@@ -10,8 +10,6 @@ from moldau.config.setting import Setting, SettingType
 
 # Any name that starts so is a setting of Kafka's: of one listener, of a plug-in, of another process in the same file.
 PREFIXES = (
-    "listener.name.",
-    "ssl.",
     "sasl.",
     "zookeeper.",
     "config.providers.",
@@ -134,11 +132,9 @@ NAMES: frozenset[str] = frozenset(
     share.coordinator.state.topic.segment.bytes share.coordinator.threads share.coordinator.write.timeout.ms
     share.fetch.purgatory.purge.interval.requests
     socket.connection.setup.timeout.max.ms socket.connection.setup.timeout.ms socket.listen.backlog.size
-    ssl.allow.dn.changes ssl.allow.san.changes ssl.cipher.suites ssl.client.auth ssl.enabled.protocols
-    ssl.endpoint.identification.algorithm ssl.engine.factory.class ssl.key.password ssl.keymanager.algorithm
-    ssl.keystore.certificate.chain ssl.keystore.key ssl.keystore.location ssl.keystore.password ssl.keystore.type
+    ssl.allow.dn.changes ssl.allow.san.changes
+    ssl.endpoint.identification.algorithm ssl.engine.factory.class ssl.keymanager.algorithm
     ssl.principal.mapping.rules ssl.protocol ssl.provider ssl.secure.random.implementation ssl.trustmanager.algorithm
-    ssl.truststore.certificates ssl.truststore.location ssl.truststore.password ssl.truststore.type
     telemetry.max.bytes
     transaction.two.phase.commit.enable
     unclean.leader.election.interval.ms
@@ -152,6 +148,8 @@ _NOT_REVOKED = (
     "zookeeper.ssl.truststore.location signed"
 )
 REFUSED = {
+    "ssl.engine.factory.class": "this broker cannot load a class that makes TLS engines; remove "
+    "ssl.engine.factory.class, and set ssl.keystore.location",
     "authorizer.class.name": "this broker has no access rights (ACLs), so every client may do everything; remove "
     "authorizer.class.name to start without access rights",
     "zookeeper.metadata.migration.enable": "this broker cannot migrate metadata from ZooKeeper; remove "

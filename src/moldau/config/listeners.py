@@ -1,8 +1,8 @@
 """The rules of the listener settings: which listeners a broker opens, and which address each one advertises.
 
 A listener is `NAME://HOST:PORT`, and `listener.security.protocol.map` says which protocol its name stands for. The
-rules are those of Apache Kafka 4.3 (`EndpointUtils` and `KafkaConfig.validateValues`), with two differences: PLAINTEXT
-is the only protocol supported so far, and the listeners of Kafka's controllers are not opened.
+rules are those of Apache Kafka 4.3 (`EndpointUtils` and `KafkaConfig.validateValues`), with two differences: SASL is
+not supported so far, and the listeners of Kafka's controllers are not opened.
 """
 
 import re
@@ -12,11 +12,14 @@ from typing import NamedTuple, Protocol
 
 from moldau.errors import ConfigError
 
-PLAINTEXT = "PLAINTEXT"
+PLAINTEXT, SSL = "PLAINTEXT", "SSL"
 _LISTENER = re.compile(r"([A-Za-z0-9_.-]+)://(?:\[([0-9A-Fa-f:.%]+)\]|([^\[\]:/\s]*)):([0-9]{1,9})", re.ASCII)
 PORT_MAX = 65_535
-PROTOCOLS = (PLAINTEXT, "SSL", "SASL_PLAINTEXT", "SASL_SSL")
-_SUPPORTED = (PLAINTEXT,)
+PROTOCOLS = (PLAINTEXT, SSL, "SASL_PLAINTEXT", "SASL_SSL")
+_SUPPORTED = (PLAINTEXT, SSL)
+"""A listener of another protocol is refused, because the broker would not ask its clients to authenticate."""
+_DIALLED = (PLAINTEXT,)
+"""The protocols by which a broker connects to the others of its cluster."""
 _PROTOCOL_NAME = "security.inter.broker.protocol"
 _CONTROLLERS = ("CONTROLLER",)
 """The listeners of controllers if `controller.listener.names` is not set."""
@@ -60,6 +63,8 @@ class ListenerSettings(Protocol):
     def controller_listener_names(self) -> tuple[str, ...] | None: ...
     @property
     def given(self) -> frozenset[str]: ...
+    @property
+    def zookeeper_connect(self) -> str | None: ...
 
 
 def client_listeners(settings: ListenerSettings) -> tuple[ClientListener, ...]:
@@ -75,6 +80,12 @@ def client_listeners(settings: ListenerSettings) -> tuple[ClientListener, ...]:
     _check_ports(listeners)
     advertised = _advertised(settings, listeners, controllers)
     _check_inter_broker(settings, advertised)
+    among = protocols[inter_broker_listener(settings)]
+    if settings.zookeeper_connect and among not in _DIALLED:
+        raise ConfigError(
+            f"the listener for other brokers, {inter_broker_listener(settings)}, has the protocol {among}; brokers of "
+            f"a cluster connect to each other only by {' and '.join(_DIALLED)} so far"
+        )
     return tuple(
         ClientListener(one.name, protocols[one.name], one.host, one.port, advertised.get(one.name)) for one in listeners
     )
@@ -91,6 +102,13 @@ def listener_warnings(settings: ListenerSettings) -> list[str]:
     controllers = _controllers(settings)
     left_out = [one.name for one in _parsed(settings.listeners, "listeners") if one.name in controllers]
     return [f"listeners of Kafka's controllers are not opened: {', '.join(left_out)}"] if left_out else []
+
+
+def names_of_listeners(settings: ListenerSettings) -> tuple[list[str], list[str]]:
+    """The names of the listeners to open, and of those of Kafka's controllers."""
+    controllers = _controllers(settings)
+    names = [one.name for one in _parsed(settings.listeners, "listeners")]
+    return [name for name in names if name not in controllers], sorted(controllers)
 
 
 def _controllers(settings: ListenerSettings) -> frozenset[str]:
@@ -135,8 +153,8 @@ def _check_protocol(name: str, protocols: Mapping[str, str]) -> None:
             f"listener.security.protocol.map has no protocol for the listener {name}; add {name}:PROTOCOL"
         )
     if protocol not in _SUPPORTED:
-        supported = ", ".join(_SUPPORTED)
-        raise ConfigError(f"the listener {name} has the protocol {protocol}; only {supported} is supported so far")
+        supported = " and ".join(_SUPPORTED)
+        raise ConfigError(f"the listener {name} has the protocol {protocol}; only {supported} are supported so far")
 
 
 def _check_ports(listeners: Iterable[Listener]) -> None:

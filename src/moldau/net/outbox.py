@@ -2,10 +2,10 @@
 
 Two outboxes have one interface. `SocketOutbox` writes at once, to its own descriptor (a `dup` of the transport's: the
 number cannot be reused by another connection after the transport closed), and waits for writability only when the
-kernel takes no more. `TransportOutbox` writes to the transport and reads file slices piece by piece; TLS and simulated
-networks need it. `on_room` is called when all replies have been sent after some had to wait; until then the connection
-handles no request. `on_lost` is called when nothing more can be sent: without an argument if the peer is gone, else
-with the file's error. The slice's `on_failed` tells the owner of the file.
+kernel takes no more. `TransportOutbox` writes to the transport and reads file slices piece by piece; simulated networks
+need it, and TLS, as `SecureOutbox`. `on_room` is called when all replies have been sent after some had to wait; until
+then the connection handles no request. `on_lost` is called when nothing more can be sent: without an argument if the
+peer is gone, else with the file's error. The slice's `on_failed` tells the owner of the file.
 """
 
 import asyncio
@@ -30,6 +30,8 @@ BURST_BYTES_MAX = 8 << 20
 """The most bytes sent to one connection in one turn of the loop, so that other connections get their share."""
 COPY_BYTES = 256 << 10
 """How much of a file slice is read at a time where `sendfile` cannot be used."""
+SECURE_BURST_BYTES_MAX = 2 << 20
+"""The most bytes encrypted for one connection in one turn of the loop: about 3 ms."""
 OF_FILES = frozenset(
     getattr(errno, name, -1) for name in ("EIO", "ENXIO", "ENODEV", "ENODATA", "ESTALE", "EUCLEAN", "EBADMSG")
 )
@@ -51,10 +53,10 @@ def _cut(end: int) -> OSError:
     return OSError(f"it ends before byte {end}, which a reply needs: another program has truncated it")
 
 
-def _read(piece: FileSlice) -> bytes:
+def _read(piece: FileSlice, most: int = COPY_BYTES) -> bytes:
     """The beginning of a slice, as much of it as is copied at a time. Raises `UnreadableFile`."""
     try:
-        data = piece.file.read(min(piece.length, COPY_BYTES), piece.offset)
+        data = piece.file.read(min(piece.length, most), piece.offset)
     except OSError as error:
         raise _unreadable(piece, error) from error
     if piece.length and not data:
@@ -90,7 +92,7 @@ def outbox_of(
 ) -> Outbox:
     """The outbox of an accepted connection, whose socket gets the sizes that `limits` ask for. Raises `OSError`."""
     sock: Any = transport.get_extra_info("socket")
-    if sock is None or transport.get_extra_info("sslcontext") is not None:
+    if sock is None:
         return TransportOutbox(transport, on_room, on_lost)
     if sock.family in (socket.AF_INET, socket.AF_INET6):
         sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
@@ -100,6 +102,8 @@ def outbox_of(
     ):
         if size > 0:
             sock.setsockopt(socket.SOL_SOCKET, option, size)
+    if transport.get_extra_info("sslcontext") is not None:
+        return SecureOutbox(transport, on_room, on_lost, loop)
     return SocketOutbox(sock.fileno(), loop, on_room, on_lost, busy_polling)
 
 
@@ -280,3 +284,77 @@ class TransportOutbox:
 
     def close(self) -> None:
         self._queue.clear()
+
+
+class SecureOutbox(TransportOutbox):
+    """For TLS: pieces are joined into writes of at most `COPY_BYTES`, and a turn of the loop encrypts a limited number
+    of bytes, whatever the peer takes."""
+
+    def __init__(
+        self,
+        transport: asyncio.WriteTransport,
+        on_room: Callable[[], None],
+        on_lost: Callable[[str], None],
+        loop: asyncio.AbstractEventLoop,
+    ):
+        super().__init__(transport, on_room, on_lost)
+        self._loop = loop
+        self._resumes: asyncio.Handle | None = None
+
+    def _pump(self) -> bool:
+        queue, burst = self._queue, 0
+        while queue and not self._full and self._resumes is None:
+            if burst >= SECURE_BURST_BYTES_MAX:
+                self._resumes = self._loop.call_soon(self._resume)
+                break
+            try:
+                chunk, left = self._next()
+            except UnreadableFile as error:  # half a frame is out, and the rest of it cannot be had
+                self.close()
+                self._on_lost(str(error))
+                return True
+            burst += len(chunk)
+            self._transport.write(chunk)
+            for piece in left:
+                if piece.on_left is not None:
+                    piece.on_left()
+        return not queue and not self._full
+
+    def _next(self) -> tuple[bytes, list[FileSlice]]:
+        """The next bytes to write, and the slices that end in them."""
+        queue, chunk, room, left = self._queue, list[bytes | memoryview](), COPY_BYTES, list[FileSlice]()
+        while queue and room:
+            piece = queue.popleft()
+            if isinstance(piece, FileSlice):
+                data: bytes | memoryview = _read(piece, room)
+                if len(data) < piece.length:
+                    at = piece.offset + len(data)
+                    queue.appendleft(piece._replace(offset=at, length=piece.length - len(data)))
+                else:
+                    left.append(piece)
+            else:
+                whole = memoryview(piece)
+                data = whole[:room]
+                if len(whole) > room:
+                    queue.appendleft(whole[room:])
+            chunk.append(data)
+            room -= len(data)
+        return b"".join(chunk), left
+
+    def _resume(self) -> None:
+        self._resumes = None
+        self.room()
+
+    def room(self) -> None:
+        self._full = False
+        if self._resumes is None and self._pump():
+            self._on_room()
+
+    def is_empty(self) -> bool:
+        return self._resumes is None and super().is_empty()
+
+    def close(self) -> None:
+        super().close()
+        if self._resumes is not None:
+            self._resumes.cancel()
+            self._resumes = None

@@ -8,6 +8,8 @@ class Peer(NamedTuple):
 
     host: str
     port: int
+    principal: str | None = None
+    """What the peer's TLS certificate proves, if anything."""
 
     def __str__(self) -> str:
         return f"{self.host}:{self.port}"

@@ -26,6 +26,7 @@ from moldau.net.watchdog import Watchdog
 from moldau.notices import Notices
 
 if TYPE_CHECKING:
+    from moldau.net.acceptor import ListenersTls
     from moldau.net.admission import Admission, Entering
 
 log = logging.getLogger(__name__)
@@ -36,6 +37,8 @@ LOOK_S = 0.5
 """How often the server looks for idle connections, and for slow ones where memory is short."""
 GRACE_S = 1.0
 """How long a server that stops waits for what is in flight."""
+BACKLOG = 512
+"""How many connections may wait to be accepted."""
 PORT_TRIES = 10
 """A free port of one address may be taken at the other."""
 
@@ -65,6 +68,8 @@ class Server:
     per_host: dict[str, int] = field(default_factory=dict)
     ip_rate: Callable[[str], float | None] | None = None
     """How many connections a second may come from an address; set by `limit`."""
+    shaking: "dict[asyncio.Task[None], str]" = field(default_factory=dict)
+    """The TLS handshakes that are not done, the oldest first, with the client's host."""
 
     def __post_init__(self) -> None:
         self.pool = Pool(self.limits.queued_max_request_bytes)
@@ -78,10 +83,12 @@ class Server:
         self._fair_share: FairShare | None = None
         self.watchdog.namers.append(self._name)
 
-    async def start(self, host: str | None, port: int, listener: str = "PLAINTEXT") -> int:
+    async def start(
+        self, host: str | None, port: int, listener: str = "PLAINTEXT", tls: "ListenersTls | None" = None
+    ) -> int:
         """Bind the listener of that name; returns its port (a free one for 0). `localhost`, and no host, which means
-        every interface, stand for IPv4 and IPv6, with the same port on both. May be called again for further listeners.
-        Raises `CannotListen`; nothing of this listener is bound then."""
+        every interface, stand for IPv4 and IPv6, with the same port on both. With `tls` its connections use TLS. May be
+        called again for further listeners. Raises `CannotListen`; nothing of this listener is bound then."""
         loop = asyncio.get_running_loop()
         self.limit(self.limits, self.ip_rate)
         if self.busy_polling is None and processors() > 1:
@@ -91,9 +98,7 @@ class Server:
             taken, opened = port, list[asyncio.AbstractServer]()
             try:
                 for each in hosts:
-                    server = await loop.create_server(
-                        lambda: Connection(self, loop, listener), each, taken, backlog=512, start_serving=False
-                    )
+                    server = await self._bind(loop, each, taken, listener, tls)
                     opened.append(server)
                     taken = taken or server.sockets[0].getsockname()[1]
                 break
@@ -106,6 +111,17 @@ class Server:
         if self._sweeper is None:
             self._sweeper = loop.call_later(LOOK_S, self._sweep, loop)
         return taken
+
+    async def _bind(
+        self, loop: asyncio.AbstractEventLoop, host: str, port: int, listener: str, tls: "ListenersTls | None"
+    ) -> asyncio.Server:
+        if tls is None:
+            return await loop.create_server(
+                lambda: Connection(self, loop, listener), host, port, backlog=BACKLOG, start_serving=False
+            )
+        from moldau.net.acceptor import SecureAcceptor  # no other listener needs it
+
+        return cast(asyncio.Server, await SecureAcceptor.bind(self, loop, (host, port), listener, tls, BACKLOG))
 
     async def serve(self) -> None:
         """Begin to accept: after this, clients are answered."""

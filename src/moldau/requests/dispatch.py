@@ -30,7 +30,7 @@ from moldau.protocol.schema import release
 from moldau.replies import Answer, Muting, Reply, Unanswered, size_of
 from moldau.requests.gate import Gate, Handler, Judged, Pending
 from moldau.requests.routes import Route, new_route
-from moldau.requests.session import Call, Session
+from moldau.requests.session import ANONYMOUS, Call, Session
 from moldau.turns import Turns, turn
 
 _new = tuple.__new__  # what a NamedTuple's constructor does, at a third of its cost
@@ -69,7 +69,7 @@ class Dispatch:
 
     def connected(self, peer: Peer, listener: str) -> Handle:
         """A new connection: returns the function that answers its frames."""
-        return self.requests_of(Session(listener, peer, authorizer=self.gate.authorizer))
+        return self.requests_of(Session(listener, peer, peer.principal or ANONYMOUS, authorizer=self.gate.authorizer))
 
     def requests_of(self, session: Session) -> Handle:
         """The function that answers the frames of that session."""

@@ -1,13 +1,18 @@
-"""Keys and certificates for TLS, from the files that settings name.
+"""Keys and certificates for TLS, from the files or the texts that settings name.
 
 They are read from PEM files, as OpenSSL has them, and from PKCS12 files, as Java's keytool writes them today. Java's
 older JKS format is refused with the command that converts it. All of it may raise `ConfigError`, which names the
 setting, and blocks.
 """
 
+import contextlib
+import errno
+import os
+import re
 import secrets
 import ssl
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
@@ -15,6 +20,7 @@ from moldau.errors import ConfigError
 from moldau.names import how_to_install
 
 _ENDS = {".pem": "PEM", ".p12": "PKCS12", ".pfx": "PKCS12", ".jks": "JKS"}
+_BLOCK = re.compile(r"-----BEGIN ([A-Z0-9 ]+)-----([^-]*)-----END \1-----")
 
 
 class Store(NamedTuple):
@@ -30,11 +36,24 @@ class Store(NamedTuple):
         return f"Store({self.location!r})"
 
 
-def trust(context: ssl.SSLContext, store: Store) -> None:
+class Pem(NamedTuple):
+    """Certificates, and perhaps the key of the first, as text. `setting` is the setting that has it."""
+
+    certificates: str
+    key: str
+    password: str | None
+    setting: str
+
+    def __repr__(self) -> str:
+        return f"Pem({self.setting!r})"
+
+
+def trust(context: ssl.SSLContext, store: Store | Pem) -> None:
     """Trust the certificates in a trust store."""
-    kind = _kind(store)
     try:
-        if kind == "PEM":
+        if isinstance(store, Pem):
+            context.load_verify_locations(cadata=_in_lines(store.certificates))
+        elif _kind(store) == "PEM":
             is_folder = Path(store.location).is_dir()
             context.load_verify_locations(**{"capath" if is_folder else "cafile": store.location})
         else:
@@ -43,21 +62,52 @@ def trust(context: ssl.SSLContext, store: Store) -> None:
         raise _unreadable(store, error) from None
 
 
-def identify(context: ssl.SSLContext, store: Store, key: str | None = None) -> None:
+def identify(context: ssl.SSLContext, store: Store | Pem, key: str | None = None) -> None:
     """Present the certificate of a key store, and own its key. In PEM the key may be in another file, `key`."""
-    kind = _kind(store)
+    password = store.password or ""
     try:
-        if kind == "PEM":
-            context.load_cert_chain(store.location, key, password=lambda: store.password or "")
-            return
-        with tempfile.NamedTemporaryFile("w", suffix=".pem") as file:  # OpenSSL takes a key from files only
+        if isinstance(store, Pem):
+            with _as_file(_in_lines(f"{store.key}\n{store.certificates}")) as path:
+                context.load_cert_chain(path, password=lambda: password)
+        elif _kind(store) == "PEM":
+            context.load_cert_chain(store.location, key, password=lambda: password)
+        else:
             once = secrets.token_hex(16)
             key, certificates = _unlocked(store, once)
-            file.write(key + certificates)
-            file.flush()
-            context.load_cert_chain(file.name, password=once)
+            with _as_file(key + certificates) as path:
+                context.load_cert_chain(path, password=once)
     except (OSError, ValueError) as error:
         raise _unreadable(store, error) from None
+
+
+@contextlib.contextmanager
+def _as_file(text: str) -> Iterator[str]:
+    """OpenSSL takes a key from files only: one in memory, where the system has that."""
+    if not hasattr(os, "memfd_create") or not Path("/proc/self/fd").exists():
+        with tempfile.NamedTemporaryFile("w", suffix=".pem") as file:  # only its owner may read it
+            file.write(text)
+            file.flush()
+            yield file.name
+        return
+    fd = os.memfd_create("key")
+    with open(fd, "w") as memory:
+        memory.write(text)
+        memory.flush()
+        yield f"/proc/self/fd/{fd}"
+
+
+def _in_lines(text: str) -> str:
+    """PEM as OpenSSL reads it: a settings file may have it all in one line."""
+
+    def lines(block: re.Match[str]) -> str:
+        name, body = block.groups()
+        if "\n" in body:
+            return block[0]
+        data = "".join(body.split())
+        cut = "\n".join(data[at : at + 64] for at in range(0, len(data), 64))
+        return f"\n-----BEGIN {name}-----\n{cut}\n-----END {name}-----\n"
+
+    return _BLOCK.sub(lines, text)
 
 
 def _kind(store: Store) -> str:
@@ -70,8 +120,10 @@ def _kind(store: Store) -> str:
             f"{store.setting}.location is a JKS file, which only Java reads: convert it with `keytool -importkeystore "
             f"-srckeystore {path} -destkeystore {path.with_suffix('.p12')} -deststoretype PKCS12`"
         )
+    if not kind and not path.exists():
+        raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT))
     if kind not in ("PEM", "PKCS12"):
-        raise ConfigError(f"{store.setting}.type must be PEM or PKCS12, and the name of {path} does not say which")
+        raise ConfigError(f"{store.setting}.type must be PEM or PKCS12, and {path} does not look like either")
     return kind
 
 
@@ -97,7 +149,7 @@ def _unlocked(store: Store, encrypting: str | None = None) -> tuple[str, str]:
         from cryptography.hazmat.primitives.serialization.pkcs12 import load_pkcs12
     except ImportError:
         raise ConfigError(
-            f"{store.location} needs the library cryptography: {how_to_install('cluster')}, or use PEM"
+            f"{store.location} needs the library cryptography: {how_to_install('security')}, or use PEM"
         ) from None
     opened = load_pkcs12(Path(store.location).read_bytes(), store.password.encode() if store.password else None)
     certificates = [one.certificate for one in (opened.cert, *opened.additional_certs) if one is not None]
@@ -110,9 +162,11 @@ def _unlocked(store: Store, encrypting: str | None = None) -> tuple[str, str]:
     return opened.key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, lock).decode(), chain
 
 
-def _unreadable(store: Store, error: Exception) -> ConfigError:
+def _unreadable(store: Store | Pem, error: Exception) -> ConfigError:
     if isinstance(error, ssl.SSLError):
         reason = "it is not PEM, or the password is wrong" if error.reason is None else error.reason.lower()
     else:
         reason = getattr(error, "strerror", None) or str(error)
+    if isinstance(store, Pem):
+        return ConfigError(f"cannot use the certificates in {store.setting}: {reason}")
     return ConfigError(f"cannot use {store.location}, which {store.setting}.location names: {reason}")

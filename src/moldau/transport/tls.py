@@ -12,9 +12,22 @@ def client_context(protocols: Sequence[str], suites: Sequence[str], algorithm: s
     """A context for the side that dials, which trusts nobody yet (`key_stores`). `protocols` are the versions allowed,
     `TLS` for all that are safe; without `suites` OpenSSL chooses them; the server's name is checked if the `algorithm`
     is HTTPS, not if it is empty. `prefix` begins the names of the settings. Raises `ConfigError`."""
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-    context.minimum_version, context.maximum_version = _versions(protocols, prefix)
+    context = _context(ssl.PROTOCOL_TLS_CLIENT, protocols, suites, prefix)
     context.check_hostname = _checks_host(algorithm, prefix)
+    return context
+
+
+def server_context(protocols: Sequence[str], suites: Sequence[str], prefix: str) -> ssl.SSLContext:
+    """A context for the side that listens, which has no certificate and asks clients for none yet. A client of TLS 1.2
+    cannot renegotiate: that would cost a handshake each time."""
+    context = _context(ssl.PROTOCOL_TLS_SERVER, protocols, suites, prefix)
+    context.options |= ssl.OP_NO_RENEGOTIATION | ssl.OP_NO_COMPRESSION
+    return context
+
+
+def _context(side: "ssl._SSLMethod", protocols: Sequence[str], suites: Sequence[str], prefix: str) -> ssl.SSLContext:
+    context = ssl.SSLContext(side)
+    context.minimum_version, context.maximum_version = _versions(protocols, prefix)
     if suites:
         _choose_suites(context, suites, prefix)
     return context
@@ -22,8 +35,8 @@ def client_context(protocols: Sequence[str], suites: Sequence[str], algorithm: s
 
 def _versions(names: Sequence[str], prefix: str) -> tuple[ssl.TLSVersion, ssl.TLSVersion]:
     wrong = [name for name in names if name not in (*_VERSIONS, "TLS")]
-    if wrong:
-        raise ConfigError(f"{wrong[0]!r} is no version of TLS that {prefix} takes: TLSv1.2 and TLSv1.3 are")
+    if wrong or not names:
+        raise ConfigError(f"{(wrong or [''])[0]!r} is no version of TLS that {prefix} takes: TLSv1.2 and TLSv1.3 are")
     chosen = list(_VERSIONS.values()) if "TLS" in names else [_VERSIONS[name] for name in names]
     return min(chosen), max(chosen)
 

@@ -1,0 +1,80 @@
+"""The settings that protect listeners: each has Kafka's name, type and default, and holds for every listener unless one
+has a value of its own, `listener.name.<listener>.<name>`.
+
+`ProtectionSettings` is a part of `BrokerConfig`; `overrides` reads the values of single listeners. A name that no listener
+and no setting of Kafka's has is refused, because a misspelt protection would be none.
+"""
+
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from moldau.config.setting import LIST, PASSWORD, STRING, Setting, settings_of
+from moldau.errors import ConfigError
+from moldau.names import guess
+
+OF_LISTENER = "listener.name."
+CLIENT_AUTH = ("none", "requested", "required")
+_FIXED = {"read_only": True}
+
+
+# fmt: off
+# ruff: noqa: E501 (one setting is one line)
+@dataclass(frozen=True)
+class ProtectionSettings:
+    """The settings that one listener may have for itself, and their values for all others."""
+
+    ssl_client_auth: str = STRING("none", "Whether clients of an SSL listener must have a certificate (required), are asked for one (requested) or not (none). A SASL_SSL listener asks only if its own listener.name.<listener>.ssl.client.auth says so.", choices=CLIENT_AUTH, **_FIXED)
+    ssl_keystore_location: str | None = STRING(None, "The file with the certificate of the listeners, the certificates that lead to its authority, and its key.", **_FIXED)
+    ssl_keystore_type: str | None = STRING(None, "The format of that file, PEM or PKCS12; by the end of its name, or by what it begins with, if not set.", **_FIXED)
+    ssl_keystore_password: str | None = PASSWORD(None, "The password of that file.", **_FIXED)
+    ssl_key_password: str | None = PASSWORD(None, "The password of the key in a PEM file or in ssl.keystore.key.", **_FIXED)
+    ssl_keystore_certificate_chain: str | None = PASSWORD(None, "The certificate, and those that lead to its authority, as text in PEM, instead of a file.", **_FIXED)
+    ssl_keystore_key: str | None = PASSWORD(None, "The key of that certificate, as text in PEM.", **_FIXED)
+    ssl_truststore_location: str | None = STRING(None, "The file with the certificates that clients, and other brokers, are trusted by.", **_FIXED)
+    ssl_truststore_type: str | None = STRING(None, "The format of that file, PEM or PKCS12; as with ssl.keystore.type if not set.", **_FIXED)
+    ssl_truststore_password: str | None = PASSWORD(None, "The password of that file.", **_FIXED)
+    ssl_truststore_certificates: str | None = PASSWORD(None, "The certificates that clients, and other brokers, are trusted by, as text in PEM, instead of a file.", **_FIXED)
+    ssl_enabled_protocols: tuple[str, ...] = LIST(("TLSv1.2", "TLSv1.3"), "The versions of TLS that may be used; none is older than TLSv1.2.", **_FIXED)
+    ssl_cipher_suites: tuple[str, ...] | None = LIST(None, "The cipher suites of TLS 1.2 that may be used, by Java's names or OpenSSL's; all that Python allows if not set.", **_FIXED)
+# fmt: on
+
+
+@dataclass(frozen=True)
+class OfListeners:
+    """The values that single listeners have for themselves: listener's name -> field -> value."""
+
+    own_settings: Mapping[str, Mapping[str, Any]] = field(default_factory=dict, repr=False, hash=False)
+
+
+SECURITY: dict[str, Setting] = settings_of(ProtectionSettings)
+
+
+def overrides(
+    given: Mapping[str, str], is_known: Callable[[str], bool], listeners: Collection[str], controllers: Collection[str]
+) -> tuple[dict[str, dict[str, Any]], list[str]]:
+    """`given` are settings whose names begin with `listener.name.`. Returns the values of each of these listeners, and
+    the names of settings that have no effect: those of Kafka's controllers, and others that Kafka has (`is_known`).
+    Raises `ConfigError`."""
+    values: dict[str, dict[str, Any]] = {}
+    absent = []
+    for full, text in given.items():
+        rest = full.removeprefix(OF_LISTENER)
+        listener = next((one for one in listeners if rest.startswith(f"{one.lower()}.")), None)
+        if listener is None:
+            if any(rest.startswith(f"{one.lower()}.") for one in controllers):
+                absent.append(full)
+                continue
+            raise ConfigError(
+                f"{full} is for a listener that listeners does not name; a listener's name is in lower case there "
+                f"({', '.join(OF_LISTENER + one.lower() for one in listeners)})"
+            )
+        name = rest[len(listener) + 1 :]
+        setting = SECURITY.get(name)
+        if setting is not None:
+            values.setdefault(listener, {})[setting.field] = setting.parse(text)
+        elif is_known(name) or is_known(name.partition(".")[2]):  # plain.sasl.jaas.config
+            absent.append(full)
+        else:
+            raise ConfigError(f"unknown setting {name!r} of the listener {listener}{guess(name, SECURITY)}")
+    return values, absent

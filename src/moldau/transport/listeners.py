@@ -1,0 +1,31 @@
+"""The TLS of one listener: the context of its handshakes, and who its clients are by their certificates."""
+
+import ssl
+
+from moldau.config import BrokerConfig
+from moldau.errors import ConfigError
+from moldau.transport.certificates import context_of_listener
+
+_FIELD = "ssl_client_auth"
+
+
+class ListenerTls:
+    """Made from the settings that hold for the listener; reads files, so it blocks. Raises `ConfigError`."""
+
+    def __init__(self, name: str, protocol: str, config: BrokerConfig):
+        own = config.own_settings.get(name, {})
+        self.client_auth: str = config.of_listener(name).ssl_client_auth
+        if protocol != "SSL":  # its clients prove by SASL who they are
+            self.client_auth = own.get(_FIELD, "none")
+        try:
+            self._context = context_of_listener(config.of_listener(name), self.client_auth)
+        except ConfigError as error:
+            raise ConfigError(f"the listener {name} cannot use TLS: {error}") from None
+
+    def context(self) -> ssl.SSLContext:
+        """The context for the next handshake."""
+        return self._context
+
+    def principal(self, certificate: bytes | None) -> str | None:
+        """The principal of a client with this certificate."""
+        return None

@@ -1,0 +1,50 @@
+"""The settings of single listeners, `listener.name.<listener>.<name>`."""
+
+import pytest
+
+from moldau.config import broker_config
+from moldau.errors import ConfigError
+
+TWO = {
+    "listeners": "IN.SIDE://:1,OUT://:2,CONTROLLER://:3",
+    "listener.security.protocol.map": "IN.SIDE:PLAINTEXT,OUT:SSL",
+    "inter.broker.listener.name": "IN.SIDE",
+    "ssl.client.auth": "requested",
+    "ssl.keystore.password": "hunter2",
+}
+
+
+def test_a_listener_has_the_common_settings_except_its_own() -> None:
+    own = {"listener.name.out.ssl.client.auth": "required", "listener.name.in.side.ssl.keystore.password": "hunter3"}
+    config, warnings = broker_config(TWO | own)
+    out, inside = config.of_listener("OUT"), config.of_listener("IN.SIDE")
+    assert (out.ssl_client_auth, out.ssl_keystore_password) == ("required", "hunter2")
+    assert (inside.ssl_client_auth, inside.ssl_keystore_password) == ("requested", "hunter3")
+    assert config.of_listener("ANOTHER") is config
+    assert "hunter" not in repr(config)
+    assert warnings == ["listeners of Kafka's controllers are not opened: CONTROLLER"]
+
+
+def test_what_has_no_effect_is_said() -> None:
+    names = (
+        "listener.name.controller.ssl.client.auth",
+        "listener.name.out.ssl.provider",
+    )
+    warnings = broker_config(TWO | dict.fromkeys(names, "x"))[1]
+    assert warnings[0] == f"these Kafka settings have no effect here: {', '.join(names)}"
+
+
+@pytest.mark.parametrize(
+    ("name", "sentence"),
+    [
+        ("listener.name.OUT.ssl.client.auth", r"that listeners does not name; .* \(listener.name.in.side, listener"),
+        ("listener.name.outside.ssl.client.auth", "is for a listener that listeners does not name"),
+        ("listener.name.out.ssl.client.aut", "unknown setting 'ssl.client.aut' of the listener OUT; did you mean ssl"),
+        ("listener.name.out.ssl.client.auth", "ssl.client.auth must be one of none, requested, required"),
+        ("ssl.anything", "unknown setting 'ssl.anything'"),
+        ("ssl.engine.factory.class", "cannot load a class that makes TLS engines; remove ssl.engine.factory.class"),
+    ],
+)
+def test_a_misspelt_protection_is_refused(name: str, sentence: str) -> None:
+    with pytest.raises(ConfigError, match=sentence):
+        broker_config(TWO | {name: "x"})

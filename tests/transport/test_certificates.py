@@ -1,0 +1,150 @@
+"""The TLS contexts of listeners from their settings: what is read, and what is refused in a sentence."""
+
+import shutil
+import ssl
+from pathlib import Path
+
+import pytest
+
+from harness.certificates import PASSWORD, Authority
+from moldau.config import BrokerConfig, broker_config
+from moldau.errors import ConfigError
+from moldau.transport.certificates import context_of_listener
+from moldau.transport.listeners import ListenerTls
+
+
+@pytest.fixture
+def authority(tmp_path: Path) -> Authority:
+    return Authority(tmp_path)
+
+
+@pytest.fixture
+def own(authority: Authority) -> Path:
+    return authority.signed("broker", "localhost")
+
+
+def settings(**given: object) -> BrokerConfig:
+    return broker_config({f"ssl.{name.replace('_', '.')}": str(value) for name, value in given.items()})[0]
+
+
+def subject_shown(server: ssl.SSLContext, authority: Authority) -> str:
+    """Shakes hands with that context in memory; returns the name in its certificate."""
+    client = ssl.create_default_context(cafile=str(authority.trusted))
+    to_server, to_client = ssl.MemoryBIO(), ssl.MemoryBIO()
+    ours = client.wrap_bio(to_client, to_server, server_hostname="localhost")
+    theirs = server.wrap_bio(to_server, to_client, server_side=True)
+    for _ in range(3):
+        for side in (ours, theirs):
+            try:
+                side.do_handshake()
+            except ssl.SSLWantReadError:
+                pass
+    certificate = ours.getpeercert()
+    assert certificate is not None
+    return str(certificate["subject"][0][0][1])
+
+
+def test_a_pem_file_has_the_certificate_and_its_locked_key(authority: Authority, own: Path) -> None:
+    for password in ({"key_password": PASSWORD}, {"keystore_password": PASSWORD}):
+        context = context_of_listener(settings(keystore_location=own, **password), "none")
+        assert subject_shown(context, authority) == "broker"
+
+
+def test_a_pkcs12_file_has_them_too_also_if_the_type_is_javas_default(authority: Authority, own: Path) -> None:
+    bundle = own.with_suffix(".p12")
+    nameless = shutil.copy(bundle, own.with_name("keystore"))
+    for location, more in ((bundle, {}), (nameless, {}), (nameless, {"keystore_type": "JKS"})):
+        given = settings(keystore_location=location, keystore_password=PASSWORD, **more)
+        assert subject_shown(context_of_listener(given, "none"), authority) == "broker"
+
+
+@pytest.mark.parametrize("between", ["\n", " "])
+def test_certificate_and_key_may_be_text_in_lines_or_in_one_line(authority: Authority, own: Path, between: str) -> None:
+    key, certificate = own.read_text().replace("\n", between).split(f"-----{between}-----BEGIN CERT")
+    given = settings(
+        keystore_key=key + "-----",
+        keystore_certificate_chain="-----BEGIN CERT" + certificate,
+        key_password=PASSWORD,
+        truststore_certificates=authority.trusted.read_text().replace("\n", between),
+    )
+    context = context_of_listener(given, "requested")
+    assert subject_shown(context, authority) == "broker"
+    assert context.verify_mode == ssl.CERT_OPTIONAL
+    assert PASSWORD not in repr(given) and "PRIVATE" not in repr(given)
+
+
+@pytest.mark.parametrize(
+    ("given", "sentence"),
+    [
+        ({}, "it has no certificate: set ssl.keystore.location"),
+        ({"keystore_key": "k"}, "ssl.keystore.certificate.chain is missing"),
+        ({"keystore_certificate_chain": "c"}, "ssl.keystore.key is missing"),
+        ({"keystore_location": "{own}", "keystore_key": "k"}, "are both set: give the file or the text"),
+        (
+            {"keystore_certificate_chain": "c", "keystore_key": "k", "keystore_type": "PKCS12"},
+            "ssl.keystore.type is PKCS12, but text is always PEM",
+        ),
+        ({"keystore_certificate_chain": "c", "keystore_key": "k"}, "cannot use the certificates in ssl.keystore"),
+        ({"keystore_location": "{own}"}, "it is not PEM, or the password is wrong"),
+        ({"keystore_location": "{own}", "key_password": "wrong"}, "it is not PEM, or the password is wrong"),
+        ({"keystore_location": "{own}", "keystore_type": "PKCS12"}, "cannot use .*broker.pem, which ssl.keystore.loc"),
+        ({"keystore_location": "nowhere.pem"}, "cannot use nowhere.pem, .* No such file or directory"),
+        ({"keystore_location": "nowhere"}, "cannot use nowhere, .* No such file or directory"),
+        ({"keystore_location": "{folder}/old.jks"}, "keytool -importkeystore -srckeystore .*old.jks -destkeystore"),
+        ({"keystore_location": "{folder}/noise"}, "ssl.keystore.type must be PEM or PKCS12, and .*noise does not look"),
+        ({"enabled_protocols": "TLSv1.1"}, "'TLSv1.1' is no version of TLS that ssl takes: TLSv1.2 and TLSv1.3 are"),
+        ({"enabled_protocols": ""}, "'' is no version of TLS"),
+        ({"cipher_suites": "NONE_SUCH"}, "ssl.cipher.suites names no cipher suite that Python has"),
+    ],
+)
+def test_what_cannot_be_used_is_refused_in_a_sentence(
+    own: Path, given: dict[str, str], sentence: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    own.with_name("old.jks").write_bytes(b"\xfe\xed\xfe\xed\0\0\0\2")
+    own.with_name("noise").write_bytes(b"\1noise")
+    monkeypatch.chdir(own.parent)
+    filled = {name: value.format(own=own, folder=own.parent) for name, value in given.items()}
+    with pytest.raises(ConfigError, match=sentence) as refused:
+        context_of_listener(settings(**filled), "none")
+    assert "\n" not in str(refused.value)
+
+
+def test_clients_are_not_asked_for_certificates_that_nobody_has_signed(own: Path) -> None:
+    given = settings(keystore_location=own, key_password=PASSWORD)
+    with pytest.raises(ConfigError, match=r"ssl.client.auth is requested, .* set ssl.truststore.location"):
+        context_of_listener(given, "requested")
+
+
+def test_a_listener_has_settings_of_its_own_and_names_itself_where_they_are_wrong(
+    authority: Authority, own: Path
+) -> None:
+    config, _ = broker_config(
+        {
+            "listeners": "IN://:1,SSL://:2",
+            "listener.security.protocol.map": "IN:PLAINTEXT,SSL:SSL",
+            "inter.broker.listener.name": "IN",
+            "ssl.keystore.location": str(own),
+            "ssl.key.password": "another",
+            "listener.name.ssl.ssl.key.password": PASSWORD,
+            "listener.name.ssl.ssl.client.auth": "requested",
+            "ssl.truststore.location": str(authority.trusted),
+        }
+    )
+    mine = ListenerTls("SSL", "SSL", config)
+    assert (mine.client_auth, mine.context().verify_mode) == ("requested", ssl.CERT_OPTIONAL)
+    with pytest.raises(ConfigError, match=r"^the listener IN cannot use TLS: cannot use "):
+        ListenerTls("IN", "SSL", config)
+
+
+def test_a_listener_with_sasl_asks_for_certificates_only_if_its_own_setting_says_so(
+    authority: Authority, own: Path
+) -> None:
+    given = {
+        "ssl.keystore.location": str(own),
+        "ssl.key.password": PASSWORD,
+        "ssl.client.auth": "required",
+        "ssl.truststore.location": str(authority.trusted),
+    }
+    assert ListenerTls("PLAINTEXT", "SASL_SSL", broker_config(given)[0]).client_auth == "none"
+    own_setting = {"listener.name.plaintext.ssl.client.auth": "required"}
+    assert ListenerTls("PLAINTEXT", "SASL_SSL", broker_config(given | own_setting)[0]).client_auth == "required"
