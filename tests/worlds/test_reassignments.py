@@ -9,10 +9,8 @@ import pytest
 
 from moldau.broker import Broker
 from moldau.client.administration.admin import AsyncAdmin
-from moldau.cluster.joined import JoinedCluster
-from moldau.cluster.state.elections import Elected, steps_of
 from moldau.cluster.state.image import PartitionImage
-from moldau.cluster.state.reassignment import begun, is_under_way
+from moldau.cluster.state.reassignment import is_under_way
 from moldau.errors import ErrorCode
 from moldau.names import TopicPartition
 from moldau.simulation.world import World
@@ -42,19 +40,15 @@ def partition(broker: Broker, tp: TopicPartition) -> PartitionImage:
 
 async def begin(world: World, *target: int) -> None:
     """The controller takes a plan for all partitions."""
-    name = await controller(world)
-    broker = world.host(name).broker
-    assert broker is not None and isinstance(broker.cluster, JoinedCluster)
-    acting = broker.cluster.acting
+    await asked(world, target, 0)
 
-    async def write() -> None:
-        image = acting.metadata.image
-        plans = [(tp, begun(image.topics["events"].partitions[tp.partition], target, 2)) for tp in TPS]
-        moved = [Elected(tp.topic, tp.partition, plan) for tp, plan in plans if plan is not None]
-        assert len(moved) == PARTITIONS
-        await acting.queue.commit(steps_of(image, moved))
 
-    await world.on(name, acting.queue.made(write))
+async def asked(world: World, target: tuple[int, ...] | None, *refusals: int) -> None:
+    """Ask for a plan for all partitions, None to cancel one, until a controller answers with one of these codes."""
+    bootstrap = ",".join(f"{name}:9092" for name in NAMES)
+    async with AsyncAdmin(bootstrap, runtime=world.runtime(world.host("admin"))) as admin:
+        outcome = await admin.alter_reassignments(dict.fromkeys(TPS, target))
+        assert {0 if error is None else error.code for error in outcome.values()} <= {*refusals}, outcome
 
 
 async def until(world: World, condition: Callable[[PartitionImage], bool]) -> None:

@@ -14,7 +14,7 @@ from harness.patience import within
 from harness.zookeeper import ZooKeeper
 from moldau.cluster.controlling.controller import NewTopic
 from moldau.cluster.state.image import TopicImage
-from moldau.names import short_id
+from moldau.names import TopicPartition, short_id
 from tests.zookeeper.members import Members, members
 
 VERSION = "2.8.2"
@@ -108,15 +108,17 @@ def test_kafka_configs_changes_the_settings_of_topics_and_of_brokers_that_are_aw
     play(single, "configs", scenario)
 
 
-def test_replicas_that_are_to_move_stay_where_they_are(single: ZooKeeper, tmp_path: Path) -> None:
+def test_a_move_is_in_progress_until_it_is_cancelled(single: ZooKeeper, tmp_path: Path) -> None:
     async def scenario(found: Members, run: Tool) -> None:
         await found.controller.topics.create([NewTopic("a", assignments=[(0, [1])])])
         plan = tmp_path / "plan.json"
         plan.write_text(json.dumps({"version": 1, "partitions": [{"topic": "a", "partition": 0, "replicas": [2]}]}))
         await run(REASSIGN, "--execute", "--reassignment-json-file", str(plan))
-        while "is still in progress" in (
-            said := await run(REASSIGN, "--verify", "--reassignment-json-file", str(plan))
-        ):
+        await found.shown(lambda image: image.topics["a"].partitions[0].replicas == (2, 1))
+        verify = (REASSIGN, "--verify", "--reassignment-json-file", str(plan))
+        assert "Reassignment of partition a-0 is still in progress" in await run(*verify)
+        assert await found.controller.topics.reassign([(TopicPartition("a", 0), None)]) == [None]
+        while "is still in progress" in (said := await run(*verify)):
             pass
         assert "There is no active reassignment of partition a-0, but replica set is 1 rather than 2" in said
         assert "Successfully started preferred replica election" in await run(PREFER)

@@ -283,7 +283,9 @@ TABLE: Mapping[apis.Api, HandlerRow] = {
     apis.ALTER_PARTITION_REASSIGNMENTS: HandlerRow(
         "moldau.handlers.cluster.reassignments:AlterReassignments", _changes
     ),
-    apis.LIST_PARTITION_REASSIGNMENTS: HandlerRow("moldau.handlers.cluster.reassignments:list_reassignments"),
+    apis.LIST_PARTITION_REASSIGNMENTS: HandlerRow(
+        "moldau.handlers.cluster.reassignments:ListReassignments", lambda p: (p.image,)
+    ),
     apis.OFFSET_DELETE: HandlerRow(
         "moldau.handlers.groups.offset_delete:OffsetDelete", _groups_and_image, OFFSETS_TOPIC
     ),

@@ -1,7 +1,8 @@
 """All partitions this broker hosts, kept in step with the cluster's image.
 
 `follow` creates the logs of partitions assigned to this broker, passes on changed settings and leaderships, and removes
-the logs of deleted topics. The log of a topic that is only missing stays, and is served again when the topic is back.
+the logs of deleted topics and of partitions that have moved to other brokers. The log of a topic that is only missing
+stays, and is served again when the topic is back; one that was moved while this broker was down stays, too, unserved.
 `follow` is awaited before a change is answered, so a topic that was created can be written to.
 Every request looks its partitions up in `hosted`, after the topic's name in `names` if it has only the id.
 
@@ -25,6 +26,7 @@ from moldau.log.folders.folder import LogFolder
 from moldau.log.folders.folders import UNASSIGNED, LogFolders
 from moldau.names import BrokerId, LeaderEpoch, Offset, TopicPartition
 from moldau.notices import Notices
+from moldau.replication.kept_logs import moved_away, moved_line
 from moldau.replication.leadership import Leadership, PartitionRoles
 from moldau.replication.offline_folders import offline_line
 from moldau.replication.replica import FLUSH_NEVER, Replica
@@ -172,9 +174,11 @@ class Replicas:
             if self._cluster.metadata.topic_config(topic.name).flush_messages < FLUSH_NEVER:
                 await self._runtime.run(partial(self._flush_recovered, topic))
         await self.follow(image, list(image.topics))
-        moved = await self._remember()
-        await self.follow(self._cluster.image, moved)
+        placed = await self._remember()
+        await self.follow(self._cluster.image, placed)
         self._is_loaded = True
+        if away := moved_away(image, self._local, self._folders.folder_of):
+            logger.warning("%s", moved_line(away))
         return strays
 
     def _flush_recovered(self, topic: TopicImage) -> None:
@@ -253,22 +257,29 @@ class Replicas:
     def _leave(
         self, image: Image, name: str, gone: dict[TopicPartition, None], missing: list[MissingReplica]
     ) -> Iterator[None]:
-        """Stop serving a topic that is another one by now, or none. Adds its partitions that have to be deleted to
-        `gone`, and those that have to be made to `missing`."""
+        """Stop serving a topic that is another one by now, or none, and partitions that have moved to other brokers.
+        Adds the partitions that have to be deleted to `gone`, and those that have to be made to `missing`."""
         topic, before = image.topics.get(name), self._followed.get(name)
         if before is not None and (topic is None or topic.id != before.id):
             self.names.pop(before.id.bytes, None)
             for number in range(len(before.partitions)):
                 tp = TopicPartition(name, number)
-                replica = self.hosted.pop(tp, None)
-                if replica is not None:
-                    self._left(replica)
+                self._stop(tp)
                 if self._topic_of(tp) in image.deleted:
                     gone[tp] = None
                 yield
             del self._followed[name]
-        for tp in self._ours(topic) if topic is not None else ():
-            assert topic is not None
+        if topic is None:
+            return
+        for number, part in enumerate(topic.partitions):
+            tp = TopicPartition(name, number)
+            # A log of which this process has never served a replica may be the only one: the metadata may be rebuilt.
+            if self._local not in part.replicas and self._was_ours(tp):
+                self._stop(tp)
+                if self._topic_of(tp) == topic.id:
+                    gone[tp] = None
+                yield
+        for tp in self._ours(topic):
             if self._topic_of(tp) not in (None, topic.id):
                 gone[tp] = None
             if tp in gone or self._folders.folder_of(tp) is None:
@@ -352,12 +363,9 @@ class Replicas:
         for number, partition in enumerate(topic.partitions):
             tp = TopicPartition(topic.name, number)
             replica = self.hosted.get(tp)
-            # The log of a replica that was reassigned to other brokers stays in its folder.
             folder = self._folders.folder_of(tp) if self._local in partition.replicas else None
             if folder is None:
-                if replica is not None:
-                    del self.hosted[tp]
-                    self._left(replica)
+                self._stop(tp)
                 yield
                 continue
             log = folder.logs[tp]
@@ -376,8 +384,11 @@ class Replicas:
         self.names[topic.id.bytes] = topic.name
         self._followed[topic.name] = topic
 
-    def _left(self, replica: Replica) -> None:
-        """Wake the requests that wait for a replica; those in progress find that it is gone."""
+    def _stop(self, tp: TopicPartition) -> None:
+        """Serve that replica no more. Wakes the requests that wait for it; those in progress find that it is gone."""
+        replica = self.hosted.pop(tp, None)
+        if replica is None:
+            return
         replica.leave()
         if self.exchange is not None:
             self.exchange.left(replica)

@@ -12,7 +12,6 @@ from moldau.cluster.controlling.controller import MorePartitions, NewTopic, Refu
 from moldau.cluster.state.image import BrokerImage, Endpoint, Image, PartitionImage, TopicImage
 from moldau.config import broker_config
 from moldau.errors import ErrorCode
-from moldau.names import TopicPartition
 
 CONFIG = broker_config({"num.partitions": "2"})[0]
 THREE = {
@@ -218,44 +217,3 @@ def test_partitions_cannot_be_added_where_brokers_are_missing() -> None:
     cluster = image(topic("t", 1, (1, 2)), brokers={1: THREE[1]})
     ((_, result),) = controller.create_partitions(cluster, [MorePartitions("t", 2)])
     assert code_of(result) is ErrorCode.INVALID_REPLICATION_FACTOR
-
-
-@pytest.mark.parametrize(
-    ("where", "replicas", "code"),
-    [
-        (("a", 0), [1], None),
-        (("a", 0), [1, 3], None),
-        (("a", 0), [3, 2, 1], None),
-        (("a", 0), None, ErrorCode.NO_REASSIGNMENT_IN_PROGRESS),
-        (("a", 0), [], ErrorCode.INVALID_REPLICA_ASSIGNMENT),
-        (("a", 0), [1, 9], ErrorCode.INVALID_REPLICA_ASSIGNMENT),
-        (("a", 0), [1, 1], ErrorCode.INVALID_REPLICA_ASSIGNMENT),
-        (("a", 0), [2], ErrorCode.INVALID_REPLICA_ASSIGNMENT),
-        (("a", 7), [1], ErrorCode.UNKNOWN_TOPIC_OR_PARTITION),
-        (("b", 0), None, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION),
-    ],
-)
-def test_a_partition_gets_more_replicas_which_are_not_in_sync_yet(
-    where: tuple[str, int], replicas: list[int] | None, code: ErrorCode | None
-) -> None:
-    before = topic("a")
-    part = before.partitions[0]._replace(directories=("folder-1",))
-    result = controller.reassigned(image(before._replace(partitions=(part,))), TopicPartition(*where), replicas)
-    if isinstance(result, controller.Refusal):
-        assert result.code is code
-    else:
-        assert code is None
-        assert replicas is not None
-        assert (result.replicas, result.isr, result.leader) == (tuple(replicas), (1,), 1)
-        assert [result.directory_of(broker) for broker in (1, 2, 3)] == ["folder-1", "", ""]
-
-
-def test_the_replication_factor_stays_if_it_has_to() -> None:
-    cluster = image(topic("t", 1, (1, 2)))
-    tp = TopicPartition("t", 0)
-    assert code_of(controller.reassigned(cluster, tp, [1, 2, 3], keeps_factor=True)) is (
-        ErrorCode.INVALID_REPLICATION_FACTOR
-    )
-    turned = controller.reassigned(cluster, tp, [2, 1], keeps_factor=True)
-    assert isinstance(turned, PartitionImage)
-    assert turned.replicas == (2, 1)

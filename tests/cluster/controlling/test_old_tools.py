@@ -10,11 +10,14 @@ from typing import Any
 
 import pytest
 
+from moldau.cluster.controlling import wishes
 from moldau.cluster.controlling.controller import NewTopic
 from moldau.cluster.controlling.wishes import WATCHED, read_wishes
 from moldau.cluster.state import layout
 from moldau.cluster.state.image import Image
+from moldau.cluster.state.isr_changes import ProposedIsr
 from moldau.cluster.state.reading import read_image
+from moldau.cluster.state.reassignment import is_under_way
 from moldau.errors import KafkaError, StorageError
 from moldau.metadata_store.store import (
     Create,
@@ -27,6 +30,7 @@ from moldau.metadata_store.store import (
     children_of,
     node_at,
 )
+from moldau.names import TopicPartition
 from moldau.simulation.zookeeper import Manners, ModelZooKeeper
 from moldau.simulation.zookeeper_session import ModelSession
 from tests.cluster.several import TIMEOUT_S, Member, Members, followed_by, play
@@ -274,13 +278,51 @@ def test_changed_settings_are_taken_over(version: int) -> None:
     play(scenario)
 
 
-def test_what_replicas_cannot_do_yet_is_said_and_taken_away(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_partition_moves_as_a_tool_has_written_it_which_sees_when_that_has_ended() -> None:
+    async def scenario(members: Members) -> None:
+        controller, tool = await two(members)
+        await tool.multi(topic("t", [1]))
+        await members.shown(lambda image: "t" in image.topics)
+        plan = {"partitions": [{"topic": "t", "partition": 0, "replicas": [2]}]}
+        await tool.multi([created(wishes.REASSIGNMENT, version=1, **plan)])
+        image = await members.shown(lambda image: is_under_way(image.topics["t"].partitions[0]))
+        part = image.topics["t"].partitions[0]
+        assert part.replicas == (2, 1)
+        await asyncio.sleep(2)
+        assert await tool.read(node_at(wishes.REASSIGNMENT)) is not None
+        isr = tuple((one, image.brokers[one].epoch) for one in (1, 2))
+        proposed = ProposedIsr(image.topics["t"].id, 0, part.leader_epoch, part.partition_epoch, isr)
+        await controller.acting.isr.alter(1, image.brokers[1].epoch, [proposed])
+        await gone(tool, wishes.REASSIGNMENT)
+        await members.shown(lambda image: image.topics["t"].partitions[0].replicas == (2,))
+        await tool.close()
+
+    play(scenario)
+
+
+def test_a_move_that_is_cancelled_is_not_begun_again_by_what_the_tool_has_written() -> None:
+    async def scenario(members: Members) -> None:
+        controller, tool = await two(members)
+        await tool.multi(topic("t", [1]))
+        await members.shown(lambda image: "t" in image.topics)
+        plan = {"partitions": [{"topic": "t", "partition": 0, "replicas": [2]}]}
+        await tool.multi([created(wishes.REASSIGNMENT, version=1, **plan)])
+        await members.shown(lambda image: is_under_way(image.topics["t"].partitions[0]))
+        assert await controller.acting.topics.reassign([(TopicPartition("t", 0), None)]) == [None]
+        await gone(tool, wishes.REASSIGNMENT)
+        assert controller.image.topics["t"].partitions[0].replicas == (1,)
+        await tool.close()
+
+    play(scenario)
+
+
+def test_what_cannot_be_done_is_said_and_taken_away(caplog: pytest.LogCaptureFixture) -> None:
     async def scenario(members: Members) -> None:
         controller, tool = await two(members)
         await tool.multi(topic("t", [1]))
         await members.shown(lambda image: "t" in image.topics)
         for path, document in (
-            ("/admin/reassign_partitions", {"partitions": [{"topic": "t", "partition": 0, "replicas": [2]}]}),
+            ("/admin/reassign_partitions", {"partitions": [{"topic": "t", "partition": 0, "replicas": [9]}]}),
             ("/admin/reassign_partitions", {"partitions": [{"topic": "t", "partition": 0, "replicas": [1]}]}),
             ("/admin/preferred_replica_election", {"partitions": [{"topic": "t", "partition": 0}]}),
             ("/admin/preferred_replica_election", {"partitions": [{"topic": "none", "partition": 0}]}),
@@ -292,7 +334,7 @@ def test_what_replicas_cannot_do_yet_is_said_and_taken_away(caplog: pytest.LogCa
 
     play(scenario)
     moved, elected = (record.getMessage() for record in caplog.records if record.levelno == logging.ERROR)
-    assert "for t-0 is not done: replicas are added to partitions, and not removed" in moved
+    assert "for t-0 is not done: broker 9 is not running" in moved
     assert "for none-0 is not done: partition 0 of 'none' does not exist" in elected
 
 

@@ -77,14 +77,14 @@ class Acting:
         self.topics = TopicChanges(self.metadata, self.queue, self.directories, runtime)
         self.configs = ConfigChanges(self.metadata, self.queue)
         self._assigned = AssignedDirectories(self.metadata, self.queue)
-        self.isr = IsrAlterations(self.metadata, self.queue, self.queue.made, self._least_in_sync, self._away)
+        self.isr = IsrAlterations(self.metadata, self.queue, self.queue.made, self.metadata.least_in_sync, self._away)
         self._longest = LongestLogs(
-            self.metadata, self.queue, self.queue.made, self._least_in_sync, self._not_to_lead, ask_log_ends
+            self.metadata, self.queue, self.queue.made, self.metadata.least_in_sync, self._not_to_lead, ask_log_ends
         )
         self._deciding: asyncio.Task[None] | None = None
         """An election of last resort."""
         self._balance = LeaderBalance(config)
-        self._lasting = LastingWork(self.metadata, self.queue, self._least_in_sync)
+        self._lasting = LastingWork(self.metadata, self.queue, self.metadata.least_in_sync)
         self._old_tools = OldTools(self.metadata, self.queue, runtime)
         self.metadata.subscribe(self._publish)
         self._is_leaving = False
@@ -357,7 +357,7 @@ class Acting:
             await self.metadata.show(replace(image, brokers=brokers), [])
         elected = await self.queue.decided(
             sum(len(topic.partitions) for topic in image.topics.values()),
-            lambda: elections(self.metadata.image, self._least_in_sync, silent, kept),
+            lambda: elections(self.metadata.image, self.metadata.least_in_sync, silent, kept),
         )
         for batch in in_batches(elected):
             await self.queue.commit(steps_of(self.metadata.image, batch))
@@ -406,13 +406,10 @@ class Acting:
     def _not_to_lead(self) -> Collection[int]:
         return {*self._away(), *self.metadata.image.leaving}
 
-    def _least_in_sync(self, topic: str) -> int:
-        return self.metadata.topic_config(topic).min_insync_replicas
-
     def _has_enough_in_sync(self, image: Image, name: str) -> bool:
         """Whether there are eligible leaders although the ISR is large enough."""
         parts = [part for part in image.topics[name].partitions if part.elr] if name in image.topics else []
-        return any(len(part.isr) >= min(self._least_in_sync(name), len(part.replicas)) for part in parts)
+        return any(len(part.isr) >= min(self.metadata.least_in_sync(name), len(part.replicas)) for part in parts)
 
     async def _forget_deleted(self) -> None:
         """Forget the deleted topics that no broker has any more."""

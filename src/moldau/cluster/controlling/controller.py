@@ -299,7 +299,7 @@ def election_refusal(image: Image, tp: TopicPartition, *, unclean: bool) -> Refu
     part = image.partition(tp)
     if part is None:
         return Refusal(
-            ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"partition {tp.partition} of {_cut(tp.topic)} does not exist"
+            ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"partition {tp.partition} of {shortened(tp.topic)} does not exist"
         )
     if part.leader == part.replicas[0] or (unclean and part.leader != NO_LEADER):
         who = "a leader" if unclean else "its preferred leader"
@@ -310,31 +310,7 @@ def election_refusal(image: Image, tp: TopicPartition, *, unclean: bool) -> Refu
     return Refusal(code, "no replica of the partition is up" if unclean else "the preferred replica is not in sync")
 
 
-def reassigned(
-    image: Image, tp: TopicPartition, replicas: Sequence[int] | None, *, keeps_factor: bool = False
-) -> PartitionImage | Refusal:
-    """The partition with these replicas, the preferred leader first; None asks to cancel a reassignment. A new replica
-    is not in sync: its leader adds it to the ISR when it has caught up. `keeps_factor`: the number of replicas must not
-    change (KIP-860)."""
-    part = image.partition(tp)
-    if part is None:
-        return Refusal(
-            ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"partition {tp.partition} of {_cut(tp.topic)} does not exist"
-        )
-    if replicas is None:
-        return Refusal(ErrorCode.NO_REASSIGNMENT_IN_PROGRESS)
-    refusal = _assignment_refusal(image, replicas, None)
-    if refusal is not None:
-        return refusal
-    if keeps_factor and len(replicas) != len(part.replicas):
-        return Refusal(ErrorCode.INVALID_REPLICATION_FACTOR, f"the partition has {len(part.replicas)} replicas")
-    if not {*part.replicas} <= {*replicas}:
-        sentence = "replicas are added to partitions, and not removed from brokers yet"
-        return Refusal(ErrorCode.INVALID_REPLICA_ASSIGNMENT, sentence)
-    return part.with_replicas(tuple(replicas))
-
-
-def _cut(name: str) -> str:
+def shortened(name: str) -> str:
     """A client's name, shortened for a sentence."""
     return repr(name[:NAME_MAX])
 

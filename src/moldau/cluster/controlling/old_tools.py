@@ -13,6 +13,7 @@ from functools import partial
 from moldau.cluster.controlling import controller, wishes
 from moldau.cluster.controlling.change_queue import ChangeQueue
 from moldau.cluster.controlling.controller import MorePartitions, NewTopic, Refusal
+from moldau.cluster.controlling.reassigning import reassigned
 from moldau.cluster.controlling.wishes import (
     ChangedConfig,
     MalformedWish,
@@ -23,10 +24,11 @@ from moldau.cluster.controlling.wishes import (
 )
 from moldau.cluster.state import layout
 from moldau.cluster.state.documents import MalformedMetadata
-from moldau.cluster.state.elections import Elected, preferred_elections, steps_of
+from moldau.cluster.state.elections import Elected, in_batches, preferred_elections, steps_of
 from moldau.cluster.state.image import NO_LEADER, BrokerImage, Image, TopicImage
 from moldau.cluster.state.image_after import image_after
 from moldau.cluster.state.metadata_cache import MetadataCache
+from moldau.cluster.state.reassignment import is_under_way
 from moldau.config import TOPIC_SETTINGS
 from moldau.errors import ErrorCode, KafkaError, StorageError
 from moldau.metadata_store.store import (
@@ -65,6 +67,10 @@ class OldTools:
         """The topics whose nodes are watched in this session."""
         self._touched: dict[str, None] = {}
         """Those whose nodes may have been changed by another session."""
+        self._begun: tuple[int, int] | None = None
+        """The wished reassignment that was begun: the epoch of this controller, and the version of its node."""
+        self._moving: set[str] = set()
+        """The topics of which it moves partitions still."""
         metadata.subscribe(self._follow)
 
     def look(self) -> None:
@@ -101,7 +107,7 @@ class OldTools:
             self.look()
 
     def _follow(self, image: Image, names: Iterable[str]) -> None:
-        if any((name in image.topics) != (name in self._watched) for name in names):
+        if any(name in self._moving or (name in image.topics) != (name in self._watched) for name in names):
             self.look()
 
     async def _watch_topics(self, store: MetadataStore) -> None:
@@ -135,14 +141,18 @@ class OldTools:
 
     async def _done(self, store: MetadataStore, read: Wishes) -> None:
         steps: list[Callable[[], Awaitable[None]]] = []
+        if read.reassignment is None:
+            self._begun, self._moving = None, set()
         for wish in (*read.topics, *read.changes, read.reassignment, read.election):
             match wish:
                 case WishedTopic():
                     steps.append(partial(self._complete, wish))
                 case ChangedConfig():
                     steps.append(partial(self._take_over_config, store, wish))
-                case WishedReassignment() | WishedElection():
+                case WishedReassignment():
                     steps.append(partial(self._move, wish))
+                case WishedElection():
+                    steps.append(partial(self._elect, wish))
                 case MalformedWish():
                     steps.append(partial(self._remove, wish))
         steps += [partial(self._delete, name) for name in read.deletions]  # of new topics too
@@ -231,30 +241,41 @@ class OldTools:
                 await self._metadata.show(*shown)
         await self._queue.commit([Delete(change.path)])
 
-    async def _move(self, wish: WishedReassignment | WishedElection) -> None:
-        """Add replicas or let preferred ones lead, and say what is not done."""
-        image, steps = self._metadata.image, list[NodeOperation]()
-        refusals: list[tuple[TopicPartition, Refusal]] = []
-        grown: list[Elected] = []
-        if isinstance(wish, WishedReassignment):
-            path = wishes.REASSIGNMENT
+    async def _move(self, wish: WishedReassignment) -> None:
+        """Begin to move replicas, and log what is not done. The wish stays until no move is under way, since the tool
+        takes it for what is still in progress; a controller begins it once, so that the moves can be cancelled."""
+        image, moved = self._metadata.image, list[Elected]()
+        begun = (image.controller_epoch, wish.version)
+        if self._begun != begun:
             for tp, to in wish.replicas.items():
-                result = controller.reassigned(image, tp, to)
+                result = reassigned(image, tp, to, self._metadata.least_in_sync)
                 if isinstance(result, Refusal):
-                    refusals.append((tp, result))
+                    _log_refusal(tp, result)
                 elif result != image.partition(tp):
-                    grown.append(Elected(tp.topic, tp.partition, result))
-            steps = steps_of(image, grown)
-        else:
-            path = wishes.ELECTION
-            elected = preferred_elections(image, wish.partitions)
-            steps = steps_of(image, elected)
-            left = [tp for tp in wish.partitions if all(tp != (one.topic, one.number) for one in elected)]
-            refusals = [(tp, controller.election_refusal(image, tp, unclean=False)) for tp in left]
-        for tp, refusal in refusals:
-            if refusal.code is not ErrorCode.ELECTION_NOT_NEEDED:
-                logger.error("what a tool asks for %s is not done: %s", tp, refusal.message)
-        await self._queue.commit([*steps, Delete(path, wish.version)])
+                    moved.append(Elected(tp.topic, tp.partition, result))
+            for batch in in_batches(moved):
+                await self._queue.commit(steps_of(self._metadata.image, batch))
+            self._begun = begun
+        image = self._metadata.image
+        parts = [(tp.topic, image.partition(tp)) for tp in wish.replicas]
+        self._moving = {topic for topic, part in parts if part is not None and is_under_way(part)}
+        if not self._moving:
+            await self._queue.commit([Delete(wishes.REASSIGNMENT, wish.version)])
+
+    async def _elect(self, wish: WishedElection) -> None:
+        """Let preferred replicas lead, and log what is not done."""
+        image = self._metadata.image
+        elected = preferred_elections(image, wish.partitions)
+        for tp in wish.partitions:
+            if all(tp != (one.topic, one.number) for one in elected):
+                refusal = controller.election_refusal(image, tp, unclean=False)
+                if refusal.code is not ErrorCode.ELECTION_NOT_NEEDED:
+                    _log_refusal(tp, refusal)
+        await self._queue.commit([*steps_of(image, elected), Delete(wishes.ELECTION, wish.version)])
+
+
+def _log_refusal(tp: TopicPartition, refusal: Refusal) -> None:
+    logger.error("what a tool asks for %s is not done: %s", tp, refusal.message)
 
 
 def _led_by_living(topic: TopicImage, first: int, living: Collection[int]) -> TopicImage:

@@ -4,6 +4,7 @@ Results come in the order of the request, each with the topic or its `Refusal`; 
 Raises what `ChangeQueue.commit` raises.
 """
 
+import asyncio
 import uuid
 from collections.abc import Sequence
 
@@ -11,8 +12,9 @@ from moldau.cluster.controlling import controller
 from moldau.cluster.controlling.change_queue import ChangeQueue, in_turn
 from moldau.cluster.controlling.controller import MorePartitions, NewTopic, Refusal
 from moldau.cluster.controlling.directory_placement import DirectoryPlacement
+from moldau.cluster.controlling.reassigning import reassigned
 from moldau.cluster.state import layout
-from moldau.cluster.state.elections import Elected, steps_of
+from moldau.cluster.state.elections import Elected, in_batches, steps_of
 from moldau.cluster.state.image import Image, PartitionImage, TopicImage
 from moldau.cluster.state.metadata_cache import MetadataCache
 from moldau.cluster.state.placement import Draw
@@ -104,18 +106,23 @@ class TopicChanges:
     async def reassign(
         self, wanted: Sequence[tuple[TopicPartition, Sequence[int] | None]], *, keeps_factor: bool = False
     ) -> list[Refusal | None]:
-        """Give partitions these replicas (see `controller.reassigned`); returns why one stays as it is, or None."""
+        """Begin to move partitions to these replicas, or cancel that (see `reassigning`); returns why one stays as it
+        is, or None."""
         image = self._metadata.image
         results = await self.queue.decided(
             len(wanted),
-            lambda: [controller.reassigned(image, tp, to, keeps_factor=keeps_factor) for tp, to in wanted],
+            lambda: [
+                reassigned(image, tp, to, self._metadata.least_in_sync, keeps_factor=keeps_factor) for tp, to in wanted
+            ],
         )
         changed = [
             Elected(tp.topic, tp.partition, result)
             for (tp, _), result in zip(wanted, results, strict=True)
             if isinstance(result, PartitionImage) and result != image.partition(tp)
         ]
-        await self.queue.commit(await self.queue.decided(len(changed), lambda: steps_of(image, changed)))
+        for batch in in_batches(changed):
+            await self.queue.commit(steps_of(self._metadata.image, batch))
+            await asyncio.sleep(0)
         return [result if isinstance(result, Refusal) else None for result in results]
 
     def _shift(self) -> int:

@@ -62,6 +62,10 @@ class MetadataCache:
             config = self._topic_configs[name] = topic_config(self._config, overrides, judge=False)
         return config
 
+    def least_in_sync(self, name: str) -> int:
+        """`min.insync.replicas` of a topic that is in the image."""
+        return self.topic_config(name).min_insync_replicas
+
     def group_config(self, group_id: str) -> GroupConfig:
         """The settings in force for a group, whether it exists or not."""
         overrides = self.image.group_overrides.get(group_id)

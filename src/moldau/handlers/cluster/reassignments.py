@@ -1,14 +1,17 @@
 """AlterPartitionReassignments (key 45, versions 0 and 1) and ListPartitionReassignments (46, version 0).
 
-The controller adds replicas to partitions, and changes which replica is preferred; replicas are not removed yet. It
-answers when the new replicas are assigned: they join the ISR when they have caught up. So no reassignment is ever under
-way, and none can be cancelled (KIP-455, KIP-860). A request with `timeout_ms` of 0 or less changes nothing.
+The controller answers when a reassignment has begun or is cancelled, or when it has ended because no replica had to be
+added or removed. It ends by itself once all replicas of the target are in sync (`cluster/controlling/lasting.py`,
+KIP-455, KIP-860). A request with `timeout_ms` of 0 or less changes nothing. Every broker lists what is under way, from
+the image that it serves by.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from moldau.cluster.controlling.controller import Refusal
 from moldau.cluster.controlling.topic_changes import TopicChanges
+from moldau.cluster.state.image import Image, PartitionImage
+from moldau.cluster.state.reassignment import is_under_way
 from moldau.errors import ErrorCode, KafkaError, StorageError
 from moldau.handlers.responding import not_made
 from moldau.names import TopicPartition
@@ -22,6 +25,8 @@ from moldau.protocol.messages.alter_partition_reassignments import (
 from moldau.protocol.messages.list_partition_reassignments import (
     ListPartitionReassignmentsRequest,
     ListPartitionReassignmentsResponse,
+    OngoingPartitionReassignment,
+    OngoingTopicReassignment,
 )
 from moldau.requests.session import Call
 from moldau.turns import Steps, in_turns
@@ -79,5 +84,44 @@ def _answer(
     )
 
 
-def list_reassignments(request: ListPartitionReassignmentsRequest, call: Call) -> ListPartitionReassignmentsResponse:
-    return ListPartitionReassignmentsResponse(error_message=None)
+class ListReassignments:
+    """`image` returns the image that this broker serves by."""
+
+    def __init__(self, image: Callable[[], Image]):
+        self._image = image
+
+    def __call__(
+        self, request: ListPartitionReassignmentsRequest, call: Call
+    ) -> Steps[ListPartitionReassignmentsResponse]:
+        image, topics = self._image(), list[OngoingTopicReassignment]()
+        for name, numbers in _asked(request, image):
+            ongoing = []
+            for number in numbers:
+                yield
+                part = image.partition(TopicPartition(name, number))
+                if part is not None and is_under_way(part):
+                    ongoing.append(_ongoing(number, part))
+            if ongoing:
+                topics.append(OngoingTopicReassignment(name=name, partitions=ongoing))
+        return ListPartitionReassignmentsResponse(error_message=None, topics=topics)
+
+
+def _asked(request: ListPartitionReassignmentsRequest, image: Image) -> Iterator[tuple[str, Iterable[int]]]:
+    """The partitions to look at, by topic; each once."""
+    if request.topics is None:
+        for topic in image.topics.values():
+            yield topic.name, range(len(topic.partitions))
+        return
+    wanted: dict[str, dict[int, None]] = {}
+    for asked in request.topics:
+        wanted.setdefault(asked.name, {}).update(dict.fromkeys(asked.partition_indexes))
+    yield from wanted.items()
+
+
+def _ongoing(number: int, part: PartitionImage) -> OngoingPartitionReassignment:
+    return OngoingPartitionReassignment(
+        partition_index=number,
+        replicas=list(part.replicas),
+        adding_replicas=list(part.adding_replicas),
+        removing_replicas=list(part.removing_replicas),
+    )
