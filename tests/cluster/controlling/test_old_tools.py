@@ -5,19 +5,14 @@ import contextlib
 import json
 import logging
 import random
-from collections.abc import Sequence
-from typing import Any
 
 import pytest
 
-from moldau.cluster.controlling import wishes
 from moldau.cluster.controlling.controller import NewTopic
 from moldau.cluster.controlling.wishes import WATCHED, read_wishes
 from moldau.cluster.state import layout
 from moldau.cluster.state.image import Image
-from moldau.cluster.state.isr_changes import ProposedIsr
 from moldau.cluster.state.reading import read_image
-from moldau.cluster.state.reassignment import is_under_way
 from moldau.errors import KafkaError, StorageError
 from moldau.metadata_store.store import (
     Create,
@@ -30,36 +25,10 @@ from moldau.metadata_store.store import (
     children_of,
     node_at,
 )
-from moldau.names import TopicPartition
 from moldau.simulation.zookeeper import Manners, ModelZooKeeper
 from moldau.simulation.zookeeper_session import ModelSession
-from tests.cluster.several import TIMEOUT_S, Member, Members, followed_by, play
-
-
-def created(path: str, **document: Any) -> Create:
-    return Create(path, json.dumps(document).encode())
-
-
-def topic(name: str, *replicas: Sequence[int], config: dict[str, str] | None = None) -> list[NodeOperation]:
-    """What `kafka-topics --zookeeper --create` of Kafka 2.8 writes."""
-    partitions = {str(number): list(brokers) for number, brokers in enumerate(replicas)}
-    node = created(
-        f"/brokers/topics/{name}", version=3, partitions=partitions, adding_replicas={}, removing_replicas={}
-    )
-    return [created(f"/config/topics/{name}", version=1, config=config or {}), node]
-
-
-async def two(members: Members) -> tuple[Member, ModelSession]:
-    """The controller of two brokers, and the session of a tool."""
-    for number in (1, 2):
-        await members.join(number)
-    await members.shown(lambda image: list(image.brokers) == [1, 2])
-    return await members.controller(), ModelSession(members.store, TIMEOUT_S)
-
-
-async def gone(tool: ModelSession, path: str) -> None:
-    while await tool.read(node_at(path)) is not None:
-        await asyncio.sleep(0.01)
+from tests.cluster.controlling.tools import created, gone, topic, two
+from tests.cluster.several import TIMEOUT_S, Members, followed_by, play
 
 
 def test_a_topic_that_a_tool_has_written_is_created_with_its_replicas_and_settings() -> None:
@@ -273,44 +242,6 @@ def test_changed_settings_are_taken_over(version: int) -> None:
         assert controller.image.topics["a"].overrides == {"segment.bytes": "2000000"}
         while await tool.read(children_of("/config/changes")):
             await asyncio.sleep(0.01)
-        await tool.close()
-
-    play(scenario)
-
-
-def test_a_partition_moves_as_a_tool_has_written_it_which_sees_when_that_has_ended() -> None:
-    async def scenario(members: Members) -> None:
-        controller, tool = await two(members)
-        await tool.multi(topic("t", [1]))
-        await members.shown(lambda image: "t" in image.topics)
-        plan = {"partitions": [{"topic": "t", "partition": 0, "replicas": [2]}]}
-        await tool.multi([created(wishes.REASSIGNMENT, version=1, **plan)])
-        image = await members.shown(lambda image: is_under_way(image.topics["t"].partitions[0]))
-        part = image.topics["t"].partitions[0]
-        assert part.replicas == (2, 1)
-        await asyncio.sleep(2)
-        assert await tool.read(node_at(wishes.REASSIGNMENT)) is not None
-        isr = tuple((one, image.brokers[one].epoch) for one in (1, 2))
-        proposed = ProposedIsr(image.topics["t"].id, 0, part.leader_epoch, part.partition_epoch, isr)
-        await controller.acting.isr.alter(1, image.brokers[1].epoch, [proposed])
-        await gone(tool, wishes.REASSIGNMENT)
-        await members.shown(lambda image: image.topics["t"].partitions[0].replicas == (2,))
-        await tool.close()
-
-    play(scenario)
-
-
-def test_a_move_that_is_cancelled_is_not_begun_again_by_what_the_tool_has_written() -> None:
-    async def scenario(members: Members) -> None:
-        controller, tool = await two(members)
-        await tool.multi(topic("t", [1]))
-        await members.shown(lambda image: "t" in image.topics)
-        plan = {"partitions": [{"topic": "t", "partition": 0, "replicas": [2]}]}
-        await tool.multi([created(wishes.REASSIGNMENT, version=1, **plan)])
-        await members.shown(lambda image: is_under_way(image.topics["t"].partitions[0]))
-        assert await controller.acting.topics.reassign([(TopicPartition("t", 0), None)]) == [None]
-        await gone(tool, wishes.REASSIGNMENT)
-        assert controller.image.topics["t"].partitions[0].replicas == (1,)
         await tool.close()
 
     play(scenario)
