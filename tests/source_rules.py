@@ -72,7 +72,7 @@ PURE_CORES = (
     "replication.in_sync",
     "replication.leader_session",
     "replication.leadership",
-    "replication.offline_folders",
+    "replication.unserved",
     "replication.quota",
     "replication.shortage",
     "transport.sasl",

@@ -2,7 +2,7 @@
 
 import pytest
 
-from moldau.replication.offline_folders import offline_line
+from moldau.replication.unserved import offline_line
 
 WHY = (
     "it is offline, not mounted, missing in log.dirs, or was replaced by an empty folder. Put it back and restart the "

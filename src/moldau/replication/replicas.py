@@ -26,11 +26,10 @@ from moldau.log.folders.folder import LogFolder
 from moldau.log.folders.folders import UNASSIGNED, LogFolders
 from moldau.names import BrokerId, LeaderEpoch, Offset, TopicPartition
 from moldau.notices import Notices
-from moldau.replication.kept_logs import moved_away, moved_line
 from moldau.replication.leadership import Leadership, PartitionRoles
-from moldau.replication.offline_folders import offline_line
 from moldau.replication.replica import FLUSH_NEVER, Replica
 from moldau.replication.results import LogDirectory
+from moldau.replication.unserved import moved_away, moved_line, offline_line
 from moldau.runtime import Runtime
 from moldau.turns import to_its_end
 
