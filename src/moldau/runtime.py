@@ -291,12 +291,15 @@ class RealDisk:
         except OSError:
             return ""
 
+    _opened: type[RealFile] = RealFile
+    """Makes a file of a descriptor."""
+
     def open(self, path: Path, *, create: bool = False, writable: bool = True) -> File:
         flags = (os.O_RDWR if writable else os.O_RDONLY) | (os.O_CREAT if create else 0) | os.O_CLOEXEC
-        return RealFile(os.open(path, flags, 0o644))
+        return self._opened(os.open(path, flags, 0o644))
 
     def create_private(self, path: Path) -> File:
-        return RealFile(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
+        return self._opened(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
 
     def exists(self, path: Path) -> bool:
         return os.path.exists(path)

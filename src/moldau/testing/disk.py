@@ -3,10 +3,9 @@
 What was written is in the system's cache, so it survives `kill` like the process of a broker that is killed.
 """
 
-import os
 from pathlib import Path
 
-from moldau.runtime import File, FileSystem, RealDisk, RealFile, RealFileSystem
+from moldau.runtime import FileSystem, RealDisk, RealFile, RealFileSystem
 
 
 class UnflushedFile(RealFile):
@@ -24,9 +23,7 @@ class UnflushedFileSystem(RealFileSystem):
 
 
 class UnflushedDisk(RealDisk):
-    def open(self, path: Path, *, create: bool = False, writable: bool = True) -> File:
-        flags = (os.O_RDWR if writable else os.O_RDONLY) | (os.O_CREAT if create else 0) | os.O_CLOEXEC
-        return UnflushedFile(os.open(path, flags, 0o644))
+    _opened = UnflushedFile
 
     def sync_folder(self, folder: Path) -> None:
         pass
