@@ -30,6 +30,7 @@ PURE_CORES = (
     "protocol",
     "records",
     "assignors",
+    "cluster.state.acls",
     "cluster.state.change_messages",
     "cluster.state.image",
     "cluster.state.image_changes",
@@ -75,6 +76,8 @@ PURE_CORES = (
     "replication.unserved",
     "replication.quota",
     "replication.shortage",
+    "security.rules",
+    "security.selecting",
     "transport.sasl",
 )
 IMPURE_MODULES = ("asyncio", "time", "random", "os", "socket", "threading", "secrets", "subprocess", "concurrent")

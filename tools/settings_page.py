@@ -19,7 +19,7 @@ properties file of `moldau server start FILE.properties` or from `--set name=val
 `IncrementalAlterConfigs`, a group's, and those that a broker has only while it runs, from that request alone. One
 listener has a value of its own for a setting `ssl.*` by `listener.name.<listener>.<name>`, its name in lower case.
 Kafka's settings that are not listed here are ignored with a warning. The start is refused by names that Kafka does not
-know either, and by `authorizer.class.name`, because its access rights would not be enforced.
+know either, and by an `authorizer.class.name` that is none of Kafka's.
 """
 
 

@@ -94,7 +94,7 @@ class Broker:
         self._throttles: Throttles | None = None
         self._guards: Guards | None = None
         self.cluster: Cluster
-        self._gate = gate or Gate()
+        self._gate = gate
         self._shares = share_out(descriptors)
         self._loaded = False
         self._interrupted = self._cut_short = False
@@ -286,12 +286,13 @@ class Broker:
         )
 
     def _dispatch(self, parts: BrokerParts) -> Dispatch:
+        gate = self._gate or (self._guards.gate(self.cluster.metadata) if self._guards is not None else Gate())
         if self._joined is None:
             handlers = Handlers(parts)
-            return Dispatch(handlers, self._gate, parts.turns, imports=handlers.imports())
+            return Dispatch(handlers, gate, parts.turns, imports=handlers.imports())
         from moldau.handlers.between_brokers.of_member import member_dispatch
 
-        return member_dispatch(parts, self._joined, self._gate)
+        return member_dispatch(parts, self._joined, gate)
 
     async def _open_listeners(self) -> list[Endpoint]:
         """Bind every listener; returns the addresses to register, of those that are advertised: first the one for other

@@ -6,6 +6,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
+from moldau.cluster.state.acls import AclEntry, AclPattern, AclPatternType, AclPermission
 from moldau.cluster.state.image import BrokerImage, Endpoint, Image, PartitionImage, TopicImage
 
 NAMES = [f"topic-{number}" for number in range(5)]
@@ -53,6 +54,16 @@ TOPICS = every_field(
     partitions=st.lists(PARTITIONS, min_size=1, max_size=4).map(tuple),
     overrides=SETTINGS,
 )
+PATTERNS = every_field(
+    AclPattern, resource_type=st.integers(2, 7), name=TEXTS, pattern_type=st.sampled_from(AclPatternType)
+)
+ENTRIES = every_field(
+    AclEntry,
+    principal=TEXTS,
+    host=TEXTS,
+    operation=st.integers(2, 15),
+    permission=st.sampled_from(AclPermission),
+)
 OWNERS = st.dictionaries(st.sampled_from(["1", "2", "<default>"]), SETTINGS)
 PARTS: dict[str, st.SearchStrategy[Any]] = {
     "controller_id": st.integers(-1, 3),
@@ -60,6 +71,7 @@ PARTS: dict[str, st.SearchStrategy[Any]] = {
     "brokers": st.lists(BROKERS, max_size=4).map(lambda brokers: {one.id: one for one in brokers}),
     "broker_overrides": OWNERS,
     "group_overrides": OWNERS,
+    "acls": st.dictionaries(PATTERNS, st.lists(ENTRIES, min_size=1, max_size=2).map(tuple), max_size=3),
     "deleted": st.dictionaries(st.uuids(), TEXTS, max_size=2),
 }
 

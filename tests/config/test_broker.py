@@ -130,13 +130,25 @@ def test_names_that_go_on_after_a_prefix_of_kafkas_are_kafkas(name: str) -> None
     assert name in broker_config({name: "x"})[1][0]
 
 
-def test_an_authorizer_is_refused_with_what_to_do() -> None:
-    with pytest.raises(ConfigError, match=r"no access rights .* remove authorizer\.class\.name"):
-        broker_config({"authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer"})
+STANDARD = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
 
 
-def test_an_empty_authorizer_is_none() -> None:
-    assert "authorizer.class.name" in broker_config({"authorizer.class.name": ""})[1][0]
+def test_authorizers_of_kafka_are_understood_and_another_one_is_refused_with_what_to_do() -> None:
+    for name in (STANDARD, "kafka.security.authorizer.AclAuthorizer", "kafka.security.auth.SimpleAclAuthorizer", ""):
+        config, warnings = broker_config({"authorizer.class.name": name})
+        assert config.authorizer_class_name == name and not warnings
+    with pytest.raises(ConfigError, match=r"'org.acme.Mine' is not known here: use org.apache"):
+        broker_config({"authorizer.class.name": "org.acme.Mine"})
+
+
+def test_super_users_are_principals_and_need_an_authorizer() -> None:
+    config, _ = broker_config({"authorizer.class.name": STANDARD, "super.users": " User:ann ;User:CN=b,O=c; "})
+    assert config.privileged == {"User:ann", "User:CN=b,O=c"}
+    with pytest.raises(ConfigError, match=r"User:NAME, separated by semicolons: 'ann'"):
+        broker_config({"authorizer.class.name": STANDARD, "super.users": "ann"})
+    for name, value in (("super.users", "User:ann"), ("allow.everyone.if.no.acl.found", "true")):
+        with pytest.raises(ConfigError, match=rf"{name} is set but authorizer.class.name is not"):
+            broker_config({name: value})
 
 
 def test_no_setting_is_both_ours_and_absent() -> None:

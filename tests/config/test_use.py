@@ -18,6 +18,7 @@ BEHIND_PROPERTIES = {
     "log.dirs": "data_folders",
     "broker.id": "node_id",
     "replica.selector.class": "reads_near",
+    "super.users": "privileged",
 }
 BEHIND_PROPERTIES |= {  # they are bounds of that one, and of nothing else
     f"group.consumer.{bound}.{what}.ms": f"consumer_{what.replace('.', '_')}_ms"

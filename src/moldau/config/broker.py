@@ -20,6 +20,7 @@ from moldau.config.listeners import (
     listener_warnings,
     names_of_listeners,
 )
+from moldau.config.rights import check_authorizer, super_users
 from moldau.config.security import OF_LISTENER, SECURITY, OfListeners, ProtectionSettings, overrides
 from moldau.config.setting import (
     BOOLEAN,
@@ -73,6 +74,9 @@ class BrokerConfig(ProtectionSettings, OfListeners):
     zookeeper_max_in_flight_requests: int = INT(10, "The maximum number of questions to ZooKeeper that are not answered yet. Where it is not set, 1000 is used.", low=1, **_FIXED)
     zookeeper_set_acl: bool = BOOLEAN(False, "Whether only this broker's user in ZooKeeper may change the nodes that it creates, and read the sensitive ones among them.", **_FIXED)
     zookeeper_clientCnxnSocket: str | None = STRING(None, "The class of ZooKeeper's Java client that makes connections. It chooses nothing here; one without TLS is refused if zookeeper.ssl.client.enable is true.", **_FIXED)  # noqa: N815
+    authorizer_class_name: str = STRING("", "Which rights clients need. Kafka's authorizers (org.apache.kafka.metadata.authorizer.StandardAuthorizer, kafka.security.authorizer.AclAuthorizer) turn access control lists (ACLs) on; empty: every client may do everything.", **_FIXED)
+    super_users: str = STRING("", "The principals that may do everything, whatever the ACLs say, as User:NAME;User:NAME.", **_FIXED)
+    allow_everyone_if_no_acl_found: bool = BOOLEAN(False, "Whether everybody may use a resource that no ACL is about.", **_FIXED)
     cluster_secret_file: str | None = STRING(None, "A file with a secret that all brokers of the cluster share, which only they may read. Without it a broker is whoever can read the metadata store.", **_FIXED)
     zookeeper_ssl_client_enable: bool = BOOLEAN(False, "Whether connections to ZooKeeper use TLS.", **_FIXED)
     zookeeper_ssl_keystore_location: str | None = STRING(None, "The file with the certificate and the key of this broker for ZooKeeper.", **_FIXED)
@@ -235,12 +239,17 @@ class BrokerConfig(ProtectionSettings, OfListeners):
     @property
     def is_guarded(self) -> bool:
         """Whether any part of security is configured: else none of it is imported."""
-        return any(one.protocol != PLAINTEXT for one in self.client_listeners)
+        return bool(self.authorizer_class_name) or any(one.protocol != PLAINTEXT for one in self.client_listeners)
 
     def of_listener(self, name: str) -> "BrokerConfig":
         """These settings with the values that the listener has for itself."""
         own = self.own_settings.get(name)
         return replace(self, **own) if own else self
+
+    @property
+    def privileged(self) -> frozenset[str]:
+        """The principals of super.users. Raises `ConfigError`."""
+        return super_users(self)
 
     @property
     def reads_near(self) -> bool:
@@ -328,6 +337,7 @@ def _check(config: BrokerConfig) -> None:
         raise ConfigError("log.dirs names no folder")
     if len(set(config.data_folders)) < len(config.data_folders):
         raise ConfigError("log.dirs names a folder twice")
+    check_authorizer(config)
     if 0 < config.queued_max_request_bytes < config.socket_request_max_bytes:
         raise ConfigError(
             f"queued.max.request.bytes is {config.queued_max_request_bytes}, but must be at least "

@@ -22,7 +22,6 @@ NAMES: frozenset[str] = frozenset(
     """
     alter.config.policy.class.name alter.log.dirs.replication.quota.window.num
     alter.log.dirs.replication.quota.window.size.seconds
-    authorizer.class.name
     auto.include.jmx.reporter
     background.threads
     broker.heartbeat.interval.ms broker.id.generation.enable broker.session.timeout.ms
@@ -150,8 +149,6 @@ _NOT_REVOKED = (
 REFUSED = {
     "ssl.engine.factory.class": "this broker cannot load a class that makes TLS engines; remove "
     "ssl.engine.factory.class, and set ssl.keystore.location",
-    "authorizer.class.name": "this broker has no access rights (ACLs), so every client may do everything; remove "
-    "authorizer.class.name to start without access rights",
     "zookeeper.metadata.migration.enable": "this broker cannot migrate metadata from ZooKeeper; remove "
     "zookeeper.metadata.migration.enable",
     "zookeeper.ssl.crl.enable": _NOT_REVOKED.format("zookeeper.ssl.crl.enable"),

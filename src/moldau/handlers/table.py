@@ -201,6 +201,12 @@ def _configs(parts: BrokerParts) -> tuple[Any, ...]:
     return (parts.metadata, parts.cluster.configs)
 
 
+def _acls(parts: BrokerParts) -> tuple[Any, ...]:
+    from moldau.cluster.controlling.acl_changes import AclChanges
+
+    return (parts.metadata, AclChanges(parts.metadata, parts.cluster.queue))
+
+
 def _replicas(parts: BrokerParts) -> tuple[Any, ...]:
     return (parts.replicas,)
 
@@ -265,9 +271,9 @@ TABLE: Mapping[apis.Api, HandlerRow] = {
     apis.WRITE_TXN_MARKERS: HandlerRow(
         "moldau.handlers.transactions.write_txn_markers:WriteTxnMarkers", lambda p: (p.markers(), p.image)
     ),
-    apis.DESCRIBE_ACLS: HandlerRow("moldau.handlers.security.acls:describe_acls"),
-    apis.CREATE_ACLS: HandlerRow("moldau.handlers.security.acls:create_acls"),
-    apis.DELETE_ACLS: HandlerRow("moldau.handlers.security.acls:delete_acls"),
+    apis.DESCRIBE_ACLS: HandlerRow("moldau.handlers.security.acls:AclAdministration.describe", _acls),
+    apis.CREATE_ACLS: HandlerRow("moldau.handlers.security.acls:AclAdministration.create", _acls),
+    apis.DELETE_ACLS: HandlerRow("moldau.handlers.security.acls:AclAdministration.delete", _acls),
     apis.DESCRIBE_CONFIGS: HandlerRow("moldau.handlers.topics.configs:ConfigAdministration.describe", _configs),
     apis.ALTER_CONFIGS: HandlerRow("moldau.handlers.topics.configs:ConfigAdministration.replace", _configs),
     apis.ALTER_REPLICA_LOG_DIRS: HandlerRow(

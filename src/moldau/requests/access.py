@@ -25,6 +25,8 @@ class ResourceType(IntEnum):
     DELEGATION_TOKEN = 6
     USER = 7
 
+    __hash__ = int.__hash__  # that of enums hashes the name, in Python
+
 
 class Operation(IntEnum):
     """The operations, with Kafka's numbers: the bits of "authorized operations" in replies."""
@@ -42,6 +44,8 @@ class Operation(IntEnum):
     CREATE_TOKENS = 13
     DESCRIBE_TOKENS = 14
     TWO_PHASE_COMMIT = 15
+
+    __hash__ = int.__hash__
 
 
 DENIED = {

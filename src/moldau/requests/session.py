@@ -4,12 +4,24 @@ from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
 from moldau.net.server import Peer
-from moldau.requests.access import ALL_OPERATIONS, CLUSTER_ACTION, CLUSTER_NAME, OPERATIONS, ResourceType, Right
+from moldau.requests.access import (
+    ALL_OPERATIONS,
+    CLUSTER_ACTION,
+    CLUSTER_NAME,
+    CREATE_IN_CLUSTER,
+    OPERATIONS,
+    ResourceType,
+    Right,
+)
 
 ANONYMOUS = "User:ANONYMOUS"
 """The principal of a connection that has not authenticated, as Kafka names it."""
 UNKNOWN = "unknown"
 """Name and version of the client software until the client has sent them, as Kafka names them (KIP-511)."""
+
+
+RIGHTS_OF_BROKERS = (CLUSTER_ACTION, CREATE_IN_CLUSTER)
+"""Of a broker of the same cluster: it asks the controller for internal topics."""
 
 
 class Introduction(NamedTuple):
@@ -75,7 +87,7 @@ class Call(NamedTuple):
         a denial refuses nothing that the client asked for. A broker of the same cluster has the rights of one by what
         it has proved, whoever its principal is."""
         session = self.session
-        if session.authorizer is None or (right == CLUSTER_ACTION and session.introduction is not None):
+        if session.authorizer is None or (session.introduction is not None and right in RIGHTS_OF_BROKERS):
             return True
         return session.authorizer.allows(self, right, name, logged)
 

@@ -22,7 +22,7 @@ from moldau.cluster.controlling.wishes import (
     WishedTopic,
     Wishes,
 )
-from moldau.cluster.state import layout
+from moldau.cluster.state import acls, layout
 from moldau.cluster.state.documents import MalformedMetadata
 from moldau.cluster.state.elections import Elected, in_batches, preferred_elections, steps_of
 from moldau.cluster.state.image import NO_LEADER, BrokerImage, Image, TopicImage
@@ -71,6 +71,7 @@ class OldTools:
         """The wished reassignment that was begun: the epoch of this controller, and the version of its node."""
         self._moving: set[str] = set()
         """The topics of which it moves partitions still."""
+        self._has_rights = bool(metadata.config.authorizer_class_name)
         metadata.subscribe(self._follow)
 
     def look(self) -> None:
@@ -84,7 +85,7 @@ class OldTools:
         while True:
             try:
                 if not is_watching:
-                    for path in wishes.WATCHED:
+                    for path in (*wishes.WATCHED, *(acls.CHANGES if self._has_rights else ())):
                         await store.watch(path, self.look)
                     is_watching = True
                 await self._wished.wait()
@@ -92,6 +93,10 @@ class OldTools:
                 self._queue.check_controller()
                 await self._watch_topics(store)
                 await self._queue.run(partial(self._carry_out, store))
+                if self._has_rights:
+                    from moldau.cluster.controlling.acl_changes import take_over_acls
+
+                    await self._queue.run(partial(take_over_acls, self._metadata, self._queue))
                 await asyncio.sleep(PAUSE_S)
             except SessionOver:
                 return

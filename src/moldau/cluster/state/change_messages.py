@@ -3,10 +3,13 @@
 
 from collections.abc import Mapping, Sequence
 
+from moldau.cluster.state.acls import AclEntry, AclPattern, AclPatternType, AclPermission, Entries
 from moldau.cluster.state.image import BrokerImage, Endpoint, PartitionImage, TopicImage
 from moldau.cluster.state.image_changes import ImageChange, TopicDifference
 from moldau.errors import ProtocolViolation
 from moldau.protocol.messages.follow_cluster import (
+    FollowedAcl,
+    FollowedAcls,
     FollowedBroker,
     FollowedChange,
     FollowedDeletion,
@@ -49,6 +52,7 @@ def to_message(change: ImageChange) -> FollowedChange:
             FollowedDeletion(id=topic_id, gone=name is None, name=name or "")
             for topic_id, name in change.deleted.items()
         ],
+        acls=[_acls_message(pattern, entries or ()) for pattern, entries in change.acls.items()],
     )
 
 
@@ -63,7 +67,31 @@ def from_message(message: FollowedChange) -> ImageChange:
         tuple(_changed(topic) for topic in message.topics if not topic.id.int),
         tuple(message.removed_topics),
         {one.id: None if one.gone else one.name for one in message.deletions},
+        dict(map(_acls, message.acls)),
     )
+
+
+def _acls_message(pattern: AclPattern, entries: Entries) -> FollowedAcls:
+    return FollowedAcls(
+        resource_type=pattern.resource_type,
+        name=pattern.name,
+        pattern_type=pattern.pattern_type,
+        entries=[
+            FollowedAcl(principal=one.principal, host=one.host, operation=one.operation, permission=one.permission)
+            for one in entries
+        ],
+    )
+
+
+def _acls(message: FollowedAcls) -> tuple[AclPattern, Entries | None]:
+    try:
+        pattern = AclPattern(message.resource_type, message.name, AclPatternType(message.pattern_type))
+        entries = tuple(
+            AclEntry(one.principal, one.host, one.operation, AclPermission(one.permission)) for one in message.entries
+        )
+    except ValueError:
+        raise ProtocolViolation(f"access rights on {message.name} that have an unknown type") from None
+    return pattern, entries or None
 
 
 def _owners(overrides: Mapping[str, Mapping[str, str] | None]) -> list[FollowedSettings]:

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
+from moldau.cluster.state.acls import AclPattern, Acls, Entries
 from moldau.names import TopicPartition
 
 NO_LEADER = -1
@@ -121,6 +122,7 @@ class Image:
     group_overrides: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     deleted: Mapping[uuid.UUID, str] = field(default_factory=dict)
     controller_epoch: int = 0
+    acls: Acls = field(default_factory=dict)
 
     @property
     def leaving(self) -> frozenset[int]:
@@ -144,6 +146,11 @@ class Image:
         """The image with other settings for these groups; None removes a group's settings."""
         groups = {**self.group_overrides, **changed}
         return replace(self, group_overrides={name: own for name, own in groups.items() if own is not None})
+
+    def with_acls(self, changed: Mapping[AclPattern, Entries | None]) -> "Image":
+        """The image with other entries for these patterns; None or no entries remove a pattern."""
+        acls = {**self.acls, **changed}
+        return replace(self, acls={pattern: entries for pattern, entries in acls.items() if entries})
 
     def with_topics(self, changed: Mapping[str, TopicImage | None]) -> "Image":
         """The image with these topics created or replaced; None deletes a topic."""

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from operator import itemgetter
 from typing import NamedTuple, TypeVar
 
+from moldau.cluster.state.acls import AclPattern, Entries
 from moldau.cluster.state.image import NO_LEADER, BrokerImage, Image, PartitionImage, TopicImage
 
 K = TypeVar("K")
@@ -43,14 +44,16 @@ class ImageChange:
     changed: tuple[TopicDifference, ...] = ()
     removed: tuple[str, ...] = ()
     deleted: Mapping[uuid.UUID, str | None] = field(default_factory=dict)
+    acls: Mapping[AclPattern, Entries | None] = field(default_factory=dict)
 
     @property
     def entries(self) -> int:
-        """The size of the change: partitions, brokers, topics and owners of settings in it."""
+        """The size of the change: partitions, brokers, topics, owners of settings and access rights in it."""
         new = sum(1 + len(topic.partitions) for topic in self.created)
         different = sum(1 + len(topic.partitions) for topic in self.changed)
         owners = len(self.broker_overrides) + len(self.group_overrides)
-        return new + different + owners + len(self.brokers) + len(self.removed) + len(self.deleted)
+        rights = sum(1 + len(entries or ()) for entries in self.acls.values())
+        return new + different + owners + rights + len(self.brokers) + len(self.removed) + len(self.deleted)
 
 
 def difference(before: Image, after: Image) -> ImageChange:
@@ -73,6 +76,7 @@ def difference(before: Image, after: Image) -> ImageChange:
         tuple(changed),
         tuple(removed),
         _different(before.deleted, after.deleted),
+        _different(before.acls, after.acls),
     )
 
 
@@ -86,6 +90,8 @@ def applied(image: Image, change: ImageChange) -> tuple[Image, list[str]]:
     after = image.with_topics(topics) if topics else image
     if change.group_overrides:
         after = after.with_groups(change.group_overrides)
+    if change.acls:
+        after = after.with_acls(change.acls)
     after = replace(
         after,
         controller_id=change.controller_id,

@@ -20,6 +20,7 @@
                                               (of several brokers, those that a broker has reported, which are made)
     /moldau/brokers/1                        {"version": 1, "epoch": the registration that the controller dealt with}
     /moldau/adoption                         {"version": 1, "cluster_id": ...}: a broker that was alone begins a cluster
+    /kafka-acl, /kafka-acl-extended, ...     access rights: see `acls`
     /consumers, /config/changes, ...         empty, for tools that look there
 
 The functions here turn images into operations and decide nothing; `reading` turns nodes into images. Source: "ZooKeeper
@@ -33,6 +34,7 @@ import uuid
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from moldau.cluster.state import acls
 from moldau.cluster.state.image import BrokerImage, Image, PartitionImage, TopicImage
 from moldau.metadata_store.store import Create, Delete, NodeOperation, Reading, Set, children_of, nodes_at
 from moldau.names import short_id
@@ -64,9 +66,10 @@ _OF_KAFKA = (
 )  # fmt: skip
 _OURS = ("/moldau", DELETED_TOPICS, BROKER_EPOCHS, DIRECTORIES)
 _TREE = ("/cluster", "/brokers", BROKERS, TOPICS, *_CONFIGS, *_OF_KAFKA, *_OURS)
-ROOTS = tuple(path for path in (*_TREE, CONTROLLER, CONTROLLER_EPOCH, PRODUCER_ID_BLOCK) if path.count("/") == 1)
-NAMED_BELOW = (TOPICS, TOPIC_CONFIGS, BROKER_CONFIGS, GROUP_CONFIGS, DELETED_TOPICS, DIRECTORIES)
-"""The nodes whose children have the names of topics, brokers and groups."""
+_SINGLE = (CONTROLLER, CONTROLLER_EPOCH, PRODUCER_ID_BLOCK, acls.LITERAL_ROOT, acls.EXTENDED_ROOT, *acls.CHANGES)
+ROOTS = tuple(path for path in (*_TREE, *_SINGLE) if path.count("/") == 1)
+NAMED_BELOW = (TOPICS, TOPIC_CONFIGS, BROKER_CONFIGS, GROUP_CONFIGS, DELETED_TOPICS, DIRECTORIES, *acls.PARENTS)
+"""The nodes whose children have the names of topics, brokers, groups and other resources."""
 
 
 def _json(**document: Any) -> bytes:
@@ -333,6 +336,25 @@ def deleted(topic_id: uuid.UUID, name: str, holders: Mapping[int, Collection[str
     return Create(f"{DELETED_TOPICS}/{short_id(topic_id)}", _json(version=1, name=name, **named))
 
 
+def acls_changed(
+    pattern: acls.AclPattern, entries: Sequence[acls.AclEntry], version: int | None
+) -> list[NodeOperation]:
+    """The node of a pattern with these entries; without any it has no node. `version` is that of the node, None if
+    there is none."""
+    path = acls.path_of(pattern)
+    if not entries:
+        return [] if version is None else [Delete(path, version)]
+    data = _json(**acls.written(entries))
+    return [Create(path, data) if version is None else Set(path, data, version)]
+
+
+def acls_of(image: Image) -> list[NodeOperation]:
+    """All ACLs, for a store that has none."""
+    parents = dict.fromkeys(path for pattern in image.acls for path in acls.parents_of(pattern))
+    steps = [step for pattern, entries in image.acls.items() for step in acls_changed(pattern, entries, None)]
+    return [*(Create(path) for path in parents), *steps]
+
+
 def whole(image: Image, holders: Collection[int] = ()) -> list[NodeOperation]:
     """Everything lasting of a cluster, for an empty store; `holders` are the brokers that may have deleted topics."""
     epoch = image.controller_epoch
@@ -340,6 +362,7 @@ def whole(image: Image, holders: Collection[int] = ()) -> list[NodeOperation]:
     operations += [config(f"{BROKER_CONFIGS}/{name}", own, is_new=True) for name, own in image.broker_overrides.items()]
     operations += [step for group, own in image.group_overrides.items() for step in group_changed(group, None, own)]
     operations += [deleted(topic_id, name, dict.fromkeys(holders, ())) for topic_id, name in image.deleted.items()]
+    operations += acls_of(image)
     return operations + [step for topic in image.topics.values() for step in topic_created(topic, epoch)]
 
 

@@ -13,6 +13,7 @@ from operator import index
 from typing import Any, TypeAlias, TypeVar
 
 from moldau.cluster.state import layout
+from moldau.cluster.state.acls import read_acls
 from moldau.cluster.state.documents import (
     MalformedMetadata,
     as_numbers,
@@ -47,6 +48,7 @@ def read_image(left_out: LeftOut | None = None) -> Reading[Image | None]:
     image = yield from _with_surroundings(image)
     groups = [f"{layout.GROUP_CONFIGS}/{name}" for name in (yield from children_of(layout.GROUP_CONFIGS))]
     image = image.with_groups((yield from _read_group_overrides(groups)))
+    image = replace(image, acls=(yield from read_acls()))
     topics = yield from _read_topics((yield from children_of(layout.TOPICS)), left_out)
     image = replace(image, deleted=(yield from _read_deleted()))
     return image.with_topics({name: one for name, one in topics.items() if one and one.id not in image.deleted})
@@ -115,6 +117,8 @@ def read_again(before: Image, left_out: LeftOut | None = None) -> Reading[tuple[
     if image is None:
         raise MalformedMetadata(f"the store no longer has the metadata of cluster {before.cluster_id}")
     image = image.with_topics({name: before.topics[name] for name in left_out or () if name in before.topics})
+    if image.acls == before.acls:
+        image = replace(image, acls=before.acls)
     names = [*before.topics, *(name for name in image.topics if name not in before.topics)]
     if image.broker_overrides == before.broker_overrides:
         names = [name for name in names if image.topics.get(name) != before.topics.get(name)]

@@ -37,6 +37,8 @@ FORWARDED = {
         apis.CREATE_PARTITIONS,
         apis.ALTER_CONFIGS,
         apis.INCREMENTAL_ALTER_CONFIGS,
+        apis.CREATE_ACLS,
+        apis.DELETE_ACLS,
         apis.ELECT_LEADERS,
         apis.ALTER_PARTITION_REASSIGNMENTS,
         apis.LIST_PARTITION_REASSIGNMENTS,

@@ -6,7 +6,7 @@ In an element that a change can take away, `gone` leaves its other fields withou
 
 import uuid
 
-from moldau.protocol.schema import ARRAY, BOOL, INT16, INT32, INT64, STRING, STRUCT, UUID, message
+from moldau.protocol.schema import ARRAY, BOOL, INT8, INT16, INT32, INT64, STRING, STRUCT, UUID, message
 
 
 @message
@@ -95,6 +95,24 @@ class FollowedDeletion:
 
 
 @message
+class FollowedAcl:
+    principal: str = STRING()
+    host: str = STRING()
+    operation: int = INT8()
+    permission: int = INT8()
+
+
+@message
+class FollowedAcls:
+    """The access rights on the resources of a pattern; gone if it has no entries."""
+
+    resource_type: int = INT8()
+    name: str = STRING()
+    pattern_type: int = INT8()
+    entries: list[FollowedAcl] = ARRAY(FollowedAcl)
+
+
+@message
 class FollowedChange:
     controller_id: int = INT32(default=-1)
     controller_epoch: int = INT32()
@@ -104,6 +122,7 @@ class FollowedChange:
     topics: list[FollowedTopic] = ARRAY(FollowedTopic)
     removed_topics: list[str] = ARRAY(STRING)
     deletions: list[FollowedDeletion] = ARRAY(FollowedDeletion)
+    acls: list[FollowedAcls] = ARRAY(FollowedAcls, tag=0)
 
 
 @message

@@ -1,0 +1,1 @@
+"""Who may do what, and how much: decisions about the rights that requests name."""

@@ -1,0 +1,1 @@
+"""Access rights, quotas and credentials: their rules, and what keeps them."""

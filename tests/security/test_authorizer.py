@@ -1,0 +1,61 @@
+"""Decisions that are kept: as long as no ACL changes, and never without a bound."""
+
+import pytest
+
+from moldau.cluster.state.acls import AclEntry, AclPattern, AclPermission
+from moldau.cluster.state.image import Image
+from moldau.requests.access import Operation, ResourceType, Right
+from moldau.security import authorizer
+from moldau.security.authorizer import AclAuthorizer
+from tests.security.asking import called
+from tests.security.test_rules import acls
+
+READ = Right(ResourceType.TOPIC, Operation.READ)
+
+
+def test_a_change_of_acls_is_decided_by_at_once() -> None:
+    image = Image("c", acls=acls("allow ann read t", "allow ann read p..."))
+    by, ann = AclAuthorizer(image, (), allow_if_none=False), called("User:ann")
+    assert by.allows(ann, READ, "t", True) and by.allows(ann, READ, "pp", True)
+    less = image.with_acls({AclPattern(ResourceType.TOPIC, "t"): None})
+    by.follow(less)
+    assert not by.allows(ann, READ, "t", True) and by.allows(ann, READ, "pp", True)
+    by.follow(Image("c", acls=acls("deny ann read pp", "allow ann read p...")))
+    assert not by.allows(ann, READ, "pp", True) and by.allows(ann, READ, "p", True)
+    by.follow(Image("c"))
+    assert not by.allows(ann, READ, "p", True)
+
+
+def test_decisions_differ_by_principal_and_host() -> None:
+    by = AclAuthorizer(Image("c", acls=acls("allow ann read t from 10.0.0.7")), (), allow_if_none=False)
+    assert by.allows(called("User:ann"), READ, "t", True)
+    assert not by.allows(called("User:bob"), READ, "t", True)
+    assert not by.allows(called("User:ann", "10.0.0.8"), READ, "t", True)
+    assert by.allows(called("User:ann"), READ, "t", True)
+
+
+def test_only_denials_that_refuse_something_are_told_each_time() -> None:
+    told: list[str] = []
+    by = AclAuthorizer(Image("c"), (), False, lambda call, right, name, decision: told.append(name))
+    for _ in range(2):
+        by.allows(called("User:ann"), READ, "probed", False)
+        by.allows(called("User:ann"), READ, "asked", True)
+    assert told == ["asked", "asked"]
+
+
+def test_what_is_kept_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(authorizer, "KEPT_MAX", 10)
+    by = AclAuthorizer(Image("c"), (), allow_if_none=False)
+    for number in range(100):
+        by.allows(called("User:ann"), READ, f"t{number}", False)
+        by.allows(called("User:ann"), READ, "x" * 1000 + str(number), False)
+        assert len(by._kept) <= 10
+    assert all(name is None or len(name) < 600 for *_, name in by._kept)
+
+
+def test_a_kept_decision_looks_at_no_acl() -> None:
+    entries = tuple(AclEntry(f"User:{n}", "*", Operation.READ, AclPermission.ALLOW) for n in range(1000))
+    by = AclAuthorizer(Image("c", acls={AclPattern(ResourceType.TOPIC, "t"): entries}), (), allow_if_none=False)
+    assert by.allows(called("User:999"), READ, "t", True)
+    by._index = None  # type: ignore[assignment]
+    assert by.allows(called("User:999"), READ, "t", True)
