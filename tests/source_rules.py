@@ -35,6 +35,7 @@ PURE_CORES = (
     "cluster.state.image",
     "cluster.state.image_changes",
     "cluster.controlling.controller",
+    "cluster.users.credentials",
     "cluster.state.deletions",
     "cluster.state.departures",
     "cluster.state.documents",

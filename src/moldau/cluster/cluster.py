@@ -10,6 +10,7 @@ producer_ids  in blocks                                                     (Pro
 """
 
 from collections.abc import Awaitable, Callable, Collection, Mapping
+from typing import TypeVar
 
 from moldau.cluster.beginning import begin
 from moldau.cluster.controlling.change_queue import ChangeQueue
@@ -21,9 +22,11 @@ from moldau.cluster.registration import Registration
 from moldau.cluster.state.image import Image
 from moldau.cluster.state.metadata_cache import MetadataCache
 from moldau.config import BrokerConfig
-from moldau.metadata_store.store import Check, MetadataStore
+from moldau.metadata_store.store import Check, MetadataStore, Reading
 from moldau.names import TopicPartition
 from moldau.runtime import Runtime
+
+T = TypeVar("T")
 
 
 class Cluster:
@@ -83,6 +86,10 @@ class Cluster:
         except BaseException:
             await store.close()
             raise
+
+    async def read(self, reading: Reading[T]) -> T:
+        """Read the store. Raises `StorageError`."""
+        return await self.queue.read(reading)
 
     async def close(self) -> None:
         """End the session, after the change that is being made."""

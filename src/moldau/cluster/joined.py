@@ -17,7 +17,7 @@ from functools import partial
 
 from moldau.cluster.beginning import BrokerConflict
 from moldau.cluster.broker_links import BrokerLinks
-from moldau.cluster.cluster import Cluster
+from moldau.cluster.cluster import Cluster, T
 from moldau.cluster.controller_link import ControllerLink
 from moldau.cluster.controller_locator import ControllerLocator
 from moldau.cluster.controlling.acting import Acting
@@ -43,7 +43,7 @@ from moldau.config import BrokerConfig
 from moldau.error_codes import error_of
 from moldau.errors import ErrorCode, KafkaError
 from moldau.log.folders.folders import LogFolders
-from moldau.metadata_store.store import MetadataStore
+from moldau.metadata_store.store import MetadataStore, Reading
 from moldau.names import counted
 from moldau.peers.introduction import Identity
 from moldau.protocol.apis import ALTER_PARTITION, ASSIGN_REPLICAS_TO_DIRS, CREATE_TOPICS, GET_REPLICA_LOG_INFO
@@ -149,6 +149,10 @@ class JoinedCluster(Cluster):
         if broker is not None and broker.epoch == self.membership.epoch != self._served_in:
             self._served_in = broker.epoch
             await self._runtime.run(partial(self._folders.note_running, broker.epoch))
+
+    async def read(self, reading: Reading[T]) -> T:
+        """Read the store in this broker's session. Raises `StorageError`."""
+        return await self.membership.store.read(reading)
 
     async def hand_over(self) -> None:
         """The first step of a stop: let other replicas lead what this broker leads, and leave every ISR."""

@@ -68,6 +68,8 @@ RIGHTS: Mapping[apis.Api, Rights] = {
     apis.SYNC_GROUP: _parts(READ_GROUP),  # a missing protocol is told before
     apis.DESCRIBE_GROUPS: _parts(DESCRIBE_GROUP),
     apis.LIST_GROUPS: _parts(DESCRIBE_CLUSTER, DESCRIBE_GROUP),
+    apis.SASL_HANDSHAKE: Rights(),
+    apis.SASL_AUTHENTICATE: Rights(),
     apis.API_VERSIONS: Rights(),
     apis.CREATE_TOPICS: _parts(CREATE_IN_CLUSTER, CREATE_TOPIC, DESCRIBE_TOPIC_CONFIGS),
     apis.DELETE_TOPICS: _parts(DELETE_IN_CLUSTER, DESCRIBE_TOPIC, DELETE_TOPIC),

@@ -207,6 +207,12 @@ def _acls(parts: BrokerParts) -> tuple[Any, ...]:
     return (parts.metadata, AclChanges(parts.metadata, parts.cluster.queue))
 
 
+def _user_changes(parts: BrokerParts) -> tuple[Any, ...]:
+    from moldau.cluster.users.changes import UserChanges
+
+    return (UserChanges(parts.cluster.queue),)
+
+
 def _replicas(parts: BrokerParts) -> tuple[Any, ...]:
     return (parts.replicas,)
 
@@ -239,6 +245,8 @@ TABLE: Mapping[apis.Api, HandlerRow] = {
     apis.SYNC_GROUP: HandlerRow("moldau.handlers.groups.sync_group:SyncGroup", _groups, OFFSETS_TOPIC),
     apis.DESCRIBE_GROUPS: HandlerRow("moldau.handlers.groups.describe_groups:DescribeGroups", _groups, OFFSETS_TOPIC),
     apis.LIST_GROUPS: HandlerRow("moldau.handlers.groups.list_groups:ListGroups", _groups, OFFSETS_TOPIC),
+    apis.SASL_HANDSHAKE: HandlerRow("moldau.handlers.security.sasl:handshake"),
+    apis.SASL_AUTHENTICATE: HandlerRow("moldau.handlers.security.sasl:authenticate"),
     apis.API_VERSIONS: HandlerRow("moldau.handlers.cluster.api_versions:ApiVersions", _metadata),
     apis.CREATE_TOPICS: HandlerRow("moldau.handlers.topics.topics:TopicAdministration.create", _topics),
     apis.DELETE_TOPICS: HandlerRow("moldau.handlers.topics.topics:TopicAdministration.delete", _topics),
@@ -297,8 +305,12 @@ TABLE: Mapping[apis.Api, HandlerRow] = {
     ),
     apis.DESCRIBE_CLIENT_QUOTAS: HandlerRow("moldau.handlers.security.client_quotas:describe"),
     apis.ALTER_CLIENT_QUOTAS: HandlerRow("moldau.handlers.security.client_quotas:alter"),
-    apis.DESCRIBE_USER_SCRAM_CREDENTIALS: HandlerRow("moldau.handlers.security.scram_credentials:describe"),
-    apis.ALTER_USER_SCRAM_CREDENTIALS: HandlerRow("moldau.handlers.security.scram_credentials:alter"),
+    apis.DESCRIBE_USER_SCRAM_CREDENTIALS: HandlerRow(
+        "moldau.handlers.security.scram_credentials:DescribeCredentials", lambda p: (p.cluster.read,)
+    ),
+    apis.ALTER_USER_SCRAM_CREDENTIALS: HandlerRow(
+        "moldau.handlers.security.scram_credentials:AlterCredentials", _user_changes
+    ),
     apis.DESCRIBE_CLUSTER: HandlerRow("moldau.handlers.cluster.describe_cluster:DescribeCluster", _metadata),
     apis.DESCRIBE_PRODUCERS: HandlerRow(
         "moldau.handlers.transactions.describe_producers:DescribeProducers", lambda p: (p.replicas, p.image)

@@ -19,6 +19,7 @@ from typing import Protocol, cast
 from moldau.errors import ProtocolViolation
 from moldau.net.busy_polling import BusyPolling
 from moldau.net.fair_share import SHARE_S, FairShare
+from moldau.net.guard import Guard
 from moldau.net.inbox import Inbox
 from moldau.net.limits import Limits
 from moldau.net.outbox import Outbox, Piece, SocketOutbox, TransportOutbox, outbox_of
@@ -37,7 +38,6 @@ NAMED_S = 0.05
 """A request that took longer than this is remembered, for a line that names it."""
 HEAD_BYTES = 128
 """How much of a request's beginning is remembered: its header, and most of a long client id."""
-
 
 Handle = Callable[[memoryview], Answer]
 """Answers one frame of a connection."""
@@ -125,6 +125,8 @@ class Connection(asyncio.BufferedProtocol):
         if isinstance(self._outbox, SocketOutbox):
             self._busy_polling = self.server.busy_polling
         self._handle = self.server.connected(self.peer, self.listener)
+        if isinstance(self._handle, Guard):
+            self._handle.guard(self)
         self.active_at = self.loop.time()
         if sent:
             self.get_buffer(len(sent))[: len(sent)] = sent

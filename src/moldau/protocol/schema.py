@@ -58,9 +58,14 @@ def _equal(one: Any, other: Any) -> bool:
     return type(one) is type(other) and all(getattr(one, name) == getattr(other, name) for name in names)
 
 
+SECRETS = frozenset({"auth_bytes", "hmac", "proof", "salt", "salted_password"})
+"""Fields whose values are in no `repr`, and so in no log."""
+
+
 def _shown(one: Any) -> str:
     names: tuple[str, ...] = one.__slots__
-    return f"{type(one).__name__}({', '.join(f'{name}={getattr(one, name)!r}' for name in names)})"
+    shown = ((name, "..." if name in SECRETS else repr(getattr(one, name))) for name in names)
+    return f"{type(one).__name__}({', '.join(f'{name}={text}' for name, text in shown)})"
 
 
 @dataclass_transform(kw_only_default=True)

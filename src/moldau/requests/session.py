@@ -51,8 +51,8 @@ class Session:
     `listener` is the name of the listener that accepted it. `client_id` is the one of its latest request. A client
     sends the name and version of its software with ApiVersions, from version 3 on. A broker of the same cluster has an
     `introduction`, once it has answered the `challenge` that this broker sent last; the requests that it forwards have
-    sessions of their own, with the principal and address of the client. Without an `authorizer` clients may do
-    everything.
+    sessions of their own, with the principal and address of the client. `sasl`: how far a connection of a listener with
+    SASL has authenticated (`authentication`). Without an `authorizer` clients may do everything.
     """
 
     listener: str
@@ -64,6 +64,7 @@ class Session:
     introduction: Introduction | None = None
     challenge: bytes = b""
     is_forwarded: bool = False
+    sasl: object | None = None
     authorizer: Authorizer | None = None
 
 

@@ -1,4 +1,4 @@
-"""The user and password in a JAAS file, as Java's clients and servers have them.
+"""Logins as Java's clients and servers have them: in a JAAS file, and in settings such as `sasl.jaas.config`.
 
 A JAAS file has sections, each with login modules and their options:
 
@@ -7,6 +7,10 @@ A JAAS file has sections, each with login modules and their options:
         username="kafka"
         password="secret";
     };
+
+A setting has one login module by itself:
+
+    org.apache.kafka.common.security.plain.PlainLoginModule required username="kafka" password="secret";
 """
 
 import re
@@ -17,6 +21,8 @@ from typing import NamedTuple
 from moldau.errors import ConfigError
 
 _DIGEST_MODULE = "org.apache.zookeeper.server.auth.DigestLoginModule"
+_FLAGS = ("required", "requisite", "sufficient", "optional")
+_MARKS = ("{", "}", ";", "=")
 _FILE_BYTES_MAX = 1 << 20
 _TOKEN = re.compile(r'//[^\n]*|/\*.*?\*/|"((?:[^"\\]|\\.)*)"|([{};=])|([^\s{};="]+)', re.DOTALL)
 
@@ -27,6 +33,32 @@ class Login(NamedTuple):
 
     def __repr__(self) -> str:
         return f"Login({self.user!r})"
+
+
+class LoginModule(NamedTuple):
+    """The name of a login module's class, and its options."""
+
+    name: str
+    options: dict[str, str]
+
+    def __repr__(self) -> str:
+        return f"LoginModule({self.name!r})"
+
+
+def module_of(text: str, setting: str) -> LoginModule:
+    """The only login module of a setting. Raises `ConfigError`, without the text: it has passwords."""
+    wrong = ConfigError(f'{setting} must be one login module: MODULE required NAME="VALUE" ...;')
+    words = list(_tokens(text))
+    if len(words) < 3 or words[-1] != ";" or words[1].lower() not in _FLAGS:
+        raise wrong
+    options: dict[str, str] = {}
+    for name, equals, value in zip(words[2:-1:3], words[3:-1:3], words[4:-1:3], strict=False):
+        if equals != "=" or name in _MARKS or name in options:
+            raise wrong
+        options[name] = value
+    if 3 * len(options) != len(words) - 3 or words[0] in _MARKS:
+        raise wrong
+    return LoginModule(words[0], options)
 
 
 def login_of(path: str, section: str) -> Login | None:

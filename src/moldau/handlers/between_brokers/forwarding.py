@@ -41,6 +41,7 @@ FORWARDED = {
         apis.DELETE_ACLS,
         apis.ELECT_LEADERS,
         apis.ALTER_PARTITION_REASSIGNMENTS,
+        apis.ALTER_USER_SCRAM_CREDENTIALS,
         apis.LIST_PARTITION_REASSIGNMENTS,
     )
 }

@@ -32,9 +32,12 @@ ITERATIONS_MIN, ITERATIONS_MAX = 4_096, 16_384
 ITERATIONS_ASKED_MAX = 1_000_000
 """The most that a server may ask of a client: a third of a second."""
 OTHER_IDENTITY: Final = "Authentication failed: Client requested an authorization id that is different from username"
-SALT_BYTES = 20
+SALT_BYTES = 24
+_USUAL_ITERATIONS = (4_096, 8_192)
+"""Of Kafka's tools and of ours: nobody can tell by them that a user does not exist."""
 _SALT_BYTES_MAX = NAME_BYTES_MAX
 _NONCE_MAX = 256
+_MESSAGE_BYTES_MAX = 8 * NAME_BYTES_MAX
 
 
 class Credential(NamedTuple):
@@ -124,12 +127,11 @@ class ScramClient:
 class ScramServer:
     """`nonce` is random and printable, `secret` the same for all exchanges of all brokers of a cluster."""
 
-    def __init__(self, mechanism: str, find: Find, nonce: str, secret: bytes, iterations: int = ITERATIONS_MIN):
+    def __init__(self, mechanism: str, find: Find, nonce: str, secret: bytes):
         self._mechanism = mechanism
         self._find = find
         self._nonce = nonce
         self._secret = secret
-        self._iterations = iterations
         self._binding = b""
         self._said = ""
         self._known: NamedCredential | None = None
@@ -137,23 +139,19 @@ class ScramServer:
         self.authenticated: Authenticated | None = None
 
     def answer(self, message: bytes) -> bytes:
-        text = bounded(message, 8 * NAME_BYTES_MAX)
+        text = bounded(message, _MESSAGE_BYTES_MAX)
         return self._begin(text) if self._credential is None else self._end(text, self._credential)
 
     def _begin(self, text: str) -> bytes:
-        flag, _, rest = text.partition(",")
-        authorization, comma, bare = rest.partition(",")
-        fields = _fields(bare)
-        name, nonce = _unescaped(fields.get("n", "")), fields.get("r", "")
-        if flag not in ("n", "y") or not comma or next(iter(fields), "") != "n" or not (name and nonce):
-            raise SaslFailed("Invalid SCRAM client first message format")
+        flag, authorization, bare, fields = _first(text)
+        name, nonce = _unescaped(fields["n"]), fields["r"]
         if len(nonce) > _NONCE_MAX or not (nonce.isascii() and nonce.isprintable()):
             raise SaslFailed("Invalid SCRAM client first message format: the nonce is too long or not printable")
         if authorization and authorization != f"a={fields['n']}":
             raise SaslFailed(
                 "Authentication failed: Client requested an authorization id that is different from username"
             )
-        by_token = fields.get("tokenauth", "").lower() == "true"
+        by_token = _is_token(fields)
         self._known = self._find(name, by_token)
         found = self._credential = self._made_up(name) if self._known is None else self._known.credential
         self._binding = f"{flag},{authorization},".encode()
@@ -190,7 +188,34 @@ class ScramServer:
         def part(which: str) -> bytes:
             return hmac.digest(self._secret, f"{which} {self._mechanism} {name}".encode(), HASHES[self._mechanism])
 
-        return Credential(part("salt")[:SALT_BYTES], part("stored key"), part("server key"), self._iterations)
+        iterations = _USUAL_ITERATIONS[part("iterations")[0] % 2]
+        return Credential(part("salt")[:SALT_BYTES], part("stored key"), part("server key"), iterations)
+
+
+def name_in(first: bytes) -> tuple[str, bool]:
+    """The name in a client's first message, and whether it is the id of a token. Raises `SaslFailed`."""
+    fields = _first(bounded(first, _MESSAGE_BYTES_MAX)).fields
+    return _unescaped(fields["n"]), _is_token(fields)
+
+
+class _First(NamedTuple):
+    flag: str
+    authorization: str
+    bare: str
+    fields: dict[str, str]
+
+
+def _first(text: str) -> _First:
+    flag, _, rest = text.partition(",")
+    authorization, comma, bare = rest.partition(",")
+    fields = _fields(bare)
+    if flag not in ("n", "y") or not comma or next(iter(fields), "") != "n" or not (fields["n"] and fields.get("r")):
+        raise SaslFailed("Invalid SCRAM client first message format")
+    return _First(flag, authorization, bare, fields)
+
+
+def _is_token(fields: dict[str, str]) -> bool:
+    return fields.get("tokenauth", "").lower() == "true"
 
 
 def _fields(text: str) -> dict[str, str]:

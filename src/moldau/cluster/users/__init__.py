@@ -1,0 +1,1 @@
+"""The users of the cluster, as the metadata store keeps them."""
