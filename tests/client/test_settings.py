@@ -188,11 +188,16 @@ def test_all_settings_of_a_java_program_are_understood_by_each_client(caplog: py
 @pytest.mark.parametrize(
     ("client", "arguments", "named", "sentence"),
     [
-        (ProducerSettings, [{"sasl.username": "me"}], {}, "sasl.username: SASL is not there yet"),
+        (ProducerSettings, [{"sasl.login.class": "com.x.Login"}], {}, "sasl_oauth_token_provider takes a function"),
         (ProducerSettings, [{"ssl.crl.location": "ca"}], {}, "lists of revoked certificates are not read"),
-        (AdminSettings, [{"security.protocol": "SASL_SSL"}], {}, "protocol='SASL_SSL': SASL is not there yet"),
+        (
+            AdminSettings,
+            [{"security.protocol": "SASL_SSL"}],
+            {},
+            "SASL_SSL needs sasl_mechanism: PLAIN",
+        ),
         (ConsumerSettings, [], {"security_protocol": "TLS"}, "'TLS' is not one of PLAINTEXT, SSL, SASL_PLAINTEXT"),
-        (ConsumerSettings, [], {"sasl_plain_password": "p"}, "sasl_plain_password: SASL is not there yet"),
+        (ConsumerSettings, [], {"sasl_plain_password": "p"}, "sasl_password is given without security_protocol"),
         (ConsumerSettings, [], {"api_version": (2, 5)}, "api_version: each broker says which versions"),
         (ProducerSettings, [{"statistics.interval.ms": 5000}], {}, "metrics() of a producer or consumer returns them"),
         (ProducerSettings, [], {"error_cb": print}, "error_cb: errors are raised by the call that they concern"),

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from moldau.client.cluster_view import NEWEST_WITH_NAMES, ClusterView
 from moldau.client.failures import STALE_METADATA, Backoff, RetryLog, check, tried
 from moldau.client.security.brokers import settings_in
-from moldau.errors import ErrorCode, KafkaError, ProtocolViolation, RebootstrapRequired
+from moldau.errors import AuthenticationFailed, ErrorCode, KafkaError, ProtocolViolation, RebootstrapRequired
 from moldau.monotonic import monotonic_s
 from moldau.names import TopicPartition
 from moldau.peers.address import Address, bootstrap_addresses
@@ -26,9 +26,16 @@ from moldau.protocol.messages.metadata import MetadataRequest, MetadataRequestTo
 from moldau.randomness import RealRandom
 
 if TYPE_CHECKING:
+    from moldau.client.security.logins import ClientLogin
     from moldau.client.security.protection import Protection
 
-MAX_REPLY_BYTES = 256 * 1024 * 1024
+MAX_REPLY_BYTES = 51 * 1024 * 1024
+"""What a consumer fetches at most by default, and 1 MiB: a fetch of more says so."""
+BESIDE_RECORDS = 1024 * 1024
+LOGIN_REPLY_BYTES_MAX = 1024 * 1024
+"""Of a broker that has not authenticated this client, and has proved nothing itself."""
+AGAIN_AT = 0.85
+"""The part of a login's time after which the user logs in again."""
 _SIZE = struct.Struct(">i")
 T = TypeVar("T")
 
@@ -44,6 +51,7 @@ class BlockingLink:
         timeout_ms: int,
         intended: IntendedBroker | None = None,
         protection: "Protection | None" = None,
+        reply_bytes_max: int = MAX_REPLY_BYTES,
     ):
         self._address = address
         self._client_id = client_id
@@ -59,8 +67,16 @@ class BlockingLink:
         except OSError as refused:
             why = refused.strerror or str(refused)
             raise KafkaError(ErrorCode.NETWORK_EXCEPTION, f"cannot connect to {address}: {why}") from None
+        self._reply_bytes_max = self._later_bytes_max = reply_bytes_max
+        self._unanswered = 0
+        self._again_s: float | None = None
+        self._login = None if protection is None else protection.login
         try:
+            if self._login is not None:
+                self._reply_bytes_max = LOGIN_REPLY_BYTES_MAX
             self.versions = self._negotiate(intended)
+            if self._login is not None:
+                self._log_in(self._login)
         except BaseException:
             self.close()
             raise
@@ -69,6 +85,7 @@ class BlockingLink:
         version = API_VERSIONS.high
         while True:
             self._correlation_id += 1
+            self._unanswered += 1
             self._write(versions_request(version, self._correlation_id, self._client_id, intended))
             versions = read_versions(version, self.receive(), NEWEST_WITH_NAMES)
             if isinstance(versions, Versions):
@@ -79,7 +96,13 @@ class BlockingLink:
         self._socket.close()
 
     def send(self, api: Api, request: Any) -> int:
-        """Send a request and return its version. Replies come in the order of the requests."""
+        """Send a request and return its version. Replies come in the order of the requests. The user logs in again
+        before, if it is time and no reply is awaited; a broker that ends the login before that breaks the
+        connection, and its owner dials again."""
+        again_s = self._again_s
+        if again_s is not None and self._login is not None and not self._unanswered and monotonic_s() >= again_s:
+            self._log_in(self._login)
+        self._unanswered += 1
         version = self.versions.of(api)
         self._correlation_id += 1
         self._write(write_request(api, version, self._correlation_id, self._client_id, request))
@@ -94,13 +117,30 @@ class BlockingLink:
         """The frame of the next reply, starting at the correlation id; valid until the next `receive`."""
         self._fill(memoryview(self._buffer)[:4])
         size = _SIZE.unpack_from(self._buffer)[0]
-        if not 4 <= size <= MAX_REPLY_BYTES:
-            raise ProtocolViolation(f"{self._address} sent a reply of {size} bytes")
+        if not 4 <= size <= self._reply_bytes_max:
+            raise ProtocolViolation(
+                f"{self._address} sent a reply of {size} bytes, and this client takes {self._reply_bytes_max};"
+                " fetch.max.bytes raises that"
+            )
         if size > len(self._buffer):
             self._buffer = bytearray(size + size // 8)
         frame = memoryview(self._buffer)[:size]
         self._fill(frame)
+        self._unanswered -= 1
         return frame
+
+    def _log_in(self, login: "ClientLogin") -> None:
+        """Log in, with no reply awaited. Raises `KafkaError`."""
+        from moldau.peers.login import login_steps, next_step
+
+        self._again_s = None
+        steps = login_steps(login.mechanism, login.exchange())
+        step: tuple[Api, Any] | int = next(steps)
+        while not isinstance(step, int):
+            step = next_step(steps, self.call(*step))
+        self._reply_bytes_max = self._later_bytes_max
+        if step:
+            self._again_s = monotonic_s() + step * AGAIN_AT / 1000
 
     def _fill(self, target: memoryview) -> None:
         filled = 0
@@ -145,7 +185,8 @@ def _protection_in(bootstrap: object) -> "Protection | None":
 
 class Caller:
     """Sends requests to the brokers responsible for them and retries until `timeout_ms` is over. Use it in a
-    with-statement. Connections are protected as `protection` says, or the settings that `bootstrap` carries."""
+    with-statement. Connections are protected as `protection` says, or the settings that `bootstrap` carries.
+    `fetch_bytes_max` is the most that a fetch asks for."""
 
     def __init__(
         self,
@@ -154,10 +195,12 @@ class Caller:
         client_id: str = "moldau",
         timeout_ms: int = 30_000,
         protection: "Protection | None" = None,
+        fetch_bytes_max: int = 0,
     ):
         self._bootstrap = bootstrap_addresses(bootstrap)
         self._client_id = client_id
         self._protection = protection or _protection_in(bootstrap)
+        self._reply_bytes_max = max(fetch_bytes_max + BESIDE_RECORDS, MAX_REPLY_BYTES)
         self.timeout_ms = timeout_ms
         self._links: dict[Address, BlockingLink] = {}
         self.view = ClusterView()
@@ -202,7 +245,7 @@ class Caller:
             intended = self.view.intended(broker_id)
             try:
                 link = self._links[address] = BlockingLink(
-                    address, self._client_id, self.timeout_ms, intended, self._protection
+                    address, self._client_id, self.timeout_ms, intended, self._protection, self._reply_bytes_max
                 )
             except RebootstrapRequired as misrouted:
                 raise self._begun_again(f"{address} is not {intended}: {misrouted}") from None
@@ -226,6 +269,8 @@ class Caller:
             try:
                 return self.link(address, ids.get(address))
             except KafkaError as refused:
+                if isinstance(refused, AuthenticationFailed):
+                    raise
                 if self.view.cluster_id != cluster_id:  # it has begun again: these addresses are forgotten
                     raise
                 failure = failure or refused

@@ -149,7 +149,7 @@ def read_columns(
     used again, no error means that all records are of that topic. Raises `ConfigError` for an unknown isolation level.
     """
     tp, isolation = TopicPartition(topic, partition), isolation_number(isolation_level)
-    with Caller(bootstrap, client_id=client_id, timeout_ms=timeout_ms) as caller:
+    with Caller(bootstrap, client_id=client_id, timeout_ms=timeout_ms, fetch_bytes_max=max_bytes) as caller:
         if topic_id is not None:
             _check_topic_id(caller, topic, topic_id)
         yield from read_range(caller, tp, start, end, isolation, max_bytes, Arena(), columns)

@@ -37,10 +37,9 @@ RENAMED = {
 }
 """Client -> its name of a setting -> Kafka's."""
 
-_SECURITY = "SASL is not there yet, brokers are reached by security.protocol=PLAINTEXT or SSL"
+_TOKENS = "sasl_oauth_token_provider takes a function that returns a token"
 _NO_PART_OF_TLS = "it chooses a part of TLS that Python has no choice of"
 _OF_C = "it is for programs in C, and ssl.ca.location, ssl.certificate.location and ssl.key.location name files"
-_OF_HTTPS = "it is for HTTPS to an authorization server"
 _NO_REVOCATION = "lists of revoked certificates are not read"
 _DELIVERY = "on_delivery is an argument of send"
 _LOGGING = "Python's logging has it, by the logger moldau"
@@ -52,6 +51,8 @@ _LOOP = "a client of moldau.aio belongs to the loop that runs when it is started
 _NO_PROXY = "proxies are not there yet"
 _INTERCEPTORS = "interceptors takes objects"
 _PROCESSED = "a record counts as processed when the next one is asked for"
+
+_JAVA = "org.apache.kafka.common.security"
 
 INSTEAD = {
     "api.version": _VERSIONS,
@@ -86,24 +87,29 @@ INSTEAD = {
     "loop": _LOOP,
     "metric.reporters": _METRICS,
     "msg.order.cmp": "records of a partition keep their order",
-    "oauthbearer.token.refresh.cb": _SECURITY,
+    "oauthbearer.token.refresh.cb": _TOKENS,
     "offset.commit.cb": "callback is an argument of commit_async",
     "offset.store.method": _COMMITS,
     "offset.store.path": _COMMITS,
     "offset.store.sync.interval.ms": _COMMITS,
     "on.commit": "callback is an argument of commit_async",
     "on.delivery": _DELIVERY,
-    "oauth.cb": _SECURITY,
     "partitioner.cb": "partitioner takes a function",
     "partitioner.class": "partitioner takes round_robin or a function",
     "plugin.library.paths": _INTERCEPTORS,
     "enable.sasl.oauthbearer.unsecure.jwt": "tokens without a signature are not made",
-    "https.ca.location": _OF_HTTPS,
-    "https.ca.pem": _OF_HTTPS,
+    "https.ca.pem": "https.ca.location names a file",
     "proxy.url": _NO_PROXY,
     "queuing.strategy": "records of a partition keep their order",
     "rebalance.cb": _LISTENERS,
     "resolve.cb": "hosts are found by the system",
+    "sasl.client.callback.handler.class": _TOKENS,
+    "sasl.login.callback.handler.class": _TOKENS,
+    "sasl.login.class": _TOKENS,
+    "sasl.oauthbearer.grant.type": _TOKENS,
+    "sasl.oauthbearer.jwt.retriever.class": _TOKENS,
+    "sasl.oauthbearer.jwt.validator.class": _TOKENS,
+    "sasl.oauthbearer.method": _TOKENS,
     "security.providers": _NO_PART_OF_TLS,
     "socks5.proxy": _NO_PROXY,
     "ssl.ca": _OF_C,
@@ -141,6 +147,19 @@ FIXED = {
     "metric.reporters": ("", "org.apache.kafka.common.metrics.JmxReporter"),
     "offset.store.method": ("broker",),
     "security.providers": ("",),
+    "enable.sasl.oauthbearer.unsecure.jwt": ("false",),
+    "sasl.login.callback.handler.class": tuple(
+        f"{_JAVA}.oauthbearer.{part}OAuthBearerLoginCallbackHandler" for part in ("", "secured.")
+    ),
+    "sasl.login.class": (f"{_JAVA}.oauthbearer.internals.OAuthBearerRefreshingLogin",),
+    "sasl.oauthbearer.grant.type": ("client_credentials",),
+    "sasl.oauthbearer.jwt.retriever.class": tuple(
+        f"{_JAVA}.oauthbearer.{kind}JwtRetriever" for kind in ("Default", "ClientCredentials", "File")
+    ),
+    "sasl.oauthbearer.jwt.validator.class": tuple(
+        f"{_JAVA}.oauthbearer.{kind}JwtValidator" for kind in ("Default", "Client")
+    ),
+    "sasl.oauthbearer.method": ("default", "oidc"),
     "partitioner.class": ("", "org.apache.kafka.clients.producer.internals.DefaultPartitioner"),
     "statistics.interval.ms": ("0",),
     "transaction.two.phase.commit.enable": ("false",),
@@ -183,6 +202,8 @@ TUNING = _names(
         log.connection.close log.thread.name message.copy.max.bytes metadata.recovery.rebootstrap.trigger.ms
         metric.group.prefix metrics.enabled metrics.num.samples metrics.recording.level metrics.sample.window.ms
         opaque open.cb closesocket.cb connect.cb socket.cb produce.offset.report
+        sasl.oauthbearer.clock.skew.seconds sasl.oauthbearer.header.urlencode sasl.oauthbearer.scope.claim.name
+        sasl.oauthbearer.sub.claim.name
         queue.buffering.backpressure.threshold queued.min.messages receive.buffer.bytes
         receive.message.max.bytes reconnect.backoff.jitter.ms reconnect.backoff.max.ms reconnect.backoff.ms
         selector send.buffer.bytes socket.blocking.max.ms socket.connection.setup.timeout.max.ms
@@ -193,6 +214,14 @@ TUNING = _names(
 )
 """Names that tune how another client does what ours do in a way of their own."""
 
+_OF_OTHER_LOGINS = {
+    "sasl.kerberos.": "Kerberos is not supported",
+    "sasl.login.": "logins are renewed when connections need them",
+    "sasl.oauthbearer.expected.": "brokers check tokens",
+    "sasl.oauthbearer.jwks.": "brokers check tokens",
+}
+"""What names begin with that have no effect -> why."""
+_OF_MADE_TOKENS = ("sasl.oauthbearer.assertion.", "sasl.oauthbearer.metadata.")
 _OF_SECURITY = ("enable.sasl.", "https.", "sasl.", "security.", "ssl.")
 
 
@@ -207,8 +236,6 @@ def judged(name: str, value: object, client: str, *, plaintext: bool) -> Judgeme
     """What becomes of a setting that a client does not have; None for a name that no client has. `client` is one of
     `OWNERS`. `plaintext`: the settings ask for a connection without TLS and SASL, so that theirs have no effect."""
     dotted = name.replace("_", ".")
-    if dotted.startswith("sasl."):
-        return Judgement(plaintext, _SECURITY)
     if plaintext and dotted.startswith(_OF_SECURITY):
         return Judgement(True, "it is for connections with TLS or SASL")
     for owner, names in OWNERS.items():
@@ -220,5 +247,10 @@ def judged(name: str, value: object, client: str, *, plaintext: bool) -> Judgeme
     if dotted in INSTEAD:
         fixed = [text.lower() for text in FIXED.get(dotted, ())]
         return Judgement(value is None or str(value).strip().lower() in fixed, INSTEAD[dotted])
+    if dotted.startswith(_OF_MADE_TOKENS):
+        return Judgement(False, _TOKENS)
+    for beginning, why in _OF_OTHER_LOGINS.items():
+        if dotted.startswith(beginning):
+            return Judgement(True, why)
     known = dotted in TUNING or any(dotted in names for names in OWNERS.values())
     return Judgement(True, "it tunes another client: leave it out") if known else None

@@ -20,13 +20,14 @@ from moldau.client.cluster_view import NEWEST_WITH_NAMES, ClusterView, TopicView
 from moldau.client.failures import STALE_METADATA, Backoff, ClientClosed, RetryLog, check, tried
 from moldau.client.own_loop import OwnLoop
 from moldau.client.security.protection import Protection, protection_of
+from moldau.client.security.sessions import REPLY_BYTES_MAX, LinkSession
 from moldau.client.settings import ClientSettings
-from moldau.errors import ErrorCode, KafkaError, RebootstrapRequired
+from moldau.errors import AuthenticationFailed, ErrorCode, KafkaError, RebootstrapRequired, SslHandshakeFailed
 from moldau.names import TopicPartition
 from moldau.net.connection import MAX_REPLY_BYTES
 from moldau.peers.address import Address, bootstrap_addresses
 from moldau.peers.link import REQUEST_TIMEOUT_MS, Link, connect
-from moldau.peers.negotiation import NO_LIMITS
+from moldau.peers.negotiation import NO_LIMITS, IntendedBroker
 from moldau.protocol.apis import ADD_PARTITIONS_TO_TXN, FIND_COORDINATOR, METADATA
 from moldau.protocol.messages.find_coordinator import FindCoordinatorRequest
 from moldau.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
@@ -45,8 +46,8 @@ GROUP_KEY, TRANSACTION_KEY = 0, 1
 T = TypeVar("T")
 
 
-def router_of(settings: ClientSettings) -> "Router":
-    """The connections of a client with these settings."""
+def router_of(settings: ClientSettings, max_reply_bytes: int = MAX_REPLY_BYTES) -> "Router":
+    """The connections of a client with these settings. Raises `ConfigError`."""
     assert isinstance(settings.bootstrap_servers, str)
     return Router(
         settings.bootstrap_servers,
@@ -60,6 +61,7 @@ def router_of(settings: ClientSettings) -> "Router":
         recovers=settings.metadata_recovery_strategy == REBOOTSTRAP,
         checks_brokers=settings.metadata_cluster_check_enable,
         protection=protection_of(settings),
+        max_reply_bytes=max_reply_bytes,
     )
 
 
@@ -154,10 +156,7 @@ class Router:
         intended = self.view.intended(broker_id) if self._checks_brokers else None
         slow = asyncio.get_running_loop().call_later(self.retries.UNREACHABLE_S, self.retries.no_answer, address)
         try:
-            tls = None if self._protection is None else self._protection.context()
-            link = await connect(
-                address, self.client_id, self._connect_timeout_ms, self._max_reply_bytes, self._highest, intended, tls
-            )
+            link = await self._dialled(address, intended)
             self.retries.reached = True
             return link
         except RebootstrapRequired as misrouted:
@@ -168,6 +167,28 @@ class Router:
             raise KafkaError(ErrorCode.NETWORK_EXCEPTION, what) from None
         finally:
             slow.cancel()
+
+    async def _dialled(self, address: Address, intended: IntendedBroker | None) -> Link:
+        """A new link, protected and logged in."""
+        protection, timeout_ms = self._protection, self._connect_timeout_ms
+        login = None if protection is None else protection.login
+        link = await connect(
+            address,
+            self.client_id,
+            timeout_ms,
+            self._max_reply_bytes if login is None else REPLY_BYTES_MAX,
+            self._highest,
+            intended,
+            None if protection is None else protection.context(),
+        )
+        if login is not None:
+            try:
+                await LinkSession(link, login, self.runtime.random, timeout_ms).begin()
+            except BaseException as failure:
+                link.connection.close(failure if isinstance(failure, KafkaError) else None)
+                raise
+            link.connection.limit_replies(self._max_reply_bytes)
+        return link
 
     def _begin_again(self, why: str) -> None:
         """Forget the cluster and close the links to it."""
@@ -210,6 +231,8 @@ class Router:
             except KafkaError as refused:
                 if self.view.cluster_id != cluster_id:  # the client has begun again: these addresses are forgotten
                     raise
+                if isinstance(refused, AuthenticationFailed) and not isinstance(refused, SslHandshakeFailed):
+                    raise  # the other brokers have the same users
                 failure, self._doubted = refused, None  # rather a doubtful broker than none
                 if opened:
                     return opened[0]

@@ -45,6 +45,13 @@ class _Awaited(NamedTuple):
     memory: Callable[[int], memoryview]
 
 
+class _Held(NamedTuple):
+    """A frame that is held back; `awaited` is None for one that is not answered."""
+
+    awaited: _Awaited | None
+    pieces: list[Buffer]
+
+
 class ClientConnection(asyncio.BufferedProtocol):
     """One connection to a broker; make it with `dial`. Belongs to the loop it was dialled on."""
 
@@ -64,12 +71,15 @@ class ClientConnection(asyncio.BufferedProtocol):
         self._wake_bytes = 1
         self._writable = asyncio.Event()
         self._writable.set()
+        self._held: list[_Held] | None = None
+        self._wanted: Callable[[], object] | None = None
+        self._holding: asyncio.TimerHandle | None = None
         self.closed = False
 
     @property
     def in_flight(self) -> int:
         """How many requests await their reply."""
-        return len(self._awaited)
+        return len(self._awaited) + len(self._held or ())
 
     @property
     def writable(self) -> bool:
@@ -87,15 +97,21 @@ class ClientConnection(asyncio.BufferedProtocol):
         pieces: list[Buffer],
         timeout_ms: int,
         memory: Callable[[int], memoryview] = fresh,
+        *,
+        urgent: bool = False,
     ) -> asyncio.Future[memoryview]:
         """Write one whole frame; the future's result is the reply's frame, from the correlation id on, in memory of its
-        own. For a large reply `memory` returns it, given the size."""
+        own. For a large reply `memory` returns it, given the size. An `urgent` frame is not held back."""
         reply: asyncio.Future[memoryview] = self._loop.create_future()
         if self.closed or self._transport is None:
             reply.set_exception(KafkaError(ErrorCode.NETWORK_EXCEPTION, f"the connection to {self._name} is closed"))
             return reply
         timer = self._loop.call_later(timeout_ms / 1000, self._timed_out, timeout_ms)
-        self._awaited.append(_Awaited(correlation_id, reply, timer, memory))
+        awaited = _Awaited(correlation_id, reply, timer, memory)
+        if self._held is not None and not urgent:
+            self._keep(_Held(awaited, pieces))
+            return reply
+        self._awaited.append(awaited)
         self._write(self._transport, pieces)
         return reply
 
@@ -103,7 +119,40 @@ class ClientConnection(asyncio.BufferedProtocol):
         """Write one whole frame that the broker does not answer (Produce with acks=0)."""
         if self.closed or self._transport is None:
             raise KafkaError(ErrorCode.NETWORK_EXCEPTION, f"the connection to {self._name} is closed")
+        if self._held is not None:
+            self._keep(_Held(None, pieces))
+            return
         self._write(self._transport, pieces)
+
+    def limit_replies(self, bytes_max: int) -> None:
+        """Take replies of at most this size from now on."""
+        self._max_reply_bytes = bytes_max
+
+    def hold_after(self, delay_s: float, wanted: Callable[[], object]) -> None:
+        """Hold frames back once this time is over, except urgent ones, until `release`. `wanted` is called when the
+        first one waits."""
+
+        def hold() -> None:
+            self._held, self._wanted = [], wanted
+
+        self._holding = self._loop.call_later(delay_s, hold)
+
+    def release(self) -> None:
+        """Write the frames that were held back, in their order."""
+        held, self._held, self._wanted = self._held or [], None, None
+        if self._transport is None or self.closed:
+            return
+        for awaited, pieces in held:
+            if awaited is not None:
+                self._awaited.append(awaited)
+            self._write(self._transport, pieces)
+
+    def _keep(self, frame: "_Held") -> None:
+        assert self._held is not None
+        self._held.append(frame)
+        wanted, self._wanted = self._wanted, None
+        if wanted is not None:
+            wanted()
 
     def _write(self, transport: asyncio.Transport, pieces: Sequence[Buffer]) -> None:
         """Write the pieces of a frame, from where they are as far as the socket takes them."""
@@ -112,9 +161,9 @@ class ClientConnection(asyncio.BufferedProtocol):
         if pieces:
             transport.writelines(pieces)
 
-    def close(self) -> None:
-        """Close now; all awaited replies fail."""
-        self._end(KafkaError(ErrorCode.NETWORK_EXCEPTION, f"the connection to {self._name} was closed"))
+    def close(self, failure: KafkaError | None = None) -> None:
+        """Close now; all awaited replies fail, with that failure if there is one."""
+        self._end(failure or KafkaError(ErrorCode.NETWORK_EXCEPTION, f"the connection to {self._name} was closed"))
 
     def _timed_out(self, timeout_ms: int) -> None:
         self._end(KafkaError(ErrorCode.REQUEST_TIMED_OUT, f"{self._name} did not answer within {timeout_ms} ms"))
@@ -127,6 +176,10 @@ class ClientConnection(asyncio.BufferedProtocol):
         self._writable.set()
         if self._transport is not None:
             self._transport.abort()
+        self._awaited += [awaited for awaited, _ in self._held or () if awaited is not None]
+        self._held = self._wanted = None
+        if self._holding is not None:
+            self._holding.cancel()
         while self._awaited:
             _, reply, timer, _ = self._awaited.popleft()
             timer.cancel()
@@ -188,7 +241,9 @@ class ClientConnection(asyncio.BufferedProtocol):
         while filled - at >= 4 and not self.closed:
             size = _SIZE.unpack_from(scratch, at)[0]
             if not 4 <= size <= self._max_reply_bytes:
-                self._end(KafkaError(ErrorCode.NETWORK_EXCEPTION, f"{self._name} sent a reply of {size} bytes"))
+                limit = f"this client takes {self._max_reply_bytes}; fetch.max.bytes raises that of a consumer"
+                what = f"{self._name} sent a reply of {size} bytes, and {limit}"
+                self._end(KafkaError(ErrorCode.NETWORK_EXCEPTION, what))
                 return
             end = at + 4 + size
             if end > filled:

@@ -51,12 +51,14 @@ class Link:
         timeout_ms: int = REQUEST_TIMEOUT_MS,
         memory: Callable[[int], memoryview] = fresh,
         around: Around = (),
+        *,
+        urgent: bool = False,
     ) -> asyncio.Future[memoryview]:
         """Send a request now, around the bytes of its detached records. The future holds the frame of its reply:
         `codec.read_reply` with `versions.of(api)`; a large reply is received into what `memory` returns, given the
-        size."""
+        size. An `urgent` request is sent even while the connection holds others back."""
         correlation_id, pieces = self._pieces(api, request, around)
-        return self.connection.send(correlation_id, pieces, timeout_ms, memory)
+        return self.connection.send(correlation_id, pieces, timeout_ms, memory, urgent=urgent)
 
     def post_unanswered(self, api: Api, request: Any, around: Around = ()) -> None:
         """Send a request that gets no reply."""
@@ -73,11 +75,13 @@ class Link:
         timeout_ms: int = REQUEST_TIMEOUT_MS,
         memory: Callable[[int], memoryview] = fresh,
         by_hand: ByHand | None = None,
+        *,
+        urgent: bool = False,
     ) -> Any:
         """Send a request and return its reply. Raises `KafkaError(NETWORK_EXCEPTION | REQUEST_TIMED_OUT |
         CORRUPT_MESSAGE)`."""
         if by_hand is None:
-            frame = await self.post(api, request, timeout_ms, memory)
+            frame = await self.post(api, request, timeout_ms, memory, urgent=urgent)
         else:
             frame = await self._post_by_hand(api, request, timeout_ms, memory, by_hand)
             reply = by_hand.read_reply(self.versions.of(api), frame)

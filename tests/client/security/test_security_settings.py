@@ -11,6 +11,9 @@ from moldau.client.settings import described, read_settings
 from moldau.errors import ConfigError
 
 SSL = {"security_protocol": "SSL"}
+SASL = {"security_protocol": "SASL_SSL"}
+TOKENS = {"sasl_mechanism": "OAUTHBEARER"}
+URL = "sasl_oauthbearer_token_endpoint_url"
 SECRET = "the-secret-of-the-test"
 
 
@@ -24,7 +27,10 @@ SECRET = "the-secret-of-the-test"
         ({**SSL, "ssl_key_location": "a"}, "ssl_key_location needs ssl_certificate_location as well"),
         ({**SSL, "ssl_keystore_key": "a"}, "ssl_keystore_key needs ssl_keystore_certificate_chain as well"),
         ({**SSL, "ssl_context": "a"}, "ssl_context is not an ssl.SSLContext of Python's"),
-        ({"security_protocol": "SASL_SSL"}, "SASL is not there yet"),
+        ({"security_protocol": "SASL_SSL"}, "security_protocol=SASL_SSL needs sasl_mechanism: PLAIN, SCRAM-SHA-256"),
+        ({**SASL, "sasl_mechanism": "GSSAPI"}, "Kerberos is not supported; PLAIN, SCRAM-SHA-256"),
+        ({**SASL, "sasl_mechanism": "MD5"}, "sasl_mechanism='MD5' is not one of PLAIN, SCRAM-SHA-256"),
+        ({"sasl_password": SECRET}, "sasl_password is given without security_protocol"),
         ({"security_protocol": "TLS"}, "is not one of PLAINTEXT, SSL, SASL_PLAINTEXT, SASL_SSL"),
     ],
 )
@@ -54,6 +60,35 @@ def test_a_client_refuses_at_once_what_no_connection_could_use(
     (tmp_path / "empty").write_bytes(b"")
     with pytest.raises(ConfigError, match=sentence) as refused:
         moldau.Admin("a:1", **SSL, **{name: value.format(folder=tmp_path) for name, value in named.items()})
+    assert SECRET not in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("named", "sentence"),
+    [
+        ({"sasl_mechanism": "PLAIN", "sasl_username": "a"}, "PLAIN needs sasl.username and sasl.password"),
+        ({"sasl_mechanism": "PLAIN", "sasl_username": "a", "sasl_password": f"{SECRET}\0"}, "have no NUL"),
+        ({"sasl_mechanism": "PLAIN", "sasl_jaas_config": f"a {SECRET}"}, "sasl.jaas.config must be one login module"),
+        ({"sasl_mechanism": "PLAIN", "sasl_jaas_config": "com.x.Made required;"}, "has the login module com.x.Made"),
+        (
+            {"sasl_mechanism": "plain", "sasl_jaas_config": "x.ScramLoginModule required;"},
+            "has a login module for SCRAM-SHA-256 or SCRAM-SHA-512, and sasl.mechanism is PLAIN",
+        ),
+        ({"sasl_mechanism": "OAUTHBEARER"}, "OAUTHBEARER needs tokens: give sasl.oauthbearer.token.endpoint.url"),
+        ({**TOKENS, "sasl_oauth_token_provider": 7}, "neither a function nor an object with a method token"),
+        ({**TOKENS, URL: "http://elsewhere/token"}, "must be an https or file URL: the secret is sent there"),
+        ({**TOKENS, URL: "https://elsewhere/token"}, "needs sasl.oauthbearer.client.credentials.client.id"),
+        ({**TOKENS, URL: "file:///x", "sasl_oauthbearer_extensions": "x"}, "is a list of name=value, and 'x' is not"),
+        (
+            {**TOKENS, URL: "https://x/", "sasl_oauthbearer_client_id": "a", "sasl_oauthbearer_client_secret": SECRET,
+             "https_ca_location": "/nowhere"},
+            "cannot use /nowhere, which https.ca.location names: No such file",
+        ),
+    ],
+)  # fmt: skip
+def test_a_login_that_cannot_be_made_is_refused_at_once(named: dict[str, object], sentence: str) -> None:
+    with pytest.raises(ConfigError, match=sentence) as refused:
+        moldau.Admin("a:1", **SASL, **named)
     assert SECRET not in str(refused.value)
 
 

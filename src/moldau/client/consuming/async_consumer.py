@@ -83,7 +83,7 @@ class AsyncConsumer(Closing, ConsumerText, Iteration, OffsetLookups, RecordHandl
         s = self.settings
         self._loop = asyncio.get_running_loop()
         self._awake = asyncio.Event()
-        self._router = router_of(s)
+        self._router = router_of(s, s.reply_bytes_max)
         self.own_loop = self._router.own_loop
         self.own_loop.check()
         self._counters = counters = ConsumerCounters(monotonic_s)

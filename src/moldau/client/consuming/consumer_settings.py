@@ -132,6 +132,12 @@ class ConsumerSettings(ClientSettings):
                 raise ConfigError(f"{field.name} has no effect with group_protocol='consumer': {instead}")
 
     @property
+    def reply_bytes_max(self) -> int:
+        """The longest reply that is taken: what a Fetch asks for, and 1 MiB. A limit below the default does not count,
+        since brokers return a first batch that is larger."""
+        return max(self.fetch_max_bytes, self.max_partition_fetch_bytes, 50 * 1024 * 1024) + 1024 * 1024
+
+    @property
     def assignors(self) -> tuple[str, ...]:
         """The names of the assignors of the classic protocol; names of Java's classes are understood."""
         given = self.partition_assignment_strategy

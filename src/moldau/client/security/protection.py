@@ -2,6 +2,7 @@
 
 import ssl
 
+from moldau.client.security.logins import login_of
 from moldau.client.security.security_settings import PLAINTEXT, SecuritySettings
 from moldau.transport.client_tls import ClientTls, TlsSettings
 from moldau.transport.key_stores import Store
@@ -12,6 +13,7 @@ class Protection:
 
     def __init__(self, settings: SecuritySettings):
         self.tls = ClientTls(tls_settings(settings)) if settings.uses_tls else None
+        self.login = login_of(settings)
 
     def context(self) -> ssl.SSLContext | None:
         """The TLS context for the next connection; None if it has no TLS."""

@@ -1,4 +1,4 @@
-"""The settings of every client about TLS, with the names of Java's client and of librdkafka.
+"""The settings of every client about TLS and SASL, with the names of Java's client and of librdkafka.
 
 Certificates are given as files (`ssl_ca_location`, `ssl_certificate_location` and `ssl_key_location`), as Java's trust
 store and key store, or as text in PEM. Values of secrets appear in no text about the settings.
@@ -6,19 +6,26 @@ store and key store, or as text in PEM. Values of secrets appear in no text abou
 
 import dataclasses
 import ssl
+from collections.abc import Callable
+from typing import Any
 
 from moldau.client.setting_fields import setting, settings
 from moldau.errors import ConfigError
 
 PLAINTEXT, SSL, SASL_PLAINTEXT, SASL_SSL = "PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"
 PROTOCOLS = (PLAINTEXT, SSL, SASL_PLAINTEXT, SASL_SSL)
+PLAIN, OAUTHBEARER = "PLAIN", "OAUTHBEARER"
+MECHANISMS = (PLAIN, "SCRAM-SHA-256", "SCRAM-SHA-512", OAUTHBEARER)
 
 
 @settings
 class SecuritySettings:
     """What a client can be told about the security of its connections."""
 
-    security_protocol: str = setting(default=PLAINTEXT, about="PLAINTEXT, or SSL for TLS; SASL is not there yet.")
+    security_protocol: str = setting(
+        default=PLAINTEXT,
+        about="PLAINTEXT; SSL for TLS; SASL_SSL for TLS and a login; SASL_PLAINTEXT for a login alone.",
+    )
     ssl_ca_location: str | None = setting(
         default=None,
         aliases=("ssl_cafile",),
@@ -74,6 +81,52 @@ class SecuritySettings:
         default=None, about="A context of your own, instead of the other settings of TLS."
     )
 
+    sasl_mechanism: str | None = setting(
+        default=None,
+        aliases=("sasl_mechanisms",),
+        about="How the user logs in: PLAIN, SCRAM-SHA-256, SCRAM-SHA-512 or OAUTHBEARER.",
+    )
+    sasl_username: str | None = setting(
+        default=None, aliases=("sasl_plain_username",), about="The user of PLAIN and SCRAM."
+    )
+    sasl_password: str | None = setting(
+        default=None, secret=True, aliases=("sasl_plain_password",), about="The password of that user."
+    )
+    sasl_jaas_config: str | None = setting(
+        default=None, secret=True, about="Both as Java's client has them: a login module with its options."
+    )
+    sasl_oauth_token_provider: Any = setting(
+        default=None,
+        about="For OAUTHBEARER: a function, or an object with a method token(), that returns a token. It may be async.",
+    )
+    oauth_cb: Callable[[str], Any] | None = setting(
+        default=None,
+        about="The same as confluent-kafka has it: called with sasl_oauthbearer_config, it returns the token and the"
+        " time in seconds since 1970 when it ends.",
+    )
+    sasl_oauthbearer_config: str | None = setting(default=None, secret=True, about="The argument of oauth_cb.")
+    sasl_oauthbearer_token_endpoint_url: str | None = setting(
+        default=None,
+        about="Where tokens are: the https URL of an authorization server, or the file URL of a file with one.",
+    )
+    sasl_oauthbearer_client_credentials_client_id: str | None = setting(
+        default=None, aliases=("sasl_oauthbearer_client_id",), about="This client's id at the authorization server."
+    )
+    sasl_oauthbearer_client_credentials_client_secret: str | None = setting(
+        default=None, secret=True, aliases=("sasl_oauthbearer_client_secret",), about="The secret of that id."
+    )
+    sasl_oauthbearer_scope: str | None = setting(default=None, about="The scope that the token is to have.")
+    sasl_oauthbearer_extensions: str | None = setting(
+        default=None, about="What is sent beside the token: name=value, separated by commas."
+    )
+    https_ca_location: str | None = setting(
+        default=None, about="The file with the authorities in PEM that the authorization server is trusted by."
+    )
+
+    @property
+    def uses_sasl(self) -> bool:
+        return self.security_protocol.upper() in (SASL_PLAINTEXT, SASL_SSL)
+
     @property
     def uses_tls(self) -> bool:
         return self.security_protocol.upper() in (SSL, SASL_SSL)
@@ -84,7 +137,7 @@ class SecuritySettings:
             if getattr(self, field.name) != field.default:
                 raise ConfigError(
                     f"{field.name} is given without security_protocol, and would protect nothing: add"
-                    f" security_protocol='{SSL}', or '{PLAINTEXT}' to leave it out"
+                    f" security_protocol, {SSL}, {SASL_SSL} or {SASL_PLAINTEXT}, or {PLAINTEXT} to leave it out"
                 )
 
     def check_security(self) -> None:
@@ -92,8 +145,8 @@ class SecuritySettings:
         protocol = self.security_protocol.upper()
         if protocol not in PROTOCOLS:
             raise ConfigError(f"security_protocol={self.security_protocol!r} is not one of {', '.join(PROTOCOLS)}")
-        if protocol in (SASL_PLAINTEXT, SASL_SSL):
-            raise ConfigError(f"security_protocol={self.security_protocol!r}: SASL is not there yet")
+        if self.uses_sasl:
+            check_mechanism(self.sasl_mechanism, protocol)
         if self.ssl_context is not None and not isinstance(self.ssl_context, ssl.SSLContext):
             raise ConfigError("ssl_context is not an ssl.SSLContext of Python's")
         at_most_one(self, "ssl_ca_location", "ssl_truststore_location", "ssl_truststore_certificates")
@@ -103,6 +156,19 @@ class SecuritySettings:
         needs(self, "ssl_key_location", "ssl_certificate_location")
         needs(self, "ssl_keystore_key", "ssl_keystore_certificate_chain")
         needs(self, "ssl_keystore_certificate_chain", "ssl_keystore_key")
+
+
+def check_mechanism(mechanism: str | None, protocol: str) -> None:
+    """Raise `ConfigError` unless it is one of ours."""
+    known = f"{', '.join(MECHANISMS[:-1])} or {MECHANISMS[-1]}"
+    if not mechanism:
+        raise ConfigError(
+            f"security_protocol={protocol} needs sasl_mechanism: {known}, one that the broker has enabled"
+        )
+    if mechanism.upper() == "GSSAPI":
+        raise ConfigError(f"sasl_mechanism=GSSAPI: Kerberos is not supported; {known} are")
+    if mechanism.upper() not in MECHANISMS:
+        raise ConfigError(f"sasl_mechanism={mechanism!r} is not one of {known}")
 
 
 def at_most_one(settings: object, *names: str) -> None:

@@ -83,7 +83,7 @@ def read_table(
     end = last if until is None else _at(until, "until", last, last, offsets)
     batches, arena, isolation = [], Arena(), isolation_number(isolation_level)
     total = sum(max(end[tp] - begin[tp], 0) for tp in tps)
-    with _bar(topic, total, progress) as advance, Caller(servers, **caller) as link:  # type: ignore[arg-type]
+    with _bar(topic, total, progress) as advance, Caller(servers, fetch_bytes_max=fetch_max_bytes, **caller) as link:  # type: ignore[arg-type]
         for tp in tps:
             position = start = max(begin[tp], first[tp])
             for batch in read_range(link, tp, start, min(end[tp], last[tp]), isolation, fetch_max_bytes, arena):
