@@ -79,6 +79,8 @@ PURE_CORES = (
     "replication.shortage",
     "security.rules",
     "security.selecting",
+    "transport.distinguished_names",
+    "transport.principals",
     "transport.sasl",
 )
 IMPURE_MODULES = ("asyncio", "time", "random", "os", "socket", "threading", "secrets", "subprocess", "concurrent")

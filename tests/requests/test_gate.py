@@ -84,7 +84,8 @@ class Broker:
             return handle
 
         self._dispatch = Dispatch({key: answer(api) for key, api in APIS.items()}, self.gate, Turns(Runtime()))
-        self.handle = self._dispatch.connected(Peer("10.0.0.7", 50_000), "PUBLIC")
+        self.connected = self._dispatch.connected
+        self.handle = self.connected(Peer("10.0.0.7", 50_000), "PUBLIC")
 
     def ask(
         self, api: Api, version: int, request: Any, client_id: str = "asker", timeout_s: float | None = None
@@ -120,6 +121,14 @@ def test_every_request_is_counted_produce_and_fetch_too() -> None:
         "Fetch": 1,
         "Metadata": 1,
     }
+
+
+def test_the_principal_of_a_connection_is_what_its_certificate_proves() -> None:
+    broker = Broker()
+    broker.ask(PRODUCE, 9, PRODUCED)
+    broker.handle = broker.connected(Peer("10.0.0.7", 50_000, "User:CN=alice"), "PUBLIC")
+    broker.ask(PRODUCE, 9, PRODUCED)
+    assert [call.session.principal for call in broker.calls] == [ANONYMOUS, "User:CN=alice"]
 
 
 def test_a_call_says_who_asks_and_what() -> None:

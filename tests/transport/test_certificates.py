@@ -136,6 +136,24 @@ def test_a_listener_has_settings_of_its_own_and_names_itself_where_they_are_wron
         ListenerTls("IN", "SSL", config)
 
 
+def test_the_name_in_a_clients_certificate_becomes_its_principal_by_the_rules_of_the_listener(
+    authority: Authority, own: Path
+) -> None:
+    given = {
+        "ssl.keystore.location": str(own),
+        "ssl.key.password": PASSWORD,
+        "listener.name.plaintext.ssl.principal.mapping.rules": "RULE:^CN=(.*)$/$1/U",
+    }
+    config, _ = broker_config(given)
+    certificate = ssl.PEM_cert_to_DER_cert("-----BEGIN CERT" + own.read_text().partition("-----BEGIN CERT")[2])
+    assert ListenerTls("PLAINTEXT", "SSL", config).principal(certificate) == "User:BROKER"
+    assert ListenerTls("PLAINTEXT", "SSL", config).principal(None) is None
+    assert ListenerTls("PLAINTEXT", "SASL_SSL", config).principal(certificate) is None
+    wrong, _ = broker_config({**given, "ssl.principal.mapping.rules": "RULE:("})
+    with pytest.raises(ConfigError, match=r"the listener OTHER cannot use TLS: ssl.principal.mapping.rules has"):
+        ListenerTls("OTHER", "SSL", wrong)
+
+
 def test_a_listener_with_sasl_asks_for_certificates_only_if_its_own_setting_says_so(
     authority: Authority, own: Path
 ) -> None:

@@ -40,6 +40,9 @@ PLACES = {
     "transactions": CommandEntry(
         "moldau.cli.transactions", "app", "Transactions: list, describe, describe-producers, find-hanging, abort."
     ),
+    "certificates": CommandEntry(
+        "moldau.cli.security.certificates", "app", "Certificates for development: make an authority, and what it signs."
+    ),
     "cluster": CommandEntry(
         "moldau.cli.cluster.commands", "app", "A cluster of brokers: start, status, adopt, elect-leaders."
     ),

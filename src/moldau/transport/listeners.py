@@ -5,6 +5,7 @@ import ssl
 from moldau.config import BrokerConfig
 from moldau.errors import ConfigError
 from moldau.transport.certificates import context_of_listener
+from moldau.transport.principals import parsed_rules, principal_of
 
 _FIELD = "ssl_client_auth"
 
@@ -15,9 +16,11 @@ class ListenerTls:
     def __init__(self, name: str, protocol: str, config: BrokerConfig):
         own = config.own_settings.get(name, {})
         self.client_auth: str = config.of_listener(name).ssl_client_auth
-        if protocol != "SSL":  # its clients prove by SASL who they are
+        self._names_clients = protocol == "SSL"
+        if not self._names_clients:  # they prove by SASL who they are
             self.client_auth = own.get(_FIELD, "none")
         try:
+            self._rules = parsed_rules(config.of_listener(name).ssl_principal_mapping_rules)
             self._context = context_of_listener(config.of_listener(name), self.client_auth)
         except ConfigError as error:
             raise ConfigError(f"the listener {name} cannot use TLS: {error}") from None
@@ -27,5 +30,6 @@ class ListenerTls:
         return self._context
 
     def principal(self, certificate: bytes | None) -> str | None:
-        """The principal of a client with this certificate."""
-        return None
+        """The principal of a client with this certificate, None for one without. Raises `ValueError` if it may not
+        connect."""
+        return principal_of(certificate, self._rules) if certificate and self._names_clients else None

@@ -1,0 +1,1 @@
+"""The commands about who may connect, and what they may do."""
