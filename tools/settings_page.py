@@ -17,9 +17,10 @@ Made by `make docs` from `src/moldau/config`; names, types, defaults and bounds 
 `group.initial.rebalance.delay.ms` is 0 here ([operations.md](operations.md)). A broker's settings come from the
 properties file of `moldau server start FILE.properties` or from `--set name=value`, a topic's from its creation or from
 `IncrementalAlterConfigs`, a group's, and those that a broker has only while it runs, from that request alone. One
-listener has a value of its own for a setting `ssl.*` by `listener.name.<listener>.<name>`, its name in lower case.
-Kafka's settings that are not listed here are ignored with a warning. The start is refused by names that Kafka does not
-know either, and by an `authorizer.class.name` that is none of Kafka's.
+listener has a value of its own for a setting of TLS or SASL by `listener.name.<listener>.<name>`, one mechanism of SASL
+by `listener.name.<listener>.<mechanism>.<name>`, both in lower case. Kafka's settings that are not listed here are
+ignored with a warning. The start is refused by names that Kafka does not know either, and by an `authorizer.class.name`
+that is none of Kafka's.
 """
 
 

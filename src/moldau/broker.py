@@ -34,6 +34,7 @@ from moldau.metadata_store.embedded import EmbeddedStore
 from moldau.metadata_store.embedded_session import EmbeddedSession
 from moldau.metadata_store.store import MetadataStore
 from moldau.names import OFFSETS_TOPIC, TRANSACTIONS_TOPIC, BrokerId, TopicPartition
+from moldau.net.accepted import Connected
 from moldau.net.limits import Limits
 from moldau.net.server import Server
 from moldau.net.watchdog import Watchdog
@@ -128,7 +129,7 @@ class Broker:
         if config.is_guarded:
             from moldau.handlers.security.guards import Guards  # a broker without security needs none of it
 
-            self._guards = await runtime.run(partial(Guards, config))
+            self._guards = await runtime.run(partial(Guards, config, runtime))
         paths = [Path(path).absolute() for path in config.data_folders]
         folders = self.folders = LogFolders(
             paths, runtime, self._shares.open_files, self._shares.held, of_several=self._shared is not None
@@ -250,7 +251,10 @@ class Broker:
         )
         dispatch = self._dispatch(parts)
         self.watchdog = Watchdog(request_name, runtime.stopwatch)
-        self.server = Server(dispatch.connected, self._limits(), self.watchdog, runtime.stopwatch)
+        connected: Connected = dispatch.connected
+        if self._guards is not None:
+            connected = await self._guards.connected(dispatch, cluster)
+        self.server = Server(connected, self._limits(), self.watchdog, runtime.stopwatch)
         cluster.metadata.subscribe(self._limit)
         undo.push_async_callback(self.server.stop)
         await cluster.registration.register(await self._open_listeners(), list(folders.directories))

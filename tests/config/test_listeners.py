@@ -126,12 +126,6 @@ def test_other_brokers_connect_to_the_listener_of_that_name_or_of_that_protocols
         ({"listeners": "PLAINTEXT://::1:9092"}, "list of NAME://HOST:PORT"),
         ({"listeners": "PLAINTEXT://a:1,plaintext://b:2"}, "names the listener PLAINTEXT twice"),
         (
-            {"listeners": "SASL_PLAINTEXT://:9093"},
-            "listener SASL_PLAINTEXT has the protocol SASL_PLAINTEXT; only",
-        ),
-        ({"listeners": "PLAINTEXT://:1,SASL_SSL://:2"}, "SASL_SSL; only PLAINTEXT and SSL are supported"),
-        ({"listener.security.protocol.map": "PLAINTEXT:SASL_SSL"}, "SASL_SSL; only PLAINTEXT and SSL are supported"),
-        (
             {"listener.security.protocol.map": "PLAINTEXT:SSL", "zookeeper.connect": "here:1", "broker.id": "1"},
             "the listener for other brokers, PLAINTEXT, has the protocol SSL; brokers of .* only by PLAINTEXT",
         ),

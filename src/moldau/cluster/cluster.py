@@ -46,6 +46,7 @@ class Cluster:
         made_in: FolderOf | None,
         in_the_way: FolderInTheWay,
     ):
+        self._store = store
         self.metadata = MetadataCache(config, image)
         self.queue = ChangeQueue(self.metadata, runtime)
         self.queue.begin(store, fence)
@@ -90,6 +91,12 @@ class Cluster:
     async def read(self, reading: Reading[T]) -> T:
         """Read the store. Raises `StorageError`."""
         return await self.queue.read(reading)
+
+    async def stored_secret(self, runtime: Runtime) -> bytes:
+        """What the brokers know and clients do not (see `secret.stored_secret`). Raises `StorageError`."""
+        from moldau.cluster.secret import stored_secret  # few brokers need it
+
+        return await stored_secret(self._store, runtime)
 
     async def close(self) -> None:
         """End the session, after the change that is being made."""

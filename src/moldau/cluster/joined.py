@@ -32,6 +32,7 @@ from moldau.cluster.lease_keeping import LeaseKeeping
 from moldau.cluster.membership import Membership, SharedStore
 from moldau.cluster.producer_ids import MemberProducerIds
 from moldau.cluster.registration import Registration
+from moldau.cluster.secret import stored_secret
 from moldau.cluster.state.eligibility import LogEnd
 from moldau.cluster.state.image import NO_LEADER, Endpoint, Image, TopicImage
 from moldau.cluster.state.isr_changes import ProposedIsr, codes_of, request_of
@@ -153,6 +154,9 @@ class JoinedCluster(Cluster):
     async def read(self, reading: Reading[T]) -> T:
         """Read the store in this broker's session. Raises `StorageError`."""
         return await self.membership.store.read(reading)
+
+    async def stored_secret(self, runtime: Runtime) -> bytes:
+        return await stored_secret(self.membership.store, runtime)
 
     async def hand_over(self) -> None:
         """The first step of a stop: let other replicas lead what this broker leads, and leave every ISR."""

@@ -21,6 +21,7 @@ from moldau.config.listeners import (
     names_of_listeners,
 )
 from moldau.config.rights import check_authorizer, super_users
+from moldau.config.sasl import SaslSettings
 from moldau.config.security import OF_LISTENER, SECURITY, OfListeners, ProtectionSettings, overrides
 from moldau.config.setting import (
     BOOLEAN,
@@ -52,7 +53,7 @@ _NUMBER = frozenset({"node.id", "broker.id"})
 # fmt: off
 # ruff: noqa: E501 (one setting is one line)
 @dataclass(frozen=True)
-class BrokerConfig(ProtectionSettings, OfListeners):
+class BrokerConfig(ProtectionSettings, SaslSettings, OfListeners):
     """The settings of one broker; every default is the value of an empty file."""
 
     node_id: int = INT(1, "This broker's id in its cluster; with zookeeper.connect it must be given.", low=0, **_FIXED)
@@ -60,7 +61,7 @@ class BrokerConfig(ProtectionSettings, OfListeners):
     broker_rack: str | None = STRING(None, "This broker's rack or zone, for clients that fetch from the closest replica.", **_FIXED)
     listeners: tuple[str, ...] = LIST(("PLAINTEXT://:9092",), "The listeners, as NAME://HOST:PORT; no host means every interface, port 0 a free port.")
     advertised_listeners: tuple[str, ...] | None = LIST(None, "The addresses that the clients of each listener connect to, as NAME://HOST:PORT; the value of listeners if not set.", **_FIXED)
-    listener_security_protocol_map: str = STRING("SASL_SSL:SASL_SSL,PLAINTEXT:PLAINTEXT,SSL:SSL,SASL_PLAINTEXT:SASL_PLAINTEXT", "The security protocol of each listener name, as NAME:PROTOCOL pairs. PLAINTEXT and SSL are supported so far.")
+    listener_security_protocol_map: str = STRING("SASL_SSL:SASL_SSL,PLAINTEXT:PLAINTEXT,SSL:SSL,SASL_PLAINTEXT:SASL_PLAINTEXT", "The security protocol of each listener name, as NAME:PROTOCOL pairs.")
     inter_broker_listener_name: str | None = STRING(None, "The listener that other brokers connect to; the one called as security.inter.broker.protocol if not set.", **_FIXED)
     security_inter_broker_protocol: str = STRING(PLAINTEXT, "The name of the listener that other brokers connect to, if inter.broker.listener.name is not set; only one of the two may be.", choices=PROTOCOLS, **_FIXED)
     controller_listener_names: tuple[str, ...] | None = LIST(None, "The listeners of Kafka's controllers, which are not opened; CONTROLLER if not set.", **_FIXED)
@@ -245,6 +246,11 @@ class BrokerConfig(ProtectionSettings, OfListeners):
         """These settings with the values that the listener has for itself."""
         own = self.own_settings.get(name)
         return replace(self, **own) if own else self
+
+    def of_mechanism(self, listener: str, mechanism: str) -> "BrokerConfig":
+        """These settings with the values that the listener has for itself, or for one mechanism of SASL."""
+        own = self.own_settings.get(f"{listener}/{mechanism}")
+        return replace(self.of_listener(listener), **own) if own else self.of_listener(listener)
 
     @property
     def privileged(self) -> frozenset[str]:

@@ -10,7 +10,6 @@ from moldau.config.setting import Setting, SettingType
 
 # Any name that starts so is a setting of Kafka's: of one listener, of a plug-in, of another process in the same file.
 PREFIXES = (
-    "sasl.",
     "zookeeper.",
     "config.providers.",
     "controller.",
@@ -27,8 +26,6 @@ NAMES: frozenset[str] = frozenset(
     broker.heartbeat.interval.ms broker.id.generation.enable broker.session.timeout.ms
     client.quota.callback.class
     config.providers
-    connection.failed.authentication.delay.ms
-    connections.max.reauth.ms
     control.plane.listener.name
     controller.performance.always.log.threshold.ms controller.performance.sample.period.ms
     controller.quorum.append.linger.ms controller.quorum.auto.join.enable controller.quorum.bootstrap.servers
@@ -103,13 +100,13 @@ NAMES: frozenset[str] = frozenset(
     replica.socket.receive.buffer.bytes
     request.timeout.ms
     reserved.broker.max.id
-    sasl.client.callback.handler.class sasl.enabled.mechanisms sasl.jaas.config sasl.kerberos.kinit.cmd
+    sasl.client.callback.handler.class sasl.kerberos.kinit.cmd
     sasl.kerberos.min.time.before.relogin sasl.kerberos.principal.to.local.rules sasl.kerberos.service.name
     sasl.kerberos.ticket.renew.jitter sasl.kerberos.ticket.renew.window.factor sasl.login.callback.handler.class
     sasl.login.class sasl.login.connect.timeout.ms sasl.login.read.timeout.ms sasl.login.refresh.buffer.seconds
     sasl.login.refresh.min.period.seconds sasl.login.refresh.window.factor sasl.login.refresh.window.jitter
-    sasl.login.retry.backoff.max.ms sasl.login.retry.backoff.ms sasl.mechanism.controller.protocol
-    sasl.mechanism.inter.broker.protocol sasl.oauthbearer.assertion.algorithm sasl.oauthbearer.assertion.claim.aud
+    sasl.mechanism.inter.broker.protocol sasl.login.retry.backoff.max.ms sasl.login.retry.backoff.ms sasl.mechanism.controller.protocol
+    sasl.oauthbearer.assertion.algorithm sasl.oauthbearer.assertion.claim.aud
     sasl.oauthbearer.assertion.claim.exp.seconds sasl.oauthbearer.assertion.claim.iss
     sasl.oauthbearer.assertion.claim.jti.include sasl.oauthbearer.assertion.claim.nbf.seconds
     sasl.oauthbearer.assertion.claim.sub sasl.oauthbearer.assertion.file sasl.oauthbearer.assertion.private.key.file
@@ -120,7 +117,7 @@ NAMES: frozenset[str] = frozenset(
     sasl.oauthbearer.jwks.endpoint.retry.backoff.max.ms sasl.oauthbearer.jwks.endpoint.retry.backoff.ms
     sasl.oauthbearer.jwks.endpoint.url sasl.oauthbearer.jwt.retriever.class sasl.oauthbearer.jwt.validator.class
     sasl.oauthbearer.scope sasl.oauthbearer.scope.claim.name sasl.oauthbearer.sub.claim.name
-    sasl.oauthbearer.token.endpoint.url sasl.server.callback.handler.class sasl.server.max.receive.size
+    sasl.oauthbearer.token.endpoint.url sasl.server.callback.handler.class
     security.providers
     server.max.startup.time.ms
     share.coordinator.append.linger.ms share.coordinator.cached.buffer.max.bytes
@@ -149,6 +146,8 @@ _NOT_REVOKED = (
 REFUSED = {
     "ssl.engine.factory.class": "this broker cannot load a class that makes TLS engines; remove "
     "ssl.engine.factory.class, and set ssl.keystore.location",
+    "sasl.server.callback.handler.class": "this broker cannot load a class that checks passwords or tokens; remove "
+    "sasl.server.callback.handler.class",
     "zookeeper.metadata.migration.enable": "this broker cannot migrate metadata from ZooKeeper; remove "
     "zookeeper.metadata.migration.enable",
     "zookeeper.ssl.crl.enable": _NOT_REVOKED.format("zookeeper.ssl.crl.enable"),

@@ -1,8 +1,8 @@
 """The rules of the listener settings: which listeners a broker opens, and which address each one advertises.
 
 A listener is `NAME://HOST:PORT`, and `listener.security.protocol.map` says which protocol its name stands for. The
-rules are those of Apache Kafka 4.3 (`EndpointUtils` and `KafkaConfig.validateValues`), with two differences: SASL is
-not supported so far, and the listeners of Kafka's controllers are not opened.
+rules are those of Apache Kafka 4.3 (`EndpointUtils` and `KafkaConfig.validateValues`), except that the listeners of
+Kafka's controllers are not opened.
 """
 
 import re
@@ -15,9 +15,8 @@ from moldau.errors import ConfigError
 PLAINTEXT, SSL = "PLAINTEXT", "SSL"
 _LISTENER = re.compile(r"([A-Za-z0-9_.-]+)://(?:\[([0-9A-Fa-f:.%]+)\]|([^\[\]:/\s]*)):([0-9]{1,9})", re.ASCII)
 PORT_MAX = 65_535
-PROTOCOLS = (PLAINTEXT, SSL, "SASL_PLAINTEXT", "SASL_SSL")
-_SUPPORTED = (PLAINTEXT, SSL)
-"""A listener of another protocol is refused, because the broker would not ask its clients to authenticate."""
+SASL = ("SASL_PLAINTEXT", "SASL_SSL")
+PROTOCOLS = (PLAINTEXT, SSL, *SASL)
 _DIALLED = (PLAINTEXT,)
 """The protocols by which a broker connects to the others of its cluster."""
 _PROTOCOL_NAME = "security.inter.broker.protocol"
@@ -152,9 +151,6 @@ def _check_protocol(name: str, protocols: Mapping[str, str]) -> None:
         raise ConfigError(
             f"listener.security.protocol.map has no protocol for the listener {name}; add {name}:PROTOCOL"
         )
-    if protocol not in _SUPPORTED:
-        supported = " and ".join(_SUPPORTED)
-        raise ConfigError(f"the listener {name} has the protocol {protocol}; only {supported} are supported so far")
 
 
 def _check_ports(listeners: Iterable[Listener]) -> None:

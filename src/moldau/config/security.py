@@ -9,6 +9,7 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from moldau.config.sasl import MECHANISMS, OF_MECHANISM, SASL
 from moldau.config.setting import LIST, PASSWORD, STRING, Setting, settings_of
 from moldau.errors import ConfigError
 from moldau.names import guess
@@ -43,12 +44,13 @@ class ProtectionSettings:
 
 @dataclass(frozen=True)
 class OfListeners:
-    """The values that single listeners have for themselves: listener's name -> field -> value."""
+    """The values that single listeners have for themselves: listener's name -> field -> value. Those of one mechanism
+    of SASL are under LISTENER/MECHANISM."""
 
     own_settings: Mapping[str, Mapping[str, Any]] = field(default_factory=dict, repr=False, hash=False)
 
 
-SECURITY: dict[str, Setting] = settings_of(ProtectionSettings)
+SECURITY: dict[str, Setting] = settings_of(ProtectionSettings) | SASL
 
 
 def overrides(
@@ -74,8 +76,17 @@ def overrides(
         setting = SECURITY.get(name)
         if setting is not None:
             values.setdefault(listener, {})[setting.field] = setting.parse(text)
-        elif is_known(name) or is_known(name.partition(".")[2]):  # plain.sasl.jaas.config
+        elif (of_mechanism := _of_mechanism(name)) is not None:
+            mechanism, setting = of_mechanism
+            values.setdefault(f"{listener}/{mechanism}", {})[setting.field] = setting.parse(text)
+        elif is_known(name) or is_known(name.partition(".")[2]):  # gssapi.sasl.jaas.config
             absent.append(full)
         else:
             raise ConfigError(f"unknown setting {name!r} of the listener {listener}{guess(name, SECURITY)}")
     return values, absent
+
+
+def _of_mechanism(name: str) -> tuple[str, Setting] | None:
+    """The mechanism and the setting of `plain.sasl.jaas.config`."""
+    mechanism, _, of_it = name.partition(".")
+    return (mechanism.upper(), SASL[of_it]) if mechanism.upper() in MECHANISMS and of_it in OF_MECHANISM else None

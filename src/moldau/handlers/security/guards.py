@@ -1,13 +1,25 @@
 """What protects a broker, built from its settings in one place; imported only where any of it is configured.
 
-tls     of the listeners                                              (`transport/listeners.py`)
-gate    rights on whole requests, and the authorizer of all others    (`requests/gate.py`, `security/authorizer.py`)
+tls      of the listeners                                              (`transport/listeners.py`)
+logins   of the listeners with SASL                                    (`requests/logins.py`)
+gate     rights on whole requests, and the authorizer of all others    (`requests/gate.py`, `security/authorizer.py`)
 """
 
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from moldau.cluster.cluster import Cluster
 from moldau.cluster.state.metadata_cache import MetadataCache
 from moldau.config import BrokerConfig
+from moldau.config.listeners import SASL
+from moldau.net.accepted import Connected
+from moldau.requests.dispatch import Dispatch
 from moldau.requests.gate import Gate
+from moldau.runtime import Runtime
 from moldau.transport.listeners import ListenerTls
+
+if TYPE_CHECKING:
+    from moldau.requests.logins import ListenerLogins
 
 _WITH_TLS = ("SSL", "SASL_SSL")
 
@@ -15,13 +27,16 @@ _WITH_TLS = ("SSL", "SASL_SSL")
 class Guards:
     """`tls`: the TLS of the listeners that have it, by name. Reads files, so it blocks. Raises `ConfigError`."""
 
-    def __init__(self, config: BrokerConfig):
+    def __init__(self, config: BrokerConfig, runtime: Runtime):
         self._config = config
+        self._runtime = runtime
         self.tls = {
             one.name: ListenerTls(one.name, one.protocol, config)
             for one in config.client_listeners
             if one.protocol in _WITH_TLS
         }
+        with_sasl = [one.name for one in config.client_listeners if one.protocol in SASL]
+        self._logins = _logins(with_sasl, config, runtime) if with_sasl else {}
 
     def gate(self, metadata: MetadataCache) -> Gate:
         """The gate that every request passes; `metadata` is what the broker serves by."""
@@ -35,3 +50,21 @@ class Guards:
         authorizer = AclAuthorizer(metadata.image, config.privileged, config.allow_everyone_if_no_acl_found)
         metadata.subscribe(authorizer.follow)
         return Gate([Requirements(RIGHTS)], authorizer=authorizer)
+
+    async def connected(self, dispatch: Dispatch, cluster: Cluster) -> Connected:
+        """What answers the frames of a new connection. Raises `StorageError`."""
+        if not self._logins:
+            return dispatch.connected
+        from moldau.cluster.users.credentials import read_credential
+        from moldau.requests.authentication import guarded
+
+        secret = await cluster.stored_secret(self._runtime)
+        for logins in self._logins.values():
+            logins.open(lambda user, mechanism: cluster.read(read_credential(user, mechanism)), secret)
+        return guarded(dispatch, self._logins, dispatch.connected)
+
+
+def _logins(listeners: Sequence[str], config: BrokerConfig, runtime: Runtime) -> "dict[str, ListenerLogins]":
+    from moldau.requests.logins import ListenerLogins  # a broker without SASL needs none of it
+
+    return {name: ListenerLogins(name, config, runtime) for name in listeners}

@@ -1,0 +1,77 @@
+"""Other projects' clients log in by each mechanism; a refused login ends in the client's own error about it."""
+
+import asyncio
+import subprocess
+from collections.abc import Iterator
+
+import pytest
+
+from harness.brokers import Broker
+from moldau.peers.address import bootstrap_addresses
+from moldau.peers.link import connect
+from moldau.peers.login import log_in
+from moldau.transport.jaas import Login
+from moldau.transport.sasl.plain import PlainClient
+from tests.clients.client import DRIVERS
+from tests.environments import python_with
+from tests.requests.test_logins import change, kept
+from tests.versions import AIOKAFKA, CONFLUENT, KAFKA_PYTHON
+
+pytestmark = pytest.mark.check
+SECONDS_MAX = 120
+USERS = 'org.apache.kafka.common.security.plain.PlainLoginModule required user_admin="admin-secret";'
+SETTINGS = {
+    "listeners": "CLIENTS://127.0.0.1:0",
+    "listener.security.protocol.map": "CLIENTS:SASL_PLAINTEXT",
+    "inter.broker.listener.name": "CLIENTS",
+    "sasl.enabled.mechanisms": "PLAIN,SCRAM-SHA-256,SCRAM-SHA-512",
+    "listener.name.clients.plain.sasl.jaas.config": USERS,
+    "auto.create.topics.enable": "true",
+}
+CLIENTS = {
+    "confluent": (CONFLUENT, "_AUTHENTICATION"),
+    "kafka_python": (KAFKA_PYTHON, "SaslAuthenticationFailed"),
+    "aiokafka": (AIOKAFKA, "SaslAuthenticationFailed"),
+}
+
+
+@pytest.fixture(scope="module")
+def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """A broker at which admin logs in by PLAIN, and carol by SCRAM."""
+    broker = Broker(tmp_path_factory.mktemp("logins"), SETTINGS)
+    broker.start()
+    try:
+        asyncio.run(make_carol(broker.address))
+        yield broker.address
+    finally:
+        broker.stop()
+
+
+async def make_carol(address: str) -> None:
+    link = await connect(bootstrap_addresses(address)[0], "test", 10_000)
+    await log_in(link, "PLAIN", PlainClient(Login("admin", "admin-secret")), 10_000)
+    await change(link, kept("carol", "pencil"))
+    await change(link, kept("carol", "pencil", "SCRAM-SHA-512"))
+    link.connection.close()
+
+
+def said(client: str, *arguments: str) -> str:
+    """What the client prints."""
+    command = [python_with(CLIENTS[client][0]), DRIVERS / "logging_in.py", client, *arguments]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=SECONDS_MAX, check=True)
+    return done.stdout
+
+
+@pytest.mark.parametrize("client", CLIENTS)
+@pytest.mark.parametrize("mechanism", ["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"])
+def test_a_client_logs_in_and_works(client: str, mechanism: str, address: str) -> None:
+    user = ("admin", "admin-secret") if mechanism == "PLAIN" else ("carol", "pencil")
+    assert said(client, address, mechanism, *user).splitlines()[-1] == "ok"
+
+
+@pytest.mark.parametrize("client", CLIENTS)
+@pytest.mark.parametrize("mechanism", ["PLAIN", "SCRAM-SHA-256"])
+def test_a_refused_login_ends_in_the_client_s_own_error(client: str, mechanism: str, address: str) -> None:
+    heard = said(client, address, mechanism, "carol", "guess")
+    assert CLIENTS[client][1] in heard
+    assert heard.splitlines()[-1] != "ok"
