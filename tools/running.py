@@ -119,11 +119,11 @@ def run_command(
                 stop(process.pid)
                 return
 
-    threading.Thread(target=watch, daemon=True).start()
     reading = Reading()
     reader = threading.Thread(target=_show, args=(process, reading, log), daemon=True)
-    reader.start()
     try:
+        threading.Thread(target=watch, daemon=True).start()
+        reader.start()
         code = _await(process, outcome)
     except BaseException:
         stop(process.pid, reap=True)

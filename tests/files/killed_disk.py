@@ -40,6 +40,10 @@ class KilledDisk(RealDisk):
             self._count()
         return KilledFile(super().open(path, create=create, writable=writable), self._count)
 
+    def create_private(self, path: Path) -> Any:
+        self._count()
+        return KilledFile(super().create_private(path), self._count)
+
     def rename(self, old: Path, new: Path) -> None:
         self._count()
         super().rename(old, new)
