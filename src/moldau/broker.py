@@ -51,6 +51,7 @@ if TYPE_CHECKING:
     from moldau.cluster.joined import JoinedCluster
     from moldau.cluster.membership import SharedStore
     from moldau.handlers.security.guards import Guards
+    from moldau.handlers.security.quota_guard import QuotaGuard
     from moldau.replication.exchange import ReplicaExchange
     from moldau.replication.throttling import Throttles
 
@@ -94,6 +95,7 @@ class Broker:
         self._joined: JoinedCluster | None = None
         self._throttles: Throttles | None = None
         self._guards: Guards | None = None
+        self._quotas: QuotaGuard | None = None
         self.cluster: Cluster
         self._gate = gate
         self._shares = share_out(descriptors)
@@ -249,13 +251,14 @@ class Broker:
             lambda: coordinators.coordinator_anywhere,
             followers,
         )
-        dispatch = self._dispatch(parts)
+        dispatch = self.dispatch = self._dispatch(parts)
         self.watchdog = Watchdog(request_name, runtime.stopwatch)
         connected: Connected = dispatch.connected
         if self._guards is not None:
             connected = await self._guards.connected(dispatch, cluster)
         self.server = Server(connected, self._limits(), self.watchdog, runtime.stopwatch)
         cluster.metadata.subscribe(self._limit)
+        self._limit(cluster.image, ())
         undo.push_async_callback(self.server.stop)
         await cluster.registration.register(await self._open_listeners(), list(folders.directories))
         if joined is not None:
@@ -346,8 +349,12 @@ class Broker:
             self._throttles.follow(self.cluster.metadata.config)
         await self.coordinators.follow(image, names)
 
-    def _limit(self, _: Image, __: Sequence[str]) -> None:
-        self.server.limit(self._limits())
+    def _limit(self, image: Image, _: Sequence[str]) -> None:
+        if self._quotas is None and image.quotas:
+            from moldau.handlers.security.quota_guard import QuotaGuard  # most brokers have no quotas
+
+            self._quotas = QuotaGuard(self.dispatch.gate, self.cluster, self.runtime)
+        self.server.limit(self._limits(), None if self._quotas is None else self._quotas.follow(image))
 
     def _limits(self) -> Limits:
         return _limits(self.cluster.metadata.config, self._shares.connections)

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from moldau.cluster.state.acls import AclEntry, AclPattern, AclPatternType, AclPermission
 from moldau.cluster.state.image import BrokerImage, Endpoint, Image, PartitionImage, TopicImage
+from moldau.cluster.state.quotas import QuotaOwner
 
 NAMES = [f"topic-{number}" for number in range(5)]
 NUMBERS = st.integers(0, 3)
@@ -64,6 +65,8 @@ ENTRIES = every_field(
     operation=st.integers(2, 15),
     permission=st.sampled_from(AclPermission),
 )
+ENTITIES = every_field(QuotaOwner, user=st.none() | TEXTS, client_id=st.none() | TEXTS, ip=st.none() | TEXTS)
+VALUES = st.dictionaries(TEXTS, st.floats(0, 1e9), min_size=1, max_size=2)
 OWNERS = st.dictionaries(st.sampled_from(["1", "2", "<default>"]), SETTINGS)
 PARTS: dict[str, st.SearchStrategy[Any]] = {
     "controller_id": st.integers(-1, 3),
@@ -72,6 +75,7 @@ PARTS: dict[str, st.SearchStrategy[Any]] = {
     "broker_overrides": OWNERS,
     "group_overrides": OWNERS,
     "acls": st.dictionaries(PATTERNS, st.lists(ENTRIES, min_size=1, max_size=2).map(tuple), max_size=3),
+    "quotas": st.dictionaries(ENTITIES, VALUES, max_size=3),
     "deleted": st.dictionaries(st.uuids(), TEXTS, max_size=2),
 }
 

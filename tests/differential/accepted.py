@@ -137,13 +137,6 @@ OF_BOTH: tuple[Accepted, ...] = (
         "described twice",
     ),
     Accepted(
-        "AlterClientQuotas",
-        (1, 1),
-        "entries[0].error_*",
-        "We have no quotas, and refuse to keep one that nothing would enforce.",
-        "set quotas of a user",
-    ),
-    Accepted(
         "AlterUserScramCredentials",
         (0, 0),
         "results[0].error_*",

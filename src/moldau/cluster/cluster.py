@@ -98,6 +98,11 @@ class Cluster:
 
         return await stored_secret(self._store, runtime)
 
+    @property
+    def decided_on(self) -> Image | None:
+        """The image that this broker decides on as the controller; None if it is not the controller."""
+        return self.image
+
     async def close(self) -> None:
         """End the session, after the change that is being made."""
         await self.queue.close()

@@ -158,6 +158,10 @@ class JoinedCluster(Cluster):
     async def stored_secret(self, runtime: Runtime) -> bytes:
         return await stored_secret(self.membership.store, runtime)
 
+    @property
+    def decided_on(self) -> Image | None:
+        return None if self.acting.stream is None else self.acting.metadata.image
+
     async def hand_over(self) -> None:
         """The first step of a stop: let other replicas lead what this broker leads, and leave every ISR."""
         config, me = self._config, self._config.node_id

@@ -101,6 +101,8 @@ class BrokerConfig(ProtectionSettings, SaslSettings, OfListeners):
     max_connection_creation_rate: int = INT(INT_MAX, "The maximum number of new connections in a second; the next ones wait.", low=0)
     quota_window_num: int = INT(11, "The number of samples over which the rates of quotas and of new connections are measured.", low=1, **_FIXED)
     quota_window_size_seconds: int = INT(1, "The length of a sample, see quota.window.num.", low=1, **_FIXED)
+    controller_quota_window_num: int = INT(11, "The number of samples of the quota on changes of topics: what its rate allows in all of them together may be changed at once.", low=1, **_FIXED)
+    controller_quota_window_size_seconds: int = INT(1, "The length of a sample, see controller.quota.window.num.", low=1, **_FIXED)
     connections_max_idle_ms: int = LONG(600000, "A connection without a request for this long is closed.", **_FIXED)
 
     max_decompressed_message_bytes: int = INT(2147483639, "The largest record that is accepted in a compressed batch, in bytes before compression.", low=1, high=2147483639)

@@ -31,8 +31,7 @@ NAMES: frozenset[str] = frozenset(
     controller.quorum.append.linger.ms controller.quorum.auto.join.enable controller.quorum.bootstrap.servers
     controller.quorum.election.backoff.max.ms controller.quorum.election.timeout.ms controller.quorum.fetch.max.bytes
     controller.quorum.fetch.snapshot.max.bytes controller.quorum.fetch.timeout.ms controller.quorum.request.timeout.ms
-    controller.quorum.retry.backoff.ms controller.quorum.voters controller.quota.window.num
-    controller.quota.window.size.seconds controller.socket.timeout.ms
+    controller.quorum.retry.backoff.ms controller.quorum.voters controller.socket.timeout.ms
     cordoned.log.dirs
     create.topic.policy.class.name
     delegation.token.expiry.check.interval.ms delegation.token.expiry.time.ms delegation.token.master.key

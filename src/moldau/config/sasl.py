@@ -6,7 +6,7 @@ mechanism of it: `listener.name.<listener>.<mechanism>.<name>`, all in lower cas
 
 from dataclasses import dataclass
 
-from moldau.config.setting import INT, INT_MAX, LIST, LONG, PASSWORD, STRING, Setting, settings_of
+from moldau.config.setting import INT, INT_MAX, LIST, LONG, PASSWORD, Setting, settings_of
 
 MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
 OF_MECHANISM = ("connections.max.reauth.ms", "sasl.jaas.config")

@@ -221,6 +221,10 @@ def _image(parts: BrokerParts) -> tuple[Any, ...]:
     return (parts.image,)
 
 
+def _queue(parts: BrokerParts) -> tuple[Any, ...]:
+    return (parts.cluster.queue,)
+
+
 def _metadata(parts: BrokerParts) -> tuple[Any, ...]:
     return (parts.metadata,)
 
@@ -303,14 +307,14 @@ TABLE: Mapping[apis.Api, HandlerRow] = {
     apis.OFFSET_DELETE: HandlerRow(
         "moldau.handlers.groups.offset_delete:OffsetDelete", _groups_and_image, OFFSETS_TOPIC
     ),
-    apis.DESCRIBE_CLIENT_QUOTAS: HandlerRow("moldau.handlers.security.client_quotas:describe"),
-    apis.ALTER_CLIENT_QUOTAS: HandlerRow("moldau.handlers.security.client_quotas:alter"),
     apis.DESCRIBE_USER_SCRAM_CREDENTIALS: HandlerRow(
         "moldau.handlers.security.scram_credentials:DescribeCredentials", lambda p: (p.cluster.read,)
     ),
     apis.ALTER_USER_SCRAM_CREDENTIALS: HandlerRow(
         "moldau.handlers.security.scram_credentials:AlterCredentials", _user_changes
     ),
+    apis.DESCRIBE_CLIENT_QUOTAS: HandlerRow("moldau.handlers.security.client_quotas:DescribeQuotas", _image),
+    apis.ALTER_CLIENT_QUOTAS: HandlerRow("moldau.handlers.security.client_quotas:AlterQuotas", _queue),
     apis.DESCRIBE_CLUSTER: HandlerRow("moldau.handlers.cluster.describe_cluster:DescribeCluster", _metadata),
     apis.DESCRIBE_PRODUCERS: HandlerRow(
         "moldau.handlers.transactions.describe_producers:DescribeProducers", lambda p: (p.replicas, p.image)

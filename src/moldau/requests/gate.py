@@ -6,6 +6,8 @@ time in `throttle_time_ms` and is sent at once; then nothing is read from its co
 
 A broker without an authorizer has neither. Rights on a whole request (`requests/requirements.py`) are a rule, and so is
 a quota on bytes that are produced; a quota on bytes that are fetched, or on time, is accounting.
+A plain broker has neither rules nor accounting. Rights on a whole request (`requests/requirements.py`) are a rule, and
+so is the quota on changes of topics; quotas on bytes and on time are accounting.
 """
 
 from collections.abc import Callable, Sequence
@@ -35,10 +37,11 @@ class Pending(NamedTuple):
 
 class Verdict(NamedTuple):
     """A rule's decision about a request: the error code that answers it (0: none), and for how many milliseconds its
-    client is throttled."""
+    client is throttled. `around` calls the handler in its own way, with another request for example."""
 
     error: int = 0
     throttle_ms: int = 0
+    around: Callable[[Handler, Any, Call], Any] | None = None
 
 
 Rule: TypeAlias = Callable[[Any, Call], Verdict | None]
@@ -105,6 +108,11 @@ class Gate:
         self._accounting = accounting
         self._is_open = not rules and accounting is None
 
+    def guard(self, rules: Sequence[Rule], accounting: Accounting) -> None:
+        """Apply these rules as well from now on, also to connections that are open, and this accounting."""
+        assert self._accounting is None, "one accounting hears of all replies"
+        self._rules, self._accounting, self._is_open = [*self._rules, *rules], accounting, False
+
     def __call__(self, request: Any, call: Call, handler: Handler) -> Any:
         """The handler's answer, as `Judged` if the client is throttled or accounted for. Raises `ProtocolViolation` if
         a rule refuses a request whose reply cannot say why."""
@@ -118,6 +126,9 @@ class Gate:
         began = 0.0 if accounting is None else accounting.now()
         verdicts = [verdict for rule in self._rules if (verdict := rule(request, call)) is not None]
         error = next((verdict.error for verdict in verdicts if verdict.error), 0)
+        for verdict in verdicts:
+            if verdict.around is not None:
+                handler = partial(verdict.around, handler)
         answer = refused(request, call, error) if error else handler(request, call)
         throttle_ms = max((verdict.throttle_ms for verdict in verdicts), default=0)
         if accounting is None:

@@ -123,7 +123,7 @@ def test_what_is_only_set_while_a_broker_runs_is_kept_if_its_value_could_have_a_
     ("name", "why"),
     [
         ("telemetry.max.bytes", "a Kafka setting that this broker does not have"),
-        ("ssl.keystore.location", "a Kafka setting that this broker does not have"),
+        ("ssl.keystore.location", "cannot be changed while the broker runs"),
         ("num.partitions", "cannot be changed while the broker runs"),
         ("no.such", "is not a setting of this broker"),
     ],

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from moldau.cluster.state.acls import AclEntry, AclPattern, AclPatternType, AclPermission, Entries
 from moldau.cluster.state.image import BrokerImage, Endpoint, PartitionImage, TopicImage
 from moldau.cluster.state.image_changes import ImageChange, TopicDifference
+from moldau.cluster.state.quotas import QuotaOwner
 from moldau.errors import ProtocolViolation
 from moldau.protocol.messages.follow_cluster import (
     FollowedAcl,
@@ -15,6 +16,8 @@ from moldau.protocol.messages.follow_cluster import (
     FollowedDeletion,
     FollowedEndpoint,
     FollowedPartition,
+    FollowedQuota,
+    FollowedQuotas,
     FollowedSetting,
     FollowedSettings,
     FollowedTopic,
@@ -53,6 +56,15 @@ def to_message(change: ImageChange) -> FollowedChange:
             for topic_id, name in change.deleted.items()
         ],
         acls=[_acls_message(pattern, entries or ()) for pattern, entries in change.acls.items()],
+        quotas=[
+            FollowedQuotas(
+                user=entity.user,
+                client_id=entity.client_id,
+                ip=entity.ip,
+                values=[FollowedQuota(name=name, value=value) for name, value in (values or {}).items()],
+            )
+            for entity, values in change.quotas.items()
+        ],
     )
 
 
@@ -68,6 +80,10 @@ def from_message(message: FollowedChange) -> ImageChange:
         tuple(message.removed_topics),
         {one.id: None if one.gone else one.name for one in message.deletions},
         dict(map(_acls, message.acls)),
+        quotas={
+            QuotaOwner(one.user, one.client_id, one.ip): {of.name: of.value for of in one.values} or None
+            for one in message.quotas
+        },
     )
 
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 from moldau.cluster.state.acls import AclPattern, Acls, Entries
+from moldau.cluster.state.quotas import QuotaOwner, Quotas, QuotaValues
 from moldau.names import TopicPartition
 
 NO_LEADER = -1
@@ -123,6 +124,7 @@ class Image:
     deleted: Mapping[uuid.UUID, str] = field(default_factory=dict)
     controller_epoch: int = 0
     acls: Acls = field(default_factory=dict)
+    quotas: Quotas = field(default_factory=dict)
 
     @property
     def leaving(self) -> frozenset[int]:
@@ -151,6 +153,11 @@ class Image:
         """The image with other entries for these patterns; None or no entries remove a pattern."""
         acls = {**self.acls, **changed}
         return replace(self, acls={pattern: entries for pattern, entries in acls.items() if entries})
+
+    def with_quotas(self, changed: Mapping[QuotaOwner, QuotaValues | None]) -> "Image":
+        """The image with other quotas for these entities; None, or no value, removes those of an entity."""
+        quotas = {**self.quotas, **changed}
+        return replace(self, quotas={entity: values for entity, values in quotas.items() if values})
 
     def with_topics(self, changed: Mapping[str, TopicImage | None]) -> "Image":
         """The image with these topics created or replaced; None deletes a topic."""

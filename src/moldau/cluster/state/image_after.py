@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from moldau.cluster.state import acls, documents, layout, reading, registrations
+from moldau.cluster.state import acls, documents, layout, quotas, reading, registrations
 from moldau.cluster.state.image import Image, PartitionImage, TopicImage
 from moldau.metadata_store.store import Create, Delete, Node, NodeOperation, Set, Written
 from moldau.names import long_id
@@ -54,6 +54,8 @@ def image_after(image: Image, nodes: Nodes) -> tuple[Image, list[str]]:
                 _put(changing("group_overrides"), group, node and documents.overrides(node, path))
             case ["kafka-acl" | "kafka-acl-extended", *_] if (pattern := acls.pattern_of(path)) is not None:
                 _put(changing("acls"), pattern, node and (acls.entries_of(node, path) or None))
+            case ["config", "users" | "clients" | "ips", *_] if (entity := quotas.entity_of(path)) is not None:
+                _put(changing("quotas"), entity, quotas.quotas_in(node, path) or None)
             case ["moldau", "deleted_topics", name]:
                 _put(changing("deleted"), long_id(name), node and reading.deleted_name(node, path))
     if "brokers" in fields:

@@ -13,6 +13,7 @@ from typing import NamedTuple, TypeVar
 
 from moldau.cluster.state.acls import AclPattern, Entries
 from moldau.cluster.state.image import NO_LEADER, BrokerImage, Image, PartitionImage, TopicImage
+from moldau.cluster.state.quotas import QuotaOwner, QuotaValues
 
 K = TypeVar("K")
 V = TypeVar("V")
@@ -45,13 +46,14 @@ class ImageChange:
     removed: tuple[str, ...] = ()
     deleted: Mapping[uuid.UUID, str | None] = field(default_factory=dict)
     acls: Mapping[AclPattern, Entries | None] = field(default_factory=dict)
+    quotas: Mapping[QuotaOwner, QuotaValues | None] = field(default_factory=dict)
 
     @property
     def entries(self) -> int:
         """The size of the change: partitions, brokers, topics, owners of settings and access rights in it."""
         new = sum(1 + len(topic.partitions) for topic in self.created)
         different = sum(1 + len(topic.partitions) for topic in self.changed)
-        owners = len(self.broker_overrides) + len(self.group_overrides)
+        owners = len(self.broker_overrides) + len(self.group_overrides) + len(self.quotas)
         rights = sum(1 + len(entries or ()) for entries in self.acls.values())
         return new + different + owners + rights + len(self.brokers) + len(self.removed) + len(self.deleted)
 
@@ -77,6 +79,7 @@ def difference(before: Image, after: Image) -> ImageChange:
         tuple(removed),
         _different(before.deleted, after.deleted),
         _different(before.acls, after.acls),
+        quotas=_different(before.quotas, after.quotas),
     )
 
 
@@ -92,6 +95,8 @@ def applied(image: Image, change: ImageChange) -> tuple[Image, list[str]]:
         after = after.with_groups(change.group_overrides)
     if change.acls:
         after = after.with_acls(change.acls)
+    if change.quotas:
+        after = after.with_quotas(change.quotas)
     after = replace(
         after,
         controller_id=change.controller_id,

@@ -12,6 +12,7 @@
                                               "elr", "last_elr" if not empty}; the node's version is the partition epoch
     /config/topics/T, /config/brokers/1      {"version": 1, "config": {...}}; /config/brokers/<default> is for all
     /config/groups/G                         the same, for the group whose name is G once unquoted
+    /config/users/U, .../clients/C, ...      quotas and SCRAM credentials: see `quotas`
     /latest_producer_id_block                {"version": 1, "broker": 1, "block_start": "0", "block_end": "999"}
     /moldau/deleted_topics/ID                {"version": 1, "name": T, "brokers": [1], "directories": {"1": [ids of log
                                               folders]}}: not yet gone from their disks
@@ -34,7 +35,7 @@ import uuid
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from moldau.cluster.state import acls
+from moldau.cluster.state import acls, quotas
 from moldau.cluster.state.image import BrokerImage, Image, PartitionImage, TopicImage
 from moldau.metadata_store.store import Create, Delete, NodeOperation, Reading, Set, children_of, nodes_at
 from moldau.names import short_id
@@ -355,12 +356,25 @@ def acls_of(image: Image) -> list[NodeOperation]:
     return [*(Create(path) for path in parents), *steps]
 
 
+def quotas_of(image: Image) -> list[NodeOperation]:
+    """All quotas, for a store that has none."""
+    entities = {quotas.path_of(entity): values for entity, values in image.quotas.items()}
+    parents = dict.fromkeys(path for entity in image.quotas for path in quotas.parents_of(entity))
+    texts = {path: {k: quotas.text_of(k, v) for k, v in values.items()} for path, values in entities.items()}
+    users = [Create(path) for path in parents if path not in texts]
+    ordered = sorted(
+        [*users, *(config(path, own, is_new=True) for path, own in texts.items())], key=lambda one: one.path
+    )
+    return list(ordered)
+
+
 def whole(image: Image, holders: Collection[int] = ()) -> list[NodeOperation]:
     """Everything lasting of a cluster, for an empty store; `holders` are the brokers that may have deleted topics."""
     epoch = image.controller_epoch
     operations = [*new_cluster(image.cluster_id), *([controller_epoch(epoch, None)] if epoch else [])]
     operations += [config(f"{BROKER_CONFIGS}/{name}", own, is_new=True) for name, own in image.broker_overrides.items()]
     operations += [step for group, own in image.group_overrides.items() for step in group_changed(group, None, own)]
+    operations += quotas_of(image)
     operations += [deleted(topic_id, name, dict.fromkeys(holders, ())) for topic_id, name in image.deleted.items()]
     operations += acls_of(image)
     return operations + [step for topic in image.topics.values() for step in topic_created(topic, epoch)]

@@ -24,6 +24,7 @@ from moldau.cluster.state.documents import (
     read_below,
 )
 from moldau.cluster.state.image import NO_LEADER, BrokerImage, Image, PartitionImage, TopicImage
+from moldau.cluster.state.quotas import read_quotas
 from moldau.cluster.state.registrations import read_brokers
 from moldau.metadata_store.store import Node, Reading, children_of, node_at, nodes_at
 from moldau.names import long_id
@@ -49,6 +50,7 @@ def read_image(left_out: LeftOut | None = None) -> Reading[Image | None]:
     groups = [f"{layout.GROUP_CONFIGS}/{name}" for name in (yield from children_of(layout.GROUP_CONFIGS))]
     image = image.with_groups((yield from _read_group_overrides(groups)))
     image = replace(image, acls=(yield from read_acls()))
+    image = replace(image, quotas=(yield from read_quotas()))
     topics = yield from _read_topics((yield from children_of(layout.TOPICS)), left_out)
     image = replace(image, deleted=(yield from _read_deleted()))
     return image.with_topics({name: one for name, one in topics.items() if one and one.id not in image.deleted})
@@ -119,6 +121,8 @@ def read_again(before: Image, left_out: LeftOut | None = None) -> Reading[tuple[
     image = image.with_topics({name: before.topics[name] for name in left_out or () if name in before.topics})
     if image.acls == before.acls:
         image = replace(image, acls=before.acls)
+    if image.quotas == before.quotas:
+        image = replace(image, quotas=before.quotas)
     names = [*before.topics, *(name for name in image.topics if name not in before.topics)]
     if image.broker_overrides == before.broker_overrides:
         names = [name for name in names if image.topics.get(name) != before.topics.get(name)]

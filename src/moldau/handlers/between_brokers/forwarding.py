@@ -39,6 +39,7 @@ FORWARDED = {
         apis.INCREMENTAL_ALTER_CONFIGS,
         apis.CREATE_ACLS,
         apis.DELETE_ACLS,
+        apis.ALTER_CLIENT_QUOTAS,
         apis.ELECT_LEADERS,
         apis.ALTER_PARTITION_REASSIGNMENTS,
         apis.ALTER_USER_SCRAM_CREDENTIALS,

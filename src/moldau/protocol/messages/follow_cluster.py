@@ -6,7 +6,7 @@ In an element that a change can take away, `gone` leaves its other fields withou
 
 import uuid
 
-from moldau.protocol.schema import ARRAY, BOOL, INT8, INT16, INT32, INT64, STRING, STRUCT, UUID, message
+from moldau.protocol.schema import ARRAY, BOOL, FLOAT64, INT8, INT16, INT32, INT64, STRING, STRUCT, UUID, message
 
 
 @message
@@ -113,6 +113,23 @@ class FollowedAcls:
 
 
 @message
+class FollowedQuota:
+    name: str = STRING()
+    value: float = FLOAT64()
+
+
+@message
+class FollowedQuotas:
+    """The quotas of an entity, none once they are gone. A null part is one that the entity does not have, an empty one
+    stands for the default."""
+
+    user: str | None = STRING(nullable=0, default=None)
+    client_id: str | None = STRING(nullable=0, default=None)
+    ip: str | None = STRING(nullable=0, default=None)
+    values: list[FollowedQuota] = ARRAY(FollowedQuota)
+
+
+@message
 class FollowedChange:
     controller_id: int = INT32(default=-1)
     controller_epoch: int = INT32()
@@ -123,6 +140,7 @@ class FollowedChange:
     removed_topics: list[str] = ARRAY(STRING)
     deletions: list[FollowedDeletion] = ARRAY(FollowedDeletion)
     acls: list[FollowedAcls] = ARRAY(FollowedAcls, tag=0)
+    quotas: list[FollowedQuotas] = ARRAY(FollowedQuotas, tag=1)
 
 
 @message

@@ -1,0 +1,1 @@
+"""Quotas of clients: whose they are, what is used, and for how long a client is throttled."""
