@@ -118,7 +118,10 @@ def test_committed_records_are_read_unless_uncommitted_ones_are_asked_for() -> N
         ({**GOOD, "kafka.fetch.max.byte": "5"}, "has no setting fetch.max.byte; did you mean fetch.max.bytes"),
         ({**GOOD, "kafka.fetch.max.bytes": "much"}, "is not a whole number"),
         ({**GOOD, "startingOffset": "latest"}, "did you mean startingOffsets"),
-        ({**GOOD, "kafka.security.protocol": "SSL"}, "security.protocol=SSL: TLS and SASL are not there yet"),
+        ({**GOOD, "kafka.security.protocol": "TLS"}, "security_protocol='TLS' is not one of PLAINTEXT, SSL"),
+        ({**GOOD, "kafka.ssl.ca.location": "ca"}, "ssl_ca_location is given without security_protocol"),
+        ({**GOOD, "kafka.ssl.key.pem": "SECRET"}, "kafka.ssl.key.pem would be shown in Spark's plans: put ssl.key.pem"),
+        ({**GOOD, "clientConfig": "/nowhere"}, "clientConfig names a file of no use: cannot read /nowhere"),
     ],
 )
 def test_a_wrong_option_is_said_in_one_sentence(options: dict[str, str], said: str) -> None:

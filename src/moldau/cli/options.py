@@ -11,8 +11,6 @@ from moldau.errors import ConfigError
 BOOTSTRAP = "localhost:9092"
 CONNECT_MS = 5_000
 _BROKERS = "bootstrap_server"
-_OF_JAVA = ("bootstrap.servers", "key.deserializer", "key.serializer", "value.deserializer", "value.serializer")
-"""Settings of a Java program that commands leave out: they write and read bytes, of the brokers that they are told."""
 _ESCAPE = re.compile(r"\\(.)")
 _MEANT = {"t": "\t", "n": "\n", "r": "\r", "0": "\0", "\\": "\\"}
 
@@ -100,22 +98,21 @@ def connecting(values: dict[str, Any]) -> dict[str, Any]:
     `ConfigError`."""
     file = values.pop(COMMAND_CONFIG.name, None)
     if file is not None:
-        from moldau.client.security.brokers import Brokers
-        from moldau.config.properties import read_properties
+        from moldau.client.security.brokers import Brokers, settings_in
 
-        settings = {name: text for name, text in read_properties(file).items() if name not in _OF_JAVA}
-        values[_BROKERS] = Brokers(values[_BROKERS], settings)
+        brokers = values[_BROKERS] = Brokers(values[_BROKERS], {}, str(file.absolute()))
+        settings_in(brokers)
     return values
 
 
 def client_settings(bootstrap_server: str, properties: list[str] | None, given: dict[str, Any]) -> dict[str, Any]:
     """The settings of a client, with Kafka's names: those that the brokers carry, those of `--command-property`, and
     `given`, whose None stands for an option that was left out. Raises `ConfigError`."""
-    from moldau.client.security.brokers import settings_in
+    from moldau.client.security.brokers import OF_JAVA, settings_in
 
     settings = {**settings_in(bootstrap_server), **pairs(properties or [], "--command-property")}
     settings |= {name.replace("_", "."): value for name, value in given.items() if value is not None}
-    settings = {name: value for name, value in settings.items() if name not in _OF_JAVA}
+    settings = {name: value for name, value in settings.items() if name not in OF_JAVA}
     return {**settings, "bootstrap.servers": str(bootstrap_server)}
 
 

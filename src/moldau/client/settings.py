@@ -21,7 +21,7 @@ from dataclasses import KW_ONLY
 from typing import Any, ClassVar, Concatenate, Literal, ParamSpec, TypeVar, Union, cast
 
 from moldau.client.foreign_names import judged
-from moldau.client.security.brokers import Brokers
+from moldau.client.security.brokers import Brokers, settings_in
 from moldau.client.security.security_settings import PLAINTEXT, SecuritySettings
 from moldau.client.setting_fields import setting as setting
 from moldau.client.setting_fields import settings as settings
@@ -126,7 +126,7 @@ def read_settings(
             f" {servers!r} has no port; if it is a topic, call subscribe({servers!r})"
         )
     if isinstance(servers, Brokers):
-        given = {**_from_mapping(servers.settings, client, settings_class), **given}
+        given = {**_from_mapping(settings_in(servers), client, settings_class), **given}
         given.pop("bootstrap_servers", None)
     if isinstance(servers, Mapping):
         mapped = _from_mapping(servers, client, settings_class)

@@ -13,8 +13,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 from moldau.client.fetching import FETCH_MAX_BYTES, ISOLATION_LEVELS
+from moldau.client.security.brokers import settings_in
 from moldau.errors import ConfigError
 from moldau.names import TopicPartition, guess
+from moldau.pipeline.connecting import CLIENT_CONFIG, about_security, reached
 from moldau.pipeline.edges import EARLIEST as EARLIEST
 from moldau.pipeline.edges import LATEST as LATEST
 from moldau.pipeline.edges import Edge as Edge
@@ -41,7 +43,7 @@ class TopicSelection(NamedTuple):
 @dataclass(frozen=True)
 class Options:
     """The parsed options of a reader; picklable, because Spark sends it to the workers. Progress is committed to
-    `group_id` if there is one."""
+    `group_id` if there is one. The brokers carry what is said about their security."""
 
     bootstrap_servers: str
     subscription: TopicSelection
@@ -70,7 +72,7 @@ OTHERS = (
     "startingOffsets", "endingOffsets", "startingTimestamp", "endingTimestamp", "startingOffsetsByTimestamp",
     "endingOffsetsByTimestamp", "startingOffsetsByTimestampStrategy", "maxOffsetsPerTrigger", "minOffsetsPerTrigger",
     "maxTriggerDelay", "minPartitions", "maxRecordsPerPartition", "failOnDataLoss", "includeHeaders", "columns",
-    "groupIdPrefix", "filterPushdown",
+    "groupIdPrefix", "filterPushdown", CLIENT_CONFIG,
 )  # fmt: skip
 KAFKA = "kafka."
 WITHOUT_EFFECT = {
@@ -102,7 +104,8 @@ def read_options(given: Mapping[str, str]) -> Options:
             if not number.isdecimal():
                 raise OptionError(f"Option {name} is a whole number, not {number!r}.")
             without_effect(name, instead)
-    client = _client_settings(values)
+    brokers = reached(read_bootstrap(values, "read from"), values)
+    client = _client_settings(brokers, values)
     strategy = values.get("startingoffsetsbytimestampstrategy", "error")
     if strategy not in ("error", "latest"):
         raise OptionError(f"Option startingOffsetsByTimestampStrategy is error or latest, not {strategy!r}.")
@@ -111,7 +114,7 @@ def read_options(given: Mapping[str, str]) -> Options:
     if least and most and least > most:
         raise OptionError(f"Option minOffsetsPerTrigger ({least}) is above maxOffsetsPerTrigger ({most}).")
     return Options(
-        bootstrap_servers=read_bootstrap(values, "read from"),
+        bootstrap_servers=brokers,
         subscription=subscription,
         starting=read_edge(values, "starting"),
         ending=read_edge(values, "ending"),
@@ -158,15 +161,8 @@ def refuse_unknown(what: str, values: Mapping[str, str], names: tuple[str, ...])
         raise OptionError(f"The moldau {what} has no option {name!r}{hint}.")
 
 
-def refuse_protection(given: Mapping[str, str]) -> None:
-    """Raise `OptionError` if these settings of a client ask for TLS or SASL."""
-    protocol = given.get("security.protocol", "PLAINTEXT")
-    if protocol.upper() != "PLAINTEXT":
-        raise OptionError(f"Option kafka.security.protocol={protocol}: TLS and SASL are not there yet for Spark.")
-
-
-def _client_settings(values: Mapping[str, str]) -> "ConsumerSettings":
-    """The options that begin with `kafka.`, checked as the settings of a consumer."""
+def _client_settings(brokers: str, values: Mapping[str, str]) -> "ConsumerSettings":
+    """The options that begin with `kafka.`, checked as the settings of a consumer, with what the brokers carry."""
     # Spark's workers read options that the driver has checked: they start without the consumer.
     from moldau.client.consuming.consumer_settings import ConsumerSettings
     from moldau.client.settings import read_settings
@@ -175,9 +171,8 @@ def _client_settings(values: Mapping[str, str]) -> "ConsumerSettings":
     for name, instead in INSTEAD.items():
         if name in given:
             raise OptionError(f"Option {KAFKA}{name} has no meaning here: {instead}.")
-    refuse_protection(given)
     try:
-        return read_settings(ConsumerSettings, "The client", (given,), {})
+        return read_settings(ConsumerSettings, "The client", ({**about_security(settings_in(brokers)), **given},), {})
     except ConfigError as error:
         raise OptionError(f"Options that begin with kafka. are settings of the client: {error}.") from None
 

@@ -9,6 +9,7 @@ import pytest
 from harness.certificates import PASSWORD, Authority
 from harness.proxy import Proxy
 from moldau import testing
+from tests.client.security.sasl_front import Front, scram
 
 
 @pytest.fixture(scope="module")
@@ -54,3 +55,13 @@ def mutual(served: Callable[[], ssl.SSLContext], authority: Authority) -> Iterat
     context.verify_mode = ssl.CERT_REQUIRED
     context.load_verify_locations(authority.trusted)
     yield from behind(context)
+
+
+@pytest.fixture(scope="module")
+def login(served: Callable[[], ssl.SSLContext]) -> Iterator[str]:
+    """The address of a broker behind TLS and the login of alice."""
+    with Proxy(tls=served()) as proxy:
+        with testing.Broker({"advertised.listeners": f"PLAINTEXT://{proxy.address}"}) as broker:
+            with Front(broker.address, scram("SCRAM-SHA-512", "alice-secret"), "SCRAM-SHA-512") as front:
+                proxy.target = front.address
+                yield proxy.address

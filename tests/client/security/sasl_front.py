@@ -14,8 +14,10 @@ from moldau.protocol.codec import read_header, read_reply, read_request, write_r
 from moldau.protocol.messages.api_versions import ApiVersion
 from moldau.protocol.messages.sasl_authenticate import SaslAuthenticateResponse
 from moldau.protocol.messages.sasl_handshake import SaslHandshakeResponse
-from moldau.transport.sasl.exchange import SaslFailed, ServerExchange
+from moldau.transport.sasl.exchange import Authenticated, SaslFailed, ServerExchange
+from moldau.transport.sasl.scram import NamedCredential, ScramServer, credential, salted_password
 
+PASSWORD = "the-password-of-the-test"
 _SIZE = struct.Struct(">i")
 
 
@@ -147,3 +149,14 @@ def _with_sasl(version: int, number: int, reply: bytes) -> bytes:
         keys[api.key] = ApiVersion(api_key=api.key, min_version=api.low, max_version=api.high)
     response.api_keys = list(keys.values())
     return bytes(write_reply(API_VERSIONS, version, number, response)[4:])
+
+
+def scram(mechanism: str, password: str = PASSWORD) -> Callable[[], ServerExchange]:
+    """The login of alice, and of the token token-7."""
+    made = credential(mechanism, b"salt" * 5, 4096, salted_password(mechanism, password, b"salt" * 5, 4096))
+
+    def find(name: str, by_token: bool) -> NamedCredential | None:
+        is_known = (by_token and name == "token-7") or (not by_token and name == "alice")
+        return NamedCredential(made, Authenticated("alice", by_token=by_token)) if is_known else None
+
+    return lambda: ScramServer(mechanism, find, "server-nonce", b"secret")

@@ -17,10 +17,8 @@ from moldau.client.security.brokers import Brokers
 from moldau.transport.sasl.exchange import Authenticated, ServerExchange
 from moldau.transport.sasl.oauthbearer import OauthbearerServer, TokenRefused
 from moldau.transport.sasl.plain import PlainServer
-from moldau.transport.sasl.scram import NamedCredential, ScramServer, credential, salted_password
-from tests.client.security.sasl_front import Front
+from tests.client.security.sasl_front import PASSWORD, Front, scram
 
-PASSWORD = "the-password-of-the-test"
 TOKEN = "the.token.of-the-test"
 UNPROTECTED = {"security.protocol": "SASL_PLAINTEXT"}
 LOGIN = {**UNPROTECTED, "sasl.username": "alice", "sasl.password": PASSWORD}
@@ -38,16 +36,6 @@ def behind() -> Iterator[testing.Broker]:
 
 def plain() -> ServerExchange:
     return PlainServer({"alice": PASSWORD})
-
-
-def scram(mechanism: str, password: str = PASSWORD) -> Callable[[], ServerExchange]:
-    made = credential(mechanism, b"salt" * 5, 4096, salted_password(mechanism, password, b"salt" * 5, 4096))
-
-    def find(name: str, by_token: bool) -> NamedCredential | None:
-        is_known = (by_token and name == "token-7") or (not by_token and name == "alice")
-        return NamedCredential(made, Authenticated("alice", by_token=by_token)) if is_known else None
-
-    return lambda: ScramServer(mechanism, find, "server-nonce", b"secret")
 
 
 def bearer() -> ServerExchange:

@@ -4,20 +4,21 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from moldau.client.producing.producer_settings import ProducerSettings
+from moldau.client.security.brokers import settings_in
 from moldau.client.settings import read_settings
 from moldau.errors import ConfigError
+from moldau.pipeline.connecting import CLIENT_CONFIG, about_security, reached
 from moldau.pipeline.options import (
     BOOTSTRAP,
     KAFKA,
     OptionError,
     boolean,
     read_bootstrap,
-    refuse_protection,
     refuse_unknown,
     without_effect,
 )
 
-NAMES = (*BOOTSTRAP, "topic", "transactionalIdPrefix", "txnAppId", "txnVersion", "includeHeaders")
+NAMES = (*BOOTSTRAP, "topic", "transactionalIdPrefix", "txnAppId", "txnVersion", "includeHeaders", CLIENT_CONFIG)
 OF_SPARK = ("checkpointLocation", "queryName", "path", "outputMode")
 TRANSACTION_TIMEOUT_MS = 600_000
 PREFIX = "moldau-spark"
@@ -37,8 +38,8 @@ AS_SET = {"acks": ("all", "-1"), "enable.idempotence": ("true",)}
 
 @dataclass(frozen=True)
 class SinkOptions:
-    """The parsed options of a writer; picklable. `settings` are the producer's, with Kafka's names. A batch write with
-    `app_id` is written once for each `version`."""
+    """The parsed options of a writer; picklable. `settings` are the producer's, with Kafka's names, except those about
+    security, which the brokers carry. A batch write with `app_id` is written once for each `version`."""
 
     bootstrap_servers: str
     topic: str | None
@@ -49,7 +50,8 @@ class SinkOptions:
 
     def producer_settings(self, transactional_id: str) -> ProducerSettings:
         given = {
-            "bootstrap.servers": self.bootstrap_servers,
+            **about_security(settings_in(self.bootstrap_servers)),
+            "bootstrap.servers": str(self.bootstrap_servers),
             "transaction.timeout.ms": str(TRANSACTION_TIMEOUT_MS),
             **dict(self.settings),
             "transactional.id": transactional_id,
@@ -65,7 +67,6 @@ def read_sink_options(given: Mapping[str, str]) -> SinkOptions:
     refuse_unknown("sink", values, NAMES)
     settings = {name.removeprefix(KAFKA): value for name, value in values.items() if name.startswith(KAFKA)}
     settings.pop("bootstrap.servers", None)
-    refuse_protection(settings)
     for name, why in INSTEAD.items():
         if settings.get(name, "").lower() in AS_SET.get(name, ()):
             del settings[name]
@@ -76,11 +77,13 @@ def read_sink_options(given: Mapping[str, str]) -> SinkOptions:
     boolean(values, "includeHeaders", True)
     if "includeheaders" in values:
         without_effect("includeHeaders", "a column headers is written if there is one")
+    brokers = reached(read_bootstrap(values, "write to"), values)
+    carried = about_security(settings)
     options = SinkOptions(
-        bootstrap_servers=read_bootstrap(values, "write to"),
+        bootstrap_servers=brokers,
         topic=values.get("topic"),
         prefix=values.get("transactionalidprefix", PREFIX),
-        settings=tuple(sorted(settings.items())),
+        settings=tuple(sorted((name, text) for name, text in settings.items() if name not in carried)),
         app_id=values.get("txnappid"),
         version=_version(values),
     )
