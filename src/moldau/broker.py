@@ -206,7 +206,8 @@ class Broker:
                     "missing from the cluster. Give this broker an empty folder, or run `moldau cluster adopt "
                     f"{folder.path} --zookeeper {self.config.zookeeper_connect}`, which begins a new cluster with it"
                 )
-        joined = self._joined = JoinedCluster(self.config, self.runtime, shared, self._replaced, self.folders)
+        tls = self._guards.to_brokers if self._guards is not None else lambda: None
+        joined = self._joined = JoinedCluster(self.config, self.runtime, shared, self._replaced, self.folders, tls)
         self._joining = asyncio.ensure_future(joined.join(self.folders.cluster_id))
         try:
             await self._joining

@@ -1,16 +1,33 @@
-"""How this broker connects to another one of its cluster."""
+"""How this broker connects to another one of its cluster: with TLS if the other's listener for brokers has it."""
+
+import logging
 
 from moldau.cluster.state.image import BrokerImage
+from moldau.errors import ErrorCode, KafkaError
+from moldau.notices import Notices
 from moldau.peers.address import Address
 from moldau.peers.introduction import Identity, link_to_broker
 from moldau.peers.link import Link
 
 DIAL_MS = 5_000
+_WITH_TLS = ("SSL", "SASL_SSL")
+_notices = Notices(logging.getLogger(__name__))
 
 
 async def dialled(broker: BrokerImage, identity: Identity, timeout_ms: int) -> Link:
     """A new connection to that broker. Raises `KafkaError`."""
-    return await link_to_broker(address_of(broker), broker.id, identity, min(timeout_ms, DIAL_MS))
+    protocol, tls = broker.endpoints[0].protocol, identity.tls()
+    if protocol in _WITH_TLS and tls is None:
+        raise KafkaError(
+            ErrorCode.NETWORK_EXCEPTION,
+            f"broker {broker.id} answers brokers with {protocol}, and the listener for brokers here has no TLS: give "
+            "inter.broker.listener.name a listener with SSL, as there",
+        )
+    if protocol not in _WITH_TLS and tls is not None:
+        line = "broker %d is reached without TLS: its listener for brokers, %s, has the protocol %s"
+        _notices.warning(str(broker.id), line, broker.id, broker.endpoints[0].name, protocol)
+        tls = None
+    return await link_to_broker(address_of(broker), broker.id, identity, min(timeout_ms, DIAL_MS), tls)
 
 
 def address_of(broker: BrokerImage) -> Address:

@@ -11,6 +11,7 @@ controller, and what it changes goes there.
 import asyncio
 import contextlib
 import logging
+import ssl
 import uuid
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -75,9 +76,11 @@ class JoinedCluster(Cluster):
         shared: SharedStore,
         in_trouble: Callable[[BrokerConflict], None],
         folders: LogFolders,
+        tls: Callable[[], ssl.SSLContext | None] = lambda: None,
     ):
         self._config = config
         self._runtime = runtime
+        self._tls = tls
         self.acting = Acting(config, runtime, self._log_ends_of)
         self._locator = ControllerLocator()
         self._folders = folders
@@ -103,7 +106,7 @@ class JoinedCluster(Cluster):
         self.metadata.subscribe(self._note_registration)
         membership = self.membership
         identity = Identity(
-            image.cluster_id, config.node_id, lambda: membership.registered_epoch, lambda: membership.secret
+            image.cluster_id, config.node_id, lambda: membership.registered_epoch, lambda: membership.secret, self._tls
         )
         self._following_link, self.forwarding_link = [
             ControllerLink(self._locator, identity, self._runtime) for _ in range(2)

@@ -128,7 +128,7 @@ NAMES: frozenset[str] = frozenset(
     share.fetch.purgatory.purge.interval.requests
     socket.connection.setup.timeout.max.ms socket.connection.setup.timeout.ms socket.listen.backlog.size
     ssl.allow.dn.changes ssl.allow.san.changes
-    ssl.endpoint.identification.algorithm ssl.engine.factory.class ssl.keymanager.algorithm
+    ssl.engine.factory.class ssl.keymanager.algorithm
     ssl.protocol ssl.provider ssl.secure.random.implementation ssl.trustmanager.algorithm
     telemetry.max.bytes
     transaction.two.phase.commit.enable

@@ -17,7 +17,7 @@ _LISTENER = re.compile(r"([A-Za-z0-9_.-]+)://(?:\[([0-9A-Fa-f:.%]+)\]|([^\[\]:/\
 PORT_MAX = 65_535
 SASL = ("SASL_PLAINTEXT", "SASL_SSL")
 PROTOCOLS = (PLAINTEXT, SSL, *SASL)
-_DIALLED = (PLAINTEXT,)
+_DIALLED = (PLAINTEXT, SSL)
 """The protocols by which a broker connects to the others of its cluster."""
 _PROTOCOL_NAME = "security.inter.broker.protocol"
 _CONTROLLERS = ("CONTROLLER",)

@@ -36,6 +36,7 @@ class ProtectionSettings:
     ssl_truststore_type: str | None = STRING(None, "The format of that file, PEM or PKCS12; as with ssl.keystore.type if not set.", **_FIXED)
     ssl_truststore_password: str | None = PASSWORD(None, "The password of that file.", **_FIXED)
     ssl_truststore_certificates: str | None = PASSWORD(None, "The certificates that clients, and other brokers, are trusted by, as text in PEM, instead of a file.", **_FIXED)
+    ssl_endpoint_identification_algorithm: str = STRING("https", "https: the certificate of another broker that this one connects to must name its host. Empty: it need not.", **_FIXED)
     ssl_principal_mapping_rules: str = STRING("DEFAULT", "How the name in a client's certificate becomes the name of its principal: rules RULE:pattern/replacement/ (with L or U at the end for lower or upper case) and DEFAULT, separated by commas; the first that matches decides, and a client that none matches is refused.", **_FIXED)
     ssl_enabled_protocols: tuple[str, ...] = LIST(("TLSv1.2", "TLSv1.3"), "The versions of TLS that may be used; none is older than TLSv1.2.", **_FIXED)
     ssl_cipher_suites: tuple[str, ...] | None = LIST(None, "The cipher suites of TLS 1.2 that may be used, by Java's names or OpenSSL's; all that Python allows if not set.", **_FIXED)

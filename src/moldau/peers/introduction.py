@@ -1,5 +1,6 @@
 """How a broker introduces itself on a link that it has dialled to another broker of its cluster."""
 
+import ssl
 from collections.abc import Callable
 from typing import NamedTuple
 
@@ -14,18 +15,23 @@ from moldau.protocol.messages.introduce import IntroduceRequest, IntroduceRespon
 
 class Identity(NamedTuple):
     """How a broker introduces itself. `epoch` returns its broker epoch, -1 while it is not registered. `secret` returns
-    the cluster's secret, which proves that it is a broker."""
+    the cluster's secret, which proves that it is a broker, and `tls` the context to connect by, None if this broker has
+    no TLS."""
 
     cluster_id: str
     broker_id: int
     epoch: Callable[[], int]
     secret: Callable[[], bytes]
+    tls: Callable[[], ssl.SSLContext | None] = lambda: None
 
 
-async def link_to_broker(address: Address, broker_id: int, identity: Identity, timeout_ms: int) -> Link:
-    """Dial that broker, and introduce this one. Raises `KafkaError`: the address cannot be reached, or another broker
-    or another cluster is there. ApiVersions does not ask for that broker: Introduce does, and answers in words."""
-    link = await connect(address, f"broker-{identity.broker_id}", timeout_ms)
+async def link_to_broker(
+    address: Address, broker_id: int, identity: Identity, timeout_ms: int, tls: ssl.SSLContext | None = None
+) -> Link:
+    """Dial that broker, with TLS if a context is given, and introduce this one. Raises `KafkaError`: the address cannot
+    be reached, or another broker or another cluster is there. ApiVersions does not ask for that broker: Introduce does,
+    and answers in words."""
+    link = await connect(address, f"broker-{identity.broker_id}", timeout_ms, tls=tls)
     try:
         link.versions.add({INTRODUCE.key: (INTRODUCE.low, INTRODUCE.high)})
         request = IntroduceRequest(

@@ -5,7 +5,7 @@ from typing import Protocol
 
 from moldau.errors import ConfigError
 from moldau.transport.key_stores import Pem, Store, identify, trust
-from moldau.transport.tls import server_context
+from moldau.transport.tls import client_context, server_context
 
 _PREFIX = "ssl"
 _MODES = {"none": ssl.CERT_NONE, "requested": ssl.CERT_OPTIONAL, "required": ssl.CERT_REQUIRED}
@@ -38,6 +38,8 @@ class ListenerTlsSettings(Protocol):
     def ssl_enabled_protocols(self) -> tuple[str, ...]: ...
     @property
     def ssl_cipher_suites(self) -> tuple[str, ...] | None: ...
+    @property
+    def ssl_endpoint_identification_algorithm(self) -> str: ...
 
 
 def context_of_listener(settings: ListenerTlsSettings, client_auth: str) -> ssl.SSLContext:
@@ -59,6 +61,21 @@ def context_of_listener(settings: ListenerTlsSettings, client_auth: str) -> ssl.
             )
         trust(context, trusted)
         context.verify_mode = _MODES[client_auth]
+    return context
+
+
+def context_to_brokers(settings: ListenerTlsSettings) -> ssl.SSLContext:
+    """The context by which a broker connects to that listener of other brokers, with the certificate of its own.
+    Without a trust store those are trusted whom the system trusts. Raises `ConfigError`."""
+    protocols, suites = settings.ssl_enabled_protocols, settings.ssl_cipher_suites or ()
+    context = client_context(protocols, suites, settings.ssl_endpoint_identification_algorithm, _PREFIX)
+    trusted, own = trust_store(settings), key_store(settings)
+    if trusted is None:
+        context.load_default_certs()
+    else:
+        trust(context, trusted)
+    if own is not None:
+        identify(context, own)
     return context
 
 

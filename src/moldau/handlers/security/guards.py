@@ -5,6 +5,7 @@ logins   of the listeners with SASL                                    (`request
 gate     rights on whole requests, and the authorizer of all others    (`requests/gate.py`, `security/authorizer.py`)
 """
 
+import ssl
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -37,6 +38,11 @@ class Guards:
         }
         with_sasl = [one.name for one in config.client_listeners if one.protocol in SASL]
         self._logins = _logins(with_sasl, config, runtime) if with_sasl else {}
+
+    def to_brokers(self) -> ssl.SSLContext | None:
+        """The TLS by which this broker connects to others; None if its settings have none."""
+        contexts = (tls.to_brokers() for tls in self.tls.values())
+        return next((context for context in contexts if context is not None), None)
 
     def gate(self, metadata: MetadataCache) -> Gate:
         """The gate that every request passes; `metadata` is what the broker serves by."""

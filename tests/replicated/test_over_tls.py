@@ -1,0 +1,86 @@
+"""Three brokers that connect to each other, and to their clients, with mutual TLS."""
+
+import time
+from pathlib import Path
+
+import pytest
+
+import moldau
+from harness.certificates import PASSWORD, Authority
+from harness.patience import Deadline
+from harness.replicated_brokers import ReplicatedBrokers
+from moldau.names import TopicPartition
+from moldau.protocol.apis import API_VERSIONS
+from moldau.protocol.messages.api_versions import ApiVersionsRequest
+from tests.end_to_end.raw import Raw
+
+BETWEEN_BROKERS = {
+    "listeners": "PLAINTEXT://127.0.0.1:0,BROKERS://127.0.0.1:0",
+    "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,BROKERS:SSL",
+    "inter.broker.listener.name": "BROKERS",
+    "ssl.client.auth": "required",
+}
+
+
+def settings(authority: Authority, name: str = "broker") -> dict[str, str]:
+    return {
+        "ssl.keystore.location": str(authority.signed(name, "127.0.0.1")),
+        "ssl.key.password": PASSWORD,
+        "ssl.truststore.location": str(authority.trusted),
+    }
+
+
+def test_followers_fetch_over_tls_and_no_broker_is_reached_without(tmp_path: Path) -> None:
+    authority = Authority(tmp_path)
+    cluster = ReplicatedBrokers(tmp_path, BETWEEN_BROKERS | settings(authority))
+    try:
+        cluster.start()
+        with moldau.Producer(cluster.address, acks="all") as producer:
+            for number in range(300):
+                producer.send("replicated", b"%d" % number * 1000)
+        cluster.wait_until_whole()
+        for broker in cluster.brokers.values():
+            assert "is reached without TLS" not in broker.log()
+        secure = cluster.brokers[1].addresses[1]
+        with Raw(secure) as plain, pytest.raises((EOFError, ConnectionError)):
+            plain.ask(API_VERSIONS, 0, ApiVersionsRequest())
+    finally:
+        cluster.stop()
+    assert all("Traceback" not in broker.log() for broker in cluster.brokers.values())
+
+
+@pytest.mark.check
+def test_nothing_is_lost_or_doubled_over_tls_while_brokers_are_killed(tmp_path: Path) -> None:
+    authority = Authority(tmp_path)
+    cluster = ReplicatedBrokers(tmp_path, BETWEEN_BROKERS | settings(authority))
+    secured = {
+        "security_protocol": "SSL",
+        "ssl_ca_location": str(authority.trusted),
+        "ssl_certificate_location": str(authority.signed("alice")),
+        "ssl_key_location": str(authority.signed("alice")),
+        "ssl_key_password": PASSWORD,
+    }
+    sent = [b"%d" % number for number in range(20_000)]
+    try:
+        cluster.start()
+        secure = ",".join(broker.addresses[1] for broker in cluster.brokers.values())
+        with moldau.Producer(secure, acks="all", enable_idempotence=True, **secured) as producer:
+            with cluster.being_killed():
+                for value in sent:
+                    producer.send("replicated", value, partition=0)
+                    if len(value) == 5:
+                        time.sleep(0.0005)
+                producer.flush()
+        cluster.wait_until_whole()
+        secure = ",".join(broker.addresses[1] for broker in cluster.brokers.values())
+        found: list[bytes | None] = []
+        with moldau.Consumer(secure, group_id=None, **secured) as consumer:
+            consumer.assign([TopicPartition("replicated", 0)])
+            consumer.seek_to_beginning()
+            deadline = Deadline(60)
+            while len(found) < len(sent) and not deadline.passed:
+                found += [record.value for record in consumer.poll(500)]
+        assert found == sent
+    finally:
+        cluster.stop()
+    assert cluster.kills
