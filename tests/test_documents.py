@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from moldau.broker import SEND_BUFFER_BYTES
+from moldau.net.limits import SEND_BUFFER_BYTES
 from tests.source_rules import read_all
 
 ROOT = Path(__file__).parents[1]

@@ -276,6 +276,20 @@ def test_a_server_properties_of_kafkas_starts_with_one_warning_about_settings_no
     assert sum("num.io.threads" in line and "zookeeper.sync" in line for line in said.splitlines()) == 1
 
 
+def test_a_server_that_serves_anybody_over_the_network_says_so_in_one_line(tmp_path: Path):
+    for host, lines in (("0.0.0.0", 1), ("127.0.0.1", 0)):
+        process = subprocess.Popen(
+            [sys.executable, "-m", "moldau", "server", "start", "--data-dir", str(tmp_path), "--host", host, "--port", "0"],
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env={**os.environ, "PYTHONPATH": str(SOURCE)},
+        )  # fmt: skip
+        try:
+            first_line(process)
+        finally:
+            process.terminate()
+            _, said = process.communicate(timeout=stretched())
+        assert sum("NO AUTHENTICATION on the listener PLAINTEXT" in line for line in said.splitlines()) == lines, said
+
+
 def test_a_flood_of_connections_leaves_the_log_its_descriptors(tmp_path: Path):
     """With few descriptors, connections are refused before a segment could not be opened."""
 

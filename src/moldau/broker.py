@@ -21,7 +21,6 @@ from moldau.cluster.copies import Copies
 from moldau.cluster.opening import open_embedded
 from moldau.cluster.state.image import Endpoint, Image
 from moldau.config import BrokerConfig
-from moldau.config.connections_per_ip import connections_per_ip
 from moldau.coordinators.assembly import Coordinators
 from moldau.descriptors import share_out
 from moldau.errors import MoldauError, StartInterrupted, StorageError
@@ -35,11 +34,10 @@ from moldau.metadata_store.embedded_session import EmbeddedSession
 from moldau.metadata_store.store import MetadataStore
 from moldau.names import OFFSETS_TOPIC, TRANSACTIONS_TOPIC, BrokerId, TopicPartition
 from moldau.net.accepted import Connected
-from moldau.net.limits import Limits
+from moldau.net.limits import Limits, limits_of
 from moldau.net.server import Server
 from moldau.net.watchdog import Watchdog
 from moldau.protocol.codec import request_name
-from moldau.rates import RateWindow
 from moldau.replication.replicas import Replicas
 from moldau.replication.upkeep import Upkeep
 from moldau.requests.dispatch import Dispatch
@@ -56,12 +54,6 @@ if TYPE_CHECKING:
     from moldau.replication.throttling import Throttles
 
 logger = logging.getLogger(__name__)
-
-SEND_BUFFER_BYTES, OF_THE_SYSTEM = 256 << 10, -1
-"""A connection's socket buffer size if the setting leaves it open. Kafka's 100 KB halve the throughput of a large
-Fetch, and keep the system from growing the receive buffer of a producer with large batches."""
-QUEUED_BYTES = 256 << 20
-"""The memory for incomplete requests if the setting is not above 0. Kafka's default is unlimited."""
 
 
 class Broker:
@@ -358,7 +350,7 @@ class Broker:
         self.server.limit(self._limits(), None if self._quotas is None else self._quotas.follow(image))
 
     def _limits(self) -> Limits:
-        return _limits(self.cluster.metadata.config, self._shares.connections)
+        return limits_of(self.cluster.metadata.config, self._shares.connections)
 
     async def _close_folders(self) -> None:
         """The last step of a stop. If loading failed, no log is closed cleanly: the next start recovers them. If
@@ -407,23 +399,3 @@ class Broker:
 def _reachable(host: str) -> str:
     """The host that is advertised to clients if the listener's host is not one they could reach."""
     return host if host not in ("", "0.0.0.0", "::") else socket.gethostname()
-
-
-def _limits(config: BrokerConfig, room: int) -> Limits:
-    """The listeners' limits; connections are refused before the log runs out of file descriptors."""
-    given = config.given
-    queued = config.queued_max_request_bytes
-    return Limits(
-        config.socket_request_max_bytes,
-        config.socket_send_buffer_bytes if "socket.send.buffer.bytes" in given else SEND_BUFFER_BYTES,
-        config.socket_receive_buffer_bytes if "socket.receive.buffer.bytes" in given else OF_THE_SYSTEM,
-        config.connections_max_idle_ms,
-        queued if queued > 0 else max(QUEUED_BYTES, config.socket_request_max_bytes),
-        config.max_connections,
-        config.max_connections_per_ip,
-        connections_per_ip(config.max_connections_per_ip_overrides),
-        config.max_connection_creation_rate,
-        protected_listener=config.inter_broker_listener if len(config.client_listeners) > 1 else None,
-        window=RateWindow(config.quota_window_num, config.quota_window_size_seconds * 1000),
-        room=room,
-    )

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING
 from moldau.broker import Broker
 from moldau.collector import Collector
 from moldau.config import BrokerConfig, broker_config
+from moldau.config.listeners import unauthenticated
 from moldau.errors import CannotListen, ConfigError, KafkaError, MoldauError, StartInterrupted, StorageError
 from moldau.names import how_to_install
 from moldau.runtime import Runtime
@@ -96,6 +97,9 @@ async def serve(config: BrokerConfig, accept_empty: Sequence[str] = ()) -> int:
     collector = Collector(loop)
     collector.begin()
     broker.watchdog.watch(loop)
+    for listener in config.client_listeners:
+        if (line := unauthenticated(listener, config.of_listener(listener.name).ssl_client_auth)) is not None:
+            logger.warning("%s", line)
     _print_line(f"listening on {_addresses(broker)}")
     await _first_of(asked_to_stop, broker.failed)
     broker.watchdog.rest()

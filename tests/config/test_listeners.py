@@ -3,6 +3,7 @@
 import pytest
 
 from moldau.config import ClientListener, Listener, broker_config
+from moldau.config.listeners import unauthenticated
 from moldau.errors import ConfigError
 
 TWO = {
@@ -151,3 +152,25 @@ def test_each_broken_rule_is_refused_in_one_sentence(properties: dict[str, str],
     with pytest.raises(ConfigError, match=sentence) as refused:
         broker_config(properties)
     assert "\n" not in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("host", "protocol", "client_auth", "is_open"),
+    [
+        ("", "PLAINTEXT", "none", True),
+        ("10.0.0.1", "PLAINTEXT", "none", True),
+        ("0.0.0.0", "SSL", "requested", True),
+        ("::", "SSL", "required", False),
+        ("", "SASL_PLAINTEXT", "none", False),
+        ("localhost", "PLAINTEXT", "none", False),
+        ("127.0.0.1", "SSL", "none", False),
+        ("::1", "PLAINTEXT", "none", False),
+    ],
+)
+def test_a_listener_that_serves_anybody_over_a_network_is_named(
+    host: str, protocol: str, client_auth: str, is_open: bool
+) -> None:
+    line = unauthenticated(ClientListener("OUTSIDE", protocol, host, 9092, None), client_auth)
+    assert (line is not None) is is_open
+    if line is not None:
+        assert line.startswith(f"NO AUTHENTICATION on the listener OUTSIDE ({host or 'every interface'}:9092)")

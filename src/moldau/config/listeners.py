@@ -215,3 +215,17 @@ def _check_inter_broker(settings: ListenerSettings, advertised: Mapping[str, Lis
         f"inter.broker.listener.name must be set, because no advertised listener is called {PLAINTEXT} "
         f"(advertised: {names})"
     )
+
+
+def unauthenticated(listener: ClientListener, client_auth: str) -> str | None:
+    """A line about a listener that serves anybody who reaches it over a network; None if its clients authenticate, or
+    if it listens on this machine only. `client_auth` is its `ssl.client.auth`."""
+    if listener.protocol in SASL or (listener.protocol == SSL and client_auth == "required"):
+        return None
+    if listener.host == "localhost" or listener.host.startswith("127.") or listener.host == "::1":
+        return None
+    return (
+        f"NO AUTHENTICATION on the listener {listener.name} ({listener.host or 'every interface'}:{listener.port}): "
+        "every client that reaches it is served as User:ANONYMOUS. Give it SASL or ssl.client.auth=required, or let it "
+        "listen on localhost"
+    )

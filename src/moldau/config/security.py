@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from moldau.config.sasl import MECHANISMS, OF_MECHANISM, SASL
-from moldau.config.setting import LIST, PASSWORD, STRING, Setting, settings_of
+from moldau.config.setting import INT_MAX, LIST, PASSWORD, STRING, Setting, SettingType, settings_of
 from moldau.errors import ConfigError
 from moldau.names import guess
 
@@ -52,6 +52,11 @@ class OfListeners:
 
 
 SECURITY: dict[str, Setting] = settings_of(ProtectionSettings) | SASL
+_LIMITS = {
+    name: Setting(name, SettingType.INT, INT_MAX, "", low=0)
+    for name in ("max.connections", "max.connection.creation.rate")
+}
+"""Limits that a listener may have besides those of the broker."""
 
 
 def overrides(
@@ -74,7 +79,7 @@ def overrides(
                 f"({', '.join(OF_LISTENER + one.lower() for one in listeners)})"
             )
         name = rest[len(listener) + 1 :]
-        setting = SECURITY.get(name)
+        setting = SECURITY.get(name) or _LIMITS.get(name)
         if setting is not None:
             values.setdefault(listener, {})[setting.field] = setting.parse(text)
         elif (of_mechanism := _of_mechanism(name)) is not None:
