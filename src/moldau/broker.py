@@ -10,7 +10,7 @@ import asyncio
 import contextlib
 import logging
 import socket
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -106,6 +106,12 @@ class Broker:
                 raise StartInterrupted("the broker was asked to stop before it listened")
             await self._serve(undo)
             self._undo = undo.pop_all()
+
+    async def work_stopped(self, work: Callable[[Cluster], Awaitable[None]]) -> None:
+        """Open the stored state, do this work, and close it again; nothing is served. Raises as `start`."""
+        async with contextlib.AsyncExitStack() as undo:
+            await self._open(undo)
+            await work(self.cluster)
 
     def interrupt(self) -> None:
         """Stop before `start` has returned: `start` raises `StartInterrupted`, at once if it waits for the cluster's

@@ -89,7 +89,7 @@ async def serve(config: BrokerConfig, accept_empty: Sequence[str] = ()) -> int:
             loop.add_signal_handler(number, asked_to_stop.set)
     runtime = Runtime()
     broker = Broker(
-        config, runtime, descriptors=_descriptors(), shared=_shared(config, runtime), accept_empty=accept_empty
+        config, runtime, descriptors=_descriptors(), shared=shared_store(config, runtime), accept_empty=accept_empty
     )
     if not await _start(broker, asked_to_stop):
         return 0
@@ -108,7 +108,7 @@ async def serve(config: BrokerConfig, accept_empty: Sequence[str] = ()) -> int:
     return 1 if broker.failed.is_set() else 0
 
 
-def _shared(config: BrokerConfig, runtime: Runtime) -> "SharedStore | None":
+def shared_store(config: BrokerConfig, runtime: Runtime) -> "SharedStore | None":
     """The store of the cluster that the broker joins; None if it is to be alone. Raises `ConfigError`."""
     if not config.zookeeper_connect:
         return None

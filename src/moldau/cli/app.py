@@ -6,9 +6,9 @@ A module is imported when one of its commands is called: those of `log` import m
 import importlib
 import sys
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
-from moldau.cli.command_line import HELP, Group, HelpAsked, UsageError, parameters_of, read
+from moldau.cli.command_line import HELP, Argument, Group, HelpAsked, Option, UsageError, parameters_of, read
 from moldau.cli.options import connecting, with_command_config
 from moldau.cli.output import note
 
@@ -25,7 +25,7 @@ class CommandEntry(NamedTuple):
 
 
 PLACES = {
-    "server": CommandEntry("moldau.cli.app", "server", "The broker: start."),
+    "server": CommandEntry("moldau.cli.app", "server", "The broker: start, format."),
     "topics": CommandEntry("moldau.cli.topics", "app", "Topics: list, create, describe, alter, delete."),
     "produce": CommandEntry(
         "moldau.cli.producing.produce", "produce", "Send each line as a record: from standard input or from files."
@@ -40,6 +40,7 @@ PLACES = {
     "transactions": CommandEntry(
         "moldau.cli.transactions", "app", "Transactions: list, describe, describe-producers, find-hanging, abort."
     ),
+    "users": CommandEntry("moldau.cli.security.users", "app", "Users that log in by SCRAM: add, remove, list."),
     "certificates": CommandEntry(
         "moldau.cli.security.certificates", "app", "Certificates for development: make an authority, and what it signs."
     ),
@@ -67,6 +68,37 @@ def start() -> int:
     from moldau.cli.server import start as start_server
 
     return start_server([])
+
+
+@server.command("format")
+def format_server(
+    file: Annotated[str, Argument("[FILE.properties]", help="The broker's settings, as for server start.")] = "",
+    add_scram: Annotated[
+        list[str] | None,
+        Option(
+            "--add-scram",
+            metavar="MECHANISM=[name=NAME,password=PASSWORD]",
+            help="A user that logs in by SCRAM; repeatable. passwordfile=FILE reads the password from a file.",
+        ),
+    ] = None,
+    data_dir: Annotated[
+        str | None, Option("--data-dir", metavar="DIR", help="The folder of the log and the metadata.")
+    ] = None,
+    setting: Annotated[
+        list[str] | None, Option("--set", metavar="NAME=VALUE", help="One setting of the broker; repeatable.")
+    ] = None,
+) -> None:
+    """
+    Make the metadata of a broker, or of the cluster that it begins, with users that can log in at its first start.
+    Nothing is deleted: a broker that was started before, and is stopped, gets the users too.
+
+    Examples:
+
+      moldau server format server.properties --add-scram 'SCRAM-SHA-256=[name=admin,password=admin-secret]'
+    """
+    from moldau.cli.security.formatting import format_broker
+
+    format_broker(file, add_scram or [], data_dir, setting or [])
 
 
 def run_app(arguments: Sequence[str]) -> int:

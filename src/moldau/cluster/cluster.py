@@ -10,7 +10,6 @@ producer_ids  in blocks                                                     (Pro
 """
 
 from collections.abc import Awaitable, Callable, Collection, Mapping
-from typing import TypeVar
 
 from moldau.cluster.beginning import begin
 from moldau.cluster.controlling.change_queue import ChangeQueue
@@ -22,11 +21,9 @@ from moldau.cluster.registration import Registration
 from moldau.cluster.state.image import Image
 from moldau.cluster.state.metadata_cache import MetadataCache
 from moldau.config import BrokerConfig
-from moldau.metadata_store.store import Check, MetadataStore, Reading
+from moldau.metadata_store.store import Check, MetadataStore
 from moldau.names import TopicPartition
 from moldau.runtime import Runtime
-
-T = TypeVar("T")
 
 
 class Cluster:
@@ -88,15 +85,10 @@ class Cluster:
             await store.close()
             raise
 
-    async def read(self, reading: Reading[T]) -> T:
-        """Read the store. Raises `StorageError`."""
-        return await self.queue.read(reading)
-
-    async def stored_secret(self, runtime: Runtime) -> bytes:
-        """What the brokers know and clients do not (see `secret.stored_secret`). Raises `StorageError`."""
-        from moldau.cluster.secret import stored_secret  # few brokers need it
-
-        return await stored_secret(self._store, runtime)
+    @property
+    def store(self) -> MetadataStore:
+        """This broker's session in the store."""
+        return self._store
 
     @property
     def decided_on(self) -> Image | None:

@@ -18,7 +18,7 @@ from functools import partial
 
 from moldau.cluster.beginning import BrokerConflict
 from moldau.cluster.broker_links import BrokerLinks
-from moldau.cluster.cluster import Cluster, T
+from moldau.cluster.cluster import Cluster
 from moldau.cluster.controller_link import ControllerLink
 from moldau.cluster.controller_locator import ControllerLocator
 from moldau.cluster.controlling.acting import Acting
@@ -33,7 +33,6 @@ from moldau.cluster.lease_keeping import LeaseKeeping
 from moldau.cluster.membership import Membership, SharedStore
 from moldau.cluster.producer_ids import MemberProducerIds
 from moldau.cluster.registration import Registration
-from moldau.cluster.secret import stored_secret
 from moldau.cluster.state.eligibility import LogEnd
 from moldau.cluster.state.image import NO_LEADER, Endpoint, Image, TopicImage
 from moldau.cluster.state.isr_changes import ProposedIsr, codes_of, request_of
@@ -45,7 +44,7 @@ from moldau.config import BrokerConfig
 from moldau.error_codes import error_of
 from moldau.errors import ErrorCode, KafkaError
 from moldau.log.folders.folders import LogFolders
-from moldau.metadata_store.store import MetadataStore, Reading
+from moldau.metadata_store.store import MetadataStore
 from moldau.names import counted
 from moldau.peers.introduction import Identity
 from moldau.protocol.apis import ALTER_PARTITION, ASSIGN_REPLICAS_TO_DIRS, CREATE_TOPICS, GET_REPLICA_LOG_INFO
@@ -154,12 +153,9 @@ class JoinedCluster(Cluster):
             self._served_in = broker.epoch
             await self._runtime.run(partial(self._folders.note_running, broker.epoch))
 
-    async def read(self, reading: Reading[T]) -> T:
-        """Read the store in this broker's session. Raises `StorageError`."""
-        return await self.membership.store.read(reading)
-
-    async def stored_secret(self, runtime: Runtime) -> bytes:
-        return await stored_secret(self.membership.store, runtime)
+    @property
+    def store(self) -> MetadataStore:
+        return self.membership.store
 
     @property
     def decided_on(self) -> Image | None:

@@ -308,7 +308,7 @@ TABLE: Mapping[apis.Api, HandlerRow] = {
         "moldau.handlers.groups.offset_delete:OffsetDelete", _groups_and_image, OFFSETS_TOPIC
     ),
     apis.DESCRIBE_USER_SCRAM_CREDENTIALS: HandlerRow(
-        "moldau.handlers.security.scram_credentials:DescribeCredentials", lambda p: (p.cluster.read,)
+        "moldau.handlers.security.scram_credentials:DescribeCredentials", lambda p: (p.cluster,)
     ),
     apis.ALTER_USER_SCRAM_CREDENTIALS: HandlerRow(
         "moldau.handlers.security.scram_credentials:AlterCredentials", _user_changes

@@ -119,16 +119,15 @@ def test_the_node_is_kafka_s_and_keeps_what_else_is_in_it(tmp_path: Path) -> Non
     async def scenario(alive: Living) -> None:
         await alter(alive, made("alice"))
         cluster = alive.broker.cluster
-        node = await cluster.read(node_at("/config/users/alice"))
+        node = await cluster.store.read(node_at("/config/users/alice"))
         document = json.loads(node.data)
         text = document["config"]["SCRAM-SHA-256"]
         assert text.startswith("salt=c2FsdA==,stored_key=") and text.endswith(",iterations=4096")
         assert credential_of(text) is not None
         document["config"]["producer_byte_rate"] = "1000"
-        store, _ = cluster.queue._served()
-        await store.multi([Set(user_path("alice"), json.dumps(document).encode())])
+        await cluster.store.multi([Set(user_path("alice"), json.dumps(document).encode())])
         await alter(alive, gone("alice"))
-        left = json.loads((await cluster.read(node_at("/config/users/alice"))).data)
+        left = json.loads((await cluster.store.read(node_at("/config/users/alice"))).data)
         assert left["config"] == {"producer_byte_rate": "1000"}
         assert await described(alive) == {}
 

@@ -11,7 +11,7 @@ from moldau.cluster.controlling.change_queue import ChangeQueue, in_turn
 from moldau.cluster.controlling.controller import Refusal
 from moldau.cluster.users.credentials import changed, read_iterations, user_path
 from moldau.errors import ErrorCode
-from moldau.metadata_store.store import Node, NodeOperation, nodes_at
+from moldau.metadata_store.store import MetadataStore, Node, NodeOperation, StoreConflict, nodes_at
 from moldau.transport.sasl.scram import Credential
 
 MISSING = Refusal(ErrorCode.RESOURCE_NOT_FOUND, "Attempt to delete a user credential that does not exist")
@@ -51,3 +51,16 @@ class UserChanges:
 
         await self.queue.commit(await self.queue.decided(len(changes), operations))
         return refusals
+
+
+async def keep(store: MetadataStore, changes: Sequence[CredentialChange]) -> None:
+    """Give users credentials in any session, before the first broker of a cluster has started. Raises
+    `StorageError`."""
+    for one in changes:
+        while True:
+            node = (await store.read(nodes_at([user_path(one.user)])))[0]
+            try:
+                await store.multi([changed(one.user, node, {one.mechanism: one.credential})])
+                break
+            except StoreConflict:
+                continue

@@ -61,12 +61,13 @@ class Guards:
         """What answers the frames of a new connection. Raises `StorageError`."""
         if not self._logins:
             return dispatch.connected
+        from moldau.cluster.secret import stored_secret
         from moldau.cluster.users.credentials import read_credential
         from moldau.requests.authentication import guarded
 
-        secret = await cluster.stored_secret(self._runtime)
+        secret = await stored_secret(cluster.store, self._runtime)
         for logins in self._logins.values():
-            logins.open(lambda user, mechanism: cluster.read(read_credential(user, mechanism)), secret)
+            logins.open(lambda user, mechanism: cluster.store.read(read_credential(user, mechanism)), secret)
         return guarded(dispatch, self._logins, dispatch.connected)
 
 

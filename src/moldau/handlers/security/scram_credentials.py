@@ -5,15 +5,15 @@ Kafka, and so is an empty one. The salted password that a client sends is kept a
 """
 
 from collections import Counter
-from collections.abc import Awaitable, Callable, Sequence
-from typing import Any
+from collections.abc import Sequence
 
+from moldau.cluster.cluster import Cluster
 from moldau.cluster.controlling.controller import Refusal
 from moldau.cluster.users.changes import CredentialChange, UserChanges
 from moldau.cluster.users.credentials import read_iterations
 from moldau.errors import ErrorCode, KafkaError, StorageError
 from moldau.handlers.responding import not_made
-from moldau.metadata_store.store import Reading, StoreConflict
+from moldau.metadata_store.store import StoreConflict
 from moldau.protocol.messages.alter_user_scram_credentials import (
     AlterUserScramCredentialsRequest,
     AlterUserScramCredentialsResponse,
@@ -42,10 +42,10 @@ _UNKNOWN = "Attempt to describe a user credential that does not exist: "
 
 
 class DescribeCredentials:
-    """`read` reads the store, as every broker can."""
+    """Any broker answers: all of them can read the store."""
 
-    def __init__(self, read: Callable[[Reading[Any]], Awaitable[Any]]):
-        self._read = read
+    def __init__(self, cluster: Cluster):
+        self._cluster = cluster
 
     async def __call__(
         self, request: DescribeUserScramCredentialsRequest, call: Call
@@ -54,7 +54,7 @@ class DescribeCredentials:
         async for user in in_turns(request.users or ()):
             counts[user.name] += 1
         try:
-            known = await self._read(read_iterations([*counts] if counts else None))
+            known = await self._cluster.store.read(read_iterations([*counts] if counts else None))
         except StorageError as error:
             code, message = not_made(error)
             return DescribeUserScramCredentialsResponse(error_code=code, error_message=message)
