@@ -36,6 +36,7 @@ from moldau.transport.sasl.exchange import Authenticated, SaslFailed
 
 AGAIN_MS = 1_000
 """A client may begin to authenticate again this long after it has begun before."""
+GRACE_S = 0.2
 _HANDSHAKE, _AUTHENTICATE, _VERSIONS = (
     api.key.to_bytes(2, "big") for api in (SASL_HANDSHAKE, SASL_AUTHENTICATE, API_VERSIONS)
 )
@@ -228,9 +229,11 @@ class SaslGuard:
         return await self._closing(answered) if self._state.stage is SaslStage.FAILED else self._open(answered)
 
     async def _closing(self, answer: Reply | Muting | Unanswered) -> Reply | Muting | Unanswered:
+        """The client reads the reply, and closes; one that does not is closed a little later. Closed at once, some
+        clients would see the end before the reply."""
         await asyncio.sleep(self._state.logins.failure_delay_ms / 1000)
         if self._connection is not None:
-            self._connection.finish()
+            asyncio.get_running_loop().call_later(GRACE_S, self._connection.finish)
         return answer
 
     async def _token(self, token: bytes) -> Reply | Muting | Unanswered:

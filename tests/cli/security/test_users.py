@@ -45,6 +45,12 @@ def test_users_of_the_first_start_add_list_and_remove_others(offline: Moldau, tm
         added = offline("users", "add", "alice", "--password-file", str(secret), *admin)
         assert added.lines == ["alice logs in by SCRAM-SHA-256 and SCRAM-SHA-512"]
         assert offline("topics", "list", *asked, login(tmp_path, "alice", "alice-secret", "SCRAM-SHA-512")).code == 0
+        bob = ("users", "add", "bob", *admin)
+        assert offline(*bob, "--password-file", "-", stdin=b"\n").error == "the password from - is empty"
+        assert "no terminal" in offline(*bob).error
+        assert "cannot read a password" in offline(*bob, "--password-file", "/nowhere").error
+        wrong = offline(*bob, "--mechanism", "PLAIN", "--password-file", "-", stdin=b"secret\n")
+        assert wrong.error == "--mechanism is one of SCRAM-SHA-256, SCRAM-SHA-512, not 'PLAIN'"
         listed = offline("users", "list", "--json", *admin).json
         assert [(one["user"], one["mechanism"], one["iterations"]) for one in listed] == [
             ("admin", "SCRAM-SHA-256", 8192),
@@ -60,14 +66,6 @@ def test_users_of_the_first_start_add_list_and_remove_others(offline: Moldau, tm
         assert refused.code == 1 and "alice-secret" not in refused.error
     finally:
         broker.stop()
-
-
-def test_a_password_is_read_from_the_input_and_an_empty_one_refused(offline: Moldau) -> None:
-    assert offline("users", "add", "bob", "--password-file", "-", stdin=b"\n").error == "the password from - is empty"
-    assert "no terminal" in offline("users", "add", "bob").error
-    assert "cannot read a password" in offline("users", "add", "bob", "--password-file", "/nowhere").error
-    wrong = offline("users", "add", "bob", "--mechanism", "PLAIN", "--password-file", "-", stdin=b"secret\n")
-    assert wrong.error == "--mechanism is one of SCRAM-SHA-256, SCRAM-SHA-512, not 'PLAIN'"
 
 
 def test_a_credential_is_asked_for_as_with_kafka_s_tool(tmp_path: Path) -> None:

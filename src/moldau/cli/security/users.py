@@ -41,8 +41,9 @@ def add(
       moldau users add alice --password-file alice.txt --mechanism SCRAM-SHA-512
     """
     mechanisms = _mechanisms(mechanism)
+    brokers = reachable(bootstrap_server)
     password = password_in(password_file) if password_file is not None else typed_password(user)
-    with Admin(reachable(bootstrap_server)) as admin:
+    with Admin(brokers) as admin:
         for name in mechanisms:  # a request may alter a user once
             made = ScramUpsertion(user, password, name, iterations)  # type: ignore[arg-type]
             only(admin.alter_user_scram_credentials([made]))
