@@ -1,0 +1,270 @@
+"""The requests of the table about topics, settings and the cluster, by API key.
+
+A new API needs its row, and what Kafka answers to it: `python -m tests.security.table --write`. An API that asks for no
+right, or that no client can send, has a reason instead.
+"""
+
+import uuid
+from collections.abc import Mapping
+from typing import Any
+
+from moldau.records.batch import TRANSACTIONAL_BIT, encode_batch
+from moldau.records.batch import Row as RecordRow
+from tests.security.table.cases import (
+    GONE,
+    GROUP,
+    HERE,
+    NEW,
+    NOTHING,
+    TRANSACTION,
+    UNKNOWN_ID,
+    Case,
+    Fields,
+    Row,
+    Unasked,
+)
+from tests.security.table.rows_of_groups import OF_GROUPS
+
+WRITTEN_MS = 1_700_000_000_000
+BATCH = bytes(encode_batch([RecordRow(None, b"v", WRITTEN_MS)]))
+IN_TRANSACTION = bytes(
+    encode_batch(
+        [RecordRow(None, b"v", WRITTEN_MS)],
+        producer_id=5,
+        producer_epoch=0,
+        base_sequence=0,
+        attributes=TRANSACTIONAL_BIT,
+    )
+)
+NO_LOGIN = Unasked("a connection without a login; tests/handlers/security has these")
+BETWEEN_BROKERS = Unasked("between brokers, on their listener; tests/handlers/between_brokers asks it")
+NO_RIGHT = Unasked("asks for no right")
+
+
+def named(version: int, here: uuid.UUID, by_id: int, field: str = "name", **rest: Any) -> list[Fields]:
+    """The two topics, by name or (from version `by_id` on) by id."""
+    if version < by_id:
+        return [{field: name, **rest} for name in (HERE, GONE)]
+    return [{"topic_id": one, **rest} for one in (here, UNKNOWN_ID)]
+
+
+def produce(records: bytes, transactional_id: str | None) -> Any:
+    def fields(version: int, here: uuid.UUID) -> Fields:
+        data = [{"index": 0, "records": records}]
+        topics = named(version, here, 13, partition_data=data)
+        return {"transactional_id": transactional_id, "acks": -1, "timeout_ms": 1000, "topic_data": topics}
+
+    return fields
+
+
+def fetch(follows: bool) -> Any:
+    def fields(version: int, here: uuid.UUID) -> Fields:
+        partitions = [{"partition": 0, "fetch_offset": 0, "partition_max_bytes": 1000}]
+        topics = named(version, here, 13, "topic", partitions=partitions)
+        request = {"max_wait_ms": 0, "min_bytes": 0, "max_bytes": 1000, "topics": topics}
+        if not follows:
+            return {"replica_id": -1, **request}
+        return {"replica_id": 7, **request} if version < 15 else {"replica_state": {"replica_id": 7}, **request}
+
+    return fields
+
+
+def by_ids(_: int, here: uuid.UUID) -> Fields:
+    ids = [{"name": None, "topic_id": one} for one in (here, UNKNOWN_ID)]
+    return {"topics": ids, "allow_auto_topic_creation": False}
+
+
+def delete_by_ids(_: int, here: uuid.UUID) -> Fields:
+    return {"topics": [{"name": None, "topic_id": one} for one in (here, UNKNOWN_ID)], "timeout_ms": 1000}
+
+
+def delete_by_names(version: int, _: uuid.UUID) -> Fields:
+    if version < 6:
+        return {"topic_names": [HERE, GONE], "timeout_ms": 1000}
+    return {"topics": [{"name": name} for name in (HERE, GONE)], "timeout_ms": 1000}
+
+
+def of_config(version_of: str) -> Fields:
+    """Resources that have settings: topics, a broker, a logger, a group."""
+    change = {"name": "retention.ms", "value": "99"}
+    own: dict[str, Fields] = {
+        "describe": {"configuration_keys": ["retention.ms"]},
+        "replace": {"configs": [change]},
+        "alter": {"configs": [{**change, "config_operation": 0}]},
+    }
+    kinds = [(2, HERE), (2, GONE), (4, "1"), (32, GROUP)]
+    resources = [{"resource_type": kind, "resource_name": name, **own[version_of]} for kind, name in kinds]
+    return {"resources": resources, **({} if version_of == "describe" else {"validate_only": True})}
+
+
+ANY = 1
+ACL_FILTER = {
+    "resource_type_filter": ANY, "resource_name_filter": None, "pattern_type_filter": ANY, "principal_filter": None,
+    "host_filter": None, "operation": ANY, "permission_type": ANY,
+}  # fmt: skip
+ACL = {
+    "resource_type": 2, "resource_name": HERE, "resource_pattern_type": 3, "principal": "User:ann", "host": "*",
+    "operation": 3, "permission_type": 3,
+}  # fmt: skip
+READ, WRITE, DESCRIBE, DELETE, ALTER, CREATE = (
+    f"topic {HERE} {operation}" for operation in ("read", "write", "describe", "delete", "alter", "create")
+)
+PARTITION = {"partition": 0, "current_leader_epoch": -1, "leader_epoch": 0}
+NEW_TOPICS = [{"name": name, "num_partitions": 1, "replication_factor": 1} for name in (NEW, HERE)]
+CREATION = {"topics": NEW_TOPICS, "timeout_ms": 1000, "validate_only": True}
+MOVES = [{"name": name, "partitions": [{"partition_index": 0, "replicas": [1]}]} for name in (HERE, GONE)]
+QUOTA = {
+    "entity": [{"entity_type": "user", "entity_name": "ann"}],
+    "ops": [{"key": "producer_byte_rate", "value": 1.0}],
+}
+PASSWORD = {"name": "ann", "mechanism": 1, "iterations": 4096, "salt": b"salt", "salted_password": b"p" * 32}
+ALL_OPERATIONS = {"include_cluster_authorized_operations": True, "include_topic_authorized_operations": True}
+
+ROWS: Mapping[int, Row] = {
+    0: (
+        Case("records", produce(BATCH, None), (NOTHING, (WRITE,), (DESCRIBE,)), (3, 99)),
+        Case("records of a transaction", produce(IN_TRANSACTION, TRANSACTION), versions=(3, 99)),
+    ),
+    1: (
+        Case("a consumer", fetch(follows=False), (NOTHING, (READ,), (DESCRIBE,))),
+        Case("a follower", fetch(follows=True)),
+    ),
+    2: (
+        Case(
+            "ends",
+            {
+                "replica_id": -1,
+                "topics": [
+                    {"name": name, "partitions": [{"partition_index": 0, "timestamp": -1}]} for name in (HERE, GONE)
+                ],
+            },
+            (NOTHING, (DESCRIBE,), (READ,), (CREATE,)),
+        ),
+    ),
+    3: (
+        Case(
+            "by name",
+            {"topics": [{"name": name} for name in (HERE, GONE)], "allow_auto_topic_creation": False},
+            (NOTHING, (DESCRIBE,), (WRITE,)),
+        ),
+        Case("all", {"topics": None}, (NOTHING, (DESCRIBE,)), (1, 99)),
+        Case("by id", by_ids, (NOTHING, (DESCRIBE,)), (12, 99)),
+        Case("a topic that it would create", {"topics": [{"name": NEW}], "allow_auto_topic_creation": True}),
+        Case(
+            "operations",
+            {"topics": [{"name": HERE}], "allow_auto_topic_creation": False, **ALL_OPERATIONS},
+            (NOTHING, (READ, "cluster describe"), ("cluster create",)),
+            (8, 99),
+        ),
+    ),
+    18: NO_RIGHT,
+    17: NO_LOGIN,
+    36: NO_LOGIN,
+    19: (
+        Case("only validated", CREATION, (NOTHING, (f"topic {NEW} create",), ("cluster create",))),
+        Case(
+            "with its settings",
+            CREATION,
+            ((f"topic {NEW} create", f"topic {NEW} describe_configs"),),
+            (2, 4),
+        ),
+    ),
+    20: (
+        Case("by name", delete_by_names, (NOTHING, (DESCRIBE,))),
+        Case("by id", delete_by_ids, (NOTHING, (DESCRIBE,)), (6, 99)),
+    ),
+    21: (
+        Case(
+            "from the beginning",
+            {
+                "topics": [
+                    {"name": name, "partitions": [{"partition_index": 0, "offset": 0}]} for name in (HERE, GONE)
+                ],
+                "timeout_ms": 1000,
+            },
+            (NOTHING, (DELETE,)),
+        ),
+    ),
+    23: (
+        Case(
+            "an end",
+            {"topics": [{"topic": name, "partitions": [PARTITION]} for name in (HERE, GONE)]},
+            (NOTHING, (DESCRIBE,), ("cluster cluster_action",)),
+        ),
+    ),
+    29: (Case("all", ACL_FILTER),),
+    30: (Case("one", {"creations": [ACL, ACL]}),),
+    31: (Case("all", {"filters": [ACL_FILTER, ACL_FILTER]}),),
+    32: (
+        Case(
+            "topics, a broker, a group",
+            of_config("describe"),
+            (NOTHING, (f"topic {HERE} describe_configs",), (f"topic {HERE} alter_configs",)),
+        ),
+    ),
+    33: (Case("only validated", of_config("replace"), (NOTHING, (f"topic {HERE} alter_configs",))),),
+    44: (Case("only validated", of_config("alter"), (NOTHING, (f"topic {HERE} alter_configs",))),),
+    34: (
+        Case(
+            "to a folder",
+            {"dirs": [{"path": "/nowhere", "topics": [{"name": name, "partitions": [0]} for name in (HERE, GONE)]}]},
+        ),
+    ),
+    35: (Case("all", {"topics": None}),),
+    37: (
+        Case(
+            "only validated",
+            {
+                "topics": [{"name": name, "count": 2} for name in (HERE, GONE)],
+                "timeout_ms": 1000,
+                "validate_only": True,
+            },
+            (NOTHING, (ALTER,)),
+        ),
+    ),
+    43: (
+        Case(
+            "preferred",
+            {
+                "topic_partitions": [{"topic": name, "partitions": [0]} for name in (HERE, GONE)],
+                "timeout_ms": 1000,
+            },
+        ),
+    ),
+    45: (Case("two topics", {"topics": MOVES, "timeout_ms": 1000}),),
+    46: (Case("all", {"topics": None, "timeout_ms": 1000}),),
+    48: (Case("all", {"components": []}),),
+    49: (Case("a user", {"entries": [QUOTA]}),),
+    50: (Case("a user", {"users": [{"name": "ann"}]}),),
+    51: (Case("a user", {"deletions": [], "upsertions": [PASSWORD]}),),
+    56: BETWEEN_BROKERS,
+    58: BETWEEN_BROKERS,
+    60: (
+        Case(
+            "with operations",
+            {"include_cluster_authorized_operations": True},
+            (NOTHING, ("cluster describe",), ("cluster describe", "cluster alter")),
+        ),
+    ),
+    61: (
+        Case(
+            "two topics",
+            {"topics": [{"name": name, "partition_indexes": [0]} for name in (HERE, GONE)]},
+            (NOTHING, (DESCRIBE,)),
+        ),
+    ),
+    73: BETWEEN_BROKERS,
+    74: (Case("all", {"resource_types": []}),),
+    75: (
+        Case(
+            "by name",
+            {"topics": [{"name": name} for name in (HERE, GONE)], "response_partition_limit": 10},
+            (NOTHING, (DESCRIBE,)),
+        ),
+        Case("all", {"topics": [], "response_partition_limit": 10}, (NOTHING, (DESCRIBE,))),
+    ),
+    93: BETWEEN_BROKERS,
+    30000: BETWEEN_BROKERS,
+    30001: BETWEEN_BROKERS,
+    **OF_GROUPS,
+}
