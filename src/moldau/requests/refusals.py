@@ -8,8 +8,22 @@ walk over the tables of both messages builds the reply of every API.
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
+from moldau.error_codes import error_of
 from moldau.errors import ProtocolViolation
-from moldau.protocol.apis import ALTER_REPLICA_LOG_DIRS, APIS, BETWEEN_BROKERS, FETCH, PRODUCE, Api
+from moldau.protocol.apis import (
+    ALTER_PARTITION_REASSIGNMENTS,
+    ALTER_REPLICA_LOG_DIRS,
+    APIS,
+    BETWEEN_BROKERS,
+    CONSUMER_GROUP_HEARTBEAT,
+    DESCRIBE_CLIENT_QUOTAS,
+    DESCRIBE_USER_SCRAM_CREDENTIALS,
+    ELECT_LEADERS,
+    FETCH,
+    JOIN_GROUP,
+    PRODUCE,
+    Api,
+)
 from moldau.protocol.fetch_request import Fetch
 from moldau.protocol.hot_fetch import FetchReply, FetchResult
 from moldau.protocol.hot_produce import Produce
@@ -24,6 +38,11 @@ IDENTITIES = {
     "user": "name",
 }
 """What an element of a response is about: its fields, and the fields of the request's element that they repeat."""
+
+IN_ELEMENTS_TOO = (ALTER_PARTITION_REASSIGNMENTS, ELECT_LEADERS)
+"""APIs whose responses have the error at the top level and in each element."""
+WITHOUT_WORDS = (CONSUMER_GROUP_HEARTBEAT, DESCRIBE_CLIENT_QUOTAS, DESCRIBE_USER_SCRAM_CREDENTIALS)
+"""Their responses have no message beside the error, as in Kafka."""
 
 NOTHING = ("node_id", "port", "committed_offset", "low_watermark", "producer_epoch")
 """Numbers that are -1 beside an error, as Kafka answers."""
@@ -59,38 +78,51 @@ def _refused_by_table(api: Api, request: Any, version: int, error: int) -> Any:
     asked = list(_elements(request, version))
     if api is ALTER_REPLICA_LOG_DIRS:  # asks by folder and topic, and is answered by topic
         asked = [topic for folder in asked for topic in folder.topics]
-    _refuse(response, asked, version, error)
+    message = None if api in WITHOUT_WORDS else error_of(error).sentence
+    _refuse(response, asked, version, error, message, api in IN_ELEMENTS_TOO)
+    if api is JOIN_GROUP and version >= 7:
+        response.protocol_name = None
+    elif api is DESCRIBE_CLIENT_QUOTAS:
+        response.entries = None
+    elif api is DESCRIBE_USER_SCRAM_CREDENTIALS:  # one user without a name, as in Kafka
+        response.results = [api.messages.DescribeUserScramCredentialsResult(error_code=error, error_message=None)]
     return response
 
 
-def _refuse(answer: Any, asked: Sequence[Any], version: int, error: int) -> None:
-    """Put the error into `answer`, or else into one element of it for each of those that were `asked` for."""
+def _refuse(
+    answer: Any, asked: Sequence[Any], version: int, error: int, message: str | None, everywhere: bool = False
+) -> None:
+    """Put the error into `answer`, or else into one element of it for each of those that were `asked` for; with
+    `everywhere` into both."""
     fields = _fields(type(answer), version)
-    for name in ERROR_CODES:
-        if name in fields:
-            setattr(answer, name, error)
-            for other in fields.keys() & NOTHING:
-                setattr(answer, other, -1)
+    name = next((name for name in ERROR_CODES if name in fields), None)
+    if name is not None:
+        setattr(answer, name, error)
+        if "error_message" in fields:
+            answer.error_message = message
+        for other in fields.keys() & NOTHING:
+            setattr(answer, other, -1)
+        if not everywhere:
             return
     for name, spec in fields.items():
         if _holds_errors(spec, version):
-            setattr(answer, name, [_element(spec.kind, one, version, error) for one in asked])
+            setattr(answer, name, [_element(spec.kind, one, version, error, message) for one in asked])
             return
 
 
-def _element(kind: type, asked: Any, version: int, error: int) -> Any:
+def _element(kind: type, asked: Any, version: int, error: int, message: str | None) -> Any:
     """The element of a response that answers this element of the request: a message, or the name or number itself."""
     answer = kind()
     if isinstance(asked, str | int):
         named = "string" if isinstance(asked, str) else "int32"
         name = next(n for n, s in _fields(kind, version).items() if s.kind == named and n != "error_message")
         setattr(answer, name, asked)
-        _refuse(answer, (), version, error)
+        _refuse(answer, (), version, error, message)
         return answer
     for name in _fields(kind, version):
         if name in IDENTITIES and hasattr(asked, IDENTITIES[name]):
             setattr(answer, name, getattr(asked, IDENTITIES[name]))
-    _refuse(answer, list(_elements(asked, version)), version, error)
+    _refuse(answer, list(_elements(asked, version)), version, error, message)
     return answer
 
 

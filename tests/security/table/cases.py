@@ -10,8 +10,13 @@ Rights = tuple[str, ...]
 """Each as `topic here read`: what the client is allowed to do; `cluster` has no name."""
 NOTHING: Rights = ()
 
-HERE, GONE, NEW, GROUP, TRANSACTION = "here", "gone", "newt", "g", "x"
-"""A topic that exists, two that do not, a group with an offset, a transactional id."""
+HERE, GONE = "here", "gone"
+"""A topic that exists, and one that does not."""
+GROUP, NO_GROUP = "grpa", "grpb"
+"""A group with an offset, and one that does not exist; so for transactional ids."""
+TRANSACTION, NO_TRANSACTION = "txna", "txnb"
+CONSUMERS = "cons"
+"""A consumer group (KIP-848) whose member has subscribed to the topic `here`."""
 UNKNOWN_ID = uuid.UUID("01234567-89ab-4def-8123-456789abcdef")
 
 

@@ -19,11 +19,12 @@ from moldau.replies import FileSlice, Muting, Unanswered, awaited
 from moldau.requests.access import CLUSTER_NAME, Operation, ResourceType
 from tests.differential.script import build
 from tests.handlers.living import Living, living
-from tests.security.table.cases import GROUP, HERE, TRANSACTION, Case, Rights
+from tests.security.table.cases import CONSUMERS, GROUP, HERE, TRANSACTION, Case, Rights
 from tests.security.table.rows import BATCH, ROWS
 
 ADMIN, CLIENT = "127.0.0.1", "127.0.0.2"
 """The hosts of who makes ACLs, and of who is asked about."""
+MEMBER = "AAAAAAAAAAAAAAAAAAAAAg"
 ANYBODY = "User:ANONYMOUS"
 SETTINGS = {
     "node.id": "1",
@@ -148,6 +149,8 @@ class Player:
         await self._until(apis.OFFSET_COMMIT, 8, {"group_id": GROUP, "topics": [offset]})
         begun = {"transactional_id": TRANSACTION, "transaction_timeout_ms": 60_000}
         await self._until(apis.INIT_PRODUCER_ID, 4, begun)
+        member = {"group_id": CONSUMERS, "member_id": MEMBER, "rebalance_timeout_ms": 60_000, "topic_partitions": []}
+        await self._until(apis.CONSUMER_GROUP_HEARTBEAT, 0, {**member, "subscribed_topic_names": [HERE]})
         admin = [
             creation(kind, CLUSTER_NAME if kind is ResourceType.CLUSTER else "*", ALL, ADMIN) for kind in ResourceType
         ]

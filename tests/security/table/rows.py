@@ -14,7 +14,6 @@ from tests.security.table.cases import (
     GONE,
     GROUP,
     HERE,
-    NEW,
     NOTHING,
     TRANSACTION,
     UNKNOWN_ID,
@@ -110,7 +109,7 @@ READ, WRITE, DESCRIBE, DELETE, ALTER, CREATE = (
     f"topic {HERE} {operation}" for operation in ("read", "write", "describe", "delete", "alter", "create")
 )
 PARTITION = {"partition": 0, "current_leader_epoch": -1, "leader_epoch": 0}
-NEW_TOPICS = [{"name": name, "num_partitions": 1, "replication_factor": 1} for name in (NEW, HERE)]
+NEW_TOPICS = [{"name": name, "num_partitions": 1, "replication_factor": 1} for name in (GONE, HERE)]
 CREATION = {"topics": NEW_TOPICS, "timeout_ms": 1000, "validate_only": True}
 MOVES = [{"name": name, "partitions": [{"partition_index": 0, "replicas": [1]}]} for name in (HERE, GONE)]
 QUOTA = {
@@ -149,7 +148,10 @@ ROWS: Mapping[int, Row] = {
         ),
         Case("all", {"topics": None}, (NOTHING, (DESCRIBE,)), (1, 99)),
         Case("by id", by_ids, (NOTHING, (DESCRIBE,)), (12, 99)),
-        Case("a topic that it would create", {"topics": [{"name": NEW}], "allow_auto_topic_creation": True}),
+        Case(
+            "a topic that it would create",
+            {"topics": [{"name": name} for name in (HERE, GONE)], "allow_auto_topic_creation": True},
+        ),
         Case(
             "operations",
             {"topics": [{"name": HERE}], "allow_auto_topic_creation": False, **ALL_OPERATIONS},
@@ -161,11 +163,11 @@ ROWS: Mapping[int, Row] = {
     17: NO_LOGIN,
     36: NO_LOGIN,
     19: (
-        Case("only validated", CREATION, (NOTHING, (f"topic {NEW} create",), ("cluster create",))),
+        Case("only validated", CREATION, (NOTHING, (f"topic {GONE} create",), ("cluster create",))),
         Case(
             "with its settings",
             CREATION,
-            ((f"topic {NEW} create", f"topic {NEW} describe_configs"),),
+            ((f"topic {GONE} create", f"topic {GONE} describe_configs"),),
             (2, 4),
         ),
     ),
@@ -263,7 +265,7 @@ ROWS: Mapping[int, Row] = {
         ),
         Case("all", {"topics": [], "response_partition_limit": 10}, (NOTHING, (DESCRIBE,))),
     ),
-    93: BETWEEN_BROKERS,
+    30002: BETWEEN_BROKERS,
     30000: BETWEEN_BROKERS,
     30001: BETWEEN_BROKERS,
     **OF_GROUPS,

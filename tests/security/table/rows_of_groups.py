@@ -4,7 +4,7 @@ import uuid
 from collections.abc import Mapping
 from typing import Any
 
-from tests.security.table.cases import GONE, GROUP, HERE, NOTHING, TRANSACTION, UNKNOWN_ID, Case, Fields, Row
+from tests.security.table.cases import CONSUMERS, GONE, GROUP, HERE, NOTHING, TRANSACTION, UNKNOWN_ID, Case, Fields, Row
 
 G_READ, G_DESCRIBE, G_DELETE = (f"group {GROUP} {operation}" for operation in ("read", "describe", "delete"))
 X_WRITE, X_DESCRIBE = (f"transactional_id {TRANSACTION} {operation}" for operation in ("write", "describe"))
@@ -149,5 +149,5 @@ OF_GROUPS: Mapping[int, Row] = {
             "a new member", {"group_id": "new", **BEAT}, (NOTHING, ("group new read",), ("group new read", T_DESCRIBE))
         ),
     ),
-    69: (Case("two groups", {"group_ids": ["new", GONE]}, (NOTHING, ("group new describe",))),),
+    69: (Case("two groups", {"group_ids": [CONSUMERS, GONE]}, (NOTHING, (f"group {CONSUMERS} describe",))),),
 }

@@ -1,0 +1,123 @@
+"""A client without rights cannot find out what exists: the reply about a name that exists and about one that does not
+are the same bytes but for the name.
+
+Topics that are named by id are left out: an id that exists cannot be guessed, and Kafka answers an unknown one by
+UNKNOWN_TOPIC_ID before it looks at rights.
+"""
+
+import asyncio
+import uuid
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from moldau.protocol.apis import APIS
+from tests.security.table.cases import (
+    CONSUMERS,
+    GONE,
+    GROUP,
+    HERE,
+    NO_GROUP,
+    NO_TRANSACTION,
+    NOTHING,
+    TRANSACTION,
+    UNKNOWN_ID,
+)
+from tests.security.table.playing import CLIENT, Asked, Player, ours, table
+from tests.security.table.rows import ROWS
+
+OTHERS = {GROUP: NO_GROUP, TRANSACTION: NO_TRANSACTION}
+EXISTING = (*OTHERS, CONSUMERS)
+NAMES = (CONSUMERS, HERE, GONE, *OTHERS, *OTHERS.values())
+BLANK = b"...."
+
+
+def about(value: Any, exists: bool) -> Any:
+    """The fields of a request, about what exists or what does not: elements of lists about the others are left out."""
+    if isinstance(value, dict):
+        return {name: about(one, exists) for name, one in value.items()}
+    if isinstance(value, list):
+        if not any(_names(one, GONE) for one in value):
+            return [about(one, exists) for one in value]
+        present = HERE if any(_names(one, HERE) for one in value) else next(n for n in EXISTING if _names(value[0], n))
+        return [about(one, exists) for one in value if not _names(one, GONE if exists else present)]
+    return OTHERS.get(value, value) if not exists and isinstance(value, str) else value
+
+
+def _names(element: Any, name: str) -> bool:
+    values = [*element.values()] if isinstance(element, dict) else [element]
+    return any(isinstance(one, str) and one == name for one in values)
+
+
+def has_ids(value: Any) -> bool:
+    if isinstance(value, dict | list):
+        return any(map(has_ids, value.values() if isinstance(value, dict) else value))
+    return isinstance(value, uuid.UUID)
+
+
+def turned(value: Any, other: str = HERE) -> Any:
+    """The same with the two names the other way round."""
+    if isinstance(value, dict):
+        return {name: turned(one, other) for name, one in value.items()}
+    if isinstance(value, list):
+        here = next((n for n in (HERE, *EXISTING) if value and any(_names(one, n) for one in value)), other)
+        return [turned(one, here) for one in value]
+    return {other: GONE, GONE: other}.get(value, value) if isinstance(value, str) else value
+
+
+def blanked(reply: bytes | None) -> bytes | None:
+    for name in NAMES if reply is not None else ():
+        reply = reply.replace(name.encode(), BLANK)
+    return reply
+
+
+def naming() -> Iterator[Asked]:
+    """The requests of the table that name something, in each version."""
+    versions = {key: (api.low, api.high) for key, api in APIS.items()}
+    for asked in table(versions):
+        if asked.rights == NOTHING:
+            fields = asked.case.of(asked.version, UNKNOWN_ID)
+            if about(fields, True) != about(fields, False) and not has_ids(fields):
+                yield asked
+
+
+async def differences(folder: Path) -> list[str]:
+    found = []
+    async with ours(folder) as player:
+        await player.grant(NOTHING)
+        for asked in naming():
+            fields = asked.case.of(asked.version, player.here)
+            there, not_there = [await reply(player, asked, about(fields, exists)) for exists in (True, False)]
+            both, both_turned = [await reply(player, asked, one) for one in (fields, turned(fields))]
+            if there != not_there or both != both_turned:
+                found.append(f"{asked.api.name} {asked.version}, {asked.case.name}: {there!r} {not_there!r}")
+    return found
+
+
+async def reply(player: Player, asked: Asked, fields: Any) -> bytes | None:
+    return blanked(await player.exchange(asked.api, asked.version, fields, CLIENT))
+
+
+def test_replies_about_what_exists_and_what_does_not_are_the_same_bytes(tmp_path: Path) -> None:
+    found = asyncio.run(differences(tmp_path))
+    assert not found, "\n".join(found)
+
+
+NAMELESS = {16, 29, 30, 31, 35, 46, 48, 49, 50, 51, 60, 66, 74}
+"""APIs that name no topic, group or transactional id, or only where no right is asked for it."""
+
+
+def test_every_api_that_takes_a_name_is_asked() -> None:
+    asked = {one.api.key for one in naming()}
+    with_cases = {key for key, row in ROWS.items() if isinstance(row, tuple)}
+    assert with_cases - asked == NAMELESS
+
+
+@pytest.mark.parametrize("exists", [True, False])
+def test_a_request_is_about_one_of_them(exists: bool) -> None:
+    fields = {"group_id": GROUP, "topics": [{"name": HERE}, {"name": GONE}], "groups": [GROUP, GONE], "users": ["ann"]}
+    name, group, other = (HERE, GROUP, GROUP) if exists else (GONE, NO_GROUP, GONE)
+    expected = {"group_id": group, "topics": [{"name": name}], "groups": [other], "users": ["ann"]}
+    assert about(fields, exists) == expected
