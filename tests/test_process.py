@@ -279,7 +279,7 @@ def test_a_server_properties_of_kafkas_starts_with_one_warning_about_settings_no
 def test_a_server_that_serves_anybody_over_the_network_says_so_in_one_line(tmp_path: Path):
     for host, lines in (("0.0.0.0", 1), ("127.0.0.1", 0)):
         process = subprocess.Popen(
-            [sys.executable, "-m", "moldau", "server", "start", "--data-dir", str(tmp_path), "--host", host, "--port", "0"],
+            [sys.executable, "-m", "moldau", "server", "start", "--data-dir", tmp_path, "--host", host, "--port", "0"],
             stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env={**os.environ, "PYTHONPATH": str(SOURCE)},
         )  # fmt: skip
         try:

@@ -41,6 +41,9 @@ PLACES = {
         "moldau.cli.transactions", "app", "Transactions: list, describe, describe-producers, find-hanging, abort."
     ),
     "users": CommandEntry("moldau.cli.security.users", "app", "Users that log in by SCRAM: add, remove, list."),
+    "quotas": CommandEntry(
+        "moldau.cli.security.quotas", "app", "Quotas of users, client ids and addresses: set, remove, list."
+    ),
     "certificates": CommandEntry(
         "moldau.cli.security.certificates", "app", "Certificates for development: make an authority, and what it signs."
     ),

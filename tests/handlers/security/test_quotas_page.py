@@ -3,7 +3,10 @@
 import re
 from pathlib import Path
 
+import pytest
+
 from harness.pages import DOCS
+from moldau.cli import main
 from moldau.cluster.state.quotas import OF_ADDRESSES, OF_CLIENTS
 from moldau.config.broker import SETTINGS
 from moldau.testing import Broker
@@ -11,10 +14,15 @@ from moldau.testing import Broker
 PAGE: Path = DOCS / "quotas.md"
 
 
-def test_every_example_of_the_page_runs() -> None:
+def test_every_example_of_the_page_runs(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     examples = re.findall(r"^```python\n(.*?)^```$", PAGE.read_text(), re.MULTILINE | re.DOTALL)
-    assert examples
+    commands = re.findall(r"^moldau (quotas .*)$", PAGE.read_text(), re.MULTILINE)
+    assert examples and len(commands) >= 6
     with Broker() as broker:
+        monkeypatch.setenv("MOLDAU_BOOTSTRAP_SERVER", broker.bootstrap_servers)
+        for command in commands:
+            assert main.run(command.split()) == 0, command
+        assert "connection_creation_rate" in capsys.readouterr().out
         names: dict[str, object] = {"__name__": "example"}
         for example in examples:
             exec(compile(example.replace("localhost:9092", broker.bootstrap_servers), str(PAGE), "exec"), names)
