@@ -255,6 +255,9 @@ class Broker:
         connected: Connected = dispatch.connected
         if self._guards is not None:
             connected = await self._guards.connected(dispatch, cluster)
+            certificates = self._guards.watch(cluster.metadata)
+            await certificates.start()
+            undo.push_async_callback(certificates.stop)
         self.server = Server(connected, self._limits(), self.watchdog, runtime.stopwatch)
         cluster.metadata.subscribe(self._limit)
         self._limit(cluster.image, ())

@@ -3,6 +3,7 @@
 import pytest
 
 from moldau.config import broker_config
+from moldau.config.security import of_single_listeners
 from moldau.errors import ConfigError
 
 TWO = {
@@ -23,6 +24,19 @@ def test_a_listener_has_the_common_settings_except_its_own() -> None:
     assert config.of_listener("ANOTHER") is config
     assert "hunter" not in repr(config)
     assert warnings == ["listeners of Kafka's controllers are not opened: CONTROLLER"]
+
+
+def test_settings_of_single_listeners_are_described_by_their_whole_names() -> None:
+    own = {
+        "listener.name.out.max.connections": "7",
+        "listener.name.out.ssl.keystore.location": "f",
+        "listener.name.out.plain.sasl.jaas.config": "x",
+    }
+    found = {setting.name: (setting.text(value), setting.read_only, setting.sensitive)
+             for setting, value in of_single_listeners(broker_config(TWO | own)[0].own_settings)}  # fmt: skip
+    assert {name: value for name, (value, _, _) in found.items()} == own
+    assert [name for name, (_, fixed, _) in found.items() if not fixed] == ["listener.name.out.ssl.keystore.location"]
+    assert [name for name, (_, _, secret) in found.items() if secret] == ["listener.name.out.plain.sasl.jaas.config"]
 
 
 def test_what_has_no_effect_is_said() -> None:

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from moldau.config import kafka_names, older_names
+from moldau.config import kafka_names, older_names, security
 from moldau.config.connections_per_ip import connections_per_ip
 from moldau.config.listeners import (
     PLAINTEXT,
@@ -321,6 +321,8 @@ def with_changes(config: BrokerConfig, changes: Mapping[str, str]) -> BrokerConf
         value = WHILE_RUNNING[name].parse(changes[name])
         if name in RATES:
             values[RATES[name].field] = value
+    if any(map(security.names_file, changes)):
+        values["own_settings"] = security.changed(config.own_settings, changes, names_of_listeners(config)[0])
     changed = replace(config, **values)
     _check(changed)
     return changed

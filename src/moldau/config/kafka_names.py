@@ -127,7 +127,6 @@ NAMES: frozenset[str] = frozenset(
     share.coordinator.state.topic.segment.bytes share.coordinator.threads share.coordinator.write.timeout.ms
     share.fetch.purgatory.purge.interval.requests
     socket.connection.setup.timeout.max.ms socket.connection.setup.timeout.ms socket.listen.backlog.size
-    ssl.allow.dn.changes ssl.allow.san.changes
     ssl.engine.factory.class ssl.keymanager.algorithm
     ssl.protocol ssl.provider ssl.secure.random.implementation ssl.trustmanager.algorithm
     telemetry.max.bytes

@@ -6,16 +6,18 @@ and no setting of Kafka's has is refused, because a misspelt protection would be
 """
 
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from moldau.config.sasl import MECHANISMS, OF_MECHANISM, SASL
-from moldau.config.setting import INT_MAX, LIST, PASSWORD, STRING, Setting, SettingType, settings_of
+from moldau.config.setting import BOOLEAN, INT_MAX, LIST, PASSWORD, STRING, Setting, SettingType, settings_of
 from moldau.errors import ConfigError
 from moldau.names import guess
 
 OF_LISTENER = "listener.name."
 CLIENT_AUTH = ("none", "requested", "required")
+FILES = ("ssl.keystore.location", "ssl.keystore.type", "ssl.truststore.location", "ssl.truststore.type")
+"""The settings of a listener that can be changed while the broker runs. Secrets cannot: the metadata keeps none."""
 _FIXED = {"read_only": True}
 
 
@@ -37,6 +39,8 @@ class ProtectionSettings:
     ssl_truststore_password: str | None = PASSWORD(None, "The password of that file.", **_FIXED)
     ssl_truststore_certificates: str | None = PASSWORD(None, "The certificates that clients, and other brokers, are trusted by, as text in PEM, instead of a file.", **_FIXED)
     ssl_endpoint_identification_algorithm: str = STRING("https", "https: the certificate of another broker that this one connects to must name its host. Empty: it need not.", **_FIXED)
+    ssl_allow_dn_changes: bool = BOOLEAN(False, "Whether a listener's new certificate may have another distinguished name than the one it replaces.", **_FIXED)
+    ssl_allow_san_changes: bool = BOOLEAN(False, "Whether a listener's new certificate may lack a host name or address of the one it replaces.", **_FIXED)
     ssl_principal_mapping_rules: str = STRING("DEFAULT", "How the name in a client's certificate becomes the name of its principal: rules RULE:pattern/replacement/ (with L or U at the end for lower or upper case) and DEFAULT, separated by commas; the first that matches decides, and a client that none matches is refused.", **_FIXED)
     ssl_enabled_protocols: tuple[str, ...] = LIST(("TLSv1.2", "TLSv1.3"), "The versions of TLS that may be used; none is older than TLSv1.2.", **_FIXED)
     ssl_cipher_suites: tuple[str, ...] | None = LIST(None, "The cipher suites of TLS 1.2 that may be used, by Java's names or OpenSSL's; all that Python allows if not set.", **_FIXED)
@@ -90,6 +94,38 @@ def overrides(
         else:
             raise ConfigError(f"unknown setting {name!r} of the listener {listener}{guess(name, SECURITY)}")
     return values, absent
+
+
+def changed(
+    own: Mapping[str, Mapping[str, Any]], changes: Mapping[str, str], listeners: Collection[str]
+) -> dict[str, dict[str, Any]]:
+    """The values of single listeners after those of `FILES` were changed; others have no effect. Raises
+    `ConfigError`."""
+    values = {listener: dict(settings) for listener, settings in own.items()}
+    for listener in listeners:
+        for name in FILES:
+            text = changes.get(f"{OF_LISTENER}{listener.lower()}.{name}")
+            if text is not None:
+                values.setdefault(listener, {})[SECURITY[name].field] = SECURITY[name].parse(text)
+    return values
+
+
+def of_single_listeners(own: Mapping[str, Mapping[str, Any]]) -> list[tuple[Setting, Any]]:
+    """The settings of single listeners, by their whole names, and their values."""
+    by_field = {setting.field: setting for setting in (SECURITY | _LIMITS).values()}
+    found = []
+    for owner, settings in own.items():
+        prefix = f"{OF_LISTENER}{owner.lower().replace('/', '.')}."
+        for one, value in settings.items():
+            setting = by_field[one]
+            fixed = setting.name not in FILES
+            found.append((replace(setting, name=prefix + setting.name, read_only=fixed), value))
+    return found
+
+
+def names_file(name: str) -> bool:
+    """Whether this is a setting of `FILES` for one listener."""
+    return name.startswith(OF_LISTENER) and name.endswith(tuple(f".{one}" for one in FILES))
 
 
 def _of_mechanism(name: str) -> tuple[str, Setting] | None:

@@ -17,6 +17,7 @@ from typing import NamedTuple
 from moldau.errors import ConfigError
 from moldau.notices import Notices
 from moldau.transport.key_stores import Store, identify, trust
+from moldau.transport.reloading import signature
 from moldau.transport.tls import client_context
 
 PREFIX = "ssl"
@@ -57,12 +58,12 @@ class ClientTls:
 
     def __init__(self, settings: TlsSettings):
         self._settings = settings
-        self._seen = _signature(settings.files)
+        self._seen = signature(settings.files)
         self._context = settings.context or made(settings)
 
     def context(self) -> ssl.SSLContext:
         """The context, made again if a file has changed."""
-        seen = _signature(self._settings.files)
+        seen = signature(self._settings.files)
         if seen != self._seen:
             self._seen = seen
             try:
@@ -126,16 +127,3 @@ def _identify_by_text(context: ssl.SSLContext, certificate: str, key: str, passw
             "ssl.keystore.key and ssl.keystore.certificate.chain are not a key and its certificate in PEM, or"
             " ssl.key.password is not the key's"
         ) from None
-
-
-def _signature(files: Sequence[Path]) -> list[tuple[int, ...]]:
-    """What changes when a file is written or replaced."""
-    found: list[tuple[int, ...]] = []
-    for path in files:
-        try:
-            status = path.stat()
-        except OSError:
-            found.append((0,))
-        else:
-            found.append((status.st_ino, status.st_mtime_ns, status.st_size))
-    return found

@@ -80,6 +80,21 @@ def identify(context: ssl.SSLContext, store: Store | Pem, key: str | None = None
         raise _unreadable(store, error) from None
 
 
+def own_certificate(store: Store | Pem) -> bytes:
+    """The certificate of a key store, in DER."""
+    try:
+        if isinstance(store, Pem):
+            text = _in_lines(store.certificates)
+        elif _kind(store) == "PEM":
+            text = Path(store.location).read_text()
+        else:
+            text = _unlocked(store)[1]
+        first = next(block[0] for block in _BLOCK.finditer(text) if block[1].endswith("CERTIFICATE"))
+        return ssl.PEM_cert_to_DER_cert(first)
+    except (OSError, ValueError, StopIteration) as error:
+        raise _unreadable(store, ValueError("it has no certificate") if str(error) == "" else error) from None
+
+
 @contextlib.contextmanager
 def _as_file(text: str) -> Iterator[str]:
     """OpenSSL takes a key from files only: one in memory, where the system has that."""

@@ -1,41 +1,102 @@
-"""The TLS of one listener: the context of its handshakes, and who its clients are by their certificates."""
+"""The TLS of one listener: the contexts of its handshakes, and who its clients are by their certificates.
+
+It is made from settings and files, and made again from changed ones: what cannot be used, or names other hosts than
+before, leaves the former in use.
+"""
 
 import ssl
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple
 
 from moldau.config import BrokerConfig
 from moldau.errors import ConfigError
-from moldau.transport.certificates import context_of_listener, context_to_brokers
-from moldau.transport.principals import parsed_rules, principal_of
+from moldau.transport.certificates import context_of_listener, context_to_brokers, key_store, trust_store
+from moldau.transport.distinguished_names import alternative_names, distinguished_name
+from moldau.transport.key_stores import Store, own_certificate
+from moldau.transport.principals import MappingRule, parsed_rules, principal_of
 
 _FIELD = "ssl_client_auth"
 
 
+class _Made(NamedTuple):
+    """`certificate` is the listener's own, in DER; `to_brokers` is None if brokers do not connect to it."""
+
+    context: ssl.SSLContext
+    to_brokers: ssl.SSLContext | None
+    certificate: bytes
+    files: Sequence[Path]
+
+
 class ListenerTls:
-    """Made from the settings that hold for the listener; reads files, so it blocks. Raises `ConfigError`."""
+    """Made from the settings that hold for the listener. Making it, `check` and `reload` read files, so they block;
+    they raise `ConfigError`."""
 
     def __init__(self, name: str, protocol: str, config: BrokerConfig):
+        self.name = name
         own = config.own_settings.get(name, {})
-        self.client_auth: str = config.of_listener(name).ssl_client_auth
+        settings = config.of_listener(name)
+        self.client_auth: str = settings.ssl_client_auth
         self._names_clients = protocol == "SSL"
         if not self._names_clients:  # they prove by SASL who they are
             self.client_auth = own.get(_FIELD, "none")
-        self._dials = name == config.inter_broker_listener
         try:
-            self._rules = parsed_rules(config.of_listener(name).ssl_principal_mapping_rules)
-            self._context = context_of_listener(config.of_listener(name), self.client_auth)
-            self._to_brokers = context_to_brokers(config.of_listener(name)) if self._dials else None
+            self._rules: Sequence[MappingRule] = parsed_rules(settings.ssl_principal_mapping_rules)
+            self._made = self._make(config)
         except ConfigError as error:
             raise ConfigError(f"the listener {name} cannot use TLS: {error}") from None
 
+    @property
+    def files(self) -> Sequence[Path]:
+        """The files that its contexts are made of."""
+        return self._made.files
+
     def context(self) -> ssl.SSLContext:
         """The context for the next handshake."""
-        return self._context
+        return self._made.context
 
     def to_brokers(self) -> ssl.SSLContext | None:
         """The context for the next connection to another broker; None if brokers do not connect to this listener."""
-        return self._to_brokers
+        return self._made.to_brokers
 
     def principal(self, certificate: bytes | None) -> str | None:
         """The principal of a client with this certificate, None for one without. Raises `ValueError` if it may not
         connect."""
         return principal_of(certificate, self._rules) if certificate and self._names_clients else None
+
+    def check(self, config: BrokerConfig) -> None:
+        """Whether `reload` would do."""
+        self._remade(config)
+
+    def reload(self, config: BrokerConfig, *, is_start: bool = False) -> None:
+        """Use the files, as they are now, that these settings name, from the next handshake on. If it raises, those
+        before stay in use. At the start names may differ."""
+        self._made = self._remade(config, is_start)
+
+    def _remade(self, config: BrokerConfig, is_start: bool = False) -> _Made:
+        try:
+            made, settings = self._make(config), config.of_listener(self.name)
+            before, now = self._made.certificate, made.certificate
+            old, new = distinguished_name(before), distinguished_name(now)
+            if old != new and not (is_start or settings.ssl_allow_dn_changes):
+                raise ConfigError(
+                    f"the new certificate is for {new!r}, not for {old!r}; ssl.allow.dn.changes=true would allow that"
+                )
+            has_all = alternative_names(before) <= alternative_names(now)
+            if not (has_all or is_start or settings.ssl_allow_san_changes):
+                raise ConfigError(
+                    "the new certificate lacks a host name or address that the one before has; "
+                    "ssl.allow.san.changes=true would allow that"
+                )
+        except (ConfigError, ValueError) as error:
+            raise ConfigError(f"the listener {self.name} cannot use its new certificates: {error}") from None
+        return made
+
+    def _make(self, config: BrokerConfig) -> _Made:
+        settings = config.of_listener(self.name)
+        context = context_of_listener(settings, self.client_auth)
+        to_brokers = context_to_brokers(settings) if self.name == config.inter_broker_listener else None
+        own, trusted = key_store(settings), trust_store(settings)
+        assert own is not None, "the context would have been refused"
+        files = [Path(store.location) for store in (own, trusted) if isinstance(store, Store)]
+        return _Made(context, to_brokers, own_certificate(own), files)

@@ -23,6 +23,7 @@ from moldau.config import (
     inherited,
     known_to_kafka,
 )
+from moldau.config.security import OF_LISTENER, names_file
 from moldau.errors import ConfigError, ErrorCode
 
 
@@ -86,9 +87,10 @@ def broker_overrides(config: BrokerConfig, now: Mapping[str, str], change: Confi
     alterations = _alterations(now, change)
     for alteration in alterations:
         name = alteration.name
-        if alteration.operation != OpType.DELETE and name not in DYNAMIC and name not in WHILE_RUNNING:
+        is_known = name in DYNAMIC or name in WHILE_RUNNING or names_file(name)
+        if alteration.operation != OpType.DELETE and not is_known:
             why = "is not a setting of this broker"
-            if name in SETTINGS:
+            if name in SETTINGS or name.startswith(OF_LISTENER):
                 why = "cannot be changed while the broker runs"
             elif known_to_kafka(name):
                 why = "is a Kafka setting that this broker does not have"

@@ -16,6 +16,7 @@ from moldau.cluster.state import layout
 from moldau.cluster.state.image import Image
 from moldau.cluster.state.metadata_cache import MetadataCache
 from moldau.config import BrokerConfig
+from moldau.config.security import names_file
 from moldau.errors import ConfigError, ErrorCode
 from moldau.metadata_store.store import NodeOperation
 
@@ -63,7 +64,7 @@ class ConfigChanges:
         overrides = await self.queue.decided(_length(change), lambda: broker_overrides(self._metadata, broker, change))
         if isinstance(overrides, Refusal):
             return overrides
-        if not validate_only and overrides != (now or {}):
+        if not validate_only and (overrides != (now or {}) or _names_file(change)):
             path = f"{layout.BROKER_CONFIGS}/{broker}"
             await self.queue.commit([layout.config(path, overrides, is_new=now is None)])
         return None
@@ -91,6 +92,11 @@ def _of_group(image: Image, config: BrokerConfig, group_id: str, change: ConfigC
     return [] if overrides == (now or {}) else layout.group_changed(group_id, now, overrides)
 
 
+def _names_file(change: ConfigChange) -> bool:
+    """Whether a file is named, which may have changed although its name has not."""
+    return not isinstance(change, Replacement) and any(names_file(one.name) for one in change)
+
+
 def _length(change: ConfigChange) -> int:
     return len(change.settings) if isinstance(change, Replacement) else len(change)
 
@@ -99,6 +105,8 @@ def broker_overrides(metadata: MetadataCache, broker: str, change: ConfigChange)
     """The settings of a broker, or of all by `layout.DEFAULT_BROKER`, after a change; a refusal also if the broker that
     has this metadata could not run with them."""
     now = metadata.image.broker_overrides.get(broker, {})
+    if broker == layout.DEFAULT_BROKER and _names_file(change):
+        return Refusal(ErrorCode.INVALID_REQUEST, "the files of a listener's certificates are set for one broker")
     overrides = alterations.broker_overrides(metadata.config, now, change)
     if isinstance(overrides, Refusal):
         return overrides

@@ -11,7 +11,17 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
 
-from moldau.config import GROUP_SETTINGS, SETTINGS, TOPIC_SETTINGS, WHILE_RUNNING, BrokerConfig, Setting, inherited
+from moldau.config import (
+    GROUP_SETTINGS,
+    SETTINGS,
+    TOPIC_SETTINGS,
+    WHILE_RUNNING,
+    BrokerConfig,
+    Setting,
+    Value,
+    inherited,
+)
+from moldau.config.security import of_single_listeners
 
 
 class ConfigSource(enum.IntEnum):
@@ -75,7 +85,9 @@ class ConfigSources:
         """All settings of this broker, sorted by name; those that are only set while it runs if they were."""
         running = [WHILE_RUNNING[name] for name in WHILE_RUNNING if name in self.own or name in self.everyone]
         settings = [self._broker_setting(one) for one in SETTINGS.values()]
-        return sorted(settings + [self._running_setting(one) for one in running], key=lambda one: one.setting.name)
+        settings += [self._running_setting(one) for one in running]
+        settings += [self._listeners_setting(*one) for one in of_single_listeners(self.in_force.own_settings)]
+        return sorted(settings, key=lambda one: one.setting.name)
 
     def all_brokers(self) -> list[DescribedConfig]:
         """The settings that were set for all brokers, sorted by name."""
@@ -115,6 +127,11 @@ class ConfigSources:
     def _running_setting(self, setting: Setting) -> DescribedConfig:
         synonyms = list(self._definitions(setting))
         return DescribedConfig(setting, synonyms[0].value, synonyms[0].source, synonyms)
+
+    def _listeners_setting(self, setting: Setting, value: Value) -> DescribedConfig:
+        source = ConfigSource.BROKER if setting.name in self.own else ConfigSource.STATIC
+        text = setting.text(value)
+        return DescribedConfig(setting, text, source, [ConfigSynonym(setting.name, text, source)])
 
     def _synonyms(self, name: str) -> list[ConfigSynonym]:
         if getattr(self.in_force, SETTINGS[name].field) is None:

@@ -38,6 +38,8 @@ class MetadataCache:
         self._group_config = group_config(self._config, {})
         self._group_configs: dict[str, GroupConfig] = {}
         self._subscribers: list[ImageListener] = []
+        self.checks: list[Callable[[BrokerConfig], None]] = []
+        """Each raises `ConfigError` if this broker could not run with these settings."""
 
     @property
     def config(self) -> BrokerConfig:
@@ -80,7 +82,9 @@ class MetadataCache:
         """Raise `ConfigError` if this broker could not run with these overrides of a broker, or of all
         (`layout.DEFAULT_BROKER`)."""
         changed = {**self.image.broker_overrides, broker: overrides}
-        _with_dynamic(self._static, replace(self.image, broker_overrides=changed))
+        config = _with_dynamic(self._static, replace(self.image, broker_overrides=changed))
+        for check in self.checks:
+            check(config)
 
     def subscribe(self, subscriber: ImageListener) -> None:
         """Call `subscriber(image, names of changed topics)` with every next image.

@@ -20,6 +20,7 @@ from moldau.runtime import Runtime
 from moldau.transport.listeners import ListenerTls
 
 if TYPE_CHECKING:
+    from moldau.handlers.security.certificates import Certificates
     from moldau.requests.logins import ListenerLogins
 
 _WITH_TLS = ("SSL", "SASL_SSL")
@@ -43,6 +44,12 @@ class Guards:
         """The TLS by which this broker connects to others; None if its settings have none."""
         contexts = (tls.to_brokers() for tls in self.tls.values())
         return next((context for context in contexts if context is not None), None)
+
+    def watch(self, metadata: MetadataCache) -> "Certificates":
+        """What keeps the certificates of the listeners up to date, to be started."""
+        from moldau.handlers.security.certificates import Certificates
+
+        return Certificates(self.tls, metadata, self._runtime)
 
     def gate(self, metadata: MetadataCache) -> Gate:
         """The gate that every request passes; `metadata` is what the broker serves by."""

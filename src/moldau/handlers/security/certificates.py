@@ -1,0 +1,72 @@
+"""The certificates of a running broker's listeners: used anew when their files change, or the settings that name them.
+
+An alteration of a setting is answered once the new files are in use; it is refused if they cannot be. Where another
+broker decides about the alteration (the controller of a cluster), this one says in its log that it keeps the old ones.
+"""
+
+import logging
+from collections.abc import Coroutine, Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from moldau.cluster.state.image import Image
+from moldau.cluster.state.metadata_cache import MetadataCache
+from moldau.config import BrokerConfig
+from moldau.errors import ConfigError
+from moldau.runtime import Runtime
+from moldau.transport.listeners import ListenerTls
+from moldau.transport.reloading import FileWatch
+
+log = logging.getLogger(__name__)
+
+
+class Certificates:
+    def __init__(self, tls: Mapping[str, ListenerTls], metadata: MetadataCache, runtime: Runtime):
+        self._tls = tls
+        self._metadata = metadata
+        self._runtime = runtime
+        self._changes = metadata.image.broker_overrides
+        self._watches = [FileWatch(partial(_files, one), partial(self._reload, one), runtime) for one in tls.values()]
+
+    async def start(self) -> None:
+        """Files that were set while the broker ran before are in use when it returns. Raises `ConfigError`."""
+        config = self._metadata.config
+        for one in self._tls.values():
+            await self._runtime.run(partial(one.reload, config, is_start=True))
+        self._metadata.subscribe(self._follow)
+        self._metadata.checks.append(self._check)
+        for watch in self._watches:
+            watch.start()
+
+    async def stop(self) -> None:
+        for watch in self._watches:
+            await watch.stop()
+
+    def _check(self, config: BrokerConfig) -> None:
+        """Raises `ConfigError` if a listener could not use the files of these settings."""
+        if config.own_settings != self._metadata.config.own_settings:
+            for one in self._tls.values():
+                one.check(config)
+
+    def _follow(self, image: Image, _: Sequence[str]) -> Coroutine[Any, Any, None] | None:
+        if image.broker_overrides is self._changes:
+            return None
+        self._changes = image.broker_overrides
+        return self._reload_all()
+
+    async def _reload_all(self) -> None:
+        for one in self._tls.values():
+            await self._runtime.run(partial(self._reload, one))
+
+    def _reload(self, one: ListenerTls) -> None:
+        try:
+            one.reload(self._metadata.config)
+        except ConfigError as error:
+            log.warning("%s. Those before stay in use until the files or the settings are changed again", error)
+        else:
+            log.info("the listener %s uses the certificates in its files as they are now", one.name)
+
+
+def _files(one: ListenerTls) -> Sequence[Path]:
+    return one.files

@@ -1,0 +1,66 @@
+"""Files that are looked at again and again, so that what was made of them can be made anew when they change.
+
+A look costs a `stat` of each file, in the executor. A change counts once two looks in a row have seen the same, so that
+nobody reads a file that is being written.
+"""
+
+import asyncio
+import contextlib
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from moldau.runtime import Runtime
+
+LOOK_S = 5.0
+SETTLED_S = 0.5
+"""The pause between two looks while files change."""
+
+
+def signature(files: Sequence[Path]) -> list[tuple[int, ...]]:
+    """What changes when a file is written or replaced."""
+    found: list[tuple[int, ...]] = []
+    for path in files:
+        try:
+            status = path.stat()
+        except OSError:
+            found.append((0,))
+        else:
+            found.append((status.st_ino, status.st_mtime_ns, status.st_size))
+    return found
+
+
+class FileWatch:
+    """`files` returns those to look at; `changed` is awaited after they have changed. Belongs to the loop it is started
+    on."""
+
+    def __init__(self, files: Callable[[], Sequence[Path]], changed: Callable[[], object], runtime: Runtime):
+        self._files = files
+        self._changed = changed
+        self._runtime = runtime
+        self._seen = signature(files())
+        self._task: asyncio.Task[None] | None = None
+
+    def start(self) -> None:
+        self._task = asyncio.get_running_loop().create_task(self._run())
+
+    async def stop(self) -> None:
+        if self._task is not None:
+            self._task.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await self._task
+
+    async def _look(self) -> list[tuple[int, ...]]:
+        return await self._runtime.run(lambda: signature(self._files()))
+
+    async def _run(self) -> None:
+        while True:
+            await asyncio.sleep(LOOK_S)
+            seen = await self._look()
+            if seen == self._seen:
+                continue
+            before = None
+            while before != seen:
+                await asyncio.sleep(SETTLED_S)
+                before, seen = seen, await self._look()
+            self._seen = seen
+            await self._runtime.run(self._changed)
