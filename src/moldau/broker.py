@@ -204,8 +204,10 @@ class Broker:
                     "missing from the cluster. Give this broker an empty folder, or run `moldau cluster adopt "
                     f"{folder.path} --zookeeper {self.config.zookeeper_connect}`, which begins a new cluster with it"
                 )
-        tls = self._guards.to_brokers if self._guards is not None else lambda: None
-        joined = self._joined = JoinedCluster(self.config, self.runtime, shared, self._replaced, self.folders, tls)
+        guards = self._guards
+        protection = (guards.to_brokers, guards.log_in) if guards is not None else ()
+        joined = JoinedCluster(self.config, self.runtime, shared, self._replaced, self.folders, *protection)
+        self._joined = joined
         self._joining = asyncio.ensure_future(joined.join(self.folders.cluster_id))
         try:
             await self._joining

@@ -35,3 +35,8 @@ def test_a_broker_that_is_reached_without_tls_is_named(caplog: pytest.LogCapture
     caplog.clear()
     why("PLAINTEXT", None)
     assert caplog.text == ""
+
+
+def test_a_broker_without_a_login_says_why_it_cannot_connect_to_one_that_wants_one() -> None:
+    sentence = why("SASL_PLAINTEXT", None)
+    assert "broker 7 answers brokers with SASL_PLAINTEXT, and the listener for brokers here has no SASL" in sentence

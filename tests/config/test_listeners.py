@@ -126,10 +126,6 @@ def test_other_brokers_connect_to_the_listener_of_that_name_or_of_that_protocols
         ({"listeners": "PLAINTEXT://h"}, "list of NAME://HOST:PORT"),
         ({"listeners": "PLAINTEXT://::1:9092"}, "list of NAME://HOST:PORT"),
         ({"listeners": "PLAINTEXT://a:1,plaintext://b:2"}, "names the listener PLAINTEXT twice"),
-        (
-            {"listener.security.protocol.map": "PLAINTEXT:SASL_SSL", "zookeeper.connect": "here:1", "broker.id": "1"},
-            "the listener for other brokers, PLAINTEXT, has the protocol SASL_SSL; .* only by PLAINTEXT and SSL",
-        ),
         ({"listeners": "MINE://:9093"}, "has no protocol for the listener MINE"),
         ({"listener.security.protocol.map": ""}, "has no protocol for the listener PLAINTEXT"),
         ({"listener.security.protocol.map": "PLAINTEXT:NOTHING"}, "list of NAME:PROTOCOL, not 'PLAINTEXT:NOTHING'"),

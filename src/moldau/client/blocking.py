@@ -26,8 +26,8 @@ from moldau.protocol.messages.metadata import MetadataRequest, MetadataRequestTo
 from moldau.randomness import RealRandom
 
 if TYPE_CHECKING:
-    from moldau.client.security.logins import ClientLogin
     from moldau.client.security.protection import Protection
+    from moldau.peers.sessions import ClientLogin
 
 MAX_REPLY_BYTES = 51 * 1024 * 1024
 """What a consumer fetches at most by default, and 1 MiB: a fetch of more says so."""

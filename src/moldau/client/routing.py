@@ -20,7 +20,6 @@ from moldau.client.cluster_view import NEWEST_WITH_NAMES, ClusterView, TopicView
 from moldau.client.failures import STALE_METADATA, Backoff, ClientClosed, RetryLog, check, tried
 from moldau.client.own_loop import OwnLoop
 from moldau.client.security.protection import Protection, protection_of
-from moldau.client.security.sessions import REPLY_BYTES_MAX, LinkSession
 from moldau.client.settings import ClientSettings
 from moldau.errors import AuthenticationFailed, ErrorCode, KafkaError, RebootstrapRequired, SslHandshakeFailed
 from moldau.names import TopicPartition
@@ -28,6 +27,7 @@ from moldau.net.connection import MAX_REPLY_BYTES
 from moldau.peers.address import Address, bootstrap_addresses
 from moldau.peers.link import REQUEST_TIMEOUT_MS, Link, connect
 from moldau.peers.negotiation import NO_LIMITS, IntendedBroker
+from moldau.peers.sessions import REPLY_BYTES_MAX, LinkSession
 from moldau.protocol.apis import ADD_PARTITIONS_TO_TXN, FIND_COORDINATOR, METADATA
 from moldau.protocol.messages.find_coordinator import FindCoordinatorRequest
 from moldau.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic

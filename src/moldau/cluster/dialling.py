@@ -1,4 +1,5 @@
-"""How this broker connects to another one of its cluster: with TLS if the other's listener for brokers has it."""
+"""How this broker connects to another one of its cluster: with TLS and a login if the other's listener for
+brokers has them."""
 
 import logging
 
@@ -11,6 +12,7 @@ from moldau.peers.link import Link
 
 DIAL_MS = 5_000
 _WITH_TLS = ("SSL", "SASL_SSL")
+_WITH_SASL = ("SASL_PLAINTEXT", "SASL_SSL")
 _notices = Notices(logging.getLogger(__name__))
 
 
@@ -27,7 +29,15 @@ async def dialled(broker: BrokerImage, identity: Identity, timeout_ms: int) -> L
         line = "broker %d is reached without TLS: its listener for brokers, %s, has the protocol %s"
         _notices.warning(str(broker.id), line, broker.id, broker.endpoints[0].name, protocol)
         tls = None
-    return await link_to_broker(address_of(broker), broker.id, identity, min(timeout_ms, DIAL_MS), tls)
+    logs_in = protocol in _WITH_SASL
+    if logs_in and identity.log_in is None:
+        raise KafkaError(
+            ErrorCode.NETWORK_EXCEPTION,
+            f"broker {broker.id} answers brokers with {protocol}, and the listener for brokers here has no SASL: give "
+            "inter.broker.listener.name a listener with SASL, as there",
+        )
+    limit_ms = min(timeout_ms, DIAL_MS)
+    return await link_to_broker(address_of(broker), broker.id, identity, limit_ms, tls, logs_in=logs_in)
 
 
 def address_of(broker: BrokerImage) -> Address:

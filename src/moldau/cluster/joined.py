@@ -13,7 +13,7 @@ import contextlib
 import logging
 import ssl
 import uuid
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 
 from moldau.cluster.beginning import BrokerConflict
@@ -47,6 +47,7 @@ from moldau.log.folders.folders import LogFolders
 from moldau.metadata_store.store import MetadataStore
 from moldau.names import counted
 from moldau.peers.introduction import Identity
+from moldau.peers.link import Link
 from moldau.protocol.apis import ALTER_PARTITION, ASSIGN_REPLICAS_TO_DIRS, CREATE_TOPICS, GET_REPLICA_LOG_INFO
 from moldau.protocol.messages.create_topics import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
 from moldau.runtime import Runtime
@@ -76,10 +77,11 @@ class JoinedCluster(Cluster):
         in_trouble: Callable[[BrokerConflict], None],
         folders: LogFolders,
         tls: Callable[[], ssl.SSLContext | None] = lambda: None,
+        log_in: Callable[[Link, int], Awaitable[None]] | None = None,
     ):
         self._config = config
         self._runtime = runtime
-        self._tls = tls
+        self._tls, self._log_in = tls, log_in
         self.acting = Acting(config, runtime, self._log_ends_of)
         self._locator = ControllerLocator()
         self._folders = folders
@@ -105,7 +107,12 @@ class JoinedCluster(Cluster):
         self.metadata.subscribe(self._note_registration)
         membership = self.membership
         identity = Identity(
-            image.cluster_id, config.node_id, lambda: membership.registered_epoch, lambda: membership.secret, self._tls
+            image.cluster_id,
+            config.node_id,
+            lambda: membership.registered_epoch,
+            lambda: membership.secret,
+            self._tls,
+            self._log_in,
         )
         self._following_link, self.forwarding_link = [
             ControllerLink(self._locator, identity, self._runtime) for _ in range(2)

@@ -17,8 +17,6 @@ _LISTENER = re.compile(r"([A-Za-z0-9_.-]+)://(?:\[([0-9A-Fa-f:.%]+)\]|([^\[\]:/\
 PORT_MAX = 65_535
 SASL = ("SASL_PLAINTEXT", "SASL_SSL")
 PROTOCOLS = (PLAINTEXT, SSL, *SASL)
-_DIALLED = (PLAINTEXT, SSL)
-"""The protocols by which a broker connects to the others of its cluster."""
 _PROTOCOL_NAME = "security.inter.broker.protocol"
 _CONTROLLERS = ("CONTROLLER",)
 """The listeners of controllers if `controller.listener.names` is not set."""
@@ -79,12 +77,6 @@ def client_listeners(settings: ListenerSettings) -> tuple[ClientListener, ...]:
     _check_ports(listeners)
     advertised = _advertised(settings, listeners, controllers)
     _check_inter_broker(settings, advertised)
-    among = protocols[inter_broker_listener(settings)]
-    if settings.zookeeper_connect and among not in _DIALLED:
-        raise ConfigError(
-            f"the listener for other brokers, {inter_broker_listener(settings)}, has the protocol {among}; brokers of "
-            f"a cluster connect to each other only by {' and '.join(_DIALLED)} so far"
-        )
     return tuple(
         ClientListener(one.name, protocols[one.name], one.host, one.port, advertised.get(one.name)) for one in listeners
     )

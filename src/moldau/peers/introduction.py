@@ -1,7 +1,7 @@
 """How a broker introduces itself on a link that it has dialled to another broker of its cluster."""
 
 import ssl
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import NamedTuple
 
 from moldau.error_codes import error_of
@@ -16,23 +16,33 @@ from moldau.protocol.messages.introduce import IntroduceRequest, IntroduceRespon
 class Identity(NamedTuple):
     """How a broker introduces itself. `epoch` returns its broker epoch, -1 while it is not registered. `secret` returns
     the cluster's secret, which proves that it is a broker, and `tls` the context to connect by, None if this broker has
-    no TLS."""
+    no TLS. `log_in` logs in on a link, in a time in milliseconds; None if this broker cannot."""
 
     cluster_id: str
     broker_id: int
     epoch: Callable[[], int]
     secret: Callable[[], bytes]
     tls: Callable[[], ssl.SSLContext | None] = lambda: None
+    log_in: Callable[[Link, int], Awaitable[None]] | None = None
 
 
 async def link_to_broker(
-    address: Address, broker_id: int, identity: Identity, timeout_ms: int, tls: ssl.SSLContext | None = None
+    address: Address,
+    broker_id: int,
+    identity: Identity,
+    timeout_ms: int,
+    tls: ssl.SSLContext | None = None,
+    *,
+    logs_in: bool = False,
 ) -> Link:
-    """Dial that broker, with TLS if a context is given, and introduce this one. Raises `KafkaError`: the address cannot
-    be reached, or another broker or another cluster is there. ApiVersions does not ask for that broker: Introduce does,
-    and answers in words."""
+    """Dial that broker, with TLS if a context is given, log in where it wants that, and introduce this one. Raises
+    `KafkaError`: the address cannot be reached, the login is refused, or another broker or another cluster is there.
+    ApiVersions does not ask for that broker: Introduce does, and answers in words."""
     link = await connect(address, f"broker-{identity.broker_id}", timeout_ms, tls=tls)
     try:
+        if logs_in:
+            assert identity.log_in is not None, "the caller has looked"
+            await identity.log_in(link, timeout_ms)
         link.versions.add({INTRODUCE.key: (INTRODUCE.low, INTRODUCE.high)})
         request = IntroduceRequest(
             cluster_id=identity.cluster_id,

@@ -5,20 +5,23 @@ SCRAM     credentials in the metadata store, read anew for each login: a change 
 """
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping
+from secrets import token_hex
 
 from moldau.config import BrokerConfig
 from moldau.config.sasl import MECHANISMS
 from moldau.errors import ConfigError
+from moldau.peers.sessions import ClientLogin
 from moldau.requests.authentication import ServerLogin
 from moldau.runtime import Runtime
-from moldau.transport.jaas import module_of
+from moldau.transport.jaas import Login, module_of
 from moldau.transport.sasl import plain, scram
 from moldau.transport.sasl.exchange import Authenticated
-from moldau.transport.sasl.plain import PlainServer
-from moldau.transport.sasl.scram import Credential, NamedCredential, ScramServer
+from moldau.transport.sasl.plain import PlainClient, PlainServer
+from moldau.transport.sasl.scram import Credential, NamedCredential, ScramClient, ScramServer
 
 FindCredential = Callable[[str, str], Awaitable[Credential | None]]
 """A user's credential for a mechanism. Raises `StorageError`."""
+SCRAM_MODULE = "org.apache.kafka.common.security.scram.ScramLoginModule"
 PLAIN_MODULE = "org.apache.kafka.common.security.plain.PlainLoginModule"
 _USER = "user_"
 
@@ -106,3 +109,26 @@ def _passwords(jaas: str | None, listener: str) -> dict[str, str]:
     if not users or not all(users) or not all(users.values()):
         raise ConfigError(f'{setting} needs at least one user_NAME="PASSWORD", and neither may be empty')
     return users
+
+
+def login_at_brokers(config: BrokerConfig) -> ClientLogin:
+    """How this broker logs in at the others, whose listener has SASL. Raises `ConfigError`, without passwords."""
+    listener, mechanism = config.inter_broker_listener, config.sasl_mechanism_inter_broker_protocol
+    if mechanism not in MECHANISMS:
+        raise ConfigError(
+            f"sasl.mechanism.inter.broker.protocol is {mechanism[:60]}; brokers log in at each other by one of "
+            f"{', '.join(MECHANISMS)}"
+        )
+    needed = PLAIN_MODULE if mechanism == plain.MECHANISM else SCRAM_MODULE
+    setting = f"listener.name.{listener.lower()}.{mechanism.lower()}.sasl.jaas.config"
+    module = module_of(config.of_mechanism(listener, mechanism).sasl_jaas_config or "", setting)
+    user, password = module.options.get("username", ""), module.options.get("password", "")
+    if module.name != needed or not user or not password:
+        raise ConfigError(
+            f'{setting} must be {needed} required username="NAME" password="PASSWORD"; with the user that this broker '
+            "logs in as at the others"
+        )
+    login = Login(user, password)
+    if mechanism == plain.MECHANISM:
+        return ClientLogin(mechanism, lambda: PlainClient(login))
+    return ClientLogin(mechanism, lambda: ScramClient(mechanism, login, token_hex(20)))

@@ -6,11 +6,11 @@ PLAIN and SCRAM need a user and password, from `sasl_username` and `sasl_passwor
 
 import secrets
 from collections.abc import Callable
-from typing import NamedTuple
 
 from moldau.client.security.security_settings import MECHANISMS, OAUTHBEARER, PLAIN, SecuritySettings
 from moldau.client.security.tokens import Tokens, token_source
 from moldau.errors import ConfigError, ErrorCode, KafkaError
+from moldau.peers.sessions import ClientLogin
 from moldau.transport.jaas import Login, LoginModule, module_of
 from moldau.transport.sasl.exchange import ClientExchange
 from moldau.transport.sasl.oauthbearer import OauthbearerClient
@@ -23,14 +23,6 @@ _MODULES = {
     "OAuthBearerLoginModule": (OAUTHBEARER,),
 }
 """A class of Java's, without its package -> the mechanisms that it is for."""
-
-
-class ClientLogin(NamedTuple):
-    """`exchange` makes the client's part of one exchange. It may take as long as an authorization server takes: call it
-    in a thread. It raises `KafkaError`."""
-
-    mechanism: str
-    exchange: Callable[[], ClientExchange]
 
 
 def login_of(settings: SecuritySettings) -> ClientLogin | None:

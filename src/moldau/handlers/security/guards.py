@@ -6,7 +6,7 @@ gate     rights on whole requests, and the authorizer of all others    (`request
 """
 
 import ssl
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from typing import TYPE_CHECKING
 
 from moldau.cluster.cluster import Cluster
@@ -14,6 +14,7 @@ from moldau.cluster.state.metadata_cache import MetadataCache
 from moldau.config import BrokerConfig
 from moldau.config.listeners import SASL
 from moldau.net.accepted import Connected
+from moldau.peers.link import Link
 from moldau.requests.dispatch import Dispatch
 from moldau.requests.gate import Gate
 from moldau.runtime import Runtime
@@ -39,6 +40,8 @@ class Guards:
         }
         with_sasl = [one.name for one in config.client_listeners if one.protocol in SASL]
         self._logins = _logins(with_sasl, config, runtime) if with_sasl else {}
+        self.log_in = _log_in(config, runtime) if config.inter_broker_listener in with_sasl else None
+        """Logs in at another broker, on a link to it; None if the listener for brokers has no SASL."""
 
     def to_brokers(self) -> ssl.SSLContext | None:
         """The TLS by which this broker connects to others; None if its settings have none."""
@@ -82,3 +85,17 @@ def _logins(listeners: Sequence[str], config: BrokerConfig, runtime: Runtime) ->
     from moldau.requests.logins import ListenerLogins  # a broker without SASL needs none of it
 
     return {name: ListenerLogins(name, config, runtime) for name in listeners}
+
+
+def _log_in(config: BrokerConfig, runtime: Runtime) -> Callable[[Link, int], Awaitable[None]] | None:
+    if not config.zookeeper_connect:
+        return None
+    from moldau.peers.sessions import LinkSession
+    from moldau.requests.logins import login_at_brokers
+
+    login = login_at_brokers(config)
+
+    async def log_in(link: Link, timeout_ms: int) -> None:
+        await LinkSession(link, login, runtime.random, timeout_ms).begin()
+
+    return log_in

@@ -6,19 +6,28 @@ closes, and what waited fails with the reason.
 """
 
 import asyncio
-from typing import Final
+from collections.abc import Callable
+from typing import Final, NamedTuple
 
-from moldau.client.security.logins import ClientLogin
 from moldau.errors import ErrorCode, KafkaError
 from moldau.peers.link import Link
 from moldau.peers.login import log_in
 from moldau.randomness import Random
+from moldau.transport.sasl.exchange import ClientExchange
 
 REPLY_BYTES_MAX: Final = 1 << 20
 """Of a broker that has not authenticated this client, and has proved nothing itself."""
 _EARLIEST, _SPREAD = 0.85, 0.1
 PAUSE_MS: Final = 1_000
 """Brokers refuse a login that comes sooner after the one before."""
+
+
+class ClientLogin(NamedTuple):
+    """`exchange` makes the client's part of one exchange. It may take as long as an authorization server takes: call it
+    in a thread. It raises `KafkaError`."""
+
+    mechanism: str
+    exchange: Callable[[], ClientExchange]
 
 
 class LinkSession:
