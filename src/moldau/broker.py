@@ -297,7 +297,9 @@ class Broker:
         )
 
     def _dispatch(self, parts: BrokerParts) -> Dispatch:
-        gate = self._gate or (self._guards.gate(self.cluster.metadata) if self._guards is not None else Gate())
+        gate = self._gate or Gate()
+        if self._guards is not None:
+            self._guards.protect(gate, self.cluster.metadata)
         if self._joined is None:
             handlers = Handlers(parts)
             return Dispatch(handlers, gate, parts.turns, imports=handlers.imports())

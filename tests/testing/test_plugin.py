@@ -102,6 +102,19 @@ def test_it(moldau_broker, moldau_topic):
     assert "1 passed" in project.pytest(test, conftest=own)
 
 
+def test_a_fixture_of_ones_own_protects_the_broker(project: Project) -> None:
+    own = (
+        "import pytest\n@pytest.fixture(scope='session')\n"
+        "def moldau_security():\n    return {'users': {'alice': 'secret'}}\n"
+    )
+    test = """
+def test_it(moldau_broker, moldau_topic):
+    with Admin(moldau_broker.client_settings("alice")) as admin:
+        assert moldau_topic in admin.list_topics()
+"""
+    assert "1 passed" in project.pytest(test, conftest=own)
+
+
 def test_each_worker_of_xdist_has_a_broker_of_its_own(project: Project) -> None:
     printed = project.pytest(
         """

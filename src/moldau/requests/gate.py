@@ -108,6 +108,10 @@ class Gate:
         self._accounting = accounting
         self._is_open = not rules and accounting is None
 
+    def protect(self, rules: Sequence[Rule], authorizer: Authorizer | None) -> None:
+        """Have these rules and this authorizer instead of those before; before any request."""
+        self.authorizer, self._rules, self._accounting, self._is_open = authorizer, rules, None, not rules
+
     def guard(self, rules: Sequence[Rule], accounting: Accounting) -> None:
         """Apply these rules as well from now on, also to connections that are open, and this accounting."""
         assert self._accounting is None, "one accounting hears of all replies"

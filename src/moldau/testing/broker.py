@@ -9,18 +9,23 @@ import shutil
 import socket
 import sys
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
 from moldau.cluster.controlling.controller import NewTopic
 from moldau.config import SETTINGS, BrokerConfig, broker_config
-from moldau.errors import BrokerFailed, MoldauError
+from moldau.errors import BrokerFailed, ConfigError, MoldauError
 from moldau.testing.clock import Clock
 from moldau.testing.contexts import StartedInWith
 from moldau.testing.faults import Fault, FaultyGate, what
 from moldau.testing.running import Life
 
+if TYPE_CHECKING:
+    from moldau.client.administration.acls import Acl
+    from moldau.testing.security import BrokerSecurity
+
+AUTHORIZER = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
 HOST = "127.0.0.1"
 DEFAULTS = {
     "connections.max.idle.ms": "-1",
@@ -41,6 +46,9 @@ class Broker(StartedInWith):
     given. Values are strings, numbers, booleans or lists. `data_dir` is where its files are: without one they are in a
     temporary folder, which `stop` removes.
 
+    With `tls` clients need TLS, with `users` (name -> password) a login by SASL; `client_settings` returns what they
+    need. With `acls`, which may be empty, clients may do what these say, and nothing else.
+
     Raises `ConfigError` for unknown names and invalid values.
     """
 
@@ -49,9 +57,15 @@ class Broker(StartedInWith):
         settings: Mapping[str, object] | None = None,
         *,
         data_dir: str | os.PathLike[str] | None = None,
+        tls: bool = False,
+        users: Mapping[str, str] | None = None,
+        acls: "Sequence[Acl] | None" = None,
         **named: object,
     ):
+        self._protection = _protection(tls, users, acls) if tls or users or acls is not None else None
         given = {**(settings or {}), **named_settings(named)}
+        if acls is not None:
+            given.setdefault("authorizer.class.name", AUTHORIZER)
         self.settings = {**DEFAULTS, **{name: _as_text(value) for name, value in given.items()}}
         """All settings that differ from Kafka's defaults, by Kafka's names."""
         broker_config(self.settings)
@@ -80,6 +94,17 @@ class Broker(StartedInWith):
     bootstrap_servers = address
     """The same, under the name that clients have for it."""
 
+    def client_settings(self, user: str | None = None, mechanism: str = "SCRAM-SHA-512") -> dict[str, str]:
+        """The settings with which a client reaches the broker, in Kafka's names; `user` is one of its users, the first
+        by default. A broker with TLS and without users knows clients by certificates: one for `User:CN=user` is made.
+        Files that the settings name stay until `stop`. Raises `ConfigError`."""
+        address = {"bootstrap.servers": self.address}
+        if self._protection is not None:
+            return {**address, **self._protection.of_client(user, mechanism)}
+        if user is not None:
+            raise ConfigError("this broker has no users: start it with users={...}, or with tls=True")
+        return address
+
     @property
     def data_dir(self) -> Path:
         """The folder of the broker's files."""
@@ -98,7 +123,10 @@ class Broker(StartedInWith):
             raise MoldauError("this broker runs already")
         if self._data_dir is None:
             self._data_dir = Path(tempfile.mkdtemp(prefix="moldau-testing-"))
-        listener = {"listeners": f"PLAINTEXT://{HOST}:{self._hold_port()}"}
+        protection = self._protection
+        protocol = "PLAINTEXT" if protection is None else protection.protocol
+        secured = {} if protection is None else protection.settings()
+        listener = {"listeners": f"{protocol}://{HOST}:{self._hold_port()}", **secured}
         config, _ = broker_config({**listener, "log.dirs": str(self._data_dir), "node.id": "1", **self.settings})
         life = self._life_with(config)
         try:
@@ -111,7 +139,8 @@ class Broker(StartedInWith):
         return self
 
     def _life_with(self, config: BrokerConfig) -> Life:
-        return Life(config, self.clock, self._gate, self._is_temporary)
+        prepare = None if self._protection is None else self._protection.apply
+        return Life(config, self.clock, self._gate, self._is_temporary, prepare=prepare)
 
     def stop(self) -> None:
         """End the broker, and remove its temporary folder. Nothing happens if it has ended. Raises `BrokerFailed` if
@@ -159,6 +188,8 @@ class Broker(StartedInWith):
     def _forget(self) -> None:
         """Give back the port and the temporary folder."""
         self.port = 0
+        if self._protection is not None:
+            self._protection.close()
         if self._port_holder is not None:
             self._port_holder.close()
             self._port_holder = None
@@ -203,6 +234,12 @@ class Broker(StartedInWith):
         if self._life is None:
             raise MoldauError("this broker does not run: use it in `with`, or call start()")
         return self._life
+
+
+def _protection(tls: bool, users: Mapping[str, str] | None, acls: "Sequence[Acl] | None") -> "BrokerSecurity":
+    from moldau.testing.security import BrokerSecurity  # most tests need none
+
+    return BrokerSecurity(tls, users, acls)
 
 
 def named_settings(named: Mapping[str, object]) -> dict[str, object]:

@@ -3,7 +3,7 @@
 import itertools
 import unittest
 from collections.abc import Mapping
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from moldau.testing.broker import Broker
 
@@ -18,10 +18,13 @@ class MoldauTestCase(unittest.TestCase):
     broker_settings: ClassVar[Mapping[str, object]] = {}
     """Settings of the broker, in Kafka's names."""
 
+    broker_security: ClassVar[Mapping[str, Any]] = {}
+    """How it is protected: `tls`, `users` and `acls`, as `Broker` takes them."""
+
     @classmethod
     def setUpClass(cls) -> None:
         super().setUpClass()
-        cls.broker = Broker(cls.broker_settings).start()
+        cls.broker = Broker(cls.broker_settings, **cls.broker_security).start()
         cls.addClassCleanup(cls.broker.stop)
 
     def setUp(self) -> None:

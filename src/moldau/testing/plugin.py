@@ -7,7 +7,7 @@ pytest-xdist has a session, and with it a broker, of its own.
 import itertools
 import re
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -52,12 +52,21 @@ def moldau_settings(pytestconfig: pytest.Config) -> dict[str, str]:
 
 
 @pytest.fixture(scope="session")
-def moldau_broker(pytestconfig: pytest.Config, moldau_settings: dict[str, str]) -> "Iterator[Broker]":
+def moldau_security() -> dict[str, Any]:
+    """How `moldau_broker` is protected: `tls`, `users` and `acls` as `Broker` takes them; by default not at all. A
+    conftest.py may define its own."""
+    return {}
+
+
+@pytest.fixture(scope="session")
+def moldau_broker(
+    pytestconfig: pytest.Config, moldau_settings: dict[str, str], moldau_security: dict[str, Any]
+) -> "Iterator[Broker]":
     """A broker for all tests of the session: `moldau_broker.bootstrap_servers` is its address. After each test its
     faults are cleared, and it is started again if the test has killed it."""
     from moldau.testing.broker import Broker
 
-    with Broker(moldau_settings) as broker:
+    with Broker(moldau_settings, **moldau_security) as broker:
         pytestconfig.stash[_broker] = broker
         yield broker
         del pytestconfig.stash[_broker]

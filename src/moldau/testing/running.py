@@ -9,10 +9,11 @@ import asyncio
 import concurrent.futures
 import logging
 import threading
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 from moldau.broker import Broker
+from moldau.cluster.cluster import Cluster
 from moldau.cluster.controlling.controller import NewTopic, Refusal
 from moldau.cluster.joined import JoinedCluster
 from moldau.cluster.membership import SharedStore
@@ -29,7 +30,7 @@ _moldau = logging.getLogger("moldau")
 
 class Life:
     """`start` returns when the broker listens. `stop` and `kill` may be called from any other thread. With `shared` the
-    broker is one of several."""
+    broker is one of several. `prepare` is awaited before a client may know where the broker listens."""
 
     def __init__(
         self,
@@ -38,6 +39,7 @@ class Life:
         gate: FaultyGate,
         is_temporary: bool,
         shared: SharedStore | None = None,
+        prepare: Callable[[Cluster], Awaitable[None]] | None = None,
     ):
         self.port = 0
         self.failures: list[BaseException] = []
@@ -46,6 +48,7 @@ class Life:
         self._gate = gate
         self._is_temporary = is_temporary
         self._shared = shared
+        self._prepare = prepare
         self._started: concurrent.futures.Future[int] = concurrent.futures.Future()
         self._thread = threading.Thread(target=self._run, name="moldau-testing-broker", daemon=True)
         self._loop: ShiftedLoop
@@ -137,7 +140,14 @@ class Life:
         runtime = Runtime(self._clock, disk, is_durable=not self._is_temporary)
         broker = self._broker = Broker(self._config, runtime, gate=self._gate, shared=self._shared)
         self._over = asyncio.Event()
+        self._gate.protect((), None)  # what is left of an earlier life
         await broker.start()
+        if self._prepare is not None:
+            try:
+                await self._prepare(broker.cluster)
+            except BaseException:
+                await broker.stop()
+                raise
         topics = broker.cluster.metadata
         self._gate.topic_id = lambda name: topic.id.bytes if (topic := topics.image.topics.get(name)) else None
         self._started.set_result(broker.port)

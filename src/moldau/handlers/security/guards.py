@@ -54,18 +54,18 @@ class Guards:
 
         return Certificates(self.tls, metadata, self._runtime)
 
-    def gate(self, metadata: MetadataCache) -> Gate:
-        """The gate that every request passes; `metadata` is what the broker serves by."""
+    def protect(self, gate: Gate, metadata: MetadataCache) -> None:
+        """Every request passes the gate; `metadata` is what the broker serves by."""
         config = self._config
         if not config.authorizer_class_name:
-            return Gate()
+            return
         from moldau.handlers.rights import RIGHTS
         from moldau.requests.requirements import Requirements
         from moldau.security.authorizer import AclAuthorizer
 
         authorizer = AclAuthorizer(metadata.image, config.privileged, config.allow_everyone_if_no_acl_found)
         metadata.subscribe(authorizer.follow)
-        return Gate([Requirements(RIGHTS)], authorizer=authorizer)
+        gate.protect([Requirements(RIGHTS)], authorizer)
 
     async def connected(self, dispatch: Dispatch, cluster: Cluster) -> Connected:
         """What answers the frames of a new connection. Raises `StorageError`."""
