@@ -42,6 +42,7 @@ from moldau.replication.replicas import Replicas
 from moldau.replication.upkeep import Upkeep
 from moldau.requests.dispatch import Dispatch
 from moldau.requests.gate import Gate
+from moldau.requests.urgency import is_urgent
 from moldau.runtime import Runtime
 from moldau.turns import Turns
 
@@ -260,9 +261,8 @@ class Broker:
             certificates = self._guards.watch(cluster.metadata)
             await certificates.start()
             undo.push_async_callback(certificates.stop)
-        self.server = Server(connected, self._limits(), self.watchdog, runtime.stopwatch)
+        self.server = Server(connected, self._limits(), self.watchdog, runtime.stopwatch, urgent=is_urgent)
         cluster.metadata.subscribe(self._limit)
-        self._limit(cluster.image, ())
         undo.push_async_callback(self.server.stop)
         await cluster.registration.register(await self._open_listeners(), list(folders.directories))
         if joined is not None:
@@ -310,6 +310,7 @@ class Broker:
     async def _open_listeners(self) -> list[Endpoint]:
         """Bind every listener; returns the addresses to register, of those that are advertised: first the one for other
         brokers."""
+        self._limit(self.cluster.image, ())
         endpoints = []
         for name, protocol, host, port, advertised in self.config.client_listeners:
             tls = self._guards.tls.get(name) if self._guards is not None else None

@@ -12,7 +12,7 @@ import uvloop
 
 from harness.patience import within
 from moldau.errors import ProtocolViolation
-from moldau.net.fair_share import ROUND_S, SHARE_S
+from moldau.net.fair_share import ROUND_S, SHARE_S, FairShare
 from moldau.net.server import Server
 from moldau.replies import Answer
 
@@ -183,5 +183,73 @@ def test_what_breaks_the_protocol_after_a_share_closes_the_connection_after_the_
                 writer.close()
             requests = Requests()
         assert not faults
+
+    run(new_loop, scenario())
+
+
+class Shares:
+    """A `FairShare` whose connections use a whole share each time, in the time of the test."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self.now_s = 0.0
+        self.served: list[str] = []
+        self.fair_share = FairShare(loop, lambda: self.now_s)
+
+    def wait(self, name: str, is_urgent: bool = False, again: int = 0) -> None:
+        def serve() -> None:
+            self.served.append(name)
+            self.now_s += SHARE_S
+            if again:
+                self.wait(name, is_urgent, again - 1)
+
+        self.fair_share.wait(serve, is_urgent)
+
+
+def test_under_overload_what_is_urgent_is_served_in_the_next_round() -> None:
+    async def scenario() -> None:
+        shares = Shares(asyncio.get_running_loop())
+        for number in range(500):
+            shares.wait(f"greedy {number}", again=5)
+        await asyncio.sleep(0)
+        for _ in range(20):
+            shares.wait("urgent", is_urgent=True)
+            before = len(shares.served)
+            await asyncio.sleep(0)
+            assert "urgent" in shares.served[before : before + 1]
+
+    run(asyncio.new_event_loop, scenario())
+
+
+def test_urgent_connections_leave_the_others_their_part() -> None:
+    async def scenario() -> None:
+        shares = Shares(asyncio.get_running_loop())
+        for number in range(20):
+            shares.wait("urgent", is_urgent=True, again=50)
+            shares.wait(f"other {number}", again=50)
+        for _ in range(40):
+            await asyncio.sleep(0)
+        others = sum(name != "urgent" for name in shares.served)
+        assert 0.3 < others / len(shares.served) < 0.7
+
+    run(asyncio.new_event_loop, scenario())
+
+
+@NEW_LOOPS
+def test_a_broker_is_served_before_twenty_clients_that_pipeline(
+    new_loop: Callable[[], asyncio.AbstractEventLoop],
+) -> None:
+    """Its requests take more than a share each time, so that it waits as well."""
+
+    async def scenario() -> None:
+        requests = Requests()
+        requests.server.urgent = lambda frame: frame[:1] == b"u"
+        async with requests.serving() as port:
+            greedy = [b"%c%05d" % (97 + number % 20, number) for number in range(20 * 500)]
+            frames = [b"".join(framed(body) for body in greedy[number::20]) for number in range(20)]
+            urgent = b"".join(framed(b"u%05d" % number) for number in range(500))
+            replies = [pipeline(port, one, len(one)) for one in (*frames, urgent)]
+            await asyncio.gather(*replies)
+        last = max(at for at, who in enumerate(requests.handled) if who == b"u")
+        assert last < len(requests.handled) / 2
 
     run(new_loop, scenario())

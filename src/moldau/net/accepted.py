@@ -4,9 +4,8 @@ The frames that one read brought are handled at once where no answer has to be a
 one call. A connection whose frames take longer than a share of the loop's time is not read from until they are served,
 share by share, in turns with the others (`fair_share.py`). An awaitable answer mutes its connection (one request in
 flight) until it is there, and so does a reply that the socket does not take at once: a peer that asks and never reads
-costs what one read brings. An answer that is `Unanswered` lets some of the requests behind it be handled meanwhile
-(`unanswered.py`). A frame is valid only until `handle` returns. `ProtocolViolation` from `handle` closes the
-connection; any other exception is a fault of ours: it is logged and the connection closed.
+costs what one read brings. An answer that is `Unanswered` lets some requests behind it be handled (`unanswered.py`). A
+frame is valid only until `handle` returns. `ProtocolViolation` closes the connection; so does a fault of ours, logged.
 """
 
 import asyncio
@@ -42,7 +41,7 @@ HEAD_BYTES = 128
 Handle = Callable[[memoryview], Answer]
 """Answers one frame of a connection."""
 Connected = Callable[[Peer, str], Handle]
-"""A new connection's peer, and the name of the listener that accepted it -> what answers its frames."""
+"""A new connection's peer and listener -> what answers its frames."""
 
 
 class Acceptor(Protocol):
@@ -60,6 +59,7 @@ class Acceptor(Protocol):
     @property
     def stopwatch(self) -> Callable[[], float]: ...
     def fair_share(self, loop: asyncio.AbstractEventLoop) -> FairShare: ...
+    def is_urgent(self, connection: "Connection") -> bool: ...
     def admit(self, connection: "Connection", transport: asyncio.Transport) -> bool:
         """Whether a new connection is served now, and counted; otherwise it waits or was turned away."""
 
@@ -198,7 +198,7 @@ class Connection(asyncio.BufferedProtocol):
             self._go_on()
 
     def _go_on(self) -> None:
-        """Read on, unless requests are left (their share of time, replies or files is used up) or memory is short."""
+        """Read on, unless requests are left (their share is used up) or memory is short."""
         if self.inbox.holds_frame():
             self._wait_for_turn()
         elif self.inbox.buffer(self.server.shared) is None:
@@ -264,7 +264,7 @@ class Connection(asyncio.BufferedProtocol):
     def _wait_for_turn(self) -> None:
         self._busy = self._heavy = True
         self._pause_reading()
-        self._fair_share.wait(self._go_on_if_sent)
+        self._fair_share.wait(self._go_on_if_sent, self.server.is_urgent(self))
 
     def _go_on_if_sent(self) -> None:
         """Else the outbox calls `_room`."""

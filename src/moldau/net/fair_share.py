@@ -6,6 +6,9 @@ connections for `ROUND_S` together, and then reads the sockets of all others. A 
 therefore waits for about one round, however many others pipeline their requests, and those get equal shares.
 
 A share is a time, not a number of requests, because one request may cost a thousand times as much as another.
+
+Under overload some requests must not wait: without heartbeats groups rebalance, and without its followers' requests a
+broker loses what it leads. Those connections are urgent: they are served first, for up to half of a round.
 """
 
 import asyncio
@@ -24,22 +27,28 @@ class FairShare:
         self._loop = loop
         self._clock = clock
         self._waiting: deque[Callable[[], None]] = deque()
+        self._urgent: deque[Callable[[], None]] = deque()
 
-    def wait(self, serve: Callable[[], None]) -> None:
+    def wait(self, serve: Callable[[], None], is_urgent: bool = False) -> None:
         """Call `serve` when its turn comes. `serve` uses one share, and may wait again for the next."""
-        if not self._waiting and self.serving is None:
+        if not (self._waiting or self._urgent) and self.serving is None:
             self._loop.call_soon(self._round)
-        self._waiting.append(serve)
+        (self._urgent if is_urgent else self._waiting).append(serve)
 
     def _round(self) -> None:
-        ends_at = self._clock() + ROUND_S
+        began = self._clock()
         try:
-            for _ in range(len(self._waiting)):
-                self.serving = self._waiting.popleft()
-                self.serving()
-                if self._clock() > ends_at:
-                    break
+            self._serve(self._urgent, began + (ROUND_S / 2 if self._waiting else ROUND_S))
+            self._serve(self._waiting, began + ROUND_S)
         finally:
             self.serving = None
-            if self._waiting:
+            if self._waiting or self._urgent:
                 self._loop.call_soon(self._round)
+
+    def _serve(self, waiting: deque[Callable[[], None]], ends_at: float) -> None:
+        """Serve those that wait now, at least one of them, until that time."""
+        for _ in range(len(waiting)):
+            self.serving = waiting.popleft()
+            self.serving()
+            if self._clock() > ends_at:
+                break

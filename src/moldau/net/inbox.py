@@ -157,6 +157,11 @@ class Inbox:
         (size,) = _size(self._own, 0)
         return not 0 <= size <= self.size_max or self.filled >= 4 + size
 
+    def first(self) -> memoryview:
+        """The first frame of what was parked, as far as it is here."""
+        end = 4 + _size(self._own, 0)[0] if self.filled >= 4 else 0
+        return memoryview(self._own)[4 : min(end, self.filled)]
+
     def _checked(self, buffer: bytearray | mmap, at: int) -> int:
         size: int = _size(buffer, at)[0]
         if not 0 <= size <= self.size_max:

@@ -68,6 +68,8 @@ class Server:
     per_host: dict[str, int] = field(default_factory=dict)
     ip_rate: Callable[[str], float | None] | None = None
     """How many connections a second may come from an address; set by `limit`."""
+    urgent: Callable[[memoryview], bool] = lambda frame: False
+    """Whether a frame must not wait for others under overload."""
     shaking: "dict[asyncio.Task[None], str]" = field(default_factory=dict)
     """The TLS handshakes that are not done, the oldest first, with the client's host."""
 
@@ -132,6 +134,10 @@ class Server:
         if self._fair_share is None:
             self._fair_share = FairShare(loop, self.stopwatch)
         return self._fair_share
+
+    def is_urgent(self, connection: Connection) -> bool:
+        """Whether what waits on this connection is served before that of others."""
+        return connection.listener == self.limits.protected_listener or self.urgent(connection.inbox.first())
 
     def _sweep(self, loop: asyncio.AbstractEventLoop) -> None:
         """Close what is idle for too long (a negative limit is none), and what is slow if memory is short."""

@@ -12,10 +12,12 @@ from moldau.cluster.state.image_after import image_after, nodes_after
 from moldau.cluster.state.image_changes import applied, difference, whole
 from moldau.cluster.state.quotas import DEFAULT, QuotaOwner
 from moldau.cluster.state.reading import read_image
+from moldau.cluster.users.credentials import changed, read_iterations, user_path
 from moldau.metadata_store.embedded import EmbeddedStore
 from moldau.metadata_store.store import Create, nodes_at
 from moldau.protocol import schema
 from moldau.protocol.messages.follow_cluster import FollowedChange
+from moldau.transport.sasl.scram import Credential
 
 ALICE = QuotaOwner("alice")
 
@@ -107,3 +109,18 @@ def test_what_else_a_node_has_stays_and_values_are_written_as_kafka_does() -> No
 
 def test_a_change_that_changes_nothing_writes_nothing() -> None:
     assert operations([QuotaChange(ALICE, {quotas.PRODUCE: None})], {quotas.path_of(ALICE): None}) == []
+
+
+def test_a_user_whose_client_ids_have_quotas_may_have_a_password_too() -> None:
+    store = EmbeddedStore.in_memory()
+    store.multi(layout.new_cluster("c"))
+    change = QuotaChange(QuotaOwner("alice", "app"), {quotas.FETCH: 5})
+    paths = [*quotas.parents_of(change.entity), quotas.path_of(change.entity)]
+    store.multi(operations([change], dict.fromkeys(paths)))
+    (node,) = store.read(nodes_at([user_path("alice")]))
+    credential = Credential(b"salt", b"stored", b"server", 4096)
+    store.multi([changed("alice", node, {"SCRAM-SHA-256": credential})])
+    assert store.read(read_iterations(None)) == {"alice": {"SCRAM-SHA-256": 4096}}
+    image = store.read(read_image())
+    assert image is not None
+    assert image.quotas == {change.entity: {quotas.FETCH: 5}}

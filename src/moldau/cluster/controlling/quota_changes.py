@@ -10,7 +10,7 @@ from typing import NamedTuple
 from moldau.cluster.controlling.change_queue import ChangeQueue, in_turn
 from moldau.cluster.state import layout, quotas
 from moldau.cluster.state.quotas import QuotaOwner
-from moldau.metadata_store.store import Create, Node, NodeOperation, Set, nodes_at
+from moldau.metadata_store.store import Node, NodeOperation, Set, nodes_at
 
 
 class QuotaChange(NamedTuple):
@@ -52,7 +52,7 @@ def operations(changes: Sequence[QuotaChange], nodes: Mapping[str, Node | None])
         if after != before:
             texts[path] = after
             parents |= dict.fromkeys(quotas.parents_of(entity))
-    new = [Create(path) for path in parents if nodes[path] is None and path not in texts]
+    new = [quotas.bare(path) for path in parents if nodes[path] is None and path not in texts]
     made: list[NodeOperation] = [*new, *(_written(path, own, nodes[path]) for path, own in texts.items())]
     return sorted(made, key=lambda one: one.path)  # parents first
 

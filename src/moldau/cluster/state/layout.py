@@ -361,7 +361,7 @@ def quotas_of(image: Image) -> list[NodeOperation]:
     entities = {quotas.path_of(entity): values for entity, values in image.quotas.items()}
     parents = dict.fromkeys(path for entity in image.quotas for path in quotas.parents_of(entity))
     texts = {path: {k: quotas.text_of(k, v) for k, v in values.items()} for path, values in entities.items()}
-    users = [Create(path) for path in parents if path not in texts]
+    users = [quotas.bare(path) for path in parents if path not in texts]
     ordered = sorted(
         [*users, *(config(path, own, is_new=True) for path, own in texts.items())], key=lambda one: one.path
     )

@@ -15,7 +15,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple, TypeAlias
 
 from moldau.cluster.state import documents
-from moldau.metadata_store.store import Node, Reading, children_of, nodes_at
+from moldau.metadata_store.store import Create, Node, Reading, children_of, nodes_at
 
 USERS, CLIENTS, IPS = "/config/users", "/config/clients", "/config/ips"
 PRODUCE, FETCH, REQUEST = "producer_byte_rate", "consumer_byte_rate", "request_percentage"
@@ -59,6 +59,11 @@ def parents_of(entity: QuotaOwner) -> tuple[str, ...]:
         return ()
     user = path_of(QuotaOwner(entity.user))
     return user, f"{user}/clients"
+
+
+def bare(parent: str) -> Create:
+    """A node that only has others below it. That of a user is read by whoever reads users."""
+    return Create(parent, b"" if parent.endswith("/clients") else b'{"version":1,"config":{}}')
 
 
 def entity_of(path: str) -> QuotaOwner | None:

@@ -77,4 +77,4 @@ def changed(user: str, node: Node | None, credentials: Mapping[str, Credential |
 
 
 def _settings(node: Node | None, path: str) -> dict[str, str]:
-    return {} if node is None else documents.overrides(node, path)
+    return documents.overrides(node, path) if node is not None and node.data else {}
