@@ -98,6 +98,8 @@ ASKED = {
     "transactions abort": ["--topic", "t", "--partition", "0", "--start-offset", "0"],
     "transactions find-hanging": ["--topic", "t"],
     "transactions describe-producers": ["--topic", "t", "--partition", "0"],
+    "quotas set": ["producer_byte_rate=1", "--user", "ann"],
+    "quotas remove": ["--user", "ann"],
     "log import": [str(Path(__file__)), "--topic", "t"],
 }
 """Commands that talk to a broker and need more than what is required of each of their kind."""

@@ -19,14 +19,22 @@ def decodings_of(
     key_kind: str = "none",
     key_schema: str = "",
     envelope: str = "",
+    brokers: str = "",
 ) -> "tuple[Decoding, Decoding]":
-    """How values and keys are decoded. Raises `ConfigError`."""
+    """How values and keys are decoded; the settings that the brokers carry may be about the registry, too. Raises
+    `ConfigError`."""
+    from moldau.client.registry.access import of_registry
     from moldau.client.registry.schema_registry import SchemaRegistry
+    from moldau.client.security.brokers import settings_in
     from moldau.pipeline.decoding.choosing import Decoding
 
     if "avro" in (kind, key_kind):
         need("fastavro", extra="avro")
-    given = SchemaRegistry(registry) if registry else None
+    settings = of_registry(settings_in(brokers))
+    if registry:
+        settings["url"] = registry
+    is_needed = registry or ("url" in settings and {"json", "avro"} & {kind, key_kind})
+    given = SchemaRegistry(settings) if is_needed else None
     of_values = given if kind in ("json", "avro") or key_kind not in ("json", "avro") else None
     of_keys = given if key_kind in ("json", "avro") else None
     text = _schema_text("--schema", schema)

@@ -153,7 +153,7 @@ def load(
     from moldau.pipeline.loading.settings import Settings
 
     every_ms, of_keys = _every_ms(every, max_records, until, dry_run, upsert), (decode_key, key_schema, envelope)
-    values, keys = decodings_of(decode, schema, schema_registry, event_time, type_share, *of_keys)
+    values, keys = decodings_of(decode, schema, schema_registry, event_time, type_share, *of_keys, bootstrap_server)
     settings = Settings(
         not allow_data_loss, compression_of(compression), _isolation(isolation_level),
         _partitions(partition_by, upsert), values, _time(since, "--since"),

@@ -222,6 +222,7 @@ _OF_OTHER_LOGINS = {
 }
 """What names begin with that have no effect -> why."""
 _OF_MADE_TOKENS = ("sasl.oauthbearer.assertion.", "sasl.oauthbearer.metadata.")
+_OF_REGISTRY = ("schema.registry.", "basic.auth.", "bearer.auth.")
 _OF_SECURITY = ("enable.sasl.", "https.", "sasl.", "security.", "ssl.")
 
 
@@ -238,6 +239,8 @@ def judged(name: str, value: object, client: str, *, plaintext: bool) -> Judgeme
     dotted = name.replace("_", ".")
     if plaintext and dotted.startswith(_OF_SECURITY):
         return Judgement(True, "it is for connections with TLS or SASL")
+    if dotted.startswith(_OF_REGISTRY):
+        return Judgement(True, "a SchemaRegistry has it")
     for owner, names in OWNERS.items():
         if dotted in names and client not in owner:
             return Judgement(True, f"{owner} has it")

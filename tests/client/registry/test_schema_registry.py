@@ -3,9 +3,13 @@
 import base64
 import pickle
 import socket
+import ssl
+from pathlib import Path
 
 import pytest
 
+from harness.certificates import PASSWORD, Authority
+from harness.proxy import Proxy
 from harness.small_registry import SmallRegistry
 from moldau.client.registry.schema_registry import SchemaRegistry
 from moldau.client.registry.schemas import JSON, Reference, Schema
@@ -134,8 +138,38 @@ def test_a_copy_on_another_machine_has_the_same_settings(small: SmallRegistry) -
      ({"url": "http://x", "basic.auth.user.info": "a"}, "is not user:password"),
      ({"url": "http://x", "request.timeout.ms": "soon"}, "is not a number of ms"),
      ({"url": "http://x", "ssl.verify": "perhaps"}, "is not true or false"),
-     ({"url": "http://x", "ssl.ca.location": "/nowhere.pem"}, "/nowhere.pem cannot be read")],
+     ({"url": "http://x", "ssl.ca.location": "/nowhere.pem"}, "cannot use /nowhere.pem, which ssl.ca.location"),
+     ({"url": "http://x", "basic.auth.credentials.source": "SASL_INHERIT"}, "SASL_INHERIT' is not supported; URL and"),
+     ({"url": "http://x", "basic.auth.credentials.source": "USER_INFO"}, "USER_INFO needs basic.auth.user.info"),
+     ({"schema.registry.url": "http://x", "schema.registry.ssl.truststore.location": "/x.jks"}, "is a JKS file")],
 )  # fmt: skip
 def test_a_wrong_setting_is_one_sentence(settings: dict[str, str], sentence: str) -> None:
     with pytest.raises(ConfigError, match=sentence.replace("?", r"\?")):
         SchemaRegistry(settings)
+
+
+def test_a_registry_behind_tls_is_trusted_and_shown_a_certificate(small: SmallRegistry, tmp_path: Path) -> None:
+    authority = Authority(tmp_path)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(authority.signed("server", "127.0.0.1"), password=PASSWORD)
+    context.verify_mode = ssl.CERT_REQUIRED
+    context.load_verify_locations(authority.trusted)
+    mine = authority.signed("client")
+    with Proxy(small.url.removeprefix("http://"), context) as proxy:
+        url = f"https://{proxy.address}"
+        of_java = {
+            "schema.registry.url": url,
+            "schema.registry.ssl.truststore.location": str(authority.trusted),
+            "schema.registry.ssl.keystore.location": str(mine.with_suffix(".p12")),
+            "schema.registry.ssl.keystore.password": PASSWORD,
+            "basic.auth.credentials.source": "USER_INFO",
+            "schema.registry.basic.auth.user.info": "ann:secret",
+        }
+        SchemaRegistry(of_java).subjects()
+        of_python = {"ssl_certificate_location": str(mine), "ssl_key_password": PASSWORD}
+        trusting = SchemaRegistry(url, ssl_ca_location=str(authority.trusted), **of_python)
+        trusting.subjects()
+        assert PASSWORD not in repr(trusting)
+        with pytest.raises(RegistryUnavailable, match="its certificate is not trusted"):
+            SchemaRegistry(url).subjects()
+    assert len(small.requests) == 2 and small.requests[0].authorization

@@ -13,6 +13,7 @@ from urllib.parse import unquote, urlsplit
 from moldau.client.registry.failures import refused
 from moldau.errors import ConfigError, RegistryError, RegistryUnavailable
 from moldau.monotonic import monotonic_s
+from moldau.transport.client_tls import ClientTls
 
 ANSWER_BYTES_MAX = 16 * 1024 * 1024
 ELSEWHERE = (502, 503, 504)
@@ -22,7 +23,7 @@ CONTENT_TYPE = "application/vnd.schemaregistry.v1+json"
 class Addresses:
     """The addresses of one registry, and how to ask them."""
 
-    def __init__(self, urls: list[str], headers: dict[str, str], tls: ssl.SSLContext | None, timeout_ms: int):
+    def __init__(self, urls: list[str], headers: dict[str, str], tls: ClientTls | None, timeout_ms: int):
         self.urls = urls
         self._headers = {"Accept": f"{CONTENT_TYPE}, application/json", "User-Agent": "moldau", **headers}
         self._tls = tls
@@ -80,7 +81,11 @@ class Addresses:
         from urllib.request import HTTPHandler, HTTPSHandler, OpenerDirector, ProxyHandler
 
         opener = OpenerDirector()
-        for handler in (ProxyHandler(), HTTPHandler(), HTTPSHandler(context=self._tls)):
+        for handler in (
+            ProxyHandler(),
+            HTTPHandler(),
+            HTTPSHandler(context=None if self._tls is None else self._tls.context()),
+        ):
             opener.add_handler(handler)
         return opener
 

@@ -4,22 +4,16 @@ Ids never change their meaning, so schemas by id and ids of registered schemas a
 asked each time. Any thread may use it; it blocks, for `request_timeout_ms` an address at most.
 """
 
-import base64
-import ssl
 from collections.abc import Iterable, Mapping
 from typing import Any
 from urllib.parse import quote
 
-from moldau.client.registry.http import Addresses, split_url
-from moldau.client.registry.names_of_settings import keywords, truth
+from moldau.client.registry.access import PREFIX, SETTINGS, addresses
+from moldau.client.registry.names_of_settings import keywords
 from moldau.client.registry.schemas import AVRO, Reference, RegisteredSchema, Schema
-from moldau.errors import ConfigError, RegistryError, SchemaInvalid, SchemaNotFound
+from moldau.errors import RegistryError, SchemaInvalid, SchemaNotFound
 
 REFERENCES_MAX = 1_000
-SETTINGS = (
-    "url", "basic_auth_user_info", "bearer_auth_token", "ssl_ca_location", "ssl_certificate_location",
-    "ssl_key_location", "ssl_verify", "request_timeout_ms",
-)  # fmt: skip
 
 
 class SchemaRegistry:
@@ -31,7 +25,8 @@ class SchemaRegistry:
     The first argument is an address, several with commas between them or as a list (one is asked after the other
     until one answers), or a mapping with Confluent's names: `url`, `basic.auth.user.info` (`user:password`, also
     possible in the address), `bearer.auth.token`, `ssl.ca.location`, `ssl.certificate.location`, `ssl.key.location`,
-    `ssl.verify`, `request.timeout.ms`.
+    `ssl.key.password`, `ssl.verify`, `request.timeout.ms`, and those of Java's clients (`schema.registry.url`,
+    `schema.registry.ssl.truststore.location`, ...).
     """
 
     def __init__(
@@ -43,18 +38,21 @@ class SchemaRegistry:
         ssl_ca_location: str | None = None,
         ssl_certificate_location: str | None = None,
         ssl_key_location: str | None = None,
+        ssl_key_password: str | None = None,
         ssl_verify: bool = True,
         request_timeout_ms: int = 30_000,
     ):
         given = {
             "url": url, "basic_auth_user_info": basic_auth_user_info, "bearer_auth_token": bearer_auth_token,
             "ssl_ca_location": ssl_ca_location, "ssl_certificate_location": ssl_certificate_location,
-            "ssl_key_location": ssl_key_location, "ssl_verify": ssl_verify, "request_timeout_ms": request_timeout_ms,
+            "ssl_key_location": ssl_key_location, "ssl_key_password": ssl_key_password, "ssl_verify": ssl_verify,
+            "request_timeout_ms": request_timeout_ms,
         }  # fmt: skip
         if isinstance(url, Mapping):
-            given |= {"url": None, **keywords(url, "SchemaRegistry", SETTINGS)}
+            named = {str(name).removeprefix(PREFIX): value for name, value in url.items()}
+            given |= {"url": None, **keywords(named, "SchemaRegistry", SETTINGS)}
         self._given = given
-        self._addresses = _addresses(given)
+        self._addresses = addresses(given)
         self._by_id: dict[int, Schema] = {}
         self._registered: dict[tuple[str, Schema, bool], int] = {}
 
@@ -152,54 +150,6 @@ class SchemaRegistry:
     @property
     def _where(self) -> str:
         return ", ".join(self._addresses.urls)
-
-
-def _addresses(given: Mapping[str, Any]) -> Addresses:
-    """What the settings say. Raises `ConfigError`."""
-    urls = given["url"]
-    texts = urls.split(",") if isinstance(urls, str) else list(urls or ())
-    pairs = [split_url(str(text).strip()) for text in texts if str(text).strip()]
-    if not pairs:
-        raise ConfigError("SchemaRegistry needs the address of a schema registry, for example http://localhost:8081")
-    user, token = given["basic_auth_user_info"], given["bearer_auth_token"]
-    user = user or next((one for _, one in pairs if one is not None), None)
-    if user and token:
-        raise ConfigError("basic.auth.user.info and bearer.auth.token cannot both be given")
-    if user and ":" not in user:
-        raise ConfigError("basic.auth.user.info is not user:password")
-    headers = {}
-    if user:
-        headers["Authorization"] = f"Basic {base64.b64encode(user.encode()).decode()}"
-    elif token:
-        headers["Authorization"] = f"Bearer {token}"
-    if any(ord(sign) < 32 for value in headers.values() for sign in value):
-        raise ConfigError("bearer.auth.token has characters that a token cannot have")
-    try:
-        timeout_ms = int(given["request_timeout_ms"])
-    except (TypeError, ValueError):
-        timeout_ms = 0
-    if timeout_ms <= 0:
-        raise ConfigError(f"request.timeout.ms={given['request_timeout_ms']!r} is not a number of ms above 0")
-    return Addresses([url for url, _ in pairs], headers, _tls(given), timeout_ms)
-
-
-def _tls(given: Mapping[str, Any]) -> ssl.SSLContext | None:
-    """TLS other than the system's; None where nothing is said. Raises `ConfigError`."""
-    ca, certificate, key = (given[f"ssl_{name}_location"] for name in ("ca", "certificate", "key"))
-    verify = truth("ssl_verify", given["ssl_verify"])
-    if verify and not ca and not certificate:
-        return None
-    try:
-        context = ssl.create_default_context(cafile=ca or None)
-        if certificate:
-            context.load_cert_chain(certificate, key or None)
-    except (OSError, ssl.SSLError) as error:
-        files = " or ".join(str(one) for one in (ca, certificate, key) if one)
-        raise ConfigError(f"{files} cannot be read: {error}") from None
-    if not verify:
-        context.check_hostname = False
-        context.verify_mode = ssl.CERT_NONE
-    return context
 
 
 def _body(schema: Schema) -> dict[str, Any]:
