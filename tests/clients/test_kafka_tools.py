@@ -171,10 +171,38 @@ class TestKafkaTools:
         assert "No partition reassignments found." in tool(REASSIGN, "--list")
         tool(REASSIGN, "--reassignment-json-file", str(wrong), "--execute", code=1)
 
-    def test_quotas_and_users_are_none_and_cannot_be_made(self, tool: Tool) -> None:
+    @pytest.mark.parametrize(
+        ("entity", "quota"),
+        [
+            (("--entity-type", "users", "--entity-name", "CN=alice, O=a b"), "producer_byte_rate=1048576.0"),
+            (("--entity-type", "users", "--entity-default"), "controller_mutation_rate=1000.5"),
+            (("--entity-type", "clients", "--entity-name", "quick"), "consumer_byte_rate=1.0E7"),
+            (("--user", "bob", "--client", "quick"), "request_percentage=150.0"),
+            (("--entity-type", "users", "--entity-name", "c", "--entity-type", "clients", "--entity-default"),
+             "request_percentage=150.0"),
+            (("--entity-type", "ips", "--entity-name", "10.9.8.7"), "connection_creation_rate=1000.0"),
+            (("--entity-type", "ips", "--entity-default"), "connection_creation_rate=100000.0"),
+        ],
+    )  # fmt: skip
+    def test_kafka_configs_sets_describes_and_removes_quotas(
+        self, tool: Tool, entity: tuple[str, ...], quota: str
+    ) -> None:
+        assert quota.partition("=")[0] not in tool(CONFIGS, *entity, "--describe")
+        assert "Completed updating" in tool(CONFIGS, *entity, "--alter", "--add-config", quota)
+        assert quota in tool(CONFIGS, *entity, "--describe")
+        tool(CONFIGS, *entity, "--alter", "--delete-config", quota.partition("=")[0])
+        assert quota not in tool(CONFIGS, *entity, "--describe")
+
+    def test_kafka_configs_says_why_a_quota_is_refused(self, tool: Tool) -> None:
         user = ("--entity-type", "users", "--entity-name", "alice")
-        assert tool(CONFIGS, *user, "--describe").strip() == ""
-        quota = ("--alter", "--add-config", "producer_byte_rate=1000")
-        assert "this broker does not enforce client quotas" in tool(CONFIGS, *user, *quota, code=1)
-        secret = ("--alter", "--add-config", "SCRAM-SHA-256=[password=secret]")
-        assert "this broker has no SASL" in tool(CONFIGS, *user, *secret, code=1)
+        wrong = tool(CONFIGS, *user, "--alter", "--add-config", "producer_byte_rate=0", code=1)
+        assert "producer_byte_rate must be above 0" in wrong
+
+    def test_kafka_configs_makes_a_user_beside_its_quotas(self, tool: Tool) -> None:
+        user = ("--entity-type", "users", "--entity-name", "alice")
+        for given in ("SCRAM-SHA-256=[iterations=4096,password=secret]", "consumer_byte_rate=1.0E7"):
+            assert "Completed updating" in tool(CONFIGS, *user, "--alter", "--add-config", given)
+        described = tool(CONFIGS, *user, "--describe")
+        assert "SCRAM-SHA-256=iterations=4096" in described and "consumer_byte_rate=1.0E7" in described
+        for name in ("SCRAM-SHA-256", "consumer_byte_rate"):
+            tool(CONFIGS, *user, "--alter", "--delete-config", name)

@@ -43,15 +43,18 @@ def test_wrong_acls_are_refused_before_they_are_sent(bootstrap: str) -> None:
             admin.describe_acls(AclFilter(operation="reads"))  # type: ignore[arg-type]
 
 
-def test_quotas_are_refused_and_removed(bootstrap: str) -> None:
+def test_quotas_are_set_described_and_removed(bootstrap: str) -> None:
     ann, every_client = (("user", "ann"),), (("user", "ann"), ("client-id", None))
     with Admin(bootstrap) as admin:
-        outcome = admin.alter_client_quotas(
-            {ann: {"producer_byte_rate": 1e6}, every_client: {"request_percentage": None}}
-        )
-        assert isinstance(outcome[ann], InvalidRequest)
-        assert str(outcome[ann]) == "quotas of user ann: this broker does not enforce client quotas"
-        assert outcome[every_client] is None
+        changes = {ann: {"producer_byte_rate": 1e6}, every_client: {"request_percentage": 500.0}}
+        assert admin.alter_client_quotas(changes) == {ann: None, every_client: None}
+        assert admin.describe_client_quotas({"user": "ann"}) == changes
+        assert admin.describe_client_quotas({"user": "ann"}, strict=True) == {ann: changes[ann]}
+        refused = admin.alter_client_quotas({ann: {"producer_byte_rate": -1.0}})[ann]
+        assert isinstance(refused, InvalidRequest)
+        assert str(refused) == "quotas of user ann: producer_byte_rate must be above 0, not -1"
+        admin.alter_client_quotas({ann: {"producer_byte_rate": None}, every_client: {"request_percentage": None}})
+        assert admin.describe_client_quotas() == {}
 
 
 def test_users_are_refused_and_passwords_are_not_shown(bootstrap: str) -> None:

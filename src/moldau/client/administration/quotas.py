@@ -1,4 +1,4 @@
-"""Client quotas: describe and alter. A broker that does not enforce quotas refuses to set one (KIP-546)."""
+"""Client quotas: describe and alter (KIP-546)."""
 
 from collections.abc import Mapping
 
