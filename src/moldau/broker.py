@@ -131,6 +131,7 @@ class Broker:
             from moldau.handlers.security.guards import Guards  # a broker without security needs none of it
 
             self._guards = await runtime.run(partial(Guards, config, runtime))
+            undo.push_async_callback(self._guards.close)
         paths = [Path(path).absolute() for path in config.data_folders]
         folders = self.folders = LogFolders(
             paths, runtime, self._shares.open_files, self._shares.held, of_several=self._shared is not None

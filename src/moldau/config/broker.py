@@ -78,6 +78,7 @@ class BrokerConfig(ProtectionSettings, SaslSettings, OfListeners):
     authorizer_class_name: str = STRING("", "Which rights clients need. Kafka's authorizers (org.apache.kafka.metadata.authorizer.StandardAuthorizer, kafka.security.authorizer.AclAuthorizer) turn access control lists (ACLs) on; empty: every client may do everything.", **_FIXED)
     super_users: str = STRING("", "The principals that may do everything, whatever the ACLs say, as User:NAME;User:NAME.", **_FIXED)
     allow_everyone_if_no_acl_found: bool = BOOLEAN(False, "Whether everybody may use a resource that no ACL is about.", **_FIXED)
+    audit_log_file: str | None = STRING(None, "The file that gets a line of JSON for each request that access rights have refused, made for the broker's user only and opened anew when it was moved away; the broker's own log if not set.", **_FIXED)
     cluster_secret_file: str | None = STRING(None, "A file with a secret that all brokers of the cluster share, which only they may read. Without it a broker is whoever can read the metadata store.", **_FIXED)
     zookeeper_ssl_client_enable: bool = BOOLEAN(False, "Whether connections to ZooKeeper use TLS.", **_FIXED)
     zookeeper_ssl_keystore_location: str | None = STRING(None, "The file with the certificate and the key of this broker for ZooKeeper.", **_FIXED)

@@ -18,6 +18,8 @@ class RightsConfig(Protocol):
     @property
     def super_users(self) -> str: ...
     @property
+    def audit_log_file(self) -> str | None: ...
+    @property
     def allow_everyone_if_no_acl_found(self) -> bool: ...
 
 
@@ -30,6 +32,8 @@ def check_authorizer(config: RightsConfig) -> None:
             f"authorizer.class.name {name[:200]!r} is not known here: use {AUTHORIZERS[0]}, which takes access control "
             "lists, or remove it to start without access rights"
         )
+    if not name and config.audit_log_file:
+        raise ConfigError("audit.log.file is set but authorizer.class.name is not: nothing would be denied")
     if not name and (config.super_users or config.allow_everyone_if_no_acl_found):
         given = "super.users" if config.super_users else "allow.everyone.if.no.acl.found"
         raise ConfigError(

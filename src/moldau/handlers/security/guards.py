@@ -3,6 +3,7 @@
 tls      of the listeners                                              (`transport/listeners.py`)
 logins   of the listeners with SASL                                    (`requests/logins.py`)
 gate     rights on whole requests, and the authorizer of all others    (`requests/gate.py`, `security/authorizer.py`)
+audit    a line for each denial                                        (`security/audit.py`)
 """
 
 import ssl
@@ -23,6 +24,7 @@ from moldau.transport.listeners import ListenerTls
 if TYPE_CHECKING:
     from moldau.handlers.security.certificates import Certificates
     from moldau.requests.logins import ListenerLogins
+    from moldau.security.audit import Audit
 
 _WITH_TLS = ("SSL", "SASL_SSL")
 
@@ -38,6 +40,9 @@ class Guards:
             for one in config.client_listeners
             if one.protocol in _WITH_TLS
         }
+        self._audit: Audit | None
+        self._end_audit: Callable[[], None]
+        self._audit, self._end_audit = _audit(config, runtime) if config.authorizer_class_name else (None, _nothing)
         with_sasl = [one.name for one in config.client_listeners if one.protocol in SASL]
         self._logins = _logins(with_sasl, config, runtime) if with_sasl else {}
         self.log_in = _log_in(config, runtime) if config.inter_broker_listener in with_sasl else None
@@ -57,15 +62,26 @@ class Guards:
     def protect(self, gate: Gate, metadata: MetadataCache) -> None:
         """Every request passes the gate; `metadata` is what the broker serves by."""
         config = self._config
-        if not config.authorizer_class_name:
+        if self._audit is None:
             return
         from moldau.handlers.rights import RIGHTS
         from moldau.requests.requirements import Requirements
         from moldau.security.authorizer import AclAuthorizer
 
-        authorizer = AclAuthorizer(metadata.image, config.privileged, config.allow_everyone_if_no_acl_found)
+        authorizer = AclAuthorizer(
+            metadata.image,
+            config.privileged,
+            config.allow_everyone_if_no_acl_found,
+            self._audit.denied,
+        )
         metadata.subscribe(authorizer.follow)
         gate.protect([Requirements(RIGHTS)], authorizer)
+
+    async def close(self) -> None:
+        """Write what waits to be written."""
+        if self._audit is not None:
+            await self._audit.close()
+        self._end_audit()
 
     async def connected(self, dispatch: Dispatch, cluster: Cluster) -> Connected:
         """What answers the frames of a new connection. Raises `StorageError`."""
@@ -79,6 +95,17 @@ class Guards:
         for logins in self._logins.values():
             logins.open(lambda user, mechanism: cluster.store.read(read_credential(user, mechanism)), secret)
         return guarded(dispatch, self._logins, dispatch.connected)
+
+
+def _nothing() -> None:
+    """There is no audit log to end."""
+
+
+def _audit(config: BrokerConfig, runtime: Runtime) -> "tuple[Audit, Callable[[], None]]":
+    from moldau.security.audit import Audit, audit_writer  # a broker without access rights needs none of it
+
+    write, end = audit_writer(config.audit_log_file)
+    return Audit(runtime, write), end
 
 
 def _logins(listeners: Sequence[str], config: BrokerConfig, runtime: Runtime) -> "dict[str, ListenerLogins]":
