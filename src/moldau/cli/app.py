@@ -44,6 +44,7 @@ PLACES = {
     "quotas": CommandEntry(
         "moldau.cli.security.quotas", "app", "Quotas of users, client ids and addresses: set, remove, list."
     ),
+    "acls": CommandEntry("moldau.cli.security.acls", "app", "Access rights: add, remove, list, explain."),
     "certificates": CommandEntry(
         "moldau.cli.security.certificates", "app", "Certificates for development: make an authority, and what it signs."
     ),
