@@ -100,6 +100,9 @@ ASKED = {
     "transactions describe-producers": ["--topic", "t", "--partition", "0"],
     "quotas set": ["producer_byte_rate=1", "--user", "ann"],
     "quotas remove": ["--user", "ann"],
+    "acls add": ["--principal", "User:ann", "--topic", "t"],
+    "acls remove": ["--topic", "t"],
+    "acls explain": ["--principal", "User:ann", "--topic", "t", "--operation", "Read"],
     "log import": [str(Path(__file__)), "--topic", "t"],
 }
 """Commands that talk to a broker and need more than what is required of each of their kind."""
