@@ -4,7 +4,7 @@ from functools import partial
 
 from harness.patience import wait_until
 from moldau import Admin, Producer, TopicPartition
-from moldau.cli.cluster.replication_factors import with_more_replicas
+from moldau.cli.cluster.replication_factors import with_replicas
 from moldau.testing import Cluster
 from tests.testing.replicas import assert_equal_below_watermark, in_sync
 from tests.testing.test_cluster import read
@@ -30,7 +30,7 @@ def test_replicas_added_under_load_catch_up_and_nothing_acknowledged_is_lost_wit
             producer.flush()
             assert [len(isr) for isr in in_sync(admin, "levels")] == [1, 1]
             topic = admin.describe_topics(["levels"])["levels"]
-            moves = with_more_replicas(topic, 3, admin.describe_cluster().racks)
+            moves = with_replicas(topic, 3, admin.describe_cluster().racks)
             outcome = admin.alter_reassignments({TopicPartition("levels", n): to for n, to in moves.items()})
             assert set(outcome.values()) == {None}
             send(1000)

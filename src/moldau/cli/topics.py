@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from typing import Annotated, Any
 
-from moldau.cli.cluster.replication_factors import with_more_replicas
+from moldau.cli.cluster.replication_factors import with_replicas
 from moldau.cli.command_line import Argument, Group, Option, UsageError
 from moldau.cli.options import BOOTSTRAP, BootstrapServer, ChangedConfig, DeletedConfig, Json, changes, pairs, reachable
 from moldau.cli.output import note, print_json, print_table
@@ -144,7 +144,7 @@ def alter(
     ] = None,
     replication_factor: Annotated[
         int | None,
-        Option("--replication-factor", min=1, help="The new number of replicas, larger than the old one."),
+        Option("--replication-factor", min=1, help="The new number of replicas."),
     ] = None,
     config: ChangedConfig = None,
     delete_config: DeletedConfig = None,
@@ -188,7 +188,7 @@ def alter(
 def _replicate(admin: Admin, topic: str, factor: int) -> None:
     """Raises `KafkaError` for the first partition that is refused, `ConfigError`."""
     view = admin.describe_topics([topic])[topic]
-    plan = with_more_replicas(view, factor, admin.describe_cluster().racks)
+    plan = with_replicas(view, factor, admin.describe_cluster().racks)
     if not plan:
         note(f"topic {topic} has {counted(factor, 'replica')} already")
         return

@@ -13,6 +13,7 @@ from typing import Annotated, Any
 
 from moldau.cli.cluster.adopt import adopt
 from moldau.cli.cluster.elect_leaders import elect_leaders
+from moldau.cli.cluster.moving import commands as moving
 from moldau.cli.cluster.replication_factors import below_their_setting
 from moldau.cli.command_line import Group, Option, UsageError
 from moldau.cli.options import BOOTSTRAP, BootstrapServer, Json, pairs, reachable
@@ -36,6 +37,12 @@ BROKERS_MAX = 9
 app = Group("cluster")
 app.command()(adopt)
 app.command("elect-leaders")(elect_leaders)
+app.command()(moving.reassign)
+app.command("drain-broker")(moving.drain_broker)
+app.command("replace-broker")(moving.replace_broker)
+app.command("add-broker")(moving.add_broker)
+app.command()(moving.balance)
+app.command("log-dirs")(moving.log_dirs)
 
 
 @app.command()

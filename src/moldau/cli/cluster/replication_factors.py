@@ -1,4 +1,5 @@
-"""Plans for more replicas of a topic, and the internal topics that have fewer than their setting asks for. Pure."""
+"""Plans for more or fewer replicas of a topic, and the internal topics that have fewer than their setting asks for.
+Pure."""
 
 from collections import Counter
 from collections.abc import Mapping
@@ -10,26 +11,28 @@ from moldau.errors import ConfigError
 from moldau.names import TRANSACTIONS_TOPIC, counted
 
 
-def with_more_replicas(topic: TopicView, factor: int, racks: Mapping[int, str | None]) -> dict[int, list[int]]:
-    """The replicas of the partitions that have fewer than `factor`, by number, the preferred leader first. Replicas
-    stay where they are; new ones are on the brokers that have fewest of this topic, if possible in racks that the
-    partition is not in yet. The preferred leaders of these partitions are spread over the brokers. `racks` has every
-    broker. Raises `ConfigError`."""
+def with_replicas(topic: TopicView, factor: int, racks: Mapping[int, str | None]) -> dict[int, list[int]]:
+    """The replicas of the partitions that do not have `factor`, by number, the preferred leader first. Replicas stay
+    where they are; new ones are on the brokers that have fewest of this topic, if possible in racks that the partition
+    is not in yet. Those out of sync go first, then the last ones. The preferred leaders of partitions that grow are
+    spread over the brokers. `racks` has every broker. Raises `ConfigError`."""
     if factor > len(racks):
         raise ConfigError(
             f"{topic.name} cannot have {factor} replicas: {counted(len(racks), 'broker')} of the cluster "
             f"{'is' if len(racks) == 1 else 'are'} up"
         )
     parts = {number: list(part.replicas) for number, part in sorted(topic.partitions.items())}
-    if any(len(replicas) > factor for replicas in parts.values()):
-        most = max(map(len, parts.values()))
-        raise ConfigError(f"{topic.name} has {most} replicas, and replicas cannot be removed yet")
     has = Counter(broker for replicas in parts.values() for broker in replicas)
     leads = Counter(replicas[0] for replicas in parts.values() if len(replicas) == factor)
     known = all(rack is not None for rack in racks.values())
-    grown = {}
+    plan = {}
     for number, replicas in parts.items():
         if len(replicas) == factor:
+            continue
+        if len(replicas) > factor:
+            in_sync = topic.partitions[number].isr
+            kept = sorted(replicas, key=lambda one: one not in in_sync)[:factor]
+            plan[number] = [one for one in replicas if one in kept]
             continue
         chosen = list(replicas)
         while len(chosen) < factor:
@@ -38,8 +41,8 @@ def with_more_replicas(topic: TopicView, factor: int, racks: Mapping[int, str | 
             has[chosen[-1]] += 1
         first = min(chosen, key=lambda one: leads[one])
         leads[first] += 1
-        grown[number] = [first, *(one for one in chosen if one != first)]
-    return grown
+        plan[number] = [first, *(one for one in chosen if one != first)]
+    return plan
 
 
 def below_their_setting(

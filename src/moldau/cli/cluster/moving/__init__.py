@@ -1,0 +1,1 @@
+"""Plans that move replicas between brokers, and what carries them out."""

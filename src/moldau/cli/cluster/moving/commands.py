@@ -1,0 +1,294 @@
+"""`moldau cluster reassign`, `drain-broker`, `replace-broker`, `add-broker`, `balance`, `log-dirs`."""
+
+import sys
+from pathlib import Path
+from typing import Annotated, Any
+
+from moldau.cli.cluster.moving.balancing import balanced, relieved, spread_to
+from moldau.cli.cluster.moving.carrying_out import carried_out
+from moldau.cli.cluster.moving.cluster_layout import ClusterLayout, Plan, changed
+from moldau.cli.cluster.moving.looking import read_layout
+from moldau.cli.cluster.moving.plan_file import read_plan, write_plan
+from moldau.cli.cluster.moving.replacing import drained, replaced
+from moldau.cli.cluster.moving.shown_plan import HEADERS, rows, sentence, size_text, summary
+from moldau.cli.command_line import Argument, Option, UsageError
+from moldau.cli.options import BOOTSTRAP, BootstrapServer, Json, reachable
+from moldau.cli.output import note, print_json, print_table
+from moldau.client.administration.admin import Admin
+from moldau.errors import ConfigError
+from moldau.names import TopicPartition, counted
+
+DryRun = Annotated[bool, Option("--dry-run", help="Show the plan and write it; move nothing.")]
+PlanFile = Annotated[Path, Option("--plan", metavar="FILE", help="Where the plan is kept.")]
+AtATime = Annotated[int, Option("--at-a-time", min=1, help="How many partitions are moved at a time.")]
+MaxBytes = Annotated[int | None, Option("--max-bytes", min=0, help="The most bytes to copy.")]
+PLAN_FILE, AT_A_TIME = Path("plan.json"), 20
+
+
+def reassign(
+    plan: Annotated[Path, Argument("PLAN", help="A file with a plan.")],
+    cancel: Annotated[bool, Option("--cancel", help="Cancel what is under way of the plan.")] = False,
+    dry_run: Annotated[bool, Option("--dry-run", help="Show what the plan does; move nothing.")] = False,
+    at_a_time: AtATime = AT_A_TIME,
+    bootstrap_server: BootstrapServer = BOOTSTRAP,
+    as_json: Json = False,
+) -> int:
+    """
+    Move partitions as a plan says, or go on with a plan that was left half done. A plan is a file that another command
+    of `moldau cluster` has written, or one for Kafka's `kafka-reassign-partitions`.
+
+    The exit code is 1 if a partition could not be moved.
+
+    Examples:
+
+      moldau cluster reassign plan.json
+
+      moldau cluster reassign plan.json --cancel
+    """
+    wanted = read_plan(plan)
+    with Admin(reachable(bootstrap_server)) as admin:
+        if cancel:
+            return _cancel(admin, wanted, as_json)
+        layout = read_layout(admin)
+        _check(layout, wanted)
+        if dry_run:
+            _show(summary(layout, changed(layout, wanted)), as_json)
+            return 0
+        return _carry_out(admin, layout, wanted, plan, at_a_time, as_json)
+
+
+def drain_broker(
+    brokers: Annotated[list[int], Argument("BROKER...", help="Brokers to empty.")],
+    dry_run: DryRun = False,
+    plan: PlanFile = PLAN_FILE,
+    at_a_time: AtATime = AT_A_TIME,
+    bootstrap_server: BootstrapServer = BOOTSTRAP,
+    as_json: Json = False,
+) -> int:
+    """
+    Move every replica away from brokers, so that they can be stopped for good. A broker may be down already: its
+    partitions are copied from their other replicas.
+
+    Examples:
+
+      moldau cluster drain-broker 3 --dry-run
+
+      moldau cluster drain-broker 3
+    """
+    with Admin(reachable(bootstrap_server)) as admin:
+        layout = read_layout(admin)
+        for broker in brokers:
+            _check_known(layout, broker)
+        outcome = _run(admin, layout, drained(layout, brokers), plan, at_a_time, dry_run, as_json)
+    if outcome == 0 and not dry_run:
+        note(f"no replica is left on {_named(brokers)}: it can be stopped for good")
+    return outcome
+
+
+def replace_broker(
+    old: Annotated[int, Argument("OLD", help="The broker to empty.")],
+    new: Annotated[int, Argument("NEW", help="The running broker that gets its replicas.")],
+    dry_run: DryRun = False,
+    plan: PlanFile = PLAN_FILE,
+    at_a_time: AtATime = AT_A_TIME,
+    bootstrap_server: BootstrapServer = BOOTSTRAP,
+    as_json: Json = False,
+) -> int:
+    """
+    Move every replica of one broker to another one, which may have none yet. The old broker may be down already.
+
+    Examples:
+
+      moldau cluster replace-broker 3 4
+    """
+    if old == new:
+        raise UsageError("OLD and NEW are the same broker")
+    with Admin(reachable(bootstrap_server)) as admin:
+        layout = read_layout(admin)
+        _check_known(layout, old)
+        _check_running(layout, new)
+        return _run(admin, layout, replaced(layout, old, new), plan, at_a_time, dry_run, as_json)
+
+
+def add_broker(
+    brokers: Annotated[list[int], Argument("BROKER...", help="Running brokers that get their share.")],
+    max_bytes: MaxBytes = None,
+    dry_run: DryRun = False,
+    plan: PlanFile = PLAN_FILE,
+    at_a_time: AtATime = AT_A_TIME,
+    bootstrap_server: BootstrapServer = BOOTSTRAP,
+    as_json: Json = False,
+) -> int:
+    """
+    Give new brokers their share of the replicas and leaders. Start them first: a broker joins a cluster by being
+    started, and holds nothing then. Replicas move to the new brokers only.
+
+    Examples:
+
+      moldau cluster add-broker 4
+    """
+    with Admin(reachable(bootstrap_server)) as admin:
+        layout = read_layout(admin)
+        for broker in brokers:
+            _check_running(layout, broker)
+        return _run(admin, layout, spread_to(layout, brokers, max_bytes), plan, at_a_time, dry_run, as_json)
+
+
+def balance(
+    max_bytes: MaxBytes = None,
+    only_full: Annotated[
+        str | None,
+        Option("--only-full", metavar="PERCENT", help="Only relieve brokers whose disks are used to more than this."),
+    ] = None,
+    dry_run: DryRun = False,
+    plan: PlanFile = PLAN_FILE,
+    at_a_time: AtATime = AT_A_TIME,
+    bootstrap_server: BootstrapServer = BOOTSTRAP,
+    as_json: Json = False,
+) -> int:
+    """
+    Even out the bytes and leaders of the brokers, and copy as few bytes as that takes.
+
+    Examples:
+
+      moldau cluster balance --dry-run
+
+      moldau cluster balance --max-bytes 50000000000
+
+      moldau cluster balance --only-full 80%
+    """
+    full = None if only_full is None else _share(only_full)
+    with Admin(reachable(bootstrap_server)) as admin:
+        layout = read_layout(admin)
+        wanted = balanced(layout, max_bytes) if full is None else relieved(layout, full, max_bytes)
+        return _run(admin, layout, wanted, plan, at_a_time, dry_run, as_json)
+
+
+def log_dirs(
+    brokers: Annotated[list[int] | None, Argument("[BROKER...]", help="Brokers; all by default.")] = None,
+    bootstrap_server: BootstrapServer = BOOTSTRAP,
+    as_json: Json = False,
+) -> None:
+    """
+    Show the log folders of brokers: how many replicas and bytes they hold, and the space on their disks.
+
+    Examples:
+
+      moldau cluster log-dirs
+
+      moldau cluster log-dirs 1 2 --json
+    """
+    with Admin(reachable(bootstrap_server)) as admin:
+        found = admin.describe_log_dirs(brokers or None)
+    shown: list[dict[str, Any]] = [
+        {
+            "broker": broker,
+            "path": one.path,
+            "error": None if one.error is None else str(one.error),
+            "replicas": len(one.replicas),
+            "bytes": sum(replica.size_bytes for replica in one.replicas.values()),
+            "disk_bytes": one.total_bytes,
+            "free_bytes": one.usable_bytes,
+        }
+        for broker, folders in sorted(found.items())
+        for one in folders
+    ]
+    if as_json:
+        print_json(shown)
+        return
+    table = [[size_text(value) if "bytes" in name and value else value for name, value in row.items()] for row in shown]
+    print_table(["BROKER", "PATH", "ERROR", "REPLICAS", "BYTES", "DISK", "FREE"], table)
+
+
+def _run(
+    admin: Admin, layout: ClusterLayout, wanted: Plan, path: Path, at_a_time: int, is_dry: bool, as_json: bool
+) -> int:
+    """Show a plan and keep it; carry it out unless it is only to be shown."""
+    shown = summary(layout, wanted)
+    if is_dry or not as_json:
+        _show(shown, as_json)
+    if not wanted:
+        if as_json and not is_dry:
+            print_json({"moved": 0, "left": []})
+        return 0
+    write_plan(path, wanted)
+    if is_dry:
+        note(f"the plan is in {path}: `moldau cluster reassign {path}` carries it out")
+        return 0
+    return _carry_out(admin, layout, wanted, path, at_a_time, as_json)
+
+
+def _show(shown: dict[str, Any], as_json: bool) -> None:
+    if as_json:
+        print_json(shown)
+        return
+    print(sentence(shown))
+    if shown["plan"]:
+        print_table(HEADERS, rows(shown))
+
+
+def _carry_out(admin: Admin, layout: ClusterLayout, wanted: Plan, path: Path, at_a_time: int, as_json: bool) -> int:
+    try:
+        course = carried_out(admin, wanted, layout.copies(wanted), at_a_time, _progress)
+    except KeyboardInterrupt:
+        note(f"what has begun goes on in the cluster; `moldau cluster reassign {path}` goes on with the rest")
+        raise
+    if as_json:
+        left = [{"topic": tp.topic, "partition": tp.partition, "reason": why} for tp, why in course.left.items()]
+        print_json({"moved": len(course.done), "left": left})
+    for tp, why in course.left.items():
+        note(f"{tp} was not moved: {why}")
+    return int(bool(course.left))
+
+
+def _progress(line: str) -> None:
+    print(line, file=sys.stderr, flush=True)
+
+
+def _cancel(admin: Admin, wanted: Plan, as_json: bool) -> int:
+    under_way = admin.list_reassignments(wanted)
+    outcomes = admin.alter_reassignments(dict.fromkeys(under_way)) if under_way else {}
+    failed: dict[TopicPartition, str] = {tp: str(error) for tp, error in outcomes.items() if error is not None}
+    cancelled = len(outcomes) - len(failed)
+    if as_json:
+        left = [{"topic": tp.topic, "partition": tp.partition, "reason": why} for tp, why in failed.items()]
+        print_json({"cancelled": cancelled, "left": left})
+    else:
+        print(f"cancelled the moves of {counted(cancelled, 'partition')}")
+    for tp, why in failed.items():
+        note(f"the move of {tp} was not cancelled: {why}")
+    return int(bool(failed))
+
+
+def _check(layout: ClusterLayout, wanted: Plan) -> None:
+    for tp, replicas in wanted.items():
+        if tp not in layout.partitions:
+            raise ConfigError(f"the plan moves {tp}, which the cluster does not have")
+        for broker in replicas:
+            if broker not in layout.partitions[tp].replicas:
+                _check_running(layout, broker)
+
+
+def _check_running(layout: ClusterLayout, broker: int) -> None:
+    if broker not in layout.brokers:
+        running = ", ".join(map(str, layout.brokers))
+        raise ConfigError(f"broker {broker} is not running: {running} {'is' if len(layout.brokers) == 1 else 'are'}")
+
+
+def _check_known(layout: ClusterLayout, broker: int) -> None:
+    if broker not in layout.replicas_by_broker():
+        _check_running(layout, broker)
+
+
+def _share(text: str) -> float:
+    try:
+        share = float(text.removesuffix("%")) / 100
+    except ValueError:
+        share = 0.0
+    if not 0 < share < 1:
+        raise UsageError(f"--only-full {text!r} is not a percentage between 0 and 100")
+    return share
+
+
+def _named(brokers: list[int]) -> str:
+    return f"broker {brokers[0]}" if len(brokers) == 1 else f"brokers {', '.join(map(str, brokers))}"

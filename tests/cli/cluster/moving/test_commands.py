@@ -1,0 +1,159 @@
+"""The commands that move replicas, on four brokers: what they show, keep in a file and carry out, while a producer
+writes; and a plan that was left half done."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from harness.patience import wait_until
+from moldau import Admin, Producer, TopicPartition
+from moldau.cli import main
+from moldau.cli.cluster.moving import carrying_out
+from moldau.testing import Cluster
+from tests.testing.test_cluster import read
+
+TOPIC, PARTITIONS, VALUE = "events", 6, b"x" * 1000
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    with Cluster(brokers=4, data_dir=tmp_path_factory.mktemp("cluster"), min_insync_replicas=1) as one:
+        yield one
+
+
+@pytest.fixture
+def admin(cluster: Cluster) -> Iterator[Admin]:
+    """Of a cluster with one topic, on brokers 1, 2 and 3."""
+    with Admin(cluster.address) as one, Producer(cluster.address, acks="all") as producer:
+        one.create_topic(TOPIC, assignment={n: [n % 3 + 1, (n + 1) % 3 + 1] for n in range(PARTITIONS)})
+        for number in range(60):
+            producer.send(TOPIC, VALUE, partition=number % PARTITIONS)
+        producer.flush()
+        yield one
+        one.delete_topic(TOPIC)
+        assert wait_until(lambda: TOPIC not in one.list_topics())
+
+
+class Runner:
+    def __init__(self, capsys: pytest.CaptureFixture[str], cluster: Cluster):
+        self._capsys = capsys
+        self._cluster = cluster
+
+    def __call__(self, *words: str, code: int = 0) -> tuple[str, str]:
+        self._capsys.readouterr()
+        assert main.run(["cluster", *words, "-b", self._cluster.address]) == code
+        said = self._capsys.readouterr()
+        return said.out, said.err
+
+    def json(self, *words: str, code: int = 0) -> Any:
+        return json.loads(self(*words, "--json", code=code)[0])
+
+
+@pytest.fixture
+def run(
+    capsys: pytest.CaptureFixture[str], cluster: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Runner:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(carrying_out, "PAUSE_S", 0.02)
+    return Runner(capsys, cluster)
+
+
+def replicas(admin: Admin) -> dict[int, tuple[int, ...]]:
+    return {n: part.replicas for n, part in sorted(admin.describe_topics([TOPIC])[TOPIC].partitions.items())}
+
+
+def held(admin: Admin) -> set[int]:
+    return {one for who in replicas(admin).values() for one in who}
+
+
+def test_a_broker_is_drained_as_the_plan_says_which_is_kept(cluster: Cluster, admin: Admin, run: Runner) -> None:
+    before = replicas(admin)
+    shown = run.json("drain-broker", "3", "--dry-run")
+    assert replicas(admin) == before, "a dry run moves nothing"
+    assert shown["partitions_moved"] == 4 and 40_000 < shown["bytes_copied"] < 80_000
+    plan = Path("plan.json").read_bytes()
+
+    out, err = run("drain-broker", "3")
+    assert "4 partitions move, " in out and "4 of 4 partitions" in err
+    assert err.endswith("no replica is left on broker 3: it can be stopped for good\n")
+    assert held(admin) == {1, 2, 4}
+    assert Path("plan.json").read_bytes() == plan, "the same plan is the same bytes"
+    assert replicas(admin) == {
+        **before,
+        **{int(one["partition"]): tuple(one["replicas_after"]) for one in shown["plan"]},
+    }
+    assert admin.list_reassignments() == {}
+    assert run("drain-broker", "3")[0] == "nothing has to move\n"
+    assert read(cluster.address, TOPIC, PARTITIONS, 60) == [VALUE] * 60
+
+
+def test_a_new_broker_gets_its_share_and_another_one_takes_its_place(admin: Admin, run: Runner) -> None:
+    run("add-broker", "4")
+    assert held(admin) == {1, 2, 3, 4}
+    shown = run.json("replace-broker", "4", "3")
+    assert shown["left"] == [] and shown["moved"] >= 1
+    assert held(admin) == {1, 2, 3}
+    run("balance")
+    counts = [sum(one in who for who in replicas(admin).values()) for one in (1, 2, 3, 4)]
+    assert max(counts) - min(counts) <= 1, counts
+
+
+def test_a_plan_goes_on_where_it_was_left(admin: Admin, run: Runner, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr(carrying_out.time, "sleep", interrupted)
+        _, err = run("drain-broker", "1", "--at-a-time", "1", code=130)
+    assert "`moldau cluster reassign plan.json` goes on with the rest" in err
+    assert 1 in held(admin)
+    assert run.json("reassign", "plan.json")["left"] == []
+    assert held(admin) == {2, 3, 4}
+
+
+def test_what_waits_for_a_broker_that_is_away_is_cancelled(cluster: Cluster, admin: Admin, run: Runner) -> None:
+    plan = {"partitions": [{"topic": TOPIC, "partition": 0, "replicas": [3]}]}
+    Path("plan.json").write_text(json.dumps(plan))
+    tp = TopicPartition(TOPIC, 0)
+    assert admin.alter_reassignments({tp: [1, 2, 3]}) == {tp: None}
+    assert wait_until(lambda: replicas(admin)[0] == (1, 2, 3) and admin.list_reassignments() == {})
+    cluster.brokers[2].kill()
+    try:
+        assert admin.alter_reassignments({tp: [3]}) == {tp: None}
+        assert run("reassign", "plan.json", "--cancel")[0] == "cancelled the moves of 1 partition\n"
+        assert {*replicas(admin)[0]} == {1, 2, 3}
+        assert run.json("reassign", "plan.json", "--cancel") == {"cancelled": 0, "left": []}
+    finally:
+        cluster.brokers[2].start()
+
+
+def test_folders_and_disks_are_shown(admin: Admin, run: Runner) -> None:
+    shown = run.json("log-dirs")
+    assert [one["broker"] for one in shown] == [1, 2, 3, 4]
+    assert sum(one["replicas"] for one in shown) >= 12
+    assert all(0 < one["free_bytes"] <= one["disk_bytes"] for one in shown)
+    table = run("log-dirs", "2")[0].splitlines()
+    assert table[0].split() == ["BROKER", "PATH", "ERROR", "REPLICAS", "BYTES", "DISK", "FREE"] and len(table) == 2
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (["drain-broker", "9"], "broker 9 is not running: 1, 2, 3, 4 are"),
+        (["add-broker", "9"], "broker 9 is not running"),
+        (["replace-broker", "1", "9"], "broker 9 is not running"),
+        (["drain-broker", "1", "2", "3"], "has 2 replicas, and too few brokers would be left for them"),
+        (["reassign", "none.json"], "none.json cannot be read"),
+    ],
+)
+def test_what_cannot_be_is_one_sentence(admin: Admin, run: Runner, words: list[str], sentence: str) -> None:
+    out, err = run(*words, code=1)
+    assert sentence in err and err.count("\n") == 1 and out == ""
+
+
+def test_a_share_is_a_percentage(run: Runner) -> None:
+    for text in ("0", "100%", "x", "-5%"):
+        assert "is not a percentage between 0 and 100" in run("balance", "--only-full", text, code=2)[1]
