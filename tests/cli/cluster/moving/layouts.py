@@ -3,7 +3,7 @@
 import random
 from collections.abc import Mapping, Sequence
 
-from moldau.cli.cluster.moving.cluster_layout import BrokerSpace, ClusterLayout, HeldPartition, Plan
+from moldau.cli.cluster.moving.cluster_layout import BrokerSpace, ClusterLayout, HeldPartition, MovePlan
 from moldau.names import TopicPartition
 
 MB = 1_000_000
@@ -36,7 +36,7 @@ def drawn(seed: int, brokers: int, partitions: int, *, tells_racks: bool = True)
     return ClusterLayout(spaces, held)
 
 
-def check(before: ClusterLayout, plan: Plan) -> ClusterLayout:
+def check(before: ClusterLayout, plan: MovePlan) -> ClusterLayout:
     """The layout after a plan, which keeps what every plan has to keep."""
     after = before.after(plan)
     for tp, replicas in plan.items():

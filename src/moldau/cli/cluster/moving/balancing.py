@@ -10,7 +10,7 @@ copies nothing. Same layout, same plan.
 from bisect import bisect_left, bisect_right, insort
 from collections.abc import Collection
 
-from moldau.cli.cluster.moving.cluster_layout import ClusterLayout, Plan
+from moldau.cli.cluster.moving.cluster_layout import ClusterLayout, MovePlan
 from moldau.cli.cluster.moving.replacing import Tally
 from moldau.names import TopicPartition
 
@@ -91,7 +91,7 @@ class _Evening:
             self.budget -= size - 1
 
 
-def balanced(layout: ClusterLayout, max_bytes: int | None = None) -> Plan:
+def balanced(layout: ClusterLayout, max_bytes: int | None = None) -> MovePlan:
     """All brokers hold about the same number of bytes. At most `max_bytes` are copied."""
     evening = _Evening(layout, layout.brokers, layout.brokers, max_bytes)
     _even(evening)
@@ -99,7 +99,7 @@ def balanced(layout: ClusterLayout, max_bytes: int | None = None) -> Plan:
     return evening.tally.plan()
 
 
-def spread_to(layout: ClusterLayout, new: Collection[int], max_bytes: int | None = None) -> Plan:
+def spread_to(layout: ClusterLayout, new: Collection[int], max_bytes: int | None = None) -> MovePlan:
     """These brokers get their share of the bytes from the others; nothing else moves."""
     others = [one for one in layout.brokers if one not in new]
     evening = _Evening(layout, others, new, max_bytes)
@@ -108,7 +108,7 @@ def spread_to(layout: ClusterLayout, new: Collection[int], max_bytes: int | None
     return evening.tally.plan()
 
 
-def relieved(layout: ClusterLayout, full: float, max_bytes: int | None = None) -> Plan:
+def relieved(layout: ClusterLayout, full: float, max_bytes: int | None = None) -> MovePlan:
     """Brokers whose disks are used to a share of more than `full` give replicas away until they are below it; no other
     broker gets above it. Brokers that do not tell their disks' sizes take no part."""
     used, limit = dict[int, int](), dict[int, int]()

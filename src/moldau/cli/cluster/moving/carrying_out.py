@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
-from moldau.cli.cluster.moving.cluster_layout import Plan
+from moldau.cli.cluster.moving.cluster_layout import MovePlan
 from moldau.cli.cluster.moving.looking import Way, look_at
 from moldau.cli.cluster.moving.shown_plan import size_text
 from moldau.client.administration.admin import Admin
@@ -100,7 +100,7 @@ class Course:
 
 
 def carried_out(
-    admin: Admin, plan: Plan, copies: dict[TopicPartition, int], at_a_time: int, report: Callable[[str], None]
+    admin: Admin, plan: MovePlan, copies: dict[TopicPartition, int], at_a_time: int, report: Callable[[str], None]
 ) -> Course:
     """Returns when every partition of the plan is where it should be, or was left alone. `report` takes a line whenever
     something has changed. Preferred replicas of what has moved are asked to lead. Raises `KafkaError`."""

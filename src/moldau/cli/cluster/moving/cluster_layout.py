@@ -10,7 +10,7 @@ from typing import NamedTuple, TypeAlias
 
 from moldau.names import TopicPartition
 
-Plan: TypeAlias = Mapping[TopicPartition, tuple[int, ...]]
+MovePlan: TypeAlias = Mapping[TopicPartition, tuple[int, ...]]
 
 
 class BrokerSpace(NamedTuple):
@@ -36,7 +36,7 @@ class ClusterLayout:
     brokers: Mapping[int, BrokerSpace]
     partitions: Mapping[TopicPartition, HeldPartition]
 
-    def after(self, plan: Plan) -> "ClusterLayout":
+    def after(self, plan: MovePlan) -> "ClusterLayout":
         """The layout when the plan is carried out."""
         moved = {tp: self.partitions[tp]._replace(replicas=replicas) for tp, replicas in plan.items()}
         return ClusterLayout(self.brokers, {**self.partitions, **moved})
@@ -59,7 +59,7 @@ class ClusterLayout:
         """How many partitions each broker is the preferred leader of."""
         return Counter(part.replicas[0] for part in self.partitions.values())
 
-    def copies(self, plan: Plan) -> dict[TopicPartition, int]:
+    def copies(self, plan: MovePlan) -> dict[TopicPartition, int]:
         """The bytes that a plan copies, by partition; 0 for one whose replicas only change their order."""
         return {
             tp: len({*replicas} - {*self.partitions[tp].replicas}) * self.partitions[tp].bytes
@@ -67,6 +67,6 @@ class ClusterLayout:
         }
 
 
-def changed(layout: ClusterLayout, wanted: Plan) -> dict[TopicPartition, tuple[int, ...]]:
+def changed(layout: ClusterLayout, wanted: MovePlan) -> dict[TopicPartition, tuple[int, ...]]:
     """What of these partitions is not as wanted, in the order of names."""
     return {tp: wanted[tp] for tp in sorted(wanted) if wanted[tp] != layout.partitions[tp].replicas}

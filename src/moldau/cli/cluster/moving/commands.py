@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 from moldau.cli.cluster.moving.balancing import balanced, relieved, spread_to
 from moldau.cli.cluster.moving.carrying_out import carried_out
-from moldau.cli.cluster.moving.cluster_layout import ClusterLayout, Plan, changed
+from moldau.cli.cluster.moving.cluster_layout import ClusterLayout, MovePlan, changed
 from moldau.cli.cluster.moving.looking import read_layout
 from moldau.cli.cluster.moving.plan_file import read_plan, write_plan
 from moldau.cli.cluster.moving.replacing import drained, replaced
@@ -201,7 +201,7 @@ def log_dirs(
 
 
 def _run(
-    admin: Admin, layout: ClusterLayout, wanted: Plan, path: Path, at_a_time: int, is_dry: bool, as_json: bool
+    admin: Admin, layout: ClusterLayout, wanted: MovePlan, path: Path, at_a_time: int, is_dry: bool, as_json: bool
 ) -> int:
     """Show a plan and keep it; carry it out unless it is only to be shown."""
     shown = summary(layout, wanted)
@@ -227,7 +227,7 @@ def _show(shown: dict[str, Any], as_json: bool) -> None:
         print_table(HEADERS, rows(shown))
 
 
-def _carry_out(admin: Admin, layout: ClusterLayout, wanted: Plan, path: Path, at_a_time: int, as_json: bool) -> int:
+def _carry_out(admin: Admin, layout: ClusterLayout, wanted: MovePlan, path: Path, at_a_time: int, as_json: bool) -> int:
     try:
         course = carried_out(admin, wanted, layout.copies(wanted), at_a_time, _progress)
     except KeyboardInterrupt:
@@ -245,7 +245,7 @@ def _progress(line: str) -> None:
     print(line, file=sys.stderr, flush=True)
 
 
-def _cancel(admin: Admin, wanted: Plan, as_json: bool) -> int:
+def _cancel(admin: Admin, wanted: MovePlan, as_json: bool) -> int:
     under_way = admin.list_reassignments(wanted)
     outcomes = admin.alter_reassignments(dict.fromkeys(under_way)) if under_way else {}
     failed: dict[TopicPartition, str] = {tp: str(error) for tp, error in outcomes.items() if error is not None}
@@ -260,7 +260,7 @@ def _cancel(admin: Admin, wanted: Plan, as_json: bool) -> int:
     return int(bool(failed))
 
 
-def _check(layout: ClusterLayout, wanted: Plan) -> None:
+def _check(layout: ClusterLayout, wanted: MovePlan) -> None:
     for tp, replicas in wanted.items():
         if tp not in layout.partitions:
             raise ConfigError(f"the plan moves {tp}, which the cluster does not have")

@@ -3,7 +3,7 @@
 from collections.abc import Collection, Iterable
 from typing import NamedTuple
 
-from moldau.cli.cluster.moving.cluster_layout import BrokerSpace, ClusterLayout, HeldPartition, Plan
+from moldau.cli.cluster.moving.cluster_layout import BrokerSpace, ClusterLayout, HeldPartition, MovePlan
 from moldau.client.administration.admin import Admin
 from moldau.client.administration.cluster import LogDir
 from moldau.errors import KafkaError
@@ -41,7 +41,7 @@ def read_layout(admin: Admin) -> ClusterLayout:
     )
 
 
-def look_at(admin: Admin, plan: Plan, wanted: Iterable[TopicPartition]) -> dict[TopicPartition, Way]:
+def look_at(admin: Admin, plan: MovePlan, wanted: Iterable[TopicPartition]) -> dict[TopicPartition, Way]:
     """How far these partitions of a plan are."""
     asked = list(wanted)
     under_way = admin.list_reassignments(asked) if asked else {}

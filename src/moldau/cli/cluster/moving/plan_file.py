@@ -10,14 +10,14 @@ import os
 from pathlib import Path
 from typing import Any
 
-from moldau.cli.cluster.moving.cluster_layout import Plan
+from moldau.cli.cluster.moving.cluster_layout import MovePlan
 from moldau.errors import ConfigError
 from moldau.names import TopicPartition
 
 BYTES_MAX = 64 << 20
 
 
-def plan_text(plan: Plan) -> str:
+def plan_text(plan: MovePlan) -> str:
     rows = [
         json.dumps({"topic": tp.topic, "partition": tp.partition, "replicas": [*plan[tp]]}, ensure_ascii=False)
         for tp in sorted(plan)
@@ -25,7 +25,7 @@ def plan_text(plan: Plan) -> str:
     return '{"version": 1, "partitions": [\n' + ",\n".join(rows) + "\n]}\n"
 
 
-def write_plan(path: Path, plan: Plan) -> None:
+def write_plan(path: Path, plan: MovePlan) -> None:
     """Replaces the file in one step. Raises `ConfigError`."""
     beside = path.with_name(f"{path.name}.new")
     try:

@@ -6,7 +6,7 @@ with as few of the others as possible. Same layout, same plan.
 
 from collections.abc import Collection
 
-from moldau.cli.cluster.moving.cluster_layout import ClusterLayout, Plan, changed
+from moldau.cli.cluster.moving.cluster_layout import ClusterLayout, MovePlan, changed
 from moldau.errors import ConfigError
 from moldau.names import TopicPartition, counted
 
@@ -48,7 +48,7 @@ class Tally:
         return changed(self.layout, self.replicas)
 
 
-def drained(layout: ClusterLayout, brokers: Collection[int]) -> Plan:
+def drained(layout: ClusterLayout, brokers: Collection[int]) -> MovePlan:
     """No replica is left on these brokers. Raises `ConfigError`: the others are too few for some partition."""
     tally, left = Tally(layout), set(brokers)
     allowed = [one for one in layout.brokers if one not in left]
@@ -62,7 +62,7 @@ def drained(layout: ClusterLayout, brokers: Collection[int]) -> Plan:
     return tally.plan()
 
 
-def replaced(layout: ClusterLayout, old: int, new: int) -> Plan:
+def replaced(layout: ClusterLayout, old: int, new: int) -> MovePlan:
     """What is on one broker goes to another one, at the same place of the list. A partition that has a replica on both
     gets one on a third broker instead. Raises `ConfigError` as `drained`."""
     tally = Tally(layout)

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from moldau.cli.cluster.moving.cluster_layout import ClusterLayout, Plan
+from moldau.cli.cluster.moving.cluster_layout import ClusterLayout, MovePlan
 from moldau.names import counted
 
 _UNITS = ("B", "KB", "MB", "GB", "TB", "PB")
@@ -17,7 +17,7 @@ def size_text(size: float) -> str:
     raise AssertionError("the last unit takes any size")
 
 
-def summary(layout: ClusterLayout, plan: Plan) -> dict[str, Any]:
+def summary(layout: ClusterLayout, plan: MovePlan) -> dict[str, Any]:
     """What `--json` prints of a plan."""
     after, copies = layout.after(plan), layout.copies(plan)
     held = (layout.bytes_by_broker(), after.bytes_by_broker())
