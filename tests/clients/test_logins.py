@@ -15,17 +15,22 @@ from moldau.transport.sasl.plain import PlainClient
 from tests.clients.client import DRIVERS
 from tests.environments import python_with
 from tests.requests.test_logins import change, kept
+from tests.transport.issuing import AUDIENCE, ISSUER, Issuer
 from tests.versions import AIOKAFKA, CONFLUENT, KAFKA_PYTHON
 
 pytestmark = pytest.mark.check
 SECONDS_MAX = 120
+ISSUERS = Issuer("RSA")
+TOKEN = ISSUERS.token(exp=4_000_000_000, iat=None)
 USERS = 'org.apache.kafka.common.security.plain.PlainLoginModule required user_admin="admin-secret";'
 SETTINGS = {
     "listeners": "CLIENTS://127.0.0.1:0",
     "listener.security.protocol.map": "CLIENTS:SASL_PLAINTEXT",
     "inter.broker.listener.name": "CLIENTS",
-    "sasl.enabled.mechanisms": "PLAIN,SCRAM-SHA-256,SCRAM-SHA-512",
+    "sasl.enabled.mechanisms": "PLAIN,SCRAM-SHA-256,SCRAM-SHA-512,OAUTHBEARER",
     "listener.name.clients.plain.sasl.jaas.config": USERS,
+    "sasl.oauthbearer.expected.issuer": ISSUER,
+    "sasl.oauthbearer.expected.audience": AUDIENCE,
     "auto.create.topics.enable": "true",
 }
 CLIENTS = {
@@ -38,7 +43,9 @@ CLIENTS = {
 @pytest.fixture(scope="module")
 def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """A broker at which admin logs in by PLAIN, and carol by SCRAM."""
-    broker = Broker(tmp_path_factory.mktemp("logins"), SETTINGS)
+    folder = tmp_path_factory.mktemp("logins")
+    (folder / "keys.json").write_bytes(ISSUERS.published())
+    broker = Broker(folder, {**SETTINGS, "sasl.oauthbearer.jwks.endpoint.url": (folder / "keys.json").as_uri()})
     broker.start()
     try:
         asyncio.run(make_carol(broker.address))
@@ -63,9 +70,10 @@ def said(client: str, *arguments: str) -> str:
 
 
 @pytest.mark.parametrize("client", CLIENTS)
-@pytest.mark.parametrize("mechanism", ["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"])
+@pytest.mark.parametrize("mechanism", ["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER"])
 def test_a_client_logs_in_and_works(client: str, mechanism: str, address: str) -> None:
-    user = ("admin", "admin-secret") if mechanism == "PLAIN" else ("carol", "pencil")
+    users = {"PLAIN": ("admin", "admin-secret"), "OAUTHBEARER": ("alice", TOKEN)}
+    user = users.get(mechanism, ("carol", "pencil"))
     assert said(client, address, mechanism, *user).splitlines()[-1] == "ok"
 
 

@@ -8,7 +8,13 @@ from dataclasses import dataclass
 
 from moldau.config.setting import INT, INT_MAX, LIST, LONG, PASSWORD, STRING, Setting, settings_of
 
-MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
+OAUTHBEARER = "OAUTHBEARER"
+MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", OAUTHBEARER)
+BETWEEN_BROKERS = MECHANISMS[:3]
+"""By which a broker logs in at another one."""
+CALLBACK = "sasl.server.callback.handler.class"
+VALIDATOR = "org.apache.kafka.common.security.oauthbearer.OAuthBearerValidatorCallbackHandler"
+"""Kafka's class that checks tokens as this broker does: it may be named."""
 OF_MECHANISM = ("connections.max.reauth.ms", "sasl.jaas.config")
 _FIXED = {"read_only": True}
 
@@ -19,13 +25,22 @@ _FIXED = {"read_only": True}
 class SaslSettings:
     """The settings that one listener may have for itself, and their values for all others."""
 
-    sasl_enabled_mechanisms: tuple[str, ...] = LIST(("GSSAPI",), "The SASL mechanisms of a listener: PLAIN, SCRAM-SHA-256, SCRAM-SHA-512. Kafka's default, GSSAPI, is not supported: set it for a listener with SASL.", **_FIXED)
+    sasl_enabled_mechanisms: tuple[str, ...] = LIST(("GSSAPI",), "The SASL mechanisms of a listener: PLAIN, SCRAM-SHA-256, SCRAM-SHA-512, OAUTHBEARER. Kafka's default, GSSAPI, is not supported: set it for a listener with SASL.", **_FIXED)
     sasl_jaas_config: str | None = PASSWORD(None, "The users of PLAIN, each as an option user_NAME=\"PASSWORD\" of PlainLoginModule; username and password are what this broker logs in with at the others, if sasl.mechanism.inter.broker.protocol is the mechanism.", **_FIXED)
     sasl_mechanism_inter_broker_protocol: str = STRING("GSSAPI", "The SASL mechanism by which this broker logs in at other brokers; set it if their listener has SASL.", **_FIXED)
     sasl_server_max_receive_size: int = INT(524_288, "The size of the largest request of a client that has not authenticated, in bytes.", low=1, **_FIXED)
     sasl_server_authentication_timeout_ms: int = INT(30_000, "The time after which a connection that has not authenticated is closed.", low=1, high=INT_MAX, **_FIXED)
     connection_failed_authentication_delay_ms: int = INT(100, "How long a client that fails to authenticate waits until it hears so and its connection is closed.", low=0, **_FIXED)
     connections_max_reauth_ms: int = LONG(0, "The longest time until a client has to authenticate again; 0 for no limit.", **_FIXED)
+    sasl_oauthbearer_jwks_endpoint_url: str | None = STRING(None, "Where the keys are that OAUTHBEARER's tokens are signed with: the https:// or file:// URL of a JSON Web Key Set. OAUTHBEARER needs it.", **_FIXED)
+    sasl_oauthbearer_jwks_endpoint_refresh_ms: int = LONG(3_600_000, "How often these keys are read again.", low=1, **_FIXED)
+    sasl_oauthbearer_jwks_endpoint_retry_backoff_ms: int = LONG(100, "The first wait after these keys could not be read; it is doubled with each failure.", low=1, **_FIXED)
+    sasl_oauthbearer_jwks_endpoint_retry_backoff_max_ms: int = LONG(10_000, "The longest of these waits, and the shortest between two reads because of a token that names an unknown key.", low=1, **_FIXED)
+    sasl_oauthbearer_expected_audience: tuple[str, ...] | None = LIST(None, "The audiences of which a token must name one; OAUTHBEARER needs it.", **_FIXED)
+    sasl_oauthbearer_expected_issuer: str | None = STRING(None, "The issuer that a token must name; OAUTHBEARER needs it.", **_FIXED)
+    sasl_oauthbearer_clock_skew_seconds: int = INT(30, "How far the clock of a token's issuer may be from this broker's.", low=0, high=3_600, **_FIXED)
+    sasl_oauthbearer_scope_claim_name: str = STRING("scope", "The claim of a token that has its scopes.", **_FIXED)
+    sasl_oauthbearer_sub_claim_name: str = STRING("sub", "The claim of a token that has the name of its user.", **_FIXED)
 # fmt: on
 
 

@@ -9,7 +9,7 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from moldau.config.sasl import MECHANISMS, OF_MECHANISM, SASL
+from moldau.config.sasl import CALLBACK, MECHANISMS, OF_MECHANISM, SASL, VALIDATOR
 from moldau.config.setting import BOOLEAN, INT_MAX, LIST, PASSWORD, STRING, Setting, SettingType, settings_of
 from moldau.errors import ConfigError
 from moldau.names import guess
@@ -84,7 +84,9 @@ def overrides(
             )
         name = rest[len(listener) + 1 :]
         setting = SECURITY.get(name) or _LIMITS.get(name)
-        if setting is not None:
+        if f".{name}".endswith(f".{CALLBACK}"):
+            _check_callback(full, text)
+        elif setting is not None:
             values.setdefault(listener, {})[setting.field] = setting.parse(text)
         elif (of_mechanism := _of_mechanism(name)) is not None:
             mechanism, setting = of_mechanism
@@ -126,6 +128,11 @@ def of_single_listeners(own: Mapping[str, Mapping[str, Any]]) -> list[tuple[Sett
 def names_file(name: str) -> bool:
     """Whether this is a setting of `FILES` for one listener."""
     return name.startswith(OF_LISTENER) and name.endswith(tuple(f".{one}" for one in FILES))
+
+
+def _check_callback(full: str, text: str) -> None:
+    if text.strip() not in ("", VALIDATOR):
+        raise ConfigError(f"this broker cannot load a class that checks passwords or tokens; remove {full}")
 
 
 def _of_mechanism(name: str) -> tuple[str, Setting] | None:

@@ -1,29 +1,39 @@
 """The logins of one listener: its mechanisms, and what the clients of each are checked against.
 
-PLAIN     passwords in `sasl.jaas.config`, which only this broker has
-SCRAM     credentials in the metadata store, read anew for each login: a change counts from the next one on
+PLAIN         passwords in `sasl.jaas.config`, which only this broker has
+SCRAM         credentials in the metadata store, read anew for each login: a change counts from the next one on
+OAUTHBEARER   tokens, by the keys of their issuer (`token_keys.py`)
 """
 
+import logging
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from secrets import token_hex
+from typing import TYPE_CHECKING
 
 from moldau.config import BrokerConfig
-from moldau.config.sasl import MECHANISMS
+from moldau.config.sasl import BETWEEN_BROKERS, MECHANISMS, OAUTHBEARER
 from moldau.errors import ConfigError
+from moldau.names import how_to_install
+from moldau.notices import Notices
 from moldau.peers.sessions import ClientLogin
 from moldau.requests.authentication import ServerLogin
 from moldau.runtime import Runtime
 from moldau.transport.jaas import Login, module_of
-from moldau.transport.sasl import plain, scram
+from moldau.transport.sasl import oauthbearer, plain, scram
 from moldau.transport.sasl.exchange import Authenticated
+from moldau.transport.sasl.oauthbearer import OauthbearerServer, TokenRefused
 from moldau.transport.sasl.plain import PlainClient, PlainServer
 from moldau.transport.sasl.scram import Credential, NamedCredential, ScramClient, ScramServer
+
+if TYPE_CHECKING:
+    from moldau.requests.token_keys import TokenKeys
 
 FindCredential = Callable[[str, str], Awaitable[Credential | None]]
 """A user's credential for a mechanism. Raises `StorageError`."""
 SCRAM_MODULE = "org.apache.kafka.common.security.scram.ScramLoginModule"
 PLAIN_MODULE = "org.apache.kafka.common.security.plain.PlainLoginModule"
 _USER = "user_"
+notices = Notices(logging.getLogger(__name__))
 
 
 class ListenerLogins:
@@ -41,6 +51,7 @@ class ListenerLogins:
         self._passwords: Mapping[str, str] = {}
         if plain.MECHANISM in of_mechanism:
             self._passwords = _passwords(of_mechanism[plain.MECHANISM].sasl_jaas_config, listener)
+        self._keys = _token_keys(own, runtime) if OAUTHBEARER in of_mechanism else None
         self._find: FindCredential
         self._secret = b""
         self._random = runtime.random
@@ -52,6 +63,9 @@ class ListenerLogins:
     def begin(self, mechanism: str) -> ServerLogin:
         if mechanism == plain.MECHANISM:
             return PlainServer(self._passwords)
+        if mechanism == OAUTHBEARER:
+            assert self._keys is not None, "made for this mechanism"
+            return TokenLogin(self._keys)
         nonce = self._random.uuid().hex + self._random.uuid().hex
         return ScramLogin(mechanism, self._find, nonce, self._secret)
 
@@ -80,6 +94,47 @@ class ScramLogin:
             named = None if known is None else NamedCredential(known, Authenticated(user))
             self._exchange = ScramServer(self._mechanism, lambda *_: named, self._nonce, self._secret)
         return self._exchange.answer(message)
+
+
+class TokenLogin:
+    """Checks the token of the first message, and leaves the rest to the exchange."""
+
+    def __init__(self, keys: "TokenKeys"):
+        self._keys = keys
+        self._exchange: OauthbearerServer | None = None
+
+    @property
+    def authenticated(self) -> Authenticated | None:
+        return None if self._exchange is None else self._exchange.authenticated
+
+    async def answer(self, message: bytes) -> bytes:
+        if self._exchange is None:
+            token = oauthbearer.token_in(message)
+            found: Authenticated | TokenRefused
+            try:
+                found = await self._keys.check(token)
+            except TokenRefused as refused:
+                found = refused
+
+            def check(_: str) -> Authenticated:
+                if isinstance(found, TokenRefused):
+                    raise found
+                return found
+
+            self._exchange = OauthbearerServer(check, _tell)
+        return self._exchange.answer(message)
+
+
+def _tell(refused: TokenRefused) -> None:
+    notices.info(str(refused), "a client has not authenticated: %s", refused)
+
+
+def _token_keys(config: BrokerConfig, runtime: Runtime) -> "TokenKeys":
+    try:
+        from moldau.requests.token_keys import TokenKeys  # few brokers need it, or have what it needs
+    except ImportError:
+        raise ConfigError(f"OAUTHBEARER needs joserfc: {how_to_install('security')}") from None
+    return TokenKeys(config, runtime)
 
 
 def _supported(names: Iterable[str], listener: str) -> tuple[str, ...]:
@@ -114,10 +169,10 @@ def _passwords(jaas: str | None, listener: str) -> dict[str, str]:
 def login_at_brokers(config: BrokerConfig) -> ClientLogin:
     """How this broker logs in at the others, whose listener has SASL. Raises `ConfigError`, without passwords."""
     listener, mechanism = config.inter_broker_listener, config.sasl_mechanism_inter_broker_protocol
-    if mechanism not in MECHANISMS:
+    if mechanism not in BETWEEN_BROKERS:
         raise ConfigError(
             f"sasl.mechanism.inter.broker.protocol is {mechanism[:60]}; brokers log in at each other by one of "
-            f"{', '.join(MECHANISMS)}"
+            f"{', '.join(BETWEEN_BROKERS)}"
         )
     needed = PLAIN_MODULE if mechanism == plain.MECHANISM else SCRAM_MODULE
     setting = f"listener.name.{listener.lower()}.{mechanism.lower()}.sasl.jaas.config"

@@ -1,4 +1,5 @@
-"""Python's clients log in, send a record and read it: `logging_in.py CLIENT BOOTSTRAP MECHANISM USER PASSWORD`.
+"""Python's clients log in, send a record and read it: `logging_in.py CLIENT BOOTSTRAP MECHANISM USER PASSWORD`,
+or a token as the password.
 
 Prints `ok`, or what the client says: its log, the name of its error, and its text.
 """
@@ -6,6 +7,7 @@ Prints `ok`, or what the client says: its log, the name of its error, and its te
 import asyncio
 import logging
 import sys
+import time
 
 SECONDS = 30
 
@@ -23,11 +25,13 @@ def confluent(bootstrap: str, mechanism: str, user: str, password: str) -> None:
         "bootstrap.servers": bootstrap,
         "security.protocol": "SASL_PLAINTEXT",
         "sasl.mechanism": mechanism,
-        "sasl.username": user,
-        "sasl.password": password,
         "error_cb": told,
         "log_level": 0,
     }
+    if mechanism == "OAUTHBEARER":
+        settings["oauth_cb"] = lambda _: (password, time.time() + 600)
+    else:
+        settings |= {"sasl.username": user, "sasl.password": password}
     producer = Producer(settings)
     producer.produce("logins", b"hello")
     for _ in range(SECONDS * 10):
@@ -53,6 +57,14 @@ def kafka_python(bootstrap: str, mechanism: str, user: str, password: str) -> No
         "sasl_plain_username": user,
         "sasl_plain_password": password,
     }
+    if mechanism == "OAUTHBEARER":
+        from kafka.net.sasl.oauth import AbstractTokenProvider
+
+        class Provider(AbstractTokenProvider):
+            def token(self) -> str:
+                return password
+
+        settings["sasl_oauth_token_provider"] = Provider()
     producer = KafkaProducer(**settings)
     producer.send("logins", b"hello").get(SECONDS)
     producer.close()
@@ -71,6 +83,14 @@ def aiokafka(bootstrap: str, mechanism: str, user: str, password: str) -> None:
         "sasl_plain_username": user,
         "sasl_plain_password": password,
     }
+    if mechanism == "OAUTHBEARER":
+        from aiokafka.abc import AbstractTokenProvider
+
+        class Provider(AbstractTokenProvider):
+            async def token(self) -> str:
+                return password
+
+        settings["sasl_oauth_token_provider"] = Provider()
 
     async def both() -> None:
         producer = AIOKafkaProducer(**settings)

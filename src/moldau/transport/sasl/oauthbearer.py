@@ -75,6 +75,11 @@ class OauthbearerServer:
         return b""
 
 
+def token_in(first: bytes) -> str:
+    """The token in a client's first message. Raises `SaslFailed`."""
+    return _read_first(bounded(first))[1]
+
+
 def _read_first(text: str) -> tuple[str, str]:
     """The authorization id and the token of the client's first message. Raises `SaslFailed`."""
     header, *pairs = text.split(_DIVIDER)
