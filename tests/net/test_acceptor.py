@@ -97,9 +97,13 @@ async def asked(port: int, context: ssl.SSLContext, body: bytes = b"ping") -> by
             await writer.wait_closed()
 
 
-def run(scenario: Awaitable[None], loop: Callable[[], asyncio.AbstractEventLoop] = uvloop.new_event_loop) -> None:
+def run(
+    scenario: Awaitable[None],
+    loop: Callable[[], asyncio.AbstractEventLoop] = uvloop.new_event_loop,
+    seconds: float = 60,
+) -> None:
     async def bounded() -> None:
-        await within(scenario, 60)
+        await within(scenario, seconds)
 
     with asyncio.Runner(loop_factory=loop) as runner:
         runner.run(bounded())
@@ -315,6 +319,28 @@ def test_where_all_connections_are_taken_the_oldest_handshake_makes_room(authori
                 assert await within(asyncio.to_thread(first.recv, 1), 10) == b""
 
     run(scenario())
+
+
+@pytest.mark.parametrize("loop", LOOPS, ids=["asyncio", "uvloop"])
+def test_a_connection_above_the_maximum_is_served_when_another_has_ended(
+    authority: Authority, loop: Callable[[], asyncio.AbstractEventLoop]
+) -> None:
+    async def scenario() -> None:
+        async with serving(Tls(authority), max_connections=1) as (server, port):
+            _, first = await asyncio.open_connection("localhost", port, ssl=trusting(authority))
+            reader, second = await asyncio.open_connection("localhost", port, ssl=trusting(authority))
+            second.write(framed(b"waits"))
+            await second.drain()
+            while server.shaking:
+                await asyncio.sleep(0.01)
+            assert len(server.connections) == 1
+            first.close()
+            assert await reader.readexactly(9) == framed(b"waits")
+            second.write(framed(b"again"))
+            assert await reader.readexactly(9) == framed(b"again")
+            second.close()
+
+    run(scenario(), loop)
 
 
 @pytest.mark.parametrize("loop", LOOPS, ids=["asyncio", "uvloop"])

@@ -154,6 +154,28 @@ def test_the_name_in_a_clients_certificate_becomes_its_principal_by_the_rules_of
         ListenerTls("OTHER", "SSL", wrong)
 
 
+@pytest.mark.parametrize("client_auth", ["none", "required"])
+def test_a_broker_of_several_must_trust_a_certificate_like_its_own(
+    authority: Authority, own: Path, tmp_path: Path, client_auth: str
+) -> None:
+    other = Authority(tmp_path, "other")
+    given = {
+        "listener.security.protocol.map": "PLAINTEXT:SSL",
+        "ssl.keystore.location": str(own),
+        "ssl.key.password": PASSWORD,
+        "ssl.client.auth": client_auth,
+        "ssl.truststore.location": str(other.trusted),
+    }
+    alone, _ = broker_config(given)
+    assert ListenerTls("PLAINTEXT", "SSL", alone).to_brokers() is not None
+    several = {"broker.id": "1", "zookeeper.connect": "here:1"}
+    with pytest.raises(ConfigError, match=r"could not connect to another one with the same \(unable to get local"):
+        ListenerTls("PLAINTEXT", "SSL", broker_config(given | several)[0])
+    trusting = {"ssl.truststore.location": str(authority.trusted)}
+    context = ListenerTls("PLAINTEXT", "SSL", broker_config(given | several | trusting)[0]).to_brokers()
+    assert context is not None and context.check_hostname
+
+
 def test_a_listener_with_sasl_asks_for_certificates_only_if_its_own_setting_says_so(
     authority: Authority, own: Path
 ) -> None:

@@ -8,6 +8,8 @@ from moldau.transport.key_stores import Pem, Store, identify, trust
 from moldau.transport.tls import client_context, server_context
 
 _PREFIX = "ssl"
+_FLIGHTS = 4
+"""More than a handshake takes."""
 _MODES = {"none": ssl.CERT_NONE, "requested": ssl.CERT_OPTIONAL, "required": ssl.CERT_REQUIRED}
 
 
@@ -77,6 +79,28 @@ def context_to_brokers(settings: ListenerTlsSettings) -> ssl.SSLContext:
     if own is not None:
         identify(context, own)
     return context
+
+
+def check_alike(to_brokers: ssl.SSLContext, context: ssl.SSLContext) -> None:
+    """Whether a broker could connect to another one with the same files, except for the other's host name: shakes hands
+    in memory. Raises `ConfigError`."""
+    to_server, to_client = ssl.MemoryBIO(), ssl.MemoryBIO()
+    checks_host, to_brokers.check_hostname = to_brokers.check_hostname, False
+    try:
+        sides = to_brokers.wrap_bio(to_client, to_server), context.wrap_bio(to_server, to_client, server_side=True)
+        for side in sides * _FLIGHTS:
+            try:
+                side.do_handshake()
+            except ssl.SSLWantReadError:
+                continue
+    except ssl.SSLError as error:
+        why = getattr(error, "verify_message", None) or (error.reason or "").replace("_", " ").lower()
+        raise ConfigError(
+            f"a broker with these files could not connect to another one with the same ({why}): "
+            "ssl.truststore.location must have the authority that signed the certificate in ssl.keystore.location"
+        ) from None
+    finally:
+        to_brokers.check_hostname = checks_host
 
 
 def key_store(settings: ListenerTlsSettings) -> Store | Pem | None:

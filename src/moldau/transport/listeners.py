@@ -11,7 +11,13 @@ from typing import NamedTuple
 
 from moldau.config import BrokerConfig
 from moldau.errors import ConfigError
-from moldau.transport.certificates import context_of_listener, context_to_brokers, key_store, trust_store
+from moldau.transport.certificates import (
+    check_alike,
+    context_of_listener,
+    context_to_brokers,
+    key_store,
+    trust_store,
+)
 from moldau.transport.distinguished_names import alternative_names, distinguished_name
 from moldau.transport.key_stores import Store, own_certificate
 from moldau.transport.principals import MappingRule, parsed_rules, principal_of
@@ -96,6 +102,8 @@ class ListenerTls:
         settings = config.of_listener(self.name)
         context = context_of_listener(settings, self.client_auth)
         to_brokers = context_to_brokers(settings) if self.name == config.inter_broker_listener else None
+        if to_brokers is not None and config.zookeeper_connect:
+            check_alike(to_brokers, context)
         own, trusted = key_store(settings), trust_store(settings)
         assert own is not None, "the context would have been refused"
         files = [Path(store.location) for store in (own, trusted) if isinstance(store, Store)]
