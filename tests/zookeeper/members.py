@@ -32,13 +32,15 @@ class Members:
 
 
 @contextlib.asynccontextmanager
-async def members(connect: str, count: int) -> AsyncIterator[Members]:
-    """That many brokers, with the ids from 1 on and the hosts `host1`, ...; the first is the controller."""
+async def members(connect: str, count: int, **settings: str) -> AsyncIterator[Members]:
+    """That many brokers, with the ids from 1 on and the hosts `host1`, ...; the first is the controller. `settings` are
+    by Kafka's names with underscores."""
+    given = {name.replace("_", "."): value for name, value in settings.items()}
     found, memberships = Members(), list[Membership]()
     access = ZooKeeperAccess(connect, stretched(20.0))
     try:
         for number in range(1, count + 1):
-            config, _ = broker_config({"node.id": str(number)})
+            config, _ = broker_config({"node.id": str(number), **given})
             acting = Acting(config, Runtime())
             shared = SharedStore(lambda: ZooKeeperSession.open(access, Runtime()), access.timeout_s)
             membership = Membership(number, None, shared, Runtime(), acting.serve, lambda _: None)

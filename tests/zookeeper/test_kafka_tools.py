@@ -12,8 +12,11 @@ import pytest
 from harness import apache_kafka
 from harness.patience import within
 from harness.zookeeper import ZooKeeper
+from moldau.cluster.controlling.acl_changes import AclChanges
 from moldau.cluster.controlling.controller import NewTopic
+from moldau.cluster.state.acls import CHANGES, AclEntry, AclPattern, AclPatternType, AclPermission
 from moldau.cluster.state.image import TopicImage
+from moldau.metadata_store.store import children_of
 from moldau.names import TopicPartition, short_id
 from tests.zookeeper.members import Members, members
 
@@ -24,16 +27,21 @@ SECONDS_MAX = 450
 pytestmark = [pytest.mark.check, pytest.mark.timeout(SECONDS_MAX)]
 TOPICS, CONFIGS, SHELL = "TopicCommand", "ConfigCommand", "org.apache.zookeeper.ZooKeeperMainWithTlsSupportForKafka"
 REASSIGN, PREFER = "ReassignPartitionsCommand", "PreferredReplicaLeaderElectionCommand"
+ACLS = "AclCommand"
+STANDARD = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
+ALICE, BOB = (AclEntry(f"User:{name}", "*", 3, AclPermission.ALLOW) for name in ("alice", "bob"))
 Tool = Callable[..., Awaitable[str]]
 
 
-def play(single: ZooKeeper, name: str, scenario: Callable[[Members, Tool], Awaitable[None]]) -> None:
+def play(single: ZooKeeper, name: str, scenario: Callable[[Members, Tool], Awaitable[None]], **settings: str) -> None:
     connect = f"{single.connect}/tools-{name}"
 
     async def run(command: str, *arguments: str, code: int = 0) -> str:
         """What the tool says: its output, then its errors."""
         main = command if "." in command else f"kafka.admin.{command}"
         server = ("-server", connect) if main == SHELL else ("--zookeeper", connect)
+        if command == ACLS:
+            server = ("--authorizer-properties", f"zookeeper.connect={connect}")
         java = ["java", *apache_kafka.JVM, "-cp", apache_kafka.class_path(VERSION), main, *server, *arguments]
         nothing, pipe = asyncio.subprocess.DEVNULL, asyncio.subprocess.PIPE
         process = await asyncio.create_subprocess_exec(*java, stdin=nothing, stdout=pipe, stderr=pipe)
@@ -42,7 +50,7 @@ def play(single: ZooKeeper, name: str, scenario: Callable[[Members, Tool], Await
         return said
 
     async def whole() -> None:
-        async with members(connect, 3) as found:
+        async with members(connect, 3, **settings) as found:
             await scenario(found, run)
 
     asyncio.run(within(whole(), SECONDS_MAX))
@@ -144,3 +152,31 @@ def test_zookeeper_shell_shows_the_documented_nodes(single: ZooKeeper) -> None:
         await found.shown(lambda image: not image.topics)
 
     play(single, "shell", scenario)
+
+
+def test_kafka_acls_lists_adds_and_removes_access_rights(single: ZooKeeper) -> None:
+    orders, prefixed = AclPattern(2, "orders"), AclPattern(2, "or", AclPatternType.PREFIXED)
+
+    async def scenario(found: Members, run: Tool) -> None:
+        acting = found.controller
+        changes = AclChanges(acting.metadata, acting.queue)
+        await changes.create([(orders, ALICE), (prefixed, ALICE)])
+        said = await run(ACLS, "--list")
+        assert "resourceType=TOPIC, name=orders, patternType=LITERAL" in said
+        assert "resourceType=TOPIC, name=or, patternType=PREFIXED" in said
+        assert said.count("principal=User:alice, host=*, operation=READ, permissionType=ALLOW") == 2
+        bob = ("--allow-principal", "User:bob", "--operation", "Read", "--topic", "orders")
+        await run(ACLS, "--add", *bob)
+        await found.shown(lambda image: image.acls == {orders: (ALICE, BOB), prefixed: (ALICE,)})
+        await changes.delete([lambda pattern, entry: entry == ALICE])
+        assert "alice" not in await run(ACLS, "--list")
+        await run(ACLS, "--remove", "--force", *bob)
+        await found.shown(lambda image: image.acls == {})
+        prefix = ("--transactional-id", "x", "--resource-pattern-type", "prefixed")
+        await run(ACLS, "--add", "--allow-principal", "User:bob", *prefix)
+        pattern = AclPattern(5, "x", AclPatternType.PREFIXED)
+        await found.shown(lambda image: [*image.acls] == [pattern])
+        while any([await acting.queue.read(children_of(path)) for path in CHANGES]):
+            await asyncio.sleep(0.01)
+
+    play(single, "acls", scenario, authorizer_class_name=STANDARD)

@@ -13,16 +13,20 @@ from moldau.peers.introduction import link_to_broker
 from moldau.protocol import codec
 from moldau.protocol.apis import (
     ALTER_CONFIGS,
+    CREATE_ACLS,
     CREATE_PARTITIONS,
     CREATE_TOPICS,
+    DELETE_ACLS,
     DELETE_TOPICS,
     ENVELOPE,
     INCREMENTAL_ALTER_CONFIGS,
     Api,
 )
 from moldau.protocol.messages import alter_configs
+from moldau.protocol.messages.create_acls import AclCreation, CreateAclsRequest
 from moldau.protocol.messages.create_partitions import CreatePartitionsRequest, CreatePartitionsTopic
 from moldau.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
+from moldau.protocol.messages.delete_acls import DeleteAclsFilter, DeleteAclsRequest
 from moldau.protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState
 from moldau.protocol.messages.incremental_alter_configs import (
     AlterableConfig,
@@ -41,6 +45,7 @@ from moldau.requests.access import (
     Right,
 )
 from moldau.requests.session import Call, Session
+from tests.cluster import several
 from tests.cluster.connected import PORT, Brokers, ConnectedBroker, played
 from tests.requests.calling import Denying
 
@@ -173,5 +178,36 @@ def test_the_levels_of_a_brokers_loggers_are_judged_by_that_broker() -> None:
         assert here.asked == here.logged == [(ALTER_CLUSTER_CONFIGS, CLUSTER_NAME)]
         assert controllers.asked[-1] == (ALTER_TOPIC_CONFIGS, "a")
         assert logging.getLogger(name).level == logging.NOTSET
+
+    played(scenario)
+
+
+def test_acls_that_any_broker_is_asked_for_are_made_by_the_controller_and_known_to_all(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    standard = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
+    monkeypatch.setitem(several.SETTINGS, "authorizer.class.name", standard)
+    one = AclCreation(
+        resource_type=2, resource_name="t", principal="User:ann", host="*", operation=3, permission_type=3
+    )
+    everything = DeleteAclsFilter(
+        resource_type_filter=1,
+        resource_name_filter=None,
+        pattern_type_filter=1,
+        principal_filter=None,
+        host_filter=None,
+        operation=1,
+        permission_type=1,
+    )
+
+    async def scenario(brokers: Brokers) -> None:
+        await brokers.start(1, 2)
+        (other,) = brokers.others
+        made = await ask(brokers, other, CREATE_ACLS, CreateAclsRequest(creations=[one]))
+        assert [result.error_code for result in made.results] == [0]
+        assert [len(broker.metadata.image.acls) for broker in brokers.values()] == [1, 1]
+        gone = await ask(brokers, other, DELETE_ACLS, DeleteAclsRequest(filters=[everything]))
+        assert [acl.principal for acl in gone.filter_results[0].matching_acls] == ["User:ann"]
+        assert [len(broker.metadata.image.acls) for broker in brokers.values()] == [0, 0]
 
     played(scenario)
