@@ -124,6 +124,19 @@ def test_frames_are_answered_over_each_version_of_tls(
     run(scenario(), loop)
 
 
+def test_whatever_host_a_client_asks_for_it_is_shown_the_one_certificate(authority: Authority) -> None:
+    async def scenario() -> None:
+        context = trusting(authority)
+        context.check_hostname = False
+        async with serving(Tls(authority)) as (_, port):
+            for name in ("elsewhere.example", "x" * 60, "xn--bcher-kva.example"):
+                _, writer = await asyncio.open_connection("localhost", port, ssl=context, server_hostname=name)
+                assert writer.get_extra_info("peercert")["subject"][0][0][1] == "broker"
+                writer.close()
+
+    run(scenario())
+
+
 def test_an_older_version_of_tls_is_refused(authority: Authority) -> None:
     assert server_context(("TLS",), (), "ssl").minimum_version == ssl.TLSVersion.TLSv1_2
     assert server_context(("TLSv1.3",), (), "ssl").options & ssl.OP_NO_RENEGOTIATION

@@ -9,6 +9,7 @@ import moldau
 from harness.certificates import PASSWORD, Authority
 from harness.patience import Deadline
 from harness.replicated_brokers import ReplicatedBrokers
+from moldau.errors import KafkaError
 from moldau.names import TopicPartition
 from moldau.protocol.apis import API_VERSIONS
 from moldau.protocol.messages.api_versions import ApiVersionsRequest
@@ -47,6 +48,24 @@ def test_followers_fetch_over_tls_and_no_broker_is_reached_without(tmp_path: Pat
     finally:
         cluster.stop()
     assert all("Traceback" not in broker.log() for broker in cluster.brokers.values())
+
+
+@pytest.mark.check
+def test_a_certificate_that_a_broker_cannot_use_is_refused_by_that_broker(tmp_path: Path) -> None:
+    authority = Authority(tmp_path)
+    cluster = ReplicatedBrokers(tmp_path, BETWEEN_BROKERS | settings(authority))
+    name = "listener.name.brokers.ssl.keystore.location"
+    try:
+        cluster.start()
+        for number, broker in cluster.brokers.items():  # one of them is the controller
+            with moldau.Admin(broker.address) as admin:
+                newer = authority.signed("broker", "127.0.0.1")
+                admin.configs.alter("broker", str(number), {name: str(newer)})
+                with pytest.raises(KafkaError, match="the new certificate is for 'CN=another', not for 'CN=broker'"):
+                    admin.configs.alter("broker", str(number), {name: str(authority.signed("another", "127.0.0.1"))})
+            assert "uses the certificates in its files as they are now" in broker.log()
+    finally:
+        cluster.stop()
 
 
 @pytest.mark.check

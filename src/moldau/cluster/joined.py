@@ -105,6 +105,7 @@ class JoinedCluster(Cluster):
         image = without_leaderships(image, config.node_id)  # until the controller has dealt with its registration
         self.metadata = MetadataCache(config, image, others_write=True)
         self.metadata.subscribe(self._note_registration)
+        self.acting.metadata.checks = self.metadata.checks
         membership = self.membership
         identity = Identity(
             image.cluster_id,

@@ -174,6 +174,10 @@ def test_what_cannot_be_used_is_refused(tmp_path: Path, name: str, value: str, s
             file = running.authority.signed("another", "localhost") if value == "another" else value
             with pytest.raises(KafkaError, match=sentence):
                 await running.alter(name, str(file))
+            running.file.write_text("half of it")
+            with pytest.raises(KafkaError, match="it is not PEM, or the password is wrong"):
+                await running.alter(KEYSTORE, str(running.file))
+            await running.alter("log.retention.ms", "5")
             with pytest.raises(KafkaError, match="are set for one broker"):
                 await running.alter(KEYSTORE, str(running.file), "")
             assert await running.shown() == first

@@ -111,7 +111,7 @@ def broker_overrides(metadata: MetadataCache, broker: str, change: ConfigChange)
     if isinstance(overrides, Refusal):
         return overrides
     try:
-        metadata.check_overrides(broker, overrides)
+        metadata.check_overrides(broker, overrides, _names_file(change))
     except ConfigError as wrong:
         return Refusal(ErrorCode.INVALID_REQUEST, str(wrong))
     return overrides

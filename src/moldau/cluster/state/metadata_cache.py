@@ -39,7 +39,7 @@ class MetadataCache:
         self._group_configs: dict[str, GroupConfig] = {}
         self._subscribers: list[ImageListener] = []
         self.checks: list[Callable[[BrokerConfig], None]] = []
-        """Each raises `ConfigError` if this broker could not run with these settings."""
+        """Each raises `ConfigError` if this broker could not use the files that these settings name."""
 
     @property
     def config(self) -> BrokerConfig:
@@ -78,13 +78,14 @@ class MetadataCache:
             config = self._group_configs[group_id] = group_config(self._config, overrides, judge=False)
         return config
 
-    def check_overrides(self, broker: str, overrides: Mapping[str, str]) -> None:
+    def check_overrides(self, broker: str, overrides: Mapping[str, str], names_files: bool = False) -> None:
         """Raise `ConfigError` if this broker could not run with these overrides of a broker, or of all
-        (`layout.DEFAULT_BROKER`)."""
+        (`layout.DEFAULT_BROKER`); `names_files`: nor use the files that they name, if they are its own."""
         changed = {**self.image.broker_overrides, broker: overrides}
         config = _with_dynamic(self._static, replace(self.image, broker_overrides=changed))
-        for check in self.checks:
-            check(config)
+        if names_files and broker == str(self.broker_id):
+            for check in self.checks:
+                check(config)
 
     def subscribe(self, subscriber: ImageListener) -> None:
         """Call `subscriber(image, names of changed topics)` with every next image.

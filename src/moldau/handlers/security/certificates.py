@@ -1,7 +1,8 @@
 """The certificates of a running broker's listeners: used anew when their files change, or the settings that name them.
 
-An alteration of a setting is answered once the new files are in use; it is refused if they cannot be. Where another
-broker decides about the alteration (the controller of a cluster), this one says in its log that it keeps the old ones.
+An alteration of a setting is answered once the new files are in use, and refused if they cannot be. In a cluster this
+broker can refuse only what it is asked itself; of an alteration by way of another broker it says in its log that it
+keeps the old ones.
 """
 
 import logging
@@ -45,9 +46,8 @@ class Certificates:
 
     def _check(self, config: BrokerConfig) -> None:
         """Raises `ConfigError` if a listener could not use the files of these settings."""
-        if config.own_settings != self._metadata.config.own_settings:
-            for one in self._tls.values():
-                one.check(config)
+        for one in self._tls.values():
+            one.check(config)
 
     def _follow(self, image: Image, _: Sequence[str]) -> Coroutine[Any, Any, None] | None:
         if image.broker_overrides is self._changes:
