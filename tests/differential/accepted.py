@@ -136,13 +136,6 @@ OF_BOTH: tuple[Accepted, ...] = (
         "Kafka says twice what is asked twice; we say it once: a transaction may have a hundred thousand partitions.",
         "described twice",
     ),
-    Accepted(
-        "AlterUserScramCredentials",
-        (0, 0),
-        "results[0].error_*",
-        "We have no SASL, and refuse to keep a user who could not log in.",
-        "make a user",
-    ),
 )
 
 NEW_SETTINGS = (

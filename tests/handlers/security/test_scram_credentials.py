@@ -73,6 +73,7 @@ def test_credentials_are_made_changed_told_and_removed(tmp_path: Path) -> None:
         assert await described(alive) == {"alice": {SHA256: 4096, SHA512: 5000}, "bob": {SHA512: 16384}}
         assert await described(alive, "bob", "carol") == {"bob": {SHA512: 16384}, "carol": MISSING}
         assert await described(alive, "bob", "bob") == {"bob": TWICE}
+        assert await described(alive, "") == {"": MISSING}
         assert await alter(alive, gone("alice")) == [("alice", NONE, None)]
         assert await described(alive) == {"alice": {SHA512: 5000}, "bob": {SHA512: 16384}}
         assert await alter(alive, gone("bob", SHA512)) == [("bob", NONE, None)]
@@ -97,6 +98,10 @@ def test_refusals_are_those_of_kafka_and_leave_the_others_done(tmp_path: Path) -
         twice = "A user credential cannot be altered twice in the same request"
         both = await alter(alive, made("both"), made("both", SHA512), gone("good"), made("good"), made("more"))
         assert both == [("more", NONE, None), ("both", TWICE, twice), ("good", TWICE, twice)]
+        missing = "Attempt to delete a user credential that does not exist"
+        assert await alter(alive, gone("a"), gone("a", SHA512)) == [("a", MISSING, missing)]
+        assert await alter(alive, gone("a"), made("a", iterations=1)) == [("a", MISSING, missing)]
+        assert await alter(alive, gone("good"), gone("good", SHA512)) == [("good", TWICE, twice)]
         assert await described(alive) == {"good": {SHA256: 4096}, "more": {SHA256: 4096}}
         assert await alter(alive, made("s", salt=b"s" * 1025), made("n" * 1025)) == [
             ("s", BAD, "The salt must not be longer than 1024 bytes"),

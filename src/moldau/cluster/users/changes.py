@@ -4,7 +4,7 @@ Every change reads the nodes that it changes, and is decided again if another se
 tools write there, too, and quotas are in the same nodes.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from moldau.cluster.controlling.change_queue import ChangeQueue, in_turn
@@ -30,6 +30,10 @@ class UserChanges:
 
     def __init__(self, queue: ChangeQueue):
         self.queue = queue
+
+    async def known(self, users: list[str]) -> Mapping[str, Mapping[str, int]]:
+        """See `read_iterations`; of no user if none is named. Raises `KafkaError(NOT_CONTROLLER)`, `StorageError`."""
+        return await self.queue.read(read_iterations(users)) if users else {}
 
     @in_turn
     async def alter(self, changes: Sequence[CredentialChange]) -> list[Refusal | None]:

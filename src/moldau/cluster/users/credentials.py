@@ -42,6 +42,8 @@ def credential_of(text: str) -> Credential | None:
 
 def read_credential(user: str, mechanism: str) -> Reading[Credential | None]:
     """Raises `MalformedMetadata`."""
+    if not user:
+        return None
     path = user_path(user)
     settings = _settings((yield from node_at(path)), path)
     return credential_of(settings.get(mechanism, ""))
@@ -52,6 +54,7 @@ def read_iterations(users: list[str] | None) -> Reading[dict[str, dict[str, int]
     `MalformedMetadata`."""
     if users is None:
         users = [urllib.parse.unquote(name) for name in (yield from children_of(USERS)) if name != _DEFAULT]
+    users = [user for user in users if user]
     paths = [user_path(user) for user in users]
     found = {}
     for user, path, node in zip(users, paths, (yield from nodes_at(paths)), strict=True):

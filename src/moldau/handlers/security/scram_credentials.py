@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 from moldau.cluster.cluster import Cluster
 from moldau.cluster.controlling.controller import Refusal
-from moldau.cluster.users.changes import CredentialChange, UserChanges
+from moldau.cluster.users.changes import MISSING, CredentialChange, UserChanges
 from moldau.cluster.users.credentials import read_iterations
 from moldau.errors import ErrorCode, KafkaError, StorageError
 from moldau.handlers.responding import not_made
@@ -86,10 +86,17 @@ class AlterCredentials:
         refusals: dict[str, Refusal] = {}
         changes: dict[str, CredentialChange] = {}
         asked: Sequence[ScramCredentialDeletion | ScramCredentialUpsertion] = [*request.deletions, *request.upsertions]
+        try:
+            known = await self._users.known([*dict.fromkeys(one.name for one in request.deletions)])
+        except (StorageError, KafkaError) as error:
+            return _all_refused(asked, not_made(error))
         async for one in in_turns(asked):
             if one.name in refusals:
                 continue
             refusal = _TWICE if changes.pop(one.name, None) is not None else _refusal(one)
+            if refusal is None and isinstance(one, ScramCredentialDeletion):
+                kept = known.get(one.name, ())
+                refusal = None if MECHANISMS[one.mechanism] in kept else MISSING
             if refusal is not None:
                 refusals[one.name] = refusal
             else:
@@ -114,6 +121,18 @@ class AlterCredentials:
         except StoreConflict as conflict:
             outcomes = [Refusal(ErrorCode.KAFKA_STORAGE_ERROR, str(conflict))] * len(changes)
         return {one.user: outcome or _DONE for one, outcome in zip(changes, outcomes, strict=True)}
+
+
+def _all_refused(
+    asked: Sequence[ScramCredentialDeletion | ScramCredentialUpsertion], refusal: Refusal
+) -> AlterUserScramCredentialsResponse:
+    code, message = refusal
+    return AlterUserScramCredentialsResponse(
+        results=[
+            AlterUserScramCredentialsResult(user=name, error_code=code, error_message=message)
+            for name in dict.fromkeys(one.name for one in asked)
+        ]
+    )
 
 
 def _is_refused(answer: tuple[str, Refusal]) -> bool:
