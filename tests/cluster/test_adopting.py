@@ -9,6 +9,7 @@ import pytest
 from moldau.cluster.adopting import has_cluster, write_cluster
 from moldau.cluster.controlling.controller import NewTopic
 from moldau.cluster.state import layout
+from moldau.cluster.state.acls import AclEntry, AclPattern, AclPatternType, AclPermission
 from moldau.cluster.state.image import Image, PartitionImage, TopicImage
 from moldau.cluster.state.reading import last_producer_id, read_image
 from moldau.errors import StorageError
@@ -16,6 +17,7 @@ from moldau.metadata_store.store import Create, NodeOperation, Set, Written
 from moldau.simulation.zookeeper_session import ModelSession
 from tests.cluster.several import Members, play
 
+ANN = AclEntry("User:ann", "*", 3, AclPermission.ALLOW)
 COUNT = 700
 """Topics enough for several steps."""
 
@@ -38,6 +40,7 @@ def alone() -> Image:
         group_overrides={"a/b": {"consumer.session.timeout.ms": "50000"}},
         deleted={uuid.UUID(int=9): "gone"},
         controller_epoch=12,
+        acls={AclPattern(2, "t"): (ANN,), AclPattern(3, "a/b", AclPatternType.PREFIXED): (ANN,)},
     )
     return image.with_topics(topics)
 

@@ -7,6 +7,7 @@ from moldau.cluster.state.image import Image
 from moldau.requests.access import Operation, ResourceType, Right
 from moldau.security import authorizer
 from moldau.security.authorizer import AclAuthorizer
+from tests.handlers.longest_turn import counted_calls
 from tests.security.asking import called
 from tests.security.test_rules import acls
 
@@ -51,6 +52,23 @@ def test_what_is_kept_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
         by.allows(called("User:ann"), READ, "x" * 1000 + str(number), False)
         assert len(by._kept) <= 10
     assert all(name is None or len(name) < 600 for *_, name in by._kept)
+
+
+def test_of_thousands_of_entries_of_others_none_is_looked_at() -> None:
+    allow, deny = AclPermission.ALLOW, AclPermission.DENY
+    others = [AclEntry(f"User:{number}", "*", Operation.READ, allow) for number in range(3000)]
+    own = [AclEntry("User:ann", "*", 2, allow), AclEntry("User:*", "10.0.0.9", Operation.READ, deny)]
+    pattern = AclPattern(ResourceType.TOPIC, "*")
+    by = AclAuthorizer(Image("c", acls={pattern: (*others, *own)}), (), allow_if_none=True)
+    assert by.allows(called("User:ann"), READ, "t", True) and by.allows(called("User:77"), READ, "t", True)
+    assert not by.allows(called("User:ann", "10.0.0.9"), READ, "t", True)
+    assert not by.allows(called("User:eve"), READ, "t", True)
+    with counted_calls() as counted:
+        for number in range(100):
+            by.allows(called("User:ann"), READ, f"t{number}", True)
+    assert counted.calls < 100 * 60
+    by.follow(Image("c", acls={pattern: tuple(others)}))
+    assert not by.allows(called("User:ann"), READ, "t", True)
 
 
 def test_a_kept_decision_looks_at_no_acl() -> None:

@@ -6,7 +6,7 @@ with ever new names costs what it does without.
 
 from collections.abc import Callable, Collection, Iterator, Sequence
 
-from moldau.cluster.state.acls import WILDCARD, AclPattern, AclPatternType, Acls, Entries
+from moldau.cluster.state.acls import EVERYONE, WILDCARD, AclEntry, AclPattern, AclPatternType, Acls, Entries
 from moldau.cluster.state.image import Image
 from moldau.requests.access import ResourceType, Right
 from moldau.requests.session import Call
@@ -15,6 +15,8 @@ from moldau.security.rules import SUPER_USER, Asking, RightDecision, address, al
 KEPT_MAX = 50_000
 KEPT_NAME_MAX = 512
 """A decision about a longer name is not kept."""
+FEW = 8
+"""Entries that are looked at one by one."""
 _SUPER = RightDecision(True, SUPER_USER)
 _ANY_NAME = "hardcode"
 """A name as any other, as Kafka asks for it."""
@@ -27,6 +29,8 @@ class AclIndex:
         self._acls: Acls = {}
         self._literal: dict[int, dict[str, tuple[AclPattern, Entries]]] = {kind: {} for kind in ResourceType}
         self._prefixed: dict[int, dict[str, tuple[AclPattern, Entries]]] = {kind: {} for kind in ResourceType}
+        self._by_principal: dict[AclPattern, dict[str, list[AclEntry]]] = {}
+        """The entries of patterns that were asked for, by their principals."""
         self._lengths: dict[int, list[int]] = {kind: [] for kind in ResourceType}
         """Of the prefixes, the longest first."""
         self.take_over(acls)
@@ -37,9 +41,11 @@ class AclIndex:
         for pattern in before:
             if pattern not in acls:
                 self._of(pattern).pop(pattern.name, None)
+                self._by_principal.pop(pattern, None)
         for pattern, entries in acls.items():
             if before.get(pattern) is not entries:
                 self._of(pattern)[pattern.name] = pattern, entries
+                self._by_principal.pop(pattern, None)
         for kind, prefixes in self._prefixed.items():
             self._lengths[kind] = sorted({len(prefix) for prefix in prefixes}, reverse=True)
 
@@ -47,8 +53,21 @@ class AclIndex:
         index = self._literal if pattern.pattern_type is AclPatternType.LITERAL else self._prefixed
         return index[pattern.resource_type]
 
-    def about(self, resource_type: int, name: str) -> Iterator[tuple[AclPattern, Entries]]:
-        """The patterns that are about a resource, the most specific first."""
+    def about(self, resource_type: int, name: str, principal: str) -> Iterator[tuple[AclPattern, Entries]]:
+        """The patterns that are about a resource, the most specific first, with what they say of that principal and of
+        everybody. A pattern may have thousands of entries for others."""
+        for pattern, entries in self._about(resource_type, name):
+            if len(entries) <= FEW:
+                yield pattern, entries
+                continue
+            found = self._by_principal.get(pattern)
+            if found is None:
+                found = self._by_principal[pattern] = {}
+                for entry in entries:
+                    found.setdefault(entry.principal, []).append(entry)
+            yield pattern, (*found.get(principal, ()), *found.get(EVERYONE, ()))
+
+    def _about(self, resource_type: int, name: str) -> Iterator[tuple[AclPattern, Entries]]:
         literal, prefixed = self._literal[resource_type], self._prefixed[resource_type]
         if (found := literal.get(name)) is not None:
             yield found
@@ -110,7 +129,8 @@ class AclAuthorizer:
         if principal in self._super_users:
             return _SUPER
         who = Asking(principal, address(host))
-        return decided(self._index.about(right.resource_type, name), who, right.operation, self._allow_if_none)
+        matching = self._index.about(right.resource_type, name, principal)
+        return decided(matching, who, right.operation, self._allow_if_none)
 
     def _decided(self, call: Call, right: Right, name: str | None) -> RightDecision:
         principal, host = call.session.principal, call.session.peer.host

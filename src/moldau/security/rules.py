@@ -13,6 +13,7 @@ Source: `StandardAuthorizerData` and `Authorizer.authorizeByResourceType` of Apa
 
 import ipaddress
 from collections.abc import Collection, Iterable
+from functools import lru_cache
 from typing import NamedTuple
 
 from moldau.cluster.state.acls import (
@@ -28,7 +29,9 @@ from moldau.cluster.state.acls import (
 from moldau.requests.access import Operation
 
 Matching = Iterable[tuple[AclPattern, Entries]]
-"""The patterns that are about a resource, the most specific first, and their entries."""
+"""The patterns that are about a resource, the most specific first, and their entries: all, or those that are about who
+asks. Each has some of somebody."""
+ADDRESSES_MAX = 20_000
 
 _DESCRIBING = frozenset(
     {Operation.DESCRIBE, Operation.READ, Operation.WRITE, Operation.DELETE, Operation.ALTER}
@@ -62,7 +65,7 @@ def decided(matching: Matching, who: Asking, operation: int, allow_if_none: bool
     allowing: tuple[AclPattern, AclEntry] | None = None
     is_found = False
     for pattern, entries in matching:
-        is_found = is_found or bool(entries)
+        is_found = True
         for entry in entries:
             if entry.permission is AclPermission.DENY:
                 if fits(entry, who, operation):
@@ -113,6 +116,7 @@ def _has_beginning(name: str, prefixes: Collection[str]) -> bool:
     return any(name[:end] in prefixes for end in range(1, len(name) + 1))
 
 
+@lru_cache(ADDRESSES_MAX)
 def address(host: str) -> str:
     """An address in one form, so that texts of the same address are equal: `::1` and `0:0:0:0:0:0:0:1`, or an IPv4
     address and the same one in IPv6. Any other text stays as it is."""

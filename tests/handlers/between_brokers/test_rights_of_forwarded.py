@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from moldau.errors import ErrorCode
+from moldau.errors import ErrorCode, KafkaError
 from moldau.handlers.between_brokers.envelope import envelope
 from moldau.net.server import Peer
 from moldau.peers.address import Address
@@ -209,5 +209,8 @@ def test_acls_that_any_broker_is_asked_for_are_made_by_the_controller_and_known_
         gone = await ask(brokers, other, DELETE_ACLS, DeleteAclsRequest(filters=[everything]))
         assert [acl.principal for acl in gone.filter_results[0].matching_acls] == ["User:ann"]
         assert [len(broker.metadata.image.acls) for broker in brokers.values()] == [0, 0]
+        one.operation = 0  # unknown: it closes the connection, and is not passed on
+        with pytest.raises(KafkaError):
+            await ask(brokers, other, CREATE_ACLS, CreateAclsRequest(creations=[one]))
 
     played(scenario)

@@ -63,7 +63,7 @@ def test_acls_are_made_described_and_deleted(tmp_path: Path) -> None:
         filters = [filtering(principal_filter="User:ann"), filtering(resource_name_filter="nothing")]
         request = DeleteAclsRequest(filters=[DeleteAclsFilter(**one) for one in filters])
         one, nothing = (await wire.ask(DELETE_ACLS, 3, request)).filter_results
-        assert (one.error_code, one.error_message) == (nothing.error_code, nothing.error_message) == (0, "")
+        assert (one.error_code, one.error_message) == (nothing.error_code, nothing.error_message) == (0, None)
         assert [(acl.resource_name, acl.principal, acl.error_code) for acl in one.matching_acls] == [
             ("p", "User:ann", 0), ("t", "User:ann", 0)
         ]  # fmt: skip

@@ -105,6 +105,18 @@ ACL = {
     "resource_type": 2, "resource_name": HERE, "resource_pattern_type": 3, "principal": "User:ann", "host": "*",
     "operation": 3, "permission_type": 3,
 }  # fmt: skip
+OF_ANN = {**ACL_FILTER, "principal_filter": "User:ann"}
+MATCH, CLUSTER = 2, 4
+ABOUT_HERE = {"resource_name_filter": HERE, "pattern_type_filter": MATCH}
+WRONG_ACLS = (
+    {**ACL, "resource_name": ""},
+    {**ACL, "resource_type": CLUSTER},
+    {**ACL, "principal": "ann"},
+    {**ACL, "resource_type": CLUSTER, "resource_name": "kafka-cluster"},  # it has no Read, which is taken all the same
+    {**ACL, "principal": "user:ann"},
+    {**ACL, "principal": "User:"},
+)
+MAY_ALTER = ("cluster alter",)
 READ, WRITE, DESCRIBE, DELETE, ALTER, CREATE = (
     f"topic {HERE} {operation}" for operation in ("read", "write", "describe", "delete", "alter", "create")
 )
@@ -194,9 +206,25 @@ ROWS: Mapping[int, Row] = {
             (NOTHING, (DESCRIBE,), ("cluster cluster_action",)),
         ),
     ),
-    29: (Case("all", ACL_FILTER),),
-    30: (Case("one", {"creations": [ACL, ACL]}),),
-    31: (Case("all", {"filters": [ACL_FILTER, ACL_FILTER]}),),
+    30: (
+        Case("one, twice", {"creations": [ACL, ACL]}, (NOTHING, MAY_ALTER)),
+        Case("wrong ones among right ones", {"creations": [ACL, *WRONG_ACLS]}, (MAY_ALTER,)),
+        Case("of unknown kinds", {"creations": [{**ACL, "resource_pattern_type": MATCH}]}, (MAY_ALTER,)),
+    ),
+    29: (
+        Case("all", ACL_FILTER, (NOTHING, ("cluster create",))),
+        Case("of somebody", OF_ANN, (MAY_ALTER,)),
+        Case(
+            "what concerns a topic",
+            {**OF_ANN, "resource_name_filter": HERE, "pattern_type_filter": MATCH},
+            (MAY_ALTER,),
+        ),
+        Case("of nobody", {**OF_ANN, "principal_filter": "User:nobody"}, (MAY_ALTER,)),
+    ),
+    31: (
+        Case("all", {"filters": [ACL_FILTER, ACL_FILTER]}),
+        Case("of somebody", {"filters": [OF_ANN, {**OF_ANN, "operation": 4}]}, (MAY_ALTER,)),
+    ),
     32: (
         Case(
             "topics, a broker, a group",

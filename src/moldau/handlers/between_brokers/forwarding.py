@@ -200,6 +200,16 @@ class AlterationsWork(ControllersWork):
         return response
 
 
+class AclsWork(ControllersWork):
+    """CreateAcls and DeleteAcls: a request that Kafka does not take closes its connection here, too."""
+
+    def __call__(self, request: Any, call: Call) -> Any:
+        from moldau.handlers.security.acls import check  # imported with the handler itself, which is made before
+
+        check(request)
+        return super().__call__(request, call)
+
+
 _RESULTS: Mapping[int, Callable[..., Any]] = {
     apis.INCREMENTAL_ALTER_CONFIGS.key: incremental_alter_configs.AlterConfigsResourceResponse,
     apis.ALTER_CONFIGS.key: alter_configs.AlterConfigsResourceResponse,
@@ -233,6 +243,8 @@ class ControllersHandlers:
         if api.key not in FORWARDED:
             return None
         local = TABLE[api].make(self._parts)
+        if api in (apis.CREATE_ACLS, apis.DELETE_ACLS):
+            return AclsWork(local, self._is_controller, self._forwarding, self._turns)
         if api.key not in _RESULTS:
             return ControllersWork(local, self._is_controller, self._forwarding, self._turns)
         return AlterationsWork(local, self._is_controller, self._forwarding, self._turns, self._shown)

@@ -1,8 +1,8 @@
 """DescribeAcls, CreateAcls and DeleteAcls (keys 29, 30, 31; versions 1 to 3): who may do what (KIP-140, KIP-290).
 
 A broker without `authorizer.class.name` answers SECURITY_DISABLED, once for a description and once for each creation or
-filter. Each creation is judged by itself; an ACL that exists is made again without an error, and kept once. A success
-has the message "", as in Kafka. Resources are described in order of their type, name and pattern.
+filter. Each creation is judged by itself; an ACL that exists is made again without an error, and kept once. The message
+beside a success is "", or null in DeleteAcls, as in Kafka. Resources are described in order of type, name and pattern.
 
 A request with a value that means "unknown" (0) closes its connection, as by Kafka. What Kafka answers with an unknown
 error (a pattern type MATCH, an operation ANY) is INVALID_REQUEST here.
@@ -70,8 +70,7 @@ class AclAdministration:
         return DescribeAclsResponse(error_message="", resources=resources)
 
     async def create(self, request: CreateAclsRequest, call: Call) -> CreateAclsResponse:
-        for one in request.creations:
-            _check(one.resource_type, one.resource_pattern_type, one.operation, one.permission_type)
+        check(request)
         if not self._is_enabled:
             refused = AclCreationResult(error_code=ErrorCode.SECURITY_DISABLED, error_message=SENTENCE)
             return CreateAclsResponse(results=[refused] * len(request.creations))
@@ -111,7 +110,7 @@ class AclAdministration:
             return DeleteAclsResponse(filter_results=[failed] * len(filters))
         results = []
         for some in deleted:
-            result = DeleteAclsFilterResult(error_message="")
+            result = DeleteAclsFilterResult(error_message=None)
             async for pattern, entry in in_turns(some):
                 result.matching_acls.append(_deleted((pattern, entry)))
             results.append(result)
@@ -147,7 +146,7 @@ def _made(one: Any) -> OneAcl | Invalid:
 def _deleted(acl: OneAcl) -> DeleteAclsMatchingAcl:
     pattern, entry = acl
     return DeleteAclsMatchingAcl(
-        error_message="",
+        error_message=None,
         resource_type=pattern.resource_type,
         resource_name=pattern.name,
         pattern_type=pattern.pattern_type,
@@ -156,6 +155,16 @@ def _deleted(acl: OneAcl) -> DeleteAclsMatchingAcl:
         operation=entry.operation,
         permission_type=entry.permission,
     )
+
+
+def check(request: CreateAclsRequest | DeleteAclsRequest) -> None:
+    """Raises `ProtocolViolation`."""
+    if isinstance(request, DeleteAclsRequest):
+        for each in request.filters:
+            _filter(each)
+    else:
+        for one in request.creations:
+            _check(one.resource_type, one.resource_pattern_type, one.operation, one.permission_type)
 
 
 def _check(*values: int) -> None:
