@@ -272,10 +272,11 @@ def silent(port: int) -> socket.socket:
 
 
 @pytest.mark.parametrize("loop", LOOPS, ids=["asyncio", "uvloop"])
+@pytest.mark.parametrize("limit", ["HANDSHAKES_MAX", "HANDSHAKES_OF_HOST_MAX"])
 def test_slow_handshakes_hold_up_nobody_and_the_oldest_end_first(
-    authority: Authority, monkeypatch: pytest.MonkeyPatch, loop: Callable[[], asyncio.AbstractEventLoop]
+    authority: Authority, monkeypatch: pytest.MonkeyPatch, loop: Callable[[], asyncio.AbstractEventLoop], limit: str
 ) -> None:
-    monkeypatch.setattr(acceptor, "HANDSHAKES_MAX", 20)
+    monkeypatch.setattr(acceptor, limit, 20)
 
     async def scenario() -> None:
         async with serving(Tls(authority)) as (server, port):

@@ -1,8 +1,9 @@
 """The listening side of a TLS listener: it accepts connections, and hands them over once their handshake is done.
 
-Each handshake runs by itself, so a slow one holds up nobody. At most `HANDSHAKES_MAX` are open; one more ends the
-oldest, which has had the most time. All of them count as connections of their host and of the broker. The context is
-asked for at each handshake, so new certificates are used from the next one on.
+Each handshake runs by itself, so a slow one holds up nobody. At most `HANDSHAKES_MAX` are open, and
+`HANDSHAKES_OF_HOST_MAX` of one address; one more ends the oldest, which has had the most time. All of them count as
+connections of their host and of the broker. The context is asked for at each handshake, so new certificates are used
+from the next one on.
 """
 
 import asyncio
@@ -19,6 +20,8 @@ log = logging.getLogger(__name__)
 HANDSHAKE_S = 10.0
 """The longest time that a handshake may take."""
 HANDSHAKES_MAX = 1000
+HANDSHAKES_OF_HOST_MAX = 100
+"""Of one address: a client that goes on with all of them at once holds up the loop for about 50 ms."""
 GOODBYE_S = 2.0
 """How long a connection that was closed waits for the client to say that it has got everything."""
 AT_ONCE = 8
@@ -72,7 +75,7 @@ class SecureConnection(Connection):
             self._principal = self._tls.principal(certificate)
         except ValueError as error:
             self._closed = True
-            host, port = transport.get_extra_info("peername")[:2]
+            host, port = (transport.get_extra_info("peername") or ("", 0))[:2]
             refused(self.server, self.listener, Peer(host, port), str(error))
             cast(asyncio.Transport, transport).abort()
             return
@@ -162,14 +165,16 @@ class SecureAcceptor:
 
     def _begin(self, accepted: socket.socket, peer: Peer) -> None:
         server, shaking = self._server, self._server.shaking
-        here = server.per_host.get(peer.host, 0) + sum(host == peer.host for host in shaking.values())
+        of_host = [task for task, host in shaking.items() if host == peer.host]
+        here = server.per_host.get(peer.host, 0) + len(of_host)
         open_at_all = len(server.connections) + len(shaking)
         if here >= server.limits.of_host(peer.host) or (open_at_all >= server.limits.room and not shaking):
             accepted.close()
             refused(server, self._listener, peer, "too many connections")
             return
-        if len(shaking) >= HANDSHAKES_MAX or open_at_all >= server.limits.room:
-            oldest = next(iter(shaking))
+        is_full = len(shaking) >= HANDSHAKES_MAX or open_at_all >= server.limits.room
+        if is_full or len(of_host) >= HANDSHAKES_OF_HOST_MAX:
+            oldest = next(iter(shaking)) if is_full else of_host[0]
             del shaking[oldest]
             oldest.cancel()
         task = self._loop.create_task(self._shake(accepted, peer))
