@@ -3,6 +3,7 @@
 import asyncio
 import subprocess
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -10,9 +11,11 @@ from harness.brokers import Broker
 from moldau.peers.address import bootstrap_addresses
 from moldau.peers.link import connect
 from moldau.peers.login import log_in
+from moldau.requests.logins import PLAIN_MODULE
 from moldau.transport.jaas import Login
 from moldau.transport.sasl.plain import PlainClient
 from tests.clients.client import DRIVERS
+from tests.clients.kafka_tools import CONFIGS, Tools
 from tests.environments import python_with
 from tests.requests.test_logins import change, kept
 from tests.transport.issuing import AUDIENCE, ISSUER, Issuer
@@ -22,7 +25,7 @@ pytestmark = pytest.mark.check
 SECONDS_MAX = 120
 ISSUERS = Issuer("RSA")
 TOKEN = ISSUERS.token(exp=4_000_000_000, iat=None)
-USERS = 'org.apache.kafka.common.security.plain.PlainLoginModule required user_admin="admin-secret";'
+USERS = f'{PLAIN_MODULE} required user_admin="admin-secret";'
 SETTINGS = {
     "listeners": "CLIENTS://127.0.0.1:0",
     "listener.security.protocol.map": "CLIENTS:SASL_PLAINTEXT",
@@ -83,3 +86,20 @@ def test_a_refused_login_ends_in_the_client_s_own_error(client: str, mechanism: 
     heard = said(client, address, mechanism, "carol", "guess")
     assert CLIENTS[client][1] in heard
     assert heard.splitlines()[-1] != "ok"
+
+
+def test_kafka_s_own_tool_makes_describes_and_removes_users(address: str, tmp_path: Path) -> None:
+    file = tmp_path / "admin.properties"
+    file.write_text(
+        "security.protocol=SASL_PLAINTEXT\nsasl.mechanism=PLAIN\n"
+        f'sasl.jaas.config={PLAIN_MODULE} required username="admin" password="admin-secret";\n'
+    )
+    asked = ("--bootstrap-server", address, "--command-config", str(file), "--entity-type", "users")
+    with Tools(tmp_path) as tools:
+        made = ("--add-config", "SCRAM-SHA-256=[iterations=8192,password=dave-secret]")
+        tools.run(CONFIGS, *asked, "--entity-name", "dave", "--alter", *made)
+        assert "SCRAM-SHA-256=iterations=8192" in tools.run(CONFIGS, *asked, "--entity-name", "dave", "--describe")
+        assert said("confluent", address, "SCRAM-SHA-256", "dave", "dave-secret").splitlines()[-1] == "ok"
+        tools.run(CONFIGS, *asked, "--entity-name", "dave", "--alter", "--delete-config", "SCRAM-SHA-256")
+        assert "SCRAM-SHA-256" not in tools.run(CONFIGS, *asked, "--entity-name", "dave", "--describe")
+    assert said("confluent", address, "SCRAM-SHA-256", "dave", "dave-secret").splitlines()[-1] != "ok"

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from joserfc import jwk
 
+from harness.tiers import sized
 from moldau.transport.sasl.exchange import Authenticated
 from moldau.transport.sasl.oauthbearer import TokenRefused
 from moldau.transport.tokens import TokenRules, UnknownKey, check_token, read_keys
@@ -154,7 +155,7 @@ def test_deep_json_is_refused() -> None:
 def test_changed_tokens_only_ever_are_refused() -> None:
     chance = random.Random(38)
     sound = ISSUERS.token()
-    for _ in range(500):
+    for _ in range(sized(200, 2_000, 40_000)):
         changed = list(sound)
         for _ in range(chance.randrange(1, 4)):
             changed[chance.randrange(len(changed))] = chance.choice("Aa0_-.=")
