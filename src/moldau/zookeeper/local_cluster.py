@@ -16,9 +16,10 @@ import logging
 import sys
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from moldau.cluster.secret_file import SETTING, make_secret_file
+from moldau.config import read_properties
 from moldau.config.internal_topics import internal_topics_of
 from moldau.errors import ConfigError, StorageError
 from moldau.names import how_to_install
@@ -41,11 +42,19 @@ EndSession: TypeAlias = Callable[[Path, Mapping[str, str]], Awaitable[None]]
 logger = logging.getLogger(__name__)
 
 
+class CommonSettings(NamedTuple):
+    """The settings of all brokers: those of `moldau server start --set`, and its file. Secrets belong into the file,
+    since the command line of a process is shown to other users."""
+
+    pairs: tuple[str, ...] = ()
+    file: Path | None = None
+
+
 class BrokerProcess:
-    """`port` 0 takes a free one at the first start. `settings` are those of `moldau server start --set`."""
+    """`port` 0 takes a free one at the first start."""
 
     def __init__(
-        self, folder: Path, number: int, host: str, port: int, settings: Sequence[str], end_session: EndSession | None
+        self, folder: Path, number: int, host: str, port: int, settings: CommonSettings, end_session: EndSession | None
     ):
         self.address = ""
         self._folder = folder / f"broker-{number}"
@@ -53,7 +62,8 @@ class BrokerProcess:
         self._number = number
         self._host = host
         self._port = port
-        self._settings = (f"broker.id={number}", *settings)
+        self._settings = (f"broker.id={number}", *settings.pairs)
+        self._file = settings.file
         self._end_session = end_session
         self._process: asyncio.subprocess.Process | None = None
 
@@ -61,6 +71,8 @@ class BrokerProcess:
         """Returns when it serves. Raises `StorageError`, `OSError`."""
         command = [sys.executable, "-m", "moldau", "server", "start", "--data-dir", str(self._folder)]
         command += ["--host", self._host, "--port", str(self._port)]
+        if self._file is not None:
+            command.append(str(self._file))
         for setting in self._settings:
             command += ["--set", setting]
         with self._log.open("ab") as log:
@@ -110,7 +122,14 @@ class LocalCluster:
     ones for 0. Without an ensemble the brokers share a file."""
 
     def __init__(
-        self, ensemble: Ensemble | None, folder: Path, host: str, port: int, size: int, settings: Sequence[str]
+        self,
+        ensemble: Ensemble | None,
+        folder: Path,
+        host: str,
+        port: int,
+        size: int,
+        settings: Sequence[str],
+        file: Path | None = None,
     ):
         self.brokers: list[BrokerProcess] = []
         self._ensemble = ensemble
@@ -119,6 +138,7 @@ class LocalCluster:
         self._port = port
         self._size = size
         self._settings = settings
+        self._file = file
         self._stack = contextlib.AsyncExitStack()
 
     @property
@@ -133,13 +153,15 @@ class LocalCluster:
             connect = await self._open_store(undo)
             secret = self._folder / SECRET_FILE
             make_secret_file(secret)
-            settings = (
+            usual = {"zookeeper.session.timeout.ms": SESSION_MS, **internal_topics_of(self._size)}
+            of_file = {} if self._file is None else read_properties(self._file)
+            pairs = (
                 f"zookeeper.connect={connect}",
                 f"{SETTING}={secret}",
-                f"zookeeper.session.timeout.ms={SESSION_MS}",
-                *(f"{name}={value}" for name, value in internal_topics_of(self._size).items()),
+                *(f"{name}={value}" for name, value in usual.items() if name not in of_file),
                 *self._settings,
             )
+            settings = CommonSettings(pairs, self._file)
             self.brokers = [
                 BrokerProcess(
                     self._folder, n + 1, self._host, self._port + n if self._port else 0, settings, end_session

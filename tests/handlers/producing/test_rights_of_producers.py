@@ -9,6 +9,7 @@ from moldau.errors import ErrorCode
 from moldau.handlers.rights import RIGHTS
 from moldau.protocol.apis import METADATA, PRODUCE
 from moldau.protocol.messages.metadata import MetadataRequest
+from moldau.records.batch import TRANSACTIONAL_BIT
 from moldau.requests.access import WRITE_TOPIC, WRITE_TRANSACTIONAL_ID
 from moldau.requests.gate import Gate
 from tests.handlers.living import Living, batch, outcomes, produce, run
@@ -92,3 +93,21 @@ def test_without_acks_a_denial_closes_the_connection(tmp_path: Path) -> None:
         assert await wire.is_closed()
 
     run(scenario, tmp_path, gate=Gate(authorizer=Denying((WRITE_TOPIC, "b"))))
+
+
+@pytest.mark.parametrize("gate", [None, Gate(authorizer=Denying())], ids=["no authorizer", "every right"])
+def test_a_batch_of_a_transaction_is_refused_in_a_request_that_names_no_transactional_id(
+    gate: Gate | None, tmp_path: Path
+) -> None:
+    """CVE-2018-17196: else a client without any right on the id could write in its transaction."""
+
+    async def scenario(alive: Living) -> None:
+        await alive.make("a")
+        wire = await alive.dial()
+        crafted = batch(b"x", attributes=TRANSACTIONAL_BIT, producer_id=7, producer_epoch=0, base_sequence=0)
+        for version in (3, 9, 12):
+            response = await wire.ask(PRODUCE, version, produce(("a", 0, crafted), acks=-1))
+            assert outcomes(response) == [(0, ID_DENIED, -1)]
+        assert alive.replica("a").log.log_end_offset == 0
+
+    run(scenario, tmp_path, gate=gate)

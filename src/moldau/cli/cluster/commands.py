@@ -15,13 +15,13 @@ from moldau.cli.cluster.adopt import adopt
 from moldau.cli.cluster.elect_leaders import elect_leaders
 from moldau.cli.cluster.moving import commands as moving
 from moldau.cli.cluster.replication_factors import below_their_setting
-from moldau.cli.command_line import Group, Option, UsageError
+from moldau.cli.command_line import Argument, Group, Option, UsageError
 from moldau.cli.options import BOOTSTRAP, BootstrapServer, Json, pairs, reachable
 from moldau.cli.output import note, print_json, print_table, time_text
 from moldau.cli.until_signal import until_signal
 from moldau.client.administration.admin import Admin, ClusterDescription
 from moldau.client.cluster_view import TopicView
-from moldau.config import broker_config
+from moldau.config import broker_config, read_properties
 from moldau.errors import KafkaError
 from moldau.names import INTERNAL_TOPICS, TopicPartition, counted
 from moldau.zookeeper.ensemble import Ensemble
@@ -47,6 +47,9 @@ app.command("log-dirs")(moving.log_dirs)
 
 @app.command()
 def start(
+    file: Annotated[
+        Path | None, Argument("[FILE.properties]", help="Settings of all brokers, as for server start.")
+    ] = None,
     brokers: Annotated[int, Option(min=1, max=BROKERS_MAX, help="The number of brokers.")] = 3,
     host: Annotated[str, Option(help="The host that clients connect to.")] = "localhost",
     port: Annotated[
@@ -71,15 +74,18 @@ def start(
 
       moldau cluster start --embedded
 
+      moldau cluster start server.properties
+
       moldau cluster start --brokers 5 --data-dir /var/lib/moldau --set num.partitions=5
     """
     logging.basicConfig(stream=sys.stderr, level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s")
-    given = pairs(settings or [], "--set")
-    for name in sorted(given.keys() & OF_ONE_BROKER):
-        raise UsageError(f"--set {name} belongs to one broker: this command chooses a value for each of its brokers")
-    broker_config({**given, "broker.id": "1"})  # refuses what no broker takes, before anything is started
+    given, of_file = pairs(settings or [], "--set"), {} if file is None else read_properties(str(file))
+    for name in sorted((given.keys() | of_file.keys()) & OF_ONE_BROKER):
+        where = f"--set {name}" if name in given else f"{name} in {file}"
+        raise UsageError(f"{where} belongs to one broker: this command chooses a value for each of its brokers")
+    broker_config({**of_file, **given, "broker.id": "1"})  # refuses what no broker takes, before anything is started
     zookeeper = None if embedded else Ensemble(find_java(), data_dir / ZOOKEEPER_FOLDER, "localhost", 0, 1)
-    return asyncio.run(until_signal(LocalCluster(zookeeper, data_dir, host, port, brokers, settings or ())))
+    return asyncio.run(until_signal(LocalCluster(zookeeper, data_dir, host, port, brokers, settings or (), file)))
 
 
 @app.command()
