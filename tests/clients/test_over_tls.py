@@ -10,8 +10,8 @@ import pytest
 from harness.brokers import Broker
 from tests.clients.client import DRIVERS
 from tests.clients.kafka_tools import CONFIGS, PRODUCER_PERF, TOPICS, Tools
-from tests.environments import python_with
-from tests.versions import AIOKAFKA, CONFLUENT, KAFKA_PYTHON
+from tests.environments import go_program, node_with, python_with
+from tests.versions import AIOKAFKA, CONFLUENT, KAFKA_PYTHON, KAFKAJS, PLATFORMATIC
 
 pytestmark = pytest.mark.check
 SECONDS_MAX = 120
@@ -55,6 +55,22 @@ def said(client: str, *arguments: str) -> str:
 def test_a_client_with_a_certificate_sends_and_reads(client: str, broker: Broker, certificates: Path) -> None:
     files = (str(certificates / "ca.pem"), str(certificates / "alice.pem"))
     assert said(client, broker.address, *files).splitlines()[-1] == "ok"
+
+
+@pytest.mark.parametrize(("client", "pin"), [("kafkajs", KAFKAJS), ("platformatic", PLATFORMATIC)])
+def test_a_client_of_node_does_too(client: str, pin: str, broker: Broker, certificates: Path) -> None:
+    node, modules = node_with(pin)
+    files = (str(certificates / "ca.pem"), str(certificates / "alice.pem"))
+    command = [node, DRIVERS / "over_tls.mjs", client, broker.address, *files]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=SECONDS_MAX, env={"NODE_PATH": str(modules)})
+    assert done.stdout.splitlines()[-1:] == ["ok"], done.stdout + done.stderr
+
+
+def test_a_client_of_go_does_too(broker: Broker, certificates: Path) -> None:
+    program = go_program(Path(__file__).parent / "franz_over_tls")
+    files = (str(certificates / "ca.pem"), str(certificates / "alice.pem"))
+    done = subprocess.run([program, broker.address, *files], capture_output=True, text=True, timeout=SECONDS_MAX)
+    assert done.stdout.splitlines()[-1:] == ["ok"], done.stdout + done.stderr
 
 
 def test_a_client_without_one_is_refused_in_a_line_of_the_log(broker: Broker, certificates: Path) -> None:
