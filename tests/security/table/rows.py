@@ -47,11 +47,11 @@ def named(version: int, here: uuid.UUID, by_id: int, field: str = "name", **rest
     return [{"topic_id": one, **rest} for one in (here, UNKNOWN_ID)]
 
 
-def produce(records: bytes, transactional_id: str | None) -> Any:
+def produce(records: bytes, transactional_id: str | None, acks: int = -1) -> Any:
     def fields(version: int, here: uuid.UUID) -> Fields:
         data = [{"index": 0, "records": records}]
         topics = named(version, here, 13, partition_data=data)
-        return {"transactional_id": transactional_id, "acks": -1, "timeout_ms": 1000, "topic_data": topics}
+        return {"transactional_id": transactional_id, "acks": acks, "timeout_ms": 1000, "topic_data": topics}
 
     return fields
 
@@ -96,6 +96,13 @@ def of_config(version_of: str) -> Fields:
     return {"resources": resources, **({} if version_of == "describe" else {"validate_only": True})}
 
 
+def of_logger(kind: str) -> Fields:
+    change = {"name": "kafka.log", "value": "INFO", **({"config_operation": 0} if kind == "alter" else {})}
+    own: Fields = {} if kind == "describe" else {"configs": [change]}
+    resources = [{"resource_type": 8, "resource_name": "1", **own}]
+    return {"resources": resources, **({} if kind == "describe" else {"validate_only": True})}
+
+
 ANY = 1
 ACL_FILTER = {
     "resource_type_filter": ANY, "resource_name_filter": None, "pattern_type_filter": ANY, "principal_filter": None,
@@ -116,7 +123,7 @@ WRONG_ACLS = (
     {**ACL, "principal": "user:ann"},
     {**ACL, "principal": "User:"},
 )
-MAY_ALTER = ("cluster alter",)
+MAY_ALTER, MAY_DESCRIBE = ("cluster alter",), ("cluster describe",)
 READ, WRITE, DESCRIBE, DELETE, ALTER, CREATE = (
     f"topic {HERE} {operation}" for operation in ("read", "write", "describe", "delete", "alter", "create")
 )
@@ -134,6 +141,7 @@ ALL_OPERATIONS = {"include_cluster_authorized_operations": True, "include_topic_
 ROWS: Mapping[int, Row] = {
     0: (
         Case("records", produce(BATCH, None), (NOTHING, (WRITE,), (DESCRIBE,)), (3, 99)),
+        Case("without an acknowledgement", produce(BATCH, None, 0), versions=(3, 99)),
         Case("records of a transaction", produce(IN_TRANSACTION, TRANSACTION), versions=(3, 99)),
     ),
     1: (
@@ -226,18 +234,26 @@ ROWS: Mapping[int, Row] = {
         Case("of somebody", {"filters": [OF_ANN, {**OF_ANN, "operation": 4}]}, (MAY_ALTER,)),
     ),
     32: (
+        Case("a logger", of_logger("describe")),
         Case(
             "topics, a broker, a group",
             of_config("describe"),
             (NOTHING, (f"topic {HERE} describe_configs",), (f"topic {HERE} alter_configs",)),
         ),
     ),
-    33: (Case("only validated", of_config("replace"), (NOTHING, (f"topic {HERE} alter_configs",))),),
-    44: (Case("only validated", of_config("alter"), (NOTHING, (f"topic {HERE} alter_configs",))),),
+    33: (
+        Case("a logger", of_logger("replace")),
+        Case("only validated", of_config("replace"), (NOTHING, (f"topic {HERE} alter_configs",))),
+    ),
+    44: (
+        Case("a logger", of_logger("alter")),
+        Case("only validated", of_config("alter"), (NOTHING, (f"topic {HERE} alter_configs",))),
+    ),
     34: (
         Case(
             "to a folder",
             {"dirs": [{"path": "/nowhere", "topics": [{"name": name, "partitions": [0]} for name in (HERE, GONE)]}]},
+            (NOTHING, MAY_ALTER),
         ),
     ),
     35: (Case("all", {"topics": None}),),
@@ -259,14 +275,15 @@ ROWS: Mapping[int, Row] = {
                 "topic_partitions": [{"topic": name, "partitions": [0]} for name in (HERE, GONE)],
                 "timeout_ms": 1000,
             },
+            (NOTHING, MAY_ALTER),
         ),
     ),
-    45: (Case("two topics", {"topics": MOVES, "timeout_ms": 1000}),),
-    46: (Case("all", {"topics": None, "timeout_ms": 1000}),),
-    48: (Case("all", {"components": []}),),
-    49: (Case("a user", {"entries": [QUOTA]}),),
-    50: (Case("a user", {"users": [{"name": "ann"}]}),),
-    51: (Case("a user", {"deletions": [], "upsertions": [PASSWORD]}),),
+    45: (Case("two topics", {"topics": MOVES, "timeout_ms": 1000}, (NOTHING, MAY_ALTER)),),
+    46: (Case("all", {"topics": None, "timeout_ms": 1000}, (NOTHING, MAY_DESCRIBE)),),
+    48: (Case("all", {"components": []}, (NOTHING, ("cluster describe_configs",))),),
+    49: (Case("a user", {"entries": [QUOTA], "validate_only": True}, (NOTHING, ("cluster alter_configs",))),),
+    50: (Case("a user", {"users": [{"name": "bob"}]}, (NOTHING, MAY_DESCRIBE)),),
+    51: (Case("a user", {"deletions": [], "upsertions": [PASSWORD]}, (NOTHING, MAY_ALTER)),),
     56: BETWEEN_BROKERS,
     58: BETWEEN_BROKERS,
     60: (
@@ -282,9 +299,13 @@ ROWS: Mapping[int, Row] = {
             {"topics": [{"name": name, "partition_indexes": [0]} for name in (HERE, GONE)]},
             (NOTHING, (DESCRIBE,)),
         ),
+        Case("a name that no topic has", {"topics": [{"name": "a name", "partition_indexes": [0]}]}),
     ),
     73: BETWEEN_BROKERS,
-    74: (Case("all", {"resource_types": []}),),
+    74: (
+        Case("all", {"resource_types": []}),
+        Case("topics", {"resource_types": [2]}, (("cluster describe_configs",),), (1, 99)),
+    ),
     75: (
         Case(
             "by name",

@@ -119,13 +119,13 @@ OF_GROUPS: Mapping[int, Row] = {
     ),
     24: (
         Case("of a client", add_partitions, (NOTHING, (X_WRITE,), (X_WRITE, T_WRITE)), (0, 3)),
-        Case("of a broker", add_partitions, (NOTHING, (X_WRITE, T_WRITE)), (4, 99)),
+        Case("of a broker", add_partitions, (NOTHING, (X_WRITE, T_WRITE), ("cluster cluster_action",)), (4, 99)),
     ),
     25: (Case("a group", {"transactional_id": TRANSACTION, **PRODUCER, "group_id": GROUP}, (NOTHING, (X_WRITE,))),),
     26: (Case("commit", {"transactional_id": TRANSACTION, **PRODUCER, "committed": True}),),
     27: (Case("a marker", {"markers": [MARKER]}),),
     28: (Case("two topics", commit_in_transaction, (NOTHING, (X_WRITE,), (X_WRITE, G_READ))),),
-    42: (Case("two groups", {"groups_names": [GROUP, GONE]}, (NOTHING, (G_DESCRIBE,))),),
+    42: (Case("two groups", {"groups_names": [GROUP, GONE]}, (NOTHING, (G_DESCRIBE,), (f"group {GONE} delete",))),),
     47: (
         Case(
             "two topics",

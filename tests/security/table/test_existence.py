@@ -7,7 +7,7 @@ UNKNOWN_TOPIC_ID before it looks at rights.
 
 import asyncio
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +21,6 @@ from tests.security.table.cases import (
     HERE,
     NO_GROUP,
     NO_TRANSACTION,
-    NOTHING,
     TRANSACTION,
     UNKNOWN_ID,
 )
@@ -34,16 +33,17 @@ NAMES = (CONSUMERS, HERE, GONE, *OTHERS, *OTHERS.values())
 BLANK = b"...."
 
 
-def about(value: Any, exists: bool) -> Any:
-    """The fields of a request, about what exists or what does not: elements of lists about the others are left out."""
+def about(value: Any, exists: bool, others: Mapping[str, str] = OTHERS) -> Any:
+    """The fields of a request, about what exists or what does not: elements of lists about the others are left out.
+    `others` maps each group and transactional id that exists to one that does not."""
     if isinstance(value, dict):
-        return {name: about(one, exists) for name, one in value.items()}
+        return {name: about(one, exists, others) for name, one in value.items()}
     if isinstance(value, list):
         if not any(_names(one, GONE) for one in value):
-            return [about(one, exists) for one in value]
+            return [about(one, exists, others) for one in value]
         present = HERE if any(_names(one, HERE) for one in value) else next(n for n in EXISTING if _names(value[0], n))
-        return [about(one, exists) for one in value if not _names(one, GONE if exists else present)]
-    return OTHERS.get(value, value) if not exists and isinstance(value, str) else value
+        return [about(one, exists, others) for one in value if not _names(one, GONE if exists else present)]
+    return others.get(value, value) if not exists and isinstance(value, str) else value
 
 
 def _names(element: Any, name: str) -> bool:
@@ -57,13 +57,13 @@ def has_ids(value: Any) -> bool:
     return isinstance(value, uuid.UUID)
 
 
-def turned(value: Any, other: str = HERE) -> Any:
-    """The same with the two names the other way round."""
+def turned(value: Any, existing: Sequence[str], other: str = HERE) -> Any:
+    """The same with the two names the other way round: one that does not exist, and one of the `existing`."""
     if isinstance(value, dict):
-        return {name: turned(one, other) for name, one in value.items()}
+        return {name: turned(one, existing, other) for name, one in value.items()}
     if isinstance(value, list):
-        here = next((n for n in (HERE, *EXISTING) if value and any(_names(one, n) for one in value)), other)
-        return [turned(one, here) for one in value]
+        here = next((n for n in existing if any(_names(one, n) for one in value)), other)
+        return [turned(one, existing, here) for one in value]
     return {other: GONE, GONE: other}.get(value, value) if isinstance(value, str) else value
 
 
@@ -74,23 +74,31 @@ def blanked(reply: bytes | None) -> bytes | None:
 
 
 def naming() -> Iterator[Asked]:
-    """The requests of the table that name something, in each version."""
+    """The requests of the table that name something the client has no right on, in each version: without any rights, or
+    a topic with rights on groups and transactional ids alone."""
     versions = {key: (api.low, api.high) for key, api in APIS.items()}
     for asked in table(versions):
-        if asked.rights == NOTHING:
+        if not any(right.split()[0] in ("topic", "cluster") or GONE in right for right in asked.rights):
             fields = asked.case.of(asked.version, UNKNOWN_ID)
-            if about(fields, True) != about(fields, False) and not has_ids(fields):
+            if asked.rights and f"'{HERE}'" not in repr(fields):
+                continue
+            if about(fields, True, others_of(asked)) != about(fields, False, others_of(asked)) and not has_ids(fields):
                 yield asked
+
+
+def others_of(asked: Asked) -> Mapping[str, str]:
+    return {} if asked.rights else OTHERS
 
 
 async def differences(folder: Path) -> list[str]:
     found = []
     async with ours(folder) as player:
-        await player.grant(NOTHING)
         for asked in naming():
-            fields = asked.case.of(asked.version, player.here)
-            there, not_there = [await reply(player, asked, about(fields, exists)) for exists in (True, False)]
-            both, both_turned = [await reply(player, asked, one) for one in (fields, turned(fields))]
+            await player.grant(asked.rights)
+            fields, others = asked.case.of(asked.version, player.here), others_of(asked)
+            there, not_there = [await reply(player, asked, about(fields, exists, others)) for exists in (True, False)]
+            existing = (HERE,) if asked.rights else (HERE, *EXISTING)
+            both, both_turned = [await reply(player, asked, one) for one in (fields, turned(fields, existing))]
             if there != not_there or both != both_turned:
                 found.append(f"{asked.api.name} {asked.version}, {asked.case.name}: {there!r} {not_there!r}")
     return found

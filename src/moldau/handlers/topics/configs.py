@@ -28,6 +28,7 @@ from moldau.errors import ErrorCode, KafkaError, StorageError
 from moldau.handlers.repetitions import TOO_OFTEN, Repetitions
 from moldau.handlers.responding import not_made
 from moldau.handlers.topics import broker_loggers
+from moldau.protocol.apis import INCREMENTAL_ALTER_CONFIGS
 from moldau.protocol.messages import alter_configs, incremental_alter_configs
 from moldau.protocol.messages.describe_configs import (
     DescribeConfigsRequest,
@@ -158,7 +159,9 @@ class ConfigAdministration:
         async for some in in_turns(_portions(request.resources), 1):
             kind = some[0].resource_type
             single = [one for one in some if counts[kind, one.resource_name] == 1]
-            by_name = {} if call.session.authorizer is None else _not_alterable(call, kind, single)
+            # AlterConfigs knows no loggers, whoever asks, as in Kafka.
+            is_judged = kind != ConfigResourceType.BROKER_LOGGER or call.key == INCREMENTAL_ALTER_CONFIGS.key
+            by_name = _not_alterable(call, kind, single) if is_judged and call.session.authorizer is not None else {}
             wanted = [(one.resource_name, change_of(one)) for one in single if one.resource_name not in by_name]
             try:
                 refusals = await self._alter(kind, wanted, validate_only=request.validate_only)
