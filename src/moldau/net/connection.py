@@ -77,6 +77,11 @@ class ClientConnection(asyncio.BufferedProtocol):
         self.closed = False
 
     @property
+    def name(self) -> str:
+        """The address that was dialled."""
+        return self._name
+
+    @property
     def in_flight(self) -> int:
         """How many requests await their reply."""
         return len(self._awaited) + len(self._held or ())

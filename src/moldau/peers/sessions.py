@@ -6,6 +6,7 @@ closes, and what waited fails with the reason.
 """
 
 import asyncio
+import logging
 from collections.abc import Callable
 from typing import Final, NamedTuple
 
@@ -15,6 +16,7 @@ from moldau.peers.login import log_in
 from moldau.randomness import Random
 from moldau.transport.sasl.exchange import ClientExchange
 
+logger = logging.getLogger(__name__)
 REPLY_BYTES_MAX: Final = 1 << 20
 """Of a broker that has not authenticated this client, and has proved nothing itself."""
 _EARLIEST, _SPREAD = 0.85, 0.1
@@ -61,6 +63,7 @@ class LinkSession:
             connection.close(KafkaError(ErrorCode.NETWORK_EXCEPTION, f"the login of this client broke off: {fault!r}"))
             raise
         else:
+            logger.debug("logged in again on the connection to %s", connection.name)
             connection.release()
 
 

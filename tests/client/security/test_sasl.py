@@ -177,6 +177,33 @@ def test_a_client_logs_in_again_before_its_login_ends(behind: testing.Broker) ->
     assert values == [str(number).encode() for number in range(sent)]
 
 
+def test_logins_at_a_real_broker_are_renewed_on_their_connections(caplog: pytest.LogCaptureFixture) -> None:
+    """The broker ends each login after a second and a half; nothing fails, and nothing is doubled."""
+    caplog.set_level(logging.DEBUG)
+    with testing.Broker(users={"alice": PASSWORD}, tls=True, connections_max_reauth_ms=1_500) as broker:
+        settings = broker.client_settings("alice", "SCRAM-SHA-256")
+        broker.create_topic("renewed", partitions=1)
+        with moldau.Producer(settings, linger_ms=0) as producer, moldau.Consumer(settings, group_id="g") as consumer:
+            consumer.subscribe(["renewed"])
+            sent, values = 0, []
+            until_s = time.monotonic() + stretched(60)
+            while caplog.text.count("logged in again") < 6 and time.monotonic() < until_s:
+                producer.send("renewed", str(sent).encode())
+                sent += 1
+                values += [record.value for record in consumer.poll(20)]
+            producer.flush()
+            with moldau.Consumer(settings) as reader:
+                reader.assign([moldau.TopicPartition("renewed", 0)])
+                reader.seek_to_beginning()
+                found: list[bytes | None] = []
+                while len(found) < sent and time.monotonic() < until_s:
+                    found += [record.value for record in reader.poll(1_000)]
+    assert caplog.text.count("logged in again") >= 6
+    assert found == [str(number).encode() for number in range(sent)]
+    assert len(set(values)) == len(values)
+    assert PASSWORD not in caplog.text and "closed the connection" not in caplog.text
+
+
 def test_the_blocking_client_logs_in_again_too(behind: testing.Broker) -> None:
     with Front(behind.address, plain, session_ms=1_200) as front:
         settings = {**LOGIN, "sasl.mechanism": "PLAIN"}

@@ -1,6 +1,7 @@
 """The settings of a client about security: combinations that are refused, and secrets that are shown nowhere."""
 
 import dataclasses
+import threading
 from pathlib import Path
 
 import pytest
@@ -58,9 +59,12 @@ def test_a_client_refuses_at_once_what_no_connection_could_use(
 ) -> None:
     (tmp_path / "old").write_bytes(b"\xfe\xed\xfe\xed\0\0\0\2")
     (tmp_path / "empty").write_bytes(b"")
-    with pytest.raises(ConfigError, match=sentence) as refused:
-        moldau.Admin("a:1", **SSL, **{name: value.format(folder=tmp_path) for name, value in named.items()})
-    assert SECRET not in str(refused.value)
+    given = {name: value.format(folder=tmp_path) for name, value in named.items()}
+    for client in (moldau.Admin, moldau.Producer, moldau.Consumer):
+        with pytest.raises(ConfigError, match=sentence) as refused:
+            client("a:1", **SSL, **given)  # type: ignore[call-arg, arg-type]
+        assert SECRET not in str(refused.value)
+    assert not [one for one in threading.enumerate() if one.name.startswith("moldau-")]
 
 
 @pytest.mark.parametrize(

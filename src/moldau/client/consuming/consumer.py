@@ -69,7 +69,11 @@ class Consumer:
         self._core.commit_record = self._commit_record
         self._streams: Streams[Any] | None = None
         self._thread.start()
-        self._thread.run(self._core.start)
+        try:
+            self._thread.run(self._core.start)
+        except BaseException:  # such as a certificate of no use
+            self._thread.stop()
+            raise
         unclosed.watch(self._thread, lambda _: None, self._forked)
 
     @property
