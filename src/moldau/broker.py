@@ -130,7 +130,7 @@ class Broker:
         if config.is_guarded:
             from moldau.handlers.security.guards import Guards  # a broker without security needs none of it
 
-            self._guards = await runtime.run(partial(Guards, config, runtime))
+            self._guards = await runtime.run(partial(Guards, config, runtime, self._shared is None))
             undo.push_async_callback(self._guards.close)
         paths = [Path(path).absolute() for path in config.data_folders]
         folders = self.folders = LogFolders(

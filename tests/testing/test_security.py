@@ -8,7 +8,7 @@ import pytest
 import moldau
 from moldau import errors
 from moldau.admin import Acl
-from moldau.testing import Broker
+from moldau.testing import Broker, Cluster
 
 USERS = {"alice": 'alice "secret" \\', "bob": "bob-secret"}
 
@@ -84,6 +84,19 @@ def test_an_authorizer_among_the_settings_counts_and_quotas_survive_a_restart() 
             with moldau.Admin(broker.address) as admin:
                 admin.alter_client_quotas({(("client-id", "slow"),): {"producer_byte_rate": 1e6}})
             broker.restart()
+
+
+@pytest.mark.parametrize("users", [USERS, None])
+def test_brokers_of_a_cluster_reach_each_other_and_apply_the_same_rights(users: dict[str, str] | None) -> None:
+    principal, alice = ("User:alice", "alice") if users else ("User:CN=alice", "alice")
+    acls = [Acl("topic", "orders", principal, "all")]
+    with Cluster(3, tls=True, users=users, acls=acls, default_replication_factor=3, min_insync_replicas=2) as cluster:
+        for end in (lambda: cluster.controller.kill(), lambda: None):
+            with moldau.Producer(cluster.client_settings(alice)) as producer:
+                producer.send("orders", b"x").result(60)
+            end()
+        with moldau.Admin(cluster.client_settings("bob")) as admin:
+            assert not admin.list_topics()
 
 
 @pytest.mark.parametrize(

@@ -62,7 +62,7 @@ class Broker(StartedInWith):
         acls: "Sequence[Acl] | None" = None,
         **named: object,
     ):
-        self._protection = _protection(tls, users, acls) if tls or users or acls is not None else None
+        self._protection = protection_of(tls, users, acls)
         given = {**(settings or {}), **named_settings(named)}
         if acls is not None:
             given.setdefault("authorizer.class.name", AUTHORIZER)
@@ -98,12 +98,7 @@ class Broker(StartedInWith):
         """The settings with which a client reaches the broker, in Kafka's names; `user` is one of its users, the first
         by default. A broker with TLS and without users knows clients by certificates: one for `User:CN=user` is made.
         Files that the settings name stay until `stop`. Raises `ConfigError`."""
-        address = {"bootstrap.servers": self.address}
-        if self._protection is not None:
-            return {**address, **self._protection.of_client(user, mechanism)}
-        if user is not None:
-            raise ConfigError("this broker has no users: start it with users={...}, or with tls=True")
-        return address
+        return client_settings(self.address, self._protection, user, mechanism)
 
     @property
     def data_dir(self) -> Path:
@@ -188,14 +183,17 @@ class Broker(StartedInWith):
     def _forget(self) -> None:
         """Give back the port and the temporary folder."""
         self.port = 0
-        if self._protection is not None:
-            self._protection.close()
+        self._close_protection()
         if self._port_holder is not None:
             self._port_holder.close()
             self._port_holder = None
         if self._is_temporary and self._data_dir is not None:
             shutil.rmtree(self._data_dir, ignore_errors=True)
             self._data_dir = None
+
+    def _close_protection(self) -> None:
+        if self._protection is not None:
+            self._protection.close()
 
     def create_topic(self, name: str, partitions: int = -1, **configs: object) -> str:
         """Create a topic and return its name; without `partitions` it has `num.partitions`. `configs` are its settings,
@@ -236,10 +234,25 @@ class Broker(StartedInWith):
         return self._life
 
 
-def _protection(tls: bool, users: Mapping[str, str] | None, acls: "Sequence[Acl] | None") -> "BrokerSecurity":
+def protection_of(tls: bool, users: Mapping[str, str] | None, acls: "Sequence[Acl] | None") -> "BrokerSecurity | None":
+    """None if nothing is to be protected. Raises `ConfigError`."""
+    if not (tls or users or acls is not None):
+        return None
     from moldau.testing.security import BrokerSecurity  # most tests need none
 
     return BrokerSecurity(tls, users, acls)
+
+
+def client_settings(
+    address: str, protection: "BrokerSecurity | None", user: str | None, mechanism: str
+) -> dict[str, str]:
+    """See `Broker.client_settings`."""
+    settings = {"bootstrap.servers": address}
+    if protection is not None:
+        return {**settings, **protection.of_client(user, mechanism)}
+    if user is not None:
+        raise ConfigError("this broker has no users: start it with users={...}, or with tls=True")
+    return settings
 
 
 def named_settings(named: Mapping[str, object]) -> dict[str, object]:

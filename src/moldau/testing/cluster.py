@@ -7,10 +7,10 @@ another broker is elected as controller within milliseconds.
 import shutil
 import tempfile
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Self
+from typing import TYPE_CHECKING, Self, TypeVar
 
 from moldau.cluster.membership import SharedStore
 from moldau.config import BrokerConfig
@@ -21,10 +21,15 @@ from moldau.metadata_store.embedded_session import EmbeddedSession
 from moldau.metadata_store.store import SessionOver
 from moldau.monotonic import monotonic_s
 from moldau.runtime import Runtime
-from moldau.testing.broker import Broker, named_settings
+from moldau.testing.broker import AUTHORIZER, Broker, client_settings, named_settings, protection_of
 from moldau.testing.contexts import StartedInWith
 from moldau.testing.running import Life
 
+if TYPE_CHECKING:
+    from moldau.client.administration.acls import Acl
+    from moldau.testing.security import BrokerSecurity
+
+T = TypeVar("T")
 WAIT_S = 30.0
 """The most for the brokers to know each other, and for a controller to be there."""
 SESSION_S = 5.0
@@ -37,8 +42,8 @@ class Cluster(StartedInWith):
     `settings` and keywords are those of `Broker`, for all of them; `data_dir` has a folder for each broker. A topic's
     partitions are spread over the brokers, with `default_replication_factor` replicas each, which is 1: while a broker
     is down, clients cannot read or write partitions that no other broker has. The topics of groups and transactions
-    have three replicas, or one on each broker if there are fewer. Raises `ConfigError` for unknown names and invalid
-    values.
+    have three replicas, or one on each broker if there are fewer. `tls`, `users` and `acls` are those of `Broker`;
+    brokers then reach each other as clients do. Raises `ConfigError` for unknown names and invalid values.
     """
 
     def __init__(
@@ -47,6 +52,9 @@ class Cluster(StartedInWith):
         settings: Mapping[str, object] | None = None,
         *,
         data_dir: Path | None = None,
+        tls: bool = False,
+        users: Mapping[str, str] | None = None,
+        acls: "Sequence[Acl] | None" = None,
         **named: object,
     ):
         if brokers < 1:
@@ -56,8 +64,15 @@ class Cluster(StartedInWith):
         self._sessions = _Sessions()
         folders = [None if data_dir is None else data_dir / f"broker-{number + 1}" for number in range(brokers)]
         given = {**internal_topics_of(brokers), **(settings or {}), **named_settings(named)}
+        self._protection = protection_of(tls, users, acls)
+        if acls is not None:
+            given.setdefault("authorizer.class.name", AUTHORIZER)
+        if self._protection is not None and given.get("authorizer.class.name"):
+            others = given.get("super.users")
+            given["super.users"] = ";".join([*([str(others)] if others else []), *self._protection.brokers])
         self.brokers = tuple(
-            _Member(self._sessions, {**given, "node.id": number}, folder) for number, folder in enumerate(folders, 1)
+            _Member(self._sessions, {**given, "node.id": number}, folder, self._protection)
+            for number, folder in enumerate(folders, 1)
         )
         """The brokers by id; `kill`, `start`, `restart`, faults and clocks are those of `Broker`."""
 
@@ -74,7 +89,7 @@ class Cluster(StartedInWith):
     """The same, under the name that clients have for it."""
 
     @property
-    def controller(self) -> Broker:
+    def controller(self) -> "_Member":
         """The broker that is the controller now; waits until there is one. Raises `TimeoutError`."""
         end_s = monotonic_s() + WAIT_S
         while True:
@@ -97,10 +112,22 @@ class Cluster(StartedInWith):
                 list(starting.map(lambda broker: broker.start(), self.brokers))
             for broker in self.brokers:
                 broker.until_known(len(self.brokers))
+            self._secure()
         except BaseException:
             self.stop()
             raise
         return self
+
+    def _secure(self) -> None:
+        protection = self._protection
+        if protection is not None:
+            self._by_controller(lambda controller: controller.secure(protection))
+            for broker in self.brokers:
+                broker.until_secured(protection)
+
+    def client_settings(self, user: str | None = None, mechanism: str = "SCRAM-SHA-512") -> dict[str, str]:
+        """As `Broker.client_settings`."""
+        return client_settings(self.address, self._protection, user, mechanism)
 
     def stop(self) -> None:
         """End all brokers, and remove what is temporary. Raises `BrokerFailed`."""
@@ -114,13 +141,19 @@ class Cluster(StartedInWith):
             if self._data_dir is None and self._folder is not None:
                 shutil.rmtree(self._folder, ignore_errors=True)
                 self._folder = None
+            if self._protection is not None:
+                self._protection.close()
 
     def create_topic(self, name: str, partitions: int = -1, **configs: object) -> str:
         """As `Broker.create_topic`; all brokers know the topic then. Raises `KafkaError`."""
+        return self._by_controller(lambda controller: controller.create_topic(name, partitions, **configs))
+
+    def _by_controller(self, work: "Callable[[_Member], T]") -> T:
+        """Have the controller do this, another one if it is that no more. Raises `KafkaError`."""
         end_s = monotonic_s() + WAIT_S
         while True:
             try:
-                return self.controller.create_topic(name, partitions, **configs)
+                return work(self.controller)
             except KafkaError as error:
                 if error.code is not ErrorCode.NOT_CONTROLLER or monotonic_s() > end_s:
                     raise
@@ -146,8 +179,15 @@ class _Sessions:
 class _Member(Broker):
     """One broker of the cluster."""
 
-    def __init__(self, sessions: _Sessions, settings: Mapping[str, object], data_dir: Path | None):
+    def __init__(
+        self,
+        sessions: _Sessions,
+        settings: Mapping[str, object],
+        data_dir: Path | None,
+        protection: "BrokerSecurity | None",
+    ):
         super().__init__(settings, data_dir=data_dir)
+        self._protection = protection
         self._sessions = sessions
         self._session_id = 0
 
@@ -159,6 +199,17 @@ class _Member(Broker):
     def until_known(self, brokers: int) -> None:
         """Wait until this broker knows so many, itself among them."""
         self._running().until(lambda image: len(image.brokers) == brokers, WAIT_S)
+
+    def _close_protection(self) -> None:
+        """It is the cluster's."""
+
+    def secure(self, protection: "BrokerSecurity") -> None:
+        """Make the users and ACLs of the cluster; this is the controller. Raises `KafkaError`, `ConfigError`."""
+        self._running().run(protection.apply)
+
+    def until_secured(self, protection: "BrokerSecurity") -> None:
+        """Wait until this broker applies the ACLs."""
+        self._running().until(protection.is_known_to, WAIT_S)
 
     def _life_with(self, config: BrokerConfig) -> Life:
         async def opened() -> EmbeddedSession:

@@ -9,7 +9,7 @@ import asyncio
 import concurrent.futures
 import logging
 import threading
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable, Coroutine
 from typing import Any
 
 from moldau.broker import Broker
@@ -39,7 +39,7 @@ class Life:
         gate: FaultyGate,
         is_temporary: bool,
         shared: SharedStore | None = None,
-        prepare: Callable[[Cluster], Awaitable[None]] | None = None,
+        prepare: Callable[[Cluster], Coroutine[Any, Any, None]] | None = None,
     ):
         self.port = 0
         self.failures: list[BaseException] = []
@@ -87,6 +87,10 @@ class Life:
         assert isinstance(cluster, JoinedCluster)
         waiting = asyncio.wait_for(cluster.following.until(holds), seconds)
         asyncio.run_coroutine_threadsafe(waiting, self._loop).result()
+
+    def run(self, work: Callable[[Cluster], Coroutine[Any, Any, None]]) -> None:
+        """Run this with the broker's cluster, in its thread. Raises what it raises."""
+        asyncio.run_coroutine_threadsafe(work(self._broker.cluster), self._loop).result()
 
     def create_topic(self, topic: NewTopic) -> None:
         """Raises `KafkaError`."""

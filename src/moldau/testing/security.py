@@ -5,8 +5,10 @@ only as the file that clients trust it by, in a temporary folder.
 """
 
 import os
+import secrets
 import shutil
 import tempfile
+import threading
 from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
@@ -15,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 from moldau.client.administration.acls import OPERATIONS, PATTERN_TYPES, PERMISSIONS, RESOURCE_TYPES, Acl
 from moldau.cluster.cluster import Cluster
 from moldau.cluster.controlling.acl_changes import AclChanges
+from moldau.cluster.state.image import Image
 from moldau.cluster.users.changes import CredentialChange, UserChanges
 from moldau.errors import ConfigError, KafkaError
 from moldau.security.selecting import Invalid, made
@@ -24,25 +27,36 @@ if TYPE_CHECKING:
     from moldau.transport.authority import CertificateAuthority
 
 PLAIN_MODULE = "org.apache.kafka.common.security.plain.PlainLoginModule"
+_one_makes = threading.Lock()
 MECHANISMS = ("PLAIN", *HASHES)
 HOST = "localhost"
+OF_BROKERS = "moldau-testing-broker"
+"""The user that the brokers of a cluster log in at each other as."""
 _OF_JAAS = frozenset(" \t\r\n{};=\"'\\/")
 
 
 class BrokerSecurity:
-    """Of one broker. Raises `ConfigError`."""
+    """Of one broker, or of a cluster. Raises `ConfigError`."""
 
     def __init__(self, tls: bool, users: Mapping[str, str] | None, acls: Sequence[Acl] | None):
         self._tls = tls
         self._users = dict(users or {})
         self._acls = acls
         self._folder: Path | None = None
+        self._secret = secrets.token_hex(16)
         for user, password in self._users.items():
             if not user or not password or _OF_JAAS & set(user):
                 raise ConfigError("users maps names without spaces and quotes to passwords, and neither is empty")
         wrong = [acl for acl in acls or () if not isinstance(acl, Acl)]
         if wrong:
             raise ConfigError(f"acls takes moldau.admin.Acl objects, not {wrong[0]!r}")
+
+    @property
+    def brokers(self) -> list[str]:
+        """The principals that brokers of a cluster have among themselves."""
+        if self._users:
+            return [f"User:{OF_BROKERS}"]
+        return [f"User:CN={HOST}"] if self._tls else []
 
     @property
     def protocol(self) -> str:
@@ -61,10 +75,13 @@ class BrokerSecurity:
             settings["ssl.truststore.certificates"] = certified.authority.decode()
             settings["ssl.client.auth"] = "requested"
         if self._users:
-            users = " ".join(f'user_{name}="{_quoted(password)}"' for name, password in self._users.items())
+            known = {**self._users, OF_BROKERS: self._secret}
+            users = " ".join(f'user_{name}="{_quoted(password)}"' for name, password in known.items())
+            own = f'username="{OF_BROKERS}" password="{self._secret}"'
             settings["sasl.enabled.mechanisms"] = ",".join(MECHANISMS)
+            settings["sasl.mechanism.inter.broker.protocol"] = "PLAIN"
             listener = f"listener.name.{self.protocol.lower()}"
-            settings[f"{listener}.plain.sasl.jaas.config"] = f"{PLAIN_MODULE} required {users};"
+            settings[f"{listener}.plain.sasl.jaas.config"] = f"{PLAIN_MODULE} required {own} {users};"
         return settings
 
     def of_client(self, user: str | None, mechanism: str) -> dict[str, str]:
@@ -108,6 +125,10 @@ class BrokerSecurity:
         for refusal in full.values():
             raise KafkaError(refusal.code, refusal.message)
 
+    def is_known_to(self, image: Image) -> bool:
+        """Whether a broker with that image applies the ACLs."""
+        return all(known[1] in image.acls.get(known[0], ()) for known in map(_known, self._acls or ()))
+
     def close(self) -> None:
         """Remove the files for clients."""
         if self._folder is not None:
@@ -123,9 +144,14 @@ class BrokerSecurity:
         return path
 
 
-@cache
 def authority() -> "CertificateAuthority":
     """The authority of this process. Raises `ConfigError` without the library cryptography."""
+    with _one_makes:  # brokers of a cluster start at the same time
+        return _authority()
+
+
+@cache
+def _authority() -> "CertificateAuthority":
     from moldau.transport.authority import CertificateAuthority
 
     return CertificateAuthority.new("Moldau testing CA")

@@ -32,7 +32,7 @@ _WITH_TLS = ("SSL", "SASL_SSL")
 class Guards:
     """`tls`: the TLS of the listeners that have it, by name. Reads files, so it blocks. Raises `ConfigError`."""
 
-    def __init__(self, config: BrokerConfig, runtime: Runtime):
+    def __init__(self, config: BrokerConfig, runtime: Runtime, is_alone: bool):
         self._config = config
         self._runtime = runtime
         self.tls = {
@@ -45,7 +45,8 @@ class Guards:
         self._audit, self._end_audit = _audit(config, runtime) if config.authorizer_class_name else (None, _nothing)
         with_sasl = [one.name for one in config.client_listeners if one.protocol in SASL]
         self._logins = _logins(with_sasl, config, runtime) if with_sasl else {}
-        self.log_in = _log_in(config, runtime) if config.inter_broker_listener in with_sasl else None
+        dials = not is_alone and config.inter_broker_listener in with_sasl
+        self.log_in = _log_in(config, runtime) if dials else None
         """Logs in at another broker, on a link to it; None if the listener for brokers has no SASL."""
 
     def to_brokers(self) -> ssl.SSLContext | None:
@@ -114,9 +115,7 @@ def _logins(listeners: Sequence[str], config: BrokerConfig, runtime: Runtime) ->
     return {name: ListenerLogins(name, config, runtime) for name in listeners}
 
 
-def _log_in(config: BrokerConfig, runtime: Runtime) -> Callable[[Link, int], Awaitable[None]] | None:
-    if not config.zookeeper_connect:
-        return None
+def _log_in(config: BrokerConfig, runtime: Runtime) -> Callable[[Link, int], Awaitable[None]]:
     from moldau.peers.sessions import LinkSession
     from moldau.requests.logins import login_at_brokers
 
