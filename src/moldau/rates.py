@@ -25,26 +25,37 @@ class RateWindow(NamedTuple):
 class SampledRate:
     """The rate of one quantity. Times are milliseconds of a clock that never goes backwards."""
 
-    __slots__ = ("_samples", "_total", "_window", "recorded_ms")
+    __slots__ = ("_least_s", "_samples", "_total", "_window")
 
     def __init__(self, window: RateWindow):
-        self.recorded_ms = 0
-        """When something was last recorded."""
         self._window = window
+        self._least_s = window.most(1)
         self._samples: deque[list[float]] = deque()
         """Begin, last value's time, and sum of each."""
         self._total = 0.0
 
     def record(self, value: float, now_ms: int) -> None:
         """A negative value takes back what was recorded in the same millisecond."""
-        self.recorded_ms = now_ms
         samples = self._samples
         if not samples or now_ms - samples[-1][0] >= self._window.sample_ms:
+            self._drop_old(now_ms)
             samples.append([now_ms, now_ms, 0.0])
         sample = samples[-1]
         sample[1] = now_ms
         sample[2] += value
         self._total += value
+
+    def charge(self, value: float, limit: float, now_ms: int) -> int:
+        """`record`, and then `throttle_ms`."""
+        samples = self._samples
+        if samples and now_ms - (sample := samples[-1])[0] < self._window.sample_ms:  # by far the commonest
+            sample[1] = now_ms
+            sample[2] += value
+            self._total += value
+        else:
+            self.record(value, now_ms)
+        # Whatever of it is old by now, it is below what the shortest window allows.
+        return 0 if self._total <= limit * self._least_s else self.throttle_ms(limit, now_ms)
 
     def is_empty(self, now_ms: int) -> bool:
         """Whether nothing has been recorded within the window."""

@@ -218,6 +218,9 @@ class Quota:
     def now(self) -> float:
         return self.time_s
 
+    def charge_at_once(self, call: Call, worked_s: float, now_s: float) -> int | None:
+        return None
+
     def charge(self, request: Any, call: Call, handled: HandlerTime, response: Any, reply_bytes: int) -> Charge | None:
         self.charged.append((call.key, call.size, handled.seconds, reply_bytes))
         return self._charge

@@ -10,12 +10,13 @@ A plain broker has neither rules nor accounting. Rights on a whole request (`req
 so is the quota on changes of topics; quotas on bytes and on time are accounting.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from types import GeneratorType
 from typing import Any, NamedTuple, Protocol, TypeAlias
 
 from moldau.protocol.apis import APIS, BETWEEN_BROKERS
+from moldau.protocol.hot_fetch import FetchReply
 from moldau.replies import Response
 from moldau.requests.refusals import refused
 from moldau.requests.session import Authorizer, Call
@@ -24,6 +25,10 @@ from moldau.turns import Steps
 Handler: TypeAlias = Callable[[Any, Call], Any]
 """Takes the request's message and returns the response's, steps that end in it (`turns`), an awaitable of those, or
 `Pending`."""
+
+
+AT_ONCE = (list, FetchReply)
+"""The types of answers to a Produce or Fetch that are whole and have not waited."""
 
 
 class Pending(NamedTuple):
@@ -75,6 +80,10 @@ class Accounting(Protocol):
     def charge(self, request: Any, call: Call, handled: HandlerTime, response: Any, reply_bytes: int) -> Charge | None:
         """None if the reply is sent as it is."""
 
+    def charge_at_once(self, call: Call, worked_s: float, now_s: float) -> int | None:
+        """The same for a Produce or Fetch that was answered in one step, before its reply is packed: the milliseconds
+        for which its client is throttled. None if the bytes of the reply have to be known: then `charge` is called."""
+
 
 class Judged(NamedTuple):
     """A handler's answer to a client that a rule throttles for `throttle_ms` milliseconds (0: none), or whose replies
@@ -105,17 +114,21 @@ class Gate:
         self.authorizer = authorizer
         self.requests = dict.fromkeys(APIS | BETWEEN_BROKERS, 0)
         self._rules = rules
+        self._rules_of: dict[int, Sequence[Rule]] = {}
+        """Those of APIs that have more, by key."""
         self._accounting = accounting
         self._is_open = not rules and accounting is None
 
     def protect(self, rules: Sequence[Rule], authorizer: Authorizer | None) -> None:
         """Have these rules and this authorizer instead of those before; before any request."""
-        self.authorizer, self._rules, self._accounting, self._is_open = authorizer, rules, None, not rules
+        self.authorizer, self._rules, self._rules_of = authorizer, rules, {}
+        self._accounting, self._is_open = None, not rules
 
-    def guard(self, rules: Sequence[Rule], accounting: Accounting) -> None:
-        """Apply these rules as well from now on, also to connections that are open, and this accounting."""
+    def guard(self, rules: Mapping[int, Rule], accounting: Accounting) -> None:
+        """Apply these rules as well from now on, by API key, also to connections that are open, and this accounting."""
         assert self._accounting is None, "one accounting hears of all replies"
-        self._rules, self._accounting, self._is_open = [*self._rules, *rules], accounting, False
+        self._rules_of = {key: [*self._rules, rule] for key, rule in rules.items()}
+        self._accounting, self._is_open = accounting, False
 
     def __call__(self, request: Any, call: Call, handler: Handler) -> Any:
         """The handler's answer, as `Judged` if the client is throttled or accounted for. Raises `ProtocolViolation` if
@@ -123,24 +136,52 @@ class Gate:
         self.requests[call.key] += 1
         if self._is_open:
             return handler(request, call)
-        return self._judge(request, call, handler)
+        accounting = self._accounting
+        if accounting is None or self._rules or call.key in self._rules_of:
+            return self._judge(request, call, handler)
+        began = accounting.now()
+        answer = handler(request, call)
+        return self._charged(request, call, answer, 0, began)
 
     def _judge(self, request: Any, call: Call, handler: Handler) -> Any:
-        accounting = self._accounting
+        accounting, throttle_ms = self._accounting, 0
         began = 0.0 if accounting is None else accounting.now()
-        verdicts = [verdict for rule in self._rules if (verdict := rule(request, call)) is not None]
-        error = next((verdict.error for verdict in verdicts if verdict.error), 0)
-        for verdict in verdicts:
-            if verdict.around is not None:
-                handler = partial(verdict.around, handler)
-        answer = refused(request, call, error) if error else handler(request, call)
-        throttle_ms = max((verdict.throttle_ms for verdict in verdicts), default=0)
+        rules = self._rules_of.get(call.key, self._rules)
+        verdicts = [verdict for rule in rules if (verdict := rule(request, call)) is not None]
+        if verdicts:
+            throttle_ms = max(0, *(verdict.throttle_ms for verdict in verdicts))
+            handler = _as_judged(verdicts, handler)
+        answer = handler(request, call)
         if accounting is None:
-            return Judged(answer, throttle_ms) if throttle_ms > 0 else answer
-        handled = HandlerTime(accounting.now() - began)
+            return Judged(answer, throttle_ms) if throttle_ms else answer
+        return self._charged(request, call, answer, throttle_ms, began)
+
+    def _charged(self, request: Any, call: Call, answer: Any, throttle_ms: int, began: float) -> Any:
+        """The answer of a handler that began then; `throttle_ms` is what the rules want."""
+        accounting = self._accounting
+        assert accounting is not None
+        now = accounting.now()
+        if type(answer) in AT_ONCE:
+            charged_ms = accounting.charge_at_once(call, now - began, now)
+            if charged_ms == 0 == throttle_ms:
+                return answer
+            if charged_ms is not None:
+                return Judged(answer, max(throttle_ms, charged_ms))
+        handled = HandlerTime(now - began)
         if type(answer) is GeneratorType:
             answer = _timed(answer, handled, accounting.now)
-        return Judged(answer, max(throttle_ms, 0), partial(accounting.charge, request, call, handled))
+        return Judged(answer, throttle_ms, partial(accounting.charge, request, call, handled))
+
+
+def _as_judged(verdicts: Sequence[Verdict], handler: Handler) -> Handler:
+    """The handler, as the verdicts want it: called in their ways, or not at all."""
+    error = next((verdict.error for verdict in verdicts if verdict.error), 0)
+    if error:
+        return lambda request, call: refused(request, call, error)
+    for verdict in verdicts:
+        if verdict.around is not None:
+            handler = partial(verdict.around, handler)
+    return handler
 
 
 def _timed(steps: Steps[Any], handled: HandlerTime, now: Callable[[], float]) -> Steps[Any]:

@@ -66,6 +66,8 @@ class Session:
     is_forwarded: bool = False
     sasl: object | None = None
     authorizer: Authorizer | None = None
+    use: object = None
+    """What the accounting of the gate remembers about the client."""
 
 
 class Call(NamedTuple):

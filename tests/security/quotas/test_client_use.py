@@ -2,8 +2,6 @@
 
 from typing import Any
 
-import pytest
-
 from moldau.cluster.state.quotas import FETCH, PRODUCE, REQUEST, QuotaOwner, Quotas
 from moldau.protocol import apis
 from moldau.protocol.hot_fetch import Fetch, FetchReply
@@ -11,7 +9,6 @@ from moldau.rates import RateWindow
 from moldau.requests.gate import Charge, HandlerTime, Verdict
 from moldau.requests.routes import PackedReply
 from moldau.requests.session import Call, Introduction
-from moldau.security.quotas import client_use
 from moldau.security.quotas.client_use import THROTTLE_MS_MAX, ClientUse
 from moldau.security.quotas.entities import QuotaTable
 from tests.requests.calling import session
@@ -23,7 +20,7 @@ EMPTY = FetchReply(0, 0, (), ())
 class Use:
     def __init__(self, quotas: Quotas):
         self.now_ms = 5_000_000
-        self.use = ClientUse(RateWindow(), lambda: self.now_ms, lambda: self.now_ms / 1000)
+        self.use = ClientUse(RateWindow(), lambda: self.now_ms / 1000)
         self.use.follow(QuotaTable(quotas))
         self.session = session()
         self.session.principal = "User:ann"
@@ -97,7 +94,6 @@ def test_the_cap_of_a_fetch_is_what_the_window_allows() -> None:
     asked = verdict.around(lambda request, call: request, Fetch(-1, 0, 20_000, 20_000, 0, 0, -1, [], []), None)  # type: ignore[arg-type]
     assert (asked.max_bytes, asked.min_bytes) == (10_000, 10_000)
     assert of.use.cap(Fetch(-1, 0, 0, 10_000, 0, 0, -1, [], []), of.call(apis.FETCH)) is None
-    assert of.use.cap(None, of.call(apis.METADATA)) is None
 
 
 def test_no_throttling_is_longer_than_a_reply_can_tell() -> None:
@@ -105,9 +101,37 @@ def test_no_throttling_is_longer_than_a_reply_can_tell() -> None:
     assert of.charge(apis.PRODUCE, size=100_000_000) == Charge(THROTTLE_MS_MAX)
 
 
-def test_the_limits_of_ever_new_client_ids_take_no_memory(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(client_use, "CLIENTS_MAX", 10)
-    of = Use({QuotaOwner(client_id=""): {PRODUCE: 1.0}})
-    for number in range(100):
-        of.use.charge(None, of.call(apis.PRODUCE, 5, f"app {number}"), HandlerTime(0), None, 0)
-    assert len(of.use._limits) <= 10
+def test_a_produce_is_charged_before_its_reply_is_packed_and_a_fetch_with_a_quota_is_not() -> None:
+    of = Use({ANN: {PRODUCE: 1000.0, REQUEST: 10.0}})
+    at_once = of.use.charge_at_once
+    assert at_once(of.call(apis.PRODUCE, 10_000), 0.0, 5000.0) == 0
+    assert at_once(of.call(apis.PRODUCE, 10_000), 0.0, 5000.0) == 10_000
+    assert of.use.charge_at_once(of.call(apis.PRODUCE, 10**12), 0.0, 5000.0) == THROTTLE_MS_MAX
+    assert of.use.charge_at_once(of.call(apis.FETCH), 0.0, 5000.0) is None
+    of.session.introduction = Introduction(2, 5)
+    assert at_once(of.call(apis.FETCH), 0.0, 5000.0) == 0
+    unlimited = Use({ANN: {PRODUCE: 1000.0}})
+    assert unlimited.use.charge_at_once(unlimited.call(apis.FETCH), 9.0, 5000.0) == 0
+
+
+def test_other_quotas_another_client_id_and_another_user_hold_at_once() -> None:
+    of = Use({ANN: {PRODUCE: 1000.0}})
+    assert of.charge(apis.PRODUCE, size=20_000) == Charge(10_000)
+    of.use.follow(QuotaTable({ANN: {PRODUCE: 10_000.0}}))
+    assert of.charge(apis.PRODUCE, size=20_000) is None
+    of.use.follow(QuotaTable({QuotaOwner("ann", "other"): {PRODUCE: 1.0}}))
+    assert of.charge(apis.PRODUCE, size=20_000) is None
+    other = of.use.charge(None, of.call(apis.PRODUCE, 20, "other"), HandlerTime(0), EMPTY, 0)
+    assert other == Charge(10_000)
+    of.session.principal = "User:bob"
+    assert of.use.charge(None, of.call(apis.PRODUCE, 20, "other"), HandlerTime(0), EMPTY, 0) is None
+
+
+def test_all_sessions_of_a_client_share_its_quota_also_after_hours() -> None:
+    of, other = Use({ANN: {PRODUCE: 1000.0}}), session()
+    other.principal = "User:ann"
+    for _ in range(3):
+        of.now_ms += 2 * 3_600_000
+        assert of.charge(apis.PRODUCE, size=10_000) is None
+        of.session, other = other, of.session
+        assert of.charge(apis.PRODUCE, size=10_000) == Charge(10_000)

@@ -4,18 +4,18 @@ It is made with the first quota that the cluster has, which may be set while the
 come with the cluster's image.
 """
 
-import asyncio
 from collections.abc import Callable
 from typing import TypeAlias
 
 from moldau.cluster.cluster import Cluster
 from moldau.cluster.state.image import Image
+from moldau.protocol.apis import FETCH
 from moldau.rates import RateWindow
-from moldau.requests.gate import Gate
+from moldau.requests.gate import Gate, Rule
 from moldau.runtime import Runtime
 from moldau.security.quotas.client_use import ClientUse
 from moldau.security.quotas.entities import QuotaTable
-from moldau.security.quotas.mutations import Mutations
+from moldau.security.quotas.mutations import STRICT_SINCE, Mutations
 
 IpRate: TypeAlias = Callable[[str], float | None]
 
@@ -24,18 +24,15 @@ class QuotaGuard:
     """Adds itself to the gate."""
 
     def __init__(self, gate: Gate, cluster: Cluster, runtime: Runtime):
-        loop, config = asyncio.get_running_loop(), cluster.metadata.config
-
-        def now_ms() -> int:
-            return int(loop.time() * 1000)
-
+        config, now = cluster.metadata.config, runtime.stopwatch
         window = RateWindow(config.quota_window_num, config.quota_window_size_seconds * 1000)
         burst = RateWindow(config.controller_quota_window_num, config.controller_quota_window_size_seconds * 1000)
-        self._use = ClientUse(window, now_ms, runtime.stopwatch)
-        self._mutations = Mutations(burst, now_ms, lambda: cluster.decided_on, lambda: config.num_partitions)
+        self._use = ClientUse(window, now)
+        self._mutations = Mutations(burst, now, lambda: cluster.decided_on, lambda: config.num_partitions)
         self._image: Image | None = None
         self._table = QuotaTable({})
-        gate.guard([self._mutations, self._use.cap], self._use)
+        rules: dict[int, Rule] = {FETCH.key: self._use.cap}
+        gate.guard(rules | dict.fromkeys(STRICT_SINCE, self._mutations), self._use)
 
     def follow(self, image: Image) -> IpRate | None:
         """The quotas of this image hold from now on. Returns how many connections a second may come from an address;

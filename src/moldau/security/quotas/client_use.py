@@ -6,7 +6,7 @@ holds. A throttled Fetch is answered without records, which then do not count. W
 what the window allows; a larger first batch passes while nothing else counts, or its reader would never get further.
 
 Other brokers of the cluster have no quotas. A request that a broker forwards is charged where the client is connected,
-except for what it changes (`mutations`). Pure: the clocks are given.
+except for what it changes (`mutations`). Pure: the clock is given.
 """
 
 from collections.abc import Callable
@@ -20,21 +20,50 @@ from moldau.rates import RateWindow, SampledRate
 from moldau.requests.gate import Charge, Handler, HandlerTime, Verdict
 from moldau.requests.routes import PackedReply
 from moldau.requests.session import Call
-from moldau.security.quotas.entities import Limit, QuotaTable
+from moldau.security.quotas.entities import QuotaTable
 from moldau.security.quotas.sensors import Sensors
 
-CLIENTS_MAX = 10_000
-"""The limits of this many clients are remembered."""
+CHECKED_MS = 60_000
+"""How long a session's client is remembered."""
 THROTTLE_MS_MAX = (1 << 31) - 1
 """The longest time that a reply can tell."""
 
 
-class ClientLimits(NamedTuple):
-    """The quotas that hold for one client, None for those that it does not have."""
+class Quota(NamedTuple):
+    """A limit that holds for a client, and what has been used of it."""
 
-    produce: Limit | None
-    fetch: Limit | None
-    request: Limit | None
+    limit: float
+    rate: SampledRate
+
+
+class Client:
+    """The client of one session, with the quotas that hold for it by this table: None where it has none. It is looked
+    up again after `CHECKED_MS`, so that a sensor that was idle meanwhile is the one of all its sessions."""
+
+    __slots__ = (
+        "client_id",
+        "fetch",
+        "introduction",
+        "is_free",
+        "principal",
+        "produce",
+        "request",
+        "table",
+        "until_ms",
+    )
+
+    def __init__(self, table: QuotaTable, call: Call, until_ms: int, quota: Callable[[str], Quota | None]):
+        session = call.session
+        self.table = table
+        self.principal = session.principal
+        self.client_id = call.client_id
+        self.introduction = session.introduction
+        self.until_ms = until_ms
+        self.is_free = session.introduction is not None or session.is_forwarded
+        """It is a broker, or its request is charged by another one."""
+        self.produce = None if self.is_free else quota(quotas.PRODUCE)
+        self.fetch = None if self.is_free else quota(quotas.FETCH)
+        self.request = None if self.is_free else quota(quotas.REQUEST)
 
 
 def client_of(call: Call) -> tuple[str, str]:
@@ -43,37 +72,45 @@ def client_of(call: Call) -> tuple[str, str]:
 
 
 class ClientUse:
-    """`now_ms` are milliseconds and `now` seconds of clocks that never go backwards."""
+    """`now` returns the seconds of a clock that never goes backwards."""
 
-    def __init__(self, window: RateWindow, now_ms: Callable[[], int], now: Callable[[], float]):
-        self.now = now
-        self._now_ms = now_ms
+    def __init__(self, window: RateWindow, now: Callable[[], float]):
+        self.now = self._seconds = now
         self._window = window
         self._table = QuotaTable({})
-        self._limits: dict[tuple[str, str], ClientLimits] = {}
         self._sensors: Sensors[SampledRate] = Sensors(lambda: SampledRate(window))
 
     def follow(self, table: QuotaTable) -> None:
         """These quotas hold from now on."""
         self._table = table
-        self._limits.clear()
 
-    def _limits_of(self, call: Call) -> ClientLimits:
-        client = client_of(call)
-        limits = self._limits.get(client)
-        if limits is None:
-            if len(self._limits) >= CLIENTS_MAX:
-                self._limits.clear()
-            keys = (quotas.PRODUCE, quotas.FETCH, quotas.REQUEST)
-            limits = self._limits[client] = ClientLimits(*(self._table.limit(key, *client) for key in keys))
-        return limits
+    def _client(self, call: Call, now_ms: int) -> Client:
+        session, _, _, _, client_id, _ = call
+        client = session.use
+        if (
+            type(client) is Client
+            and client.client_id is client_id
+            and client.table is self._table
+            and client.principal is session.principal
+            and client.introduction is session.introduction
+            and now_ms < client.until_ms
+        ):
+            return client
+        who = client_of(call)
+
+        def quota(key: str) -> Quota | None:
+            limit = self._table.limit(key, *who)
+            if limit is None:
+                return None
+            return Quota(limit.value, self._sensors.of((key, limit.user, limit.client_id), now_ms))
+
+        made = session.use = Client(self._table, call, now_ms + CHECKED_MS, quota)
+        return made
 
     def cap(self, request: Any, call: Call) -> Verdict | None:
-        """A rule: one Fetch brings at most what its client may fetch in a window."""
-        if call.key != FETCH.key or call.session.introduction is not None:
-            return None
-        limit = self._limits_of(call).fetch
-        most = None if limit is None else int(self._window.most(limit.value))
+        """A rule for Fetch: one brings at most what its client may fetch in a window."""
+        quota = self._client(call, int(self._seconds() * 1000)).fetch
+        most = None if quota is None else int(self._window.most(quota.limit))
         if most is None or request.max_bytes <= most:
             return None
 
@@ -82,34 +119,48 @@ class ClientUse:
 
         return Verdict(around=capped)
 
+    def charge_at_once(self, call: Call, worked_s: float, now_s: float) -> int | None:
+        now_ms, throttle_ms = int(now_s * 1000), 0
+        client = self._client(call, now_ms)
+        of_time = client.request
+        if call.key == FETCH.key:
+            # One that is throttled is answered otherwise, and its bytes count.
+            return 0 if client.fetch is None and of_time is None else None
+        if client.produce is not None:
+            limit, rate = client.produce
+            throttle_ms = rate.charge(call.size, limit, now_ms)
+        if of_time is not None:
+            limit, rate = of_time
+            if (ms := rate.charge(worked_s * 100, limit, now_ms)) > throttle_ms:
+                throttle_ms = max(throttle_ms, min(ms, self._window.sample_ms))
+        return throttle_ms if throttle_ms < THROTTLE_MS_MAX else THROTTLE_MS_MAX
+
     def charge(self, request: Any, call: Call, handled: HandlerTime, response: Any, reply_bytes: int) -> Charge | None:
-        session = call.session
-        if session.introduction is not None or session.is_forwarded:
+        now_ms = int(self._seconds() * 1000)
+        client = self._client(call, now_ms)
+        if client.is_free:
             return None
-        limits, now_ms = self._limits_of(call), self._now_ms()
         throttle_ms = _throttle_ms_in(response, call) if type(response) is PackedReply else 0
-        if limits.request is not None:
-            rate = self._rate(quotas.REQUEST, limits.request, now_ms)
-            rate.record(handled.seconds * 100, now_ms)
-            throttle_ms = max(throttle_ms, min(rate.throttle_ms(limits.request.value, now_ms), self._window.sample_ms))
-        if call.key == PRODUCE.key and limits.produce is not None:
-            rate = self._rate(quotas.PRODUCE, limits.produce, now_ms)
-            rate.record(call.size, now_ms)
-            throttle_ms = max(throttle_ms, rate.throttle_ms(limits.produce.value, now_ms))
+        if client.request is not None:
+            limit, rate = client.request
+            of_time = rate.charge(handled.seconds * 100, limit, now_ms)
+            throttle_ms = max(throttle_ms, min(of_time, self._window.sample_ms))
+        if call.key == PRODUCE.key and client.produce is not None:
+            limit, rate = client.produce
+            throttle_ms = max(throttle_ms, rate.charge(call.size, limit, now_ms))
         elif call.key == FETCH.key:
-            return self._charge_fetch(request, limits.fetch, response, reply_bytes, throttle_ms, now_ms)
+            return self._charge_fetch(request, client.fetch, response, reply_bytes, throttle_ms, now_ms)
         return Charge(min(throttle_ms, THROTTLE_MS_MAX)) if throttle_ms else None
 
     def _charge_fetch(
-        self, request: Fetch, limit: Limit | None, response: Any, reply_bytes: int, throttle_ms: int, now_ms: int
+        self, request: Fetch, quota: Quota | None, response: Any, reply_bytes: int, throttle_ms: int, now_ms: int
     ) -> Charge | None:
         """`throttle_ms`: for another quota."""
         passes = False
-        if limit is not None:
-            rate = self._rate(quotas.FETCH, limit, now_ms)
+        if quota is not None:
+            limit, rate = quota
             passes = not throttle_ms and rate.is_empty(now_ms)
-            rate.record(reply_bytes, now_ms)
-            throttle_ms = max(throttle_ms, rate.throttle_ms(limit.value, now_ms))
+            throttle_ms = max(throttle_ms, rate.charge(reply_bytes, limit, now_ms))
             if throttle_ms and not passes:
                 rate.record(-reply_bytes, now_ms)
         if not throttle_ms:
@@ -119,9 +170,6 @@ class ClientUse:
             return Charge(min(throttle_ms, THROTTLE_MS_MAX))
         session_id = request.session_id if request.session_epoch > 0 else 0
         return Charge(min(throttle_ms, THROTTLE_MS_MAX), FetchReply(0, session_id, (), ()))
-
-    def _rate(self, key: str, limit: Limit, now_ms: int) -> SampledRate:
-        return self._sensors.of((key, limit.user, limit.client_id), now_ms)
 
 
 def _throttle_ms_in(reply: PackedReply, call: Call) -> int:

@@ -38,11 +38,11 @@ class Mutations:
     def __init__(
         self,
         window: RateWindow,
-        now_ms: Callable[[], int],
+        now: Callable[[], float],
         image: Callable[[], Image | None],
         partitions: Callable[[], int],
     ):
-        self._now_ms = now_ms
+        self._now = now
         self._image = image
         self._partitions = partitions
         self._table = QuotaTable({})
@@ -53,14 +53,12 @@ class Mutations:
         self._table = table
 
     def __call__(self, request: Any, call: Call) -> Verdict | None:
-        since = STRICT_SINCE.get(call.key)
-        if since is None:
-            return None
+        since = STRICT_SINCE[call.key]
         limit = self._table.limit(quotas.MUTATION, *client_of(call))
         image = None if limit is None else self._image()
         if limit is None or image is None:
             return None
-        now_ms = self._now_ms()
+        now_ms = int(self._now() * 1000)
         bucket = self._buckets.of((limit.user, limit.client_id), now_ms)
         refused = []
         for topic, partitions in self._changed(request, call, image):
