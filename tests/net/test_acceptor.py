@@ -348,10 +348,16 @@ def test_a_connection_above_the_maximum_is_served_when_another_has_ended(
             while server.shaking:
                 await asyncio.sleep(0.01)
             assert len(server.connections) == 1
+            third = await asyncio.to_thread(silent, port)
+            await asyncio.sleep(0.1)
+            assert not server.shaking, "no handshake is begun while another connection waits"
             first.close()
             assert await reader.readexactly(9) == framed(b"waits")
             second.write(framed(b"again"))
             assert await reader.readexactly(9) == framed(b"again")
+            while not server.shaking:
+                await asyncio.sleep(0.01)
+            third.close()
             second.close()
 
     run(scenario(), loop)

@@ -28,6 +28,8 @@ AT_ONCE = 8
 """The most connections accepted in one turn of the loop: a handshake costs up to 1 ms."""
 NO_DESCRIPTOR_S = 1.0
 """The pause if the system has no descriptor left."""
+WAITING_S = 0.05
+"""The pause if connections wait to be served: above a maximum or a rate no handshake is begun."""
 
 _REASONS = {
     "HTTP_REQUEST": "it speaks HTTP without TLS",
@@ -59,6 +61,9 @@ class SecureServer(Acceptor, Protocol):
     per_host: dict[str, int]
     shaking: dict[asyncio.Task[None], str]
     """The open handshakes of all listeners, the oldest first, with the host of the client."""
+
+    def makes_wait(self, listener: str) -> bool:
+        """Whether a connection of that listener waits to be served: further ones are not accepted meanwhile."""
 
 
 class SecureConnection(Connection):
@@ -145,6 +150,9 @@ class SecureAcceptor:
             task.cancel()
 
     def _accept(self) -> None:
+        if self._server.makes_wait(self._listener):
+            self._rest(WAITING_S)
+            return
         for _ in range(AT_ONCE):
             try:
                 accepted, address = self.sockets[0].accept()
@@ -153,11 +161,14 @@ class SecureAcceptor:
             except OSError as error:
                 line = "the listener %s accepts nothing for %.0f s: %s"
                 self._server.notices.warning(self._listener, line, self._listener, NO_DESCRIPTOR_S, error.strerror)
-                self._loop.remove_reader(self.sockets[0].fileno())
-                self._pause = self._loop.call_later(NO_DESCRIPTOR_S, self._go_on)
+                self._rest(NO_DESCRIPTOR_S)
                 return
             accepted.setblocking(False)
             self._begin(accepted, Peer(str(address[0]), int(address[1])))
+
+    def _rest(self, seconds: float) -> None:
+        self._loop.remove_reader(self.sockets[0].fileno())
+        self._pause = self._loop.call_later(seconds, self._go_on)
 
     def _go_on(self) -> None:
         self._pause = None

@@ -116,6 +116,10 @@ class Admission:
         """How many connections are accepted and not served."""
         return len(self._held) + sum(map(len, self._queues.values()))
 
+    def makes_wait(self, listener: str) -> bool:
+        """Whether a connection of that listener waits."""
+        return bool(self._queues.get(listener))
+
     def arrived(self, connection: Entering, transport: asyncio.Transport) -> bool:
         """Whether a new connection is served now; otherwise it waits or is turned away."""
         listener = connection.listener

@@ -163,6 +163,10 @@ class Server:
     def served(self) -> "list[Entering]":
         return list(self.connections)
 
+    def makes_wait(self, listener: str) -> bool:
+        """Whether a connection of that listener waits to be served."""
+        return self._admission is not None and self._admission.makes_wait(listener)
+
     def admit(self, connection: Connection, transport: asyncio.Transport) -> bool:
         """Whether a new connection is served now, and counted; otherwise it waits or was turned away."""
         admission = self._admission
