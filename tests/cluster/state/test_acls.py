@@ -12,7 +12,7 @@ from moldau.cluster.state import acls, layout
 from moldau.cluster.state.acls import DENY_ALL, AclEntry, AclPattern, AclPatternType, AclPermission, path_of, pattern_of
 from moldau.cluster.state.image import Image
 from moldau.cluster.state.image_after import image_after, nodes_after
-from moldau.metadata_store.store import Create, Delete, Node, Set, Written, checked
+from moldau.metadata_store.store import AskNodes, Create, Delete, Node, Question, Set, Written, checked, result_of
 
 TOPIC, GROUP = 2, 3
 ANN = AclEntry("User:ann", "*", 3, AclPermission.ALLOW)
@@ -41,7 +41,7 @@ def test_a_node_is_where_and_what_kafka_writes() -> None:
     assert layout.acls_changed(literal, [], None) == []
 
 
-@settings(max_examples=examples(100, 1000))
+@settings(max_examples=examples(30, 1000))
 @given(st.sampled_from(sorted(acls.RESOURCE_TYPES)), st.text(min_size=1), st.sampled_from(AclPatternType))
 def test_every_name_has_a_node(kind: int, name: str, pattern_type: AclPatternType) -> None:
     pattern = AclPattern(kind, name, pattern_type)
@@ -56,7 +56,32 @@ def test_names_that_zookeeper_takes_are_not_quoted(name: str) -> None:
     assert path_of(AclPattern(GROUP, name)) == f"/kafka-acl/Group/{name}"
 
 
-NO_RESOURCES = ("/kafka-acl", "/kafka-acl/Topic", "/kafka-acl/Planet/t", "/kafka-acl-extended/x/Topic/t")
+@pytest.mark.parametrize("name", ["50%", "%41", "%2f", "a%zz"])
+def test_a_name_that_a_tool_has_not_quoted_is_taken_as_it_is(name: str) -> None:
+    assert pattern_of(f"/kafka-acl/Group/{name}") == AclPattern(GROUP, name)
+    assert path_of(AclPattern(GROUP, "A")) == "/kafka-acl/Group/A"
+
+
+def test_two_nodes_of_one_name_have_the_entries_of_both() -> None:
+    data = {path: layout.acls_changed(AclPattern(GROUP, "x"), [entry], None)[0].data for path, entry in
+            (("/kafka-acl/Group/50%", ANN), ("/kafka-acl/Group/50%25", BOB))}  # fmt: skip
+    children = {"/kafka-acl": ["Group"], "/kafka-acl/Group": ["50%", "50%25"]}
+
+    def answer(question: Question) -> object:
+        if isinstance(question, AskNodes):
+            return [Node(data[path], 0) for path in question.paths]
+        return children.get(question.path, [])
+
+    assert result_of(acls.read_acls(), answer) == {AclPattern(GROUP, "50%"): (ANN, BOB)}
+
+
+NO_RESOURCES = (
+    "/kafka-acl",
+    "/kafka-acl/Topic",
+    "/kafka-acl/Planet/t",
+    "/kafka-acl/topic/t",
+    "/kafka-acl-extended/x/Topic/t",
+)
 
 
 @pytest.mark.parametrize("path", NO_RESOURCES)

@@ -56,8 +56,9 @@ OPERATIONS = {
 ALL = 2
 """Every operation on the resource."""
 _PERMISSIONS = {AclPermission.DENY: "Deny", AclPermission.ALLOW: "Allow"}
-_NUMBER_OF_TYPE, _NUMBER_OF_OPERATION, _NUMBER_OF_PERMISSION = (
-    {name.lower(): number for number, name in names.items()} for names in (RESOURCE_TYPES, OPERATIONS, _PERMISSIONS)
+_NUMBER_OF_TYPE = {name: number for number, name in RESOURCE_TYPES.items()}
+_NUMBER_OF_OPERATION, _NUMBER_OF_PERMISSION = (
+    {name.lower(): number for number, name in names.items()} for names in (OPERATIONS, _PERMISSIONS)
 )
 PARENTS = tuple(f"{root}/{name}" for root in (LITERAL_ROOT, PREFIXED_ROOT) for name in RESOURCE_TYPES.values())
 """The nodes whose children are named by resources."""
@@ -97,7 +98,8 @@ def parents_of(pattern: AclPattern) -> list[str]:
 
 
 def pattern_of(path: str) -> AclPattern | None:
-    """The reverse of `path_of`; None for any other path."""
+    """The reverse of `path_of`; None for any other path. A name that is not quoted as ours are is taken as it is: a
+    tool has written it."""
     match path.split("/")[1:]:
         case ["kafka-acl", kind, name]:
             pattern_type = AclPatternType.LITERAL
@@ -105,8 +107,10 @@ def pattern_of(path: str) -> AclPattern | None:
             pattern_type = AclPatternType.PREFIXED
         case _:
             return None
-    number = _NUMBER_OF_TYPE.get(kind.lower())
-    return None if number is None else AclPattern(number, urllib.parse.unquote(name), pattern_type)
+    number, unquoted = _NUMBER_OF_TYPE.get(kind), urllib.parse.unquote(name)
+    if number is None:
+        return None
+    return AclPattern(number, unquoted if _quoted(unquoted) == name else name, pattern_type)
 
 
 def _quoted(name: str) -> str:
@@ -154,11 +158,11 @@ def read_acls() -> Reading[dict[AclPattern, Entries]]:
     for root in (LITERAL_ROOT, PREFIXED_ROOT):
         for kind in (yield from children_of(root)):
             paths += [f"{root}/{kind}/{name}" for name in (yield from children_of(f"{root}/{kind}"))]
-    acls = {}
+    acls: dict[AclPattern, Entries] = {}
     for path, node in zip(paths, (yield from nodes_at(paths)), strict=True):
         pattern = pattern_of(path)
         if node is not None and pattern is not None and (entries := entries_of(node, path)):
-            acls[pattern] = entries
+            acls[pattern] = tuple(sorted({*acls.get(pattern, ()), *entries}))
     return dict(sorted(acls.items()))
 
 
