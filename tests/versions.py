@@ -1,7 +1,8 @@
 """The clients of other projects, each in the newest release and in older ones that people still run.
 
 The newest release of each belongs to `make check`, older ones to `make long`: `releases` marks them. A pin is moved
-here and nowhere else; that of franz-go is in `tests/clients/restarts/franz/go.mod`.
+here and nowhere else; those of Go's clients are in `tests/clients/restarts/franz/go.mod` and
+`tests/clients/logins/golang/go.mod`.
 """
 
 from typing import Any
