@@ -69,6 +69,25 @@ def test_a_certificate_that_a_broker_cannot_use_is_refused_by_that_broker(tmp_pa
 
 
 @pytest.mark.check
+def test_a_running_cluster_moves_to_tls_one_broker_after_the_other(tmp_path: Path) -> None:
+    authority = Authority(tmp_path)
+    before = {**BETWEEN_BROKERS, "inter.broker.listener.name": "PLAINTEXT"}
+    cluster = ReplicatedBrokers(tmp_path, before | settings(authority))
+    try:
+        cluster.start()
+        for number, broker in cluster.brokers.items():
+            broker.stop()
+            broker.settings["inter.broker.listener.name"] = "BROKERS"
+            broker.start()
+            with moldau.Producer(cluster.address, acks="all") as producer:
+                producer.send("moved", b"%d" % number).result(60)
+            cluster.wait_until_whole()
+        assert "is reached without TLS: its listener for brokers, PLAINTEXT, has" in cluster.brokers[1].log()
+    finally:
+        cluster.stop()
+
+
+@pytest.mark.check
 def test_nothing_is_lost_or_doubled_over_tls_while_brokers_are_killed(tmp_path: Path) -> None:
     authority = Authority(tmp_path)
     cluster = ReplicatedBrokers(tmp_path, BETWEEN_BROKERS | settings(authority))

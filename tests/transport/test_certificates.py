@@ -167,12 +167,13 @@ def test_a_broker_of_several_must_trust_a_certificate_like_its_own(
         "ssl.truststore.location": str(other.trusted),
     }
     alone, _ = broker_config(given)
-    assert ListenerTls("PLAINTEXT", "SSL", alone).to_brokers() is not None
+    assert ListenerTls("PLAINTEXT", "SSL", alone).to_brokers() is None
+    assert ListenerTls("PLAINTEXT", "SSL", alone, True).to_brokers() is not None
     several = {"broker.id": "1", "zookeeper.connect": "here:1"}
     with pytest.raises(ConfigError, match=r"could not connect to another one with the same \(unable to get local"):
-        ListenerTls("PLAINTEXT", "SSL", broker_config(given | several)[0])
+        ListenerTls("PLAINTEXT", "SSL", broker_config(given | several)[0], True)
     trusting = {"ssl.truststore.location": str(authority.trusted)}
-    context = ListenerTls("PLAINTEXT", "SSL", broker_config(given | several | trusting)[0]).to_brokers()
+    context = ListenerTls("PLAINTEXT", "SSL", broker_config(given | several | trusting)[0], True).to_brokers()
     assert context is not None and context.check_hostname
 
 

@@ -22,13 +22,14 @@ async def dialled(broker: BrokerImage, identity: Identity, timeout_ms: int) -> L
     if protocol in _WITH_TLS and tls is None:
         raise KafkaError(
             ErrorCode.NETWORK_EXCEPTION,
-            f"broker {broker.id} answers brokers with {protocol}, and the listener for brokers here has no TLS: give "
-            "inter.broker.listener.name a listener with SSL, as there",
+            f"broker {broker.id} answers brokers with {protocol}, and no listener here has TLS: give this broker "
+            "one with SSL",
         )
-    if protocol not in _WITH_TLS and tls is not None:
-        line = "broker %d is reached without TLS: its listener for brokers, %s, has the protocol %s"
-        _notices.warning(str(broker.id), line, broker.id, broker.endpoints[0].name, protocol)
+    if protocol not in _WITH_TLS:
         tls = None
+        if identity.expects_tls:
+            line = "broker %d is reached without TLS: its listener for brokers, %s, has the protocol %s"
+            _notices.warning(str(broker.id), line, broker.id, broker.endpoints[0].name, protocol)
     logs_in = protocol in _WITH_SASL
     if logs_in and identity.log_in is None:
         raise KafkaError(

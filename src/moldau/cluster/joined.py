@@ -114,6 +114,7 @@ class JoinedCluster(Cluster):
             lambda: membership.secret,
             self._tls,
             self._log_in,
+            config.brokers_use_tls,
         )
         self._following_link, self.forwarding_link = [
             ControllerLink(self._locator, identity, self._runtime) for _ in range(2)

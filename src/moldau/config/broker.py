@@ -241,6 +241,12 @@ class BrokerConfig(ProtectionSettings, SaslSettings, OfListeners):
         return inter_broker_listener(self)
 
     @property
+    def brokers_use_tls(self) -> bool:
+        """Whether the listener that other brokers connect to has TLS."""
+        name = self.inter_broker_listener
+        return any(one.name == name and one.protocol.endswith("SSL") for one in self.client_listeners)
+
+    @property
     def is_guarded(self) -> bool:
         """Whether any part of security is configured: else none of it is imported."""
         return bool(self.authorizer_class_name) or any(one.protocol != PLAINTEXT for one in self.client_listeners)

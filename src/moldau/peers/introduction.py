@@ -16,7 +16,8 @@ from moldau.protocol.messages.introduce import IntroduceRequest, IntroduceRespon
 class Identity(NamedTuple):
     """How a broker introduces itself. `epoch` returns its broker epoch, -1 while it is not registered. `secret` returns
     the cluster's secret, which proves that it is a broker, and `tls` the context to connect by, None if this broker has
-    no TLS. `log_in` logs in on a link, in a time in milliseconds; None if this broker cannot."""
+    no TLS. `log_in` logs in on a link, in a time in milliseconds; None if this broker cannot. `expects_tls`: the
+    listener for brokers here has TLS."""
 
     cluster_id: str
     broker_id: int
@@ -24,6 +25,7 @@ class Identity(NamedTuple):
     secret: Callable[[], bytes]
     tls: Callable[[], ssl.SSLContext | None] = lambda: None
     log_in: Callable[[Link, int], Awaitable[None]] | None = None
+    expects_tls: bool = False
 
 
 async def link_to_broker(

@@ -26,7 +26,7 @@ _FIELD = "ssl_client_auth"
 
 
 class _Made(NamedTuple):
-    """`certificate` is the listener's own, in DER; `to_brokers` is None if brokers do not connect to it."""
+    """`certificate` is the listener's own, in DER; `to_brokers` is None unless it dials."""
 
     context: ssl.SSLContext
     to_brokers: ssl.SSLContext | None
@@ -38,8 +38,10 @@ class ListenerTls:
     """Made from the settings that hold for the listener. Making it, `check` and `reload` read files, so they block;
     they raise `ConfigError`."""
 
-    def __init__(self, name: str, protocol: str, config: BrokerConfig):
+    def __init__(self, name: str, protocol: str, config: BrokerConfig, dials: bool = False):
+        """`dials`: its certificates are also those by which this broker connects to others."""
         self.name = name
+        self._dials = dials
         own = config.own_settings.get(name, {})
         settings = config.of_listener(name)
         self.client_auth: str = settings.ssl_client_auth
@@ -62,7 +64,7 @@ class ListenerTls:
         return self._made.context
 
     def to_brokers(self) -> ssl.SSLContext | None:
-        """The context for the next connection to another broker; None if brokers do not connect to this listener."""
+        """The context for the next connection to another broker; None unless it dials."""
         return self._made.to_brokers
 
     def principal(self, certificate: bytes | None) -> str | None:
@@ -101,8 +103,8 @@ class ListenerTls:
     def _make(self, config: BrokerConfig) -> _Made:
         settings = config.of_listener(self.name)
         context = context_of_listener(settings, self.client_auth)
-        to_brokers = context_to_brokers(settings) if self.name == config.inter_broker_listener else None
-        if to_brokers is not None and config.zookeeper_connect:
+        to_brokers = context_to_brokers(settings) if self._dials else None
+        if to_brokers is not None and config.zookeeper_connect and self.name == config.inter_broker_listener:
             check_alike(to_brokers, context)
         own, trusted = key_store(settings), trust_store(settings)
         assert own is not None, "the context would have been refused"

@@ -35,11 +35,10 @@ class Guards:
     def __init__(self, config: BrokerConfig, runtime: Runtime, is_alone: bool):
         self._config = config
         self._runtime = runtime
-        self.tls = {
-            one.name: ListenerTls(one.name, one.protocol, config)
-            for one in config.client_listeners
-            if one.protocol in _WITH_TLS
-        }
+        with_tls = {one.name: one.protocol for one in config.client_listeners if one.protocol in _WITH_TLS}
+        among = config.inter_broker_listener
+        dialling = among if among in with_tls else next(iter(with_tls), None)  # others may have TLS there already
+        self.tls = {name: ListenerTls(name, protocol, config, name == dialling) for name, protocol in with_tls.items()}
         self._audit: Audit | None
         self._end_audit: Callable[[], None]
         self._audit, self._end_audit = _audit(config, runtime) if config.authorizer_class_name else (None, _nothing)
