@@ -48,6 +48,11 @@ def test_what_has_no_effect_is_said() -> None:
     assert warnings[0] == f"these Kafka settings have no effect here: {', '.join(names)}"
 
 
+def test_kafkas_own_builder_of_principals_is_what_this_broker_does() -> None:
+    builder = "org.apache.kafka.common.security.authenticator.DefaultKafkaPrincipalBuilder"
+    assert "principal.builder.class" in broker_config({"principal.builder.class": builder})[1][0]
+
+
 @pytest.mark.parametrize(
     ("name", "sentence"),
     [
@@ -56,6 +61,7 @@ def test_what_has_no_effect_is_said() -> None:
         ("listener.name.out.ssl.client.aut", "unknown setting 'ssl.client.aut' of the listener OUT; did you mean ssl"),
         ("listener.name.out.ssl.client.auth", "ssl.client.auth must be one of none, requested, required"),
         ("ssl.anything", "unknown setting 'ssl.anything'"),
+        ("principal.builder.class", "names principals; remove principal.builder.class, and set ssl.principal.mapping"),
         ("ssl.engine.factory.class", "cannot load a class that makes TLS engines; remove ssl.engine.factory.class"),
     ],
 )

@@ -139,7 +139,13 @@ _NOT_REVOKED = (
     "this broker does not ask whether a certificate of ZooKeeper was revoked; remove {} to trust all certificates that "
     "zookeeper.ssl.truststore.location signed"
 )
+_AS_HERE = {
+    "principal.builder.class": "org.apache.kafka.common.security.authenticator.DefaultKafkaPrincipalBuilder",
+}
+"""The values of settings in `REFUSED` that mean what this broker does."""
 REFUSED = {
+    "principal.builder.class": "this broker cannot load a class that names principals; remove principal.builder.class, "
+    "and set ssl.principal.mapping.rules",
     "ssl.engine.factory.class": "this broker cannot load a class that makes TLS engines; remove "
     "ssl.engine.factory.class, and set ssl.keystore.location",
     "sasl.server.callback.handler.class": "this broker cannot load a class that checks passwords or tokens; remove "
@@ -170,7 +176,7 @@ and has no effect."""
 
 def is_refused(name: str, text: str) -> bool:
     """Whether this setting with this value ends the start."""
-    return name in REFUSED and text.strip().lower() not in ("", "false")
+    return name in REFUSED and text.strip().lower() not in ("", "false") and text.strip() != _AS_HERE.get(name)
 
 
 def known(name: str) -> bool:
