@@ -12,6 +12,7 @@ from moldau.cluster.controlling.controller import NewTopic
 from moldau.cluster.controlling.wishes import WATCHED, read_wishes
 from moldau.cluster.state import layout
 from moldau.cluster.state.image import Image
+from moldau.cluster.state.quotas import QuotaOwner
 from moldau.cluster.state.reading import read_image
 from moldau.errors import KafkaError, StorageError
 from moldau.metadata_store.store import (
@@ -235,11 +236,21 @@ def test_changed_settings_are_taken_over(version: int) -> None:
                 notification("topics", "a", 1),
                 layout.config("/config/brokers/1", {"log.cleaner.threads": "2"}, is_new=True),
                 notification("brokers", "1", 2),
-                notification("users", "u", 3),
+                notification("elephants", "u", 3),
+                *(Create(path) for path in ("/config/users/u", "/config/users/u/clients")),
+                layout.config("/config/users/u/clients/<default>", {"producer_byte_rate": "5"}, is_new=True),
+                notification("users", "u/clients/<default>", 4),
+                layout.config("/config/ips/10.0.0.1", {"connection_creation_rate": "6"}, is_new=True),
+                notification("ips", "10.0.0.1", 5),
             ]
         )
         await members.shown(lambda image: image.broker_overrides.get("1") == {"log.cleaner.threads": "2"})
         assert controller.image.topics["a"].overrides == {"segment.bytes": "2000000"}
+        await members.shown(lambda image: len(image.quotas) == 2)
+        assert controller.image.quotas == {
+            QuotaOwner("u", ""): {"producer_byte_rate": 5.0},
+            QuotaOwner(ip="10.0.0.1"): {"connection_creation_rate": 6.0},
+        }
         while await tool.read(children_of("/config/changes")):
             await asyncio.sleep(0.01)
         await tool.close()

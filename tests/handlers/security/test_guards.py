@@ -22,6 +22,7 @@ OF_SECURITY = (
     "cryptography",
     "moldau.handlers.security",
     "moldau.net.acceptor",
+    "moldau.net.admission",
     "moldau.requests.authentication",
     "moldau.requests.logins",
     "moldau.security",

@@ -3,7 +3,8 @@
     /brokers/topics/T                        a topic without an id: create it. With more partitions: enlarge it. A
                                              controller that died may also have left it half created
     /admin/delete_topics/T                   delete it
-    /config/changes/config_change_N          {"version": 2, "entity_path": "topics/T"}: those settings were changed
+    /config/changes/config_change_N          {"version": 2, "entity_path": "topics/T"}: those settings, or the quotas of
+                                             users/U, users/U/clients/C, clients/C or ips/I, were changed
     /admin/reassign_partitions               {"version": 1, "partitions": [{"topic", "partition", "replicas"}]}
     /admin/preferred_replica_election        {"version": 1, "partitions": [{"topic", "partition"}]}
 
@@ -19,7 +20,7 @@ from operator import index
 from typing import Any, NamedTuple, TypeAlias, TypeVar
 
 from moldau.cluster.controlling.controller import PARTITIONS_MAX
-from moldau.cluster.state import layout
+from moldau.cluster.state import layout, quotas
 from moldau.cluster.state.documents import as_text
 from moldau.cluster.state.image import Image
 from moldau.metadata_store.store import Node, Reading, children_of, node_at, nodes_at
@@ -31,7 +32,7 @@ REASSIGNMENT = "/admin/reassign_partitions"
 ELECTION = "/admin/preferred_replica_election"
 WATCHED = (layout.TOPICS, DELETIONS, CONFIG_CHANGES, REASSIGNMENT, ELECTION)
 _ENTITY_TYPES = ("topics", "brokers")
-"""Those whose settings this version has."""
+"""Those whose settings have a node of their own name; quotas have others (see `quotas`)."""
 T = TypeVar("T")
 
 
@@ -173,12 +174,13 @@ def _changed(path: str, document: Document, _: int) -> ChangedConfig:
 def _config_of(document: Document) -> str | None:
     """The path of the settings; version 1 of the document has their kind and their name apart."""
     path = document["entity_path"] if "entity_path" in document else _entity(document)
-    kind, _, name = path.partition("/")
-    if kind not in _ENTITY_TYPES:
-        return None
-    if not name or "/" in name or name in (".", "..") or "\0" in name:
+    kind, *names = path.split("/")
+    if any(not name or name in (".", "..") or "\0" in name for name in names):
         raise ValueError(f"{path!r} names no settings")
-    return f"/config/{path}"
+    if kind in _ENTITY_TYPES and len(names) != 1:
+        raise ValueError(f"{path!r} names no settings")
+    known = kind in _ENTITY_TYPES or quotas.entity_of(f"/config/{path}") is not None
+    return f"/config/{path}" if known else None
 
 
 def _entity(document: Document) -> str:
