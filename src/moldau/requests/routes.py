@@ -46,12 +46,27 @@ class Route(NamedTuple):
 
 
 class PackedReply:
-    """The answer to a request that another broker has answered: the whole reply, with its size in front."""
+    """The answer to a request that another broker has answered: the whole reply, with its size in front. The first
+    field of every such reply is for how many milliseconds its client is throttled."""
 
     __slots__ = ("frame",)
 
     def __init__(self, frame: bytes):
         self.frame = frame
+
+    def throttle_ms(self, api: Api, version: int) -> int:
+        at = self._throttle_at(api, version)
+        return int.from_bytes(self.frame[at : at + 4], "big")
+
+    def throttled(self, api: Api, version: int, ms: int) -> bytes:
+        """The reply with another time."""
+        at = self._throttle_at(api, version)
+        return b"".join((self.frame[:at], ms.to_bytes(4, "big"), self.frame[at + 4 :]))
+
+    @staticmethod
+    def _throttle_at(api: Api, version: int) -> int:
+        """Behind the size, the correlation id and, in flexible versions, no tags."""
+        return 9 if api.is_flexible(version) else 8
 
 
 def new_route(kind: int, handlers: Mapping[int, Handler], apis: Mapping[int, Api] = APIS) -> Route | None:
@@ -65,7 +80,7 @@ def new_route(kind: int, handlers: Mapping[int, Handler], apis: Mapping[int, Api
     handler: Handler = made.__call__  # type: ignore[operator]  # a bound method costs less to call than its instance
     route = _by_hand(api, handler) if api in (PRODUCE, FETCH) else _by_table(api, handler)
     if getattr(made, "forwards", False):
-        route = route._replace(pack=_packed_or(route.pack))
+        route = route._replace(pack=_packed_or(api, route.pack))
     return route._replace(version=version, flexible=api.is_flexible(version))
 
 
@@ -95,12 +110,12 @@ def _by_table(api: Api, handler: Handler) -> Route:
     )
 
 
-def _packed_or(pack: Callable[..., Reply]) -> Callable[..., Reply]:
+def _packed_or(api: Api, pack: Callable[..., Reply]) -> Callable[..., Reply]:
     """Packs the responses of a handler that `forwards` some of its requests."""
 
     def packed(version: int, correlation_id: int, request: Any, response: Any, throttle_ms: int = 0) -> Reply:
         if isinstance(response, PackedReply):
-            return [response.frame]
+            return [response.throttled(api, version, throttle_ms) if throttle_ms else response.frame]
         return pack(version, correlation_id, request, response, throttle_ms)
 
     return packed

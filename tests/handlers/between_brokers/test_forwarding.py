@@ -10,6 +10,7 @@ import pytest
 from moldau.cluster.controlling.controller import NewTopic
 from moldau.errors import ErrorCode, KafkaError
 from moldau.handlers.between_brokers.envelope import envelope
+from moldau.handlers.between_brokers.forwarding import FORWARDED
 from moldau.net.server import Peer
 from moldau.peers.address import Address
 from moldau.peers.introduction import link_to_broker
@@ -39,6 +40,7 @@ from moldau.protocol.messages.incremental_alter_configs import (
     IncrementalAlterConfigsRequest,
 )
 from moldau.protocol.messages.metadata import MetadataRequest
+from moldau.requests.routes import PackedReply
 from moldau.requests.session import Session
 from tests.cluster.connected import PORT, Brokers, ConnectedBroker, played
 
@@ -351,3 +353,13 @@ def test_levels_of_loggers_are_those_of_the_broker_that_is_asked() -> None:
         assert logger.level == logging.DEBUG
     finally:
         logger.setLevel(logging.NOTSET)
+
+
+@pytest.mark.parametrize("api", FORWARDED.values(), ids=lambda api: api.name)
+def test_every_reply_that_is_passed_on_begins_with_the_time_of_throttling(api: Api) -> None:
+    """A broker reads it there, and may write a longer one."""
+    for version in (max(api.low, api.lowest), api.high):
+        reply = PackedReply(codec.write_reply(api, version, 7, api.response(throttle_time_ms=1234)))
+        assert reply.throttle_ms(api, version) == 1234
+        longer = codec.read_reply(api, version, reply.throttled(api, version, 99_999)[4:])
+        assert longer == api.response(throttle_time_ms=99_999)

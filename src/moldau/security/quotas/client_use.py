@@ -140,7 +140,7 @@ class ClientUse:
         client = self._client(call, now_ms)
         if client.is_free:
             return None
-        throttle_ms = _throttle_ms_in(response, call) if type(response) is PackedReply else 0
+        throttle_ms = response.throttle_ms(APIS[call.key], call.version) if type(response) is PackedReply else 0
         if client.request is not None:
             limit, rate = client.request
             of_time = rate.charge(handled.seconds * 100, limit, now_ms)
@@ -170,10 +170,3 @@ class ClientUse:
             return Charge(min(throttle_ms, THROTTLE_MS_MAX))
         session_id = request.session_id if request.session_epoch > 0 else 0
         return Charge(min(throttle_ms, THROTTLE_MS_MAX), FetchReply(0, session_id, (), ()))
-
-
-def _throttle_ms_in(reply: PackedReply, call: Call) -> int:
-    """The time for which the controller throttles the client of a request that was forwarded to it: the first field of
-    every such reply, behind the size, the correlation id and, in flexible versions, no tags."""
-    at = 9 if APIS[call.key].is_flexible(call.version) else 8
-    return int.from_bytes(reply.frame[at : at + 4], "big")
