@@ -41,6 +41,7 @@ PURE_CORES = (
     "cluster.controlling.controller",
     "cluster.controlling.reassigning",
     "cluster.users.credentials",
+    "cluster.users.tokens",
     "cluster.state.deletions",
     "cluster.state.departures",
     "cluster.state.documents",

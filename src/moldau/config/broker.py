@@ -21,7 +21,7 @@ from moldau.config.listeners import (
     names_of_listeners,
 )
 from moldau.config.rights import check_authorizer, super_users
-from moldau.config.sasl import SaslSettings
+from moldau.config.sasl import SaslSettings, TokenSettings
 from moldau.config.security import OF_LISTENER, SECURITY, OfListeners, ProtectionSettings, overrides
 from moldau.config.setting import (
     BOOLEAN,
@@ -53,7 +53,7 @@ _NUMBER = frozenset({"node.id", "broker.id"})
 # fmt: off
 # ruff: noqa: E501 (one setting is one line)
 @dataclass(frozen=True)
-class BrokerConfig(ProtectionSettings, SaslSettings, OfListeners):
+class BrokerConfig(ProtectionSettings, SaslSettings, TokenSettings, OfListeners):
     """The settings of one broker; every default is the value of an empty file."""
 
     node_id: int = INT(1, "This broker's id in its cluster; with zookeeper.connect it must be given.", low=0, **_FIXED)

@@ -44,4 +44,21 @@ class SaslSettings:
 # fmt: on
 
 
+@dataclass(frozen=True)
+class TokenSettings:
+    """The settings of delegation tokens, which are the cluster's."""
+
+    delegation_token_secret_key: str | None = PASSWORD(
+        None,
+        "What the secrets of delegation tokens are made with, the same at every broker; without it there are no tokens.",
+        **_FIXED,
+    )
+    delegation_token_max_lifetime_ms: int = LONG(
+        604_800_000, "The longest life of a delegation token, however often it is renewed.", low=1, **_FIXED
+    )
+    delegation_token_expiry_time_ms: int = LONG(
+        86_400_000, "How long a delegation token is valid without being renewed.", low=1, **_FIXED
+    )
+
+
 SASL: dict[str, Setting] = settings_of(SaslSettings)

@@ -16,6 +16,7 @@ from moldau.requests.access import (
     ALTER_TOPIC_CONFIGS,
     CLUSTER_ACTION,
     CREATE_IN_CLUSTER,
+    CREATE_TOKENS,
     CREATE_TOPIC,
     DELETE_GROUP,
     DELETE_IN_CLUSTER,
@@ -24,6 +25,8 @@ from moldau.requests.access import (
     DESCRIBE_CLUSTER_CONFIGS,
     DESCRIBE_GROUP,
     DESCRIBE_GROUP_CONFIGS,
+    DESCRIBE_TOKEN,
+    DESCRIBE_TOKENS,
     DESCRIBE_TOPIC,
     DESCRIBE_TOPIC_CONFIGS,
     DESCRIBE_TRANSACTIONAL_ID,
@@ -89,6 +92,10 @@ RIGHTS: Mapping[apis.Api, Rights] = {
     apis.ALTER_REPLICA_LOG_DIRS: _cluster(ALTER_CLUSTER),
     apis.DESCRIBE_LOG_DIRS: _parts(DESCRIBE_CLUSTER),  # older versions have no place for the error
     apis.CREATE_PARTITIONS: _parts(ALTER_TOPIC),
+    apis.CREATE_DELEGATION_TOKEN: _parts(CREATE_TOKENS),
+    apis.RENEW_DELEGATION_TOKEN: Rights(),  # the owner of the token, and those that it names
+    apis.EXPIRE_DELEGATION_TOKEN: Rights(),
+    apis.DESCRIBE_DELEGATION_TOKEN: _parts(DESCRIBE_TOKEN, DESCRIBE_TOKENS),
     apis.DELETE_GROUPS: _parts(DELETE_GROUP),
     apis.ELECT_LEADERS: _cluster(ALTER_CLUSTER),
     apis.INCREMENTAL_ALTER_CONFIGS: _parts(ALTER_TOPIC_CONFIGS, ALTER_GROUP_CONFIGS, ALTER_CLUSTER_CONFIGS),

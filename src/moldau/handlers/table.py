@@ -213,6 +213,12 @@ def _user_changes(parts: BrokerParts) -> tuple[Any, ...]:
     return (UserChanges(parts.cluster.queue),)
 
 
+def _token_changes(parts: BrokerParts) -> tuple[Any, ...]:
+    from moldau.cluster.users.token_changes import TokenChanges
+
+    return TokenChanges(parts.cluster.queue, parts.config, parts.runtime), parts.config
+
+
 def _replicas(parts: BrokerParts) -> tuple[Any, ...]:
     return (parts.replicas,)
 
@@ -293,6 +299,12 @@ TABLE: Mapping[apis.Api, HandlerRow] = {
     ),
     apis.DESCRIBE_LOG_DIRS: HandlerRow("moldau.handlers.cluster.describe_log_dirs:DescribeLogDirs", _replicas),
     apis.CREATE_PARTITIONS: HandlerRow("moldau.handlers.topics.topics:TopicAdministration.create_partitions", _topics),
+    apis.CREATE_DELEGATION_TOKEN: HandlerRow("moldau.handlers.security.tokens:CreateToken", _token_changes),
+    apis.RENEW_DELEGATION_TOKEN: HandlerRow("moldau.handlers.security.tokens:ChangeToken", _token_changes),
+    apis.EXPIRE_DELEGATION_TOKEN: HandlerRow("moldau.handlers.security.tokens:ChangeToken", _token_changes),
+    apis.DESCRIBE_DELEGATION_TOKEN: HandlerRow(
+        "moldau.handlers.security.tokens:DescribeTokens", lambda p: (p.cluster, p.config, p.runtime)
+    ),
     apis.DELETE_GROUPS: HandlerRow("moldau.handlers.groups.delete_groups:DeleteGroups", _groups, OFFSETS_TOPIC),
     apis.ELECT_LEADERS: HandlerRow(
         "moldau.handlers.cluster.elections:ElectLeaders", lambda p: (p.image, p.cluster.elect)

@@ -95,6 +95,9 @@ IDEMPOTENT_WRITE = Right(ResourceType.CLUSTER, Operation.IDEMPOTENT_WRITE)
 WRITE_TRANSACTIONAL_ID = Right(ResourceType.TRANSACTIONAL_ID, Operation.WRITE)
 DESCRIBE_TRANSACTIONAL_ID = Right(ResourceType.TRANSACTIONAL_ID, Operation.DESCRIBE)
 TWO_PHASE_COMMIT = Right(ResourceType.TRANSACTIONAL_ID, Operation.TWO_PHASE_COMMIT)
+DESCRIBE_TOKEN = Right(ResourceType.DELEGATION_TOKEN, Operation.DESCRIBE)
+CREATE_TOKENS = Right(ResourceType.USER, Operation.CREATE_TOKENS)
+DESCRIBE_TOKENS = Right(ResourceType.USER, Operation.DESCRIBE_TOKENS)
 
 OPERATIONS: Mapping[ResourceType, tuple[Operation, ...]] = {
     ResourceType.TOPIC: (

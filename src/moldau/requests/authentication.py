@@ -111,6 +111,11 @@ class Authentication:
         """Whether it has at least once."""
         return self._user is not None
 
+    @property
+    def by_token(self) -> bool:
+        """Whether a delegation token has proved who its user is."""
+        return self._user is not None and self._user.by_token
+
     def handshake(self, mechanism: str, version: int) -> ErrorCode:
         """The client wants to authenticate by that mechanism."""
         logins, is_again = self.logins, self._user is not None

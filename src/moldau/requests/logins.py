@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 
 FindCredential = Callable[[str, str], Awaitable[Credential | None]]
 """A user's credential for a mechanism. Raises `StorageError`."""
+FindToken = Callable[[str, str], Awaitable[NamedCredential | None]]
+"""That of a delegation token, by its id. Raises `StorageError`."""
 SCRAM_MODULE = "org.apache.kafka.common.security.scram.ScramLoginModule"
 PLAIN_MODULE = "org.apache.kafka.common.security.plain.PlainLoginModule"
 _USER = "user_"
@@ -53,12 +55,13 @@ class ListenerLogins:
             self._passwords = _passwords(of_mechanism[plain.MECHANISM].sasl_jaas_config, listener)
         self._keys = _token_keys(own, runtime) if OAUTHBEARER in of_mechanism else None
         self._find: FindCredential
+        self._find_token: FindToken
         self._secret = b""
         self._random = runtime.random
 
-    def open(self, find: FindCredential, secret: bytes) -> None:
+    def open(self, find: FindCredential, find_token: FindToken, secret: bytes) -> None:
         """Before the first client comes. `secret` makes up salts for users that do not exist."""
-        self._find, self._secret = find, secret
+        self._find, self._find_token, self._secret = find, find_token, secret
 
     def begin(self, mechanism: str) -> ServerLogin:
         if mechanism == plain.MECHANISM:
@@ -67,7 +70,7 @@ class ListenerLogins:
             assert self._keys is not None, "made for this mechanism"
             return TokenLogin(self._keys)
         nonce = self._random.uuid().hex + self._random.uuid().hex
-        return ScramLogin(mechanism, self._find, nonce, self._secret)
+        return ScramLogin(mechanism, self._find, self._find_token, nonce, self._secret)
 
     def session_ms(self, mechanism: str) -> int:
         return self._longest_ms[mechanism]
@@ -76,9 +79,10 @@ class ListenerLogins:
 class ScramLogin:
     """Looks up the user that the first message names, and leaves the rest to the exchange."""
 
-    def __init__(self, mechanism: str, find: FindCredential, nonce: str, secret: bytes):
+    def __init__(self, mechanism: str, find: FindCredential, find_token: FindToken, nonce: str, secret: bytes):
         self._mechanism = mechanism
         self._find = find
+        self._find_token = find_token
         self._nonce = nonce
         self._secret = secret
         self._exchange: ScramServer | None = None
@@ -90,10 +94,13 @@ class ScramLogin:
     async def answer(self, message: bytes) -> bytes:
         if self._exchange is None:
             user, by_token = scram.name_in(message)
-            known = None if by_token else await self._find(user, self._mechanism)
-            named = None if known is None else NamedCredential(known, Authenticated(user))
+            named = await (self._find_token if by_token else self._named)(user, self._mechanism)
             self._exchange = ScramServer(self._mechanism, lambda *_: named, self._nonce, self._secret)
         return self._exchange.answer(message)
+
+    async def _named(self, user: str, mechanism: str) -> NamedCredential | None:
+        known = await self._find(user, mechanism)
+        return None if known is None else NamedCredential(known, Authenticated(user))
 
 
 class TokenLogin:

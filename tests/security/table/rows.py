@@ -182,6 +182,10 @@ ROWS: Mapping[int, Row] = {
     18: NO_RIGHT,
     17: NO_LOGIN,
     36: NO_LOGIN,
+    38: NO_LOGIN,
+    39: NO_LOGIN,
+    40: NO_LOGIN,
+    41: NO_LOGIN,
     19: (
         Case("only validated", CREATION, (NOTHING, (f"topic {GONE} create",), ("cluster create",))),
         Case(

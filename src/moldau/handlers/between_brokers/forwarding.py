@@ -43,6 +43,9 @@ FORWARDED = {
         apis.ELECT_LEADERS,
         apis.ALTER_PARTITION_REASSIGNMENTS,
         apis.ALTER_USER_SCRAM_CREDENTIALS,
+        apis.CREATE_DELEGATION_TOKEN,
+        apis.RENEW_DELEGATION_TOKEN,
+        apis.EXPIRE_DELEGATION_TOKEN,
         apis.LIST_PARTITION_REASSIGNMENTS,
     )
 }
@@ -101,7 +104,8 @@ class Forwarding:
 
 
 class ControllersWork:
-    """The handler of an API that only the controller can answer. `local` answers if this broker `is_controller`."""
+    """The handler of an API that only the controller can answer. `local` answers if this broker `is_controller`. What
+    `local` refuses `early`, because of how the client is connected, is not passed on."""
 
     forwards = True
 
@@ -112,6 +116,9 @@ class ControllersWork:
         self._turns = turns
 
     def __call__(self, request: Any, call: Call) -> Any:
+        early = getattr(self._local, "early", None)
+        if early is not None and (refused := early(request, call)) is not None:
+            return refused
         if not self._is_controller():
             return self._elsewhere(request, call)
         answer = self._local(request, call)

@@ -89,11 +89,15 @@ class Guards:
             return dispatch.connected
         from moldau.cluster.secret import stored_secret
         from moldau.cluster.users.credentials import read_credential
+        from moldau.cluster.users.token_credentials import TokenCredentials
         from moldau.requests.authentication import guarded
 
         secret = await stored_secret(cluster.store, self._runtime)
+        tokens = TokenCredentials(cluster, self._config.delegation_token_secret_key, secret, self._runtime)
         for logins in self._logins.values():
-            logins.open(lambda user, mechanism: cluster.store.read(read_credential(user, mechanism)), secret)
+            logins.open(
+                lambda user, mechanism: cluster.store.read(read_credential(user, mechanism)), tokens.find, secret
+            )
         return guarded(dispatch, self._logins, dispatch.connected)
 
 

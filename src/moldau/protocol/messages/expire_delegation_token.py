@@ -1,0 +1,16 @@
+"""ExpireDelegationToken (API key 40): request and response, in all versions."""
+
+from moldau.protocol.schema import BYTES, INT16, INT32, INT64, message
+
+
+@message
+class ExpireDelegationTokenRequest:
+    hmac: bytes = BYTES()
+    expiry_time_period_ms: int = INT64()
+
+
+@message
+class ExpireDelegationTokenResponse:
+    error_code: int = INT16()
+    expiry_timestamp_ms: int = INT64()
+    throttle_time_ms: int = INT32()
