@@ -4,12 +4,13 @@ import asyncio
 import errno
 import os
 import socket
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from moldau.net.outbox import COPY_BYTES, SocketOutbox, TransportOutbox
+from moldau.net.outbox import COPY_BYTES, SECURE_BURST_BYTES_MAX, SecureOutbox, SocketOutbox, TransportOutbox
 from moldau.replies import FileSlice
 from moldau.runtime import RealDisk
 
@@ -23,11 +24,12 @@ class Held:
         self.events: list[str] = []
         self.error: OSError | None = None
         self.failures: list[OSError] = []
-        self.outbox = TransportOutbox(
-            self,  # type: ignore[arg-type]
-            lambda: self.events.append("room"),
-            lambda why: self.events.append(f"lost: {why}"),
-        )
+        self.sizes: list[int] = []
+        """Of the writes."""
+        self.outbox = self._outbox(lambda: self.events.append("room"), lambda why: self.events.append(f"lost: {why}"))
+
+    def _outbox(self, on_room: Callable[[], None], on_lost: Callable[[str], None]) -> TransportOutbox:
+        return TransportOutbox(self, on_room, on_lost)  # type: ignore[arg-type]
 
     def read(self, length: int, at: int) -> bytes:
         if self.error:
@@ -36,6 +38,7 @@ class Held:
 
     def write(self, data: bytes) -> None:
         self.written += data
+        self.sizes.append(len(data))
         if len(self.written) >= self.room:
             self.outbox.full()
 
@@ -44,6 +47,61 @@ class Held:
             self.events.append("left")
 
         return FileSlice(self, 0, length, left, self.failures.append)  # type: ignore[arg-type]
+
+
+class Sealed(Held):
+    """The same over TLS."""
+
+    def _outbox(self, on_room: Callable[[], None], on_lost: Callable[[str], None]) -> TransportOutbox:
+        return SecureOutbox(self, on_room, on_lost, asyncio.get_running_loop())  # type: ignore[arg-type]
+
+
+def test_over_tls_pieces_leave_in_few_writes_of_a_limited_size() -> None:
+    async def scenario() -> None:
+        small, data = Sealed(b"a record"), os.urandom(COPY_BYTES)
+        assert small.outbox.send([b"before", small.slice(8), b"", memoryview(b"after")])
+        assert (small.sizes, small.written, small.events) == ([19], b"beforea recordafter", ["left"])
+        large = Sealed(data * 3)
+        assert large.outbox.send([data * 2, b"x", large.slice(2 * COPY_BYTES + 5)])
+        assert large.written == data * 2 + b"x" + large.data[: 2 * COPY_BYTES + 5]
+        assert max(large.sizes) == COPY_BYTES and len(large.sizes) == 5
+
+    asyncio.run(scenario())
+
+
+def test_over_tls_a_turn_of_the_loop_encrypts_a_limited_number_of_bytes() -> None:
+    async def scenario() -> None:
+        size = 2 * SECURE_BURST_BYTES_MAX + 7
+        held = Sealed(os.urandom(size))
+        assert not held.outbox.send([held.slice(size)])
+        assert not held.outbox.send([b"behind it"])
+        assert len(held.written) == SECURE_BURST_BYTES_MAX and not held.outbox.is_empty()
+        turns = 0
+        while not held.outbox.is_empty():
+            await asyncio.sleep(0)
+            turns += 1
+        assert (turns, held.written, held.events) == (2, held.data + b"behind it", ["left", "room"])
+        assert not held.outbox.send([held.slice(size)])
+        held.outbox.close()
+        await asyncio.sleep(0)
+        assert len(held.written) == size + len(b"behind it") + SECURE_BURST_BYTES_MAX
+
+    asyncio.run(scenario())
+
+
+def test_over_tls_a_full_transport_ends_the_turn_and_an_unreadable_file_the_connection() -> None:
+    async def scenario() -> None:
+        held = Sealed(bytes(4 * COPY_BYTES), room=COPY_BYTES)
+        assert not held.outbox.send([held.slice(4 * COPY_BYTES)])
+        assert held.sizes == [COPY_BYTES]
+        held.room = 1 << 30
+        held.outbox.room()
+        assert (len(held.written), held.events) == (4 * COPY_BYTES, ["left", "room"])
+        held.error = OSError(errno.EIO, "gone")
+        assert held.outbox.send([b"head", held.slice(5)])
+        assert held.events[2:] == ["lost: a file cannot be read: [Errno 5] gone"] and len(held.failures) == 1
+
+    asyncio.run(scenario())
 
 
 def test_pieces_leave_in_order_and_whoever_waits_for_a_file_is_told():

@@ -23,8 +23,11 @@ log = logging.getLogger(__name__)
 
 
 class Certificates:
-    def __init__(self, tls: Mapping[str, ListenerTls], metadata: MetadataCache, runtime: Runtime):
+    """`config` has the settings that `tls` was made from."""
+
+    def __init__(self, tls: Mapping[str, ListenerTls], config: BrokerConfig, metadata: MetadataCache, runtime: Runtime):
         self._tls = tls
+        self._config = config
         self._metadata = metadata
         self._runtime = runtime
         self._changes = metadata.image.broker_overrides
@@ -33,8 +36,9 @@ class Certificates:
     async def start(self) -> None:
         """Files that were set while the broker ran before are in use when it returns. Raises `ConfigError`."""
         config = self._metadata.config
-        for one in self._tls.values():
-            await self._runtime.run(partial(one.reload, config, is_start=True))
+        if config.own_settings != self._config.own_settings:
+            for one in self._tls.values():
+                await self._runtime.run(partial(one.reload, config, is_start=True))
         self._metadata.subscribe(self._follow)
         self._metadata.checks.append(self._check)
         for watch in self._watches:

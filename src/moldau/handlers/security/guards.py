@@ -57,7 +57,7 @@ class Guards:
         """What keeps the certificates of the listeners up to date, to be started."""
         from moldau.handlers.security.certificates import Certificates
 
-        return Certificates(self.tls, metadata, self._runtime)
+        return Certificates(self.tls, self._config, metadata, self._runtime)
 
     def protect(self, gate: Gate, metadata: MetadataCache) -> None:
         """Every request passes the gate; `metadata` is what the broker serves by."""
