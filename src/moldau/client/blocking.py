@@ -6,11 +6,11 @@ into one buffer: the frame that `BlockingLink.receive` returns is valid until th
 """
 
 import socket
-import ssl
 import struct
+import sys
 import time
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeGuard, TypeVar
 
 from moldau.client.cluster_view import NEWEST_WITH_NAMES, ClusterView
 from moldau.client.failures import STALE_METADATA, Backoff, RetryLog, check, tried
@@ -26,6 +26,8 @@ from moldau.protocol.messages.metadata import MetadataRequest, MetadataRequestTo
 from moldau.randomness import RealRandom
 
 if TYPE_CHECKING:
+    from ssl import SSLError
+
     from moldau.client.security.protection import Protection
     from moldau.peers.sessions import ClientLogin
 
@@ -62,9 +64,9 @@ class BlockingLink:
             self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             if protection is not None and protection.tls is not None:
                 self._socket = protection.tls.wrapped(self._socket, address.host)
-        except ssl.SSLError as failed:
-            raise _failed(address, failed, in_handshake=True) from None
         except OSError as refused:
+            if _is_of_tls(refused):
+                raise _failed(address, refused, in_handshake=True) from None
             why = refused.strerror or str(refused)
             raise KafkaError(ErrorCode.NETWORK_EXCEPTION, f"cannot connect to {address}: {why}") from None
         self._reply_bytes_max = self._later_bytes_max = reply_bytes_max
@@ -160,14 +162,20 @@ class BlockingLink:
             raise self._lost(broken) from None
 
     def _lost(self, broken: OSError) -> KafkaError:
-        if isinstance(broken, ssl.SSLError):
+        if _is_of_tls(broken):
             return _failed(self._address, broken, in_handshake=False)
         if isinstance(broken, TimeoutError):
             return KafkaError(ErrorCode.REQUEST_TIMED_OUT, f"{self._address} did not answer in time")
         return KafkaError(ErrorCode.NETWORK_EXCEPTION, f"the connection to {self._address} broke: {broken.strerror}")
 
 
-def _failed(address: Address, error: ssl.SSLError, *, in_handshake: bool) -> KafkaError:
+def _is_of_tls(error: OSError) -> "TypeGuard[SSLError]":
+    """Without an import of `ssl`, which a process needs only for TLS."""
+    tls = sys.modules.get("ssl")
+    return tls is not None and isinstance(error, tls.SSLError)
+
+
+def _failed(address: Address, error: "SSLError", *, in_handshake: bool) -> KafkaError:
     from moldau.transport.tls_failures import tls_failure
 
     return tls_failure(str(address), error, in_handshake=in_handshake)

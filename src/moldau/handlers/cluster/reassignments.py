@@ -93,29 +93,30 @@ class ListReassignments:
     def __call__(
         self, request: ListPartitionReassignmentsRequest, call: Call
     ) -> Steps[ListPartitionReassignmentsResponse]:
-        image, topics = self._image(), list[OngoingTopicReassignment]()
-        for name, numbers in _asked(request, image):
-            ongoing = []
-            for number in numbers:
-                yield
-                part = image.partition(TopicPartition(name, number))
-                if part is not None and is_under_way(part):
-                    ongoing.append(_ongoing(number, part))
-            if ongoing:
-                topics.append(OngoingTopicReassignment(name=name, partitions=ongoing))
+        image, found = self._image(), dict[str, dict[int, PartitionImage]]()
+        for name, number in _asked(request, image):
+            yield
+            part = image.partition(TopicPartition(name, number))
+            if part is not None and is_under_way(part):
+                found.setdefault(name, {})[number] = part
+        topics = []
+        for name, parts in found.items():
+            yield
+            partitions = [_ongoing(number, part) for number, part in parts.items()]
+            topics.append(OngoingTopicReassignment(name=name, partitions=partitions))
         return ListPartitionReassignmentsResponse(error_message=None, topics=topics)
 
 
-def _asked(request: ListPartitionReassignmentsRequest, image: Image) -> Iterator[tuple[str, Iterable[int]]]:
-    """The partitions to look at, by topic; each once."""
+def _asked(request: ListPartitionReassignmentsRequest, image: Image) -> Iterator[tuple[str, int]]:
+    """The partitions to look at, by topic and number."""
     if request.topics is None:
         for topic in image.topics.values():
-            yield topic.name, range(len(topic.partitions))
-        return
-    wanted: dict[str, dict[int, None]] = {}
-    for asked in request.topics:
-        wanted.setdefault(asked.name, {}).update(dict.fromkeys(asked.partition_indexes))
-    yield from wanted.items()
+            for number in range(len(topic.partitions)):
+                yield topic.name, number
+    else:
+        for asked in request.topics:
+            for number in asked.partition_indexes:
+                yield asked.name, number
 
 
 def _ongoing(number: int, part: PartitionImage) -> OngoingPartitionReassignment:
