@@ -118,7 +118,6 @@ def test_a_broker_writes_denials_into_a_file_of_its_own(tmp_path: Path) -> None:
     assert (line["api"], line["operation"], line["name"]) == ("Metadata", "Describe", "secret")
     assert line["principal"] == "User:ANONYMOUS"
     assert stat.S_IMODE(os.stat(file).st_mode) == 0o600
-    assert not logging.getLogger(audit.LOGGER).handlers and logging.getLogger(audit.LOGGER).propagate
 
 
 def test_without_a_file_the_lines_are_in_the_brokers_log(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
@@ -134,3 +133,37 @@ def test_without_a_file_the_lines_are_in_the_brokers_log(tmp_path: Path, caplog:
 def test_a_file_that_cannot_be_written_ends_the_start(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"audit.log.file .*nowhere/x cannot be written: No such file"):
         audit_writer(str(tmp_path / "nowhere" / "x"))
+
+
+def test_a_file_that_was_moved_away_is_made_anew(tmp_path: Path) -> None:
+    write, end = audit_writer(str(tmp_path / "audit"))
+    write(["1", "2"])
+    (tmp_path / "audit").rename(tmp_path / "old")
+    write(["3"])
+    end()
+    assert stat.S_IMODE(os.stat(tmp_path / "audit").st_mode) == 0o600
+    assert ((tmp_path / "old").read_text(), (tmp_path / "audit").read_text()) == ("1\n2\n", "3\n")
+
+
+def test_lines_of_a_full_disk_are_counted_and_the_broker_goes_on(caplog: pytest.LogCaptureFixture) -> None:
+    lines: list[str] = []
+    failing = [OSError(28, "No space left on device")]
+
+    def write(some: Sequence[str]) -> None:
+        if failing:
+            raise failing.pop()
+        lines.extend(some)
+
+    async def live() -> None:
+        one = Audit(Runtime(), write)
+        by = AclAuthorizer(Image("c"), (), False, one.denied)
+        by.allows(called("User:ann"), READ, "lost", True)
+        await one.close()
+        assert (lines, one.dropped) == ([], 1)
+        by.allows(called("User:ann"), READ, "kept", True)
+        await one.close()
+
+    asyncio.run(live())
+    kept, told = map(json.loads, lines)
+    assert kept["name"] == "kept" and told["dropped"] == 1
+    assert "denials cannot be written into the audit log: No space left on device" in caplog.text

@@ -7,10 +7,11 @@
 `rule` is what decided: "DefaultDeny" if no ACL allows it, or "Acl", then with the ACL that denies it. Lines wait in a
 bounded queue. What does not fit is counted, and a line says so: {"time": ..., "dropped": 17}.
 
-The lines go to the logger `moldau.audit`: into a file of their own (`audit.log.file`), or else into the broker's log.
+The lines go into a file of their own (`audit.log.file`), or else to the logger `moldau.audit`, into the broker's log.
 """
 
 import asyncio
+import io
 import json
 import logging
 from collections import deque
@@ -21,6 +22,7 @@ from typing import Any, NamedTuple
 
 from moldau.cluster.state.acls import OPERATIONS, RESOURCE_TYPES
 from moldau.errors import ConfigError
+from moldau.notices import Notices
 from moldau.protocol.apis import APIS, BETWEEN_BROKERS
 from moldau.requests.access import Right
 from moldau.requests.session import Call
@@ -31,6 +33,7 @@ WAITING_MAX = 10_000
 """Lines that wait to be written."""
 TOGETHER = 1000
 NAME_MAX = 300
+notices = Notices(logging.getLogger(__name__))
 LOGGER = "moldau.audit"
 Write = Callable[[Sequence[str]], None]
 
@@ -95,8 +98,15 @@ class Audit:
         try:
             while self._waiting or self.dropped > self._told:
                 some = [self._waiting.popleft() for _ in range(min(TOGETHER, len(self._waiting)))]
-                dropped, self._told = self.dropped - self._told, self.dropped
-                await self._runtime.run(partial(self._write_some, some, dropped, self._runtime.clock.now_ms()))
+                before, self._told = self._told, self.dropped
+                try:
+                    now_ms = self._runtime.clock.now_ms()
+                    await self._runtime.run(partial(self._write_some, some, self._told - before, now_ms))
+                except OSError as error:  # the next denial tries again
+                    self.dropped += len(some)
+                    self._told = before
+                    notices.error("", "denials cannot be written into the audit log: %s", error.strerror or error)
+                    return
         finally:
             self._writing = None
 
@@ -141,36 +151,44 @@ def _time(at_ms: int) -> str:
 
 
 def audit_writer(path: str | None) -> tuple[Write, Callable[[], None]]:
-    """Writes lines to the logger, and ends that: with a path, the logger's lines go into that file only, which nobody
-    but the broker's user can read. Raises `ConfigError`."""
-    logger = logging.getLogger(LOGGER)
-
-    def write(lines: Sequence[str]) -> None:
-        for line in lines:
-            logger.info("%s", line)
-
+    """Writes lines, and ends that: into a file that nobody but the broker's user can read, or to the logger. Raises
+    `ConfigError`."""
     if not path:
-        return write, lambda: None
+        audit_logger = logging.getLogger(LOGGER)
+        return lambda lines: _log(audit_logger, lines), lambda: None
     try:
         handler = _private_file(path)
     except OSError as error:
         raise ConfigError(f"audit.log.file {path} cannot be written: {error.strerror or error}") from None
-    handler.setFormatter(logging.Formatter("%(message)s"))
-    logger.addHandler(handler)
-    logger.setLevel(logging.INFO)
-    logger.propagate = False
 
-    def end() -> None:
-        logger.removeHandler(handler)
-        handler.close()
-        logger.propagate = True
+    def write(lines: Sequence[str]) -> None:
+        for line in lines:
+            handler.handle(logging.makeLogRecord({"msg": line, "levelno": logging.INFO}))
 
-    return write, end
+    return write, handler.close
+
+
+def _log(audit_logger: logging.Logger, lines: Sequence[str]) -> None:
+    for line in lines:
+        audit_logger.info("%s", line)
 
 
 def _private_file(path: str) -> logging.Handler:
     import logging.handlers
     import os
 
-    os.close(os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600))
-    return logging.handlers.WatchedFileHandler(path, encoding="utf-8")
+    class Watched(logging.handlers.WatchedFileHandler):
+        """Opened anew when it was moved away; an error is the writer's."""
+
+        def _open(self) -> io.TextIOWrapper:
+            return open(self.baseFilename, self.mode, encoding=self.encoding, opener=_private)
+
+        def handleError(self, record: logging.LogRecord) -> None:  # noqa: N802
+            raise  # noqa: PLE0704
+
+    def _private(name: str, flags: int) -> int:
+        return os.open(name, flags, 0o600)
+
+    handler = Watched(path, encoding="utf-8")
+    handler.setFormatter(logging.Formatter("%(message)s"))
+    return handler
