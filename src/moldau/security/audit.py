@@ -181,7 +181,7 @@ def _private_file(path: str) -> logging.Handler:
         """Opened anew when it was moved away; an error is the writer's."""
 
         def _open(self) -> io.TextIOWrapper:
-            return open(self.baseFilename, self.mode, encoding=self.encoding, opener=_private)
+            return open(self.baseFilename, "a", encoding="utf-8", opener=_private)
 
         def handleError(self, record: logging.LogRecord) -> None:  # noqa: N802
             raise  # noqa: PLE0704
