@@ -57,12 +57,16 @@ def test_quotas_are_set_described_and_removed(bootstrap: str) -> None:
         assert admin.describe_client_quotas() == {}
 
 
-def test_users_are_refused_and_passwords_are_not_shown(bootstrap: str) -> None:
+def test_users_get_passwords_which_are_not_shown(bootstrap: str) -> None:
     with Admin(bootstrap) as admin:
         outcome = admin.alter_user_scram_credentials([ScramUpsertion("ann", "secret"), ScramDeletion("bob")])
+        assert outcome["ann"] is None and isinstance(outcome["bob"], ResourceNotFound)
         [weak] = admin.alter_user_scram_credentials([ScramUpsertion("ann", "secret", iterations=10)]).values()
         assert isinstance(weak, UnacceptableCredential)
-    assert isinstance(outcome["ann"], SecurityDisabled) and isinstance(outcome["bob"], ResourceNotFound)
+        [(user, mechanisms)] = admin.describe_user_scram_credentials().items()
+        assert user == "ann" and "secret" not in repr(mechanisms)
+        assert admin.alter_user_scram_credentials([ScramDeletion("ann")]) == {"ann": None}
+        assert admin.describe_user_scram_credentials() == {}
     assert "secret" not in repr(ScramUpsertion("ann", "secret"))
     with pytest.raises(ConfigError, match="SCRAM-SHA-1"):
         ScramUpsertion("ann", "secret", "SCRAM-SHA-1")  # type: ignore[arg-type]
