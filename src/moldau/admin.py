@@ -14,6 +14,7 @@ from moldau.client.administration.groups import GroupDescription, GroupListing, 
 from moldau.client.administration.quotas import QuotaEntity
 from moldau.client.administration.records import ListedOffset
 from moldau.client.administration.scram import ScramCredential, ScramDeletion, ScramUpsertion
+from moldau.client.administration.tokens import TokenDescription
 from moldau.client.administration.transactions import (
     OpenTransaction,
     ProducerDescription,
@@ -41,6 +42,7 @@ __all__ = [
     "ScramCredential",
     "ScramDeletion",
     "ScramUpsertion",
+    "TokenDescription",
     "TransactionDescription",
     "TransactionListing",
     "VersionRange",

@@ -45,6 +45,7 @@ PLACES = {
         "moldau.cli.security.quotas", "app", "Quotas of users, client ids and addresses: set, remove, list."
     ),
     "acls": CommandEntry("moldau.cli.security.acls", "app", "Access rights: add, remove, list, explain."),
+    "tokens": CommandEntry("moldau.cli.security.tokens", "app", "Delegation tokens: create, renew, expire, list."),
     "certificates": CommandEntry(
         "moldau.cli.security.certificates", "app", "Certificates for development: make an authority, and what it signs."
     ),

@@ -68,6 +68,35 @@ def test_users_of_the_first_start_add_list_and_remove_others(offline: Moldau, tm
         broker.stop()
 
 
+def test_a_token_is_made_used_renewed_listed_and_ended(offline: Moldau, tmp_path: Path) -> None:
+    settings = {**SETTINGS, "delegation.token.secret.key": "the key of the cluster"}
+    broker = Broker(tmp_path, settings)
+    given = [word for name, value in settings.items() for word in ("--set", f"{name}={value}")]
+    offline("server", "format", "--data-dir", str(broker.data), *given, "--add-scram", ADMIN)
+    broker.start()
+    try:
+        asked = ("-b", broker.address, "--command-config")
+        admin = (*asked, login(tmp_path, "admin", "admin-secret"))
+        (token,) = offline("tokens", "create", "--renewer", "bob", "--json", *admin).json
+        assert (token["owner"], token["requester"], token["renewers"]) == ("admin", "admin", ["bob"])
+        by_token = Path(login(tmp_path, token["token_id"], token["hmac"]))
+        by_token.write_text(by_token.read_text().replace(" required ", ' required tokenauth="true" '))
+        assert offline("topics", "list", *asked, str(by_token)).code == 0
+        secret = tmp_path / "hmac"
+        secret.write_text(token["hmac"])
+        assert "expires at" in offline("tokens", "renew", f"@{secret}", "--period", "60000", *admin).out
+        assert [one["token_id"] for one in offline("tokens", "list", "--json", *admin).json] == [token["token_id"]]
+        assert token["hmac"] not in offline("tokens", "list", "--owner", "admin", *admin).out
+        assert "expires at" in offline("tokens", "expire", token["hmac"], "--period", "5000", *admin).out
+        assert offline("tokens", "expire", token["hmac"], *admin).lines == ["ended"]
+        assert offline("tokens", "expire", token["hmac"], *admin).code == 1
+        assert offline("topics", "list", *asked, str(by_token)).code == 1
+        assert "is not the secret of a token" in offline("tokens", "renew", "?", *admin).error
+    finally:
+        broker.stop()
+    assert token["hmac"] not in broker.log()
+
+
 def test_a_credential_is_asked_for_as_with_kafka_s_tool(tmp_path: Path) -> None:
     salt, salted = b"salt", salted_password("SCRAM-SHA-512", "a,b=c", b"salt", 5000)
     expected = credential("SCRAM-SHA-512", salt, 5000, salted)

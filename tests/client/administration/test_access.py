@@ -7,12 +7,13 @@ import hmac
 import pytest
 
 from moldau import Admin, TopicPartition
-from moldau.admin import Acl, AclFilter, ScramDeletion, ScramUpsertion
+from moldau.admin import Acl, AclFilter, ScramDeletion, ScramUpsertion, TokenDescription
 from moldau.client.administration.scram import salted_password
 from moldau.errors import (
     ConfigError,
     InvalidReplicaAssignment,
     InvalidRequest,
+    KafkaError,
     NoReassignmentInProgress,
     ResourceNotFound,
     SecurityDisabled,
@@ -72,6 +73,17 @@ def test_users_get_passwords_which_are_not_shown(bootstrap: str) -> None:
         ScramUpsertion("ann", "secret", "SCRAM-SHA-1")  # type: ignore[arg-type]
     with pytest.raises(ConfigError, match="iterations"):
         ScramUpsertion("ann", "secret", iterations=0)
+
+
+def test_a_client_that_has_not_logged_in_gets_no_token(bootstrap: str) -> None:
+    with Admin(bootstrap) as admin:
+        for ask in (admin.create_delegation_token, admin.describe_delegation_tokens):
+            with pytest.raises(KafkaError, match="delegation token request not allowed"):
+                ask()
+        for change in (admin.renew_delegation_token, admin.expire_delegation_token):
+            with pytest.raises(KafkaError, match="delegation token request not allowed"):
+                change(b"secret")
+    assert "secret" not in repr(TokenDescription("id", b"secret", "a", "a", (), 1, 2, 3))
 
 
 def test_a_password_is_salted_so_that_its_owner_can_log_in() -> None:

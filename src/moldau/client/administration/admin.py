@@ -27,6 +27,7 @@ from moldau.client.administration.groups import GroupDescription, GroupListing, 
 from moldau.client.administration.quotas import QuotasPart
 from moldau.client.administration.records import EARLIEST, LATEST, MAX_TIMESTAMP, ListedOffset, RecordsPart
 from moldau.client.administration.scram import ScramCredential, ScramDeletion, ScramPart, ScramUpsertion
+from moldau.client.administration.tokens import TokenDescription, TokensPart
 from moldau.client.administration.topics import NewTopic, TopicsPart
 from moldau.client.background import LoopThread
 from moldau.client.faces import Face, blocking
@@ -61,6 +62,7 @@ __all__ = [
     "ScramCredential",
     "ScramDeletion",
     "ScramUpsertion",
+    "TokenDescription",
     "VersionRange",
 ]
 
@@ -76,7 +78,7 @@ class AdminSettings(ClientSettings):
 
 
 @of_one_loop()
-class AsyncAdmin(TopicsPart, RecordsPart, GroupsPart, ClusterPart, QuotasPart, ScramPart, AclsPart):
+class AsyncAdmin(TopicsPart, RecordsPart, GroupsPart, ClusterPart, QuotasPart, ScramPart, TokensPart, AclsPart):
     """An admin client. Use it in `async with`, on one loop. `configs` and `transactions` are parts of their own."""
 
     @configured(AdminSettings)
@@ -209,6 +211,10 @@ class Admin(Face[AsyncAdmin]):
     alter_client_quotas = blocking(AsyncAdmin.alter_client_quotas)
     describe_user_scram_credentials = blocking(AsyncAdmin.describe_user_scram_credentials)
     alter_user_scram_credentials = blocking(AsyncAdmin.alter_user_scram_credentials)
+    create_delegation_token = blocking(AsyncAdmin.create_delegation_token)
+    renew_delegation_token = blocking(AsyncAdmin.renew_delegation_token)
+    expire_delegation_token = blocking(AsyncAdmin.expire_delegation_token)
+    describe_delegation_tokens = blocking(AsyncAdmin.describe_delegation_tokens)
     describe_acls = blocking(AsyncAdmin.describe_acls)
     create_acls = blocking(AsyncAdmin.create_acls)
     delete_acls = blocking(AsyncAdmin.delete_acls)
