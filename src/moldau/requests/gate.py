@@ -141,6 +141,10 @@ class Gate:
             return self._judge(request, call, handler)
         began = accounting.now()
         answer = handler(request, call)
+        if type(answer) is list:  # a Produce that has not waited, by far the commonest
+            now = accounting.now()
+            if (ms := accounting.charge_at_once(call, now - began, now)) is not None:
+                return Judged(answer, ms) if ms else answer
         return self._charged(request, call, answer, 0, began)
 
     def _judge(self, request: Any, call: Call, handler: Handler) -> Any:
