@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from harness.certificates import Authority
+from moldau import testing
 from moldau.cli.command_line import Parameter
 from tests.cli.conftest import Moldau
 from tests.cli.test_main import ASKED, of_a_broker
@@ -38,6 +39,24 @@ def test_commands_reach_a_broker_behind_tls(
     assert offline("cluster", "status").code == 0
     assert offline("configs", "describe", "topic", "behind").code == 0
     assert "behind" in offline("topics", "describe", "behind", "--json").out
+
+
+def test_a_load_is_planned_and_an_audit_made_behind_a_login(offline: Moldau, tmp_path: Path) -> None:
+    """What Spark's tasks read them by is the same text, which carries the file (tests/pipeline/test_secured.py)."""
+    with testing.Broker(users={"alice": "alice-secret"}, tls=True) as broker:
+        settings = broker.client_settings("alice")
+        path = tmp_path / "client.properties"
+        path.write_text("".join(f"{name}={text}\n" for name, text in settings.items()))
+        asked = ("-b", broker.address, "--command-config", str(path))
+        reports = ("--command-property", "audit.topic=_audit")
+        assert offline("produce", "loaded", *reports, *asked, stdin=b"one\ntwo\n").code == 0
+        load = ("pipeline", "load", "--topics", "loaded", "--warehouse", str(tmp_path / "warehouse"), "--dry-run")
+        planned = offline(*load, "--json", *asked)
+        assert planned.code == 0 and '"loaded"' in planned.out
+        audited = offline("pipeline", "audit", "--topics", "loaded", "--json", *asked)
+        assert '"origin"' in audited.out
+        for said in (planned, audited):
+            assert "alice-secret" not in said.out + said.err
 
 
 @pytest.mark.parametrize(("path", "parameters"), [*of_a_broker()], ids=lambda one: one if isinstance(one, str) else "")

@@ -90,6 +90,10 @@ NOWHERE = "127.0.0.1:1"
 ASKED = {
     "consume": ["t"],
     "produce": ["t"],
+    "cluster add-broker": ["1"],
+    "cluster drain-broker": ["1"],
+    "cluster reassign": [str(Path(__file__).parent / "cluster" / "moving" / "plan.json")],
+    "cluster replace-broker": ["1", "2"],
     "configs alter": ["topic", "t", "--config", "a=b"],
     "configs describe": ["topic", "t"],
     "groups reset-offsets": ["g", "--all-topics", "--to-latest"],

@@ -50,7 +50,10 @@ PLACES = {
         "moldau.cli.security.certificates", "app", "Certificates for development: make an authority, and what it signs."
     ),
     "cluster": CommandEntry(
-        "moldau.cli.cluster.commands", "app", "A cluster of brokers: start, status, adopt, elect-leaders."
+        "moldau.cli.cluster.commands",
+        "app",
+        "A cluster of brokers: start, status, adopt, elect-leaders, add-broker, drain-broker, replace-broker, balance, "
+        "reassign, log-dirs.",
     ),
     "zookeeper": CommandEntry(
         "moldau.cli.zookeeper", "app", "ZooKeeper: start it from the jars of PySpark, show what is in one."
