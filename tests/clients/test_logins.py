@@ -23,6 +23,7 @@ from tests.versions import AIOKAFKA, CONFLUENT, KAFKA_PYTHON
 
 pytestmark = pytest.mark.check
 SECONDS_MAX = 120
+TOKENS = "org.apache.kafka.tools.DelegationTokenCommand"
 ISSUERS = Issuer("RSA")
 TOKEN = ISSUERS.token(exp=4_000_000_000, iat=None)
 USERS = f'{PLAIN_MODULE} required user_admin="admin-secret";'
@@ -32,6 +33,7 @@ SETTINGS = {
     "inter.broker.listener.name": "CLIENTS",
     "sasl.enabled.mechanisms": "PLAIN,SCRAM-SHA-256,SCRAM-SHA-512,OAUTHBEARER",
     "listener.name.clients.plain.sasl.jaas.config": USERS,
+    "delegation.token.secret.key": "the key of the cluster",
     "sasl.oauthbearer.expected.issuer": ISSUER,
     "sasl.oauthbearer.expected.audience": AUDIENCE,
     "auto.create.topics.enable": "true",
@@ -103,3 +105,21 @@ def test_kafka_s_own_tool_makes_describes_and_removes_users(address: str, tmp_pa
         tools.run(CONFIGS, *asked, "--entity-name", "dave", "--alter", "--delete-config", "SCRAM-SHA-256")
         assert "SCRAM-SHA-256" not in tools.run(CONFIGS, *asked, "--entity-name", "dave", "--describe")
     assert said("confluent", address, "SCRAM-SHA-256", "dave", "dave-secret").splitlines()[-1] != "ok"
+
+
+def test_kafka_s_own_tool_makes_lists_and_ends_tokens(address: str, tmp_path: Path) -> None:
+    file = tmp_path / "admin.properties"
+    file.write_text(
+        "security.protocol=SASL_PLAINTEXT\nsasl.mechanism=PLAIN\n"
+        f'sasl.jaas.config={PLAIN_MODULE} required username="admin" password="admin-secret";\n'
+    )
+    asked = ("--bootstrap-server", address, "--command-config", str(file))
+    with Tools(tmp_path) as tools:
+        made = tools.run(
+            TOKENS, *asked, "--create", "--max-life-time-period", "-1", "--renewer-principal", "User:carol"
+        )
+        token_id, secret = made.splitlines()[-1].split()[:2]
+        assert token_id in tools.run(TOKENS, *asked, "--describe", "--owner-principal", "User:admin")
+        assert "Completed" in tools.run(TOKENS, *asked, "--renew", "--renew-time-period", "-1", "--hmac", secret)
+        assert "Completed" in tools.run(TOKENS, *asked, "--expire", "--expiry-time-period", "-1", "--hmac", secret)
+        assert token_id not in tools.run(TOKENS, *asked, "--describe")

@@ -3,16 +3,20 @@
 import asyncio
 import random
 import struct
+from collections.abc import Awaitable
 from typing import Any
 
 import pytest
 
 from harness.tiers import sized
 from moldau.errors import StorageError
+from moldau.net.peer import Peer
 from moldau.protocol import codec
 from moldau.protocol.apis import API_VERSIONS, HEARTBEAT, SASL_AUTHENTICATE, SASL_HANDSHAKE
 from moldau.protocol.messages.sasl_authenticate import SaslAuthenticateRequest
 from moldau.protocol.messages.sasl_handshake import SaslHandshakeRequest
+from moldau.requests.authentication import Authentication, SaslGuard
+from moldau.requests.session import Session
 from moldau.transport.sasl.exchange import Authenticated
 
 from .saslsided import ALICE, BOB, TwoUsers, play
@@ -132,6 +136,20 @@ def test_version_0_of_the_handshake_is_followed_by_messages_without_headers() ->
         assert await refused.is_closed()
 
     play(scenario, logins)
+
+
+def test_a_message_without_a_header_is_wiped_from_the_buffer_that_a_log_line_would_name_it_by() -> None:
+    async def scenario() -> None:
+        logins = TwoUsers()
+        session = Session("SASL", Peer("127.0.0.1", 1))
+        session.sasl = state = Authentication(session, logins)
+        state.handshake("PLAIN", 0)
+        frame = memoryview(bytearray(ALICE))
+        answer = SaslGuard(lambda _: None, state)(frame)
+        assert not any(frame)
+        assert isinstance(answer, Awaitable) and await answer == [bytes(4)]
+
+    asyncio.run(scenario())
 
 
 def test_large_frames_are_refused_before_and_taken_after() -> None:

@@ -161,6 +161,21 @@ def test_users_of_scram_log_in_from_the_moment_they_are_made_until_they_are_remo
     run(scenario, tmp_path)
 
 
+def test_no_log_line_has_a_secret(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    async def scenario(clients: Dialled) -> None:
+        admin = await clients.plain("admin", "admin-secret")
+        made = kept("carol", "pencil-secret")
+        await change(admin, made)
+        await clients.scram("carol", "pencil-secret")
+        await clients.refusal(clients.scram("carol", "guess-secret"))
+        await clients.refusal(clients.plain("carol", "guess-secret"))
+        assert "secret" not in caplog.text.replace("/moldau/secret", "")
+        assert str(made.salted_password) not in caplog.text and str(made.salt) not in caplog.text
+
+    caplog.set_level("DEBUG")
+    run(scenario, tmp_path)
+
+
 def test_a_credential_of_one_mechanism_is_none_of_the_other(tmp_path: Path) -> None:
     async def scenario(clients: Dialled) -> None:
         await change(await clients.plain("admin", "admin-secret"), kept("carol", "pencil"))

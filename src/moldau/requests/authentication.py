@@ -216,7 +216,9 @@ class SaslGuard:
                     raise ProtocolViolation("its session has expired, and it has not authenticated again")
                 return self._requests(frame)
         elif state.stage is SaslStage.TOKENS:
-            return self._token(bytes(frame))
+            token = bytes(frame)
+            frame[:] = bytes(len(frame))  # it has no header, and would be named in the log by what it begins with
+            return self._token(token)
         elif bytes(key) not in _ANSWERED.get(state.stage, ()):
             raise ProtocolViolation(f"{request_name(frame)}, before it has authenticated")
         answer = self._requests(frame)
