@@ -9,7 +9,15 @@ from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 from moldau.protocol import codec
-from moldau.protocol.apis import APIS, FETCH, PRODUCE, Api
+from moldau.protocol.apis import (
+    APIS,
+    CREATE_DELEGATION_TOKEN,
+    EXPIRE_DELEGATION_TOKEN,
+    FETCH,
+    PRODUCE,
+    RENEW_DELEGATION_TOKEN,
+    Api,
+)
 from moldau.protocol.codec import WIDE_BYTES
 from moldau.protocol.hot_fetch import FetchReply, is_wide_fetch, pack_fetch, read_fetch
 from moldau.protocol.hot_produce import is_wide_produce, pack_produce, read_produce
@@ -45,9 +53,12 @@ class Route(NamedTuple):
     """Whether a request is freed, or a response packed, in the executor: true if it has many elements."""
 
 
+_TOLD_LAST = (CREATE_DELEGATION_TOKEN, RENEW_DELEGATION_TOKEN, EXPIRE_DELEGATION_TOKEN)
+
+
 class PackedReply:
-    """The answer to a request that another broker has answered: the whole reply, with its size in front. The first
-    field of every such reply is for how many milliseconds its client is throttled."""
+    """The answer to a request that another broker has answered: the whole reply, with its size in front. Its first
+    field, or the last one of `_TOLD_LAST`, is for how many milliseconds its client is throttled."""
 
     __slots__ = ("frame",)
 
@@ -63,10 +74,10 @@ class PackedReply:
         at = self._throttle_at(api, version)
         return b"".join((self.frame[:at], ms.to_bytes(4, "big"), self.frame[at + 4 :]))
 
-    @staticmethod
-    def _throttle_at(api: Api, version: int) -> int:
-        """Behind the size, the correlation id and, in flexible versions, no tags."""
-        return 9 if api.is_flexible(version) else 8
+    def _throttle_at(self, api: Api, version: int) -> int:
+        """Behind the size, the correlation id and, in flexible versions, no tags; or before no tags at the end."""
+        tags = api.is_flexible(version)
+        return len(self.frame) - 4 - tags if api in _TOLD_LAST else 8 + tags
 
 
 def new_route(kind: int, handlers: Mapping[int, Handler], apis: Mapping[int, Api] = APIS) -> Route | None:

@@ -356,7 +356,7 @@ def test_levels_of_loggers_are_those_of_the_broker_that_is_asked() -> None:
 
 
 @pytest.mark.parametrize("api", FORWARDED.values(), ids=lambda api: api.name)
-def test_every_reply_that_is_passed_on_begins_with_the_time_of_throttling(api: Api) -> None:
+def test_the_time_of_throttling_is_found_in_every_reply_that_is_passed_on(api: Api) -> None:
     """A broker reads it there, and may write a longer one."""
     for version in (max(api.low, api.lowest), api.high):
         reply = PackedReply(codec.write_reply(api, version, 7, api.response(throttle_time_ms=1234)))
