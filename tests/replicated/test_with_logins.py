@@ -5,7 +5,8 @@ from pathlib import Path
 
 import moldau
 from harness.replicated_brokers import ReplicatedBrokers
-from moldau.client.administration.scram import ScramUpsertion
+from moldau.admin import ScramUpsertion, TokenDescription
+from moldau.transport.sasl.exchange import to_base64
 
 MODULE = "org.apache.kafka.common.security.plain.PlainLoginModule"
 AGAIN_S = 3
@@ -16,6 +17,7 @@ SETTINGS = {
     "inter.broker.listener.name": "BROKERS",
     "sasl.mechanism.inter.broker.protocol": "PLAIN",
     "sasl.enabled.mechanisms": "SCRAM-SHA-512",
+    "delegation.token.secret.key": "secret key of tokens",
     "listener.name.brokers.sasl.enabled.mechanisms": "PLAIN",
     "listener.name.brokers.connections.max.reauth.ms": str(AGAIN_S * 1000),
     "listener.name.brokers.plain.sasl.jaas.config": (
@@ -26,6 +28,7 @@ SETTINGS = {
 
 def test_brokers_replicate_over_logins_that_end_and_users_are_those_of_the_cluster(tmp_path: Path) -> None:
     cluster = ReplicatedBrokers(tmp_path, SETTINGS)
+    tokens: list[TokenDescription] = []
     try:
         cluster.start()
         for number, broker in cluster.brokers.items():  # two of them pass it on to the controller
@@ -44,6 +47,19 @@ def test_brokers_replicate_over_logins_that_end_and_users_are_those_of_the_clust
                 login = {"sasl_username": f"user-{number}", "sasl_password": f"secret of {number}"}
                 settings = {"security_protocol": "SASL_PLAINTEXT", "sasl_mechanism": "SCRAM-SHA-512", **login}
                 with moldau.Admin(broker.addresses[2], **settings) as admin:
+                    assert len(admin.describe_cluster().brokers) == 3
+            with moldau.Admin(broker.addresses[2], **settings) as admin:
+                tokens.append(admin.create_delegation_token())
+        for broker in cluster.brokers.values():
+            for token in tokens:
+                module = "org.apache.kafka.common.security.scram.ScramLoginModule required"
+                login = {
+                    "security_protocol": "SASL_PLAINTEXT",
+                    "sasl_mechanism": "SCRAM-SHA-512",
+                    "sasl_jaas_config": f'{module} tokenauth="true" username="{token.token_id}" '
+                    f'password="{to_base64(token.hmac)}";',
+                }
+                with moldau.Admin(broker.addresses[2], **login) as admin:
                     assert len(admin.describe_cluster().brokers) == 3
     finally:
         cluster.stop()
