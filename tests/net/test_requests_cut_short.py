@@ -97,7 +97,7 @@ def test_a_peer_that_is_found_gone_by_the_reply_before_drops_no_coroutine():
         connection = connected(server)
 
         def gone(pieces: object) -> bool:
-            connection._aborted()
+            connection.abort()
             return True
 
         connection._outbox.send = gone  # type: ignore[method-assign]

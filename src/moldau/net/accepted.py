@@ -114,7 +114,7 @@ class Connection(asyncio.BufferedProtocol):
         """Serve it; `sent` was read from it while it waited."""
         try:
             self._outbox = outbox_of(
-                self._transport, self.loop, self.server.limits, self._room, self._aborted, self.server.busy_polling
+                self._transport, self.loop, self.server.limits, self._room, self.abort, self.server.busy_polling
             )
         except OSError as error:  # no descriptor left, or the peer is gone already
             log.warning("a connection from %s:%d is refused: %s", self.peer.host, self.peer.port, error)
@@ -417,7 +417,7 @@ class Connection(asyncio.BufferedProtocol):
             self._end()
             self._transport.close()
 
-    def _aborted(self, why: str = "") -> None:
+    def abort(self, why: str = "") -> None:
         if not self._closed:
             if why:
                 log.error("closing the connection from %s:%d: %s", self.peer.host, self.peer.port, why)

@@ -78,6 +78,7 @@ class Server:
         self.notices = Notices(log)
         self.shared = memoryview(bytearray(SHARED_BYTES))
         self._listening: list[asyncio.AbstractServer] = []
+        self._with_tls: set[str] = set()
         self._sweeper: asyncio.TimerHandle | None = None
         self._emptied: asyncio.Future[None] | None = None
         self._admission: Admission | None = None
@@ -121,6 +122,7 @@ class Server:
             return await loop.create_server(
                 lambda: Connection(self, loop, listener), host, port, backlog=BACKLOG, start_serving=False
             )
+        self._with_tls.add(listener)
         from moldau.net.acceptor import SecureAcceptor  # no other listener needs it
 
         return cast(asyncio.Server, await SecureAcceptor.bind(self, loop, (host, port), listener, tls, BACKLOG))
@@ -232,6 +234,8 @@ class Server:
         """Accept no more, and close all connections at once, whatever is in flight."""
         self._stop_accepting()
         for connection in list(self.connections):
+            if connection.listener in self._with_tls:
+                connection.abort()  # TLS would wait for the other end to say goodbye
             connection.close()
 
     async def stop(self) -> None:

@@ -25,6 +25,8 @@ from moldau.testing.clock import Clock, ShiftedLoop
 from moldau.testing.disk import UnflushedDisk
 from moldau.testing.faults import FaultyGate
 
+TURNS_OF_TLS = 3
+"""Of the loop, in which a broken connection with TLS ends."""
 _moldau = logging.getLogger("moldau")
 
 
@@ -163,6 +165,8 @@ class Life:
             self.failures.append(RuntimeError("the broker has lost its data folder"))
         if self._is_killed:
             self._break_off()
+            for _ in range(TURNS_OF_TLS):
+                await asyncio.sleep(0)
         else:
             await broker.stop()
 

@@ -40,6 +40,7 @@ class Front:
         self._thread = threading.Thread(target=self._loop.run_forever)
         self._thread.start()
         self._tasks: set[asyncio.Task[None]] = set()
+        self._writers: list[asyncio.StreamWriter] = []
         self._server = asyncio.run_coroutine_threadsafe(
             asyncio.start_server(self._accept, "127.0.0.1", 0), self._loop
         ).result()
@@ -54,24 +55,34 @@ class Front:
 
     async def _close(self) -> None:
         self._server.close()
+        await asyncio.sleep(0)
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
+        for writer in self._writers:
+            writer.transport.abort()
+        for _ in range(3):  # turns of the loop, in which aborted connections end
+            await asyncio.sleep(0)
 
-    async def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        task = asyncio.current_task()
-        assert task is not None
+    def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self._writers.append(writer)
+        task = self._loop.create_task(self._serve(reader, writer))
         self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         host, _, port = self.target.rpartition(":")
-        back, forth = await asyncio.open_connection(host, int(port))
         try:
-            await _Connection(self, reader, writer, back, forth).serve()
+            back, forth = await asyncio.open_connection(host, int(port))
+            self._writers.append(forth)
+            try:
+                await _Connection(self, reader, writer, back, forth).serve()
+            finally:
+                forth.transport.abort()
         except (OSError, asyncio.IncompleteReadError, asyncio.CancelledError):
             pass
         finally:
-            self._tasks.discard(task)
-            for one in (writer, forth):
-                one.transport.abort()
+            writer.transport.abort()
 
 
 class _Connection:
