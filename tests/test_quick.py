@@ -9,7 +9,7 @@ from tools.quick import TESTS
 ROOT = Path(__file__).parents[1]
 ALLOWED = (
     "assignors", "cluster", "config", "coordinators", "handlers", "log", "metadata_store", "net", "peers",
-    "protocol", "records", "replication", "requests",
+    "protocol", "records", "replication", "requests", "security",
 )  # fmt: skip
 SLOW = (
     "harness.brokers",

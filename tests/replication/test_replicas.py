@@ -260,7 +260,7 @@ def moved(image: Image, *replicas: int) -> Image:
     return image.with_topics({"a": topic._replace(partitions=(after.with_replicas(replicas),))})
 
 
-def test_a_replica_that_was_moved_to_another_broker_is_not_served_and_goes_on_where_it_was_if_it_comes_back(
+def test_a_replica_that_is_moved_to_another_broker_is_not_served_and_begins_empty_if_it_comes_back(
     tmp_path: Path,
 ) -> None:
     async def scenario(cluster: Cluster, replicas: Replicas, logs: LogFolders) -> None:
@@ -277,17 +277,18 @@ def test_a_replica_that_was_moved_to_another_broker_is_not_served_and_goes_on_wh
         await cluster.metadata.show(moved(cluster.image, 1, 2), ["a"])
         again = replicas.find("a", None, 0)
         assert again is not None and again is not first
-        assert (again.log.log_end_offset, again.leadership.leader_epoch) == (1, 2)
+        assert (again.log.log_end_offset, again.leadership.leader_epoch) == (0, 2)
 
     in_broker(tmp_path, scenario)
 
 
-def test_the_log_of_a_replica_that_was_moved_away_is_deleted_with_its_topic(tmp_path: Path) -> None:
+def test_the_log_of_a_replica_that_is_moved_away_is_deleted_and_no_other(tmp_path: Path) -> None:
     async def scenario(cluster: Cluster, replicas: Replicas, logs: LogFolders) -> None:
-        await cluster.topics.create([NewTopic("a", 1, 1)])
+        await cluster.topics.create([NewTopic("a", 1, 1), NewTopic("b", 1, 1)])
         await cluster.metadata.show(moved(cluster.image, 2), ["a"])
-        assert logs.folder_of(TopicPartition("a", 0)) is not None
-        await cluster.topics.delete([("a", None)])
         assert logs.folder_of(TopicPartition("a", 0)) is None
+        assert logs.folder_of(TopicPartition("b", 0)) is not None
+        await cluster.topics.delete([("a", None)])
+        assert logs.folder_of(TopicPartition("b", 0)) is not None
 
     in_broker(tmp_path, scenario)
