@@ -4,8 +4,6 @@ The gate counts requests and applies its rules before the handler: a rule may re
 both. Its accounting hears of every reply, and may throttle the client too. The reply to a throttled client carries the
 time in `throttle_time_ms` and is sent at once; then nothing is read from its connection for that time (KIP-219).
 
-A broker without an authorizer has neither. Rights on a whole request (`requests/requirements.py`) are a rule, and so is
-a quota on bytes that are produced; a quota on bytes that are fetched, or on time, is accounting.
 A plain broker has neither rules nor accounting. Rights on a whole request (`requests/requirements.py`) are a rule, and
 so is the quota on changes of topics; quotas on bytes and on time are accounting.
 """
