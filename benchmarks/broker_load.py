@@ -10,11 +10,12 @@ be in the log. Works against any broker that speaks Kafka's protocol.
 import argparse
 import json
 import socket
+import ssl
 import struct
 import time
 import uuid
 from collections.abc import Callable, Iterator
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 from benchmarks import frames
 from moldau.protocol import codec
@@ -41,11 +42,15 @@ class Case(NamedTuple):
 
 
 class Wire:
-    """A blocking connection; `size` bytes are read into a buffer that is kept."""
+    """A blocking connection, with TLS if there is a context; `size` bytes are read into a buffer that is kept."""
+
+    tls: ClassVar[ssl.SSLContext | None] = None
 
     def __init__(self, port: int, timeout_s: float = 60):
         self._socket = socket.create_connection(("127.0.0.1", port), timeout_s)
         self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        if self.tls is not None:
+            self._socket = self.tls.wrap_socket(self._socket)
         self._buffer = bytearray(1 << 20)
 
     def __enter__(self) -> "Wire":

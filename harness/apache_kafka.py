@@ -102,7 +102,8 @@ def started(
 def _launched(
     folder: Path, settings: Mapping[str, str], jvm: Sequence[str], controller: int, version: str
 ) -> Iterator[tuple[Broker, subprocess.Popen[bytes]]]:
-    """A Kafka that may not be ready yet, with its controller on that port."""
+    """A Kafka that may not be ready yet, with its controller on that port. `listeners`, if they are given, have
+    `{port}` and `{controller}` for the ports of the usual ones."""
     jars, port = class_path(version), free_port()
     properties = {
         "process.roles": "broker,controller",
@@ -112,6 +113,7 @@ def _launched(
         "log.dirs": f"{folder}/data",
         **settings,
     }
+    properties["listeners"] = properties["listeners"].format(port=port, controller=controller)
     conf = folder / "server.properties"
     conf.write_text("".join(f"{name}={value}\n" for name, value in properties.items()))
     java = ["java", *jvm, "-cp", jars]

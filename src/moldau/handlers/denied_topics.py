@@ -1,7 +1,6 @@
 """Which topics of a Produce or Fetch its client has no right on."""
 
 from collections.abc import Callable
-from functools import cache
 from typing import TypeAlias
 
 from moldau.replication.replicas import Replicas
@@ -15,11 +14,15 @@ has is not denied: its answer is that it is unknown, as in Kafka."""
 
 def is_denied(call: Call, right: Right, replicas: Replicas) -> IsDenied:
     """The authorizer is asked once for each topic."""
+    told: dict[str | bytes | None, bool] = {}
 
-    @cache
     def denied(name: str | None, topic_id: bytes | None) -> bool:
-        topic = replicas.topic_name(name, topic_id)
-        return topic is not None and not call.may(right, topic)
+        key = name if topic_id is None else topic_id
+        answer = told.get(key)
+        if answer is None:
+            topic = replicas.topic_name(name, topic_id)
+            answer = told[key] = topic is not None and not call.may(right, topic)
+        return answer
 
     return denied
 

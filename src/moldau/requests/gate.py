@@ -113,19 +113,20 @@ class Gate:
         self.requests = dict.fromkeys(APIS | BETWEEN_BROKERS, 0)
         self._rules = rules
         self._rules_of: dict[int, Sequence[Rule]] = {}
-        """Those of APIs that have more, by key."""
+        """All rules of APIs that have some of their own, by key."""
         self._accounting = accounting
         self._is_open = not rules and accounting is None
 
-    def protect(self, rules: Sequence[Rule], authorizer: Authorizer | None) -> None:
-        """Have these rules and this authorizer instead of those before; before any request."""
-        self.authorizer, self._rules, self._rules_of = authorizer, rules, {}
+    def protect(self, rules: Mapping[int, Rule], authorizer: Authorizer | None) -> None:
+        """Have these rules, by API key, and this authorizer instead of those before; before any request."""
+        self.authorizer, self._rules, self._rules_of = authorizer, (), {key: [rule] for key, rule in rules.items()}
         self._accounting, self._is_open = None, not rules
 
     def guard(self, rules: Mapping[int, Rule], accounting: Accounting) -> None:
         """Apply these rules as well from now on, by API key, also to connections that are open, and this accounting."""
         assert self._accounting is None, "one accounting hears of all replies"
-        self._rules_of = {key: [*self._rules, rule] for key, rule in rules.items()}
+        for key, rule in rules.items():
+            self._rules_of[key] = [*self._rules_of.get(key, self._rules), rule]
         self._accounting, self._is_open = accounting, False
 
     def __call__(self, request: Any, call: Call, handler: Handler) -> Any:
@@ -134,9 +135,11 @@ class Gate:
         self.requests[call.key] += 1
         if self._is_open:
             return handler(request, call)
-        accounting = self._accounting
-        if accounting is None or self._rules or call.key in self._rules_of:
+        if self._rules or call.key in self._rules_of:
             return self._judge(request, call, handler)
+        accounting = self._accounting
+        if accounting is None:
+            return handler(request, call)
         began = accounting.now()
         answer = handler(request, call)
         if type(answer) is list:  # a Produce that has not waited, by far the commonest

@@ -31,6 +31,10 @@ class Requirements:
     def __init__(self, rights: Mapping[Api, Rights]):
         self._whole = {api.key: one.whole for api, one in rights.items()}
 
+    def by_key(self) -> dict[int, "Requirements"]:
+        """This rule for each API that has such rights, by key."""
+        return {key: self for key, whole in self._whole.items() if whole}
+
     def __call__(self, request: Any, call: Call) -> Verdict | None:
         for any_of, named_by in self._whole[call.key]:
             name = CLUSTER_NAME if named_by is None else getattr(request, named_by)

@@ -146,7 +146,7 @@ class Life:
         runtime = Runtime(self._clock, disk, is_durable=not self._is_temporary)
         broker = self._broker = Broker(self._config, runtime, gate=self._gate, shared=self._shared)
         self._over = asyncio.Event()
-        self._gate.protect((), None)  # what is left of an earlier life
+        self._gate.protect({}, None)  # what is left of an earlier life
         await broker.start()
         if self._prepare is not None:
             try:

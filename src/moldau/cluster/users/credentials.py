@@ -49,11 +49,17 @@ def read_credential(user: str, mechanism: str) -> Reading[Credential | None]:
     return credential_of(settings.get(mechanism, ""))
 
 
+LOOKED_UP_MAX = 100
+"""The most users that are looked up one by one; of more, only those that exist."""
+
+
 def read_iterations(users: list[str] | None) -> Reading[dict[str, dict[str, int]]]:
     """User -> mechanism -> iterations, of these users as far as they have credentials, or of all. Raises
     `MalformedMetadata`."""
-    if users is None:
-        users = [urllib.parse.unquote(name) for name in (yield from children_of(USERS)) if name != _DEFAULT]
+    if users is None or len(users) > LOOKED_UP_MAX:
+        there = [urllib.parse.unquote(name) for name in (yield from children_of(USERS)) if name != _DEFAULT]
+        existing = frozenset(there)
+        users = there if users is None else [user for user in users if user in existing]
     users = [user for user in users if user]
     paths = [user_path(user) for user in users]
     found = {}

@@ -75,7 +75,7 @@ class Guards:
             self._audit.denied,
         )
         metadata.subscribe(authorizer.follow)
-        gate.protect([Requirements(RIGHTS)], authorizer)
+        gate.protect(Requirements(RIGHTS).by_key(), authorizer)
 
     async def close(self) -> None:
         """Write what waits to be written."""
