@@ -36,7 +36,7 @@ class SaslSettings:
     sasl_oauthbearer_jwks_endpoint_refresh_ms: int = LONG(3_600_000, "How often these keys are read again.", low=1, **_FIXED)
     sasl_oauthbearer_jwks_endpoint_retry_backoff_ms: int = LONG(100, "The first wait after these keys could not be read; it is doubled with each failure.", low=1, **_FIXED)
     sasl_oauthbearer_jwks_endpoint_retry_backoff_max_ms: int = LONG(10_000, "The longest of these waits, and the shortest between two reads because of a token that names an unknown key.", low=1, **_FIXED)
-    sasl_oauthbearer_expected_audience: tuple[str, ...] | None = LIST(None, "The audiences of which a token must name one; OAUTHBEARER needs it.", **_FIXED)
+    sasl_oauthbearer_expected_audience: tuple[str, ...] | None = LIST(None, "The audiences; a token must name at least one of them; OAUTHBEARER needs it.", **_FIXED)
     sasl_oauthbearer_expected_issuer: str | None = STRING(None, "The issuer that a token must name; OAUTHBEARER needs it.", **_FIXED)
     sasl_oauthbearer_clock_skew_seconds: int = INT(30, "How far the clock of a token's issuer may be from this broker's.", low=0, high=3_600, **_FIXED)
     sasl_oauthbearer_scope_claim_name: str = STRING("scope", "The claim of a token that has its scopes.", **_FIXED)

@@ -68,5 +68,5 @@ class ClusterLayout:
 
 
 def changed(layout: ClusterLayout, wanted: MovePlan) -> dict[TopicPartition, tuple[int, ...]]:
-    """What of these partitions is not as wanted, in the order of names."""
+    """The partitions that are not as wanted, in the order of names."""
     return {tp: wanted[tp] for tp in sorted(wanted) if wanted[tp] != layout.partitions[tp].replicas}

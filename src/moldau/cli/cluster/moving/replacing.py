@@ -12,7 +12,7 @@ from moldau.names import TopicPartition, counted
 
 
 class Tally:
-    """What brokers would hold while a plan is made."""
+    """The replicas, bytes and leaders of each broker under the plan so far."""
 
     def __init__(self, layout: ClusterLayout):
         self.layout = layout
@@ -63,8 +63,8 @@ def drained(layout: ClusterLayout, brokers: Collection[int]) -> MovePlan:
 
 
 def replaced(layout: ClusterLayout, old: int, new: int) -> MovePlan:
-    """What is on one broker goes to another one, at the same place of the list. A partition that has a replica on both
-    gets one on a third broker instead. Raises `ConfigError` as `drained`."""
+    """All replicas of one broker go to another one, at the same place of the list. A partition that has a replica on
+    both gets one on a third broker instead. Raises `ConfigError` as `drained`."""
     tally = Tally(layout)
     others = [one for one in layout.brokers if one != old]
     for tp, part in sorted(layout.partitions.items(), key=lambda one: (-one[1].bytes, one[0])):

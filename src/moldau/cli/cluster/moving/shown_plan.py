@@ -1,4 +1,4 @@
-"""What a plan does, for people and for `--json`: each broker before and after it. Pure."""
+"""The effect of a plan on each broker, before and after it, for people and for `--json`. Pure."""
 
 from typing import Any
 
