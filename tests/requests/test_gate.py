@@ -218,8 +218,12 @@ class Quota:
     def now(self) -> float:
         return self.time_s
 
-    def charge_at_once(self, call: Call, worked_s: float, now_s: float) -> int | None:
-        return None
+    def charge_produce(self, call: Call, worked_s: float, now_s: float) -> int:
+        charge = self.charge(None, call, HandlerTime(worked_s), None, 0)
+        return 0 if charge is None else charge.throttle_ms
+
+    def charges_fetch(self, call: Call) -> bool:
+        return True
 
     def charge(self, request: Any, call: Call, handled: HandlerTime, response: Any, reply_bytes: int) -> Charge | None:
         self.charged.append((call.key, call.size, handled.seconds, reply_bytes))
@@ -259,7 +263,7 @@ def test_the_accounting_hears_of_every_reply_its_size_and_its_handlers_time() ->
         reply = broker.ask(api, version, request)
         size = len(codec.write_request(api, version, 7, "asker", request)) - 4
         assert quota.charged.pop() == (
-            api.key, size, 2000.0 if api is HEARTBEAT else 0.25, sum(map(len, reply)),
+            api.key, size, 2000.0 if api is HEARTBEAT else 0.25, 0 if api is PRODUCE else sum(map(len, reply)),
         )  # fmt: skip
 
 

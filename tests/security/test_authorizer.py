@@ -4,7 +4,7 @@ import pytest
 
 from moldau.cluster.state.acls import AclEntry, AclPattern, AclPermission
 from moldau.cluster.state.image import Image
-from moldau.requests.access import Operation, ResourceType, Right
+from moldau.requests.access import WRITE_TOPIC, Operation, ResourceType, Right
 from moldau.security import authorizer
 from moldau.security.authorizer import AclAuthorizer
 from tests.handlers.longest_turn import counted_calls
@@ -25,6 +25,38 @@ def test_a_change_of_acls_is_decided_by_at_once() -> None:
     assert not by.allows(ann, READ, "pp", True) and by.allows(ann, READ, "p", True)
     by.follow(Image("c"))
     assert not by.allows(ann, READ, "p", True)
+
+
+def test_topics_that_a_session_may_write_to_are_taken_back_when_rights_change() -> None:
+    image = Image("c", acls=acls("allow ann write t", "allow ann write p..."))
+    by, ann, other = AclAuthorizer(image, (), allow_if_none=False), called("User:ann"), called("User:ann")
+    assert "t" not in ann.session.writable
+    assert by.allows(ann, WRITE_TOPIC, "t", True) and by.allows(other, WRITE_TOPIC, "pp", True)
+    assert not by.allows(ann, WRITE_TOPIC, "u", True) and not by.allows(ann, READ, "v", True)
+    for call in (ann, other):
+        assert {name for name in ("t", "pp", "u", "v") if name in call.session.writable} == {"t", "pp"}
+    by.follow(image.with_acls({AclPattern(ResourceType.TOPIC, "t"): None}))
+    assert not any(name in call.session.writable for call in (ann, other) for name in ("t", "pp"))
+    assert not by.allows(ann, WRITE_TOPIC, "t", True) and by.allows(ann, WRITE_TOPIC, "pp", True)
+    assert "t" not in ann.session.writable and "pp" in ann.session.writable
+    ann.session.become("User:bob")
+    assert "pp" not in ann.session.writable
+
+
+def test_what_sessions_may_write_to_is_forgotten_when_too_much_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(authorizer, "KEPT_MAX", 10)
+    by, first = AclAuthorizer(Image("c"), (), allow_if_none=True), called("User:ann")
+    sets = []
+    for number in range(100):
+        call = called(f"User:{number % 7}")
+        by.allows(call, WRITE_TOPIC, f"t{number}", True)
+        by.allows(call, WRITE_TOPIC, "x" * 600, True)
+        sets.append(call.session.writable)
+    held = {id(names): names for names in sets}.values()
+    assert sum(map(len, held)) <= 10  # type: ignore[arg-type]
+    assert by.allows(first, WRITE_TOPIC, "t", True)
+    by.follow(Image("c", acls=acls("deny ann write t")))
+    assert "t" not in first.session.writable
 
 
 def test_decisions_differ_by_principal_and_host() -> None:

@@ -165,7 +165,7 @@ class Authentication:
             return self._refused("a client authenticates again as the user that it was before")
         logins = self.logins
         self._user, self._login, self.stage = found, None, SaslStage.DONE
-        self._session.principal = f"User:{found.user}"
+        self._session.become(f"User:{found.user}")
         now_ms, longest_ms = logins.now_ms(), logins.session_ms(self._mechanism)
         left_ms = [longest_ms] if longest_ms > 0 else []
         if found.expires_ms is not None:

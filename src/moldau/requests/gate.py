@@ -25,10 +25,6 @@ Handler: TypeAlias = Callable[[Any, Call], Any]
 `Pending`."""
 
 
-AT_ONCE = (list, FetchReply)
-"""The types of answers to a Produce or Fetch that are whole and have not waited."""
-
-
 class Pending(NamedTuple):
     """A handler's answer to a request that has had its effect, or that waits: later requests of the same API may be
     handled before `response` is there, and may end the wait. `request` is what the reply is packed with, and holds no
@@ -78,9 +74,12 @@ class Accounting(Protocol):
     def charge(self, request: Any, call: Call, handled: HandlerTime, response: Any, reply_bytes: int) -> Charge | None:
         """None if the reply is sent as it is."""
 
-    def charge_at_once(self, call: Call, worked_s: float, now_s: float) -> int | None:
-        """The same for a Produce or Fetch that was answered in one step, before its reply is packed: the milliseconds
-        for which its client is throttled. None if the bytes of the reply have to be known: then `charge` is called."""
+    def charge_produce(self, call: Call, worked_s: float, now_s: float) -> int:
+        """The same for a Produce that was answered in one step, before its reply is packed: the milliseconds for which
+        its client is throttled."""
+
+    def charges_fetch(self, call: Call) -> bool:
+        """Whether the reply to a Fetch of this client is heard of."""
 
 
 class Judged(NamedTuple):
@@ -114,38 +113,47 @@ class Gate:
         self._rules = rules
         self._rules_of: dict[int, Sequence[Rule]] = {}
         """All rules of APIs that have some of their own, by key."""
-        self._accounting = accounting
+        self._account_with(accounting)
         self._is_open = not rules and accounting is None
 
     def protect(self, rules: Mapping[int, Rule], authorizer: Authorizer | None) -> None:
         """Have these rules, by API key, and this authorizer instead of those before; before any request."""
         self.authorizer, self._rules, self._rules_of = authorizer, (), {key: [rule] for key, rule in rules.items()}
-        self._accounting, self._is_open = None, not rules
+        self._is_open = not rules
+        self._account_with(None)
 
     def guard(self, rules: Mapping[int, Rule], accounting: Accounting) -> None:
         """Apply these rules as well from now on, by API key, also to connections that are open, and this accounting."""
         assert self._accounting is None, "one accounting hears of all replies"
         for key, rule in rules.items():
             self._rules_of[key] = [*self._rules_of.get(key, self._rules), rule]
-        self._accounting, self._is_open = accounting, False
+        self._is_open = False
+        self._account_with(accounting)
+
+    def _account_with(self, accounting: Accounting | None) -> None:
+        self._accounting = accounting
+        self._now = None if accounting is None else accounting.now
+        if accounting is not None:
+            self._charge_produce = accounting.charge_produce
 
     def __call__(self, request: Any, call: Call, handler: Handler) -> Any:
         """The handler's answer, as `Judged` if the client is throttled or accounted for. Raises `ProtocolViolation` if
         a rule refuses a request whose reply cannot say why."""
-        self.requests[call.key] += 1
+        key = call.key
+        self.requests[key] += 1
         if self._is_open:
             return handler(request, call)
-        if self._rules or call.key in self._rules_of:
+        if self._rules or key in self._rules_of:
             return self._judge(request, call, handler)
-        accounting = self._accounting
-        if accounting is None:
+        now = self._now
+        if now is None:
             return handler(request, call)
-        began = accounting.now()
+        began = now()
         answer = handler(request, call)
         if type(answer) is list:  # a Produce that has not waited, by far the commonest
-            now = accounting.now()
-            if (ms := accounting.charge_at_once(call, now - began, now)) is not None:
-                return Judged(answer, ms) if ms else answer
+            ended = now()
+            ms = self._charge_produce(call, ended - began, ended)
+            return Judged(answer, ms) if ms else answer
         return self._charged(request, call, answer, 0, began)
 
     def _judge(self, request: Any, call: Call, handler: Handler) -> Any:
@@ -166,12 +174,11 @@ class Gate:
         accounting = self._accounting
         assert accounting is not None
         now = accounting.now()
-        if type(answer) in AT_ONCE:
-            charged_ms = accounting.charge_at_once(call, now - began, now)
-            if charged_ms == 0 == throttle_ms:
-                return answer
-            if charged_ms is not None:
-                return Judged(answer, max(throttle_ms, charged_ms))
+        if type(answer) is list:
+            throttle_ms = max(throttle_ms, accounting.charge_produce(call, now - began, now))
+            return Judged(answer, throttle_ms) if throttle_ms else answer
+        if type(answer) is FetchReply and not accounting.charges_fetch(call):
+            return Judged(answer, throttle_ms) if throttle_ms else answer
         handled = HandlerTime(now - began)
         if type(answer) is GeneratorType:
             answer = _timed(answer, handled, accounting.now)

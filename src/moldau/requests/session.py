@@ -1,7 +1,8 @@
 """What the broker knows about a connection (`Session`) and about one request on it besides its message (`Call`)."""
 
+from collections.abc import Container
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol
+from typing import Any, Final, NamedTuple, Protocol
 
 from moldau.net.server import Peer
 from moldau.requests.access import (
@@ -22,6 +23,9 @@ UNKNOWN = "unknown"
 
 RIGHTS_OF_BROKERS = (CLUSTER_ACTION, CREATE_IN_CLUSTER)
 """Of a broker of the same cluster: it asks the controller for internal topics."""
+
+
+_NOTHING: Final[Container[str]] = frozenset()
 
 
 class Introduction(NamedTuple):
@@ -66,8 +70,18 @@ class Session:
     is_forwarded: bool = False
     sasl: object | None = None
     authorizer: Authorizer | None = None
-    use: object = None
+    use: Any = None
     """What the accounting of the gate remembers about the client."""
+    writable: Container[str] = _NOTHING
+    """Topics to which the principal may write, as the authorizer has decided; it takes them back when rights change."""
+
+    def become(self, principal: str) -> None:
+        """The client has authenticated. What was decided about another principal is forgotten."""
+        self.principal, self.use, self.writable = principal, None, _NOTHING
+
+    def become_broker(self, introduction: Introduction) -> None:
+        """The client has proved that it is this broker. What is remembered of it as of another client is forgotten."""
+        self.introduction, self.use = introduction, None
 
 
 class Call(NamedTuple):

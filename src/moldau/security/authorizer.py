@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 
 from moldau.cluster.state.acls import EVERYONE, WILDCARD, AclEntry, AclPattern, AclPatternType, Acls, Entries
 from moldau.cluster.state.image import Image
-from moldau.requests.access import ResourceType, Right
+from moldau.requests.access import WRITE_TOPIC, ResourceType, Right
 from moldau.requests.session import Call
 from moldau.security.rules import SUPER_USER, Asking, RightDecision, address, allowed_somewhere, decided
 
@@ -98,13 +98,15 @@ class AclAuthorizer:
         self._allow_if_none = allow_if_none
         self._denied = denied
         self._kept: dict[tuple[str, str, Right, str | None], RightDecision] = {}
+        self._writable: dict[tuple[str, str], set[str]] = {}
+        """Topics among those decisions to which a client may write, by principal and address: sessions look there."""
 
     def follow(self, image: Image, _: Sequence[str] = ()) -> None:
         """Decide by the ACLs of this image from now on."""
         if image.acls is not self._acls:
             self._acls = image.acls
             self._index.take_over(image.acls)
-            self._kept.clear()
+            self._forget()
 
     def allows(self, call: Call, right: Right, name: str, logged: bool) -> bool:
         session = call.session
@@ -112,6 +114,10 @@ class AclAuthorizer:
         if decision is None:
             decision = self._decided(call, right, name)
         if decision.allowed:
+            if right == WRITE_TOPIC and len(name) <= KEPT_NAME_MAX:
+                client = session.principal, session.peer.host
+                session.writable = writable = self._writable.setdefault(client, set())
+                writable.add(name)
             return True
         if logged:
             self._denied(call, right, name, decision)
@@ -132,6 +138,13 @@ class AclAuthorizer:
         matching = self._index.about(right.resource_type, name, principal)
         return decided(matching, who, right.operation, self._allow_if_none)
 
+    def _forget(self) -> None:
+        """Decide anew. Sessions that hold one of these sets find nothing in it from now on."""
+        self._kept.clear()
+        for names in self._writable.values():
+            names.clear()
+        self._writable.clear()
+
     def _decided(self, call: Call, right: Right, name: str | None) -> RightDecision:
         principal, host = call.session.principal, call.session.peer.host
         decision = self.decision(principal, host, right, _ANY_NAME if name is None else name)
@@ -139,7 +152,7 @@ class AclAuthorizer:
             acls, who = self._index.of_type(right.resource_type), Asking(principal, address(host))
             decision = decision._replace(allowed=allowed_somewhere(acls, who, right.operation))
         if len(self._kept) >= KEPT_MAX:
-            self._kept.clear()
+            self._forget()
         if name is None or len(name) <= KEPT_NAME_MAX:
             self._kept[principal, host, right, name] = decision
         return decision

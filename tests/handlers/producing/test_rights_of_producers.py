@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from moldau.cluster.state.image import Image
 from moldau.errors import ErrorCode
 from moldau.handlers.rights import RIGHTS
 from moldau.protocol.apis import METADATA, PRODUCE
@@ -12,8 +13,10 @@ from moldau.protocol.messages.metadata import MetadataRequest
 from moldau.records.batch import TRANSACTIONAL_BIT
 from moldau.requests.access import WRITE_TOPIC, WRITE_TRANSACTIONAL_ID
 from moldau.requests.gate import Gate
+from moldau.security.authorizer import AclAuthorizer
 from tests.handlers.living import Living, batch, outcomes, produce, run
 from tests.requests.calling import Denying
+from tests.security.test_rules import acls
 
 TOPIC_DENIED, ID_DENIED = ErrorCode.TOPIC_AUTHORIZATION_FAILED, ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
 
@@ -38,6 +41,27 @@ def test_a_topic_that_may_not_be_written_to_is_refused_and_others_are_written(ve
     assert denying.asked == [(WRITE_TOPIC, name) for name in ("a", "b", "none")], "once for each topic"
     assert denying.logged == [(WRITE_TOPIC, "b"), (WRITE_TOPIC, "none")]
     assert {right for right, _ in denying.asked} <= {*RIGHTS[PRODUCE].parts}
+
+
+def test_a_right_that_is_taken_back_is_missed_by_the_next_request_of_the_same_connection(tmp_path: Path) -> None:
+    both = Image("c", acls=acls("allow ANONYMOUS write a", "allow ANONYMOUS write b"))
+    by = AclAuthorizer(both, (), allow_if_none=False)
+
+    async def scenario(alive: Living) -> None:
+        ids = {name: await alive.make(name) for name in "ab"}
+        wire = await alive.dial()
+        by_name = produce(*((name, 0, batch(b"x")) for name in "ab"))
+        by_id = produce(*((ids[name], 0, batch(b"x")) for name in "ab"))
+        for offset in (0, 2):
+            assert outcomes(await wire.ask(PRODUCE, 12, by_name)) == [(0, 0, offset)] * 2
+            assert outcomes(await wire.ask(PRODUCE, 13, by_id)) == [(0, 0, offset + 1)] * 2
+        by.follow(Image("c", acls=acls("allow ANONYMOUS write b")))
+        assert outcomes(await wire.ask(PRODUCE, 12, by_name)) == [(0, TOPIC_DENIED, -1), (0, 0, 4)]
+        assert outcomes(await wire.ask(PRODUCE, 13, by_id)) == [(0, TOPIC_DENIED, -1), (0, 0, 5)]
+        by.follow(both)
+        assert outcomes(await wire.ask(PRODUCE, 13, by_id)) == [(0, 0, 4), (0, 0, 6)]
+
+    run(scenario, tmp_path, gate=Gate(authorizer=by))
 
 
 def test_an_unknown_id_is_unknown_before_it_is_denied(tmp_path: Path) -> None:

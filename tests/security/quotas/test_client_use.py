@@ -74,7 +74,7 @@ def test_a_throttled_fetch_stays_in_its_session() -> None:
 
 def test_other_brokers_and_what_they_forward_are_not_charged() -> None:
     of = Use({QuotaOwner(client_id=""): {FETCH: 1.0, PRODUCE: 1.0, REQUEST: 1.0}})
-    of.session.introduction = Introduction(2, 5)
+    of.session.become_broker(Introduction(2, 5))
     assert of.charge(apis.FETCH, seconds=100, reply=10_000) is None
     assert of.use.cap(Fetch(2, 0, 0, 10_000, 0, 0, -1, [], []), of.call(apis.FETCH)) is None
     of.session.introduction, of.session.is_forwarded = None, True
@@ -103,15 +103,31 @@ def test_no_throttling_is_longer_than_a_reply_can_tell() -> None:
 
 def test_a_produce_is_charged_before_its_reply_is_packed_and_a_fetch_with_a_quota_is_not() -> None:
     of = Use({ANN: {PRODUCE: 1000.0, REQUEST: 10.0}})
-    at_once = of.use.charge_at_once
-    assert at_once(of.call(apis.PRODUCE, 10_000), 0.0, 5000.0) == 0
-    assert at_once(of.call(apis.PRODUCE, 10_000), 0.0, 5000.0) == 10_000
-    assert of.use.charge_at_once(of.call(apis.PRODUCE, 10**12), 0.0, 5000.0) == THROTTLE_MS_MAX
-    assert of.use.charge_at_once(of.call(apis.FETCH), 0.0, 5000.0) is None
-    of.session.introduction = Introduction(2, 5)
-    assert at_once(of.call(apis.FETCH), 0.0, 5000.0) == 0
-    unlimited = Use({ANN: {PRODUCE: 1000.0}})
-    assert unlimited.use.charge_at_once(unlimited.call(apis.FETCH), 9.0, 5000.0) == 0
+    of.session.client_id = "app"
+    assert of.use.charge_produce(of.call(apis.PRODUCE, 4000), 0.0, 5000.0) == 0
+    assert of.use.charge_produce(of.call(apis.PRODUCE, 6000), 0.0, 5000.0) == 0
+    assert of.use.charge_produce(of.call(apis.PRODUCE, 10_000), 0.0, 5000.0) == 10_000
+    assert of.use.charge_produce(of.call(apis.PRODUCE, 10**12), 0.0, 5000.0) == THROTTLE_MS_MAX
+    assert of.use.charges_fetch(of.call(apis.FETCH))
+    of.session.become_broker(Introduction(2, 5))
+    assert not of.use.charges_fetch(of.call(apis.FETCH))
+    assert of.use.charge_produce(of.call(apis.PRODUCE, 10**12), 99.0, 5000.0) == 0
+    assert not Use({ANN: {PRODUCE: 1000.0}}).use.charges_fetch(of.call(apis.FETCH))
+
+
+def test_a_produce_is_charged_for_its_bytes_and_its_time_together_whatever_way_it_is_charged() -> None:
+    """`charge_produce` has the common case written out; it adds up to what `charge` finds afterwards."""
+    of = Use({ANN: {PRODUCE: 1000.0, REQUEST: 10.0}})
+    of.session.client_id = "app"
+    for step in range(30):
+        of.now_ms += 300
+        call = of.call(apis.PRODUCE, 300)
+        told = of.use.charge_produce(call, 0.03, of.now_ms / 1000) if step % 3 else of.charge(apis.PRODUCE, 0.03, 300)
+        assert not told
+    # 9,000 bytes and 0.9 s so far, in samples that make the window 10.7 s long.
+    assert of.charge(apis.PRODUCE, 0.0, 1700) is None
+    assert of.charge(apis.PRODUCE, 0.2, 0) == Charge(300)
+    assert of.charge(apis.PRODUCE, 0.0, 800) == Charge(800)
 
 
 def test_other_quotas_another_client_id_and_another_user_hold_at_once() -> None:
@@ -123,7 +139,7 @@ def test_other_quotas_another_client_id_and_another_user_hold_at_once() -> None:
     assert of.charge(apis.PRODUCE, size=20_000) is None
     other = of.use.charge(None, of.call(apis.PRODUCE, 20, "other"), HandlerTime(0), EMPTY, 0)
     assert other == Charge(10_000)
-    of.session.principal = "User:bob"
+    of.session.become("User:bob")
     assert of.use.charge(None, of.call(apis.PRODUCE, 20, "other"), HandlerTime(0), EMPTY, 0) is None
 
 

@@ -58,7 +58,7 @@ class Introduce:
             # One line for all: who is refused may claim another id each time.
             notices.error("", "broker %d at %s was refused: %s", request.broker_id, call.client_host, why)
             return IntroduceResponse(error_code=code, error_message=why)
-        session.introduction = Introduction(request.broker_id, request.broker_epoch)
+        session.become_broker(Introduction(request.broker_id, request.broker_epoch))
         return IntroduceResponse(
             api_keys=[
                 PeerApiVersion(api_key=api.key, min_version=api.low, max_version=api.high)

@@ -19,7 +19,7 @@ is muted until they are appended.
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Container, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
@@ -123,10 +123,11 @@ class ProduceHandler:
         """Raises `ProtocolViolation` for a refused request with acks=0."""
         transactional_id, _, _, topics, is_wide = request
         now_ms = self._now_ms()
-        refusal = None if call.session.authorizer is None else self._refusal(request, call)
+        session = call.session
+        writable = None if session.authorizer is None else session.writable if transactional_id is None else ()
         if is_wide:
-            return self._plan_wide(request, call, now_ms, refusal)
-        plan = self._plan(request, call.version, topics, now_ms, refusal)
+            return self._plan_wide(request, call, now_ms, writable)
+        plan = self._plan(request, call, topics, now_ms, writable)
         outcomes: list[AppendOutcome] = []
         if (transactional_id is None or not begins_transaction(plan)) and self._append(plan, outcomes, now_ms):
             return self._answered(request, call, plan, outcomes)
@@ -141,32 +142,38 @@ class ProduceHandler:
         return lambda name, topic_id: WRITE_TOPIC.denied if denied(name, topic_id) else None
 
     def _plan_wide(
-        self, request: Produce, call: Call, now_ms: int, refusal: WriteCheck | None
+        self, request: Produce, call: Call, now_ms: int, writable: Container[str] | None
     ) -> Steps[Awaitable[ProduceAnswer]]:
         plan: list[AppendStep] = []
+        refusal = None if writable is None else self._refusal(request, call)
         for name, topic_id, parts in request.topics:
             for part in parts:
-                plan += self._plan(request, call.version, [(name, topic_id, [part])], now_ms, refusal)
+                plan += self._plan(request, call, [(name, topic_id, [part])], now_ms, writable, refusal)
                 yield
         return self._complete(request, call, plan, [])
 
     def _plan(
         self,
         request: Produce,
-        version: int,
+        call: Call,
         topics: Sequence[ProduceTopic],
         now_ms: int,
-        refusal: WriteCheck | None,
+        writable: Container[str] | None,
+        refusal: WriteCheck | None = None,
     ) -> list[AppendStep]:
-        """What is to be done for each partition of these topics."""
+        """What is to be done for each partition of these topics. `writable`: those that need no look at rights, None
+        for all."""
         replicas = self._replicas
         hosted = replicas.hosted
         by_version = _TERMS if request.transactional_id is None else _TRANSACTIONAL_TERMS
-        terms = by_version[version].get(request.acks)
+        terms = by_version[call.version].get(request.acks)
         plan: list[AppendStep] = []
         for name, topic_id, parts in topics:
             topic = name if topic_id is None else replicas.names.get(topic_id)
-            refused = None if refusal is None else refusal(name, topic_id)
+            refused = None
+            if writable is not None and topic not in writable:
+                refusal = refusal or self._refusal(request, call)
+                refused = refusal(name, topic_id)
             for index, records in parts:
                 if refused is not None:
                     plan.append(AppendRefusal(index, refused))

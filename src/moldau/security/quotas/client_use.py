@@ -10,7 +10,7 @@ except for what it changes (`mutations`). Pure: the clock is given.
 """
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 
 from moldau.cluster.state import quotas
 from moldau.protocol.apis import APIS, FETCH, PRODUCE
@@ -29,11 +29,18 @@ THROTTLE_MS_MAX = (1 << 31) - 1
 """The longest time that a reply can tell."""
 
 
-class Quota(NamedTuple):
-    """A limit that holds for a client, and what has been used of it."""
+class Quota:
+    """A limit that holds for a client, what has been used of it, and `free`: below that sum it does not matter when."""
 
-    limit: float
-    rate: SampledRate
+    __slots__ = ("free", "limit", "rate")
+
+    def __init__(self, limit: float, rate: SampledRate, free: float):
+        self.limit = limit
+        self.rate = rate
+        self.free = free
+
+    def charge(self, value: float, now_ms: int) -> int:
+        return self.rate.charge(value, self.limit, now_ms)
 
 
 class Client:
@@ -43,9 +50,7 @@ class Client:
     __slots__ = (
         "client_id",
         "fetch",
-        "introduction",
         "is_free",
-        "principal",
         "produce",
         "request",
         "table",
@@ -55,9 +60,7 @@ class Client:
     def __init__(self, table: QuotaTable, call: Call, until_ms: int, quota: Callable[[str], Quota | None]):
         session = call.session
         self.table = table
-        self.principal = session.principal
         self.client_id = call.client_id
-        self.introduction = session.introduction
         self.until_ms = until_ms
         self.is_free = session.introduction is not None or session.is_forwarded
         """It is a broker, or its request is charged by another one."""
@@ -86,13 +89,11 @@ class ClientUse:
 
     def _client(self, call: Call, now_ms: int) -> Client:
         session, _, _, _, client_id, _ = call
-        client = session.use
+        client: Client | None = session.use
         if (
-            type(client) is Client
+            client is not None
             and client.client_id is client_id
             and client.table is self._table
-            and client.principal is session.principal
-            and client.introduction is session.introduction
             and now_ms < client.until_ms
         ):
             return client
@@ -102,7 +103,8 @@ class ClientUse:
             limit = self._table.limit(key, *who)
             if limit is None:
                 return None
-            return Quota(limit.value, self._sensors.of((key, limit.user, limit.client_id), now_ms))
+            rate = self._sensors.of((key, limit.user, limit.client_id), now_ms)
+            return Quota(limit.value, rate, self._window.most(limit.value))
 
         made = session.use = Client(self._table, call, now_ms + CHECKED_MS, quota)
         return made
@@ -119,19 +121,35 @@ class ClientUse:
 
         return Verdict(around=capped)
 
-    def charge_at_once(self, call: Call, worked_s: float, now_s: float) -> int | None:
-        now_ms, throttle_ms = int(now_s * 1000), 0
-        client = self._client(call, now_ms)
-        of_time = client.request
-        if call.key == FETCH.key:
-            # One that is throttled is answered otherwise, and its bytes count.
-            return 0 if client.fetch is None and of_time is None else None
-        if client.produce is not None:
-            limit, rate = client.produce
-            throttle_ms = rate.charge(call.size, limit, now_ms)
-        if of_time is not None:
-            limit, rate = of_time
-            if (ms := rate.charge(worked_s * 100, limit, now_ms)) > throttle_ms:
+    def charges_fetch(self, call: Call) -> bool:
+        client = self._client(call, int(self._seconds() * 1000))
+        return client.fetch is not None or client.request is not None
+
+    def charge_produce(self, call: Call, worked_s: float, now_s: float) -> int:
+        now_ms, session = now_s * 1000, call.session
+        client = session.use
+        # What follows is `_client` and `Quota.charge` without their calls, which cost more than what they do.
+        if (
+            client is None
+            or client.client_id is not session.client_id
+            or client.table is not self._table
+            or now_ms >= client.until_ms
+        ):
+            client = self._client(call, int(now_ms))
+        throttle_ms, quota = 0, client.produce
+        if quota is not None:
+            rate, size = quota.rate, call.size
+            if now_ms < rate.full_ms and (total := rate.total + size) <= quota.free:
+                rate.total, rate.last_ms = total, now_ms
+            else:
+                throttle_ms = quota.charge(size, int(now_ms))
+        quota = client.request
+        if quota is not None:
+            rate = quota.rate
+            if now_ms < rate.full_ms and (total := rate.total + worked_s * 100) <= quota.free:
+                rate.total, rate.last_ms = total, now_ms
+            else:
+                ms = quota.charge(worked_s * 100, int(now_ms))
                 throttle_ms = max(throttle_ms, min(ms, self._window.sample_ms))
         return throttle_ms if throttle_ms < THROTTLE_MS_MAX else THROTTLE_MS_MAX
 
@@ -142,12 +160,10 @@ class ClientUse:
             return None
         throttle_ms = response.throttle_ms(APIS[call.key], call.version) if type(response) is PackedReply else 0
         if client.request is not None:
-            limit, rate = client.request
-            of_time = rate.charge(handled.seconds * 100, limit, now_ms)
+            of_time = client.request.charge(handled.seconds * 100, now_ms)
             throttle_ms = max(throttle_ms, min(of_time, self._window.sample_ms))
         if call.key == PRODUCE.key and client.produce is not None:
-            limit, rate = client.produce
-            throttle_ms = max(throttle_ms, rate.charge(call.size, limit, now_ms))
+            throttle_ms = max(throttle_ms, client.produce.charge(call.size, now_ms))
         elif call.key == FETCH.key:
             return self._charge_fetch(request, client.fetch, response, reply_bytes, throttle_ms, now_ms)
         return Charge(min(throttle_ms, THROTTLE_MS_MAX)) if throttle_ms else None
@@ -158,11 +174,10 @@ class ClientUse:
         """`throttle_ms`: for another quota."""
         passes = False
         if quota is not None:
-            limit, rate = quota
-            passes = not throttle_ms and rate.is_empty(now_ms)
-            throttle_ms = max(throttle_ms, rate.charge(reply_bytes, limit, now_ms))
+            passes = not throttle_ms and quota.rate.is_empty(now_ms)
+            throttle_ms = max(throttle_ms, quota.charge(reply_bytes, now_ms))
             if throttle_ms and not passes:
-                rate.record(-reply_bytes, now_ms)
+                quota.rate.record(-reply_bytes, now_ms)
         if not throttle_ms:
             return None
         is_error = response.error if isinstance(response, FetchReply) else response.error_code
