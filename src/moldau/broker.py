@@ -26,13 +26,14 @@ from moldau.descriptors import share_out
 from moldau.errors import MoldauError, StartInterrupted, StorageError
 from moldau.handlers.table import BrokerParts, FollowerParts, Handlers
 from moldau.log.compaction.cleaner import Candidate, Cleaner
+from moldau.log.folders.accepting import AcceptedNames
 from moldau.log.folders.folder import LogFolder
 from moldau.log.folders.folders import LogFolders
 from moldau.metadata_store.embedded import FILE_NAME as STORE_FILE
 from moldau.metadata_store.embedded import EmbeddedStore
 from moldau.metadata_store.embedded_session import EmbeddedSession
 from moldau.metadata_store.store import MetadataStore
-from moldau.names import OFFSETS_TOPIC, TRANSACTIONS_TOPIC, BrokerId, TopicPartition
+from moldau.names import OFFSETS_TOPIC, TRANSACTIONS_TOPIC, BrokerId
 from moldau.net.accepted import Connected
 from moldau.net.limits import Limits, limits_of
 from moldau.net.server import Server
@@ -84,7 +85,7 @@ class Broker:
         self._store = store
         self._embedded: EmbeddedStore | None = None
         self._shared = shared
-        self._accept_empty = accept_empty
+        self._accept_empty = AcceptedNames(accept_empty)
         self._joined: JoinedCluster | None = None
         self._throttles: Throttles | None = None
         self._guards: Guards | None = None
@@ -150,7 +151,11 @@ class Broker:
             folders.interrupt()
         try:
             threads = cluster.metadata.config.num_recovery_threads_per_data_dir
-            strays = await replicas.load(threads, self._accepts_empty if self._joined is not None else None)
+            accepted = None
+            if self._joined is not None:
+                self._accept_empty.check(replicas.assigned())
+                accepted = self._accept_empty.__contains__
+            strays = await replicas.load(threads, accepted)
         except StartInterrupted:
             self._cut_short = True
             raise
@@ -165,9 +170,6 @@ class Broker:
 
         folders.on_failure = lost
         undo.push_async_callback(self._left)
-
-    def _accepts_empty(self, tp: TopicPartition) -> bool:
-        return not {"all", tp.topic, str(tp)}.isdisjoint(self._accept_empty)
 
     async def _open_alone(self, undo: contextlib.AsyncExitStack) -> None:
         """Open the metadata of a cluster that has no other broker."""

@@ -1,6 +1,7 @@
 """Where a broker looks for the controller when the store cannot say it."""
 
 import asyncio
+from types import SimpleNamespace
 
 import pytest
 
@@ -8,15 +9,15 @@ from moldau.cluster.controller_locator import ControllerLocator
 from moldau.cluster.state.image import BrokerImage, Endpoint, Image
 from moldau.cluster.successor import PAUSE_S, SuccessorSearch
 from moldau.errors import ErrorCode, KafkaError
-from moldau.peers.address import Address
-from moldau.peers.link import Link
-from moldau.peers.negotiation import IntendedBroker
+from moldau.peers.introduction import Identity
+from moldau.protocol.apis import DESCRIBE_CLUSTER, Api
 from moldau.simulation.world import World
 
 BROKERS = {
     number: BrokerImage(number, (Endpoint("PLAINTEXT", "PLAINTEXT", f"host{number}", 9092),), epoch=number)
     for number in (1, 2, 3)
 }
+ME = Identity("c", 2, lambda: -1, lambda: b"")
 
 
 def looked(locator: ControllerLocator, answers: dict[int, int], monkeypatch: pytest.MonkeyPatch) -> float:
@@ -27,7 +28,7 @@ def looked(locator: ControllerLocator, answers: dict[int, int], monkeypatch: pyt
 
     async def scenario(_: World) -> float:
         began_s = asyncio.get_running_loop().time()
-        await SuccessorSearch(locator, lambda: Image("c", brokers=BROKERS), 2).look()
+        await SuccessorSearch(locator, lambda: Image("c", brokers=BROKERS), ME).look()
         return asyncio.get_running_loop().time() - began_s
 
     monkeypatch.setattr(SuccessorSearch, "_controller_of", answer)
@@ -61,20 +62,27 @@ def test_what_the_store_says_counts(monkeypatch: pytest.MonkeyPatch) -> None:
     assert locator.controller == BROKERS[1]
 
 
-def test_only_the_broker_that_was_known_is_asked_and_not_another_at_its_address(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    asked: list[tuple[Address, IntendedBroker]] = []
+def test_the_others_are_asked_what_names_the_controller_itself(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Metadata names the broker that answers. They are dialled as brokers dial each other, with TLS and a login."""
+    dialled: list[tuple[int, Identity]] = []
 
-    async def refused(address: Address, client_id: str, timeout_ms: int, *, intended: IntendedBroker) -> Link:
-        asked.append((address, intended))
-        raise KafkaError(ErrorCode.REBOOTSTRAP_REQUIRED)
+    class Answering:
+        connection = SimpleNamespace(close=lambda: None)
 
-    async def scenario(_: World) -> None:
-        locator = ControllerLocator()
-        await SuccessorSearch(locator, lambda: Image("c", brokers=BROKERS), 2).look()
-        assert locator.controller is None
+        def __init__(self, broker_id: int):
+            self.broker_id = broker_id
 
-    monkeypatch.setattr("moldau.cluster.successor.connect", refused)
-    World(0).run(scenario)
-    assert asked == [(Address(f"host{number}", 9092), IntendedBroker("c", number)) for number in (1, 3)]
+        async def call(self, api: Api, request: object, timeout_ms: int) -> SimpleNamespace:
+            return SimpleNamespace(controller_id=3 if api == DESCRIBE_CLUSTER else self.broker_id)
+
+    async def dial(broker: BrokerImage, identity: Identity, timeout_ms: int) -> Answering:
+        if broker == BROKERS[3]:
+            raise KafkaError(ErrorCode.NETWORK_EXCEPTION)
+        dialled.append((broker.id, identity))
+        return Answering(broker.id)
+
+    monkeypatch.setattr("moldau.cluster.successor.dialled", dial)
+    locator = ControllerLocator()
+    World(0).run(lambda _: SuccessorSearch(locator, lambda: Image("c", brokers=BROKERS), ME).look())
+    assert locator.controller == BROKERS[3]
+    assert dialled == [(1, ME)]

@@ -16,7 +16,7 @@ from moldau.cluster.joined import JoinedCluster
 from moldau.cluster.membership import SharedStore
 from moldau.cluster.state.image import PartitionImage, TopicImage
 from moldau.config import broker_config
-from moldau.errors import StorageError
+from moldau.errors import ConfigError, StorageError
 from moldau.log.checkpoints import HIGH_WATERMARKS
 from moldau.metadata_store.embedded import EmbeddedStore
 from moldau.metadata_store.embedded_session import EmbeddedSession
@@ -150,7 +150,10 @@ def test_a_lost_folder_refuses_the_start_until_the_loss_is_accepted(tmp_path: Pa
             shutil.rmtree(place)
             checkpoint = place.parent / HIGH_WATERMARKS  # without it nothing but the choice shows the loss
             checkpoint.write_text("0\n0\n")
-            for accepted in ((), [f"t-{kept}", "u"]):
+            for misspelt in ("u", f"t_{lost}", f"t-{lost}/", "t-9", "ALL"):
+                with pytest.raises(ConfigError, match=f"^--accept-empty {misspelt}: this broker has no replica of "):
+                    await brokers.start(2, [f"t-{lost}", misspelt])
+            for accepted in ((), [f"t-{kept}"]):
                 with pytest.raises(StorageError) as refused:
                     await brokers.start(2, accepted)
                 assert str(refused.value) == (

@@ -6,7 +6,7 @@ import socket
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 
 import pytest
@@ -14,6 +14,7 @@ import pytest
 from harness.brokers import Broker, NotReady
 from harness.patience import stretched, wait_until
 from harness.zookeeper import ZooKeeper, mode
+from tests.zookeeper.dark import dark_address
 
 SESSION_MS = 4000
 
@@ -73,11 +74,21 @@ def test_a_start_without_a_leader_waits_longer_than_a_session_and_goes_on(tmp_pa
             os.kill(pid, signal.SIGCONT)
 
 
-@pytest.mark.parametrize("is_silent", [False, True])
-def test_a_start_that_waits_for_zookeeper_can_be_stopped(is_silent: bool, tmp_path: Path) -> None:
-    """Also while it waits for the answer of a server that accepts connections: for as long as a session may take."""
+@contextmanager
+def silent_address() -> Iterator[str]:
+    """It accepts connections, and never answers."""
     with socket.create_server(("127.0.0.1", 0)) as listener:
-        connect = f"127.0.0.1:{listener.getsockname()[1] if is_silent else 1}"
+        yield f"127.0.0.1:{listener.getsockname()[1]}"
+
+
+ADDRESSES = {"refused": nullcontext("127.0.0.1:1"), "silent": silent_address(), "dark": dark_address()}
+
+
+@pytest.mark.parametrize("at", ADDRESSES.values(), ids=ADDRESSES)
+def test_a_start_that_waits_for_zookeeper_can_be_stopped(at: AbstractContextManager[str], tmp_path: Path) -> None:
+    """Also while it waits for the answer of a server that accepts connections, or of a machine that is off: for as long
+    as a session may take."""
+    with at as connect:
         wait = {f"zookeeper_{name}_timeout_ms": "3600000" for name in ("connection", "session")}
         with starting(tmp_path, zookeeper_connect=connect, **wait) as (broker, ended):
             assert wait_until(lambda: ended or f"waiting for ZooKeeper at {connect}: " in broker.log())

@@ -8,6 +8,7 @@ from collections.abc import Callable, Coroutine
 from typing import Any, TypeVar
 
 from moldau.cluster.controller_locator import ControllerLocator
+from moldau.cluster.dialling import Redialling
 from moldau.cluster.link_pool import LinkPool
 from moldau.cluster.state.image import BrokerImage
 from moldau.errors import ErrorCode, KafkaError, ProtocolViolation
@@ -24,7 +25,7 @@ class ControllerLink:
         self.locator = locator
         self.identity = identity
         self._runtime = runtime
-        self._pool = LinkPool(identity, lambda broker: broker == locator.controller)
+        self._pool = LinkPool(identity, lambda broker: broker == locator.controller, Redialling())
 
     async def call(self, api: Api, request: Any, timeout_ms: int, read: Callable[[Any], T]) -> T:
         """Send a request to the controller, and return what `read` makes of the reply; a large reply is read in the

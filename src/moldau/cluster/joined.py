@@ -120,7 +120,7 @@ class JoinedCluster(Cluster):
             ControllerLink(self._locator, identity, self._runtime) for _ in range(2)
         ]
         self.links = BrokerLinks(lambda: self.metadata.image, identity)
-        successor = SuccessorSearch(self._locator, lambda: self.metadata.image, config.node_id)
+        successor = SuccessorSearch(self._locator, lambda: self.metadata.image, identity)
         self.following = Following(
             self.metadata,
             self._following_link,

@@ -4,7 +4,7 @@ The requests of one connection are answered one after another, so requests at th
 that are free are kept for the next requests.
 """
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 
 from moldau.cluster.dialling import dialled
@@ -17,11 +17,17 @@ KEPT = 4
 
 
 class LinkPool:
-    """`is_current` says whether a broker is still
-    registered as it was: connections to others are not kept."""
+    """`is_current` says whether a broker is still registered as it was: connections to others are not kept. `dial` has
+    the parameters of `dialled`."""
 
-    def __init__(self, identity: Identity, is_current: Callable[[BrokerImage], bool]):
+    def __init__(
+        self,
+        identity: Identity,
+        is_current: Callable[[BrokerImage], bool],
+        dial: Callable[[BrokerImage, Identity, int], Awaitable[Link]] = dialled,
+    ):
         self._identity = identity
+        self._dial = dial
         self._is_current = is_current
         self._free: dict[BrokerImage, list[Link]] = {}
         self._closed = False
@@ -31,7 +37,7 @@ class LinkPool:
         """A connection to that broker that no other request uses. If the request fails it is closed. Raises
         `KafkaError`."""
         self._forget_replaced()
-        link = self._taken(broker) or await dialled(broker, self._identity, timeout_ms)
+        link = self._taken(broker) or await self._dial(broker, self._identity, timeout_ms)
         is_whole = False
         try:
             yield link

@@ -84,7 +84,7 @@ class ZooKeeperSession:
         """Less than was asked for if ZooKeeper has granted less: it has a `maxSessionTimeout`."""
         self._runtime = runtime
         self._loop = asyncio.get_running_loop()
-        self._handler = OneSession(access.tls)
+        self._handler = OneSession(access.tls, self._hosts.count(",") + 1)
         retry = KazooRetry(
             max_tries=-1, delay=RECONNECT_S, max_delay=RECONNECT_S_MAX, sleep_func=self._handler.sleep_func
         )

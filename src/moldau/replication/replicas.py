@@ -152,6 +152,10 @@ class Replicas:
     def high_watermarks(self) -> dict[TopicPartition, int]:
         return {replica.tp: replica.high_watermark for replica in self}
 
+    def assigned(self) -> set[TopicPartition]:
+        """All partitions that have a replica on this broker, by the image."""
+        return {tp for topic in self._cluster.image.topics.values() for tp in self._ours(topic)}
+
     async def load(self, threads: int = 1, accepted: Callable[[TopicPartition], bool] | None = None) -> list[str]:
         """Open the partitions that are both in the log folders and in the image, with `threads` threads a folder.
         Returns the paths in the folders that belong to no known partition. `accepted` is as in `LogFolders.load`.
