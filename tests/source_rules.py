@@ -39,6 +39,7 @@ PURE_CORES = (
     "cli.cluster.moving.replacing",
     "cli.cluster.moving.shown_plan",
     "cluster.controlling.controller",
+    "cluster.state.move_throttles",
     "cluster.controlling.reassigning",
     "cluster.users.credentials",
     "cluster.users.tokens",

@@ -228,7 +228,9 @@ class BrokerConfig(ProtectionSettings, SaslSettings, TokenSettings, OfListeners)
 
     leader_replication_throttled_rate: int | None = None
     follower_replication_throttled_rate: int | None = None
-    """Both in bytes a second, None for no limit; they are only set while the broker runs (`while_running.RATES`)."""
+    leader_reassignment_throttled_rate: int | None = None
+    follower_reassignment_throttled_rate: int | None = None
+    """All in bytes a second, None for no limit; they are only set while the broker runs (`while_running.RATES`)."""
 
     @property
     def client_listeners(self) -> tuple[ClientListener, ...]:

@@ -1,7 +1,7 @@
 """The settings of a broker that are only set while it runs, as in Kafka: its properties file has none of them.
 
-They have no default, and are described only if they are set. The rates throttle replication (KIP-73); the settings in
-`kafka_names.KEPT` have no effect.
+They have no default, and are described only if they are set. The rates throttle replication (KIP-73), and the replicas
+that reassignments add (KIP-542, which Kafka does not have); the settings in `kafka_names.KEPT` have no effect.
 """
 
 from moldau.config.kafka_names import KEPT
@@ -11,11 +11,27 @@ RATES = {
     setting.name: setting
     for setting in (
         Setting(
+            "follower.reassignment.throttled.rate",
+            SettingType.LONG,
+            None,
+            "The most bytes a second that this broker fetches for those of its replicas that a reassignment adds and "
+            "that are not in sync yet. Set for one broker, it is removed when no reassignment is under way any more.",
+            low=0,
+        ),
+        Setting(
             "follower.replication.throttled.rate",
             SettingType.LONG,
             None,
             "The most bytes a second that this broker fetches for those of its replicas that are not in sync and that "
             "follower.replication.throttled.replicas lists.",
+            low=0,
+        ),
+        Setting(
+            "leader.reassignment.throttled.rate",
+            SettingType.LONG,
+            None,
+            "The most bytes a second that this broker sends to replicas that a reassignment adds and that are not in "
+            "sync yet. Set for one broker, it is removed when no reassignment is under way any more.",
             low=0,
         ),
         Setting(

@@ -143,7 +143,7 @@ class LeaderFollower:
 
     def _is_held_back(self, replica: Replica) -> bool:
         """Whether the replica pauses while the throttle is exceeded."""
-        return self._identity()[0] not in replica.leadership.isr and self._throttle.covers(replica)
+        return (me := self._identity()[0]) not in replica.leadership.isr and self._throttle.covers(replica, me)
 
     async def stop(self) -> None:
         """Returns when nothing is on its way any more."""
@@ -276,7 +276,7 @@ class LeaderFollower:
                 followed = self._followed.get(key)
                 if followed is None:
                     continue
-                if self._throttle.is_on and self._throttle.covers(followed.replica):
+                if self._throttle.is_on and self._throttle.covers(followed.replica, self._identity()[0]):
                     self._throttle.quota.record(len(part.records or b""), elapsed_ms())
                 asked = self._session.answered_from(followed)
                 if asked is not None:

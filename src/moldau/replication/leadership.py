@@ -33,7 +33,7 @@ PAUSE_MS: Final = 500
 class PartitionRoles(NamedTuple):
     """The cluster's decision about a partition. `isr` is committed; `partition_epoch` is a higher one after every
     change of leader or ISR. `has_eligible`: there are eligible leaders outside the ISR, which have everything that is
-    committed, so that nothing more must be."""
+    committed, so that nothing more must be. `adding`: the replicas that a reassignment adds."""
 
     leader: BrokerId
     leader_epoch: LeaderEpoch
@@ -41,6 +41,7 @@ class PartitionRoles(NamedTuple):
     replicas: tuple[BrokerId, ...]
     partition_epoch: int = 0
     has_eligible: bool = False
+    adding: tuple[BrokerId, ...] = ()
 
 
 class IsrProposal(NamedTuple):
@@ -59,9 +60,9 @@ class Leadership:
     `replica.lag.time.max.ms`. All is unknown before the first `take`."""
 
     __slots__ = (
-        "_about_to_join", "_followers", "_has_eligible", "_in_sync_min", "_lag_ms_max", "_not_before_ms", "alone",
-        "epoch_start", "isr", "leader", "leader_epoch", "leads", "local", "own_end", "partition_epoch", "proposal",
-        "replicas",
+        "_about_to_join", "_followers", "_has_eligible", "_in_sync_min", "_lag_ms_max", "_not_before_ms", "adding",
+        "alone", "epoch_start", "isr", "leader", "leader_epoch", "leads", "local", "own_end", "partition_epoch",
+        "proposal", "replicas",
     )  # fmt: skip
 
     def __init__(self, local: BrokerId, lag_ms_max: int = 30_000):
@@ -71,6 +72,7 @@ class Leadership:
         self.partition_epoch = -1
         self.isr: tuple[BrokerId, ...] = ()
         self.replicas: tuple[BrokerId, ...] = ()
+        self.adding: tuple[BrokerId, ...] = ()
         self.leads = False
         self.alone = False
         self.proposal: IsrProposal | None = None
@@ -91,13 +93,14 @@ class Leadership:
         if (roles.leader_epoch, roles.partition_epoch) < (self.leader_epoch, self.partition_epoch):
             return False
         before = (self.leader, self.leader_epoch, self.isr, self.replicas, self.partition_epoch, self._has_eligible)
-        if roles == before:
+        if roles == (*before, self.adding):
             return False
         if roles.leader_epoch != self.leader_epoch or roles.leader != self.leader:
             self._begin_epoch(roles, log_end, now_ms)
         elif self.proposal is not None and roles.partition_epoch > self.proposal.partition_epoch:
             self.proposal = None  # accepted or refused: what the cluster shows says which
-        self.leader, self.leader_epoch, self.isr, self.replicas, self.partition_epoch, self._has_eligible = roles
+        self.leader, self.leader_epoch, self.isr, self.replicas, self.partition_epoch, self._has_eligible = roles[:-1]
+        self.adding = roles.adding
         self.leads = roles.leader == self.local
         for broker in roles.isr:
             if broker != self.local and broker not in self._followers:

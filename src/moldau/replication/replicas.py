@@ -411,6 +411,7 @@ def roles_in(partition: PartitionImage) -> PartitionRoles:
         tuple(BrokerId(broker) for broker in partition.replicas),
         partition.partition_epoch,
         bool(partition.elr),
+        tuple(BrokerId(broker) for broker in partition.adding_replicas),
     )
 
 

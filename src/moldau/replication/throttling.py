@@ -1,8 +1,10 @@
-"""The throttles of a broker's replication (KIP-73): one for what its leaders send, one for what its followers fetch.
+"""The throttles of a broker's replication: one for what its leaders send, one for what its followers fetch.
 
-A throttle covers the replicas on this broker that their topics list (`leader.replication.throttled.replicas`,
-`follower.replication.throttled.replicas`). All of them share its rate; what in-sync replicas fetch counts, but is never
-held back. While no rate is set nothing is measured.
+Two kinds of rates set one: that of `*.replication.throttled.rate` (KIP-73) covers the replicas that their topics list
+(`*.replication.throttled.replicas`), that of `*.reassignment.throttled.rate` (KIP-542) those that a reassignment adds.
+All that a throttle covers share one rate, the lower one if both are set. What listed replicas that are in sync fetch
+counts, but is never held back; an added replica that is in sync is not covered any more. While no rate is set nothing
+is measured.
 """
 
 from collections.abc import Callable
@@ -23,6 +25,7 @@ class Throttle:
         self.quota: Final = quota
         self._broker = broker
         self._listed = listed
+        self._covers_listed, self._covers_added = True, False
         self._listeners: list[Callable[[], None]] = []
 
     @property
@@ -39,9 +42,22 @@ class Throttle:
         for changed in self._listeners:
             changed()
 
-    def covers(self, replica: Replica) -> bool:
-        """Whether the replica here is one of those that share the rate."""
-        return is_listed(self._listed(replica.config), replica.tp.partition, self._broker)
+    def limit(self, listed: int | None, added: int | None) -> None:
+        """Take the rates, in bytes a second, of listed replicas and of those that reassignments add."""
+        was_on = self.is_on
+        self._covers_listed, self._covers_added = listed is not None, added is not None
+        self.quota.limit = min((one for one in (listed, added) if one is not None), default=None)
+        if self.is_on or was_on:
+            self.announce()
+
+    def covers(self, replica: Replica, follower: BrokerId) -> bool:
+        """Whether what this follower fetches of the replica here, or the replica itself if it is the follower, shares
+        the rate."""
+        if self._covers_added:
+            roles = replica.leadership
+            if follower in roles.adding and follower not in roles.isr:
+                return True
+        return self._covers_listed and is_listed(self._listed(replica.config), replica.tp.partition, self._broker)
 
 
 class Throttles:
@@ -60,10 +76,5 @@ class Throttles:
     def follow(self, config: BrokerConfig) -> None:
         """Take the rates in force now. The replicas must have their topics' settings and their roles already: a change
         of these is announced as well."""
-        for throttle, rate in (
-            (self.leader, config.leader_replication_throttled_rate),
-            (self.follower, config.follower_replication_throttled_rate),
-        ):
-            was_on, throttle.quota.limit = throttle.is_on, rate
-            if throttle.is_on or was_on:
-                throttle.announce()
+        self.leader.limit(config.leader_replication_throttled_rate, config.leader_reassignment_throttled_rate)
+        self.follower.limit(config.follower_replication_throttled_rate, config.follower_reassignment_throttled_rate)

@@ -6,15 +6,18 @@ from functools import partial
 
 import pytest
 
+from moldau.cluster.controlling.alterations import Alteration, OpType
 from moldau.cluster.controlling.controller import NewTopic
 from moldau.cluster.controlling.lasting import LastingWork, NextChange
 from moldau.cluster.state.elections import Elected, steps_of
 from moldau.cluster.state.image import Image, PartitionImage, TopicImage
 from moldau.cluster.state.isr_changes import ProposedIsr
+from moldau.cluster.state.move_throttles import FOLLOWERS, LEADERS, MOVE_RATES, RATES, RATES_S
 from moldau.cluster.state.reassignment import begun, is_under_way
 from moldau.metadata_store.store import NodeOperation, OutcomeUnknown, Written
+from moldau.names import TopicPartition
 from tests.cluster.controlling.test_acting import three
-from tests.cluster.several import Member, Members, place, play
+from tests.cluster.several import Member, Members, followed_by, place, play
 from tests.replacing import Instead, nothing, replaced
 
 IDLE = "moldau.cluster.controlling.lasting:LastingWork.go_on"
@@ -85,6 +88,89 @@ def test_the_next_controller_ends_what_one_that_was_killed_had_begun(is_ready: b
             await in_sync(later, 2, 3, 4)
         image = await members.shown(is_at_rest)
         assert (parts(image)[0].leader, parts(image)[0].replicas, parts(image)[0].isr) == (3, (3, 4), (3, 4))
+
+    play(scenario)
+
+
+def is_free(image: Image) -> bool:
+    """Whether nothing is throttled."""
+    own = [*image.broker_overrides.values(), *(topic.overrides for topic in image.topics.values())]
+    return not any("throttled" in name for one in own for name in one)
+
+
+async def throttled_by_kafkas_tool(controller: Member, count: int = 1) -> None:
+    """As for a plan that moves partitions from 1 and 2 to 2 and 3."""
+    leaders = ",".join(f"{number}:{broker}" for number in range(count) for broker in (1, 2))
+    followers = ",".join(f"{number}:3" for number in range(count))
+    listed = [Alteration(LEADERS, OpType.SET, leaders), Alteration(FOLLOWERS, OpType.SET, followers)]
+    assert await controller.acting.configs.alter_topics([("t", listed)]) == [None]
+    for broker in "123":
+        rates = [Alteration(name, OpType.SET, "1000") for name in RATES]
+        assert await controller.acting.configs.alter_broker(broker, rates) is None
+
+
+@pytest.mark.parametrize("ends_under", ["the same controller", "the next one"])
+def test_a_move_takes_along_the_throttles_that_kafkas_tool_has_set_for_it(ends_under: str) -> None:
+    async def scenario(members: Members) -> None:
+        controller = await three(members)
+        await moved(controller, 2, 3, count=MANY)
+        await throttled_by_kafkas_tool(controller, MANY)
+        if ends_under == "the next one":
+            with replaced([Instead(IDLE, nothing)]):
+                await in_sync(controller, 1, 2, 3)
+                controller.die()
+                del members[1]
+            controller = await members.controller()
+            await members.shown(lambda image: parts(image)[0].leader == 2)
+        else:
+            await in_sync(controller, 1, 2, 3)
+        assert is_free(await members.shown(is_at_rest))
+
+    play(scenario)
+
+
+@pytest.mark.parametrize("how", ["cancelled", "refused", "deleted"])
+def test_throttles_go_with_a_move_that_does_not_come_to_its_end(how: str) -> None:
+    async def scenario(members: Members) -> None:
+        controller = await three(members)
+        topics, tp = controller.acting.topics, TopicPartition("t", 0)
+        if how == "refused":
+            await place(controller, "t", PartitionImage(1, 0, (1, 2), (1, 2)))
+        else:
+            await moved(controller, 2, 3)
+        await throttled_by_kafkas_tool(controller)
+        assert not is_free(controller.image)
+        if how == "deleted":
+            await topics.delete([("t", None)])
+        else:
+            [refusal] = await topics.reassign([(tp, None if how == "cancelled" else [2, 9])])
+            assert (refusal is None) == (how == "cancelled")
+        assert is_free(controller.image)
+
+    play(scenario)
+
+
+def test_rates_of_moves_go_when_none_has_been_under_way_for_a_while_whoever_is_the_controller_then() -> None:
+    async def scenario(members: Members) -> None:
+        controller = await three(members)
+        following = [asyncio.ensure_future(followed_by(controller, 1, 2, 3))]
+        await moved(controller, 2, 3)
+        rates = [Alteration(name, OpType.SET, "1000") for name in sorted(MOVE_RATES)]
+        assert await controller.acting.configs.alter_broker("2", rates) is None
+        await asyncio.sleep(3 * RATES_S)
+        assert not is_free(controller.image), "a move is under way"
+        await in_sync(controller, 1, 2, 3)
+        await members.shown(is_at_rest)
+        await asyncio.sleep(RATES_S / 2)
+        assert not is_free(controller.image), "the next partitions of a plan may begin"
+        following.pop().cancel()
+        controller.die()
+        del members[1]
+        later = await members.controller()
+        following.append(asyncio.ensure_future(followed_by(later, 2, 3)))
+        await asyncio.sleep(RATES_S * 2)
+        assert is_free(later.image)
+        following.pop().cancel()
 
     play(scenario)
 

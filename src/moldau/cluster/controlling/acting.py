@@ -197,7 +197,7 @@ class Acting:
         limits_s = (self._candidacy.hearing_s, self._silence_s)
         silent_in_s = (self.stream.silent_in_s(limit_s) + SOON_S for limit_s in limits_s)
         balance_in_s = self._balance.due_in_s(asyncio.get_running_loop().time())
-        return min(self._silence_s / CHECKS, balance_in_s, *silent_in_s)
+        return min(self._silence_s / CHECKS, balance_in_s, max(self._lasting.due_in_s(), 0), *silent_in_s)
 
     async def _balance_leaders(self) -> None:
         """If it is time, let preferred replicas lead again."""

@@ -5,9 +5,11 @@ The image shows all that is under way, and nothing else remembers it, so a new c
 kind of work is one pure function: from an image to the next change of that work, or to None while it has to wait. The
 controller calls it when topics have changed (their ISRs, for instance), when brokers have come or gone, and when its
 term begins. Each change takes its turn in the queue like all others. It must bring the work forward: the function is
-called again until it returns None.
+called again until it returns None. Throttles that were set for moves, and that no move has taken along, go after a
+while (see `move_throttles`).
 """
 
+import asyncio
 import logging
 from collections.abc import Callable, Collection, Sequence
 from functools import partial
@@ -18,9 +20,10 @@ from moldau.cluster.controlling.controller_queue import ControllerQueue
 from moldau.cluster.state.elections import BATCH_MAX, LeastInSync, steps_of
 from moldau.cluster.state.image import Image, TopicImage
 from moldau.cluster.state.metadata_cache import MetadataCache
-from moldau.cluster.state.reassignment import next_ended
+from moldau.cluster.state.move_throttles import LeftOverThrottles, MoveOver, without_throttles_of
+from moldau.cluster.state.reassignment import next_ended, originals_of
 from moldau.metadata_store.store import NodeOperation
-from moldau.names import counted
+from moldau.names import TopicPartition, counted
 
 logger = logging.getLogger(__name__)
 
@@ -37,12 +40,20 @@ Work: TypeAlias = Callable[[Image, Collection[TopicImage]], NextChange | None]
 
 
 def end_of_reassignments(least: LeastInSync, image: Image, topics: Collection[TopicImage]) -> NextChange | None:
-    """Partitions whose target replicas are all in sync lose the others."""
+    """Partitions whose target replicas are all in sync lose the others, and the throttles of their moves."""
     ended = list(islice(next_ended(topics, least), BATCH_MAX))
     if not ended:
         return None
     line = f"the reassignment of {counted(len(ended), 'partition')} is complete"
-    return NextChange(partial(steps_of, image, ended), line)
+
+    def operations() -> list[NodeOperation]:
+        parts = (
+            (TopicPartition(one.topic, one.number), image.topics[one.topic].partitions[one.number]) for one in ended
+        )
+        over = (MoveOver(tp, originals_of(part)) for tp, part in parts)
+        return [*without_throttles_of(image, over), *steps_of(image, ended)]
+
+    return NextChange(operations, line)
 
 
 class LastingWork:
@@ -53,6 +64,7 @@ class LastingWork:
         self._queue = queue
         self._kinds: Sequence[Work] = (partial(end_of_reassignments, least),)
         self._is_due = False
+        self._left_over = LeftOverThrottles()
 
     def changed(self, image: Image, names: Collection[str]) -> bool:
         """These topics have changed; returns whether some work in them can go on now."""
@@ -71,6 +83,21 @@ class LastingWork:
             self._is_due = False  # what changes during the change is due again
             if await self._queue.made(self._make_next):
                 self._is_due = True
+        if self._left_over_now():
+            await self._queue.made(self._take_left_over_away)
+
+    def due_in_s(self) -> float:
+        """How long until something is due although nothing changes."""
+        return self._left_over.due_in_s(asyncio.get_running_loop().time())
+
+    def _left_over_now(self) -> Sequence[NodeOperation]:
+        return self._left_over.look(self._metadata.image, asyncio.get_running_loop().time())
+
+    async def _take_left_over_away(self) -> None:
+        # A move may have begun before this change had its turn.
+        if operations := self._left_over_now():
+            await self._queue.commit(operations)
+            logger.info("throttles that were set for reassignments are removed: none is under way any more")
 
     async def _make_next(self) -> bool:
         image = self._metadata.image

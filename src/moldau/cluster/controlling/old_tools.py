@@ -28,6 +28,7 @@ from moldau.cluster.state.elections import Elected, in_batches, preferred_electi
 from moldau.cluster.state.image import NO_LEADER, BrokerImage, Image, TopicImage
 from moldau.cluster.state.image_after import image_after
 from moldau.cluster.state.metadata_cache import MetadataCache
+from moldau.cluster.state.move_throttles import moves_over, without_throttles_of
 from moldau.cluster.state.reassignment import is_under_way
 from moldau.config import TOPIC_SETTINGS
 from moldau.errors import ErrorCode, KafkaError, StorageError
@@ -252,12 +253,14 @@ class OldTools:
         image, moved = self._metadata.image, list[Elected]()
         begun = (image.controller_epoch, wish.version)
         if self._begun != begun:
-            for tp, to in wish.replicas.items():
-                result = reassigned(image, tp, to, self._metadata.least_in_sync)
+            least = self._metadata.least_in_sync
+            decided = [(tp, reassigned(image, tp, to, least)) for tp, to in wish.replicas.items()]
+            for tp, result in decided:
                 if isinstance(result, Refusal):
                     _log_refusal(tp, result)
                 elif result != image.partition(tp):
                     moved.append(Elected(tp.topic, tp.partition, result))
+            await self._queue.commit(without_throttles_of(image, moves_over(image, decided)))
             for batch in in_batches(moved):
                 await self._queue.commit(steps_of(self._metadata.image, batch))
             self._begun = begun

@@ -17,6 +17,7 @@ from moldau.cluster.state import layout
 from moldau.cluster.state.elections import Elected, in_batches, steps_of
 from moldau.cluster.state.image import Image, PartitionImage, TopicImage
 from moldau.cluster.state.metadata_cache import MetadataCache
+from moldau.cluster.state.move_throttles import moves_over, under_way_in, without_throttles_of
 from moldau.cluster.state.placement import Draw
 from moldau.config.internal_topics import FACTOR_SETTINGS
 from moldau.errors import ErrorCode
@@ -76,10 +77,12 @@ class TopicChanges:
         results = await self.queue.decided(len(wanted), lambda: controller.delete_topics(image, wanted))
         if not validate_only:
             deleted = [topic for _, _, topic in results if isinstance(topic, TopicImage)]
-            operations = await self.queue.decided(
-                _partitions(deleted), lambda: [step for topic in deleted for step in layout.topic_deleted(topic)]
-            )
-            await self.queue.commit(operations)
+
+            def decide() -> list[NodeOperation]:
+                throttles = without_throttles_of(image, under_way_in(deleted))
+                return [*throttles, *(step for topic in deleted for step in layout.topic_deleted(topic))]
+
+            await self.queue.commit(await self.queue.decided(_partitions(deleted), decide))
         return results
 
     @in_turn
@@ -120,6 +123,8 @@ class TopicChanges:
             for (tp, _), result in zip(wanted, results, strict=True)
             if isinstance(result, PartitionImage) and result != image.partition(tp)
         ]
+        over = moves_over(image, zip((tp for tp, _ in wanted), results, strict=True))
+        await self.queue.commit(without_throttles_of(image, over))
         for batch in in_batches(changed):
             await self.queue.commit(steps_of(self._metadata.image, batch))
             await asyncio.sleep(0)

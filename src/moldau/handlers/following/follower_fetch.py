@@ -187,7 +187,7 @@ class FollowerFetch:
                     is_first = False
                     slices += 1
                     bytes_max -= read.records.length
-                    if throttled_bytes is not None and part.replica and self._throttle.covers(part.replica):
+                    if throttled_bytes is not None and self._counts(part):
                         counted = read.records.length
                         throttled_bytes += counted
                 # What is left of the answer is too small for its first batch.
@@ -230,13 +230,17 @@ class FollowerFetch:
         self._asked(replica)
         return read
 
+    def _counts(self, part: FollowedPart) -> bool:
+        """Whether what was read of a partition counts for the throttle."""
+        return part.replica is not None and self._throttle.covers(part.replica, part.broker)
+
     def _withholds(self, part: FollowedPart, replica: Replica, throttled_bytes: int, now_ms: int) -> bool:
         """Whether a partition has records that must not be sent now; the session remembers it."""
         is_withheld = (
             part.position.offset < replica.log.log_end_offset
             and not replica.leadership.is_member(part.broker)
             and self._throttle.quota.is_exceeded(now_ms, throttled_bytes)
-            and self._throttle.covers(replica)
+            and self._throttle.covers(replica, part.broker)
         )
         part.withhold(is_withheld)
         return is_withheld

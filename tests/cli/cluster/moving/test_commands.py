@@ -157,3 +157,16 @@ def test_what_cannot_be_is_one_sentence(admin: Admin, run: Runner, words: list[s
 def test_a_share_is_a_percentage(run: Runner) -> None:
     for text in ("0", "100%", "x", "-5%"):
         assert "is not a percentage between 0 and 100" in run("balance", "--only-full", text, code=2)[1]
+
+
+def test_a_throttled_plan_sets_the_rate_of_the_brokers_that_take_part_and_run(
+    cluster: Cluster, admin: Admin, run: Runner
+) -> None:
+    plan = {"partitions": [{"topic": TOPIC, "partition": 0, "replicas": [2, 4]}]}
+    Path("some.json").write_text(json.dumps(plan))
+    _, err = run("reassign", "some.json", "--throttle", "50000000")
+    assert "1 of 1 partition" in err and replicas(admin)[0] == (2, 4)
+    for broker in "124":
+        own = {one.name: one.value for one in admin.configs.describe("broker", broker) if one.source == "broker"}
+        assert own["leader.reassignment.throttled.rate"] == own["follower.reassignment.throttled.rate"] == "50000000"
+    assert all("reassignment" not in one.name for one in admin.configs.describe("broker", "3"))

@@ -7,10 +7,12 @@ that somebody else has moved or whose move was cancelled meanwhile is left alone
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
-from moldau.cli.cluster.moving.cluster_layout import MovePlan
+from moldau.cli.cluster.moving.cluster_layout import ClusterLayout, MovePlan
 from moldau.cli.cluster.moving.looking import Way, look_at
 from moldau.cli.cluster.moving.shown_plan import size_text
+from moldau.cli.cluster.moving.throttle import PlanThrottle
 from moldau.client.administration.admin import Admin
 from moldau.errors import KafkaError
 from moldau.names import TopicPartition, counted
@@ -18,6 +20,14 @@ from moldau.names import TopicPartition, counted
 PAUSE_S = 1.0
 ASTRAY_S = 5.0
 """How long a partition has to be seen at rest elsewhere: brokers hear of changes one after the other."""
+
+
+class MovingPace(NamedTuple):
+    """How many partitions move at a time, and the most bytes a second that each broker sends, and fetches, for them;
+    None for no limit."""
+
+    at_a_time: int
+    throttle: int | None = None
 
 
 @dataclass
@@ -100,18 +110,26 @@ class Course:
 
 
 def carried_out(
-    admin: Admin, plan: MovePlan, copies: dict[TopicPartition, int], at_a_time: int, report: Callable[[str], None]
+    admin: Admin, plan: MovePlan, layout: ClusterLayout, pace: MovingPace, report: Callable[[str], None]
 ) -> Course:
     """Returns when every partition of the plan is where it should be, or was left alone. `report` takes a line whenever
     something has changed. Preferred replicas of what has moved are asked to lead. Raises `KafkaError`."""
+    copies = layout.copies(plan)
+    taking_part = {broker for tp in plan for broker in (*plan[tp], *layout.partitions[tp].replicas)}
+    throttle = None if pace.throttle is None else PlanThrottle(admin, taking_part, pace.throttle)
     course = Course(copies, time.monotonic(), dict.fromkeys(sorted(plan, key=lambda tp: (copies[tp] == 0, tp))))
     course.take(look_at(admin, plan, plan), course.began_s)
     course.done_before = set(course.done)
     shown = ""
     while True:
-        room = at_a_time - len(course.under_way)
+        room = pace.at_a_time - len(course.under_way)
         if chosen := [tp for tp, _ in zip(course.waiting, range(room), strict=False)]:
+            throttled = throttle if throttle is not None and throttle.is_due(time.monotonic()) else None
+            if throttled is not None:
+                throttled.apply()
             course.begun(admin.alter_reassignments({tp: plan[tp] for tp in chosen}))
+            if throttled is not None:
+                throttled.apply()
         line = course.line(time.monotonic())
         if line != shown:
             report(line)
@@ -119,7 +137,7 @@ def carried_out(
         if course.is_over:
             break
         course.take(look_at(admin, plan, [*course.waiting, *course.under_way]), time.monotonic())
-        if not course.is_over and not (course.waiting and len(course.under_way) < at_a_time):
+        if not course.is_over and not (course.waiting and len(course.under_way) < pace.at_a_time):
             time.sleep(PAUSE_S)
     _prefer(admin, course.done - course.done_before)
     return course

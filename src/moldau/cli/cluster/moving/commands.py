@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 from moldau.cli.cluster.moving.balancing import balanced, relieved, spread_to
-from moldau.cli.cluster.moving.carrying_out import carried_out
+from moldau.cli.cluster.moving.carrying_out import MovingPace, carried_out
 from moldau.cli.cluster.moving.cluster_layout import ClusterLayout, MovePlan, changed
 from moldau.cli.cluster.moving.looking import read_layout
 from moldau.cli.cluster.moving.plan_file import read_plan, write_plan
@@ -20,6 +20,12 @@ from moldau.names import TopicPartition, counted
 
 DryRun = Annotated[bool, Option("--dry-run", help="Show the plan and write it; move nothing.")]
 PlanFile = Annotated[Path, Option("--plan", metavar="FILE", help="Where the plan is kept.")]
+Throttle = Annotated[
+    int | None,
+    Option(
+        "--throttle", metavar="RATE", min=1, help="The most bytes a second that each broker copies; none by default."
+    ),
+]
 AtATime = Annotated[int, Option("--at-a-time", min=1, help="How many partitions are moved at a time.")]
 MaxBytes = Annotated[int | None, Option("--max-bytes", min=0, help="The most bytes to copy.")]
 PLAN_FILE, AT_A_TIME = Path("plan.json"), 20
@@ -30,6 +36,7 @@ def reassign(
     cancel: Annotated[bool, Option("--cancel", help="Cancel what is under way of the plan.")] = False,
     dry_run: Annotated[bool, Option("--dry-run", help="Show what the plan does; move nothing.")] = False,
     at_a_time: AtATime = AT_A_TIME,
+    throttle: Throttle = None,
     bootstrap_server: BootstrapServer = BOOTSTRAP,
     as_json: Json = False,
 ) -> int:
@@ -37,11 +44,12 @@ def reassign(
     Move partitions as a plan says, or go on with a plan that was left half done. A plan is a file that another command
     of `moldau cluster` has written, or one for Kafka's `kafka-reassign-partitions`.
 
-    The exit code is 1 if a partition could not be moved.
+    `--throttle` limits what is copied; followers that are in sync are never slowed. The cluster removes the limit by
+    itself half a minute after the last move has ended. The exit code is 1 if a partition could not be moved.
 
     Examples:
 
-      moldau cluster reassign plan.json
+      moldau cluster reassign plan.json --throttle 50000000
 
       moldau cluster reassign plan.json --cancel
     """
@@ -54,7 +62,7 @@ def reassign(
         if dry_run:
             _show(summary(layout, changed(layout, wanted)), as_json)
             return 0
-        return _carry_out(admin, layout, wanted, plan, at_a_time, as_json)
+        return _carry_out(admin, layout, wanted, plan, MovingPace(at_a_time, throttle), as_json)
 
 
 def drain_broker(
@@ -62,6 +70,7 @@ def drain_broker(
     dry_run: DryRun = False,
     plan: PlanFile = PLAN_FILE,
     at_a_time: AtATime = AT_A_TIME,
+    throttle: Throttle = None,
     bootstrap_server: BootstrapServer = BOOTSTRAP,
     as_json: Json = False,
 ) -> int:
@@ -79,7 +88,7 @@ def drain_broker(
         layout = read_layout(admin)
         for broker in brokers:
             _check_known(layout, broker)
-        outcome = _run(admin, layout, drained(layout, brokers), plan, at_a_time, dry_run, as_json)
+        outcome = _run(admin, layout, drained(layout, brokers), plan, MovingPace(at_a_time, throttle), dry_run, as_json)
     if outcome == 0 and not dry_run:
         note(f"no replica is left on {_named(brokers)}: it can be stopped for good")
     return outcome
@@ -91,6 +100,7 @@ def replace_broker(
     dry_run: DryRun = False,
     plan: PlanFile = PLAN_FILE,
     at_a_time: AtATime = AT_A_TIME,
+    throttle: Throttle = None,
     bootstrap_server: BootstrapServer = BOOTSTRAP,
     as_json: Json = False,
 ) -> int:
@@ -107,7 +117,7 @@ def replace_broker(
         layout = read_layout(admin)
         _check_known(layout, old)
         _check_running(layout, new)
-        return _run(admin, layout, replaced(layout, old, new), plan, at_a_time, dry_run, as_json)
+        return _run(admin, layout, replaced(layout, old, new), plan, MovingPace(at_a_time, throttle), dry_run, as_json)
 
 
 def add_broker(
@@ -116,6 +126,7 @@ def add_broker(
     dry_run: DryRun = False,
     plan: PlanFile = PLAN_FILE,
     at_a_time: AtATime = AT_A_TIME,
+    throttle: Throttle = None,
     bootstrap_server: BootstrapServer = BOOTSTRAP,
     as_json: Json = False,
 ) -> int:
@@ -131,7 +142,15 @@ def add_broker(
         layout = read_layout(admin)
         for broker in brokers:
             _check_running(layout, broker)
-        return _run(admin, layout, spread_to(layout, brokers, max_bytes), plan, at_a_time, dry_run, as_json)
+        return _run(
+            admin,
+            layout,
+            spread_to(layout, brokers, max_bytes),
+            plan,
+            MovingPace(at_a_time, throttle),
+            dry_run,
+            as_json,
+        )
 
 
 def balance(
@@ -143,6 +162,7 @@ def balance(
     dry_run: DryRun = False,
     plan: PlanFile = PLAN_FILE,
     at_a_time: AtATime = AT_A_TIME,
+    throttle: Throttle = None,
     bootstrap_server: BootstrapServer = BOOTSTRAP,
     as_json: Json = False,
 ) -> int:
@@ -161,7 +181,7 @@ def balance(
     with Admin(reachable(bootstrap_server)) as admin:
         layout = read_layout(admin)
         wanted = balanced(layout, max_bytes) if full is None else relieved(layout, full, max_bytes)
-        return _run(admin, layout, wanted, plan, at_a_time, dry_run, as_json)
+        return _run(admin, layout, wanted, plan, MovingPace(at_a_time, throttle), dry_run, as_json)
 
 
 def log_dirs(
@@ -201,7 +221,7 @@ def log_dirs(
 
 
 def _run(
-    admin: Admin, layout: ClusterLayout, wanted: MovePlan, path: Path, at_a_time: int, is_dry: bool, as_json: bool
+    admin: Admin, layout: ClusterLayout, wanted: MovePlan, path: Path, pace: MovingPace, is_dry: bool, as_json: bool
 ) -> int:
     """Show a plan and keep it; carry it out unless it is only to be shown."""
     shown = summary(layout, wanted)
@@ -215,7 +235,7 @@ def _run(
     if is_dry:
         note(f"the plan is in {path}: `moldau cluster reassign {path}` carries it out")
         return 0
-    return _carry_out(admin, layout, wanted, path, at_a_time, as_json)
+    return _carry_out(admin, layout, wanted, path, pace, as_json)
 
 
 def _show(shown: dict[str, Any], as_json: bool) -> None:
@@ -227,9 +247,11 @@ def _show(shown: dict[str, Any], as_json: bool) -> None:
         print_table(HEADERS, rows(shown))
 
 
-def _carry_out(admin: Admin, layout: ClusterLayout, wanted: MovePlan, path: Path, at_a_time: int, as_json: bool) -> int:
+def _carry_out(
+    admin: Admin, layout: ClusterLayout, wanted: MovePlan, path: Path, pace: MovingPace, as_json: bool
+) -> int:
     try:
-        course = carried_out(admin, wanted, layout.copies(wanted), at_a_time, _progress)
+        course = carried_out(admin, wanted, layout, pace, _progress)
     except KeyboardInterrupt:
         note(f"what has begun goes on in the cluster; `moldau cluster reassign {path}` goes on with the rest")
         raise
