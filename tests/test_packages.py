@@ -19,6 +19,9 @@ import pytest
 ROOT = Path(__file__).parents[1]
 FILES = ("pyproject.toml", "setup.py", "MANIFEST.in", "LICENSE", "constraints.txt")
 TRANSLATED = ROOT / "build" / "cython"
+COLUMNS = "src/moldau/records/columns"
+FEW = ("layouts", "plain_batches", "seeking")
+"""The shortest of its files."""
 MADE = shutil.ignore_patterns("*.so", "__pycache__", "*.egg-info", "compiled_from")
 
 
@@ -31,6 +34,15 @@ def checkout(folder: Path) -> Path:
     for file in (*FILES, *(path.name for path in ROOT.glob("*.md"))):
         shutil.copy2(ROOT / file, folder)
     return folder
+
+
+def few_columns(sources: Path) -> Path:
+    """Leaves only `FEW` of the files that are compiled: two builds of all take half a minute of processor time, and
+    `make setup` and `make machines` build all of them."""
+    for path in (sources / COLUMNS).glob("[a-z]*.py"):
+        if path.stem not in FEW:
+            path.unlink()
+    return sources
 
 
 @pytest.fixture(scope="module")
@@ -75,10 +87,14 @@ def said_by(wheel: Path, folder: Path) -> str:
 
 
 def compiler(folder: Path, refuses: str = "") -> Mapping[str, str]:
-    """Settings that name a compiler which optimises nothing, and fails for files with `refuses` in their names."""
+    """Settings that name a compiler which optimises nothing; or one that fails for files with `refuses` in their names,
+    and takes all others for empty ones, since nothing of them is kept."""
     program = folder / "compiler"
-    refusal = f'case "$*" in *{refuses}*) echo "error: it is refused" >&2; exit 1;; esac\n' if refuses else ""
-    program.write_text(f'#!/bin/sh\n{refusal}exec cc "$@" -O0\n')
+    run = 'exec cc "$@" -O0'
+    if refuses:
+        refusal = f'case "$*" in *{refuses}*) echo "error: it is refused" >&2; exit 1;; esac'
+        run = f'{refusal}\nwhile [ "$1" != -o ]; do shift; done\nexec cc -c -x c /dev/null -o "$2"'
+    program.write_text(f"#!/bin/sh\n{run}\n")
     program.chmod(0o755)
     return {"CC": str(program), "LDSHARED": f"{program} -shared"}
 
@@ -98,15 +114,14 @@ def test_one_file_that_does_not_compile_leaves_none_compiled(sources: Path, tmp_
 
 @pytest.mark.check
 def test_wheels_of_the_same_sources_are_equal_wherever_and_whenever_they_are_built(tmp_path: Path) -> None:
-    with_compiler, sources = compiler(tmp_path), checkout(tmp_path / "sources")
+    with_compiler, sources = compiler(tmp_path), few_columns(checkout(tmp_path / "sources"))
     one = built("wheel", sources, **with_compiler)
-    other_sources = checkout(tmp_path / "another" / "folder")
+    other_sources = few_columns(checkout(tmp_path / "another" / "folder"))
     an_hour_ago = time.time() - 3600
     for path in other_sources.rglob("*"):
         os.utime(path, (an_hour_ago, an_hour_ago))
     other = built("wheel", other_sources, **with_compiler)
-    assert len(compiled_files(one)) == len(list((sources / "src/moldau/records/columns").glob("[a-z]*.py")))
-    assert said_by(one, tmp_path / "unpacked").endswith("(columns compiled)")
+    assert sorted(Path(name).name.partition(".")[0] for name in compiled_files(one)) == sorted(FEW)
     assert one.read_bytes() == other.read_bytes()
 
 

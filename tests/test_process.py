@@ -54,8 +54,8 @@ def test_a_signal_in_the_middle_of_the_start_stops_it_cleanly_too(tmp_path: Path
     assert (tmp_path / "data" / CLEAN_MARKER).exists()
 
 
-PARTITIONS = sized(300, 1500, 1500)
-AFTER_MS = sized((0, 20, 100), (0, 5, 20, 50, 100, 200, 400), (0, 5, 20, 50, 100, 200, 400))
+PARTITIONS = sized(300, 500, 1500)
+AFTER_MS = sized((0, 20, 100), (0, 20, 100, 300), (0, 5, 20, 50, 100, 200, 400))
 """When a start is stopped. No verdict depends on how far it has come by then."""
 
 

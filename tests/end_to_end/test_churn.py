@@ -14,7 +14,7 @@ from tests.churn.instances import returns, tenures
 from tests.churn.judge import violations
 from tests.churn.running import TIMING, Report, churn
 
-CHANGES, PLANNED, KILLS, SEED = sized((40, 50), (40, 50), (100, 115)) + (2, 35)
+CHANGES, PLANNED, KILLS, SEED = sized((24, 30), (24, 30), (100, 115)) + (2, 35)
 LONG_CHANGES, LONG_KILLS_MAX, LONG_ROUNDS = 400, 8, 5
 INSTALLING_SECONDS_MAX = 900
 """The first run of all may have to wait until package managers have brought every client."""

@@ -19,7 +19,7 @@ from tests.end_to_end.loading import VALUE_BYTES
 from tests.environments import python_with
 from tests.versions import CONFLUENT
 
-MESSAGES = sized(150_000, 300_000, 1_000_000 if COMPILED else 200_000)
+MESSAGES = sized(100_000, 100_000, 1_000_000 if COMPILED else 200_000)
 KILLS_AFTER = (MESSAGES // 5, MESSAGES // 2, MESSAGES * 7 // 10)
 TOPIC = TopicPartition("load", 0)
 LOADING = Path(__file__).with_name("loading.py")

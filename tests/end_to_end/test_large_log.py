@@ -48,7 +48,7 @@ def wanted_bytes(folder: Path) -> int:
         return int(asked) * MEGABYTE
     if LONG:
         return min(20_000 * MEGABYTE, int(shutil.disk_usage(folder).free * SHARE_OF_DISK))
-    return sized(40, 200, 200) * MEGABYTE
+    return sized(40, 80, 200) * MEGABYTE
 
 
 @pytest.fixture

@@ -15,7 +15,7 @@ from moldau import Admin, Producer
 from tests.replicated.on_disk import assert_replicas_are_equal
 from tests.zookeeper.three_brokers import three_brokers
 
-ROUNDS = sized(1, 2, 30)
+ROUNDS = sized(1, 1, 30)
 SESSION_S = 6.0
 IDLE = "idle"
 SETTINGS = {"default.replication.factor": "3", "min.insync.replicas": "2"}

@@ -28,7 +28,7 @@ from tests.zookeeper.three_brokers import three_brokers
 PIECES = int(os.environ.get("MOLDAU_PIECES") or 1)
 """The number of runs, at different times or side by side, that are the long mode together."""
 KILLS, STOPS = (-(-1000 // PIECES), -(-300 // PIECES)) if LONG else (6, 2)
-RECORDS = -(-10_000_000 // PIECES) if LONG else 100_000
+RECORDS = -(-10_000_000 // PIECES) if LONG else 40_000
 SEED = seed_or(17)
 SESSION_S = 3.0
 FAULT_S = 6.0

@@ -24,7 +24,7 @@ from tests.replicated.senders import Probe, Sender
 from tests.zookeeper.faults import known_to, started, wait_until_whole
 from tests.zookeeper.three_brokers import three_brokers
 
-TIMES = sized(1, 2, 60)
+TIMES = sized(1, 1, 60)
 SEED = seed_or(23)
 SESSION_S = 3.0
 TOPIC, PARTITIONS, RATE = "kept", 3, 500

@@ -92,18 +92,23 @@ def test_a_piece_that_failed_gets_its_seed_again_and_says_how_to_repeat_it(run: 
     assert seeds[:4] == [first] * 4 and seeds[4] == seeds[5] != first
 
 
-@pytest.mark.check  # it collects all tests
-def test_every_test_of_the_long_tier_is_in_a_piece_and_each_name_is_there_once() -> None:
+def test_each_piece_has_a_name_and_a_log_of_its_own_and_tests_that_are_there() -> None:
+    pieces = all_pieces()
+    names = [piece.name for piece in pieces]
+    assert len(set(names)) == len(names) and len({piece.log for piece in pieces}) == len(names)
+    files = {word for piece in pieces for word in piece.tests if not word.startswith("-")}
+    assert len(files) > 10 and all((ROOT / file).is_file() for file in files)
+
+
+@pytest.mark.long  # it collects all tests once more
+def test_every_test_of_the_long_tier_is_in_a_piece() -> None:
     every = {name: value for name, value in os.environ.items() if name != "MOLDAU_TIER"}
     collect = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "--collect-only", "-qq", "-m", "long", "tests"]
     env = every | {"MOLDAU_TIER": "long"}
     done = subprocess.run(collect, cwd=ROOT, env=env, capture_output=True, text=True)
     collected = {line.partition(":")[0] for line in done.stdout.splitlines() if line.startswith("tests/")}
-    pieces = all_pieces()
     assert KILLS not in collected and len(collected) > 10
-    assert collected <= {test for piece in pieces for test in piece.tests}
-    names = [piece.name for piece in pieces]
-    assert len(set(names)) == len(names) and len({piece.log for piece in pieces}) == len(names)
+    assert collected <= {test for piece in all_pieces() for test in piece.tests}
 
 
 def test_a_log_is_named_after_its_piece() -> None:

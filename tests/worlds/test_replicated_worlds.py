@@ -8,9 +8,15 @@ from tests.worlds.cluster_bugs import BUGS, found
 from tests.worlds.finding import SEEDS_MAX
 from tests.worlds.scenarios import live, run_replicated_groups, run_replicated_transactions
 
-SEEDS = range(1, 1 + sized(2, 6, 6))
-FRESH = sized(2, 6, 2000)
+SEEDS = range(1, 1 + sized(2, 4, 6))
+FRESH = sized(2, 3, 2000)
 GROUPS, TRANSACTIONS = "replicated-groups", "replicated-transactions"
+RARELY_SEEN = (
+    "acks=all is answered at the append",
+    "a leader compares no epochs",
+    "a follower truncates to its high watermark",
+)
+"""Bugs that only one world in many shows; `test_replicas.py` finds each of them within a few, in `make test`."""
 
 
 @pytest.mark.parametrize("seed", SEEDS)
@@ -38,6 +44,8 @@ def test_fresh_seeds_hold_in_the_long_mode(kind: str) -> None:
 
 @pytest.mark.check
 @pytest.mark.bug
-@pytest.mark.parametrize("name", BUGS)
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=[pytest.mark.long] if name in RARELY_SEEN else []) for name in BUGS]
+)
 def test_a_bug_put_in_on_purpose_is_found(name: str) -> None:
     assert found(name), f"{name}: not found within {SEEDS_MAX} seeds"

@@ -11,6 +11,7 @@ import time
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
+from harness.tiers import sized
 from moldau.error_codes import error_of
 from moldau.errors import ErrorCode, KafkaError
 from moldau.peers.address import parse_address
@@ -30,11 +31,11 @@ DIAL_MS = 1_000
 ANSWER_MS = 8_000
 """How long a broker tries to reach the controller for a request."""
 LIVE_MAX = 8
-WIDE = 1000
+WIDE = sized(600, 600, 1000)
 """A topic of so many partitions takes several steps to create and to delete."""
 SETTING = "retention.ms"
 SET = 0
-PAUSE_S = 0.02
+PAUSE_S = sized(0.1, 0.1, 0.02)
 DONE = {
     CREATE_TOPICS: ErrorCode.TOPIC_ALREADY_EXISTS,
     DELETE_TOPICS: ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,

@@ -6,10 +6,13 @@ import signal
 
 import pytest
 
+from harness.tiers import sized
 from harness.zookeeper import ZooKeeper, mode
 from moldau.metadata_store.store import Create, node_at
 from tests.metadata_store.store_kit import Play, StoreKit, count_up
 from tests.zookeeper.sessions import OpenSession, play
+
+COUNTS = sized(100, 100, 1000)
 
 
 class TestOneServer(StoreKit):
@@ -33,7 +36,7 @@ def test_every_answer_given_holds_when_the_leader_is_killed_again_and_again(thre
         for session in sessions:
             while await session.read(node_at("/n")) is None:
                 await asyncio.sleep(0.01)
-        counting = [asyncio.ensure_future(count_up(session, "/n", 300)) for session in sessions]
+        counting = [asyncio.ensure_future(count_up(session, "/n", COUNTS)) for session in sessions]
         kills = 0
         while not all(task.done() for task in counting) or kills < 2:
             await asyncio.sleep(0.3)

@@ -17,6 +17,7 @@ from tests.environments import node_with, python_with
 
 PROGRAM = Path(application.__file__)
 SOURCE = Path(__file__).parents[3] / "src"
+PROJECT = SOURCE.parent / "pyproject.toml"
 SECONDS_MAX = 100
 ABSENT = ("aiokafka", "confluent_kafka", "faststream")
 """Packages that examples import and that are not installed here."""
@@ -54,17 +55,20 @@ def test_the_examples_keep_the_line_numbers_of_their_pages() -> None:
     assert by_name["spark"].uses_spark and not by_name["consumer"].uses_spark
 
 
-@pytest.mark.check  # it goes through all of our source
+@pytest.mark.check  # without what the stage `lint` has kept it goes through all of our source
 def test_mypy_finds_nothing_in_its_strict_mode(tmp_path: Path) -> None:
-    """Untyped libraries such as pyarrow are the program's affair: errors inside of packages are not shown to users."""
+    """With the settings and in the folder of the stage `lint`, so that what that one found of our source counts."""
     names = write(tmp_path)
     decorated = [module.name for module in modules() if "faststream" in module.code]
-    (tmp_path / "mypy.ini").write_text(
-        f"[mypy]\nstrict = True\nfollow_imports = silent\nmypy_path = {SOURCE}\n"
-        f"[mypy-{','.join(f'{name}.*' for name in (*ABSENT, *UNTYPED))}]\nignore_missing_imports = True\n"
-        f"[mypy-{','.join(decorated)}]\ndisallow_untyped_decorators = False\n"
+    [settings] = re.findall(r"^\[tool\.mypy\]$.*?(?=^\[tool\.(?!mypy))", PROJECT.read_text(), re.DOTALL | re.MULTILINE)
+    more = (
+        f"[[tool.mypy.overrides]]\nmodule = {[f'{name}.*' for name in (*ABSENT, *UNTYPED)]}\n"
+        "ignore_missing_imports = true\n"
+        f"[[tool.mypy.overrides]]\nmodule = {decorated}\ndisallow_untyped_decorators = false\n"
     )
-    run([sys.executable, "-m", "mypy", *names], tmp_path)
+    (tmp_path / "settings.toml").write_text(settings + more)
+    files = [tmp_path / name for name in names]
+    run([sys.executable, "-m", "mypy", "--config-file", tmp_path / "settings.toml", *files], PROJECT.parent)
 
 
 @pytest.mark.check

@@ -20,7 +20,7 @@ from moldau.records.batch import HEADER_SIZE, batches, encode_batch, stamp
 from moldau.runtime import RealDisk, Runtime
 from tests.files.inspection.filled import BATCHES, FLIGHTS, IDS, RECORDS, SMALL, fill
 
-FLIPS = sized(200, 500, 20_000)
+FLIPS = sized(200, 200, 20_000)
 
 
 @pytest.fixture(scope="module")

@@ -28,7 +28,7 @@ from moldau.runtime import RealClock
 MINUTE_MS = 60_000
 NOON_MS = 1_767_268_800_000
 PARTITIONS = 3
-MANY = sized(100_000, 1_000_000, 1_000_000)
+MANY = sized(100_000, 200_000, 1_000_000)
 LOST = MANY * 2 // 3
 NewTopic = Callable[[], str]
 
