@@ -1,7 +1,8 @@
 """Clients with a quota of 1 MB a second keep to it, from window to window of eleven seconds: producers within a tenth.
 
 A reader that reads as fast as it may gets ten seconds' worth at once, and the next when all of that is older than the
-window: ten seconds' worth in eleven and a half, as the arithmetic of Kafka has it.
+window: ten seconds' worth in eleven and a half, as the arithmetic of Kafka has it (4.3.1 gave both of these readers
+0.83 of a quota of 1 MB a second, where ours gives 0.85).
 """
 
 import json

@@ -1,62 +1,39 @@
 """Python's clients log in, send a record and read it: `logging_in.py CLIENT BOOTSTRAP MECHANISM USER PASSWORD`,
-or a token as the password.
+or a token as the password. They print what `round_trips.py` says."""
 
-Prints `ok`, or what the client says: its log, the name of its error, and its text.
-"""
-
-import asyncio
-import logging
-import sys
 import time
+from typing import Any
 
-SECONDS = 30
+import round_trips
+
+TOPIC, RECORDS = "logins", (b"hello",)
 
 
 def confluent(bootstrap: str, mechanism: str, user: str, password: str) -> None:
-    from confluent_kafka import Consumer, KafkaError, KafkaException, Producer
-
-    failed: list[KafkaError] = []
-
-    def told(error: KafkaError) -> None:
-        if error.code() in (KafkaError._AUTHENTICATION, KafkaError.SASL_AUTHENTICATION_FAILED):
-            failed.append(error)
-
-    settings = {
+    settings: dict[str, Any] = {
         "bootstrap.servers": bootstrap,
         "security.protocol": "SASL_PLAINTEXT",
         "sasl.mechanism": mechanism,
-        "error_cb": told,
-        "log_level": 0,
     }
     if mechanism == "OAUTHBEARER":
         settings["oauth_cb"] = lambda _: (password, time.time() + 600)
     else:
         settings |= {"sasl.username": user, "sasl.password": password}
-    producer = Producer(settings)
-    producer.produce("logins", b"hello")
-    for _ in range(SECONDS * 10):
-        if not producer.flush(0.1) or failed:
-            break
-    if failed:
-        producer.purge()
-        raise KafkaException(failed[0])
-    consumer = Consumer({**settings, "group.id": "logins", "auto.offset.reset": "earliest"})
-    consumer.subscribe(["logins"])
-    message = consumer.poll(SECONDS)
-    assert message is not None and message.value() == b"hello", message
-    consumer.close()
+    round_trips.confluent(settings, TOPIC, RECORDS, ("_AUTHENTICATION", "SASL_AUTHENTICATION_FAILED"))
 
 
-def kafka_python(bootstrap: str, mechanism: str, user: str, password: str) -> None:
-    from kafka import KafkaConsumer, KafkaProducer
-
-    settings = {
+def _in_python(bootstrap: str, mechanism: str, user: str, password: str) -> dict[str, Any]:
+    return {
         "bootstrap_servers": bootstrap,
         "security_protocol": "SASL_PLAINTEXT",
         "sasl_mechanism": mechanism,
         "sasl_plain_username": user,
         "sasl_plain_password": password,
     }
+
+
+def kafka_python(bootstrap: str, mechanism: str, user: str, password: str) -> None:
+    settings = _in_python(bootstrap, mechanism, user, password)
     if mechanism == "OAUTHBEARER":
         from kafka.net.sasl.oauth import AbstractTokenProvider
 
@@ -65,24 +42,11 @@ def kafka_python(bootstrap: str, mechanism: str, user: str, password: str) -> No
                 return password
 
         settings["sasl_oauth_token_provider"] = Provider()
-    producer = KafkaProducer(**settings)
-    producer.send("logins", b"hello").get(SECONDS)
-    producer.close()
-    consumer = KafkaConsumer("logins", auto_offset_reset="earliest", group_id="logins", **settings)
-    assert next(consumer).value == b"hello"
-    consumer.close()
+    round_trips.kafka_python(settings, TOPIC, RECORDS)
 
 
 def aiokafka(bootstrap: str, mechanism: str, user: str, password: str) -> None:
-    from aiokafka import AIOKafkaConsumer, AIOKafkaProducer
-
-    settings = {
-        "bootstrap_servers": bootstrap,
-        "security_protocol": "SASL_PLAINTEXT",
-        "sasl_mechanism": mechanism,
-        "sasl_plain_username": user,
-        "sasl_plain_password": password,
-    }
+    settings = _in_python(bootstrap, mechanism, user, password)
     if mechanism == "OAUTHBEARER":
         from aiokafka.abc import AbstractTokenProvider
 
@@ -91,26 +55,8 @@ def aiokafka(bootstrap: str, mechanism: str, user: str, password: str) -> None:
                 return password
 
         settings["sasl_oauth_token_provider"] = Provider()
-
-    async def both() -> None:
-        producer = AIOKafkaProducer(**settings)
-        await producer.start()
-        await producer.send_and_wait("logins", b"hello")
-        await producer.stop()
-        consumer = AIOKafkaConsumer("logins", auto_offset_reset="earliest", group_id="logins", **settings)
-        await consumer.start()
-        assert (await asyncio.wait_for(consumer.getone(), SECONDS)).value == b"hello"
-        await consumer.stop()
-
-    asyncio.run(both())
+    round_trips.aiokafka(settings, TOPIC, RECORDS)
 
 
 if __name__ == "__main__":
-    logging.basicConfig(level=logging.ERROR, stream=sys.stdout)
-    client, *arguments = sys.argv[1:]
-    try:
-        {"confluent": confluent, "kafka_python": kafka_python, "aiokafka": aiokafka}[client](*arguments)
-    except BaseException as error:
-        print(type(error).__name__, error)
-    else:
-        print("ok")
+    round_trips.told({"confluent": confluent, "kafka_python": kafka_python, "aiokafka": aiokafka})
