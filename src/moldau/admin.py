@@ -3,6 +3,7 @@
 from moldau.client.administration.acls import Acl, AclFilter
 from moldau.client.administration.cluster import (
     ClusterDescription,
+    EligibleLeaders,
     Features,
     LogDir,
     Reassignment,
@@ -27,6 +28,7 @@ __all__ = [
     "AclFilter",
     "ClusterDescription",
     "ConfigEntry",
+    "EligibleLeaders",
     "Features",
     "GroupDescription",
     "GroupListing",

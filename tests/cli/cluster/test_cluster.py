@@ -9,10 +9,14 @@ from collections.abc import Callable
 from pathlib import Path
 
 from harness.brokers import SOURCE, Broker
-from moldau.cli.cluster.commands import _print, status_of
-from moldau.client.administration.admin import ClusterDescription
+from harness.patience import wait_until
+from moldau import Admin
+from moldau.cli.cluster.status import print_status, sick_topics, status_of
+from moldau.client.administration.admin import ClusterDescription, EligibleLeaders
 from moldau.client.cluster_view import PartitionView, TopicView
+from moldau.names import TopicPartition
 from moldau.peers.address import Address
+from moldau.testing import Cluster
 from tests.cli.conftest import Moldau
 
 BROKERS = {1: Address("a", 9092), 2: Address("b", 9093)}
@@ -28,10 +32,12 @@ SICK = {
         },
     )
 }
+DESCRIBED = ClusterDescription("c", 2, BROKERS, {1: "r1", 2: None})
+ELIGIBLE = {TopicPartition("t", 2): EligibleLeaders((3,), ())}
 
 
 def test_the_status_counts_what_each_broker_leads_and_names_what_is_not_well() -> None:
-    found = status_of(ClusterDescription("c", 2, BROKERS, {1: "r1", 2: None}), SICK, {})
+    found = status_of(DESCRIBED, SICK, {}, {"t": 2}, ELIGIBLE)
     assert found["brokers"] == [
         {"broker": 1, "address": "a:9092", "rack": "r1", "leads": 2, "replicas": 2},
         {"broker": 2, "address": "b:9093", "rack": None, "leads": 0, "replicas": 2},
@@ -41,19 +47,37 @@ def test_the_status_counts_what_each_broker_leads_and_names_what_is_not_well() -
         (1, None, 5),
         (2, 1, 6),
     ]
+    assert [(one["min_in_sync"], one["below_min_in_sync"], one["eligible"]) for one in found["unhealthy"]] == [
+        (2, False, []),  # one replica is all that it can have
+        (2, True, [3]),
+    ]
+    assert found["below_min_in_sync"] == 1
+
+
+def test_what_a_broker_does_not_say_of_settings_and_eligible_replicas_is_left_open() -> None:
+    found = status_of(DESCRIBED, SICK, {}, {}, {})
+    assert [(one["min_in_sync"], one["below_min_in_sync"], one["eligible"]) for one in found["unhealthy"]] == [
+        (None, False, []),
+        (None, False, []),
+    ]
+
+
+def test_only_topics_that_are_not_well_are_asked_about() -> None:
+    well = TopicView("w", uuid.UUID(int=2), False, {0: PartitionView(1, 4, (1, 2), (2, 1))})
+    assert sick_topics({"w": well, **SICK}) == ["t"]
 
 
 def test_people_see_it_as_tables(capsys) -> None:  # type: ignore[no-untyped-def]
-    _print(status_of(ClusterDescription("c", 2, BROKERS, {1: "r1", 2: None}), SICK, {}), as_json=False)
+    print_status(status_of(DESCRIBED, SICK, {}, {"t": 2}, ELIGIBLE), as_json=False)
     assert capsys.readouterr().out.splitlines() == [
         "cluster c  2 brokers  controller 2",
         "BROKER  ADDRESS  RACK  LEADS  REPLICAS",
         "1       a:9092   r1        2         2",
         "2*      b:9093   -         0         2",
-        "1 topic, 3 partitions: 1 without a leader, 1 under-replicated",
-        "PARTITION  LEADER  EPOCH  REPLICAS  IN SYNC",
-        "t-1             -      5  2         2",
-        "t-2             1      6  1,3       1",
+        "1 topic, 3 partitions: 1 without a leader, 1 under-replicated, 1 below min.insync.replicas",
+        "PARTITION  LEADER  EPOCH  REPLICAS  IN SYNC  MIN IN SYNC  ELIGIBLE",
+        "t-1             -      5  2         2        2            -",
+        "t-2             1      6  1,3       1        2!           3",
     ]
 
 
@@ -66,7 +90,30 @@ def test_a_broker_alone_is_a_cluster_of_one(moldau: Moldau, broker: Broker, fres
     assert found["unhealthy"] == []
     lines = moldau("cluster", "status").lines
     assert lines[0] == f"cluster {found['cluster_id']}  1 broker  controller 1"
-    assert lines[-1].endswith("0 without a leader, 0 under-replicated")
+    assert lines[-1].endswith("0 without a leader, 0 under-replicated, 0 below min.insync.replicas")
+
+
+def test_dead_brokers_are_seen_in_what_is_below_its_minimum_and_who_may_lead(offline: Moldau) -> None:
+    settings = {"default_replication_factor": 3, "min_insync_replicas": 2, "max_request_partition_size_limit": 1}
+    with Cluster(brokers=3, **settings) as cluster:
+        topic, (_, two, three) = cluster.create_topic("t", 2), cluster.brokers
+        three.kill()
+        two.kill()
+
+        def seen() -> bool:
+            found = offline("cluster", "status", "--json", "-b", cluster.address).json
+            return [(one["in_sync"], one["below_min_in_sync"], one["eligible"]) for one in found["unhealthy"]] == [
+                ([1], True, [2]),
+                ([1], True, [2]),
+            ]
+
+        assert wait_until(seen)
+        two.start()
+        with Admin(cluster.address) as admin:
+            assert wait_until(lambda: len(admin.describe_topics([topic])[topic].partitions[1].isr) == 2)
+            assert wait_until(lambda: not admin.describe_eligible_leaders([topic, "missing"]))
+            found = offline("cluster", "status", "--json", "-b", cluster.address).json
+            assert (found["under_replicated"], found["below_min_in_sync"]) == (2, 0)
 
 
 def test_a_change_is_printed_when_it_is_seen(broker: Broker, moldau: Moldau, fresh: Callable[[], str]) -> None:

@@ -169,6 +169,7 @@ ADMIN: dict[str, Given] = {
     "api_versions": NOTHING,
     "describe_log_dirs": NOTHING,
     "elect_leaders": NOTHING,
+    "describe_eligible_leaders": of(lambda draw: ([draw.topic],)),
     "list_reassignments": NOTHING,
     "alter_reassignments": of(lambda draw: ({draw.one(): None},)),
     "describe_client_quotas": NOTHING,

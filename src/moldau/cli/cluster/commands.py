@@ -6,24 +6,21 @@ import json
 import logging
 import sys
 import time
-from collections import Counter
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
 from moldau.cli.cluster.adopt import adopt
 from moldau.cli.cluster.elect_leaders import elect_leaders
 from moldau.cli.cluster.moving import commands as moving
-from moldau.cli.cluster.replication_factors import below_their_setting
+from moldau.cli.cluster.status import MIN_IN_SYNC, print_status, sick_topics, status_of
 from moldau.cli.command_line import Argument, Group, Option, UsageError
 from moldau.cli.options import BOOTSTRAP, BootstrapServer, Json, pairs, reachable
-from moldau.cli.output import note, print_json, print_table, time_text
+from moldau.cli.output import note, time_text
 from moldau.cli.until_signal import until_signal
-from moldau.client.administration.admin import Admin, ClusterDescription
-from moldau.client.cluster_view import TopicView
+from moldau.client.administration.admin import Admin, EligibleLeaders
 from moldau.config import broker_config, read_properties
 from moldau.errors import KafkaError
-from moldau.names import INTERNAL_TOPICS, TopicPartition, counted
+from moldau.names import INTERNAL_TOPICS, TopicPartition
 from moldau.zookeeper.ensemble import Ensemble
 from moldau.zookeeper.java import find_java
 from moldau.zookeeper.local_cluster import ZOOKEEPER_FOLDER, LocalCluster
@@ -96,7 +93,8 @@ def status(
 ) -> None:
     """
     Show the brokers that are up, which of them is the controller (*), how many partitions each leads and has a replica
-    of, and the partitions that have no leader or are under-replicated.
+    of, and the partitions that have no leader or are under-replicated. MIN IN SYNC is min.insync.replicas, with ! if
+    fewer are in sync: writes with acks=all are refused. ELIGIBLE are replicas that may lead without being in sync.
 
     With `--watch --json`, each state is one line.
 
@@ -108,7 +106,7 @@ def status(
     """
     with Admin(reachable(bootstrap_server)) as admin, Admin(bootstrap_server, default_api_timeout_ms=HINT_MS) as brief:
         if not watch:
-            _print(_look(admin, brief), as_json)
+            print_status(_look(admin, brief), as_json)
             return
         before: dict[str, Any] | None = None
         while True:
@@ -126,7 +124,20 @@ def _look(admin: Admin, brief: Admin) -> dict[str, Any]:
         with contextlib.suppress(KafkaError):  # that broker may have died just now
             entries = brief.configs.describe("broker", str(min(cluster.brokers)))
             settings = {entry.name: entry.value for entry in entries}
-    return status_of(cluster, topics, settings)
+    return status_of(cluster, topics, settings, *_about_sick(brief, [*sick_topics(topics)]))
+
+
+def _about_sick(brief: Admin, names: list[str]) -> tuple[dict[str, int], dict[TopicPartition, EligibleLeaders]]:
+    """The `min.insync.replicas` of these topics, and who may lead their partitions; without what is not answered."""
+    min_in_sync: dict[str, int] = {}
+    eligible: dict[TopicPartition, EligibleLeaders] = {}
+    with contextlib.suppress(KafkaError):  # some may be deleted by now, or not be for this user
+        eligible = brief.describe_eligible_leaders(names)
+    for name in names:
+        with contextlib.suppress(KafkaError):
+            entries = brief.topic_configs(name)
+            min_in_sync[name] = next(int(one.value or 1) for one in entries if one.name == MIN_IN_SYNC)
+    return min_in_sync, eligible
 
 
 def _look_again(admin: Admin, brief: Admin) -> dict[str, Any] | None:
@@ -138,78 +149,10 @@ def _look_again(admin: Admin, brief: Admin) -> dict[str, Any] | None:
         return None
 
 
-def status_of(
-    cluster: ClusterDescription, topics: Mapping[str, TopicView], settings: Mapping[str, str | None]
-) -> dict[str, Any]:
-    """What `--json` prints. `settings` are those of a broker, empty if internal topics need none."""
-    parts = {TopicPartition(name, n): part for name, topic in topics.items() for n, part in topic.partitions.items()}
-    leads = Counter(part.leader for part in parts.values())
-    has = Counter(broker for part in parts.values() for broker in part.replicas)
-    unhealthy = [
-        {
-            "topic": tp.topic,
-            "partition": tp.partition,
-            "leader": part.leader if part.leader >= 0 else None,
-            "leader_epoch": part.leader_epoch,
-            "replicas": list(part.replicas),
-            "in_sync": list(part.isr),
-        }
-        for tp, part in sorted(parts.items())
-        if part.leader < 0 or len(part.isr) < len(part.replicas)
-    ]
-    return {
-        "cluster_id": cluster.cluster_id,
-        "controller": cluster.controller_id if cluster.controller_id >= 0 else None,
-        "brokers": [
-            {
-                "broker": broker,
-                "address": str(address),
-                "rack": cluster.racks.get(broker),
-                "leads": leads[broker],
-                "replicas": has[broker],
-            }
-            for broker, address in cluster.brokers.items()
-        ],
-        "topics": len(topics),
-        "partitions": len(parts),
-        "without_leader": sum(part.leader < 0 for part in parts.values()),
-        "under_replicated": sum(len(part.isr) < len(part.replicas) for part in parts.values()),
-        "unhealthy": unhealthy,
-        "too_few_replicas": below_their_setting(topics, settings, len(cluster.brokers)),
-    }
-
-
 def _print_change(status: dict[str, Any], as_json: bool, *, is_first: bool) -> None:
     now_ms = int(time.time() * 1000)
     if as_json:
         print(json.dumps({"time_ms": now_ms, **status}, ensure_ascii=False), flush=True)
         return
     print(f"{'' if is_first else chr(10)}{time_text(now_ms)}")
-    _print(status, as_json=False)
-
-
-def _print(status: dict[str, Any], as_json: bool) -> None:
-    if as_json:
-        print_json(status)
-        return
-    controller = "no controller" if status["controller"] is None else f"controller {status['controller']}"
-    print(f"cluster {status['cluster_id'] or '-'}  {counted(len(status['brokers']), 'broker')}  {controller}")
-    rows = []
-    for one in status["brokers"]:
-        mark = "*" if one["broker"] == status["controller"] else ""
-        rows.append([f"{one['broker']}{mark}", one["address"], one["rack"], one["leads"], one["replicas"]])
-    print_table(["BROKER", "ADDRESS", "RACK", "LEADS", "REPLICAS"], rows)
-    what = f"{counted(status['topics'], 'topic')}, {counted(status['partitions'], 'partition')}"
-    print(
-        f"{what}: {status['without_leader']} without a leader, {status['under_replicated']} under-replicated",
-        flush=True,
-    )
-    if status["unhealthy"]:
-        bad = [
-            [f"{one['topic']}-{one['partition']}", one["leader"], one["leader_epoch"], one["replicas"], one["in_sync"]]
-            for one in status["unhealthy"]
-        ]
-        print_table(["PARTITION", "LEADER", "EPOCH", "REPLICAS", "IN SYNC"], bad)
-    for one in status["too_few_replicas"]:
-        has, wanted = counted(one["replication_factor"], "replica"), one["wanted"]
-        print(f"{one['topic']} has {has}, and should have {wanted}: {one['command']}", flush=True)
+    print_status(status, as_json=False)

@@ -17,6 +17,7 @@ from moldau.client.administration.acls import Acl, AclFilter, AclsPart
 from moldau.client.administration.cluster import (
     ClusterDescription,
     ClusterPart,
+    EligibleLeaders,
     Features,
     LogDir,
     Reassignment,
@@ -50,6 +51,7 @@ __all__ = [
     "AdminSettings",
     "AsyncAdmin",
     "ClusterDescription",
+    "EligibleLeaders",
     "Features",
     "GroupDescription",
     "GroupListing",
@@ -204,6 +206,7 @@ class Admin(Face[AsyncAdmin]):
     describe_features = blocking(AsyncAdmin.describe_features)
     api_versions = blocking(AsyncAdmin.api_versions)
     describe_log_dirs = blocking(AsyncAdmin.describe_log_dirs)
+    describe_eligible_leaders = blocking(AsyncAdmin.describe_eligible_leaders)
     elect_leaders = blocking(AsyncAdmin.elect_leaders)
     list_reassignments = blocking(AsyncAdmin.list_reassignments)
     alter_reassignments = blocking(AsyncAdmin.alter_reassignments)

@@ -14,6 +14,7 @@ from moldau.protocol.apis import (
     APIS,
     DESCRIBE_CLUSTER,
     DESCRIBE_LOG_DIRS,
+    DESCRIBE_TOPIC_PARTITIONS,
     ELECT_LEADERS,
     LIST_PARTITION_REASSIGNMENTS,
 )
@@ -75,6 +76,14 @@ class Reassignment(NamedTuple):
     replicas: tuple[int, ...]
     adding: tuple[int, ...]
     removing: tuple[int, ...]
+
+
+class EligibleLeaders(NamedTuple):
+    """Replicas of a partition that are not in sync: those that may lead it because they have every acknowledged record,
+    and those that had it when they were last heard of (KIP-966)."""
+
+    eligible: tuple[int, ...]
+    last_known: tuple[int, ...]
 
 
 class ClusterPart(AdminPart):
@@ -171,6 +180,34 @@ class ClusterPart(AdminPart):
                 tp = TopicPartition(topic.topic, one.partition_id)
                 outcomes[tp] = failure(one, f"electing the leader of {tp}")
         return outcomes
+
+    async def describe_eligible_leaders(self, topics: Iterable[str]) -> dict[TopicPartition, EligibleLeaders]:
+        """The partitions of these topics that have replicas which may lead them without being in sync; none if no
+        broker knows of such (Kafka before 4.0)."""
+        messages = DESCRIBE_TOPIC_PARTITIONS.messages
+        wanted = [messages.TopicRequest(name=name) for name in sorted({*topics})]
+        cursor, found = None, dict[TopicPartition, EligibleLeaders]()
+        while wanted:
+            request = messages.DescribeTopicPartitionsRequest(topics=wanted, cursor=cursor)
+            try:
+                reply = await self._ask(DESCRIBE_TOPIC_PARTITIONS, request, "describing partitions")
+            except KafkaError as error:
+                if error.code is not ErrorCode.UNSUPPORTED_VERSION:
+                    raise
+                break
+            for topic in reply.topics:
+                for one in topic.partitions:
+                    eligible = EligibleLeaders(
+                        tuple(one.eligible_leader_replicas or ()), tuple(one.last_known_elr or ())
+                    )
+                    if any(eligible):
+                        found[TopicPartition(topic.name, one.partition_index)] = eligible
+            if reply.next_cursor is None:
+                break
+            cursor = messages.Cursor(
+                topic_name=reply.next_cursor.topic_name, partition_index=reply.next_cursor.partition_index
+            )
+        return found
 
     async def list_reassignments(
         self, partitions: Iterable[TopicPartition] | None = None
