@@ -225,6 +225,19 @@ class JoinedCluster(Cluster):
         request = request_for(broker_id, wanted)
         return ends_in(await self.links.call(broker_id, GET_REPLICA_LOG_INFO, request, ENDS_MS), broker_epoch)
 
+    def store_away(self) -> str:
+        """A sentence for clients that want to change something while the store does not answer; "" while it does."""
+        away_s = self._lease_keeping.store_away_s()
+        if not away_s:
+            return ""
+        store = (
+            "the file of the metadata" if (self._config.zookeeper_connect or "").startswith("file:") else "ZooKeeper"
+        )
+        return (
+            f"{store} has not answered broker {self._config.node_id} for {away_s:.0f} s, and nothing can be created or "
+            "changed until it does"
+        )
+
     def disconnect(self) -> None:
         """Close the connections to other brokers."""
         for links in (self.links, self.forwarding_link, self._following_link):

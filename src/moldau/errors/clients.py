@@ -4,7 +4,7 @@ from typing import Any
 
 from moldau.error_codes import ErrorCode
 from moldau.errors.bases import KafkaError, MoldauError
-from moldau.errors.kafka import AuthenticationFailed, UnknownTopicOrPartition
+from moldau.errors.kafka import AuthenticationFailed, RequestTimedOut, UnknownTopicOrPartition
 from moldau.names import TopicPartition
 
 
@@ -26,6 +26,18 @@ class NoSuchPartition(UnknownTopicOrPartition):
 
     def __init__(self, sentence: str):
         super().__init__(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, sentence)
+
+    @property
+    def retriable(self) -> bool:
+        return False
+
+
+class ChangeTimedOut(RequestTimedOut):
+    """A broker answered that a change was not made in time, and why if it knows. It has tried by itself, so the client
+    does not ask again; the change may still be made."""
+
+    def __init__(self, sentence: str):
+        super().__init__(ErrorCode.REQUEST_TIMED_OUT, sentence)
 
     @property
     def retriable(self) -> bool:

@@ -48,9 +48,10 @@ NOTHING = ("node_id", "port", "committed_offset", "low_watermark", "producer_epo
 """Numbers that are -1 beside an error, as Kafka answers."""
 
 
-def refused(request: Any, call: Call, error: int) -> Any:
+def refused(request: Any, call: Call, error: int, message: str | None = None) -> Any:
     """A response that carries the error: in every partition for Produce and Fetch (Fetch also at the top level), at the
-    top level for all others that have a place there, and else in each element that the request names.
+    top level for all others that have a place there, and else in each element that the request names. `message` takes
+    the place of the error's sentence, where the response has one.
 
     Raises `ProtocolViolation`, which closes the connection, for a Produce with acks=0: it has no reply.
     """
@@ -61,7 +62,7 @@ def refused(request: Any, call: Call, error: int) -> Any:
         if not request.acks:
             raise ProtocolViolation(f"{api.name} is refused with error {error}")
         return _refused_produce(request, error)
-    return _refused_by_table(api, request, call.version, error)
+    return _refused_by_table(api, request, call.version, error, message)
 
 
 def _refused_produce(request: Produce, error: int) -> list[tuple[int, int, int, int, int]]:
@@ -73,12 +74,12 @@ def _refused_fetch(request: Fetch, error: int) -> FetchReply:
     return FetchReply(error, 0, request.topics, results)
 
 
-def _refused_by_table(api: Api, request: Any, version: int, error: int) -> Any:
+def _refused_by_table(api: Api, request: Any, version: int, error: int, message: str | None) -> Any:
     response = api.response()
     asked = list(_elements(request, version))
     if api is ALTER_REPLICA_LOG_DIRS:  # asks by folder and topic, and is answered by topic
         asked = [topic for folder in asked for topic in folder.topics]
-    message = None if api in WITHOUT_WORDS else error_of(error).sentence
+    message = None if api in WITHOUT_WORDS else message or error_of(error).sentence
     _refuse(response, asked, version, error, message, api in IN_ELEMENTS_TOO)
     if api is JOIN_GROUP and version >= 7:
         response.protocol_name = None

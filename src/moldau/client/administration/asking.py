@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 from moldau.client.failures import check, error_of, missing, sentence
 from moldau.client.partitions import partition_of
 from moldau.client.routing import Router
-from moldau.errors import ErrorCode, KafkaError
+from moldau.errors import ChangeTimedOut, ErrorCode, KafkaError
 from moldau.names import TopicPartition
 from moldau.peers.link import Link
 from moldau.protocol.apis import Api
@@ -39,7 +39,7 @@ class AdminPart:
         async def attempt() -> Any:
             link = await (self._router.any() if broker_id is None else self._broker(broker_id))
             reply = await link.call(api, request, self._timeout_ms)
-            check(getattr(reply, "error_code", 0), about, getattr(reply, "error_message", None))
+            check_answer(getattr(reply, "error_code", 0), about, getattr(reply, "error_message", None))
             return reply
 
         return await self._router.retrying(attempt)
@@ -49,7 +49,7 @@ class AdminPart:
 
         async def attempt() -> Any:
             reply = await (await self._controller()).call(api, request, self._timeout_ms * 2)
-            check(reply.error_code, about, getattr(reply, "error_message", None))
+            check_answer(reply.error_code, about, getattr(reply, "error_message", None))
             return reply
 
         return await self._router.retrying(attempt)
@@ -131,6 +131,13 @@ class AdminPart:
         return by_leader
 
 
+def check_answer(code: int, about: str, message: str | None = None) -> None:
+    """As `check`, for an answer to an administrator. Raises `ChangeTimedOut` instead of `RequestTimedOut`."""
+    if code == ErrorCode.REQUEST_TIMED_OUT:
+        raise ChangeTimedOut(f"{about}: {message or sentence(ErrorCode.REQUEST_TIMED_OUT)}")
+    check(code, about, message)
+
+
 def failure(result: Any, about: str) -> KafkaError | None:
     """The error in the result of one item, None if it has none."""
     code = error_of(result.error_code)
@@ -140,7 +147,8 @@ def failure(result: Any, about: str) -> KafkaError | None:
         return missing(about)
     said = getattr(result, "error_message", None) or sentence(code)
     # Brokers of ours name it themselves.
-    return KafkaError(code, said if said.startswith(f"{about} ") else f"{about}: {said}")
+    text = said if said.startswith(f"{about} ") else f"{about}: {said}"
+    return ChangeTimedOut(text) if code is ErrorCode.REQUEST_TIMED_OUT else KafkaError(code, text)
 
 
 def only(outcomes: Outcomes) -> None:

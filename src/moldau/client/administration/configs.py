@@ -8,9 +8,9 @@ import enum
 from collections.abc import Iterable, Mapping
 from typing import Any, Literal, NamedTuple
 
-from moldau.client.administration.asking import AdminPart, setting_text
+from moldau.client.administration.asking import AdminPart, check_answer, setting_text
 from moldau.client.faces import Face, blocking
-from moldau.client.failures import check, error_of, missing
+from moldau.client.failures import error_of, missing
 from moldau.client.own_loop import of_one_loop
 from moldau.client.routing import Router
 from moldau.errors import ConfigError, ErrorCode
@@ -132,7 +132,7 @@ class AsyncConfigs(AdminPart):
             (result,) = getattr(await link.call(api, request, self._timeout_ms), results)
             if error_of(result.error_code) is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
                 raise missing(about)
-            check(result.error_code, about, result.error_message)
+            check_answer(result.error_code, about, result.error_message)
             return result
 
         return await self._router.retrying(attempt)

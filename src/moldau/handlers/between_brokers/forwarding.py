@@ -1,8 +1,9 @@
 """Requests that only the controller can answer: any broker takes them, and passes them on to it (KIP-590).
 
 The reply is passed on unchanged, in the client's version. While the controller changes, or cannot be reached, the
-request is sent again until its `timeout_ms` has passed; then the answer is REQUEST_TIMED_OUT. A connection that breaks
-leaves unknown whether the request was carried out, and so the second answer may be TOPIC_ALREADY_EXISTS.
+request is sent again until its `timeout_ms` has passed; then the answer is REQUEST_TIMED_OUT. While the
+store does not answer, nothing can be changed, and the answer comes at once and says so. A connection that breaks leaves
+unknown whether the request was carried out, and so the second answer may be TOPIC_ALREADY_EXISTS.
 """
 
 import asyncio
@@ -52,6 +53,8 @@ FORWARDED = {
 TIMEOUT_MS = 30_000
 """For requests without a time-out of their own, as Kafka's `controller.socket.timeout.ms`."""
 RETRY_S = 0.1
+LOOK_S = 0.5
+"""How often the controller looks whether the store has answered a change meanwhile."""
 RETRIED = (
     ErrorCode.NOT_CONTROLLER,
     ErrorCode.NETWORK_EXCEPTION,
@@ -61,11 +64,13 @@ RETRIED = (
 
 
 class Forwarding:
-    """Sends requests of clients to the controller. `turns` is the broker's queue of wide work."""
+    """Sends requests of clients to the controller. `turns` is the broker's queue of wide work. `store_away` says why
+    nothing can be changed, "" while the cluster's store answers this broker."""
 
-    def __init__(self, link: ControllerLink, turns: Turns):
+    def __init__(self, link: ControllerLink, turns: Turns, store_away: Callable[[], str] = lambda: ""):
         self._link = link
         self._turns = turns
+        self.store_away = store_away
 
     async def forward(self, request: Any, call: Call, is_here: Callable[[], bool]) -> Any:
         """The controller's reply as a `PackedReply`, or the response that says why there is none; None if this broker
@@ -87,6 +92,8 @@ class Forwarding:
                     return PackedReply(_with_size(answer.response_data or b""))
                 if answer.error_code != ErrorCode.NOT_CONTROLLER:
                     return refused(request, call, answer.error_code)
+            if why := self.store_away():
+                return refused(request, call, ErrorCode.REQUEST_TIMED_OUT, why)
             await asyncio.sleep(min(RETRY_S, max(end_s - loop.time(), 0)))
         return refused(request, call, ErrorCode.REQUEST_TIMED_OUT)
 
@@ -125,8 +132,16 @@ class ControllersWork:
         return self._followed(request, call, answer) if isinstance(answer, Awaitable) else answer
 
     async def _followed(self, request: Any, call: Call, answer: Awaitable[Any]) -> Any:
-        """The local answer, unless this broker was replaced as the controller before it had made the change."""
-        response = await self._turns.run(await answer)
+        """The local answer, unless this broker was replaced as the controller before it had made the change, or the
+        store does not answer: then the change may still be made later."""
+        answering = asyncio.ensure_future(answer)
+        try:
+            while not (await asyncio.wait([answering], timeout=LOOK_S))[0]:
+                if why := self._forwarding.store_away():
+                    return refused(request, call, ErrorCode.REQUEST_TIMED_OUT, why)
+        finally:
+            answering.cancel()  # as the connection would: changes that have begun are completed
+        response = await self._turns.run(answering.result())
         if not _is_refused_by_another(response):
             return response
         return await self._elsewhere(request, call)

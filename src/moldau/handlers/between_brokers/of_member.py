@@ -31,7 +31,7 @@ def member_dispatch(parts: BrokerParts, cluster: JoinedCluster, gate: Gate) -> D
     controllers = ControllersHandlers(
         as_controller,
         lambda: acting.stream is not None,
-        Forwarding(cluster.forwarding_link, turns),
+        Forwarding(cluster.forwarding_link, turns, cluster.store_away),
         turns,
         cluster.metadata,
     )
