@@ -58,6 +58,7 @@ PLACES = {
     "zookeeper": CommandEntry(
         "moldau.cli.zookeeper", "app", "ZooKeeper: start it from the jars of PySpark, show what is in one."
     ),
+    "registry": CommandEntry("moldau.cli.schemas.registry", "app", "The schema registry: start."),
     "log": CommandEntry(
         "moldau.cli.log.commands", "app", "The files of a stopped broker: dump, verify, repair, adopt, import."
     ),

@@ -1,0 +1,1 @@
+"""`moldau registry` and `moldau schemas`: a registry, and what is in one."""

@@ -1,0 +1,103 @@
+"""The REST interface as an ASGI application, for uvicorn and for tests without a socket.
+
+Paths are matched piece by piece before they are decoded, because a subject may contain `/`.
+"""
+
+import logging
+from collections.abc import Awaitable, Callable, Mapping, MutableMapping
+from typing import Any, Protocol
+
+from moldau.registry.api import Decide, RawText, RegistryApi, route_of
+from moldau.registry.decisions import Writes
+from moldau.registry.http_messages import (
+    RestAnswer,
+    RestRequest,
+    answered,
+    is_acceptable,
+    parsed_path,
+    parsed_query,
+    refused,
+)
+from moldau.registry.refusals import Refused
+
+logger = logging.getLogger(__name__)
+
+BODY_BYTES_MAX = 4 << 20
+Scope = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[Mapping[str, Any]]]
+Send = Callable[[dict[str, Any]], Awaitable[None]]
+
+
+class WritesChanges(Protocol):
+    """What makes a change last before it is answered."""
+
+    async def write(self, decide: Decide) -> Writes: ...
+
+
+class RegistryApp:
+    """The application; `topic` writes what the requests change."""
+
+    def __init__(self, api: RegistryApi, topic: WritesChanges):
+        self._api = api
+        self._topic = topic
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            return
+        body = await _body(receive)
+        if body is None:
+            return  # the client went away
+        answer = await self.answer(scope, body)
+        headers = [
+            (b"content-type", answer.media_type.encode()),
+            (b"content-length", str(len(answer.body)).encode()),
+        ]
+        await send({"type": "http.response.start", "status": answer.status, "headers": headers})
+        await send({"type": "http.response.body", "body": b"" if scope["method"] == "HEAD" else answer.body})
+
+    async def answer(self, scope: Scope, body: bytes) -> RestAnswer:
+        """The answer to one request, whatever happens."""
+        try:
+            headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
+            raw = scope.get("raw_path") or scope["path"].encode()
+            parts, query = parsed_path(raw.partition(b"?")[0]), parsed_query(scope["query_string"])
+            return await self._answer(RestRequest(scope["method"], parts, query, headers, body))
+        except Refused as refusal:
+            return refused(refusal)
+        except Exception:
+            logger.exception("a request to %s failed", scope.get("path", "")[:200])
+            return refused(Refused(500, 500, "Internal Server Error: the log of the registry says more"))
+
+    async def _answer(self, request: RestRequest) -> RestAnswer:
+        if not is_acceptable(request.headers.get("accept", "")):
+            raise Refused(406, 406, "HTTP 406 Not Acceptable: the registry answers with JSON")
+        if len(request.body) > BODY_BYTES_MAX:
+            raise Refused(413, 413, f"The body of the request has more than {BODY_BYTES_MAX} bytes")
+        method = "GET" if request.method == "HEAD" else request.method
+        found = route_of(method, request.parts)
+        if found is None:
+            raise Refused(404, 404, "HTTP 404 Not Found")
+        if isinstance(found, list):
+            raise Refused(405, 405, f"HTTP 405 Method Not Allowed: this path has {', '.join(found)}")
+        function, arguments = found
+        result = function(self._api, request, *arguments)
+        if isinstance(result, RawText):
+            return RestAnswer(200, result.text.encode("utf-8", "replace"))
+        if callable(result):
+            result = (await self._topic.write(result)).answer
+        return answered(result)
+
+
+async def _body(receive: Receive) -> bytes | None:
+    """The body, at most one byte more than allowed; None if the client went away."""
+    parts, size = [], 0
+    while True:
+        message = await receive()
+        if message["type"] != "http.request":
+            return None
+        part = message.get("body", b"")
+        if size <= BODY_BYTES_MAX:
+            parts.append(part[: BODY_BYTES_MAX + 1 - size])
+            size += len(part)
+        if not message.get("more_body"):
+            return b"".join(parts)

@@ -1,0 +1,50 @@
+"""Schemas of any kind from their texts: one table of kinds, and a bounded memory of what was parsed."""
+
+from collections import OrderedDict
+from collections.abc import Callable, Mapping
+from typing import Protocol
+
+from moldau.client.registry.schemas import AVRO, Schema
+from moldau.registry.avro.schema import AvroDefinition
+from moldau.registry.levels import ReadableSchema
+from moldau.registry.refusals import invalid_schema
+
+PARSED_MAX = 1_000
+
+
+class Definition(ReadableSchema, Protocol):
+    """A parsed schema; `text` is the one way to write it, as it is stored."""
+
+    def normalized(self) -> str: ...
+
+    def formatted(self, how: str) -> str: ...
+
+
+Make = Callable[[str, Mapping[str, str], bool], Definition]
+"""From a text, the texts that it refers to by name, and whether it is new. Raises `Refused`."""
+KINDS: dict[str, Make] = {AVRO: AvroDefinition}
+
+
+class Definitions:
+    """Parses schemas, and remembers those that were asked for last."""
+
+    def __init__(self) -> None:
+        self._parsed: OrderedDict[tuple[Schema, tuple[tuple[str, str], ...]], Definition] = OrderedDict()
+
+    def parse(self, schema: Schema, references: Mapping[str, str], is_new: bool = False) -> Definition:
+        """The schema, with the texts that it refers to. Raises `Refused`."""
+        key = schema, tuple(references.items())
+        known = self._parsed.get(key)
+        if known is None or is_new:
+            make = KINDS.get(schema.kind)
+            if make is None:
+                raise invalid_schema(f"schemaType {schema.kind[:40]!r} is not {', '.join(KINDS)}")
+            try:
+                known = make(schema.text, references, is_new)
+            except RecursionError:
+                raise invalid_schema("it nests too deeply") from None
+            self._parsed[key] = known
+            if len(self._parsed) > PARSED_MAX:
+                self._parsed.popitem(last=False)
+        self._parsed.move_to_end(key)
+        return known

@@ -1,0 +1,235 @@
+"""The topic `_schemas`: read from its beginning to its end, and written by the one instance that is the writer.
+
+A change is one transaction of a transactional producer: the broker fences a writer that was replaced, and readers see
+all records of a change or none. A change is answered when it has come back from the topic. A record that no registry
+can have written is reported and skipped.
+"""
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from moldau.client.administration.admin import AsyncAdmin
+from moldau.client.administration.topics import NewTopic
+from moldau.client.consuming.async_consumer import AsyncConsumer
+from moldau.client.consuming.fetched.record import Record
+from moldau.client.producing.async_producer import AsyncProducer
+from moldau.client.producing.delivery import Delivery
+from moldau.client.security.brokers import Brokers, settings_in
+from moldau.errors import (
+    ConfigError,
+    KafkaError,
+    LogTruncated,
+    MessageTooLarge,
+    MoldauError,
+    TopicAlreadyExists,
+    UnknownTopicOrPartition,
+)
+from moldau.names import TopicPartition
+from moldau.registry.decisions import Writes
+from moldau.registry.refusals import Refused, store_failed, timed_out, too_large
+from moldau.registry.state import RegistryState
+from moldau.registry.topic_records import (
+    NOOP,
+    RecordKey,
+    UnreadableRecord,
+    packed_key,
+    packed_value,
+    read_key,
+    read_value,
+)
+
+logger = logging.getLogger(__name__)
+
+DEFAULT_TOPIC = "_schemas"
+POLL_MS = 1_000
+RETRY_S = 1.0
+REPORTED_MAX = 100
+"""So many unreadable records are logged one by one."""
+
+
+@dataclass(frozen=True)
+class SchemasTopicSettings:
+    """Where the schemas are kept. `replication_factor` is for a new topic, -1 the broker's default; `timeout_ms` bounds
+    a change until it is answered."""
+
+    name: str = DEFAULT_TOPIC
+    replication_factor: int = -1
+    timeout_ms: int = 10_000
+
+
+class SchemasTopic:
+    """The state's records on their way to the topic and back. Start it on the loop that uses it."""
+
+    def __init__(
+        self, state: RegistryState, brokers: str, settings: SchemasTopicSettings, client_id: str = "moldau-registry"
+    ):
+        self._state = state
+        self._settings = settings
+        given = dict(settings_in(brokers))
+        given.pop("client.id", None)
+        self._brokers = Brokers(str(brokers), {**given, "client.id": client_id})
+        self._partition = TopicPartition(settings.name, 0)
+        self._consumer: AsyncConsumer | None = None
+        self._reader: asyncio.Task[None] | None = None
+        self._producer: AsyncProducer | None = None
+        self._writing = asyncio.Lock()
+        self._moved = asyncio.Event()
+        self._next_offset = 0
+        self.skipped = 0
+        """The number of records that could not be read."""
+
+    async def start(self) -> None:
+        """Create the topic if it does not exist, and read it to its end. Raises `ConfigError` and `KafkaError`."""
+        end = await self._prepared()
+        self._consumer = AsyncConsumer(
+            self._brokers, auto_offset_reset="earliest", isolation_level="read_committed", enable_auto_commit=False
+        )
+        await self._consumer.start()
+        self._consumer.assign([self._partition])
+        while await self._consumer.position(self._partition) < end:
+            await self._take_in(self._consumer)
+        self._reader = asyncio.ensure_future(self._read())
+
+    async def close(self) -> None:
+        """Stop reading and writing."""
+        if self._reader is not None:
+            self._reader.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await self._reader
+        await self.resign()
+        if self._consumer is not None:
+            await self._consumer.close()
+
+    async def _prepared(self) -> int:
+        """The end of the topic, which is created if it does not exist."""
+        name = self._settings.name
+        async with AsyncAdmin(self._brokers) as admin:
+            try:
+                view = (await admin.describe_topics([name]))[name]
+            except UnknownTopicOrPartition:
+                factor = self._settings.replication_factor
+                new = NewTopic(name, 1, factor, {"cleanup.policy": "compact"})
+                for failure in (await admin.create_topics([new])).values():
+                    if isinstance(failure, KafkaError) and not isinstance(failure, TopicAlreadyExists):
+                        raise failure from None
+                return 0
+            if len(view.partitions) != 1:
+                raise ConfigError(
+                    f"the topic {name} has {len(view.partitions)} partitions: a registry needs 1, so that "
+                    "its records have one order"
+                )
+            policy = next(one.value for one in await admin.topic_configs(name) if one.name == "cleanup.policy")
+            if policy != "compact":
+                raise ConfigError(
+                    f"the topic {name} has cleanup.policy={policy}, which would delete schemas: set it to "
+                    "compact, or choose another topic with --topic"
+                )
+            return (await admin.watermarks(name))[self._partition][1]
+
+    async def _read(self) -> None:
+        assert self._consumer is not None
+        while True:
+            try:
+                await self._take_in(self._consumer)
+            except LogTruncated as truncated:
+                logger.error("the topic %s has lost records: %s; it is read again", self._settings.name, truncated)
+                self._state.forget()
+                self._next_offset = 0
+                await self._consumer.seek_to_beginning(self._partition)
+            except MoldauError as failure:
+                logger.warning("the topic %s cannot be read now: %s", self._settings.name, failure)
+                await asyncio.sleep(RETRY_S)
+
+    async def _take_in(self, consumer: AsyncConsumer) -> None:
+        records = await consumer.poll(POLL_MS)
+        for record in records:
+            try:
+                self._apply(record)
+            except UnreadableRecord as unreadable:
+                self.skipped += 1
+                if self.skipped <= REPORTED_MAX:
+                    logger.warning(
+                        "the record at offset %d of %s is skipped: %s", record.offset, self._settings.name, unreadable
+                    )
+        if records:
+            self._next_offset = records[-1].offset + 1
+            moved, self._moved = self._moved, asyncio.Event()
+            moved.set()
+
+    def _apply(self, record: Record) -> None:
+        key = read_key(record.key)
+        self._state.apply(key, read_value(key, record.value, record.timestamp_ms), record.key)
+
+    async def _read_back(self, offset: int) -> None:
+        while self._next_offset <= offset:
+            await self._moved.wait()
+
+    # Writing.
+
+    async def write(self, decide: Callable[[], Writes]) -> Writes:
+        """Decide on a state that has all that was written, write the records, and return when they have been read.
+        Raises `Refused`."""
+        async with self._writing:
+            try:
+                async with asyncio.timeout(self._settings.timeout_ms / 1000):
+                    if self._producer is None:
+                        await self.take_over()
+                    writes = decide()
+                    if writes.records:
+                        await self._send(writes)
+                    return writes
+            except TimeoutError:
+                await self.resign()
+                raise timed_out(
+                    f"The change was not written within {self._settings.timeout_ms} ms; it may still take effect"
+                ) from None
+            except MessageTooLarge as failure:
+                await self.resign()
+                raise too_large(f"The schema is too large for the topic: {failure}") from None
+            except Refused:
+                raise
+            except MoldauError as failure:
+                await self.resign()
+                raise store_failed(f"The change could not be written: {failure}") from None
+
+    async def take_over(self) -> None:
+        """Become the writer: fence the one before, whose open transaction is aborted, and read all that it wrote.
+        Raises `KafkaError`."""
+        await self.resign()
+        producer = AsyncProducer(
+            self._brokers,
+            transactional_id=f"moldau-registry-{self._settings.name}",
+            transaction_timeout_ms=max(self._settings.timeout_ms, 1_000),
+            linger_ms=0,
+            request_timeout_ms=self._settings.timeout_ms,
+            delivery_timeout_ms=self._settings.timeout_ms,
+        )
+        await producer.start()
+        self._producer = producer
+        await producer.init_transactions()
+        await self._send(Writes(None, [(RecordKey(NOOP), None)]))
+
+    async def resign(self) -> None:
+        """Write no more. The broker aborts a transaction that is open when the next writer takes over."""
+        producer, self._producer = self._producer, None
+        if producer is not None:
+            with contextlib.suppress(MoldauError):
+                await producer.close(0)
+
+    async def _send(self, writes: Writes) -> None:
+        producer = self._producer
+        assert producer is not None
+        deliveries: list[Delivery] = []
+        # Not `async with producer.transaction()`: it would wait for an abort, which the next writer does anyway.
+        await producer.begin_transaction()
+        for key, value in writes.records:
+            forms, packed = self._state.forms_of(key), packed_value(value)
+            own = forms[-1] if forms else packed_key(key)
+            for form in [own] if packed is not None else {*forms, own, packed_key(key)}:
+                deliveries.append(await producer.send(self._settings.name, packed, form, partition=0))
+        offset = [(await delivery).offset for delivery in deliveries][-1]
+        await producer.commit_transaction()
+        await self._read_back(offset)
