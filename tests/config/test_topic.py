@@ -53,6 +53,8 @@ def test_what_the_topic_says_is_stronger() -> None:
         {"remote.storage.enable": "true"},
         {"leader.replication.throttled.replicas": "x"},
         {"follower.replication.throttled.replicas": "1:2,*"},
+        {"mirror.source": "somewhere"},
+        {"mirror.source": "gZW1xyrxToKXBiAjZfFIVg/a topic"},
     ],
 )
 def test_what_cannot_be_meant_is_refused(overrides: dict[str, str]) -> None:

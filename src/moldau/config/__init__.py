@@ -7,11 +7,12 @@ from moldau.config.kafka_names import known as known_to_kafka
 from moldau.config.listeners import ClientListener, Listener
 from moldau.config.properties import parse_properties, read_properties
 from moldau.config.setting import Setting, SettingType, Value
-from moldau.config.topic import TOPIC_SETTINGS, TopicConfig, topic_config
+from moldau.config.topic import OURS, TOPIC_SETTINGS, TopicConfig, topic_config
 from moldau.config.while_running import RATES, WHILE_RUNNING
 
 __all__ = [
     "GROUP_SETTINGS",
+    "OURS",
     "RATES",
     "SETTINGS",
     "TOPIC_SETTINGS",

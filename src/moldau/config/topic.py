@@ -2,9 +2,10 @@
 default.
 
 All of Kafka 4.4's names are here, so that DescribeConfigs lists what clients expect; tiered storage is
-refused.
+refused. `OURS` are settings that Kafka does not have: DescribeConfigs lists them only where they are set.
 """
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -56,6 +57,7 @@ class TopicConfig:
     min_cleanable_dirty_ratio: float = DOUBLE(0.5, "The dirty share of the log from which it is compacted.", low=0, high=1, broker_names=("log.cleaner.min.cleanable.ratio",))
     min_compaction_lag_ms: int = LONG(0, "The minimum time before a record can be compacted.", low=0, broker_names=("log.cleaner.min.compaction.lag.ms",))
     min_insync_replicas: int = INT(1, "The number of replicas that must have a record before a Produce with acks=all is acknowledged.", low=1, broker_names=("min.insync.replicas",))
+    mirror_source: str = STRING("", "The topic of another cluster that this one mirrors, as CLUSTER_ID/TOPIC_ID; while it is set, only `moldau mirror` writes here. Ours; listed where it is set.")
     preallocate: bool = BOOLEAN(False, "Whether the space of a new segment is allocated at once.", broker_names=("log.preallocate",))
     remote_copy_lag_bytes: int = LONG(-1, "The bytes of a tiered topic that may wait to be copied to remote storage; -1 means no limit.", low=-1, broker_names=("log.remote.copy.lag.bytes",))
     remote_copy_lag_ms: int = LONG(0, "The time that a tiered topic waits before it copies a segment to remote storage.", low=-1, broker_names=("log.remote.copy.lag.ms",))
@@ -81,6 +83,9 @@ class TopicConfig:
 
 
 TOPIC_SETTINGS: dict[str, Setting] = settings_of(TopicConfig)
+OURS = ("mirror.source",)
+"""Topic settings of ours. A request that resets all settings that it does not name leaves these as they are."""
+_SOURCE = re.compile(r"[A-Za-z0-9_-]{1,64}/[A-Za-z0-9_-]{22}")
 
 
 def topic_config(broker: BrokerConfig, overrides: Mapping[str, str], *, judge: bool = True) -> TopicConfig:
@@ -109,6 +114,8 @@ def _check(config: TopicConfig) -> None:
         raise ConfigError("min.compaction.lag.ms must not be above max.compaction.lag.ms")
     if config.remote_storage_enable:
         raise ConfigError("remote.storage.enable cannot be true: this broker has no remote storage")
+    if config.mirror_source and not _SOURCE.fullmatch(config.mirror_source):
+        raise ConfigError("mirror.source must be CLUSTER_ID/TOPIC_ID, as moldau mirror sets it")
     for name in ("follower_replication_throttled_replicas", "leader_replication_throttled_replicas"):
         replicas: tuple[str, ...] = getattr(config, name)
         if replicas != ("*",) and not all(_is_replica(replica) for replica in replicas):

@@ -109,7 +109,7 @@ class Handlers(dict[int, Handler]):
             self.__missing__(api.key)
 
     def __missing__(self, key: int) -> Handler:
-        api = apis.APIS[key]
+        api = apis.SERVED[key]
         handler = None if self._controllers is None else self._controllers(api)
         handler = self[key] = handler or traced(api, TABLE[api].make(self._parts))
         return handler
@@ -350,5 +350,8 @@ TABLE: Mapping[apis.Api, HandlerRow] = {
     ),
     apis.DESCRIBE_TOPIC_PARTITIONS: HandlerRow(
         "moldau.handlers.topics.topic_partitions:DescribeTopicPartitions", _metadata
+    ),
+    apis.MIRROR_APPEND: HandlerRow(
+        "moldau.handlers.producing.mirror_append:MirrorAppend", lambda p: (p.replicas, p.runtime)
     ),
 }

@@ -1,11 +1,12 @@
-"""Appending batches that a partition's leader wrote, as a follower fetches them, and what must hold before that.
+"""Appending batches that another broker wrote: those of a partition's leader, as a follower fetches them, or those of
+another cluster, as a mirror's leader gets them; and what must hold before that.
 
     a batch that the reply cut off at its end       is left for the next Fetch
     magic, size, CRC                                every time: the leader's disk or the network may have damaged them
     offsets                                         at or above the log's end, rising; gaps are what compaction left
     leader epoch of each batch                      not below that of the batch before it, not above the leader's own
 
-The leader checked the records when they were produced; a follower does not repeat that. Source: KIP-101, KIP-595 (a
+That broker checked the records when they were produced, which is not repeated here. Source: KIP-101, KIP-595 (a
 follower checks what it appends).
 """
 
@@ -25,6 +26,8 @@ from moldau.records.batch import (
     MARKER_BYTES_MAX,
     BatchHeader,
     Marker,
+    batches,
+    place,
     read_header,
     read_marker,
 )
@@ -50,6 +53,25 @@ def append(log: Log, data: Buffer, leader_epoch: int, now_ms: int) -> Offset:
             _append_run(log, view[:size], run)
             view = view[size:]
     return log.log_end_offset
+
+
+def append_mirrored(log: Log, data: bytearray, leader_epoch: int, now_ms: int) -> Offset:
+    """Append the whole batches at the beginning of `data`, as another cluster's log has them: a mirror's leader's part.
+    All but the leader epoch is kept, which is this leader's: checksums do not cover it. Returns the log's new end.
+    Raises as `append` does."""
+    for position, header in batches(data):
+        place(data, header.base_offset, leader_epoch, position)
+    return append(log, data, leader_epoch, now_ms)
+
+
+def begin_behind(log: Log, offset: Offset, now_ms: int) -> None:
+    """Go on at `offset`, behind the log's end, and start there: all before it is gone from the mirrored log. What is
+    here goes with the next retention. Raises `KafkaError` (KAFKA_STORAGE_ERROR)."""
+    log.serving.check()
+    with log.serving.guard():
+        log.log_end_offset = offset
+        log.roll(now_ms)
+    log.delete_records_before(offset)
 
 
 def _append_run(log: Log, data: memoryview, headers: Sequence[BatchHeader]) -> None:
@@ -122,4 +144,4 @@ def _note(log: Log, headers: Sequence[BatchHeader], markers: Sequence[Marker | N
 
 
 def _refuse(sentence: str) -> NoReturn:
-    raise KafkaError(ErrorCode.CORRUPT_MESSAGE, f"the leader's records were not appended: {sentence}")
+    raise KafkaError(ErrorCode.CORRUPT_MESSAGE, f"the records were not appended: {sentence}")

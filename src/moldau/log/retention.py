@@ -1,8 +1,9 @@
 """Which segments at the start of a log have had their time. Pure decisions: the log carries them out.
 
 A segment goes only as a whole, the oldest first, and only when all of it is below the high watermark. An empty active
-segment stays. Time is that of the records: one stamped 2013 is too old at the first pass (a segment whose records have
-no time goes by its file's). Source: "Topic Configs" of Kafka's documentation, retention.ms and retention.bytes.
+segment stays. A mirror starts where its source does, whatever its own retention is. Time is that of the records: one
+stamped 2013 is too old at the first pass (a segment whose records have no time goes by its file's). Source: "Topic
+Configs" of Kafka's documentation, retention.ms and retention.bytes.
 """
 
 from collections.abc import Callable, Sequence
@@ -24,7 +25,7 @@ def deletable(
         return len(segments)
 
     count, why = leading(lambda at: at + 1 < len(segments) and ends[at] <= log_start), "below the log's start"
-    if not config.deletes:
+    if not config.deletes or config.mirror_source:
         return count, why
     if config.retention_bytes >= 0:
         left = sum(segment.size for segment in segments) - config.retention_bytes

@@ -3,7 +3,8 @@
 A message class is imported when its API is first used: building all of them would multiply the time of a start-up.
 `flexible` is the first version with compact types, tagged fields and request header v2 / response header v1 (`NEVER`
 for APIs that never became flexible). An API that is not in `APIS` is not advertised, and a request of it closes a
-client's connection; those of `BETWEEN_BROKERS` are for brokers. Why the ranges are what they are: `docs/protocol.md`.
+client's connection; those of `BETWEEN_BROKERS` are for brokers, `OURS` for our own programs. Why the ranges are what
+they are: `docs/protocol.md`.
 """
 
 import importlib
@@ -111,9 +112,15 @@ ASSIGN_REPLICAS_TO_DIRS = Api(73, "AssignReplicasToDirs", 0, 0, 0)
 INTRODUCE = Api(30_000, "Introduce", 0, 0, 0)
 FOLLOW_CLUSTER = Api(30_001, "FollowCluster", 0, 0, 0)
 GET_REPLICA_LOG_INFO = Api(30_002, "GetReplicaLogInfo", 0, 0, 0)
+MIRROR_APPEND = Api(30_010, "MirrorAppend", 0, 0, 0)
 
 BETWEEN_BROKERS: dict[int, Api] = {
     api.key: api
     for api in (ALTER_PARTITION, ENVELOPE, ASSIGN_REPLICAS_TO_DIRS, GET_REPLICA_LOG_INFO, INTRODUCE, FOLLOW_CLUSTER)
 }
 """Supported on connections between brokers of one cluster only, and never advertised to clients."""
+OURS: dict[int, Api] = {MIRROR_APPEND.key: MIRROR_APPEND}
+"""Supported on every connection, and advertised to our own programs only: others might not expect such keys."""
+SERVED: dict[int, Api] = APIS | OURS
+"""All that a client may send."""
+SUPPORTED: dict[int, Api] = SERVED | BETWEEN_BROKERS

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from moldau.errors import ProtocolViolation
 from moldau.protocol import schema
-from moldau.protocol.apis import API_VERSIONS, APIS, BETWEEN_BROKERS, Api
+from moldau.protocol.apis import API_VERSIONS, SUPPORTED, Api
 from moldau.protocol.primitives import Around, Buffer, skip_tagged_fields
 
 WIDE_BYTES = 16 << 10
@@ -36,7 +36,7 @@ def read_header(frame: Buffer) -> RequestHeader:
     if len(frame) < 10:
         raise ProtocolViolation("a request shorter than its header")
     key, version, correlation_id, size = FIXED_HEADER.unpack_from(frame)
-    api = APIS.get(key) or BETWEEN_BROKERS.get(key)
+    api = SUPPORTED.get(key)
     if api is None:
         raise ProtocolViolation(f"unknown API key {key}")
     at = 10 + max(size, 0)
@@ -56,7 +56,7 @@ def request_name(head: Buffer) -> str:
     if len(head) < FIXED_HEADER.size:
         return "a request"
     key, version, _, size = FIXED_HEADER.unpack_from(head)
-    api = APIS.get(key) or BETWEEN_BROKERS.get(key)
+    api = SUPPORTED.get(key)
     client_id = str(head[FIXED_HEADER.size : FIXED_HEADER.size + max(size, 0)], "utf-8", "replace")
     return f"{api.name if api else f'API {key}'} version {version} of client {client_id!r}"
 

@@ -63,8 +63,8 @@ def plan_append(
     """
     if records is None:
         return _refused(replica, ErrorCode.INVALID_RECORD)
-    if replica.internal:
-        return _refused(replica, ErrorCode.INVALID_TOPIC_EXCEPTION)
+    if replica.refuses_clients:
+        return _refused_client(replica)
     attributes = records[LOW_ATTRIBUTES] if len(records) > LOW_ATTRIBUTES else 0
     if attributes or replica.may_leave_loop:
         return _plan_rest(replica, records, attributes, terms, now_ms)
@@ -100,6 +100,13 @@ def _is_heavy(replica: Replica, records: memoryview) -> bool:
 
 def _refused(replica: Replica, error: ErrorCode, log_start_offset: int = -1) -> AppendRefusal:
     return AppendRefusal(replica.tp.partition, error, log_start_offset)
+
+
+def _refused_client(replica: Replica) -> AppendRefusal:
+    if not replica.mirrors:
+        return _refused(replica, ErrorCode.INVALID_TOPIC_EXCEPTION)
+    message = f"{replica.tp.topic} is a mirror, and read-only until moldau mirror failover or promote"
+    return AppendRefusal(replica.tp.partition, ErrorCode.INVALID_REQUEST, message=message)
 
 
 def append_planned(planned: PlannedAppend, now_ms: int, checked: Checked | None = None) -> Appended | AppendRefusal:

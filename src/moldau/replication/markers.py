@@ -1,8 +1,9 @@
 """Writes the markers that end a transaction: one into each of its partitions that this broker leads. A marker counts
 once it is committed.
 
-The group coordinator writes the markers of the offsets topic, in the order of its own records. A deleted topic needs no
-marker (UNKNOWN_TOPIC_OR_PARTITION); a partition that is offline or has another leader gets its marker later.
+A mirror gets none, and its coordinator hears that it is done. The group coordinator writes the markers of the offsets
+topic, in the order of its own records. A deleted topic needs no marker (UNKNOWN_TOPIC_OR_PARTITION); a partition that
+is offline or has another leader gets its marker later.
 """
 
 import asyncio
@@ -64,6 +65,9 @@ class MarkerWriter:
             replica = self._replicas.find(tp.topic, None, tp.partition)
             if replica is None:
                 return ErrorCode.KAFKA_STORAGE_ERROR
+            # Markers come from its source. Those of this cluster are of transactions that began before it was a mirror.
+            if replica.mirrors:
+                return ErrorCode.NONE
             marker = Marker(markers.commits, markers.coordinator_epoch)
             now_ms = self._runtime.clock.now_ms()
             appended = await append_marker(

@@ -43,13 +43,13 @@ _new: Final = tuple.__new__  # what a NamedTuple's constructor does, at a third 
 
 class Replica:
     """`high_watermark`: readers see the records below it. It never goes back while this broker leads. `unready`: why it
-    takes no batch now. `flushes`, `recompresses`: as the topic's settings ask for, beside each batch; `may_leave_loop`:
-    either of them."""
+    takes no batch now. `refuses_clients`: it takes none of clients; `flushes`, `recompresses`: as the topic's settings
+    ask for, beside each batch; `may_leave_loop`: either of them."""
 
     __slots__ = (
         "_serves", "config", "cutting", "flushes", "flushing", "high_watermark", "internal", "is_cut_off",
-        "leadership", "log", "may_leave_loop", "recompresses", "rules", "runtime", "topic_id", "tp", "unready",
-        "waiters",
+        "leadership", "log", "may_leave_loop", "recompresses", "refuses_clients", "rules", "runtime", "topic_id", "tp",
+        "unready", "waiters",
     )  # fmt: skip
 
     def __init__(
@@ -82,6 +82,7 @@ class Replica:
         """Take new topic settings; what is appended from now on follows them."""
         self.config = config
         self.rules = rules_of(config, self.tp)
+        self.refuses_clients = self.internal or self.mirrors
         self.recompresses = config.compression_type != KEEPS_CODEC
         self.log.config = config
         self.flushes = config.flush_messages < FLUSH_NEVER
@@ -91,6 +92,11 @@ class Replica:
         # A lower `min.insync.replicas` may commit what has waited for more in-sync replicas.
         if self.leadership.leads:
             self._committed(self.leadership.committed(), None)
+
+    @property
+    def mirrors(self) -> bool:
+        """Whether the topic is a mirror of another cluster's, to which no client writes."""
+        return bool(self.config.mirror_source)
 
     def _note_readiness(self) -> None:
         """Note whether this replica takes batches now: it changes with the leadership and the settings only."""
@@ -306,14 +312,15 @@ class Replica:
             raise KafkaError(unready)
 
     async def appended_marker(self) -> None:
-        """A marker was appended: flush it if `flush.messages` asks for that, and wake the readers that the open records
-        of its transaction held back, once it is committed. Raises `KafkaError(KAFKA_STORAGE_ERROR)`."""
+        """A marker, or what a mirror's source has, was appended: flush it if `flush.messages` asks for that, and wake
+        the readers that the open records of its transaction held back, once it is committed. Raises
+        `KafkaError(KAFKA_STORAGE_ERROR)`."""
         self.waiters.grew()
         if self.is_flush_due:
             has_moved = await self.flush()
         else:
             has_moved = self.leadership.leads and self._reached(self.log.log_end_offset)
-        # The records of the transaction were appended before: their bytes wake no reader of committed records.
+        # The records of a transaction were appended before: their bytes wake no reader of committed records.
         if has_moved:
             self.log.producers.settle(self.high_watermark)
             self.waiters.wake()

@@ -13,7 +13,7 @@ from functools import partial
 from types import GeneratorType
 from typing import Any, NamedTuple, Protocol, TypeAlias
 
-from moldau.protocol.apis import APIS, BETWEEN_BROKERS
+from moldau.protocol.apis import SUPPORTED
 from moldau.protocol.hot_fetch import FetchReply
 from moldau.replies import Response
 from moldau.requests.refusals import refused
@@ -109,7 +109,7 @@ class Gate:
         authorizer: Authorizer | None = None,
     ) -> None:
         self.authorizer = authorizer
-        self.requests = dict.fromkeys(APIS | BETWEEN_BROKERS, 0)
+        self.requests = dict.fromkeys(SUPPORTED, 0)
         self._rules = rules
         self._rules_of: dict[int, Sequence[Rule]] = {}
         """All rules of APIs that have some of their own, by key."""

@@ -13,8 +13,6 @@ from moldau.errors import ProtocolViolation
 from moldau.protocol.apis import (
     ALTER_PARTITION_REASSIGNMENTS,
     ALTER_REPLICA_LOG_DIRS,
-    APIS,
-    BETWEEN_BROKERS,
     CONSUMER_GROUP_HEARTBEAT,
     DESCRIBE_CLIENT_QUOTAS,
     DESCRIBE_USER_SCRAM_CREDENTIALS,
@@ -22,6 +20,7 @@ from moldau.protocol.apis import (
     FETCH,
     JOIN_GROUP,
     PRODUCE,
+    SUPPORTED,
     Api,
 )
 from moldau.protocol.fetch_request import Fetch
@@ -55,7 +54,7 @@ def refused(request: Any, call: Call, error: int, message: str | None = None) ->
 
     Raises `ProtocolViolation`, which closes the connection, for a Produce with acks=0: it has no reply.
     """
-    api = APIS.get(call.key) or BETWEEN_BROKERS[call.key]
+    api = SUPPORTED[call.key]
     if api is FETCH:
         return _refused_fetch(request, error)
     if api is PRODUCE:

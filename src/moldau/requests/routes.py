@@ -10,12 +10,12 @@ from typing import Any, NamedTuple
 
 from moldau.protocol import codec
 from moldau.protocol.apis import (
-    APIS,
     CREATE_DELEGATION_TOKEN,
     EXPIRE_DELEGATION_TOKEN,
     FETCH,
     PRODUCE,
     RENEW_DELEGATION_TOKEN,
+    SERVED,
     Api,
 )
 from moldau.protocol.codec import WIDE_BYTES
@@ -80,7 +80,7 @@ class PackedReply:
         return len(self.frame) - 4 - tags if api in _TOLD_LAST else 8 + tags
 
 
-def new_route(kind: int, handlers: Mapping[int, Handler], apis: Mapping[int, Api] = APIS) -> Route | None:
+def new_route(kind: int, handlers: Mapping[int, Handler], apis: Mapping[int, Api] = SERVED) -> Route | None:
     """The route for a key and version in one number, as in the first four bytes of a request; None if the version is
     not supported. `handlers`: by key."""
     key, version = kind >> 16, kind & 0xFFFF

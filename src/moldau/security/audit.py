@@ -23,7 +23,7 @@ from typing import Any, NamedTuple
 from moldau.cluster.state.acls import OPERATIONS, RESOURCE_TYPES
 from moldau.errors import ConfigError
 from moldau.notices import Notices
-from moldau.protocol.apis import APIS, BETWEEN_BROKERS
+from moldau.protocol.apis import SUPPORTED
 from moldau.requests.access import Right
 from moldau.requests.session import Call
 from moldau.runtime import Runtime
@@ -119,7 +119,7 @@ class Audit:
 
 def fields_of(one: Denial) -> dict[str, Any]:
     """What a line says of a denial."""
-    api = APIS.get(one.key) or BETWEEN_BROKERS.get(one.key)
+    api = SUPPORTED.get(one.key)
     fields: dict[str, Any] = {
         "time": _time(one.at_ms),
         "decision": "denied",

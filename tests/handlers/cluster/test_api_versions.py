@@ -13,7 +13,7 @@ from moldau.errors import ErrorCode, StorageError
 from moldau.handlers.cluster.api_versions import ApiVersions
 from moldau.handlers.table import TABLE
 from moldau.metadata_store.embedded import EmbeddedStore
-from moldau.protocol.apis import API_VERSIONS, APIS, INIT_PRODUCER_ID
+from moldau.protocol.apis import API_VERSIONS, APIS, INIT_PRODUCER_ID, SERVED
 from moldau.protocol.messages.api_versions import ApiVersionsRequest
 from moldau.protocol.messages.init_producer_id import InitProducerIdRequest
 from tests.cluster.opening import open_cluster
@@ -43,7 +43,13 @@ def versions(version: int, name: str = "some-client", software: str = "1.2.3", *
 
 
 def test_every_api_that_is_advertised_has_a_handler() -> None:
-    assert TABLE.keys() == set(APIS.values())
+    assert TABLE.keys() == set(SERVED.values())
+
+
+def test_only_our_own_programs_are_told_of_apis_that_kafka_does_not_have() -> None:
+    for version, name, are_told in ((3, "moldau", True), (5, "moldau", True), (2, "moldau", False), (5, "x", False)):
+        keys = {one.api_key for one in versions(version, name).api_keys}
+        assert keys == set(SERVED if are_told else APIS)
 
 
 @pytest.mark.parametrize("version", range(API_VERSIONS.low, API_VERSIONS.high + 1))

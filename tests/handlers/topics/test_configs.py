@@ -10,7 +10,7 @@ import pytest
 from moldau.cluster.cluster import Cluster
 from moldau.cluster.controlling.alterations import Replacement
 from moldau.cluster.controlling.controller import NewTopic
-from moldau.config import GROUP_SETTINGS, SETTINGS, TOPIC_SETTINGS
+from moldau.config import GROUP_SETTINGS, OURS, SETTINGS, TOPIC_SETTINGS
 from moldau.errors import ErrorCode
 from moldau.handlers.repetitions import NAMED_MAX
 from moldau.protocol.apis import ALTER_CONFIGS, DESCRIBE_CONFIGS, INCREMENTAL_ALTER_CONFIGS, LIST_CONFIG_RESOURCES
@@ -26,6 +26,9 @@ from tests.cluster.opening import open_cluster
 from tests.handlers.asking import Asker
 
 TOPIC, BROKER, LOGGER, CLIENT_METRICS, GROUP = 2, 4, 8, 16, 32
+SET = 0
+KAFKAS = {name: setting for name, setting in TOPIC_SETTINGS.items() if name not in OURS}
+SOURCE = "gZW1xyrxToKXBiAjZfFIVg/AAAAAAAAAAAAAAAAAAAAAQ"
 Scenario = Callable[[Cluster, Asker], Awaitable[Any]]
 
 
@@ -60,7 +63,7 @@ def alteration(*resources: tuple[int, str, list[tuple[str, int, str | None]]], c
 
 @pytest.mark.parametrize("version", range(DESCRIBE_CONFIGS.low, DESCRIBE_CONFIGS.high + 1))
 @pytest.mark.parametrize(
-    ("kind", "name", "names"), [(TOPIC, "a", TOPIC_SETTINGS), (BROKER, "1", SETTINGS), (GROUP, "g", GROUP_SETTINGS)]
+    ("kind", "name", "names"), [(TOPIC, "a", KAFKAS), (BROKER, "1", SETTINGS), (GROUP, "g", GROUP_SETTINGS)]
 )
 def test_every_setting_is_described_in_every_version(
     tmp_path: Path, version: int, kind: int, name: str, names: dict[str, Any]
@@ -84,8 +87,8 @@ def test_every_setting_is_described_in_every_version(
 @pytest.mark.parametrize(
     ("keys", "told"),
     [
-        (None, len(TOPIC_SETTINGS)),
-        ([], len(TOPIC_SETTINGS)),
+        (None, len(KAFKAS)),
+        ([], len(KAFKAS)),
         (["retention.ms", "nothing.known"], 1),
         (["retention.ms", "retention.ms"], 1),
     ],
@@ -319,3 +322,19 @@ def test_types_that_nobody_knows_are_not_listed(tmp_path: Path, kinds: list[int]
 
     response = play(tmp_path, scenario)
     assert (response.error_code, response.config_resources) == (ErrorCode.UNSUPPORTED_VERSION, [])
+
+
+def test_a_setting_of_ours_is_described_where_it_is_set_and_stays_when_all_others_are_reset(tmp_path: Path) -> None:
+    async def scenario(cluster: Cluster, asker: Asker) -> Any:
+        change = alteration((TOPIC, "a", [("mirror.source", SET, SOURCE), ("retention.ms", SET, "5")]))
+        altered = await asker.ask(INCREMENTAL_ALTER_CONFIGS, 1, change)
+        assert [one.error_code for one in altered.responses] == [0]
+        replaced = alter_configs.AlterConfigsResource(resource_type=TOPIC, resource_name="a", configs=[])
+        await asker.ask(ALTER_CONFIGS, 2, alter_configs.AlterConfigsRequest(resources=[replaced]))
+        return await asker.ask(DESCRIBE_CONFIGS, 4, description(TOPIC, "a"))
+
+    (result,) = play(tmp_path, scenario).results
+    told = {one.name: one.value for one in result.configs}
+    assert told["mirror.source"] == SOURCE
+    assert told["retention.ms"] == "604800000"
+    assert told.keys() == KAFKAS.keys() | {"mirror.source"}

@@ -37,6 +37,7 @@ IN_TRANSACTION = bytes(
 )
 NO_LOGIN = Unasked("a connection without a login; tests/handlers/security has these")
 BETWEEN_BROKERS = Unasked("between brokers, on their listener; tests/handlers/between_brokers asks it")
+OURS = Unasked("Kafka has no such API; tests/handlers/producing/test_mirror_append.py asks it")
 NO_RIGHT = Unasked("asks for no right")
 
 
@@ -321,5 +322,6 @@ ROWS: Mapping[int, Row] = {
     30002: BETWEEN_BROKERS,
     30000: BETWEEN_BROKERS,
     30001: BETWEEN_BROKERS,
+    30_010: OURS,
     **OF_GROUPS,
 }

@@ -12,6 +12,7 @@ from typing import NamedTuple, TypeAlias
 from moldau.cluster.controlling.controller import Refusal
 from moldau.config import (
     GROUP_SETTINGS,
+    OURS,
     SETTINGS,
     TOPIC_SETTINGS,
     WHILE_RUNNING,
@@ -41,13 +42,14 @@ class Alteration(NamedTuple):
 
 
 class Replacement(NamedTuple):
-    """All overrides, as (name, value): settings that are not named return to their defaults."""
+    """All overrides, as (name, value): settings that are not named return to their defaults, except ours, which
+    Kafka's tools do not know."""
 
     settings: Sequence[tuple[str, str | None]]
 
     def alterations(self, now: Mapping[str, str]) -> list[Alteration]:
         """The alterations that turn the overrides `now` into these."""
-        kept = {name for name, _ in self.settings}
+        kept = {name for name, _ in self.settings}.union(OURS)
         return [Alteration(name, OpType.SET, value) for name, value in self.settings] + [
             Alteration(name, OpType.DELETE, None) for name in now if name not in kept
         ]

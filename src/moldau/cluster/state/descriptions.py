@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 from moldau.config import (
     GROUP_SETTINGS,
+    OURS,
     SETTINGS,
     TOPIC_SETTINGS,
     WHILE_RUNNING,
@@ -70,9 +71,11 @@ class ConfigSources:
     everyone: Mapping[str, str]
 
     def topic(self, overrides: Mapping[str, str]) -> list[DescribedConfig]:
-        """All settings of a topic with these overrides, sorted by name."""
+        """All settings of a topic with these overrides, sorted by name; those of ours if they are set."""
         return [
-            self._own_setting(TOPIC_SETTINGS[name], overrides, ConfigSource.TOPIC) for name in sorted(TOPIC_SETTINGS)
+            self._own_setting(TOPIC_SETTINGS[name], overrides, ConfigSource.TOPIC)
+            for name in sorted(TOPIC_SETTINGS)
+            if name not in OURS or name in overrides
         ]
 
     def group(self, overrides: Mapping[str, str]) -> list[DescribedConfig]:

@@ -4,14 +4,15 @@ An unknown version is answered in version 0, with UNSUPPORTED_VERSION and only t
 client then tries again. From version 3 on the request has the client's name and version, in letters, digits, dots and
 hyphens. A request of version 5 may name a cluster id and a broker id. One without the other is INVALID_REQUEST. A
 broker with other ids answers REBOOTSTRAP_REQUIRED, and the connection stays usable (KIP-1242). Of Kafka's features,
-`group.version` and `transaction.version` are finalized (KIP-584): clients choose their behaviour by them.
+`group.version` and `transaction.version` are finalized (KIP-584): clients choose their behaviour by them. Our own
+clients are told of the APIs of ours as well.
 """
 
 import re
 
 from moldau.cluster.state.metadata_cache import MetadataCache
 from moldau.errors import ErrorCode
-from moldau.protocol.apis import API_VERSIONS, APIS
+from moldau.protocol.apis import API_VERSIONS, APIS, OURS
 from moldau.protocol.messages.api_versions import (
     ApiVersion,
     ApiVersionsRequest,
@@ -23,6 +24,7 @@ from moldau.requests.session import Call
 
 _SOFTWARE = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9.-]*[a-zA-Z0-9])?", re.ASCII)
 _ALL = [ApiVersion(api_key=api.key, min_version=api.low, max_version=api.high) for _, api in sorted(APIS.items())]
+_WITH_OURS = _ALL + [ApiVersion(api_key=api.key, min_version=api.low, max_version=api.high) for api in OURS.values()]
 _OWN = [ApiVersion(api_key=API_VERSIONS.key, min_version=API_VERSIONS.low, max_version=API_VERSIONS.high)]
 _FEATURES = {"group.version": 1, "transaction.version": 2}
 _SUPPORTED = [SupportedFeatureKey(name=name, max_version=level) for name, level in _FEATURES.items()]
@@ -35,6 +37,8 @@ MINIMUM_MAY_BE_0 = 4
 FEATURES_EPOCH = 0
 """Feature levels change only with the software version, so their epoch is constant."""
 ANY_NODE = -1
+OUR_NAME = "moldau"
+"""What our own clients call themselves."""
 
 
 class ApiVersions:
@@ -52,7 +56,7 @@ class ApiVersions:
         if self._is_misrouted(request):
             return ApiVersionsResponse(error_code=ErrorCode.REBOOTSTRAP_REQUIRED)
         return ApiVersionsResponse(
-            api_keys=_ALL,
+            api_keys=_WITH_OURS if call.version >= 3 and request.client_software_name == OUR_NAME else _ALL,
             supported_features=_SUPPORTED if call.version >= MINIMUM_MAY_BE_0 else [],
             finalized_features_epoch=FEATURES_EPOCH,
             finalized_features=_FINALIZED,

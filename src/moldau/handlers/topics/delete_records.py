@@ -1,7 +1,8 @@
 """DeleteRecords (key 21), versions 0 to 2: move the start of a log forward.
 
 Offset -1 means the high watermark. An offset above the high watermark is out of range. A topic that is only compacted
-refuses (POLICY_VIOLATION), because its older records are part of its state. Internal topics are refused.
+refuses (POLICY_VIOLATION), because its older records are part of its state. Internal topics are refused, and mirrors
+(INVALID_REQUEST), which start where their source does.
 
 A partition is answered when its low watermark, the least log start of the replicas whose brokers are up, is at the
 offset: REQUEST_TIMED_OUT after `timeout_ms`, with the low watermark so far (KIP-107). Readers do not see the records
@@ -125,6 +126,8 @@ class DeleteRecords:
             raise KafkaError(self._replicas.absence(topic, None, index))
         if replica.internal:
             raise KafkaError(ErrorCode.INVALID_TOPIC_EXCEPTION)
+        if replica.mirrors:
+            raise KafkaError(ErrorCode.INVALID_REQUEST)
         if replica.config.compacts and not replica.config.deletes:
             raise KafkaError(ErrorCode.POLICY_VIOLATION)
         return replica
