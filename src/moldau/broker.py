@@ -264,6 +264,7 @@ class Broker:
             certificates = self._guards.watch(cluster.metadata)
             await certificates.start()
             undo.push_async_callback(certificates.stop)
+            upkeep.jobs += self._guards.jobs(cluster)
         self.server = Server(connected, self._limits(), self.watchdog, runtime.stopwatch, urgent=is_urgent)
         cluster.metadata.subscribe(self._limit)
         undo.push_async_callback(self.server.stop)

@@ -16,7 +16,7 @@ from moldau.errors import ProtocolViolation
 from moldau.handlers.security import sasl
 from moldau.net.peer import Peer
 from moldau.protocol import codec
-from moldau.protocol.apis import API_VERSIONS, HEARTBEAT, SASL_AUTHENTICATE, SASL_HANDSHAKE
+from moldau.protocol.apis import API_VERSIONS, APIS, HEARTBEAT, SASL_AUTHENTICATE, SASL_HANDSHAKE
 from moldau.protocol.messages.api_versions import ApiVersionsResponse
 from moldau.protocol.messages.heartbeat import HeartbeatResponse
 from moldau.protocol.messages.sasl_authenticate import SaslAuthenticateRequest
@@ -110,7 +110,11 @@ class Listener:
             self.principals.append(call.session.principal)
             return HeartbeatResponse()
 
+        def unserved(request: object, call: Call) -> object:
+            raise ProtocolViolation("no request of this test")
+
         handlers: dict[int, Handler] = {
+            **dict.fromkeys(APIS, unserved),
             SASL_HANDSHAKE.key: sasl.handshake,
             SASL_AUTHENTICATE.key: sasl.authenticate,
             API_VERSIONS.key: lambda request, call: ApiVersionsResponse(),

@@ -16,6 +16,7 @@ from moldau.requests import token_keys
 from moldau.requests.logins import ListenerLogins
 from moldau.requests.token_keys import TokenKeys
 from moldau.runtime import Runtime
+from moldau.transport.allowed_urls import VARIABLE
 from moldau.transport.sasl.oauthbearer import OauthbearerClient, TokenRefused
 from tests.transport.issuing import AUDIENCE, ISSUER, NOW_S, Issuer
 
@@ -104,6 +105,20 @@ def test_keys_come_from_a_file_or_a_url(file: Path, publisher: Publisher) -> Non
             assert (await keys_of(url, Clock()).check(ISSUERS.token())).user == "alice"
 
     asyncio.run(scenario())
+
+
+def test_only_urls_that_the_environment_allows_are_read(
+    file: Path, publisher: Publisher, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(VARIABLE, f"https://issuer.example.org, {file.as_uri()}")
+    keys_of(file.as_uri(), Clock())
+    for url in (publisher.url, file.as_uri() + "x", "https://issuer.example.org/"):
+        with pytest.raises(ConfigError, match=VARIABLE):
+            keys_of(url, Clock())
+    monkeypatch.setenv(VARIABLE, "")
+    with pytest.raises(ConfigError, match=VARIABLE):
+        keys_of(file.as_uri(), Clock())
+    assert publisher.asked == 0
 
 
 def test_a_new_key_is_read_when_a_token_names_it_but_not_for_each_that_does(publisher: Publisher) -> None:

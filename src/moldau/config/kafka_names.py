@@ -34,7 +34,7 @@ NAMES: frozenset[str] = frozenset(
     controller.quorum.retry.backoff.ms controller.quorum.voters controller.socket.timeout.ms
     cordoned.log.dirs
     create.topic.policy.class.name
-    delegation.token.expiry.check.interval.ms delegation.token.master.key
+    delegation.token.master.key
     delete.records.purgatory.purge.interval.requests
     early.start.listeners
     eligible.leader.replicas.enable

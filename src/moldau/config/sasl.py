@@ -59,6 +59,9 @@ class TokenSettings:
     delegation_token_expiry_time_ms: int = LONG(
         86_400_000, "How long a delegation token is valid without being renewed.", low=1, **_FIXED
     )
+    delegation_token_expiry_check_interval_ms: int = LONG(
+        3_600_000, "How often delegation tokens that are over are removed.", low=1, **_FIXED
+    )
 
 
 SASL: dict[str, Setting] = settings_of(SaslSettings)

@@ -17,6 +17,7 @@ from moldau.config import BrokerConfig
 from moldau.errors import ConfigError
 from moldau.notices import Notices
 from moldau.runtime import Runtime
+from moldau.transport.allowed_urls import check_allowed
 from moldau.transport.sasl.exchange import Authenticated
 from moldau.transport.tokens import TokenRules, UnknownKey, check_token, read_keys
 
@@ -114,6 +115,7 @@ def _checked(url: str) -> str:
     is_web = parts.scheme == "https" or (parts.scheme == "http" and parts.hostname in _LOOPBACK)
     if not is_file and not (is_web and parts.hostname):
         raise ConfigError(f"{URL} must be an https:// or file:// URL (http:// for this machine only)")
+    check_allowed(URL, url)
     return url
 
 

@@ -14,7 +14,8 @@ from moldau.client.administration.admin import AdminSettings
 from moldau.client.security.security_settings import SecuritySettings
 from moldau.client.security.tokens import Token, Tokens, token_source
 from moldau.client.settings import read_settings
-from moldau.errors import KafkaError, NetworkException, SaslAuthenticationFailed
+from moldau.errors import ConfigError, KafkaError, NetworkException, SaslAuthenticationFailed
+from moldau.transport.allowed_urls import VARIABLE
 
 SECRET = "the secret:of the test"
 
@@ -109,3 +110,11 @@ def test_a_server_that_is_down_is_asked_again() -> None:
     with pytest.raises(NetworkException, match="does not issue a token: Connection refused") as refused:
         source(url).token()
     assert refused.value.retriable
+
+
+def test_only_servers_and_files_that_the_environment_allows_are_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(VARIABLE, "https://issuer.example.org/token")
+    assert source("https://issuer.example.org/token")
+    for url in ("file:///etc/passwd", "https://issuer.example.org/token/", "http://localhost:1/"):
+        with pytest.raises(ConfigError, match=VARIABLE):
+            source(url)

@@ -1,10 +1,12 @@
 """Delegation tokens: made, told, renewed, ended, and what logs in with them."""
 
+import asyncio
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from moldau.cluster.users import token_changes
 from moldau.cluster.users.tokens import DelegationToken, document_of, is_id, read_tokens, token_in
 from moldau.errors import ErrorCode, StorageError
 from moldau.handlers.security.tokens import CreateToken, may_ask
@@ -38,6 +40,7 @@ USERS = {
     )
 }
 DISABLED, MISSING, MISMATCH, NOT_ALLOWED, EXPIRED, KIND = 61, 62, 63, 64, 66, 67
+TOO_MANY = 44
 HOUR_MS = 3_600_000
 
 
@@ -143,6 +146,28 @@ def test_tokens_are_told_by_owner_and_those_that_are_over_are_removed(tmp_path: 
         assert short.token_id not in {token.token_id for token, _ in await store.read(read_tokens())}
 
     run(scenario, tmp_path, **KEY, **USERS)
+
+
+def test_tokens_that_are_over_are_removed_on_time_and_count_no_more(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(token_changes, "TOKENS_MAX", 3)
+    monkeypatch.setattr(token_changes, "REMOVED_MAX", 2)
+
+    async def scenario(clients: Dialled) -> None:
+        alice = await clients.plain("alice", "a")
+        short = [await create(alice, lifetime_ms=1) for _ in range(3)]
+        kept = await create(alice)
+        assert [one.error_code for one in (*short, kept)] == [0] * 4
+        while True:
+            known = await clients.broker.cluster.store.read(read_tokens())
+            if [token.token_id for token, _ in known] == [kept.token_id]:
+                break
+            await asyncio.sleep(0.01)
+        others = [await create(alice) for _ in range(3)]
+        assert [one.error_code for one in others] == [0, 0, TOO_MANY]
+
+    run(scenario, tmp_path, delegation_token_expiry_check_interval_ms="20", **KEY, **USERS)
 
 
 def test_another_owner_and_tokens_of_others_need_rights(tmp_path: Path) -> None:

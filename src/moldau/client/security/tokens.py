@@ -19,6 +19,7 @@ from urllib.parse import quote_plus, unquote, urlencode, urlsplit
 from moldau.client.security.security_settings import SecuritySettings
 from moldau.errors import ConfigError, ErrorCode, KafkaError
 from moldau.monotonic import monotonic_s
+from moldau.transport.allowed_urls import check_allowed
 from moldau.transport.jaas import LoginModule
 
 TIMEOUT_S = 10.0
@@ -64,6 +65,7 @@ def token_source(settings: SecuritySettings, module: LoginModule | None) -> Toke
             "OAUTHBEARER needs tokens: give sasl.oauthbearer.token.endpoint.url, or a function as"
             " sasl_oauth_token_provider"
         )
+    check_allowed("sasl.oauthbearer.token.endpoint.url", url)
     parts = urlsplit(url)
     if parts.scheme == "file":
         return _File(Path(unquote(parts.path)), extensions)

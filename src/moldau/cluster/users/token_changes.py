@@ -1,7 +1,9 @@
-"""Delegation tokens are made, renewed and ended by the controller. Each change also removes those that are over."""
+"""Delegation tokens are made, renewed and ended by the controller. Each change also removes some that are over, and
+`sweep` all of them."""
 
 import hmac
 from collections.abc import Callable, Sequence
+from itertools import islice
 from typing import NamedTuple
 
 from moldau.cluster.controlling.change_queue import ChangeQueue, in_turn
@@ -22,6 +24,8 @@ from moldau.runtime import Runtime
 
 TOKENS_MAX = 10_000
 """More are refused: each change reads all of them."""
+REMOVED_MAX = 1_000
+"""That many nodes are removed by one change: ZooKeeper takes 1 MB at a time."""
 
 
 class TokenTime(NamedTuple):
@@ -51,7 +55,7 @@ class TokenChanges:
         token_id = short_id(self._runtime.random.uuid())
         token = DelegationToken(token_id, owner, requester, tuple(renewers), now_ms, expires_ms, max_ms)
         tokens = await self.queue.read(read_tokens())
-        if len(tokens) >= TOKENS_MAX:
+        if sum(not one.is_over(now_ms) for one, _ in tokens) >= TOKENS_MAX:
             return None
         parents = await self.queue.read(nodes_at([PARENT, TOKENS]))
         made = [Create(path) for path, node in zip((PARENT, TOKENS), parents, strict=True) if node is None]
@@ -73,6 +77,19 @@ class TokenChanges:
         if period_ms < 0:
             return await self._change(secret, principal, now_ms, None)
         return await self._change(secret, principal, now_ms, lambda token: min(token.max_ms, now_ms + period_ms))
+
+    async def sweep(self) -> None:
+        """Remove all that are over."""
+        while await self._sweep_some():
+            pass
+
+    @in_turn
+    async def _sweep_some(self) -> bool:
+        """Whether more may be left."""
+        ended = _ended(await self.queue.read(read_tokens()), self._runtime.clock.now_ms())
+        if ended:
+            await self.queue.commit(ended)
+        return len(ended) == REMOVED_MAX
 
     async def _change(
         self, secret: bytes, principal: str, now_ms: int, until_ms: Callable[[DelegationToken], int] | None
@@ -104,4 +121,5 @@ class TokenChanges:
 
 
 def _ended(tokens: Sequence[tuple[DelegationToken, Node]], now_ms: int) -> list[NodeOperation]:
-    return [Delete(token_path(one.token_id), node.version) for one, node in tokens if one.is_over(now_ms)]
+    over = (Delete(token_path(one.token_id), node.version) for one, node in tokens if one.is_over(now_ms))
+    return list(islice(over, REMOVED_MAX))

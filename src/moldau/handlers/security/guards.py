@@ -8,14 +8,18 @@ audit    a line for each denial                                        (`securit
 
 import ssl
 from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from moldau.cluster.cluster import Cluster
 from moldau.cluster.state.metadata_cache import MetadataCache
 from moldau.config import BrokerConfig
 from moldau.config.listeners import SASL
+from moldau.errors import KafkaError, StorageError
+from moldau.metadata_store.store import StoreConflict
 from moldau.net.accepted import Connected
 from moldau.peers.link import Link
+from moldau.replication.upkeep import Job
 from moldau.requests.dispatch import Dispatch
 from moldau.requests.gate import Gate
 from moldau.runtime import Runtime
@@ -76,6 +80,24 @@ class Guards:
         )
         metadata.subscribe(authorizer.follow)
         gate.protect(Requirements(RIGHTS).by_key(), authorizer)
+
+    def jobs(self, cluster: Cluster) -> Sequence[Job]:
+        """What is to be done now and then."""
+        config = self._config
+        if not config.delegation_token_secret_key:
+            return ()
+        from moldau.cluster.users.token_changes import TokenChanges
+
+        changes = TokenChanges(cluster.queue, lambda: config, self._runtime)
+
+        async def remove_ended() -> None:
+            if cluster.decided_on is not None:
+                # The log says what has failed; the next time may do.
+                with suppress(StorageError, StoreConflict, KafkaError):
+                    await changes.sweep()
+
+        every_ms = config.delegation_token_expiry_check_interval_ms
+        return (Job("removal of tokens that are over", every_ms, every_ms, remove_ended),)
 
     async def close(self) -> None:
         """Write what waits to be written."""
