@@ -65,3 +65,13 @@ async def within(work: Awaitable[T], seconds: float = SECONDS) -> T:
     finally:
         task.cancel()
         await asyncio.wait([task])
+
+
+async def until(holds: Callable[[], object], pause_s: float = 0.01) -> None:
+    """Returns once `holds` does. Raises `TimeoutError` if it never does."""
+
+    async def held() -> None:
+        while not holds():
+            await asyncio.sleep(pause_s)
+
+    await within(held())

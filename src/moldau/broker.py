@@ -278,6 +278,8 @@ class Broker:
             replicas.exchange_by(exchange)
         upkeep.start()
         cleaner.start()
+        replicas.moves.resume()
+        undo.push_async_callback(replicas.moves.stop)
         await self.server.serve()
 
     def _exchange(self, joined: "JoinedCluster", coordinators: Coordinators) -> "ReplicaExchange":

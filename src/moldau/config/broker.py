@@ -230,6 +230,7 @@ class BrokerConfig(ProtectionSettings, SaslSettings, TokenSettings, OfListeners)
     follower_replication_throttled_rate: int | None = None
     leader_reassignment_throttled_rate: int | None = None
     follower_reassignment_throttled_rate: int | None = None
+    replica_alter_log_dirs_io_max_bytes_per_second: int | None = None
     """All in bytes a second, None for no limit; they are only set while the broker runs (`while_running.RATES`)."""
 
     @property

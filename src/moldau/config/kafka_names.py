@@ -156,7 +156,6 @@ REFUSED = {
 }
 """Settings that end the start, unless they are empty or `false`, with the sentence that says why."""
 
-_NOTHING_IS_MOVED = "Kept for the tools that set it: no replica moves between the log folders of a broker yet."
 _ONE_LOOP = "Kept for the tools that set it: one loop serves all connections here, whatever the number."
 _ONE_FETCHER = "Kept for the tools that set it: one fetcher for each leader here, whatever the number."
 KEPT = {
@@ -166,7 +165,6 @@ KEPT = {
         Setting("num.io.threads", SettingType.INT, None, _ONE_LOOP, low=1),
         Setting("num.network.threads", SettingType.INT, None, _ONE_LOOP, low=1),
         Setting("num.replica.fetchers", SettingType.INT, None, _ONE_FETCHER, low=1),
-        Setting("replica.alter.log.dirs.io.max.bytes.per.second", SettingType.LONG, None, _NOTHING_IS_MOVED, low=0),
     )
 }
 """Settings that Kafka can change while it runs and that mean nothing here: a change is accepted, kept and described,

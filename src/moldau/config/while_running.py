@@ -42,6 +42,13 @@ RATES = {
             "replicas that leader.replication.throttled.replicas lists.",
             low=0,
         ),
+        Setting(
+            "replica.alter.log.dirs.io.max.bytes.per.second",
+            SettingType.LONG,
+            None,
+            "The most bytes a second that this broker copies for replicas that move between its log folders.",
+            low=0,
+        ),
     )
 }
 WHILE_RUNNING = KEPT | RATES

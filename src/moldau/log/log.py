@@ -24,6 +24,7 @@ from moldau.log import lookup, retention
 from moldau.log.appended import Appended, not_appended
 from moldau.log.committed import CommittedReading
 from moldau.log.deletion import doom
+from moldau.log.epochs import Epochs
 from moldau.log.file_names import SNAPSHOT_SUFFIX, file_name
 from moldau.log.flushing import Flushing
 from moldau.log.producers import rebuilding, snapshots
@@ -353,6 +354,21 @@ class Log:
         behind = first + len(old)
         assert self.segments[first:behind] == tuple(old), "only neighbours are replaced"
         self.segments = (*self.segments[:first], new, *self.segments[behind:])
+
+    def take_state_of(self, other: "Log") -> None:
+        """This log has all batches of another one: take over its start, and what it knows of leader epochs and
+        producers, some of whose batches may be gone. Both refer to the same producers from now on. Raises
+        `OSError`."""
+        self.epochs = Epochs(other.epochs.starts)
+        self.epochs.dirty = True
+        self.producers, self._snapshot_offset = other.producers, -1
+        self._move_start(other.log_start_offset)
+        self._snapshot()
+
+    def take_over(self, other: "Log") -> None:
+        """This log, just opened, takes the place of another one with the same batches."""
+        self.config, self.producers = other.config, other.producers
+        self._move_start(other.log_start_offset)
 
     def remove_later(self, paths: Sequence[Path], now_ms: int) -> None:
         """These files are no longer part of the log."""

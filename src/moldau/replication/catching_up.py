@@ -1,6 +1,7 @@
 """A follower applies its leader's answer for one partition in this order:
 
-    1  Is the answer still for us? Same leader and leader epoch, and the log ends where it was asked from.
+    1  Is the answer still for us? Same leader and leader epoch, and the log ends where it was asked from; nothing
+       holds appends up.
     2  Error: the log begins before the leader's -> begin anew where that begins; any other error -> pause.
     3  The logs differ -> truncate, and nothing else of this answer (KAFKA-14704).
     4  The leader's next batch is of an earlier epoch than the log's last one: epochs rise in a leader's log, so the
@@ -106,6 +107,8 @@ def take_answer(replica: Replica, leader: BrokerId, asked: FollowerPosition, ans
         return _DROP
     if log.log_end_offset != asked.offset:
         return _DROP
+    if replica.held is not None:
+        return Rest(Act.PAUSE, error=KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER))  # for a moment
     if answer.error is ErrorCode.OFFSET_OUT_OF_RANGE and answer.log_start_offset > log.log_end_offset:
         return Rest(Act.BEGIN_ANEW, Offset(answer.log_start_offset))
     if answer.error:

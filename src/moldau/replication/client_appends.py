@@ -74,7 +74,7 @@ def plan_append(
 def _plan_rest(
     replica: Replica, records: memoryview, attributes: int, terms: AppendTerms, now_ms: int
 ) -> PlannedAppend | AppendRefusal:
-    """Plan a batch that is transactional or compressed, or for a topic that flushes or compresses."""
+    """Plan a batch that is transactional or compressed, or for a topic that flushes or compresses or is held."""
     header = guard = None
     if attributes & TRANSACTIONAL_BIT:
         # As in Kafka: a client may write in a transaction only under the transactional id that its request names.
@@ -89,7 +89,7 @@ def _plan_rest(
         if unready is not None:
             return _refused(replica, unready)
         guard = verification_guards.obtain(replica.log.producers, header, now_ms)
-    off_loop = replica.flushes or _is_heavy(replica, records)
+    off_loop = replica.flushes or replica.held is not None or _is_heavy(replica, records)
     return PlannedAppend(replica.tp.partition, replica, records, terms, off_loop, header, guard)
 
 
@@ -135,10 +135,12 @@ def append_planned(planned: PlannedAppend, now_ms: int, checked: Checked | None 
 
 
 async def append_off_loop(planned: PlannedAppend, now_ms: int) -> Appended | AppendRefusal:
-    """Like `append_planned`, with a heavy check in the executor, and after the flush that `flush.messages` asks for."""
+    """Like `append_planned`, with a heavy check in the executor, when nothing holds appends up, and after the flush
+    that `flush.messages` asks for."""
     checked, replica, records = None, planned.replica, planned.records
     if _is_heavy(replica, records):
         checked = await replica.runtime.run(partial(check_produce, records, replica.rules, now_ms))
+    await replica.until_free()
     outcome = append_planned(planned, now_ms, checked)
     if not outcome.error:
         try:

@@ -27,6 +27,7 @@ async def append_own(replica: Replica, batch: bytearray, now_ms: int) -> Appende
     Raises `KafkaError`: NOT_LEADER_OR_FOLLOWER, NOT_ENOUGH_REPLICAS, KAFKA_STORAGE_ERROR, or what is wrong with the
     batch.
     """
+    await replica.until_free()
     replica.takes_own()
     return await _append(replica, memoryview(batch), check_produce(memoryview(batch), replica.rules, now_ms), now_ms)
 
@@ -58,6 +59,7 @@ async def append_marker(
 ) -> Appended:
     """End a producer's transaction in a partition, as its coordinator decided. Errors of the producer are in the
     result; raises `KafkaError`: NOT_LEADER_OR_FOLLOWER, NOT_ENOUGH_REPLICAS, KAFKA_STORAGE_ERROR."""
+    await replica.until_free()
     replica.takes_own()
     leader_epoch = replica.leadership.leader_epoch
     appended = replica.log.append_marker(producer_id, epoch, marker, transaction_version, leader_epoch, now_ms)

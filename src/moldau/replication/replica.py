@@ -44,10 +44,10 @@ _new: Final = tuple.__new__  # what a NamedTuple's constructor does, at a third 
 class Replica:
     """`high_watermark`: readers see the records below it. It never goes back while this broker leads. `unready`: why it
     takes no batch now. `refuses_clients`: it takes none of clients; `flushes`, `recompresses`: as the topic's settings
-    ask for, beside each batch; `may_leave_loop`: either of them."""
+    ask for, beside each batch; `may_leave_loop`: either of them, or appends are held."""
 
     __slots__ = (
-        "_serves", "config", "cutting", "flushes", "flushing", "high_watermark", "internal", "is_cut_off",
+        "_serves", "config", "cutting", "flushes", "flushing", "held", "high_watermark", "internal", "is_cut_off",
         "leadership", "log", "may_leave_loop", "recompresses", "refuses_clients", "rules", "runtime", "topic_id", "tp",
         "unready", "waiters",
     )  # fmt: skip
@@ -75,6 +75,8 @@ class Replica:
         """The truncation of the log that is under way, on a follower; roles change after it."""
         self.flushing: asyncio.Task[None] | None = None
         """The flush that `flush.messages` asks for, on a follower; roles change after it."""
+        self.held: asyncio.Event | None = None
+        """While the log is replaced by its copy in another log folder: nothing is appended before this is set."""
         self.runtime = runtime
         self.configure(config)
 
@@ -86,7 +88,7 @@ class Replica:
         self.recompresses = config.compression_type != KEEPS_CODEC
         self.log.config = config
         self.flushes = config.flush_messages < FLUSH_NEVER
-        self.may_leave_loop = self.flushes or self.recompresses
+        self.may_leave_loop = self.flushes or self.recompresses or self.held is not None
         self.leadership.require(config.min_insync_replicas)
         self._note_readiness()
         # A lower `min.insync.replicas` may commit what has waited for more in-sync replicas.
@@ -97,6 +99,21 @@ class Replica:
     def mirrors(self) -> bool:
         """Whether the topic is a mirror of another cluster's, to which no client writes."""
         return bool(self.config.mirror_source)
+
+    def hold(self) -> None:
+        """Let appends wait until `release`. Reads go on."""
+        self.held, self.may_leave_loop = asyncio.Event(), True
+
+    def release(self) -> None:
+        held, self.held = self.held, None
+        self.may_leave_loop = self.flushes or self.recompresses
+        if held is not None:
+            held.set()
+
+    async def until_free(self) -> None:
+        """Returns when nothing holds appends up any more, in the same turn of the loop."""
+        while self.held is not None:
+            await self.held.wait()
 
     def _note_readiness(self) -> None:
         """Note whether this replica takes batches now: it changes with the leadership and the settings only."""
@@ -287,7 +304,13 @@ class Replica:
         return await to_its_end(self._flush(size))
 
     async def _flush(self, size: int | None) -> bool:
-        await self.runtime.run(self.log.flush)
+        log = self.log
+        try:
+            await self.runtime.run(log.flush)
+        except KafkaError:
+            if log is self.log:
+                raise
+            await self.runtime.run(self.log.flush)  # the log has moved to another log folder meanwhile
         leadership = self.leadership
         end = max(leadership.own_end, Offset(self.log.recovery_point))  # perhaps more was appended meanwhile
         return leadership.leads and self._reached(end, size)

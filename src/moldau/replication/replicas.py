@@ -27,6 +27,7 @@ from moldau.log.folders.folders import UNASSIGNED, LogFolders
 from moldau.names import BrokerId, LeaderEpoch, Offset, TopicPartition
 from moldau.notices import Notices
 from moldau.replication.leadership import Leadership, PartitionRoles
+from moldau.replication.log_dirs.log_moves import LogMoves
 from moldau.replication.replica import FLUSH_NEVER, Replica
 from moldau.replication.results import LogDirectory
 from moldau.replication.unserved import moved_away, moved_line, offline_line
@@ -85,6 +86,9 @@ class Replicas:
         self._worked_on = 0
         """Partitions, in this turn of the loop."""
         self._unmade: dict[str, None] = {}
+        config, assign = cluster.metadata, cluster.directories.assign
+        self.moves = LogMoves(folders, self.hosted, self._following, lambda: config.config, assign, runtime)
+        """Of replicas, between the log folders of this broker."""
 
     def find(self, name: str | None, topic_id: bytes | None, index: int) -> Replica | None:
         """The replica of a topic's partition, by topic id, or by name where the id is None; None if this broker has no
@@ -137,17 +141,8 @@ class Replicas:
 
     async def log_directories(self) -> list[LogDirectory]:
         """Every folder of `log.dirs` with its partitions and sizes, in the order of the setting."""
-        return [LogDirectory(*use) for use in await self._runtime.run(self._folders.in_use)]
-
-    @property
-    def log_dirs(self) -> dict[str, bool]:
-        """The path of every log folder, and whether it is online."""
-        return self._folders.named
-
-    def log_dir_of(self, tp: TopicPartition) -> str | None:
-        """The path of the log folder that holds a partition."""
-        folder = self._folders.folder_of(tp)
-        return None if folder is None else str(folder.path)
+        uses, copies = await self._runtime.run(self._folders.in_use), self.moves.copies()
+        return [LogDirectory(*use, copies.get(use.path, {})) for use in uses]
 
     def high_watermarks(self) -> dict[TopicPartition, int]:
         return {replica.tp: replica.high_watermark for replica in self}
@@ -238,6 +233,7 @@ class Replicas:
         gone: dict[TopicPartition, None] = {}
         for name in names:
             await self._in_turns(name, self._leave(image, name, gone, missing))
+        await self.moves.drop(gone)
         if gone or missing:
             change = partial(self._change_folders, list(gone), missing)
             await to_its_end(self._runtime.run(change))  # a broker that stops must not close the folders before
@@ -340,7 +336,7 @@ class Replicas:
         for tp, topic_id, directory, is_new in missing:
             if self._folders.folder_of(tp) is not None:
                 continue
-            folder = self._folders.home(directory, is_new=is_new)
+            folder = self._folders.home(directory, is_new=is_new, tp=tp)
             if folder is None:
                 away.append(directory)
                 continue

@@ -63,11 +63,21 @@ class ActiveProducer(NamedTuple):
     transaction_start: int
 
 
+class CopyInProgress(NamedTuple):
+    """The copy of a partition that moves to another log folder: the bytes of its records, and how many offsets it
+    lacks."""
+
+    size: int
+    offset_lag: int
+
+
 class LogDirectory(NamedTuple):
-    """One folder of `log.dirs`: the bytes of each partition's records in it (None if the folder is offline), and the
-    bytes of its volume, in total and left to use (-1 if the volume cannot be asked)."""
+    """One folder of `log.dirs`: the bytes of each partition's records in it (None if the folder is offline), the bytes
+    of its volume, in total and left to use (-1 if the volume cannot be asked), and the copies of partitions that move
+    to it."""
 
     path: str
     sizes: Mapping[TopicPartition, int] | None
     total_bytes: int
     usable_bytes: int
+    copies: Mapping[TopicPartition, CopyInProgress]

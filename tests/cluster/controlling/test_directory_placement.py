@@ -15,14 +15,15 @@ from moldau.cluster.state.reading import read_image
 from moldau.config import broker_config
 from moldau.metadata_store.embedded import EmbeddedStore
 from moldau.metadata_store.store import Delete, Set
+from moldau.names import TopicPartition
 from moldau.runtime import Runtime
 from tests.cluster.opening import HERE, session_in
 
 CONFIG = broker_config({"node.id": "1"})[0]
 
 
-def in_turn(count: int) -> Sequence[str]:
-    return [("left", "right")[number % 2] for number in range(count)]
+def in_turn(partitions: Sequence[TopicPartition]) -> Sequence[str]:
+    return [("left", "right")[number % 2] for number in range(len(partitions))]
 
 
 async def opened(folder: Path, directories: dict[str, bool] | None = None, *, clean: bool = True) -> Cluster:

@@ -174,7 +174,7 @@ def test_a_start_that_is_interrupted_after_a_clean_stop_leaves_the_folder_clean(
 def interrupted(disk: SimulatedDisk, after: int) -> LogFolder:
     """A start that is asked to end when this many logs are open."""
     folder = LogFolder(PATH, Runtime(clock=HandClock(), disk=disk))
-    found, _ = folder.sift(KNOWN)
+    found = folder.sift(KNOWN).partitions
 
     def config_until(_: str) -> TopicConfig:
         if len(folder.logs) == after - 1:

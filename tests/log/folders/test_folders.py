@@ -64,7 +64,7 @@ def begun(paths: list[Path], runtime: Runtime | None = None, threads: int = 2) -
 
 
 def fill(folders: LogFolders, count: int) -> None:
-    for number, directory in enumerate(folders.place(count)):
+    for number, directory in enumerate(folders.place([tp(number) for number in range(count)])):
         home = folders.home(directory)
         assert home is not None
         append(home.create(tp(number), TOPIC_ID, config()), number + 1)
@@ -154,7 +154,7 @@ def test_one_failure_takes_one_folder(paths: list[Path]) -> None:
     assert failed == [folders.folders[1]] and not folders.lost and not folders.whole
     assert append(good, 1).base_offset == 1
     assert [folders.find(tp(number)) is None for number in range(6)] == [False, True, False] * 2
-    assert folders.folders[1].directory_id not in folders.place(10)
+    assert folders.folders[1].directory_id not in folders.place([tp(number) for number in range(10)])
     folders.checkpoint_recovery_points()
     folders.checkpoint_log_starts()
     folders.delete([tp(0), tp(1)], NOW_MS)
@@ -171,7 +171,7 @@ def test_the_last_folder_or_the_one_that_is_needed_is_the_end(folders: LogFolder
     folders.needed = None
     assert not folders.lost
     folders.folders[1].fail(OSError(errno.EIO, "gone"))
-    assert folders.lost and folders.place(2) == ["", ""]
+    assert folders.lost and folders.place([tp(0), tp(1)]) == ["", ""]
 
 
 def test_a_folder_that_fails_while_it_is_read_is_offline(paths: list[Path]) -> None:

@@ -72,15 +72,15 @@ def test_a_partition_of_an_earlier_topic_of_the_same_name_is_not_opened(tmp_path
     disk = RealDisk()
     disk.make_folder(tmp_path / "a-0")
     checkpoints.write_topic_id(disk, tmp_path / "a-0", OLD)
-    assert sift(disk, tmp_path, {"a": NEW}, {}) == ([], ["a-0"])
-    assert sift(disk, tmp_path, {"a": OLD}, {}) == ([PARTITION], [])
+    assert sift(disk, tmp_path, {"a": NEW}, {}) == ([], {}, ["a-0"])
+    assert sift(disk, tmp_path, {"a": OLD}, {}) == ([PARTITION], {}, [])
 
 
 def test_a_folder_whose_topic_id_cannot_be_read_goes_by_its_name(tmp_path: Path) -> None:
     disk = RealDisk()
     disk.make_folder(tmp_path / "a-0")
     (tmp_path / "a-0" / checkpoints.PARTITION_METADATA).write_bytes(b"\xff")
-    assert sift(disk, tmp_path, {"a": NEW}, {OLD: "a"}) == ([PARTITION], [])
+    assert sift(disk, tmp_path, {"a": NEW}, {OLD: "a"}) == ([PARTITION], {}, [])
     assert not (tmp_path / "a-0" / checkpoints.PARTITION_METADATA).exists(), "it is written again with the log"
-    assert sift(disk, tmp_path, {}, {OLD: "a"}) == ([], [])
+    assert sift(disk, tmp_path, {}, {OLD: "a"}) == ([], {}, [])
     assert not (tmp_path / "a-0").exists()

@@ -19,8 +19,8 @@ from moldau.metadata_store.store import NodeOperation, StoreConflict
 from moldau.names import TopicPartition
 from moldau.notices import Notices
 
-ChooseFolders = Callable[[int], Sequence[str]]
-"""The ids of the log folders for this many new partitions of this broker."""
+ChooseFolders = Callable[[Sequence[TopicPartition]], Sequence[str]]
+"""The ids of the log folders for these new partitions of this broker."""
 FolderOf = Callable[[TopicPartition], str | None]
 """The id of the log folder in which a partition's folder is durable; None before that."""
 FolderInTheWay = Callable[[str], Path | None]
@@ -68,7 +68,8 @@ class DirectoryPlacement:
             [at for at, part in enumerate(topic.partitions) if at >= first and broker_id in part.replicas]
             for topic, first in topics
         ]
-        directories = iter(self._choose(sum(map(len, new))) if self._choose else ())
+        partitions = [TopicPartition(topic.name, at) for (topic, _), own in zip(topics, new, strict=True) for at in own]
+        directories = iter(self._choose(partitions) if self._choose else ())
         placed = [
             controller.with_directories(topic, broker_id, dict(zip(numbers, directories, strict=False)))
             for (topic, _), numbers in zip(topics, new, strict=True)

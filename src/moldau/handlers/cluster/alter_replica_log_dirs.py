@@ -1,14 +1,16 @@
-"""AlterReplicaLogDirs (key 34, versions 1 and 2): a partition stays in the log folder that it is in.
+"""AlterReplicaLogDirs (key 34, versions 1 and 2): partitions move to other log folders of this broker (KIP-113).
 
-A request for the folder that the partition is already in succeeds, as in Kafka (KIP-113). A request for another log
-folder is refused as INVALID_REQUEST: this broker does not move partitions between folders while it runs. The response
-has no field for a message, so a log line has the reason. If a request names a partition several times, the last counts.
+The answer says whether the move begins; DescribeLogDirs shows how far it is. A path must be written as in `log.dirs`,
+else it is LOG_DIR_NOT_FOUND; while any log folder is offline, nothing moves (KAFKA_STORAGE_ERROR). A request for the
+folder that the partition is in ends its move. As in Kafka, the choice is kept also where the answer is an error: a
+partition that comes to this broker later is made in that folder. If a request names a partition several times, the last
+counts.
 """
 
-import logging
+from functools import partial
 
 from moldau.errors import ErrorCode
-from moldau.names import TopicPartition, counted
+from moldau.names import TopicPartition
 from moldau.protocol.messages.alter_replica_log_dirs import (
     AlterReplicaLogDirPartitionResult,
     AlterReplicaLogDirsRequest,
@@ -18,8 +20,6 @@ from moldau.protocol.messages.alter_replica_log_dirs import (
 from moldau.replication.replicas import Replicas
 from moldau.requests.session import Call
 from moldau.turns import Steps
-
-logger = logging.getLogger(__name__)
 
 
 class AlterReplicaLogDirs:
@@ -34,31 +34,13 @@ class AlterReplicaLogDirs:
                 for number in topic.partitions:
                     wanted[TopicPartition(topic.name, number)] = folder.path
                     yield
-        served = self._replicas.log_dirs
         topics: dict[str, AlterReplicaLogDirTopicResult] = {}
-        moves = 0
         for tp, path in wanted.items():
-            error = self._error(tp, path, served.get(path))
-            moves += error is ErrorCode.INVALID_REQUEST
+            error = self._ask(tp, path)
             result = topics.setdefault(tp.topic, AlterReplicaLogDirTopicResult(topic_name=tp.topic))
             result.partitions.append(AlterReplicaLogDirPartitionResult(partition_index=tp.partition, error_code=error))
             yield
-        if moves:
-            logger.warning(
-                "%s asked to move %s to other log folders, which is refused: this broker does not move partitions "
-                "while it runs",
-                call.client_host,
-                counted(moves, "partition"),
-            )
         return AlterReplicaLogDirsResponse(results=list(topics.values()))
 
-    def _error(self, tp: TopicPartition, path: str, is_served: bool | None) -> ErrorCode:
-        """`is_served` is None for a path that is not in log.dirs."""
-        if is_served is None:
-            return ErrorCode.LOG_DIR_NOT_FOUND
-        if not is_served:
-            return ErrorCode.KAFKA_STORAGE_ERROR
-        now = self._replicas.log_dir_of(tp)
-        if now is None:
-            return self._replicas.absence(tp.topic, None, tp.partition)
-        return ErrorCode.NONE if now == path else ErrorCode.INVALID_REQUEST
+    def _ask(self, tp: TopicPartition, path: str) -> ErrorCode:
+        return self._replicas.moves.ask(tp, path, partial(self._replicas.absence, tp.topic, None, tp.partition))

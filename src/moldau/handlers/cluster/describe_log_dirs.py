@@ -1,12 +1,14 @@
 """DescribeLogDirs (key 35), versions 1 to 5: the size of each partition in each log folder.
 
 Every folder in log.dirs has a result; an offline folder has KAFKA_STORAGE_ERROR and no partitions. A null list means
-all partitions. The size is that of the records. The offset lag is always 0, because this broker does not move replicas
-between folders. From version 4 on the result has the size of the volume (KIP-827). A client that may not describe the
-cluster is answered CLUSTER_AUTHORIZATION_FAILED without folders; before version 3 no field has the error.
+all partitions. The size is that of the records. A partition that moves to another folder is in both: in the new one as
+a future replica (`is_future_key`), whose offset lag is what it lacks of the log; other lags are 0. From version 4 on
+the result has the size of the volume (KIP-827). A client that may not describe the cluster is answered
+CLUSTER_AUTHORIZATION_FAILED without folders; before version 3 no field has the error.
 """
 
 from collections.abc import Mapping
+from itertools import chain
 
 from moldau.errors import ErrorCode
 from moldau.names import TopicPartition
@@ -56,9 +58,13 @@ def _result(directory: LogDirectory, wanted: Mapping[TopicPartition, None] | Non
     if directory.sizes is None:
         return DescribeLogDirsResult(error_code=ErrorCode.KAFKA_STORAGE_ERROR, log_dir=directory.path)
     topics: dict[str, list[DescribeLogDirsPartition]] = {}
-    for tp, size in directory.sizes.items():
+    here = ((tp, size, 0, False) for tp, size in directory.sizes.items())
+    coming = ((tp, copy.size, copy.offset_lag, True) for tp, copy in directory.copies.items())
+    for tp, size, lag, is_future in chain(here, coming):
         if wanted is None or tp in wanted:
-            part = DescribeLogDirsPartition(partition_index=tp.partition, partition_size=size, offset_lag=0)
+            part = DescribeLogDirsPartition(
+                partition_index=tp.partition, partition_size=size, offset_lag=lag, is_future_key=is_future
+            )
             topics.setdefault(tp.topic, []).append(part)
         yield
     return DescribeLogDirsResult(

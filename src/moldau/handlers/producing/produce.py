@@ -190,7 +190,7 @@ class ProduceHandler:
         for step in steps:
             if not isinstance(step, PlannedAppend):
                 outcomes.append(step)
-            elif step.off_loop:
+            elif step.off_loop or step.replica.held is not None:
                 return False
             else:
                 outcomes.append(append_planned(step, now_ms))
@@ -205,7 +205,7 @@ class ProduceHandler:
             plan = await self._verifier.verified(request.transactional_id, call.version, plan)
         while (count := len(outcomes)) < len(plan):
             step = plan[count]
-            if isinstance(step, PlannedAppend) and step.off_loop:
+            if isinstance(step, PlannedAppend) and (step.off_loop or step.replica.held is not None):
                 outcomes.append(await append_off_loop(step, self._now_ms()))
             else:
                 end = count - count % APPENDS_IN_TURN + APPENDS_IN_TURN

@@ -10,6 +10,7 @@
     closed-offset-checkpoint             the ends of the logs that an interrupted stop had closed; not a file of Kafka's
     <topic>-<partition>/                 a partition
     <topic>-<partition>.<id>-delete/     a deleted partition, removed later
+    <topic>-<partition>.<id>-future/     the copy of a partition that moves here (`future_logs`)
 
 The clean-shutdown marker is deleted before any log is loaded, so that a crash while loading counts as unclean; a stop
 writes it last. Partitions of unknown topics, and all other names, are left alone and reported. One `OSError` while
@@ -21,7 +22,7 @@ import errno
 import logging
 import uuid
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TypeVar
 
@@ -31,10 +32,12 @@ from moldau.log import checkpoints
 from moldau.log.deletion import Doomed
 from moldau.log.failures import no_descriptor
 from moldau.log.files import OPEN_FILES_MAX, OpenFiles
-from moldau.log.folders import identity, sifting
+from moldau.log.folders import arrival, identity, sifting
+from moldau.log.folders.arrival import Arrival
 from moldau.log.folders.closing import ClosingLogs, Pace
 from moldau.log.folders.folder_checkpoints import FolderCheckpoints
 from moldau.log.folders.folder_names import LOCK, folder_name_for_deletion, partition_of
+from moldau.log.folders.future_logs import FutureLogs
 from moldau.log.folders.identity import META_PROPERTIES, NO_BROKER_EPOCH, RUNNING
 from moldau.log.folders.opening import LeftState, open_log
 from moldau.log.log import Log
@@ -61,8 +64,9 @@ def _shared(waiting: deque[T], workers: int, do: Callable[[T], object]) -> list[
 
 
 class LogFolder:
-    """An open log folder. `logs` are its partitions; `clean`: the last stop was clean; `failed` is why it is offline,
-    or None; `directory_id` identifies it in the metadata, wherever it is mounted."""
+    """An open log folder. `logs` are its partitions, `futures` the copies of those that move here; `clean`: the last
+    stop was clean; `failed` is why it is offline, or None; `directory_id` identifies it in the metadata, wherever it is
+    mounted. `arrived`: partitions that have just moved here, whose notes say so (`arrival`)."""
 
     def __init__(
         self, path: Path, runtime: Runtime, open_files_max: int = OPEN_FILES_MAX, files: OpenFiles | None = None
@@ -104,6 +108,8 @@ class LogFolder:
             runtime, self._files, self._doomed, self.fail, self._offsets.write_recovery_points,
             self._offsets.write_log_starts,
         )  # fmt: skip
+        self.arrived: dict[TopicPartition, Arrival] = {}
+        self.futures = FutureLogs(path, self._services, self._failing)
 
     @property
     def high_watermarks(self) -> dict[TopicPartition, int]:
@@ -163,17 +169,14 @@ class LogFolder:
         """Open the partitions of all known topics (name -> id), recovering where needed; returns the unknown names,
         which are left alone for the caller to report. Partitions of topics in `deleted` (id -> name) are removed.
         Blocks. Raises `OSError`."""
-        partitions, strays = self.sift(known, deleted)
-        for work in self.loading(partitions, known, config_of):
+        sifted = self.sift(known, deleted)
+        for work in self.loading(sifted.partitions, known, config_of):
             work()
         self.settle()
-        return strays
+        return sifted.strays
 
-    def sift(
-        self, known: Mapping[str, uuid.UUID], deleted: Mapping[uuid.UUID, str] | None = None
-    ) -> tuple[list[TopicPartition], list[str]]:
-        """The partitions of known topics in this folder, and the unknown names. Does all of `load`'s work except
-        opening the partitions. Blocks. Raises `OSError`."""
+    def sift(self, known: Mapping[str, uuid.UUID], deleted: Mapping[uuid.UUID, str] | None = None) -> sifting.Sifted:
+        """What is in this folder. Does all of `load`'s work except opening the partitions. Blocks. Raises `OSError`."""
         return sifting.sift(self._disk, self.path, known, deleted)
 
     def loading(
@@ -228,9 +231,15 @@ class LogFolder:
 
     def settle(self) -> None:
         """Lower the recovery points of logs that recovery has cut below them, before new records would count as
-        flushed. Blocks. Raises `OSError`."""
-        if any(log.recovery_point < self._offsets.recovery_points.get(tp, 0) for tp, log in self.logs.items()):
+        flushed; and complete the moves of the logs that had just arrived. Blocks. Raises `OSError`."""
+        is_cut = any(log.recovery_point < self._offsets.recovery_points.get(tp, 0) for tp, log in self.logs.items())
+        if is_cut or self.arrived:
             self._offsets.write_recovery_points()
+        if self.arrived:
+            self._offsets.write_log_starts()
+            for tp in self.arrived:
+                arrival.forget(self._disk, self.path / str(tp))
+            self.arrived.clear()
 
     def _open(
         self,
@@ -241,11 +250,14 @@ class LogFolder:
         progress: Progress | None = None,
         closed_at: int = -1,
     ) -> Log:
-        offsets = self._offsets
+        offsets, arrived = self._offsets, self.arrived.get(tp)
+        log_start = offsets.log_starts.get(tp, 0)
+        if arrived is not None:  # the checkpoints here may not know of it yet
+            log_start, closed_at = max(log_start, arrived.log_start), max(closed_at, arrived.log_end)
         left = LeftState(
             clean,
             recovery_point=offsets.recovery_points.get(tp, 0),
-            log_start=offsets.log_starts.get(tp, 0),
+            log_start=log_start,
             closed_at=closed_at,
             gaps_are_losses=offsets.knows_recovery_points,
         )
@@ -293,16 +305,18 @@ class LogFolder:
     def delete_all(self, partitions: Iterable[TopicPartition], now_ms: int) -> None:
         """As `delete`, with one flush of the names for all. Blocks."""
         self._check()
-        try:
-            for tp in partitions:
-                log = self.logs.pop(tp)
+        self.retire([self.logs.pop(tp) for tp in partitions], now_ms)
+
+    def retire(self, logs: Iterable[Log], now_ms: int) -> None:
+        """As `delete_all`, for logs that are no longer among those of this folder. Blocks."""
+        with self._failing():
+            for log in logs:
                 log.abandon()
-                target = self.path / folder_name_for_deletion(tp, self.runtime.random.uuid())
-                self._disk.rename(self.path / str(tp), target)
-                self._doomed.add(target, now_ms + log.config.file_delete_delay_ms)
+                if self._disk.exists(log.folder):  # else an attempt before has come as far as that
+                    target = self.path / folder_name_for_deletion(log.tp, self.runtime.random.uuid())
+                    self._disk.rename(log.folder, target)
+                    self._doomed.add(target, now_ms + log.config.file_delete_delay_ms)
             self._disk.sync_folder(self.path)
-        except OSError as error:
-            raise self.fail(error) from error
 
     def check_place(self) -> None:
         """Take the folder offline if its path now leads elsewhere: the next start would not find the data written to
@@ -337,9 +351,15 @@ class LogFolder:
         self._guarded(lambda: self._offsets.write_high_watermarks(high_watermarks))
 
     def _guarded(self, work: Callable[[], None]) -> None:
+        with self._failing():
+            work()
+
+    @contextlib.contextmanager
+    def _failing(self) -> Iterator[None]:
+        """Wraps work on the folder's files. Raises `KafkaError` (KAFKA_STORAGE_ERROR)."""
         self._check()
         try:
-            work()
+            yield
         except OSError as error:
             raise self.fail(error) from error
 
@@ -371,6 +391,7 @@ class LogFolder:
             logger.error("%s was not closed cleanly: %s", self.path, error)
         finally:
             self._abandon(self.logs.values())
+            self.futures.abandon()
             self._file_system.close()
             self._unlock()
 
@@ -391,6 +412,7 @@ class LogFolder:
                 "served again", self.path, error,
             )  # fmt: skip
             self._abandon(list(self.logs.values()))
+            self.futures.abandon()
             if error.errno not in (errno.ENOSPC, errno.ENODEV):  # a failed flush may have lost what was written
                 self._shown_epoch = NO_BROKER_EPOCH
                 with contextlib.suppress(OSError):

@@ -9,7 +9,6 @@ partition goes to the folder with the fewest partitions. `losses` says which sta
 """
 
 import asyncio
-import heapq
 import logging
 import uuid
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -21,11 +20,13 @@ from moldau.config import TopicConfig
 from moldau.errors import KafkaError, StartInterrupted, StorageError
 from moldau.log.files import HELD_MAX, OPEN_FILES_MAX, OpenFiles
 from moldau.log.folders import identity
+from moldau.log.folders.arriving import settle_copies
 from moldau.log.folders.closing import close_logs
 from moldau.log.folders.folder import LogFolder
 from moldau.log.folders.folder_names import partition_of
 from moldau.log.folders.identity import META_PROPERTIES, NO_BROKER_EPOCH
 from moldau.log.folders.losses import Expected, accepted_losses, refuse_doubles
+from moldau.log.folders.placing import PreferredFolders, spread
 from moldau.log.folders.usage import FolderUse, use_of
 from moldau.log.log import Log
 from moldau.names import TopicPartition
@@ -57,6 +58,7 @@ class LogFolders:
         self._strays: dict[str, Path] = {}
         self.begun_empty: set[TopicPartition] = set()
         """The lost partitions that may start empty, in whichever folder."""
+        self.preferred = PreferredFolders()
         self.needed: Path | None = None
         self.on_failure: Callable[[LogFolder], None] | None = None
         self._runtime = runtime
@@ -216,16 +218,18 @@ class LogFolders:
         `StartInterrupted`.
         """
         by_folder: dict[LogFolder, list[TopicPartition]] = {folder: [] for folder in self.serving}
+        copies: dict[LogFolder, dict[TopicPartition, str]] = {}
         strays: list[str] = []
 
         def sift(folder: LogFolder) -> None:
             try:
-                by_folder[folder], names = folder.sift(known, deleted)
+                by_folder[folder], copies[folder], names = folder.sift(known, deleted)
                 strays.extend(str(folder.path / name) for name in names)
             except OSError as error:
                 _failed_at_start(folder, error)
 
         await asyncio.gather(*[self._runtime.run(partial(sift, folder)) for folder in self.serving])
+        await self._runtime.run(partial(settle_copies, by_folder, copies, made or {}, _failed_at_start))
         refuse_doubles(by_folder)
         homes = {folder.directory_id: folder for folder in self.serving}
         if self.whole:  # a partition that was assigned to no folder may be in one that is offline
@@ -310,31 +314,40 @@ class LogFolders:
         folder = self.folder_of(tp)
         return folder.logs[tp] if folder is not None else None
 
-    def home(self, directory_id: str, *, is_new: bool = False) -> LogFolder | None:
-        """The folder for a partition assigned to `directory_id`; for an unassigned partition, the folder with the
-        fewest partitions. None if the assigned folder is, or may be, offline or missing: an unassigned partition may be
-        in such a folder unless it `is_new`."""
+    def home(self, directory_id: str, *, is_new: bool = False, tp: TopicPartition | None = None) -> LogFolder | None:
+        """The folder for a partition assigned to `directory_id`; for an unassigned partition, the one that is preferred
+        for `tp`, or the folder with the fewest partitions. None if the assigned folder is, or may be, offline or
+        missing: an unassigned partition may be in such a folder unless it `is_new`."""
         serving = self.serving
+        if directory_id == UNASSIGNED and is_new and tp is not None:
+            directory_id = self.preferred.take(tp, self.directories) or UNASSIGNED
         if directory_id != UNASSIGNED:
             return next((folder for folder in serving if folder.directory_id == directory_id), None)
         return min(serving, key=lambda folder: len(folder.logs)) if serving and (is_new or self.whole) else None
 
-    def place(self, count: int) -> list[str]:
-        """The directory ids for this many new partitions: each goes to the folder that has the fewest partitions by
-        then."""
-        heap = [(len(folder.logs), at, folder.directory_id) for at, folder in enumerate(self.serving)]
-        if not heap:
-            return [UNASSIGNED] * count
-        placed = []
-        heapq.heapify(heap)
-        for _ in range(count):
-            fewest, at, directory_id = heap[0]
-            placed.append(directory_id)
-            heapq.heapreplace(heap, (fewest + 1, at, directory_id))
-        return placed
+    def place(self, partitions: Sequence[TopicPartition]) -> list[str]:
+        """The directory ids for these new partitions: each goes to the folder that is preferred for it, or that has the
+        fewest partitions by then."""
+        counts = {folder.directory_id: len(folder.logs) for folder in self.serving}
+        return spread(partitions, counts, self.preferred) if counts else [UNASSIGNED] * len(partitions)
+
+    def at(self, path: str) -> LogFolder | None:
+        """The folder at this path, exactly as `log.dirs` names it; None if it is offline or not there."""
+        return next((folder for folder in self.serving if str(folder.path) == path), None)
+
+    def copied_to(self, tp: TopicPartition) -> LogFolder | None:
+        """The folder that a partition moves to."""
+        return next((folder for folder in self.serving if tp in folder.futures), None)
+
+    def discard_copies(self, partitions: Collection[TopicPartition], now_ms: int) -> None:
+        """These partitions do not move any more. Blocks."""
+        for folder in self.serving:
+            for tp in partitions:
+                _quietly(partial(folder.futures.discard, tp, now_ms))
 
     def delete(self, partitions: Collection[TopicPartition], now_ms: int) -> None:
         """Delete partitions from the folders that serve them. A folder that fails goes offline and logs it."""
+        self.discard_copies(partitions, now_ms)  # first: without the partition, a copy could pass for it
         for folder in self.serving:
             own = [tp for tp in partitions if tp in folder.logs]
             if own:

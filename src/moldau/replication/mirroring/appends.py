@@ -34,6 +34,7 @@ class MirroredBatches(NamedTuple):
 async def append_mirrored(replica: Replica, batches: MirroredBatches, now_ms: int) -> None:
     """Append and flush if `flush.messages` asks for it. Raises `KafkaError`: INVALID_REQUEST, OFFSET_OUT_OF_RANGE if
     the log ends elsewhere, CORRUPT_MESSAGE, KAFKA_STORAGE_ERROR, errors of leadership; then nothing was appended."""
+    await replica.until_free()
     _check(replica, batches)
     if batches.end == ASKS_ONLY:
         return
