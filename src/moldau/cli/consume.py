@@ -13,8 +13,9 @@ from moldau.cli.options import (
     BootstrapServer,
     CommandProperty,
     Json,
+    ZooKeeper,
+    brokers_of,
     client_settings,
-    reachable,
     unescaped,
 )
 from moldau.cli.output import named_content, note, time_text
@@ -22,7 +23,6 @@ from moldau.client.consuming.consumer import Consumer
 from moldau.client.consuming.fetched.record import Record
 from moldau.client.fetching import topic_partitions
 from moldau.client.offsets import EARLIEST, LATEST
-from moldau.client.security.brokers import Brokers
 from moldau.errors import ConfigError
 from moldau.names import TopicPartition
 
@@ -34,6 +34,7 @@ _PLACEHOLDER = re.compile(r"\{(\w*)\}")
 def consume(
     topic: Annotated[str, Argument("TOPIC", help="The topic to read.")],
     bootstrap_server: BootstrapServer = BOOTSTRAP,
+    zookeeper: ZooKeeper = "",
     from_beginning: Annotated[
         bool, Option("--from-beginning", help="Also print the records that already exist.")
     ] = False,
@@ -78,7 +79,7 @@ def consume(
     from_beginning = from_beginning or settings.get("auto.offset.reset") == "earliest"
     if group and partition is not None:
         raise ConfigError("--group and --partition cannot be combined: a group decides which partitions it reads")
-    brokers = reachable(Brokers(bootstrap_server, settings))
+    brokers = brokers_of(zookeeper, bootstrap_server, settings)
     with Consumer({"client.id": "moldau-consume", **settings}) as consumer:
         if group:
             consumer.subscribe([topic])

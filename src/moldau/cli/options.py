@@ -2,6 +2,7 @@
 
 import dataclasses
 import re
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -34,6 +35,48 @@ def reachable(bootstrap_server: str) -> str:
     return bootstrap_server
 
 
+def brokers_of(zookeeper: str, bootstrap_server: str, settings: dict[str, Any]) -> str:
+    """The brokers of a command's client, of which one answers, with the client's `settings`. If a ZooKeeper is given,
+    they are those that are registered there, and `settings` name it in their place. Raises `ConfigError`,
+    `KafkaError`."""
+    from moldau.client.security.brokers import Brokers
+
+    if not zookeeper:
+        return reachable(Brokers(bootstrap_server, settings))
+    brokers = Brokers(_registered(zookeeper, settings), dict(settings))
+    settings["zookeeper.connect"] = zookeeper
+    del settings["bootstrap.servers"]
+    return brokers
+
+
+def _registered(connect: str, settings: Mapping[str, Any]) -> str:
+    import asyncio
+
+    from moldau.client.routing import router_of
+    from moldau.client.settings import read_settings
+    from moldau.client.zookeeper.zookeeper_settings import ZooKeeperSettings
+
+    given = {name: value for name, value in settings.items() if name != "bootstrap.servers"}
+    found = read_settings(ZooKeeperSettings, "The command", ({**given, "zookeeper.connect": connect},), {})
+    brief = dataclasses.replace(found, socket_connection_setup_timeout_ms=CONNECT_MS)
+
+    async def look() -> str:
+        async with router_of(brief) as router:
+            assert router.registry is not None
+            addresses = await router.registry.addresses()
+            await router.any()
+            return ",".join(map(str, addresses))
+
+    return asyncio.run(look())
+
+
+ZooKeeper = Annotated[
+    str,
+    Option(
+        metavar="HOST:PORT/PATH",
+        help="The ZooKeeper where brokers and groups are registered, instead of --bootstrap-server; or file:PATH.",
+    ),
+]
 BootstrapServer = Annotated[
     str,
     Option(

@@ -11,12 +11,11 @@ from moldau.cli.options import Json
 from moldau.cli.output import print_json
 from moldau.cli.until_signal import until_signal
 from moldau.errors import ConfigError, StorageError
-from moldau.names import how_to_install
 from moldau.zookeeper.ensemble import Ensemble
 from moldau.zookeeper.java import find_java
 
 if TYPE_CHECKING:
-    from moldau.metadata_store.store import MetadataStore, Node
+    from moldau.metadata_store.store import Node
 
 SIZE_MAX = 9
 CONNECT_S = 10.0
@@ -83,9 +82,11 @@ def show(
 
 
 async def _read(path: str, connect: str) -> tuple["Node", list[str]]:
+    from moldau.metadata_store.opening import session_in
     from moldau.metadata_store.store import children_of, node_at
+    from moldau.runtime import Runtime
 
-    session = await _opened(connect)
+    session = await session_in(connect, CONNECT_S, Runtime())
     try:
         node = await session.read(node_at(path))
         if node is None:
@@ -95,20 +96,3 @@ async def _read(path: str, connect: str) -> tuple["Node", list[str]]:
         raise ConfigError(str(wrong)) from None
     finally:
         await session.close()
-
-
-async def _opened(connect: str) -> "MetadataStore":
-    from moldau.metadata_store.shared_file_session import SharedFileSession, file_of
-    from moldau.runtime import Runtime
-
-    file = file_of(connect)
-    if file is not None:
-        if not file.exists():
-            raise StorageError(f"{file} does not exist")
-        return await SharedFileSession.open(file, CONNECT_S, Runtime())
-    try:
-        from moldau.metadata_store.zookeeper import ZooKeeperSession
-        from moldau.metadata_store.zookeeper_access import ZooKeeperAccess
-    except ImportError:
-        raise ConfigError(f"this needs kazoo: {how_to_install('cluster')}") from None
-    return await ZooKeeperSession.open(ZooKeeperAccess(connect, CONNECT_S), Runtime())

@@ -173,14 +173,19 @@ def _names(text: str) -> frozenset[str]:
 
 OWNERS = {
     "the admin client": frozenset({"bootstrap.controllers"}),
-    "the producer and the consumer": frozenset({"interceptor.classes", "interceptors"}),
+    "the producer and the consumer": _names(
+        """interceptor.classes interceptors zookeeper.connect zookeeper.connection.timeout.ms
+        zookeeper.session.timeout.ms"""
+    ),
     "the consumer": _names(
         """allow.auto.create.topics auto.commit.interval.ms auto.offset.reset check.crcs client.rack
         enable.auto.commit exclude.internal.topics fetch.max.bytes fetch.max.wait.ms fetch.min.bytes group.id
         group.instance.id group.protocol group.remote.assignor heartbeat.interval.ms
         internal.throw.on.fetch.stable.offset.unsupported isolation.level key.deserializer
         max.partition.fetch.bytes max.poll.interval.ms max.poll.records partition.assignment.strategy
-        session.timeout.ms share.acknowledgement.mode share.acquire.mode value.deserializer"""
+        rebalance.backoff.ms rebalance.retries.max
+        session.timeout.ms share.acknowledgement.mode share.acquire.mode value.deserializer
+        zookeeper.layout"""
     ),
     "the producer": _names(
         """acks audit.headers audit.interval.ms audit.topic audit.window.ms batch.size buffer.memory

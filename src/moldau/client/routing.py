@@ -14,13 +14,14 @@ import asyncio
 import logging
 import math
 from collections.abc import Awaitable, Callable, Iterable, Mapping
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from moldau.client.cluster_view import NEWEST_WITH_NAMES, ClusterView, TopicView
 from moldau.client.failures import STALE_METADATA, Backoff, ClientClosed, RetryLog, check, tried
 from moldau.client.own_loop import OwnLoop
 from moldau.client.security.protection import Protection, protection_of
 from moldau.client.settings import ClientSettings
+from moldau.client.zookeeper.zookeeper_settings import ZooKeeperSettings
 from moldau.errors import AuthenticationFailed, ErrorCode, KafkaError, RebootstrapRequired, SslHandshakeFailed
 from moldau.names import TopicPartition
 from moldau.net.connection import MAX_REPLY_BYTES
@@ -33,6 +34,9 @@ from moldau.protocol.messages.find_coordinator import FindCoordinatorRequest
 from moldau.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
 from moldau.runtime import Runtime
 
+if TYPE_CHECKING:
+    from moldau.client.zookeeper.registry import Registry
+
 logger = logging.getLogger(__name__)
 
 API_TIMEOUT_MS = 60_000
@@ -41,6 +45,8 @@ NEWEST_OF_CLIENTS = 3
 """The newest version of AddPartitionsToTxn that clients send; newer ones are for brokers."""
 REBOOTSTRAP, NO_RECOVERY = "rebootstrap", "none"
 """Values of `metadata.recovery.strategy`."""
+LAG_S = 0.25
+"""Brokers are asked again after this long for partitions that ZooKeeper has already."""
 GROUP_KEY, TRANSACTION_KEY = 0, 1
 """Key types of FindCoordinator: group and transactional id."""
 T = TypeVar("T")
@@ -49,6 +55,11 @@ T = TypeVar("T")
 def router_of(settings: ClientSettings, max_reply_bytes: int = MAX_REPLY_BYTES) -> "Router":
     """The connections of a client with these settings. Raises `ConfigError`."""
     assert isinstance(settings.bootstrap_servers, str)
+    registry = None
+    if isinstance(settings, ZooKeeperSettings) and settings.zookeeper_connect is not None:
+        from moldau.client.zookeeper.registry import registry_of
+
+        registry = registry_of(settings)
     return Router(
         settings.bootstrap_servers,
         settings.client_id,
@@ -62,6 +73,7 @@ def router_of(settings: ClientSettings, max_reply_bytes: int = MAX_REPLY_BYTES) 
         checks_brokers=settings.metadata_cluster_check_enable,
         protection=protection_of(settings),
         max_reply_bytes=max_reply_bytes,
+        registry=registry,
     )
 
 
@@ -69,7 +81,8 @@ class Router:
     """The connections of one client; `highest` limits the versions of some APIs (key -> version). `recovers`: whether
     it returns to the bootstrap servers once it knows the cluster. `checks_brokers`: whether links name the broker that
     they are meant for; not without `recovers`. `protection` is
-    that of all links. Use it in `async with`, on one loop."""
+    that of all links. A `registry` names the brokers to ask first, in place of `bootstrap`. Use it in `async with`, on
+    one loop."""
 
     def __init__(
         self,
@@ -87,7 +100,9 @@ class Router:
         recovers: bool = True,
         checks_brokers: bool = True,
         protection: Protection | None = None,
+        registry: "Registry | None" = None,
     ):
+        self.registry = registry
         self._bootstrap = bootstrap_addresses(bootstrap)
         self.client_id = client_id
         self.request_timeout_ms = request_timeout_ms
@@ -132,6 +147,8 @@ class Router:
                 dialling.result().connection.close()
             dialling.cancel()
         await asyncio.gather(*links.values(), return_exceptions=True)
+        if self.registry is not None:
+            await self.registry.close()
 
     def abandon(self) -> None:
         """Break the connections of a client that nobody closed before its event loop ended."""
@@ -222,7 +239,8 @@ class Router:
         cluster_id = self.view.cluster_id
         addresses: dict[Address, int | None] = {address: number for number, address in self.view.brokers.items()}
         if self._recovers or not addresses:
-            addresses |= {address: None for address in self._bootstrap if address not in addresses}
+            first = self._bootstrap if self.registry is None else await self.registry.addresses()
+            addresses |= {address: None for address in first if address not in addresses}
         for address in sorted(addresses, key=lambda address: address == self._doubted):
             if failure is not None:
                 logger.debug("%s: %s (next: %s)", self.client_id, failure, address)
@@ -288,6 +306,16 @@ class Router:
     def is_outdated(self) -> bool:
         """Whether the latest metadata is as old as `metadata.max.age.ms`."""
         return asyncio.get_running_loop().time() - self._refreshed_s >= self._metadata_max_age_s
+
+    def known_until_s(self, topic: str, count: int, changed: Callable[[], object]) -> float:
+        """The time of the loop until which metadata of a topic with `count` partitions are new enough. `changed` is
+        called if ZooKeeper says before that it has others; a broker may hear of them a moment later."""
+        now_s = asyncio.get_running_loop().time()
+        if self.registry is not None:
+            self.registry.follow(topic, count, changed)
+            if count < self.registry.partitions(topic):
+                return now_s + LAG_S
+        return now_s + self._metadata_max_age_s
 
     def backoff(self, about: str = "") -> Backoff:
         """The waits between attempts; `about` names the attempted action in the log."""

@@ -79,6 +79,11 @@ class ClientSettings(SecuritySettings):
         default=None, internal=True, about="Clock and chance; simulations hand in their own."
     )
 
+    @property
+    def brokers_text(self) -> str:
+        """Where the client finds its brokers, as text."""
+        return str(self.bootstrap_servers)
+
     def check(self) -> None:
         """Raise `ConfigError` for a combination of settings that is not allowed."""
         one_of("metadata_recovery_strategy", self.metadata_recovery_strategy, ("rebootstrap", "none"))
@@ -145,6 +150,8 @@ def read_settings(
                 f"{client} has no setting {name}{f': {judgement.answer}' if judgement else guess(name, known)}"
             )
         _check(name, value, hints[name], fields[name].metadata)
+    if servers is not None and given.get("zookeeper_connect") is not None:
+        raise ConfigError("both bootstrap_servers and zookeeper_connect name the brokers: leave one of them out")
     if servers is None:
         servers = os.environ.get(BOOTSTRAP_VARIABLE) or BOOTSTRAP_DEFAULT
     if not isinstance(servers, str):

@@ -9,7 +9,7 @@ SHOWN = 5
 
 def shown(kind: str, settings: ClientSettings, *states: str) -> str:
     """`<moldau.Producer 'shop' at localhost:9092, 1 record waiting>`; states that are empty are left out."""
-    of = ", ".join([f"{settings.client_id!r} at {settings.bootstrap_servers}", *filter(None, states)])
+    of = ", ".join([f"{settings.client_id!r} at {settings.brokers_text}", *filter(None, states)])
     return f"<moldau.{kind} {of}>"
 
 

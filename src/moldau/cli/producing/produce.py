@@ -13,15 +13,15 @@ from moldau.cli.options import (
     BootstrapServer,
     CommandProperty,
     Json,
+    ZooKeeper,
+    brokers_of,
     client_settings,
-    reachable,
     unescaped,
 )
 from moldau.cli.output import note, print_json
 from moldau.cli.producing.lines import LineRecord, Malformed, TextLines, json_record
 from moldau.client.producing.delivery import Delivery
 from moldau.client.producing.producer import Producer
-from moldau.client.security.brokers import Brokers
 from moldau.errors import ConfigError, MessageTooLarge, MoldauError, NoSuchPartition, NotDelivered
 from moldau.names import counted
 
@@ -39,6 +39,7 @@ def produce(
     topic: Annotated[str, Argument("TOPIC", help="The topic to write to.")],
     files: Annotated[list[Path] | None, Argument("[FILE...]", help="Files to read; standard input if none.")] = None,
     bootstrap_server: BootstrapServer = BOOTSTRAP,
+    zookeeper: ZooKeeper = "",
     line_format: Annotated[
         LineFormat, Option("--format", help="What a line is: text, or a record as `moldau consume --json` writes it.")
     ] = LineFormat.TEXT,
@@ -83,7 +84,7 @@ def produce(
     read = _reader(line_format, text)
     given = {"compression_type": compression, "acks": acks, "linger_ms": linger_ms}
     settings = client_settings(bootstrap_server, command_property, given)
-    reachable(Brokers(bootstrap_server, settings))
+    brokers_of(zookeeper, bootstrap_server, settings)
     report = _send(Producer(settings), topic, _Lines(files or [], read), partition)
     if as_json:
         print_json({"topic": topic, "delivered": report.delivered, "failed": report.failed})

@@ -91,6 +91,7 @@ class AsyncConsumer(Closing, ConsumerText, Iteration, OffsetLookups, RecordHandl
             self._router, s, self._awake.set, lambda tp: RecordOrigin(tp, self.commit_record), counters
         )
         self._membership = member_of(self._router, s, self._awake.set)
+        self._handout.may_deliver = self._membership.may_deliver
         self._commits = Commits(self._poller, self._handout, self._membership, s, counters)
         self._positions = PositionLocator(self._router, self._poller, self._membership, s)
         self._rebalancing = Rebalancing(
@@ -132,6 +133,7 @@ class AsyncConsumer(Closing, ConsumerText, Iteration, OffsetLookups, RecordHandl
 
     def hand_out_to(self, handout: Handout) -> None:
         """Have another account of what is handed out and processed."""
+        handout.may_deliver = self._membership.may_deliver
         self._handout = self._commits.handout = handout
 
     def wake(self) -> None:
@@ -173,6 +175,10 @@ class AsyncConsumer(Closing, ConsumerText, Iteration, OffsetLookups, RecordHandl
         """The partitions that this consumer reads now."""
         self._check_started()
         return sorted(self._poller.assigned)
+
+    def stream_of(self, tp: TopicPartition) -> int | None:
+        """The number of the stream that the group has given the partition to, if it does."""
+        return self._membership.stream_of(tp)
 
     async def poll(
         self, timeout_ms: int | None = None, max_records: int | None = None, *, timeout: float | None = None
@@ -256,8 +262,7 @@ class AsyncConsumer(Closing, ConsumerText, Iteration, OffsetLookups, RecordHandl
         self._group()
         if self._rebalancing.subscription is not None:
             raise ConfigError("this consumer has subscribed already")
-        made = AsyncStreams(self, streams)
-        self._streams = made
+        self._streams = made = AsyncStreams(self, streams)
         return dict(made.of)
 
     def log(self, topic: str, partition: int = 0) -> AsyncPartitionLog:

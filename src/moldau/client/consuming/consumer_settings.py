@@ -9,7 +9,9 @@ from moldau.client.consuming.assigning import ASSIGNORS, COOPERATIVE
 from moldau.client.consuming.fetched.record import Record
 from moldau.client.fetching import ISOLATION_LEVELS
 from moldau.client.offsets import EARLIEST, LATEST
-from moldau.client.settings import ClientSettings, one_of, setting, settings
+from moldau.client.settings import one_of, setting, settings
+from moldau.client.zookeeper.group_names import GroupLayout, check_group
+from moldau.client.zookeeper.zookeeper_settings import ZooKeeperSettings
 from moldau.errors import ConfigError
 
 CLASSIC, CONSUMER = "classic", "consumer"
@@ -32,6 +34,8 @@ _OF_CLASSIC = {
 }
 """Settings that only the classic protocol has, and what takes their place."""
 RESETS = {"earliest": EARLIEST, "latest": LATEST}
+_OLDER_RESETS = {"smallest": "earliest", "largest": "latest"}
+"""The words of Kafka 0.7 and 0.8."""
 BY_DURATION = "by_duration:"
 _DURATION = re.compile(
     r"P(?:(?P<days>\d+)D)?(?:T(?=\d)(?:(?P<hours>\d+)H)?(?:(?P<minutes>\d+)M)?(?:(?P<seconds>\d+(?:\.\d+)?)S)?)?"
@@ -50,12 +54,14 @@ class ConsumerInterceptor(Protocol):
 
 
 @settings
-class ConsumerSettings(ClientSettings):
+class ConsumerSettings(ZooKeeperSettings):
     """The settings of a consumer; sizes are in bytes, times in ms. `subscribe` and `commit` need a `group_id`."""
 
     owner: ClassVar[str] = "the consumer"
 
-    group_id: str | None = setting(default=None, about="The consumer group, whose members share the partitions.")
+    group_id: str | None = setting(
+        default=None, aliases=("groupid",), about="The consumer group, whose members share the partitions."
+    )
     group_instance_id: str | None = setting(
         default=None, about="A name that makes this a static member: a restart within the session moves no partition."
     )
@@ -73,6 +79,7 @@ class ConsumerSettings(ClientSettings):
         "during a rebalance.",
     )
     auto_offset_reset: str = setting(
+        aliases=("autooffset_reset",),
         default="latest",
         about="Where to start without a committed offset: earliest, latest, none (an error) or by_duration:P1DT2H, so "
         "long ago.",
@@ -80,8 +87,28 @@ class ConsumerSettings(ClientSettings):
     isolation_level: str = setting(
         default="read_uncommitted", about="read_committed leaves out records of open and aborted transactions."
     )
-    enable_auto_commit: bool = setting(default=True, about="Commit the offsets of processed records automatically.")
-    auto_commit_interval_ms: int = setting(default=5_000, low=0, about="The time between automatic commits.")
+    enable_auto_commit: bool = setting(
+        default=True,
+        aliases=("autocommit_enable",),
+        about="Commit the offsets of processed records automatically.",
+    )
+    auto_commit_interval_ms: int = setting(
+        default=5_000, low=0, aliases=("autocommit_interval_ms",), about="The time between automatic commits."
+    )
+    zookeeper_layout: str = setting(
+        default="0.8", about="Whose paths and texts a group in ZooKeeper has: those of Kafka 0.8, or 0.7."
+    )
+    rebalance_backoff_ms: int = setting(
+        default=2_000,
+        low=0,
+        about="With zookeeper_connect: the wait before partitions that another member still owns are claimed again.",
+    )
+    rebalance_retries_max: int = setting(
+        default=4,
+        low=1,
+        aliases=("rebalance_max_retries",),
+        about="With zookeeper_connect: how often partitions are claimed before `poll` raises an error.",
+    )
     session_timeout_ms: int = setting(
         default=45_000, low=1, about="A member that sends no heartbeat for this long is taken out of the group."
     )
@@ -126,10 +153,19 @@ class ConsumerSettings(ClientSettings):
             raise ConfigError(f"partition_assignment_strategy={names!r} does not name one or more different assignors")
         if self.group_protocol == CLASSIC and self.group_remote_assignor is not None:
             raise ConfigError("group_remote_assignor needs group_protocol='consumer'")
+        if self.zookeeper_connect is not None:
+            self._check_zookeeper()
         for field in dataclasses.fields(self) if self.group_protocol == CONSUMER else ():
             instead = _OF_CLASSIC.get(field.name)
             if instead is not None and getattr(self, field.name) != field.default:
                 raise ConfigError(f"{field.name} has no effect with group_protocol='consumer': {instead}")
+
+    def _check_zookeeper(self) -> None:
+        one_of("zookeeper_layout", self.zookeeper_layout, [layout.value for layout in GroupLayout])
+        check_group(self.group_id or "")
+        for name in ("group_protocol", "group_instance_id", "partition_assignment_strategy"):
+            if getattr(self, name) != ConsumerSettings.__dataclass_fields__[name].default:
+                raise ConfigError(f"{name} has no effect with zookeeper_connect: the group is in ZooKeeper")
 
     @property
     def reply_bytes_max(self) -> int:
@@ -159,5 +195,6 @@ def reset_time(policy: str, now_ms: int) -> int | None:
         if not given:
             raise ConfigError(f"auto_offset_reset={policy!r} has no duration such as PT1H or P7D behind by_duration:")
         return now_ms - int(sum(_UNIT_MS[unit] * number for unit, number in given.items()))
+    policy = _OLDER_RESETS.get(policy, policy)
     one_of("auto_offset_reset", policy, (*RESETS, "none", f"{BY_DURATION}PT1H"))
     return RESETS.get(policy)

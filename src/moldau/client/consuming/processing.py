@@ -15,6 +15,7 @@ from typing import Any, Protocol, TypeAlias
 from moldau.client.consuming.consumer_settings import ConsumerSettings
 from moldau.client.consuming.fetched.record import Record
 from moldau.client.producing.producer import AsyncProducer
+from moldau.client.producing.producer_settings import ProducerSettings
 from moldau.client.time_outs import milliseconds
 from moldau.errors import ConfigError
 from moldau.names import TopicPartition
@@ -166,9 +167,8 @@ class Processing:
             raise failure
         if self._producer is None:
             settings = self._consumer.settings
-            self._producer = AsyncProducer(
-                settings.bootstrap_servers, client_id=f"{settings.client_id}-dead-letter", runtime=settings.runtime
-            )
+            reaching = {**settings.reaching_brokers(), "client_id": f"{settings.client_id}-dead-letter"}
+            self._producer = AsyncProducer(ProducerSettings(**reaching))
             await self._producer.start()
         await (await self._producer.send(topic, **letter(record, failure)))
         logger.warning(

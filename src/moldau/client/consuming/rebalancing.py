@@ -57,6 +57,7 @@ class Rebalancing:
         self.subscription: Subscription | None = None
 
     def subscribe(self, subscription: Subscription) -> None:
+        self._membership.subscribed(subscription.streams_wanted)
         self.subscription = subscription
         self._watch_at_s = 0.0
         self._counts, self._warned, self._missing_since_s = {}, set(), None
@@ -77,7 +78,8 @@ class Rebalancing:
         """Look at the topics if it is time, and rebalance if it is needed. Raises `KafkaError`."""
         assert self.subscription is not None
         now_s = asyncio.get_running_loop().time()
-        if now_s >= self._watch_at_s:
+        if now_s >= self._watch_at_s or self._membership.topics_changed:
+            self._membership.topics_changed = False
             missing = await self._watch(self.subscription)
             pause_s = max(self._settings.metadata_max_age_ms / 1000, PAUSE_S_MIN)
             now_s = asyncio.get_running_loop().time()

@@ -5,13 +5,14 @@ A record counts as processed when its stream is asked for the next one. The part
 """
 
 import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from operator import length_hint
 from typing import Generic, Protocol, TypeVar
 
-from moldau.client.consuming.fetched.handout import Handout
+from moldau.client.consuming.fetched.handout import Handout, walk_over
 from moldau.client.consuming.fetched.record import Record
-from moldau.client.consuming.subscription import RebalanceListener, Subscription
+from moldau.client.consuming.groups.streams_wanted import BLACK_LIST, STATIC, WHITE_LIST, StreamsWanted
+from moldau.client.consuming.subscription import RebalanceListener, Subscription, text_of
 from moldau.client.consuming.topic_filter import TopicFilter, Wanted
 from moldau.client.partitions import topic_name
 from moldau.client.shown import some
@@ -25,9 +26,9 @@ WAIT_S = 1.0
 class StreamBatch:
     """Records of one partition on their way through a stream."""
 
-    def __init__(self, records: list[Record]):
+    def __init__(self, records: list[Record], may_deliver: Callable[[], bool] | None = None):
         self.records = records
-        self.walk = iter(records)
+        self.walk = walk_over(records, may_deliver)
         self.done = False
         self._cut_at: int | None = None
 
@@ -73,6 +74,7 @@ class FedStream:
         self._enqueue(batch)
 
     def _finish(self, batch: StreamBatch) -> None:
+        batch.cut()  # what may not be delivered any more
         batch.done = True
         self._current = None
         self._finished += 1
@@ -94,7 +96,7 @@ class StreamHandout(Handout):
 
     def add(self, tp: TopicPartition, records: list[Record]) -> StreamBatch:
         """Records that go to a stream now."""
-        batch = StreamBatch(records)
+        batch = StreamBatch(records, self.may_deliver)
         with self._lock:
             self._batches[tp] = [b for b in self._batches.get(tp, ()) if not b.done] + [batch]
             self._taken = {other: first for other, first in self._taken.items() if other != tp}
@@ -147,16 +149,24 @@ class StreamHandout(Handout):
 class StreamSubscription(Subscription):
     """The topics of the streams: some by name, some by filters."""
 
-    def __init__(
-        self, wanted: Iterable[str | TopicFilter], on_assigned: RebalanceListener, on_revoked: RebalanceListener
-    ):
+    def __init__(self, wanted: Mapping[Wanted, int], on_assigned: RebalanceListener, on_revoked: RebalanceListener):
         keys = list(wanted)
+        self._counts: dict[str | TopicFilter, int] = dict(wanted.items())
         super().__init__([key for key in keys if isinstance(key, str)], on_assigned, on_revoked)
         self._named = frozenset(self.names)
         self._filters = [key for key in keys if isinstance(key, TopicFilter)]
 
     def __str__(self) -> str:
         return some([*sorted(self._named), *self._filters])
+
+    def streams_wanted(self) -> StreamsWanted:
+        if not self._filters:
+            return StreamsWanted(STATIC, {str(topic): streams for topic, streams in self._counts.items()})
+        if len(self._counts) > 1:
+            raise ConfigError("with zookeeper_connect streams are of topics by name, or of one TopicFilter")
+        [chosen] = self._filters
+        kind = BLACK_LIST if chosen.denies else WHITE_LIST
+        return StreamsWanted(kind, {text_of(chosen.pattern): self._counts[chosen]})
 
     @property
     def selects(self) -> bool:
@@ -170,6 +180,7 @@ class StreamSource(Protocol):
     """What streams need of their consumer."""
 
     def assignment(self) -> list[TopicPartition]: ...
+    def stream_of(self, tp: TopicPartition) -> int | None: ...
     def paused(self) -> list[TopicPartition]: ...
     def take(self, most: int | None, *, iterating: bool) -> list[Record]: ...
 
@@ -219,13 +230,13 @@ class StreamShares(Generic[Wanted, SomeStream]):
                 stream.put(why)
 
     def _assigned(self, _: list[TopicPartition]) -> None:
-        """Give each new partition to the stream of its topic that has the fewest."""
+        """Give each new partition to the stream that the group says, or to that of its topic with the fewest."""
         keys = sorted(self.of, key=lambda key: isinstance(key, TopicFilter))
         for tp in self._source.assignment():
             if tp not in self._owner:
                 key = next(k for k in keys if k == tp.topic or (isinstance(k, TopicFilter) and k.wants(tp.topic)))
-                owned = list(self._owner.values())
-                self._owner[tp] = min(self.of[key], key=owned.count)
+                owned, number = list(self._owner.values()), self._source.stream_of(tp)
+                self._owner[tp] = self.of[key][number] if number is not None else min(self.of[key], key=owned.count)
 
     def _revoked(self, partitions: list[TopicPartition]) -> None:
         for tp in partitions:

@@ -5,6 +5,7 @@ from collections.abc import Awaitable, Callable, Collection, Iterable
 from typing import TypeAlias, Union
 
 from moldau.client.consuming.groups.membership import SubscribedTopics
+from moldau.client.consuming.groups.streams_wanted import STATIC, WHITE_LIST, StreamsWanted
 from moldau.client.partitions import topic_name
 from moldau.client.shown import some
 from moldau.errors import ConfigError
@@ -57,6 +58,13 @@ class Subscription:
             return SubscribedTopics(tuple(self.names))
         return SubscribedTopics(tuple(self.names), pattern.pattern)
 
+    def streams_wanted(self) -> StreamsWanted:
+        """What a member of a group in ZooKeeper registers. Raises `ConfigError` for a pattern whose flags would not be
+        there."""
+        if self.pattern is None:
+            return StreamsWanted(STATIC, dict.fromkeys(self.names, 1))
+        return StreamsWanted(WHITE_LIST, {text_of(self.pattern): 1})
+
     @property
     def selects(self) -> bool:
         """Whether the topics are selected from those that exist."""
@@ -69,6 +77,13 @@ class Subscription:
     def wants(self, topic: str) -> bool:
         """Whether the topic, which exists, is one of those to read."""
         return self.pattern is not None and self.pattern.fullmatch(topic) is not None
+
+
+def text_of(pattern: "re.Pattern[str]") -> str:
+    """The text of a pattern without flags. Raises `ConfigError`."""
+    if pattern.flags & ~_FLAGS:
+        raise ConfigError(f"with zookeeper_connect {pattern.pattern!r} cannot have flags: write them in it, as (?i)")
+    return pattern.pattern
 
 
 def _several(topics: object) -> Iterable[object]:

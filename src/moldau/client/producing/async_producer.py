@@ -406,7 +406,7 @@ class AsyncProducer:
             raise KafkaError(ErrorCode.REQUEST_TIMED_OUT, about) from None
         self._check_usable()
         await self._bind(topic)
-        until_s = self.now_s() + self.settings.metadata_max_age_ms / 1000
+        until_s = self._router.known_until_s(topic, count, partial(self.routes.pop, topic, None))
         route = self.appender.route(topic, count, until_s, self.interceptors is not None)
         self.routes[topic] = route
         return route

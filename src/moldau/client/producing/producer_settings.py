@@ -4,7 +4,8 @@ from collections.abc import Callable, Sequence
 from typing import Any, ClassVar
 
 from moldau.client.producing.serializers import Serializer as Serializer
-from moldau.client.settings import INT32_MAX, ClientSettings, one_of, setting, settings
+from moldau.client.settings import INT32_MAX, one_of, setting, settings
+from moldau.client.zookeeper.zookeeper_settings import ZooKeeperSettings
 from moldau.errors import ConfigError
 from moldau.records.compression import CODECS
 
@@ -17,7 +18,7 @@ JAVA_SERIALIZERS = dict.fromkeys(
 
 
 @settings
-class ProducerSettings(ClientSettings):
+class ProducerSettings(ZooKeeperSettings):
     """The settings of a producer; sizes are in bytes, times in ms."""
 
     owner: ClassVar[str] = "the producer"

@@ -5,7 +5,7 @@ one: each counts as processed when the next one is asked for. How far a run was 
 that iterating costs nothing extra per record.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from operator import length_hint
 
 from moldau.client.consuming.fetched.record import Record
@@ -17,6 +17,8 @@ class Handout:
     seek or pause meanwhile: none of it may make a record count that the caller was not handed."""
 
     def __init__(self) -> None:
+        self.may_deliver: Callable[[], bool] | None = None
+        """Asked before each record of a run, if the right to hand them out may end; none is handed out after that."""
         self._taken: dict[TopicPartition, int] = {}
         self._polled: dict[TopicPartition, int] = {}
         self._cut: dict[TopicPartition, int] = {}
@@ -38,7 +40,7 @@ class Handout:
 
     def iterating(self, records: list[Record]) -> Iterator[Record]:
         """Begin a run. The caller iterates over the result and nothing else."""
-        walk = iter(records)
+        walk = walk_over(records, self.may_deliver)
         self._runs += 1
         self._last = {}
         self._run = records, walk
@@ -47,8 +49,10 @@ class Handout:
 
     @property
     def walk(self) -> Iterator[Record] | None:
-        """The iterator of the run if it has records left, else None."""
+        """The iterator of the run if it has records left, and may deliver them; else None."""
         walk = self._run[1]
+        if self.may_deliver is not None and not self.may_deliver():
+            return None
         return walk if length_hint(walk) else None
 
     @property
@@ -107,6 +111,31 @@ class Handout:
         run, given = self._run[0], self.given
         last = {} if given else self._last
         return {**self._taken, **self._cut, **_firsts(run[max(given - 1, 0) :]), **last, **self._polled}
+
+
+class GuardedWalk:
+    """Iterates over records as long as they may be delivered."""
+
+    __slots__ = ("_may_deliver", "_walk")
+
+    def __init__(self, records: list[Record], may_deliver: Callable[[], bool]):
+        self._walk, self._may_deliver = iter(records), may_deliver
+
+    def __iter__(self) -> Iterator[Record]:
+        return self
+
+    def __next__(self) -> Record:
+        if not self._may_deliver():
+            raise StopIteration
+        return next(self._walk)
+
+    def __length_hint__(self) -> int:
+        return length_hint(self._walk)
+
+
+def walk_over(records: list[Record], may_deliver: Callable[[], bool] | None) -> Iterator[Record]:
+    """What iterates over records, for a loop of the caller's."""
+    return iter(records) if may_deliver is None else GuardedWalk(records, may_deliver)
 
 
 def _firsts(records: list[Record]) -> dict[TopicPartition, int]:

@@ -1,4 +1,4 @@
-"""Which protocol a consumer speaks with its group: the classic one, or the newer one of KIP-848."""
+"""Which protocol a consumer speaks with its group: the classic one, the newer one of KIP-848, or that of ZooKeeper."""
 
 from collections.abc import Callable
 
@@ -7,6 +7,7 @@ from moldau.client.consuming.groups.classic_membership import ClassicMembership
 from moldau.client.consuming.groups.consumer_membership import ConsumerMembership
 from moldau.client.consuming.groups.membership import GroupMembership, GroupSettings
 from moldau.client.routing import Router
+from moldau.client.zookeeper.group_names import GroupLayout
 
 
 def member_of(router: Router, settings: ConsumerSettings, wake: Callable[[], object]) -> GroupMembership:
@@ -21,5 +22,16 @@ def member_of(router: Router, settings: ConsumerSettings, wake: Callable[[], obj
         remote_assignor=settings.group_remote_assignor,
         rack_id=settings.client_rack or None,
     )
+    if settings.zookeeper_connect is not None:
+        from moldau.client.consuming.groups.zookeeper.zookeeper_membership import ZooKeeperMembership
+
+        return ZooKeeperMembership(
+            router,
+            group,
+            wake,
+            layout=GroupLayout(settings.zookeeper_layout),
+            backoff_ms=settings.rebalance_backoff_ms,
+            retries_max=settings.rebalance_retries_max,
+        )
     made = ConsumerMembership if settings.group_protocol == CONSUMER else ClassicMembership
     return made(router, group, wake)

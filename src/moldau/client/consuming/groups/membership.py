@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
 
 from moldau.client.consuming.groups.group_link import GroupLink
+from moldau.client.consuming.groups.streams_wanted import StreamsWanted
 from moldau.client.failures import check, error_of, own_fault
 from moldau.client.given_positions import NO_EPOCH
 from moldau.client.routing import Router
@@ -95,7 +96,19 @@ class GroupMembership(abc.ABC):
         self.member_id = ""
         self.generation = NO_GENERATION
         self.rejoin_needed = True
+        self.topics_changed = False
+        """Whether the topics have to be looked at before their time."""
         self.fatal: KafkaError | None = None
+        self.may_deliver: Callable[[], bool] | None = None
+        """Whether records may be handed out now, where that can end from one moment to the next; any thread asks."""
+
+    def subscribed(self, streams: Callable[[], StreamsWanted]) -> None:  # noqa: B027
+        """Note what the consumer subscribes to, with its streams, if members tell the group. Raises `ConfigError`."""
+
+    def stream_of(self, tp: TopicPartition) -> int | None:
+        """The number of the stream that the group has given an assigned partition to; None if that is not its
+        concern."""
+        return None
 
     @property
     def metadata(self) -> GroupMetadata:
