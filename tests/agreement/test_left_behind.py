@@ -10,6 +10,8 @@ from harness import apache_kafka
 from harness.brokers import Broker
 from harness.listening import stop
 from harness.patience import stretched
+from moldau import Admin
+from moldau.admin import Acl
 from tests.agreement import fixtures
 from tests.agreement.apache import SETTINGS
 from tests.agreement.test_adopted import run
@@ -19,6 +21,15 @@ SECURED = {
     "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
     "allow.everyone.if.no.acl.found": "true",
     "super.users": "User:ANONYMOUS",
+}
+
+LOGINS = {
+    "listeners": "CLIENTS://127.0.0.1:0",
+    "listener.security.protocol.map": "CLIENTS:SASL_PLAINTEXT",
+    "inter.broker.listener.name": "CLIENTS",
+    "sasl.enabled.mechanisms": "SCRAM-SHA-256,SCRAM-SHA-512",
+    "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+    "super.users": "User:ann",
 }
 
 
@@ -68,21 +79,34 @@ def write(folder: Path) -> tuple[dict[str, Path], None]:
 def test_what_kafka_had_beside_its_topics_is_named_and_the_next_start_is_clean(kafkas: Path, tmp_path: Path) -> None:
     broker = Broker(tmp_path)
     as_json = json.loads(run("log", "adopt", kafkas, "--data-dir", broker.data, "--dry-run", "--json").stdout)
-    named = {(each["kind"], each["name"]) for each in as_json["left_behind"]}
-    assert named == {
+    named, taken = ({(each["kind"], each["name"]) for each in as_json[key]} for key in ("left_behind", "taken_along"))
+    assert taken == {
         ("SCRAM credential", "ann (SCRAM-SHA-256)"),
         ("SCRAM credential", "ann (SCRAM-SHA-512)"),
         ("client quota", "client-id default: producer_byte_rate"),
+        ("access rule", "User:ann on topic flights"),
+    }
+    assert named == {
         ("setting of brokers", "1: log.cleaner.threads"),
         ("setting of brokers", "all brokers: min.insync.replicas"),  # which Kafka 4.3.1 writes there by itself
         ("setting of groups", "readers: consumer.session.timeout.ms"),
-        ("access rule", "User:ann on topic flights"),
     }
     said = run("log", "adopt", kafkas, "--data-dir", broker.data)
     assert said.returncode == 0, said.stderr
-    assert "left behind: SCRAM credential: ann (SCRAM-SHA-256); ann (SCRAM-SHA-512)" in said.stdout
+    assert "adopted SCRAM credential: ann (SCRAM-SHA-256); ann (SCRAM-SHA-512)" in said.stdout
+    assert "left behind: setting of groups: readers: consumer.session.timeout.ms" in said.stdout
     assert "secret" not in said.stdout
+    broker.settings |= LOGINS
     assert (broker.data / ".kafka_cleanshutdown").exists()
     broker.start()
-    broker.stop()
+    try:
+        for mechanism in ("SCRAM-SHA-256", "SCRAM-SHA-512"):
+            login = {"sasl.username": "ann", "sasl.password": "secret", "sasl.mechanism": mechanism}
+            server = {"bootstrap.servers": broker.address, "security.protocol": "SASL_PLAINTEXT"}
+            with Admin({**server, **login}) as admin:
+                acl = Acl("topic", "flights", "User:ann", "read")
+                assert admin.describe_acls() == [acl]
+                assert admin.describe_client_quotas() == {(("client-id", None),): {"producer_byte_rate": 1024.0}}
+    finally:
+        broker.stop()
     assert "not closed cleanly" not in broker.log()

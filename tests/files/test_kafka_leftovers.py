@@ -2,7 +2,7 @@
 
 import uuid
 
-from moldau.files.kafka_leftovers import Leftover, leftovers
+from moldau.files.kafka_leftovers import Leftover, in_force
 from moldau.files.metadata_log import (
     AccessControlEntryRecord,
     ClientQuotaRecord,
@@ -15,6 +15,10 @@ from moldau.files.metadata_log import (
     TopicRecord,
     UserScramCredentialRecord,
 )
+
+
+def leftovers(records: list[object]) -> list[Leftover]:
+    return [entry for entry, _ in in_force(records)]
 
 
 def setting(kind: int, of: str, name: str, value: str | None = "1") -> ConfigRecord:

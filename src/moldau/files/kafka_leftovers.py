@@ -1,7 +1,7 @@
-"""Lists the entries of Kafka's metadata log that are not adopted together with its topics.
+"""Lists the entries of Kafka's metadata log that are not topics, by their names, without secrets and values.
 
-These are SCRAM credentials, client quotas, ACLs, delegation tokens, and the settings of brokers, groups and client
-metrics. Only names are listed, no secrets or values.
+These are SCRAM credentials, client quotas, ACLs and delegation tokens, which may be adopted (`kafka_security`), and the
+settings of brokers, groups and client metrics, which are left behind.
 """
 
 from collections.abc import Iterable
@@ -34,22 +34,29 @@ ALL_BROKERS: Final = "all brokers"
 
 
 class Leftover(NamedTuple):
-    """One entry that is not adopted: its kind and its name."""
+    """One entry that is not a topic: its kind and its name."""
 
     kind: str
     name: str
 
 
-def leftovers(records: Iterable[object]) -> list[Leftover]:
-    """The leftovers in force after these records of the metadata log, which come in log order. Sorted."""
-    in_force: dict[object, Leftover] = {}
+class InForce(NamedTuple):
+    """An entry, and the record that set it last."""
+
+    entry: Leftover
+    record: Any
+
+
+def in_force(records: Iterable[object]) -> list[InForce]:
+    """The entries in force after these records of the metadata log, which come in log order. Sorted by their names."""
+    found: dict[object, InForce] = {}
     for record in records:
         key, leftover = _seen(record)
         if leftover is not None:
-            in_force[key] = leftover
+            found[key] = InForce(leftover, record)
         elif key is not None:
-            in_force.pop(key, None)
-    return sorted(in_force.values())
+            found.pop(key, None)
+    return sorted(found.values(), key=lambda one: one.entry)
 
 
 def _seen(record: Any) -> tuple[object, Leftover | None]:

@@ -16,7 +16,7 @@ from typing import Final, NamedTuple
 from moldau.errors import ProtocolViolation, StorageError
 from moldau.files.inspection import reading
 from moldau.files.inspection.kinds import FileKind, file_name_of
-from moldau.files.kafka_leftovers import Leftover, leftovers
+from moldau.files.kafka_leftovers import InForce, in_force
 from moldau.files.legacy import Damaged
 from moldau.files.metadata_log import (
     TOPIC_RESOURCE,
@@ -38,10 +38,10 @@ TopicSettings = dict[str, dict[str, str]]
 
 
 class FinalMetadata(NamedTuple):
-    """The metadata in force at the end of Kafka's metadata log: each topic's own settings, and the leftovers."""
+    """The metadata in force at the end of Kafka's metadata log: each topic's own settings, and all other entries."""
 
     settings: TopicSettings
-    leftovers: list[Leftover]
+    others: list[InForce]
 
 
 def read_metadata(disk: Disk, folder: Path) -> FinalMetadata:
@@ -57,7 +57,7 @@ def read_metadata(disk: Disk, folder: Path) -> FinalMetadata:
     for name in sorted(logs):
         changes += _changes(disk, folder / name, start, may_end_early=True)
     settled = _settled(changes)
-    return FinalMetadata(_applied(settled), leftovers(settled))
+    return FinalMetadata(_applied(settled), in_force(settled))
 
 
 def _changes(disk: Disk, path: Path, start: int, *, may_end_early: bool) -> Iterator[Change]:

@@ -24,6 +24,8 @@ from moldau.files import registration
 from moldau.files.adoption import Intake, bytes_of
 from moldau.files.foreign import ForeignTopic, Survey, refusal, survey
 from moldau.files.kafka_leftovers import Leftover
+from moldau.files.kafka_security import KafkaSecurity, security_of
+from moldau.files.security_registration import register_security
 from moldau.log.folders.folder_names import LOCK
 from moldau.metadata_store.embedded import FILE_NAME as STORE_FILE
 from moldau.metadata_store.embedded import EmbeddedStore
@@ -43,6 +45,8 @@ class AdoptionPlan:
     cluster_id: str
     node_id: int | None
     """None until our folder was asked."""
+    security: KafkaSecurity | None = None
+    """Users and their rights, quotas and tokens."""
 
 
 def adopt(
@@ -69,6 +73,8 @@ def adopt(
     Topics keep their names, ids, offsets and leader epochs, consumer groups their offsets. Folders are copied; those in
     DIR are not changed. A topic that is here already is refused. Settings of topics are in Kafka's metadata log: if DIR
     has it (__cluster_metadata-0) they are taken along, else a topic has the default ones; --set goes before both.
+    So are access rights (ACLs), users of SCRAM, quotas of clients and delegation tokens, unless --topic names topics;
+    what is here already of them stays as it is.
 
     Examples:
 
@@ -87,12 +93,15 @@ def adopt(
     given = [*(lines_of(config) if config else ()), *(settings or ())]
     overrides = settings_of([topic.name for topic in chosen], kafkas.settings if kafkas else None, given, base)
     cluster_id = min(surveyed.clusters, default=None) or short_id(runtime.random.uuid())
-    plan = AdoptionPlan(chosen, overrides, base, cluster_id, node_id)
+    others = kafkas.others if kafkas else []
+    security = None if topic else security_of(others)
+    plan = AdoptionPlan(chosen, overrides, base, cluster_id, node_id, security)
     if dry_run and not (data_dir / STORE_FILE).exists():
         _check(plan, Image(cluster_id), runtime.disk)
     else:
         plan = _carry_out(plan, surveyed, data_dir, runtime, dry_run)
-    _report(plan, surveyed, kafkas.leftovers if kafkas else [], as_json, dry_run)
+    left = security.left if security else [one.entry for one in others]
+    _report(plan, surveyed, left, as_json, dry_run)
 
 
 def _check_folders(folders: Sequence[Path], data_dir: Path) -> None:
@@ -211,6 +220,8 @@ def _take_in(intake: Intake, plan: AdoptionPlan, store: EmbeddedStore, runtime: 
             max(partition.producer_id_max for partition in done),
         )
         intake.forget(topic.name)
+    if plan.security is not None:
+        register_security(store, plan.security)
     intake.end()
 
 
@@ -225,9 +236,11 @@ def _report(plan: AdoptionPlan, surveyed: Survey, left: Sequence[Leftover], as_j
         for topic in plan.topics
     ]
     skipped = [{"path": str(path), "reason": reason} for path, reason in surveyed.skipped]
+    taken = plan.security.taken if plan.security else []
     if as_json:
         adopted: dict[str, Any] = {"adopted": [] if dry_run else shown, "adoptable": shown if dry_run else []}
-        print_json({**adopted, "skipped": skipped, "left_behind": [each._asdict() for each in left]})
+        others = {"taken_along": [each._asdict() for each in taken], "left_behind": [each._asdict() for each in left]}
+        print_json({**adopted, "skipped": skipped, **others})
         return
     word = "would adopt" if dry_run else "adopted"
     for each in shown:
@@ -235,7 +248,8 @@ def _report(plan: AdoptionPlan, surveyed: Survey, left: Sequence[Leftover], as_j
         print(f"{word} topic {each['topic']}: partitions: {each['partitions']}, records: {each['records']:,}; {of}")
     for each in skipped:
         print(f"skipped {each['path']}: {each['reason']}")
-    for kind, group in itertools.groupby(left, key=lambda each: each.kind):
-        print(f"left behind: {kind}: {'; '.join(each.name for each in group)}")
+    for what, named in ((f"{word} {{}}", taken), ("left behind: {}", left)):
+        for kind, group in itertools.groupby(named, key=lambda each: each.kind):
+            print(f"{what.format(kind)}: {'; '.join(each.name for each in group)}")
     if any({*each["settings"]}.isdisjoint({"retention.ms", "cleanup.policy"}) for each in shown):
         note("by default the broker deletes records that are older than a week: --set retention.ms=-1 keeps them")
