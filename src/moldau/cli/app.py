@@ -59,6 +59,11 @@ PLACES = {
         "moldau.cli.zookeeper", "app", "ZooKeeper: start it from the jars of PySpark, show what is in one."
     ),
     "registry": CommandEntry("moldau.cli.schemas.registry", "app", "The schema registry: start."),
+    "mirror": CommandEntry(
+        "moldau.cli.mirroring.commands",
+        "app",
+        "Mirrors of another cluster's topics, at the same offsets: start, status.",
+    ),
     "log": CommandEntry(
         "moldau.cli.log.commands", "app", "The files of a stopped broker: dump, verify, repair, adopt, import."
     ),

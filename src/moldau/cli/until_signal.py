@@ -1,9 +1,9 @@
-"""Commands that keep processes running until a signal comes."""
+"""Commands that work, or keep processes running, until a signal comes."""
 
 import asyncio
 import contextlib
 import signal
-from collections.abc import Sequence
+from collections.abc import Coroutine, Sequence
 from typing import Protocol
 
 
@@ -23,7 +23,12 @@ class KeptProcesses(Protocol):
 async def until_signal(processes: KeptProcesses) -> int:
     """Start them, print where they listen, and keep them until a signal comes, which may be during the start. Returns
     the exit code."""
-    loop, serving = asyncio.get_running_loop(), asyncio.ensure_future(_started_and_kept(processes))
+    return await cancelled_by_signal(_started_and_kept(processes))
+
+
+async def cancelled_by_signal(work: Coroutine[object, object, object]) -> int:
+    """Do this work until it ends or a signal comes, which cancels it. Returns the exit code."""
+    loop, serving = asyncio.get_running_loop(), asyncio.ensure_future(work)
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         if number != signal.SIGHUP or signal.getsignal(number) != signal.SIG_IGN:  # `nohup` ignores SIGHUP
             loop.add_signal_handler(number, serving.cancel)

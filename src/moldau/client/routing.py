@@ -52,8 +52,10 @@ GROUP_KEY, TRANSACTION_KEY = 0, 1
 T = TypeVar("T")
 
 
-def router_of(settings: ClientSettings, max_reply_bytes: int = MAX_REPLY_BYTES) -> "Router":
-    """The connections of a client with these settings. Raises `ConfigError`."""
+def router_of(
+    settings: ClientSettings, max_reply_bytes: int = MAX_REPLY_BYTES, highest: Mapping[int, int] = NO_LIMITS
+) -> "Router":
+    """The connections of a client with these settings; `highest` as for `Router`. Raises `ConfigError`."""
     assert isinstance(settings.bootstrap_servers, str)
     registry = None
     if isinstance(settings, ZooKeeperSettings) and settings.zookeeper_connect is not None:
@@ -74,6 +76,7 @@ def router_of(settings: ClientSettings, max_reply_bytes: int = MAX_REPLY_BYTES) 
         protection=protection_of(settings),
         max_reply_bytes=max_reply_bytes,
         registry=registry,
+        highest=highest,
     )
 
 

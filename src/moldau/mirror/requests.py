@@ -1,0 +1,136 @@
+"""What a mirror's worker sends: a Fetch of many partitions, MirrorAppend, and the batch at one offset. Builds and reads
+messages; sends nothing but what a caller awaits."""
+
+import uuid
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple
+
+from moldau.client.failures import STALE_METADATA, check, error_of
+from moldau.client.fetching import fetch_request
+from moldau.client.routing import Router
+from moldau.error_codes import ErrorCode
+from moldau.errors import KafkaError
+from moldau.names import TopicPartition
+from moldau.protocol.apis import FETCH, MIRROR_APPEND
+from moldau.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
+from moldau.protocol.messages.mirror_append import MirrorAppendRequest, MirroredPartition, MirroredTopic
+from moldau.records.batch import BatchHeader, batches
+
+FETCH_BYTES, PART_BYTES = 8 << 20, 1 << 20
+"""The most bytes of one answer of the source, and of one partition in it. A larger batch comes whole all the same."""
+ONE_BATCH = 1
+ASKS_ONLY = -1
+
+
+class FetchedBatches(NamedTuple):
+    """A leader's answer for one partition; offsets that it does not say are -1."""
+
+    error: ErrorCode
+    records: memoryview
+    start: int
+    high_watermark: int
+
+
+class Appending(NamedTuple):
+    """What the mirror's leader is sent for one partition: batches that go on at `end` (`ASKS_ONLY`: nothing, where does
+    its log end?), and where the source starts (-1: unknown)."""
+
+    source: str
+    end: int
+    source_start: int
+    records: memoryview
+
+
+class MirrorAnswer(NamedTuple):
+    error: ErrorCode
+    message: str | None
+    start: int
+    end: int
+
+
+async def fetch(
+    router: Router, leader: int, wanted: Mapping[TopicPartition, int], ids: Mapping[str, uuid.UUID], wait_ms: int
+) -> dict[TopicPartition, FetchedBatches]:
+    """What a leader has from these offsets on, of any transaction, of the topics with these ids: another topic of the
+    same name answers UNKNOWN_TOPIC_ID (a broker before Kafka 3.1 goes by the name). Raises `KafkaError`."""
+    topics: dict[str, FetchTopic] = {}
+    for tp, offset in wanted.items():
+        topics.setdefault(tp.topic, FetchTopic(topic=tp.topic, topic_id=ids[tp.topic])).partitions.append(
+            FetchPartition(
+                partition=tp.partition,
+                current_leader_epoch=router.view.leader_epoch(tp),
+                fetch_offset=offset,
+                partition_max_bytes=PART_BYTES,
+            )
+        )
+    request = FetchRequest(max_wait_ms=wait_ms, min_bytes=1, max_bytes=FETCH_BYTES, topics=[*topics.values()])
+    link = await router.broker(leader, "mirror")
+    reply = await link.call(FETCH, request, wait_ms + router.request_timeout_ms)
+    check(reply.error_code, "fetching")
+    names = {ids[name]: name for name in topics}
+    return {
+        TopicPartition(topic.topic or names[topic.topic_id], part.partition_index): FetchedBatches(
+            error_of(part.error_code), memoryview(part.records or b""), part.log_start_offset, part.high_watermark
+        )
+        for topic in reply.responses
+        for part in topic.partitions
+    }
+
+
+async def append(
+    router: Router, leader: int, wanted: Mapping[TopicPartition, Appending]
+) -> dict[TopicPartition, MirrorAnswer]:
+    """Send batches to a leader of mirrors; answered once they are committed. Raises `KafkaError`."""
+    topics: dict[str, MirroredTopic] = {}
+    for tp, one in wanted.items():
+        topic = topics.setdefault(tp.topic, MirroredTopic(name=tp.topic, source=one.source))
+        topic.partitions.append(
+            MirroredPartition(
+                index=tp.partition,
+                current_leader_epoch=router.view.leader_epoch(tp),
+                log_end_offset=one.end,
+                source_start_offset=one.source_start,
+                records=one.records,
+            )
+        )
+    request = MirrorAppendRequest(timeout_ms=router.request_timeout_ms, topics=[*topics.values()])
+    link = await router.broker(leader)
+    reply = await link.call(MIRROR_APPEND, request, 2 * router.request_timeout_ms)
+    return {
+        TopicPartition(topic.name, part.index): MirrorAnswer(
+            error_of(part.error_code), part.error_message, part.log_start_offset, part.log_end_offset
+        )
+        for topic in reply.topics
+        for part in topic.partitions
+    }
+
+
+async def by_leader(router: Router, partitions: Iterable[TopicPartition]) -> dict[int, list[TopicPartition]]:
+    """The partitions by the broker that leads them. Raises `KafkaError`."""
+    leaders: dict[int, list[TopicPartition]] = {}
+    for tp in partitions:
+        leaders.setdefault(await router.leader(tp), []).append(tp)
+    return leaders
+
+
+async def batch_at(router: Router, tp: TopicPartition, topic_id: uuid.UUID, offset: int) -> BatchHeader | None:
+    """The header of the batch that holds this offset; None if the log has none there: it was deleted or compacted, or
+    is not readable yet. Raises `KafkaError`."""
+    try:
+        link = await router.broker(await router.leader(tp))
+        request = fetch_request(tp, offset, ONE_BATCH, wait_ms=0, leader_epoch=router.view.leader_epoch(tp))
+        request.topics[0].topic_id = topic_id
+        reply = await link.call(FETCH, request, router.request_timeout_ms)
+        check(reply.error_code, f"fetching {tp}")
+        part = reply.responses[0].partitions[0]
+        if part.error_code == ErrorCode.OFFSET_OUT_OF_RANGE:
+            return None
+        check(part.error_code, f"fetching {tp} from offset {offset}")
+    except KafkaError as failure:
+        if failure.code in STALE_METADATA:
+            router.stale(tp.topic)
+        raise
+    for _, header in batches(memoryview(part.records or b"")):
+        if header.last_offset >= offset:
+            return header if header.base_offset <= offset else None
+    return None

@@ -1,0 +1,126 @@
+"""A worker of a mirror: makes the mirrored topics, keeps them as their sources are, and copies.
+
+All state is in the target: which topic mirrors what (the setting `mirror.source`), and how far (where its log ends). A
+worker that starts anew, or another one, asks. What one worker may not do twice, the target's brokers refuse: two of
+them at the same partition cost time and nothing else.
+"""
+
+import asyncio
+import logging
+import re
+from dataclasses import dataclass
+
+from moldau.client.cluster_view import TopicView
+from moldau.errors import ErrorCode, KafkaError
+from moldau.mirror.copying import CopiedTopic, Copying
+from moldau.mirror.ends import SETTING, ClusterEnd, check_ends, source_of
+from moldau.mirror.planning import SourceTopic, TargetTopic, TopicPlan, plan
+from moldau.names import TopicPartition
+from moldau.notices import Notices
+
+logger = logging.getLogger(__name__)
+notices = Notices(logger)
+
+
+@dataclass(frozen=True)
+class MirrorSettings:
+    """`topics`: the mirrored topics are those whose whole names match it. `replication_factor`: of topics that are made
+    in the target, -1 for its default. `refresh_s`: how often topics and settings are looked at."""
+
+    topics: re.Pattern[str]
+    replication_factor: int = -1
+    refresh_s: float = 10.0
+
+
+class MirrorWorker:
+    """`refused`: a sentence for each topic that matches and is not mirrored. Runs in `run` until it is cancelled."""
+
+    def __init__(self, source: ClusterEnd, target: ClusterEnd, settings: MirrorSettings):
+        self.source = source
+        self.target = target
+        self.settings = settings
+        self.copying = Copying(source.router, target.router)
+        self.refused: dict[str, str] = {}
+
+    async def run(self) -> None:
+        """Raises `ConfigError` if the clusters cannot be the ends of a mirror, `KafkaError` if they cannot be asked at
+        the start."""
+        await check_ends(self.source, self.target)
+        await self.refresh()
+        tasks = [asyncio.ensure_future(self.copying.run()), asyncio.ensure_future(self._keep_fresh())]
+        try:
+            await asyncio.gather(*tasks)
+        finally:
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def _keep_fresh(self) -> None:
+        while True:
+            await asyncio.sleep(self.settings.refresh_s)
+            try:
+                await self.refresh()
+            except KafkaError as failure:
+                notices.warning("", "topics and settings cannot be compared now: %s", failure)
+
+    async def refresh(self) -> None:
+        """Compare topics and settings, and do what is to be done. Raises `KafkaError`."""
+        of_source, of_target = await self.source.topics(), await self.target.topics()
+        names = [name for name in of_source if self.settings.topics.fullmatch(name)]
+        mirrored: dict[str, CopiedTopic] = {}
+        for name in names:
+            topic, refusal = await self._mirrored(name, of_source[name], of_target.get(name))
+            if topic is not None:
+                mirrored[name] = topic
+            self._tell(name, refusal)
+        self.copying.topics = mirrored
+        self.copying.assign(TopicPartition(name, number) for name in mirrored for number in of_source[name].partitions)
+
+    def _tell(self, name: str, refusal: str) -> None:
+        """Log a refusal when it is new."""
+        if refusal and self.refused.get(name) != refusal:
+            logger.error("not mirrored: %s", refusal)
+        self.refused.pop(name, None)
+        if refusal:
+            self.refused[name] = refusal
+
+    async def _mirrored(
+        self, name: str, view: TopicView, target_view: TopicView | None
+    ) -> tuple[CopiedTopic | None, str]:
+        """How the topic is copied, or why it is not."""
+        settings = await self.source.own_settings(name)
+        source = SourceTopic(len(view.partitions), settings, settings.get(SETTING, ""))
+        target = None
+        if target_view is not None:
+            target = TargetTopic(len(target_view.partitions), await self.target.own_settings(name))
+        mirror_source = source_of(self.source.cluster_id, view.topic_id)
+        wanted = plan(name, source, mirror_source, target, self.target.cluster_id)
+        if wanted.refused:
+            return None, wanted.refused
+        try:
+            await self._carry_out(name, len(view.partitions), wanted)
+        except KafkaError as failure:
+            return None, f"{name} cannot be kept as its source is: {failure}"
+        return CopiedTopic(mirror_source, view.topic_id, "compact" in settings.get("cleanup.policy", "")), ""
+
+    async def _carry_out(self, name: str, partitions: int, wanted: TopicPlan) -> None:
+        admin = self.target.admin
+        if wanted.make:
+            try:
+                await admin.create_topic(
+                    name,
+                    partitions=partitions,
+                    replication_factor=self.settings.replication_factor,
+                    configs=wanted.changes,
+                )
+            except KafkaError as failure:
+                if failure.code is not ErrorCode.TOPIC_ALREADY_EXISTS:  # another worker was faster
+                    raise
+            logger.info("%s is mirrored from now on", name)
+            return
+        if wanted.expand_to is not None:
+            await admin.create_partitions(name, wanted.expand_to)
+            logger.info("%s has %d partitions now, as in the source cluster", name, wanted.expand_to)
+        if wanted.changes:
+            await admin.alter_topic_configs(name, wanted.changes)
+            logger.info("%s: settings changed as in the source cluster: %s", name, ", ".join(sorted(wanted.changes)))

@@ -1,0 +1,71 @@
+"""`moldau mirror`: a worker as a process, and what the command says of it."""
+
+import signal
+import subprocess
+from collections.abc import Iterator
+
+import pytest
+
+from harness.patience import stretched, wait_until
+from moldau.client.producing.producer import Producer
+from moldau.testing import Broker
+from tests.cli.conftest import Moldau
+from tests.cli.test_main import started
+
+NOWHERE = "127.0.0.1:1"
+
+
+@pytest.fixture(scope="module")
+def clusters() -> Iterator[tuple[Broker, Broker]]:
+    with Broker() as source, Broker() as target:
+        yield source, target
+
+
+def test_a_worker_mirrors_until_it_is_stopped_and_the_status_tells_how_far(
+    clusters: tuple[Broker, Broker], offline: Moldau
+) -> None:
+    source, target = clusters
+    ends = "--from", source.address, "--to", target.address
+    source.create_topic("orders", 1)
+
+    def produce(*values: bytes) -> None:
+        with Producer(source.address, acks="all") as producer:
+            for value in values:
+                producer.send("orders", value)
+
+    produce(b"1", b"2", b"3")
+    working = started("mirror", "start", *ends, "--topics", "ord.*", stderr=subprocess.PIPE)
+    with working:
+        try:
+            assert wait_until(
+                lambda: [one["records"] for one in offline("mirror", "status", *ends, "--json").json] == [0]
+            )
+            working.send_signal(signal.SIGTERM)
+            assert working.wait(stretched()) == 0
+            assert working.stderr is not None and b"orders is mirrored from now on" in working.stderr.read()
+        finally:
+            working.kill()
+    produce(b"4", b"5")
+    shown = offline("mirror", "status", *ends).lines
+    assert shown[0].split() == ["TOPIC", "PARTITION", "SOURCE", "END", "STABLE", "END", "END", "BEHIND", "SECONDS"]
+    *row, seconds = shown[1].split()
+    assert row == ["orders", "0", "5", "5", "3", "2"] and float(seconds) >= 0
+    assert shown[2:] == ["a fail-over now would lose 2 records"]
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        (["--topics", "a("], "--topics 'a(' is not a regular expression"),
+        (["--topics", "a", "--from-config", "/nowhere.properties"], "cannot read /nowhere.properties"),
+        (["--topics", "a"], f"cannot connect to {NOWHERE}: Connection refused"),
+    ],
+)
+def test_a_command_in_vain_says_why(options: list[str], sentence: str, offline: Moldau) -> None:
+    assert offline("mirror", "start", "--from", NOWHERE, "--to", NOWHERE, *options).error.startswith(sentence)
+
+
+def test_a_cluster_cannot_mirror_itself(clusters: tuple[Broker, Broker], offline: Moldau) -> None:
+    one = clusters[0].address
+    said = offline("mirror", "start", "--from", one, "--to", one, "--topics", "a").error
+    assert said.startswith("--from and --to are the same cluster")

@@ -1,0 +1,1 @@
+"""Mirrors between two clusters."""
