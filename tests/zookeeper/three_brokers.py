@@ -1,4 +1,4 @@
-"""Three broker processes of one cluster, whose loops may be held by a stop."""
+"""Broker processes of one cluster, mostly three, whose loops may be held by a stop."""
 
 import contextlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -15,11 +15,12 @@ def three_brokers(
     settings: Mapping[str, str] | None = None,
     program: Sequence[str] = ("moldau",),
     before: Callable[[int, Broker], None] = lambda number, broker: None,
+    numbers: Sequence[int] = (1, 2, 3),
 ) -> Iterator[dict[int, Broker]]:
-    """Those with the ids 1, 2 and 3; none of them runs afterwards. `program` as in `Broker`; `before` is called
+    """Those with these ids; none of them runs afterwards. `program` as in `Broker`; `before` is called
     with each before its first start."""
     brokers = {}
-    for number in (1, 2, 3):
+    for number in numbers:
         own = folder / f"broker-{number}"
         own.mkdir()
         each = {
