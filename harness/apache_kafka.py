@@ -83,7 +83,7 @@ def running_cluster(
         for number, home in homes.items():
             home.mkdir()
             own = {**settings, "node.id": str(number), "controller.quorum.voters": voters}
-            begun.append(stack.enter_context(_launched(home, own, jvm, raft[number], version)))
+            begun.append(stack.enter_context(launched(home, own, jvm, raft[number], version)))
         for (broker, process), home in zip(begun, homes.values(), strict=True):
             wait_until_ready(broker, process, home / "kafka.log")
         yield [(broker.port, process.pid) for broker, process in begun]
@@ -94,12 +94,12 @@ def started(
     folder: Path, settings: Mapping[str, str], jvm: Sequence[str] = JVM, version: str = VERSION
 ) -> Iterator[tuple[Broker, subprocess.Popen[bytes]]]:
     """A Kafka whose data is in `folder/data`, made if it is not there, and its process."""
-    with _launched(folder, settings, jvm, free_port(), version) as (broker, process):
+    with launched(folder, settings, jvm, free_port(), version) as (broker, process):
         yield wait_until_ready(broker, process, folder / "kafka.log"), process
 
 
 @contextlib.contextmanager
-def _launched(
+def launched(
     folder: Path, settings: Mapping[str, str], jvm: Sequence[str], controller: int, version: str
 ) -> Iterator[tuple[Broker, subprocess.Popen[bytes]]]:
     """A Kafka that may not be ready yet, with its controller on that port. `listeners`, if they are given, have
