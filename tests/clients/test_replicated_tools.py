@@ -12,8 +12,9 @@ from harness import apache_kafka
 from harness.patience import stretched, wait_until
 from moldau import Admin, Producer, TopicPartition
 from moldau.cli import main
+from moldau.client.administration.configs import Resource
 from moldau.testing import Cluster
-from tests.clients.kafka_tools import ELECTION, LOG_DIRS, TOPICS, Tools
+from tests.clients.kafka_tools import ELECTION, LOG_DIRS, REASSIGN, TOPICS, Tools
 from tests.clients.test_java_client import QUICK_START
 
 Tool = Callable[..., str]
@@ -139,3 +140,29 @@ def test_kafkas_verification_reads_the_same_from_all_replicas() -> None:
             finally:
                 java.kill()
         assert "at offset 5 among 2 partitions" in said
+
+
+def test_what_kafkas_tool_has_throttled_goes_with_the_move_although_nobody_verifies_it(
+    tool: Tool, tmp_path: Path
+) -> None:
+    with Cluster(brokers=3) as cluster, Admin(cluster.address) as admin:
+        admin.create_topic("pair", assignment={0: [1, 2], 1: [1, 2], 2: [1, 2]})
+        with Producer(cluster.address, acks="all") as producer:
+            for number in range(300):
+                producer.send("pair", bytes(10_000), partition=number % 3)
+        plan = tmp_path / "plan.json"
+        replicas = ([2, 3], [3, 1], [1, 2])  # the last one stays where it is
+        moves = [{"topic": "pair", "partition": number, "replicas": to} for number, to in enumerate(replicas)]
+        plan.write_text(json.dumps({"version": 1, "partitions": moves}))
+        executed = ("--bootstrap-server", cluster.address, "--reassignment-json-file", str(plan), "--execute")
+        assert "The inter-broker throttle limit was set to 200000" in tool(REASSIGN, *executed, "--throttle", "200000")
+
+        def throttled() -> list[str]:
+            kinds = [(Resource.TOPIC, "pair"), *((Resource.BROKER, number) for number in "123")]
+            entries = [one for found in admin.configs.describe_all(kinds).values() for one in found]
+            return sorted({one.name for one in entries if "throttled" in one.name and not one.is_default})
+
+        assert admin.list_reassignments()
+        assert len(throttled()) == 4
+        assert wait_until(lambda: not admin.list_reassignments())
+        assert throttled() == []

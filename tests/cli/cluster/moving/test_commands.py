@@ -170,3 +170,15 @@ def test_a_throttled_plan_sets_the_rate_of_the_brokers_that_take_part_and_run(
         own = {one.name: one.value for one in admin.configs.describe("broker", broker) if one.source == "broker"}
         assert own["leader.reassignment.throttled.rate"] == own["follower.reassignment.throttled.rate"] == "50000000"
     assert all("reassignment" not in one.name for one in admin.configs.describe("broker", "3"))
+
+
+def test_a_broker_that_is_down_is_drained_under_a_throttle(cluster: Cluster, admin: Admin, run: Runner) -> None:
+    """Kafka's tool would wait for it to set its own rate (KAFKA-13392)."""
+    three = cluster.brokers[2]
+    three.kill()
+    try:
+        assert wait_until(lambda: 3 not in admin.describe_cluster().racks)
+        _, err = run("drain-broker", "3", "--throttle", "50000000")
+        assert "no replica is left on broker 3" in err and 3 not in held(admin)
+    finally:
+        three.start()
