@@ -33,7 +33,7 @@ FIRST_PYTHON_WITHOUT_RE2 = (3, 15)
 """As in pyproject.toml. On older ones a missing google-re2 is a failure, not a reason to skip."""
 COLUMNS = Path(__file__).parents[1] / "src" / "moldau" / "records" / "columns"
 
-EXAMPLES = tiers.examples(30, 100)
+EXAMPLES = tiers.examples(30, 40)
 hypothesis.settings.register_profile("same", deadline=None, print_blob=True, derandomize=True, max_examples=EXAMPLES)
 hypothesis.settings.register_profile("new", deadline=None, print_blob=True, max_examples=EXAMPLES)
 hypothesis.settings.load_profile("new" if tiers.LONG else "same")

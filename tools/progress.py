@@ -24,7 +24,7 @@ import pytest
 from xdist.scheduler import LoadScopeScheduling
 
 from harness import tiers
-from tools import durations
+from tools import durations, rewriting
 from tools.durations import file_of
 
 GROUPS = "MOLDAU_TEST_GROUPS"
@@ -68,6 +68,15 @@ def read_groups() -> dict[str, str]:
 
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> LoadScopeScheduling:
     return ByGroup(config, log)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection(session: pytest.Session) -> None:
+    """A worker that is to collect all tests begins with a share of them."""
+    config = session.config
+    if hasattr(config, "workerinput") and config.args == ["tests"]:
+        number, workers = int(config.workerinput["workerid"].removeprefix("gw")), config.workerinput["workercount"]
+        rewriting.import_share(config.rootpath, number, workers, Path(os.environ[GROUPS]))
 
 
 @pytest.hookimpl(trylast=True)
@@ -129,7 +138,9 @@ def pytest_configure(config: pytest.Config) -> None:
 
 def pytest_unconfigure(config: pytest.Config) -> None:
     if not hasattr(config, "workerinput"):
-        Path(os.environ.pop(GROUPS)).unlink()
+        groups = Path(os.environ.pop(GROUPS))
+        for path in groups.parent.glob(f"{groups.name}*"):
+            path.unlink()
 
 
 class Progress:

@@ -62,14 +62,14 @@ SEEDS = Stage(
     "seeds",
     3,
     (
-        ("python", "-m", "tests.worlds", "1000", "40", "--jobs", "2"),
-        ("python", "-m", "tests.worlds", "2000", "40", "--power-loss", "--jobs", "2"),
-        ("python", "-m", "tests.worlds", "4000", "20", "--groups", "--power-loss", "--jobs", "2"),
-        ("python", "-m", "tests.worlds", "6000", "20", "--transactions", "--power-loss", "--jobs", "2"),
-        ("python", "-m", "tests.worlds", "8000", "40", "--replicas", "--power-loss", "--jobs", "2"),
+        ("python", "-m", "tests.worlds", "1000", "20", "--jobs", "2"),
+        ("python", "-m", "tests.worlds", "2000", "20", "--power-loss", "--jobs", "2"),
+        ("python", "-m", "tests.worlds", "4000", "10", "--groups", "--power-loss", "--jobs", "2"),
+        ("python", "-m", "tests.worlds", "6000", "10", "--transactions", "--power-loss", "--jobs", "2"),
+        ("python", "-m", "tests.worlds", "8000", "20", "--replicas", "--power-loss", "--jobs", "2"),
     ),
 )
-CRASH_POINTS = Stage("crash points", 2, (("python", "-m", "tests.crash_points", "--points", "5000", "--jobs", "2"),))
+CRASH_POINTS = Stage("crash points", 2, (("python", "-m", "tests.crash_points", "--points", "3000", "--jobs", "2"),))
 DEMO = Stage("demo", 4, (("moldau", "pipeline", "demo", "--folder", "build/demo"),))
 
 

@@ -275,7 +275,7 @@ def test_every_flipped_byte_is_noticed_or_is_part_of_an_offset(flip: int) -> Non
 flips = st.lists(st.tuples(st.integers(0, 2**16), st.integers(1, 255)), min_size=1, max_size=6)
 
 
-@settings(max_examples=examples(200, 500))
+@settings(max_examples=examples(200, 300))
 @given(flips=flips, cut=st.none() | st.integers(0, 2**16), seal=st.booleans())
 @example(flips=[(0, 1)], cut=None, seal=True)
 def test_any_damage_is_survived(flips: list[tuple[int, int]], cut: int | None, seal: bool) -> None:

@@ -195,7 +195,7 @@ class LogOnADiskThatLosesPower(LogAgainstAList):
         self.come_back(start, point)
 
 
-LogAgainstAList.TestCase.settings = settings(max_examples=examples(20, 60), stateful_step_count=30)
-LogOnADiskThatLosesPower.TestCase.settings = settings(max_examples=examples(30, 100), stateful_step_count=30)
+LogAgainstAList.TestCase.settings = settings(max_examples=examples(20, 30), stateful_step_count=30)
+LogOnADiskThatLosesPower.TestCase.settings = settings(max_examples=examples(30, 40), stateful_step_count=30)
 TestLogAgainstAList = LogAgainstAList.TestCase
 TestLogOnADiskThatLosesPower = LogOnADiskThatLosesPower.TestCase

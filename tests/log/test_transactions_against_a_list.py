@@ -125,7 +125,7 @@ steps = st.lists(
 )
 
 
-@settings(max_examples=examples(20, 60))
+@settings(max_examples=examples(20, 30))
 @given(steps, st.randoms(use_true_random=False))
 def test_readers_of_committed_records_get_what_was_committed(
     steps: list[tuple[str, int, int]], chance: random.Random

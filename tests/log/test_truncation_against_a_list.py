@@ -247,5 +247,5 @@ class FollowerAgainstAList(RuleBasedStateMachine):
             assert self.log.read_batches(header.last_offset, 1) == data
 
 
-FollowerAgainstAList.TestCase.settings = settings(max_examples=examples(15, 40), stateful_step_count=20)
+FollowerAgainstAList.TestCase.settings = settings(max_examples=examples(15, 20), stateful_step_count=20)
 TestFollowerAgainstAList = FollowerAgainstAList.TestCase

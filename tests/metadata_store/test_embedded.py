@@ -44,7 +44,7 @@ operations = st.one_of(
 )
 
 
-@settings(max_examples=examples(20, 60))
+@settings(max_examples=examples(20, 30))
 @given(st.lists(st.lists(operations, min_size=1, max_size=3), max_size=12))
 def test_the_file_and_the_model_agree_on_any_history(history: list[list[NodeOperation]]) -> None:
     async def scenario() -> None:

@@ -67,7 +67,7 @@ def test_damaged_handshakes_end_their_connections_alone(
 
     async def scenario() -> None:
         async with serving(Tls(authority, ssl.CERT_OPTIONAL)) as (server, port):
-            for _ in range(examples(300, 500) // AT_ONCE):
+            for _ in range(examples(300, 300) // AT_ONCE):
                 thrown_now = [thrown(port, damaged(chance, greetings), chance.random() < 0.8) for _ in range(AT_ONCE)]
                 await asyncio.gather(*thrown_now)
                 assert await asked(port, trusting(authority)) == b"ping"

@@ -27,7 +27,7 @@ EVERY = [
 
 
 @pytest.mark.parametrize(("message", "name", "version"), EVERY)
-@settings(max_examples=examples(10, 25))
+@settings(max_examples=examples(10, 15))
 @given(data=st.data())
 def test_kio_reads_and_writes_the_same(message: type[Any], name: str, version: int, data: st.DataObject) -> None:
     kio_class = load_entity_schema(name, version, EntityType.data)

@@ -34,7 +34,7 @@ from tests.protocol.fetches import as_by_hand
 
 VERSIONS = range(FETCH.low, FETCH.high + 1)
 REQUEST = Fetch(CONSUMER, 0, 0, 0, 0, 0, 0, [], [])
-few = settings(max_examples=examples(10, 25), suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+few = settings(max_examples=examples(10, 15), suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 INT16, INT32, INT64 = (drawn.VALUES[kind] for kind in ("int16", "int32", "int64"))
 aborted = st.none() | st.lists(st.tuples(INT64, INT64), max_size=2)
 partitions = st.tuples(

@@ -18,7 +18,7 @@ from moldau.protocol.primitives import write_uvarint
 from tests.protocol import drawn
 
 PRODUCE_VERSIONS = range(PRODUCE.lowest, PRODUCE.high + 1)
-few = settings(max_examples=examples(10, 25), suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+few = settings(max_examples=examples(10, 15), suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 INT16, INT32, INT64 = (drawn.VALUES[kind] for kind in ("int16", "int32", "int64"))
 
 produce_results = st.tuples(INT32, INT16, INT64, INT64, INT64)

@@ -38,7 +38,7 @@ MESSAGES = [
     for side in ("Request", "Response")
 ]
 every_message = pytest.mark.parametrize(("api", "version", "side"), MESSAGES)
-few = settings(max_examples=examples(4, 12), suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+few = settings(max_examples=examples(4, 6), suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 
 
 def classes(api: Api, version: int, side: str) -> tuple[type[Any], type[Any]]:

@@ -45,15 +45,13 @@ def lines(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> list[st
     return done.outlines
 
 
-def test_each_folder_has_a_line_when_it_is_done(lines: list[str]) -> None:
+def test_each_folder_has_a_line_and_a_failure_one_at_once_and_how_to_repeat_it_at_the_end(lines: list[str]) -> None:
     assert any("10 tests in 2 folders, 2 at a time" in line for line in lines)
     shown = [line for line in lines if " passed" in line and " s of processor time" in line]
     assert len(shown) == 2 and "100%" in shown[-1]
     assert any("one " in line and "3 passed" in line and "1 failed" in line for line in shown)
     assert any("two " in line and "6 passed" in line for line in shown)
 
-
-def test_a_failure_is_told_at_once_and_how_to_repeat_it_at_the_end(lines: list[str]) -> None:
     assert sum("FAILED   tests/one/test_b.py::test_bad" in line for line in lines) == 1
     assert lines.count("again: MOLDAU_TIER=test .venv/bin/pytest tests/one/test_b.py::test_bad") == 1
     assert any(line.startswith("FAILED tests/one/test_b.py::test_bad - ") for line in lines)

@@ -41,7 +41,7 @@ def as_json(moldau: Moldau, topic: str, count: int) -> list[dict[str, Any]]:
     return sorted(records, key=lambda record: int(record["partition"]))
 
 
-@settings(max_examples=examples(2, 20), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(2, 6), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(records=RECORDS)
 def test_what_consume_writes_becomes_the_same_records(
     records: list[dict[str, Any]], moldau: Moldau, broker: Broker, fresh: Callable[[], str], tmp_path: Path

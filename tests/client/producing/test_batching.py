@@ -291,7 +291,7 @@ class Run:
             self.refused += values(batch)
 
 
-@settings(max_examples=examples(100, 300))
+@settings(max_examples=examples(100, 150))
 @given(st.lists(st.sampled_from(["append", "append", "send", "send", "handle", "handle", "answer", "answer", "break",
                                  "refuse", "too large"]), max_size=120))  # fmt: skip
 def test_whatever_breaks_each_record_is_in_the_log_once_and_in_order_or_was_refused(actions: list[str]) -> None:

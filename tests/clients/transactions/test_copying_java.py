@@ -13,7 +13,7 @@ from tests.clients.transactions.conftest import KILLS
 from tests.environments import java_class, kafka_jars
 from tests.versions import KAFKA
 
-pytestmark = pytest.mark.check
+pytestmark = pytest.mark.long  # in `make check` Kafka Streams copies with the same client, and is killed
 
 
 @pytest.mark.parametrize("protocol", ["classic", "consumer"] if LONG else ["consumer"])

@@ -41,7 +41,7 @@ def test_a_node_is_where_and_what_kafka_writes() -> None:
     assert layout.acls_changed(literal, [], None) == []
 
 
-@settings(max_examples=examples(30, 1000))
+@settings(max_examples=examples(30, 100))
 @given(st.sampled_from(sorted(acls.RESOURCE_TYPES)), st.text(min_size=1), st.sampled_from(AclPatternType))
 def test_every_name_has_a_node(kind: int, name: str, pattern_type: AclPatternType) -> None:
     pattern = AclPattern(kind, name, pattern_type)

@@ -221,5 +221,5 @@ class MixedMachine(ConsumersMachine):
 
 TestMixed = MixedMachine.TestCase
 TestMixed.settings = settings(
-    max_examples=examples(25, 100), stateful_step_count=40, suppress_health_check=[HealthCheck.too_slow]
+    max_examples=examples(25, 40), stateful_step_count=40, suppress_health_check=[HealthCheck.too_slow]
 )

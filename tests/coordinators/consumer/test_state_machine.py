@@ -208,5 +208,5 @@ class ConsumersMachine(RuleBasedStateMachine):
 
 TestConsumers = ConsumersMachine.TestCase
 TestConsumers.settings = settings(
-    max_examples=examples(50, 200), stateful_step_count=50, suppress_health_check=[HealthCheck.too_slow]
+    max_examples=examples(50, 80), stateful_step_count=50, suppress_health_check=[HealthCheck.too_slow]
 )

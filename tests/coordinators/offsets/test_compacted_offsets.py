@@ -69,7 +69,7 @@ def read_back(log: Log) -> tuple[dict[TopicPartition, int], frozenset[TopicParti
     return offsets, shard.offsets.pending_of("g")
 
 
-@settings(max_examples=examples(15, 40), suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=examples(15, 20), suppress_health_check=[HealthCheck.too_slow])
 @given(st.lists(WRITTEN, min_size=3, max_size=40))
 def test_what_is_left_means_what_was_there(story: list[tuple[object, ...]]) -> None:
     clock = HandClock()

@@ -16,7 +16,7 @@ from tests.handlers.living import Living, Wire, run
 from tests.handlers.longest_turn import answered_in_turns
 
 ANY, TOPIC, CLUSTER, LITERAL, PREFIXED, ALL, READ, ALTER, DESCRIBE, DENY, ALLOW = 1, 2, 4, 3, 4, 2, 3, 7, 8, 2, 3
-MANY = sized(3_000, 10_000, 10_000)
+MANY = sized(3_000, 4_000, 10_000)
 STANDARD = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
 GUARDED = {"authorizer_class_name": STANDARD, "super_users": "User:ANONYMOUS"}
 NOBODY_IS_SUPER = {"authorizer_class_name": STANDARD, "super_users": ""}

@@ -156,5 +156,5 @@ class CompactedLog(RuleBasedStateMachine):
         assert all(any(first <= offset <= last for first, last in ranges) for offset in left)
 
 
-CompactedLog.TestCase.settings = settings(max_examples=examples(20, 60), stateful_step_count=40)
+CompactedLog.TestCase.settings = settings(max_examples=examples(20, 30), stateful_step_count=40)
 TestCompactedLog = CompactedLog.TestCase

@@ -229,7 +229,7 @@ class Command:
         self.process.communicate()
 
 
-@pytest.mark.check
+@pytest.mark.long  # `make check` kills a load into an Iceberg table half way, and a continuous one into a Delta table
 @pytest.mark.own_jvm("the driver is killed")
 @pytest.mark.timeout(240)
 def test_a_load_killed_half_way_and_run_again_has_each_record_once(
