@@ -3,12 +3,15 @@
 Whoever runs coordinators knows only these, not whether a partition holds groups or transactions.
 """
 
-from collections.abc import AsyncIterator, Iterator
-from typing import Protocol
+from collections.abc import AsyncIterator, Callable, Iterator
+from typing import Protocol, TypeAlias
 
 from moldau.coordinators.decision import Decision, InternalRecord, Now, Replies
 from moldau.coordinators.replaying import Buffer
 from moldau.errors import ErrorCode
+
+MaySee: TypeAlias = Callable[[str], bool]
+"""Whether a client may describe the topic of that name. It belongs to the event loop."""
 
 
 class InternalLog(Protocol):

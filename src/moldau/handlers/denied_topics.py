@@ -1,10 +1,10 @@
-"""Which topics of a Produce or Fetch its client has no right on."""
+"""Which topics of a request its client has no right on."""
 
 from collections.abc import Callable
 from typing import TypeAlias
 
 from moldau.replication.replicas import Replicas
-from moldau.requests.access import Right
+from moldau.requests.access import DESCRIBE_TOPIC, Right
 from moldau.requests.session import Call
 
 IsDenied: TypeAlias = Callable[[str | None, bytes | None], bool]
@@ -30,3 +30,10 @@ def is_denied(call: Call, right: Right, replicas: Replicas) -> IsDenied:
 def everything(name: str | None, topic_id: bytes | None) -> bool:
     """Denies every topic."""
     return True
+
+
+def may_see(call: Call) -> Callable[[str], bool] | None:
+    """Whether the client may describe a topic that exists; None if it may describe all."""
+    if call.session.authorizer is None:
+        return None
+    return lambda name: call.may(DESCRIBE_TOPIC, name, logged=False)

@@ -62,6 +62,7 @@ def beat_of(name: str, pairs: Mapping[str, str]) -> ConsumerHeartbeat:
     joins = pairs["epoch"] == "0"
     topics = pairs.get("topics", "t" if joins and "expression" not in pairs else None)
     owns = pairs.get("owns", "-" if joins else None)
+    hidden = pairs.get("hidden")
     return ConsumerHeartbeat(
         group_id=pairs.get("group", "g"),
         member_id=pairs.get("id", name),
@@ -74,6 +75,7 @@ def beat_of(name: str, pairs: Mapping[str, str]) -> ConsumerHeartbeat:
         owned=None if owns is None else _owned(owns),
         client_id="c",
         client_host="/h",
+        may_see=None if hidden is None else lambda topic: topic not in hidden.split("+"),
     )
 
 

@@ -63,6 +63,8 @@ def script(chance: random.Random, replies: dict[str, ConsumerHeartbeatReply]) ->
             pairs["expression"] = chance.choice(["[tu].*", "v", ".*", "("])
         if pairs["epoch"] != "0" and chance.random() < 0.5:
             pairs["owns"] = "-"
+        if chance.random() < 0.3:
+            pairs["hidden"] = chance.choice("tuvw")
         if chance.random() < 0.2:
             pairs["instance"] = f"i{name}"
         yield name, pairs

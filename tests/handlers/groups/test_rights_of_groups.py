@@ -15,6 +15,7 @@ from moldau.protocol.messages.consumer_group_describe import ConsumerGroupDescri
 from moldau.protocol.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 from moldau.protocol.messages.delete_groups import DeleteGroupsRequest
 from moldau.protocol.messages.describe_groups import DescribeGroupsRequest
+from moldau.protocol.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
 from moldau.protocol.messages.list_groups import ListGroupsRequest
 from moldau.protocol.messages.sync_group import SyncGroupRequest
 from moldau.requests.access import (
@@ -26,6 +27,7 @@ from moldau.requests.access import (
     READ_GROUP,
 )
 from moldau.turns import ELEMENTS, turn
+from tests.coordinators.groups.scene import subscription
 from tests.handlers.asking import answered
 from tests.handlers.group_asking import T_ID, Group, play, topic
 from tests.handlers.groups.test_groups import versions
@@ -201,6 +203,47 @@ def test_a_heartbeat_that_names_no_topics_asks_for_no_right(version: int) -> Non
             )
             said = await group.ask(apis.CONSUMER_GROUP_HEARTBEAT, version, request, authorizer=denying)
             assert (said.error_code, denying.asked) == (0, [])
+
+    play(scene)
+
+
+@pytest.mark.re2
+@pytest.mark.parametrize("by", ["itself", "a member of the classic protocol"])
+def test_an_expression_matches_no_topic_that_the_client_may_not_describe(by: str) -> None:
+    """Also where another member's request is the first after the topics have changed."""
+
+    async def scene(group: Group) -> None:
+        group.image = group.image.with_topics({"tt": topic("tt", uuid.UUID(int=80), 1)})
+        await group.load("g")
+        denying = Denying((DESCRIBE_TOPIC, "tt"), (DESCRIBE_TOPIC, "ttt"))
+        request = beat(subscribed_topic_names=None, subscribed_topic_regex="t+")
+        joined = await group.ask(apis.CONSUMER_GROUP_HEARTBEAT, 1, request, authorizer=denying)
+        assert [one.topic_id for one in joined.assignment.topic_partitions] == [T_ID]
+        assert denying.logged == []
+
+        async def stays() -> Any:
+            nonlocal joined
+            request = ConsumerGroupHeartbeatRequest(
+                group_id="g", member_id="m", member_epoch=joined.member_epoch, topic_partitions=[]
+            )
+            joined = await group.ask(apis.CONSUMER_GROUP_HEARTBEAT, 1, request, authorizer=denying)
+            return joined.assignment
+
+        group.image = group.image.with_topics({"ttt": topic("ttt", uuid.UUID(int=81), 1)})
+        if by != "itself":
+            protocols = [JoinGroupRequestProtocol(name="range", metadata=subscription("t"))]
+            joining = JoinGroupRequest(
+                group_id="g", session_timeout_ms=6000, rebalance_timeout_ms=9000, protocol_type="consumer",
+                protocols=protocols,
+            )  # fmt: skip
+            assert (await group.ask(apis.JOIN_GROUP, 3, joining, authorizer=denying)).error_code == 0
+        assert await stays() is None or {one.topic_id for one in joined.assignment.topic_partitions} <= {T_ID}
+        live = group.coordinator._runtime.machine(group.coordinator.partition_of("g")).consumer.live["g"]
+        assert live.expressions == {"t+": ("t",)}
+        denying.deny()
+        group.image = group.image.with_topics({})
+        await stays()
+        assert live.expressions == {"t+": ("t", "tt", "ttt")}
 
     play(scene)
 

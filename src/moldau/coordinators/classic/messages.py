@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from moldau.coordinators.classic.group import Protocols
+from moldau.coordinators.ports import MaySee
 from moldau.errors import ErrorCode
 
 
@@ -27,7 +28,7 @@ class ClassicGroupSettings:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Join:
     """JoinGroup. `can_wait_for_id`: a new member is given its id first, and joins again with it (KIP-394). `can_skip`:
-    a static leader that is back can be told to skip the assignment (KIP-814)."""
+    a static leader that is back can be told to skip the assignment (KIP-814). `may_see`: see `ConsumerHeartbeat`."""
 
     group_id: str
     member_id: str
@@ -40,6 +41,7 @@ class Join:
     protocols: Protocols
     can_wait_for_id: bool
     can_skip: bool
+    may_see: MaySee | None = None
 
 
 class JoinedMember(NamedTuple):

@@ -26,12 +26,38 @@ from moldau.coordinators.consumer.rights import partitions_of
 from moldau.coordinators.consumer.server_assignors import ASSIGNORS
 from moldau.coordinators.consumer.target import metadata_hash, new_targets, topic_ids
 from moldau.coordinators.decision import Decision, Now
+from moldau.coordinators.ports import MaySee
 from moldau.errors import ErrorCode
 from moldau.protocol.internal import ConsumerGroupMetadataValue, ConsumerGroupTargetAssignmentMetadataValue
 
 Match: TypeAlias = Callable[[str, Collection[str]], Collection[str] | None]
 """An expression and topic names -> the names that the whole expression matches; None if they are not known yet: ask
 again later. Raises `ValueError` for an invalid expression."""
+
+
+LOOKED_AT_MAX = 10_000
+"""The most topics that a heartbeat looks at whether its sender may describe them, behind those of a first expression: a
+few milliseconds."""
+
+
+class Visible:
+    """Of the topics that expressions match, those that the sender of a heartbeat may describe, in Kafka's way: the
+    others are left out. What an expression matches is shared by all members that subscribe with it."""
+
+    def __init__(self, may_see: MaySee | None):
+        self._may_see = may_see
+        self._left = LOOKED_AT_MAX
+        self._is_first = True
+
+    def of(self, matched: Collection[str] | None) -> Collection[str] | None:
+        """None if that is not known yet, as for `Match`."""
+        if self._may_see is None or not matched:
+            return matched
+        self._left -= len(matched)
+        if self._left < 0 and not self._is_first:
+            return None
+        self._is_first = False
+        return [name for name in matched if self._may_see(name)]
 
 
 class HeartbeatRefused(Exception):
@@ -81,7 +107,7 @@ class GroupChanges:
         """The member is now `updated`, and was `before`; it takes the place of the static member `replaced`, if any."""
         if replaced is not None:
             self._replace(group, replaced, before, out)
-        resubscribed = self._subscribe(group, before, updated, now, out)
+        resubscribed = self._subscribe(group, before, updated, Visible(ask.may_see), now, out)
         self._bump(group, resubscribed, out)
         self._assign(group, now, out)
         return self._reconcile(group, ask, before, resubscribed, now, out)
@@ -95,7 +121,13 @@ class GroupChanges:
         self._states.write(group, ConsumerRecordType.CURRENT, member.member_id, current_of(member), out)
 
     def _subscribe(
-        self, group: ConsumerGroup, before: ConsumerMember, updated: ConsumerMember, now: Now, out: Decision
+        self,
+        group: ConsumerGroup,
+        before: ConsumerMember,
+        updated: ConsumerMember,
+        visible: Visible,
+        now: Now,
+        out: Decision,
     ) -> bool:
         """Write what is new about the member; returns whether the topics changed that the group subscribes to. An
         expression that is dropped counts as a change, as in Kafka, and one that matches no other topics does not."""
@@ -104,11 +136,11 @@ class GroupChanges:
             self._states.write(group, ConsumerRecordType.MEMBER, updated.member_id, metadata_of(updated), out)
         if before.expression != updated.expression:
             self.forget_expression(group, before.expression, out)
-        resolved = self._resolve(group, updated.expression, now, out)
+        resolved = self._resolve(group, updated.expression, visible, now, out)
         dropped = bool(before.expression) and not updated.expression
         return resolved or dropped or updated.topics != before.topics or set(group.topics_of(updated)) != topics
 
-    def _resolve(self, group: ConsumerGroup, expression: str, now: Now, out: Decision) -> bool:
+    def _resolve(self, group: ConsumerGroup, expression: str, visible: Visible, now: Now, out: Decision) -> bool:
         """Match the expressions for which topics may have changed; returns whether a result changed.
 
         Results that are not known yet stay as they were, until the next heartbeat asks again.
@@ -122,7 +154,7 @@ class GroupChanges:
             if group.resolved.get(expression) is image:
                 continue
             try:
-                matched = self._match(expression, image.topics)
+                matched = visible.of(self._match(expression, image.topics))
             except ValueError:  # another broker accepted it
                 matched = ()
             if matched is None:

@@ -93,7 +93,9 @@ class ClassicMembers:
         # To the group a JoinGroup is a heartbeat of the member's epoch, with the partitions it says it owns.
         owns = by_id(subscription.owned_partitions, self._image())
         owned = {topic: frozenset(partitions) for topic, partitions in owns.items()}
-        beat = ConsumerHeartbeat(group_id=ask.group_id, member_id=member.member_id, epoch=member.epoch, owned=owned)
+        beat = ConsumerHeartbeat(
+            group_id=ask.group_id, member_id=member.member_id, epoch=member.epoch, owned=owned, may_see=ask.may_see
+        )
         reply = self._changes.update(group, member, updated, replaced, beat, now, out)
         self._deadlines.expect_sync(group, member.member_id, ask.rebalance_timeout_ms, now)
         self._departures.downgrade(group, [], now, out)

@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import Any
 
 from moldau.cluster.state.image import Image
-from moldau.coordinators.consumer.changes import GroupChanges, HeartbeatRefused, Match
+from moldau.coordinators.consumer.changes import GroupChanges, HeartbeatRefused, Match, Visible
 from moldau.coordinators.consumer.consumer_members import ConsumerMembers
 from moldau.coordinators.consumer.departures import Departures
 from moldau.coordinators.consumer.group import ConsumerGroup, ConsumerMember
@@ -60,7 +60,7 @@ class LargeHeartbeat:
         new_id: Callable[[], str],
         now: Now,
     ):
-        self._ask = ask
+        self._ask = replace(ask, may_see=None)  # who may see what is asked here, on the event loop
         self._live = live
         self._applied = live.applied if live is not None else 0
         self._image = image
@@ -140,11 +140,12 @@ def _matches(
 ) -> dict[str, Collection[str] | ValueError | None]:
     """What the expressions of the group and of the heartbeat match now."""
     members = group.members.values() if group is not None else ()
+    visible = Visible(ask.may_see)
     matches: dict[str, Collection[str] | ValueError | None] = {}
     for expression in dict.fromkeys((ask.expression, *(member.expression for member in members))):
         if expression:
             try:
-                matches[expression] = match(expression, image.topics)
+                matches[expression] = visible.of(match(expression, image.topics))
             except ValueError as invalid:
                 matches[expression] = invalid
     return matches

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from moldau.config import GroupConfig
+from moldau.coordinators.ports import MaySee
 from moldau.errors import ErrorCode
 
 _DEFAULTS = GroupConfig()
@@ -38,7 +39,7 @@ class ConsumerGroupSettings:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConsumerHeartbeat:
     """ConsumerGroupHeartbeat. `owned` are the partitions that the member reports; epoch 0 joins, -1 leaves, and -2
-    leaves for now (a static member)."""
+    leaves for now (a static member). `may_see`: the topics that its sender may describe, None for all."""
 
     group_id: str
     member_id: str
@@ -52,6 +53,7 @@ class ConsumerHeartbeat:
     owned: Mapping[uuid.UUID, frozenset[int]] | None = None
     client_id: str = ""
     client_host: str = ""
+    may_see: MaySee | None = None
 
     @property
     def is_full(self) -> bool:

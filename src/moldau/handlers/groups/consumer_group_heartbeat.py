@@ -2,8 +2,9 @@
 
 From version 1 on the member makes its own id (KIP-1082); before, the coordinator does if the id is empty. Version 1
 also adds subscriptions by expression. A request that joins must set all fields, one that leaves only the ids. A request
-that names a topic which the client may not describe is refused as a whole, before anything else about it is checked;
-an expression matches such topics too, since it is resolved once for all members of the group.
+that names a topic which the client may not describe is refused as a whole, before anything else about it is checked.
+An expression does not match such topics. It is resolved once for all members that have it, with the rights of the one
+whose heartbeat is the first after topics or rights have changed, as in Kafka.
 """
 
 import uuid
@@ -16,6 +17,7 @@ from moldau.coordinators.consumer.messages import (
 )
 from moldau.coordinators.groups.coordinator import GroupCoordinator
 from moldau.errors import ErrorCode
+from moldau.handlers.denied_topics import may_see
 from moldau.handlers.responding import respond_when_ready
 from moldau.protocol.messages.consumer_group_heartbeat import (
     Assignment,
@@ -74,6 +76,7 @@ class ConsumerGroupHeartbeat:
             owned=None if request.topic_partitions is None else _owned(request.topic_partitions),
             client_id=call.client_id or "",
             client_host=f"/{call.client_host}",
+            may_see=may_see(call),
         )
         return respond_when_ready(self._coordinator.beat(ask), _response)
 

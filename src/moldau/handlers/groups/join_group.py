@@ -8,6 +8,7 @@ from collections.abc import Awaitable
 
 from moldau.coordinators.classic.messages import Join, Joined
 from moldau.coordinators.groups.coordinator import GroupCoordinator
+from moldau.handlers.denied_topics import may_see
 from moldau.handlers.responding import respond_when_ready
 from moldau.protocol.messages.join_group import JoinGroupRequest, JoinGroupResponse, JoinGroupResponseMember
 from moldau.requests.session import Call
@@ -37,6 +38,7 @@ class JoinGroup:
             protocols=tuple((protocol.name, protocol.metadata) for protocol in request.protocols),
             can_wait_for_id=version >= 4,
             can_skip=version >= 9,
+            may_see=may_see(call),
         )
         no_protocol = None if version >= NULLABLE_PROTOCOL else ""
 
