@@ -12,7 +12,7 @@ from typing import Annotated, Any
 from moldau.cli.cluster.adopt import adopt
 from moldau.cli.cluster.elect_leaders import elect_leaders
 from moldau.cli.cluster.moving import commands as moving
-from moldau.cli.cluster.status import MIN_IN_SYNC, print_status, sick_topics, status_of
+from moldau.cli.cluster.status import MIN_IN_SYNC, is_well, print_status, sick_topics, status_of
 from moldau.cli.command_line import Argument, Group, Option, UsageError
 from moldau.cli.options import BOOTSTRAP, BootstrapServer, Json, pairs, reachable
 from moldau.cli.output import note, time_text
@@ -89,25 +89,34 @@ def start(
 def status(
     bootstrap_server: BootstrapServer = BOOTSTRAP,
     watch: Annotated[bool, Option("--watch", help="Print it again whenever it changes, until Ctrl-C.")] = False,
+    wait: Annotated[
+        int | None, Option("--wait", metavar="SECONDS", min=0, help="Wait up to this time until all is well.")
+    ] = None,
     as_json: Json = False,
-) -> None:
+) -> int:
     """
     Show the brokers that are up, which of them is the controller (*), how many partitions each leads and has a replica
     of, and the partitions that have no leader or are under-replicated. MIN IN SYNC is min.insync.replicas, with ! if
     fewer are in sync: writes with acks=all are refused. ELIGIBLE are replicas that may lead without being in sync.
 
-    With `--watch --json`, each state is one line.
+    With `--wait`, it is shown when every partition has a leader and all its replicas in sync; the exit code is 1 if
+    that takes longer. With `--watch --json`, each state is one line.
 
     Examples:
 
       moldau cluster status
 
+      moldau cluster status --wait 300
+
       moldau cluster status --watch -b localhost:9092,localhost:9093
     """
+    if watch and wait is not None:
+        raise UsageError("--watch goes on until Ctrl-C, and --wait ends: give one of them")
     with Admin(reachable(bootstrap_server)) as admin, Admin(bootstrap_server, default_api_timeout_ms=HINT_MS) as brief:
         if not watch:
-            print_status(_look(admin, brief), as_json)
-            return
+            found = _look(admin, brief) if wait is None else _awaited(admin, brief, wait)
+            print_status(found, as_json)
+            return 0 if wait is None or is_well(found) else 1
         before: dict[str, Any] | None = None
         while True:
             now = _look_again(admin, brief)
@@ -115,6 +124,21 @@ def status(
                 _print_change(now, as_json, is_first=before is None)
                 before = now
             time.sleep(PAUSE_S)
+
+
+def _awaited(admin: Admin, brief: Admin, wait_s: int) -> dict[str, Any]:
+    """The state when all is well, or after that time. Raises `KafkaError` if no broker answers then."""
+    end_s = time.monotonic() + wait_s
+    while True:
+        try:
+            found = _look(admin, brief)
+        except KafkaError:
+            if time.monotonic() >= end_s:
+                raise
+        else:
+            if is_well(found) or time.monotonic() >= end_s:
+                return found
+        time.sleep(PAUSE_S)
 
 
 def _look(admin: Admin, brief: Admin) -> dict[str, Any]:

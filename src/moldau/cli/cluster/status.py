@@ -76,6 +76,11 @@ def status_of(
     }
 
 
+def is_well(status: Mapping[str, Any]) -> bool:
+    """Whether there is a controller, and every partition has a leader and all its replicas in sync."""
+    return status["controller"] is not None and not status["unhealthy"]
+
+
 def print_status(status: dict[str, Any], as_json: bool) -> None:
     if as_json:
         print_json(status)
