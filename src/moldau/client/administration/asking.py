@@ -34,10 +34,14 @@ class AdminPart:
         return await (self._router.broker(controller) if known else self._router.any())
 
     async def _ask(self, api: Api, request: Any, about: str, broker_id: int | None = None) -> Any:
-        """Send a request to a broker, to any by default. Raises `KafkaError` if the reply as a whole has an error."""
+        """Send a request to a broker, to any by default. Raises `KafkaError` if the reply as a whole has an error;
+        BROKER_NOT_AVAILABLE as soon as the cluster does not have that broker any more."""
+        attempts = 0
 
         async def attempt() -> Any:
-            link = await (self._router.any() if broker_id is None else self._broker(broker_id))
+            nonlocal attempts
+            attempts += 1
+            link = await (self._router.any() if broker_id is None else self._broker(broker_id, again=attempts > 1))
             reply = await link.call(api, request, self._timeout_ms)
             check_answer(getattr(reply, "error_code", 0), about, getattr(reply, "error_message", None))
             return reply
@@ -54,9 +58,12 @@ class AdminPart:
 
         return await self._router.retrying(attempt)
 
-    async def _broker(self, broker_id: int) -> Link:
-        if broker_id not in self._router.view.brokers or self._router.is_outdated:
+    async def _broker(self, broker_id: int, *, again: bool = False) -> Link:
+        """The link to that broker. `again`: it was asked before, and may have left since."""
+        if again or broker_id not in self._router.view.brokers or self._router.is_outdated:
             await self._router.refresh([])
+            if again and broker_id not in self._router.view.brokers:
+                raise KafkaError(ErrorCode.BROKER_NOT_AVAILABLE, f"broker {broker_id} is not up")
         return await self._router.broker(broker_id)
 
     async def _brokers(self) -> list[int]:
