@@ -42,6 +42,7 @@ async def away(world: World) -> None:
         assert await world.on("admin", told_s(world, name)) <= SOON_S
     async with AsyncAdmin("two:9092", runtime=world.runtime(world.host("admin"))) as admin:
         assert "events" in await admin.list_topics(), "brokers go on telling what they know"
+        assert (await admin.describe_cluster()).controller_id == -1
 
 
 @pytest.mark.parametrize("seed", range(3))

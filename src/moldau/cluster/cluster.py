@@ -32,6 +32,10 @@ class Cluster:
     elect: Callable[..., Awaitable[Collection[TopicPartition]]] | None = None
     """Lets other replicas lead (see `Acting.elect`); None for a broker alone, whose partitions have no others."""
 
+    def has_controller(self) -> bool:
+        """Whether there is a controller, as far as this broker knows."""
+        return True
+
     def __init__(
         self,
         store: MetadataStore,

@@ -23,13 +23,14 @@ from moldau.cluster.controller_link import ControllerLink
 from moldau.cluster.controller_locator import ControllerLocator
 from moldau.cluster.controlling.acting import Acting
 from moldau.cluster.controlling.assigned_directories import InDirectory
+from moldau.cluster.controlling.change_stream import POLL_S
 from moldau.cluster.controlling.controller import NewTopic, Refusal
 from moldau.cluster.controlling.log_ends import WantedLog, ends_in, log_ends, request_for
 from moldau.cluster.controlling.topic_changes import TopicChanges, lack_of_brokers
 from moldau.cluster.directory_messages import outcomes, to_request
 from moldau.cluster.directory_reports import DirectoryReports
 from moldau.cluster.following import Following
-from moldau.cluster.lease_keeping import LeaseKeeping
+from moldau.cluster.lease_keeping import AWAY_S, LeaseKeeping
 from moldau.cluster.membership import Membership, SharedStore
 from moldau.cluster.producer_ids import MemberProducerIds
 from moldau.cluster.registration import Registration
@@ -224,6 +225,10 @@ class JoinedCluster(Cluster):
             return self.log_ends(wanted)
         request = request_for(broker_id, wanted)
         return ends_in(await self.links.call(broker_id, GET_REPLICA_LOG_INFO, request, ENDS_MS), broker_epoch)
+
+    def has_controller(self) -> bool:
+        silent_s = self._lease.controller_silent_s(self._runtime.clock.elapsed_s())
+        return silent_s <= POLL_S + AWAY_S or not self._lease_keeping.store_away_s()
 
     def store_away(self) -> str:
         """A sentence for clients that want to change something while the store does not answer; "" while it does."""

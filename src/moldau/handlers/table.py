@@ -327,7 +327,10 @@ TABLE: Mapping[apis.Api, HandlerRow] = {
     ),
     apis.DESCRIBE_CLIENT_QUOTAS: HandlerRow("moldau.handlers.security.client_quotas:DescribeQuotas", _image),
     apis.ALTER_CLIENT_QUOTAS: HandlerRow("moldau.handlers.security.client_quotas:AlterQuotas", _queue),
-    apis.DESCRIBE_CLUSTER: HandlerRow("moldau.handlers.cluster.describe_cluster:DescribeCluster", _metadata),
+    apis.DESCRIBE_CLUSTER: HandlerRow(
+        "moldau.handlers.cluster.describe_cluster:DescribeCluster",
+        lambda parts: (parts.cluster.metadata, parts.cluster.has_controller),
+    ),
     apis.DESCRIBE_PRODUCERS: HandlerRow(
         "moldau.handlers.transactions.describe_producers:DescribeProducers", lambda p: (p.replicas, p.image)
     ),

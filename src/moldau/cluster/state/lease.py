@@ -62,6 +62,10 @@ class Lease:
         """The controller answered a question for changes that was sent at `asked_s`."""
         self._controller_s = max(self._controller_s, asked_s)
 
+    def controller_silent_s(self, now_s: float) -> float:
+        """How long ago the last question was sent that the controller has answered."""
+        return now_s - self._controller_s
+
     def holds(self, shown_epoch: int, now_s: float) -> bool:
         """Whether no other broker can have been elected in this one's place. `shown_epoch` is this broker's epoch in
         the image it acts by."""
