@@ -139,3 +139,20 @@ def test_a_change_is_printed_when_it_is_seen(broker: Broker, moldau: Moldau, fre
 
 def test_without_a_broker_it_is_one_sentence(offline: Moldau, tmp_path: Path) -> None:
     assert "localhost:1" in offline("cluster", "status", "-b", "localhost:1").error
+
+
+def test_a_wait_goes_on_while_no_broker_answers_yet(tmp_path: Path) -> None:
+    """As after a command that has started one in the background."""
+    later = Broker(tmp_path, {})
+    later.start()
+    later.stop()
+    command = [sys.executable, "-m", "moldau", "cluster", "status", "--wait", str(round(stretched(60)))]
+    environment = {**os.environ, "PYTHONPATH": str(SOURCE)}
+    with subprocess.Popen(
+        [*command, "-b", later.address], stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True, env=environment
+    ) as waiting:
+        assert waiting.stderr is not None
+        assert "Connection refused" in waiting.stderr.readline()
+        later.start()
+        assert waiting.wait(stretched(60)) == 0
+    later.stop()

@@ -7,7 +7,7 @@ import logging
 import sys
 import time
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, NoReturn
 
 from moldau.cli.cluster.adopt import adopt
 from moldau.cli.cluster.elect_leaders import elect_leaders
@@ -29,6 +29,7 @@ PAUSE_S = 1.0
 OF_ONE_BROKER = {"broker.id", "node.id", "zookeeper.connect", "log.dir", "log.dirs"}
 HINT_MS = 2000
 """How long a broker is asked for its settings, which only hints need: it may have died just now."""
+ATTEMPT_MS = 30_000
 BROKERS_MAX = 9
 
 app = Group("cluster")
@@ -112,33 +113,43 @@ def status(
     """
     if watch and wait is not None:
         raise UsageError("--watch goes on until Ctrl-C, and --wait ends: give one of them")
-    with Admin(reachable(bootstrap_server)) as admin, Admin(bootstrap_server, default_api_timeout_ms=HINT_MS) as brief:
-        if not watch:
-            found = _look(admin, brief) if wait is None else _awaited(admin, brief, wait)
+    with Admin(bootstrap_server, default_api_timeout_ms=HINT_MS) as brief:
+        if wait is not None:  # brokers that are being restarted may not listen yet
+            found = _awaited(bootstrap_server, brief, wait)
             print_status(found, as_json)
-            return 0 if wait is None or is_well(found) else 1
-        before: dict[str, Any] | None = None
-        while True:
-            now = _look_again(admin, brief)
-            if now is not None and now != before:
-                _print_change(now, as_json, is_first=before is None)
-                before = now
-            time.sleep(PAUSE_S)
+            return 0 if is_well(found) else 1
+        with Admin(reachable(bootstrap_server)) as admin:
+            if watch:
+                _watch(admin, brief, as_json)
+            print_status(_look(admin, brief), as_json)
+    return 0
 
 
-def _awaited(admin: Admin, brief: Admin, wait_s: int) -> dict[str, Any]:
+def _watch(admin: Admin, brief: Admin, as_json: bool) -> NoReturn:
+    before: dict[str, Any] | None = None
+    while True:
+        now = _look_again(admin, brief)
+        if now is not None and now != before:
+            _print_change(now, as_json, is_first=before is None)
+            before = now
+        time.sleep(PAUSE_S)
+
+
+def _awaited(bootstrap_server: str, brief: Admin, wait_s: int) -> dict[str, Any]:
     """The state when all is well, or after that time. Raises `KafkaError` if no broker answers then."""
     end_s = time.monotonic() + wait_s
-    while True:
-        try:
-            found = _look(admin, brief)
-        except KafkaError:
-            if time.monotonic() >= end_s:
-                raise
-        else:
-            if is_well(found) or time.monotonic() >= end_s:
-                return found
-        time.sleep(PAUSE_S)
+    attempt_ms = min(max(wait_s * 1000, HINT_MS), ATTEMPT_MS)
+    with Admin(bootstrap_server, default_api_timeout_ms=attempt_ms) as admin:
+        while True:
+            try:
+                found = _look(admin, brief)
+            except KafkaError:
+                if time.monotonic() >= end_s:
+                    raise
+            else:
+                if is_well(found) or time.monotonic() >= end_s:
+                    return found
+            time.sleep(PAUSE_S)
 
 
 def _look(admin: Admin, brief: Admin) -> dict[str, Any]:
