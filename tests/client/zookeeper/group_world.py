@@ -5,7 +5,7 @@ Looked at while it lives:
 - what a consumer hands out, it may: no other session has the partition's owner node at that moment;
 - an offset in ZooKeeper never falls;
 - no record is skipped: nobody is handed one before all that are before it were handed out to somebody;
-- what is handed out again was handed out first at most one interval of automatic commits before its owner's end.
+- what is handed out again was handed out before at most one interval of automatic commits before its owner's end.
 """
 
 import asyncio
@@ -28,6 +28,7 @@ ENSEMBLE = Manners(servers=3, answer_s=0.01, lag_s=0.02)
 UNSTEADY = Manners(servers=3, answer_s=0.01, lag_s=0.02, drop=0.002, away_s=1.0)
 SESSION_MS, COMMIT_MS, BACKOFF_MS = 6_000, 1_000, 500
 CONSUMERS_MIN, CONSUMERS_MAX = 3, 10
+READ_UP_S = 25
 
 
 class Broken(AssertionError):
@@ -53,11 +54,12 @@ class GroupWorld:
         self.made = self.records = self.again = 0
         self.next: dict[TopicPartition, int] = {}
         """The first offset of each partition that nobody was handed."""
-        self.first_s: dict[TopicPartition, list[float]] = {}
-        """When each offset was handed out first."""
-        self.lasts: dict[TopicPartition, tuple[str, float]] = {}
-        """Who was handed a record of a partition last, and when."""
+        self.handed_s: dict[TopicPartition, list[float]] = {}
+        """When each offset was handed out the last time."""
+        self.lasts: dict[TopicPartition, tuple[int, float]] = {}
+        """The offset that was handed out last, and when."""
         self.ends_s: dict[TopicPartition, float] = {}
+        """When the last record was handed out before an earlier one was again."""
         self.away_s = 0.0
         """For how long commits could not be made, at most."""
         self.stops = False
@@ -185,37 +187,37 @@ class GroupWorld:
         assert reader.session is not None
         if owner is not None and owner.owner != reader.session.session_id:
             raise Broken(f"{reader.name} was handed {tp}@{offset}, and {owner.data!r} owns it")
-        first_s, expected = self.first_s.setdefault(tp, []), self.next.get(tp, 0)
+        handed_s, expected = self.handed_s.setdefault(tp, []), self.next.get(tp, 0)
         self.records += 1
         if offset > expected:
             raise Broken(f"{reader.name} was handed {tp}@{offset} before {expected}")
-        before = self.lasts.get(tp)
+        last_offset, last_s = self.lasts.get(tp, (-1, 0.0))
+        if offset <= last_offset:
+            self.ends_s[tp] = last_s
         if offset == expected:
             self.next[tp] = offset + 1
-            first_s.append(now_s)
+            handed_s.append(now_s)
         else:
             self.again += 1
-            if before is not None and before[0] != reader.name:
-                self.ends_s[tp] = before[1]
-            back_s = self.ends_s.get(tp, now_s) - first_s[offset]
+            back_s, handed_s[offset] = self.ends_s[tp] - handed_s[offset], now_s
             if back_s > COMMIT_MS / 1000 + self.away_s + 0.5:
                 raise Broken(f"{tp}@{offset} is handed out again, {back_s:.1f} s before its owner's end")
-        self.lasts[tp] = reader.name, now_s
+        self.lasts[tp] = offset, now_s
 
     # -- the end
 
     async def _read_up(self) -> None:
-        """Within a minute everything was handed out."""
+        """Within `READ_UP_S` everything was handed out."""
         world, parts = self.world, [TopicPartition(TOPIC, number) for number in range(self.partitions)]
         async with AsyncConsumer("broker:9092", runtime=world.runtime(world.host("asker"))) as asker:
             ends = await asker.end_offsets(parts)
         try:
-            async with asyncio.timeout(60):
+            async with asyncio.timeout(READ_UP_S):
                 while any(self.next.get(tp, 0) < end for tp, end in ends.items()):
                     await asyncio.sleep(0.1)
         except TimeoutError:
             left = {str(tp): (self.next.get(tp, 0), end) for tp, end in ends.items() if self.next.get(tp, 0) < end}
-            raise Broken(f"after a minute these are not read up: {left}, {self.owners()}") from None
+            raise Broken(f"after {READ_UP_S} s these are not read up: {left}, {self.owners()}") from None
 
     def owners(self) -> dict[str, Node]:
         return {path: node for path, node in self.world.zookeeper.nodes.items() if path.startswith(OWNERS + "/")}

@@ -24,7 +24,7 @@ from moldau.client.zookeeper.group_names import GroupLayout
 from moldau.errors import ConfigError
 from moldau.names import INTERNAL_TOPICS
 
-STREAMS_MAX = 100_000
+STREAMS_MAX = 10_000
 """A registration that asks for more is not one."""
 _MARKS = {"*": WHITE_LIST, "!": BLACK_LIST}
 

@@ -14,7 +14,8 @@ import asyncio
 import logging
 import math
 import socket
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from typing import TypeVar
 
 from moldau.client.consuming.groups.membership import (
     NO_GENERATION,
@@ -37,7 +38,7 @@ from moldau.client.consuming.groups.zookeeper.sharing import OwnedPartition, sha
 from moldau.client.routing import Router
 from moldau.client.zookeeper.group_names import GroupLayout
 from moldau.client.zookeeper.registered_topics import TOPICS, read_topics
-from moldau.errors import ConfigError, ErrorCode, KafkaError, StorageError
+from moldau.errors import CommitFailed, ConfigError, ErrorCode, KafkaError, StorageError
 from moldau.metadata_store.store import (
     Create,
     MetadataStore,
@@ -46,13 +47,17 @@ from moldau.metadata_store.store import (
     OutcomeUnknown,
     SessionOver,
     Set,
+    StoreConflict,
     children_of,
     node_at,
 )
 from moldau.names import GroupMetadata, OffsetAndMetadata, TopicPartition
 
+T = TypeVar("T")
 QUESTIONS = 6
 """The number of signs of life in the time-out of a session."""
+SESSIONS_MAX = 3
+"""A session of ours that is over is gone after this many time-outs."""
 LOOK_S = 0.25
 """The time between looks at a node of a session of ours that is not over yet."""
 
@@ -188,12 +193,15 @@ class ZooKeeperMembership(GroupMembership):
             self.member_id = member_id(self._settings.group_id, socket.gethostname(), self._clock.now_ms(), random)
         path = f"{self._nodes.members}/{self.member_id}"
         await make_lasting(session, path)
+        until_s = asyncio.get_running_loop().time() + SESSIONS_MAX * session.timeout_s
         while True:
             node = await session.read(node_at(path))
             try:
                 if node is None:
                     await session.multi([Create(path, self._text, ephemeral=True)])
-                elif node.owner != session.session_id:  # the server has not ended the session before yet
+                elif node.owner != session.session_id:  # ZooKeeper has not ended the session before yet
+                    if asyncio.get_running_loop().time() > until_s:
+                        raise KafkaError(ErrorCode.REBALANCE_IN_PROGRESS, f"{path} in ZooKeeper is not ours: delete it")
                     await asyncio.sleep(LOOK_S)
                 elif node.data != self._text:
                     await session.multi([Set(path, self._text)])
@@ -291,52 +299,62 @@ class ZooKeeperMembership(GroupMembership):
         """Write the offsets of partitions that this member owns; without a subscription, of any. Texts and leader
         epochs have no place there. Raises `KafkaError`: `CommitFailed` if others may own a partition."""
         numbers = {tp: at.offset for tp, at in offsets.items()}
+        if not self._subscribed:
+            await self._router.retrying(lambda: self._asking(lambda session: self._write(session, numbers)))
+            return
+        self._identity()  # raises if this is not a member
+        session = self._session
+        assert session is not None
         try:
-            if not self._subscribed:
-                await self._write_as_nobody(numbers)
-                return
-            session = self._session
-            if session is None:
-                self._identity()  # raises
-            assert session is not None
             await self._ownership.commit(session, numbers)
         except StorageError as failure:
             raise KafkaError(
                 ErrorCode.UNKNOWN_MEMBER_ID,
                 f"committing for group {self._settings.group_id}: {failure}; others may own its partitions now",
             ) from None
-        except KafkaError as failure:
-            if failure.code == ErrorCode.UNKNOWN_MEMBER_ID:
-                self._taken, self.rejoin_needed = None, True
+        except CommitFailed:
+            self._taken, self.rejoin_needed = None, True
             raise
 
-    async def _write_as_nobody(self, numbers: Mapping[TopicPartition, int]) -> None:
-        session = await self._router.retrying(self._sessions.current)
+    async def _write(self, session: MetadataStore, numbers: Mapping[TopicPartition, int]) -> None:
+        """Write offsets as a program that is no member."""
         places = await self._places(session, numbers)
+        for tp in numbers.keys() - places.keys():
+            raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"committing {tp}: there is no such partition")
         for tp, node in (await session.read(read_offsets(self._nodes, places))).items():
             data = str(numbers[tp]).encode()
             await make_lasting(session, node.path)
-            await session.multi([Create(node.path, data) if node.version is None else Set(node.path, data)])
+            try:
+                await session.multi([Create(node.path, data) if node.version is None else Set(node.path, data)])
+            except StoreConflict as others:
+                raise KafkaError(ErrorCode.NETWORK_EXCEPTION, str(others)) from None
 
     async def committed(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, OffsetAndMetadata]:
         """The offsets in ZooKeeper; partitions without one are left out. Raises `KafkaError`."""
+        wanted = list(partitions)
 
-        async def ask() -> dict[TopicPartition, OffsetAndMetadata]:
-            session = await self._sessions.current()
-            try:
-                await session.sync()
-                places = await self._places(session, partitions)
-                found = await session.read(read_offsets(self._nodes, places))
-            except StorageError as failure:
-                raise KafkaError(ErrorCode.NETWORK_EXCEPTION, str(failure)) from None
+        async def read(session: MetadataStore) -> dict[TopicPartition, OffsetAndMetadata]:
+            await session.sync()
+            places = await self._places(session, wanted)
+            found = await session.read(read_offsets(self._nodes, places))
             return {tp: OffsetAndMetadata(node.offset) for tp, node in found.items() if node.offset is not None}
 
-        return await self._router.retrying(ask)
+        return await self._router.retrying(lambda: self._asking(read))
+
+    async def _asking(self, work: Callable[[MetadataStore], Awaitable[T]]) -> T:
+        """Do this in the session. Raises `KafkaError`, retriable if ZooKeeper is away."""
+        session = await self._sessions.current()
+        try:
+            return await work(session)
+        except StorageError as failure:
+            if isinstance(failure, SessionOver):
+                self._sessions.drop(session)
+            raise KafkaError(ErrorCode.NETWORK_EXCEPTION, str(failure)) from None
 
     async def _places(
         self, session: MetadataStore, partitions: Iterable[TopicPartition]
     ) -> dict[TopicPartition, OwnedPartition]:
-        """Where the offsets of these partitions are, whoever owns them."""
+        """Where the offsets of these partitions are, whoever owns them. Those that do not exist are left out."""
         wanted = list(partitions)
         topics = await session.read(read_topics({tp.topic for tp in wanted}))
         return {
