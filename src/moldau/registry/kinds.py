@@ -4,12 +4,12 @@ from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from typing import Protocol
 
-from moldau.client.registry.schemas import AVRO, Schema
-from moldau.registry.avro.schema import AvroDefinition
+from moldau.client.registry.schemas import AVRO, JSON, PROTOBUF, Schema
+from moldau.names import how_to_install
 from moldau.registry.levels import ReadableSchema
 from moldau.registry.refusals import invalid_schema
 
-PARSED_MAX = 1_000
+PARSED_MAX = 256
 
 
 class Definition(ReadableSchema, Protocol):
@@ -22,7 +22,30 @@ class Definition(ReadableSchema, Protocol):
 
 Make = Callable[[str, Mapping[str, str], bool], Definition]
 """From a text, the texts that it refers to by name, and whether it is new. Raises `Refused`."""
-KINDS: dict[str, Make] = {AVRO: AvroDefinition}
+
+
+def _avro(text: str, references: Mapping[str, str], is_new: bool) -> Definition:
+    from moldau.registry.avro.schema import AvroDefinition
+
+    return AvroDefinition(text, references, is_new)
+
+
+def _json(text: str, references: Mapping[str, str], is_new: bool) -> Definition:
+    from moldau.registry.json_schema.schema import JsonDefinition
+
+    return JsonDefinition(text, references, is_new)
+
+
+def _protobuf(text: str, references: Mapping[str, str], is_new: bool) -> Definition:
+    try:
+        from moldau.registry.protobuf.schema import ProtobufDefinition
+    except ImportError:
+        raise invalid_schema(f"Protobuf schemas need protobuf: {how_to_install('registry')}") from None
+    return ProtobufDefinition(text, references, is_new)
+
+
+KINDS: dict[str, Make] = {AVRO: _avro, JSON: _json, PROTOBUF: _protobuf}
+"""Each imports what it needs when it is first used."""
 
 
 class Definitions:

@@ -7,7 +7,7 @@ from typing import Any
 
 from moldau.errors import SchemaInvalid
 
-AVRO, JSON = "AVRO", "JSON"
+AVRO, JSON, PROTOBUF = "AVRO", "JSON", "PROTOBUF"
 
 
 @dataclass(frozen=True)

@@ -7,6 +7,9 @@ their namespace, or by an alias of the reader.
 from typing import NamedTuple
 
 from moldau.registry.avro.nodes import ABSENT, AvroField, AvroNode
+from moldau.registry.refusals import invalid_schema
+
+PAIRS_MAX = 100_000
 
 PROMOTIONS = {
     "long": ("int",),
@@ -57,6 +60,7 @@ class _Resolution:
     def __init__(self) -> None:
         self._done: dict[tuple[int, int], list[AvroProblem]] = {}
         self._failed: dict[tuple[int, int], list[AvroProblem]] = {}
+        self._left = PAIRS_MAX
 
     def all_problems(self, reader: AvroNode, writer: AvroNode) -> list[AvroProblem]:
         while True:
@@ -69,6 +73,9 @@ class _Resolution:
         pair = id(reader), id(writer)
         if pair in self._done:
             return self._done[pair]
+        self._left -= 1
+        if self._left < 0:
+            raise invalid_schema(f"more than {PAIRS_MAX} pairs of its types are to be compared")
         self._done[pair] = self._failed.get(pair, [])
         found = self._done[pair] = self._compare(reader, writer, path)
         if found:

@@ -1,0 +1,1 @@
+"""Protobuf schemas: `.proto` texts to descriptors and back, and which changes keep old messages readable."""
