@@ -27,7 +27,12 @@ ENTRY_POINTS = (
     *(one.name for one in OURS if one.name.endswith("__main__")),
 )
 
-MODULES_OF = {"google-re2": "re2", "jsonschema-rs": "jsonschema_rs", "prometheus-client": "prometheus_client"}
+MODULES_OF = {
+    "protobuf": "google",
+    "google-re2": "re2",
+    "jsonschema-rs": "jsonschema_rs",
+    "prometheus-client": "prometheus_client",
+}
 """Where a distribution's module has another name than the distribution."""
 
 
