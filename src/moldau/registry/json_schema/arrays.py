@@ -1,15 +1,15 @@
-"""Changes of what a JSON Schema says about arrays: one schema for all items, or one for each place and the rest."""
+"""JsonChanges of what a JSON Schema says about arrays: one schema for all items, or one for each place and the rest."""
 
 from typing import Any
 
 from moldau.registry.json_schema.objects import Tree, more
-from moldau.registry.json_schema.table import Changes, Compares, changed
+from moldau.registry.json_schema.table import Compares, JsonChanges, changed
 
 
-def of_arrays(comparison: Compares, old: Tree, new: Tree, path: str) -> Changes:
+def of_arrays(comparison: Compares, old: Tree, new: Tree, path: str) -> JsonChanges:
     """The changes between the keywords of arrays."""
     before, after = _in_places(old), _in_places(new)
-    found: Changes = []
+    found: JsonChanges = []
     for number in range(max(len(before), len(after))):
         at = f"{path}/items/{number}"
         if number >= len(after):
@@ -44,7 +44,7 @@ def _rest(tree: Tree) -> Any:
     return tree.get("additionalItems", True) if isinstance(items, list) else items
 
 
-def _removed(comparison: Compares, was: Any, new: Tree, path: str) -> Changes:
+def _removed(comparison: Compares, was: Any, new: Tree, path: str) -> JsonChanges:
     rest = comparison.new.of(_rest(new))
     if rest.kind == "false":
         is_false = comparison.old.of(was).kind == "false"
@@ -53,7 +53,7 @@ def _removed(comparison: Compares, was: Any, new: Tree, path: str) -> Changes:
     return found + changed("ITEM_REMOVED_NOT_COVERED_BY_PARTIALLY_OPEN_CONTENT_MODEL" if found else "", path)
 
 
-def _added(comparison: Compares, made: Any, old: Tree, path: str) -> Changes:
+def _added(comparison: Compares, made: Any, old: Tree, path: str) -> JsonChanges:
     rest = comparison.old.of(_rest(old))
     if rest.kind == "false":
         return []

@@ -1,10 +1,10 @@
-"""Changes of `allOf`, `anyOf` and `oneOf`: parts are matched, each old one with a new one that reads it."""
+"""JsonChanges of `allOf`, `anyOf` and `oneOf`: parts are matched, each old one with a new one that reads it."""
 
-from moldau.registry.json_schema.shapes import Shape
-from moldau.registry.json_schema.table import Changes, Compares, changed
+from moldau.registry.json_schema.shapes import SchemaShape
+from moldau.registry.json_schema.table import Compares, JsonChanges, changed
 
 
-def combined(comparison: Compares, old: Shape, new: Shape, path: str) -> Changes:
+def combined(comparison: Compares, old: SchemaShape, new: SchemaShape, path: str) -> JsonChanges:
     """The changes between two combinations."""
     if not _same_or_wider(old, new):
         return changed("COMBINED_TYPE_CHANGED", path)
@@ -25,7 +25,7 @@ def combined(comparison: Compares, old: Shape, new: Shape, path: str) -> Changes
     return found
 
 
-def _same_or_wider(old: Shape, new: Shape) -> bool:
+def _same_or_wider(old: SchemaShape, new: SchemaShape) -> bool:
     """Whether the new way of combining allows what the old one did."""
     if old.kind == new.kind or new.kind == "anyOf":
         return True

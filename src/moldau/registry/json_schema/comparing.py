@@ -6,8 +6,8 @@ from typing import Any
 from moldau.registry.json_schema.arrays import of_arrays
 from moldau.registry.json_schema.combinations import combined
 from moldau.registry.json_schema.objects import of_objects
-from moldau.registry.json_schema.shapes import COMBINED, Shape, Shapes
-from moldau.registry.json_schema.table import BOUNDS, Changes, changed
+from moldau.registry.json_schema.shapes import COMBINED, SchemaShape, Shapes
+from moldau.registry.json_schema.table import BOUNDS, JsonChanges, changed
 from moldau.registry.refusals import invalid_schema
 
 PAIRS_MAX = 10_000
@@ -30,17 +30,17 @@ class JsonComparison:
         self.old, self.new = old, new
         self._left = [PAIRS_MAX] if left is None else left
         """How many more pairs may be compared, also by comparisons that this one makes."""
-        self._done: dict[tuple[int, int], Changes] = {}
-        self._failed: dict[tuple[int, int], Changes] = {}
+        self._done: dict[tuple[int, int], JsonChanges] = {}
+        self._failed: dict[tuple[int, int], JsonChanges] = {}
 
-    def all_changes(self, old: Any, new: Any) -> Changes:
+    def all_changes(self, old: Any, new: Any) -> JsonChanges:
         while True:
             before, self._done = len(self._failed), {}
             found = self.compare(old, new, "#")
             if len(self._failed) == before:
                 return list(dict.fromkeys(found))
 
-    def compare(self, old: Any, new: Any, path: str) -> Changes:
+    def compare(self, old: Any, new: Any, path: str) -> JsonChanges:
         """The changes between two parts; None is a part that is not there."""
         if old is None or new is None:
             kind = "" if old is new else "SCHEMA_ADDED" if old is None else "SCHEMA_REMOVED"
@@ -58,7 +58,7 @@ class JsonComparison:
             self._failed[pair] = found
         return found
 
-    def _compare(self, old: Shape, new: Shape, path: str) -> Changes:
+    def _compare(self, old: SchemaShape, new: SchemaShape, path: str) -> JsonChanges:
         if new.kind in COMBINED and old.kind not in COMBINED:
             parts = new.parts if len(new.parts) == 1 or new.kind != "allOf" else []
             if any(not self.compare(old, part, path) for part in parts):
@@ -75,7 +75,7 @@ class JsonComparison:
             return changed("TYPE_CHANGED", path)
         return self._of_kind(old, new, path)
 
-    def _of_kind(self, old: Shape, new: Shape, path: str) -> Changes:
+    def _of_kind(self, old: SchemaShape, new: SchemaShape, path: str) -> JsonChanges:
         found = [one for word in _OF_KIND.get(old.kind, ()) for one in _bound(word, old.tree, new.tree, path)]
         match old.kind:
             case "string":
@@ -95,7 +95,7 @@ class JsonComparison:
         return found
 
 
-def _bound(word: str, old: dict[str, Any], new: dict[str, Any], path: str) -> Changes:
+def _bound(word: str, old: dict[str, Any], new: dict[str, Any], path: str) -> JsonChanges:
     one, two = _limit(old, word), _limit(new, word)
     prefix = BOUNDS[word].prefix
     if one == two:
@@ -115,14 +115,14 @@ def _limit(tree: dict[str, Any], word: str) -> Any:
     return value if isinstance(value, int | float) and not isinstance(value, bool) else None
 
 
-def _pattern(old: dict[str, Any], new: dict[str, Any], path: str) -> Changes:
+def _pattern(old: dict[str, Any], new: dict[str, Any], path: str) -> JsonChanges:
     one, two = old.get("pattern"), new.get("pattern")
     if one == two:
         return []
     return changed("PATTERN_ADDED" if one is None else "PATTERN_REMOVED" if two is None else "PATTERN_CHANGED", path)
 
 
-def _number(old: Shape, new: Shape, path: str) -> Changes:
+def _number(old: SchemaShape, new: SchemaShape, path: str) -> JsonChanges:
     found = []
     if old.is_integer != new.is_integer:
         found += changed("TYPE_EXTENDED" if old.is_integer else "TYPE_NARROWED", path)
@@ -145,7 +145,7 @@ def _divides(one: Decimal, other: Decimal) -> bool:
         return False
 
 
-def _values(old: Shape, new: Shape, path: str) -> Changes:
+def _values(old: SchemaShape, new: SchemaShape, path: str) -> JsonChanges:
     if old.kind == "const":
         return changed("" if _same(old.tree["const"], new.tree["const"]) else "ENUM_ARRAY_CHANGED", path)
     one, two = old.tree["enum"], new.tree["enum"]

@@ -1,15 +1,15 @@
-"""Changes of what a JSON Schema says about objects: properties, which are required, and what others there may be."""
+"""JsonChanges of what a JSON Schema says about objects: properties, which are required, and what others there may be."""
 
 from typing import Any
 
 from moldau.registry.json_schema.patterns import matches
 from moldau.registry.json_schema.shapes import Shapes
-from moldau.registry.json_schema.table import Changes, Compares, changed
+from moldau.registry.json_schema.table import Compares, JsonChanges, changed
 
 Tree = dict[str, Any]
 
 
-def of_objects(comparison: Compares, old: Tree, new: Tree, path: str) -> Changes:
+def of_objects(comparison: Compares, old: Tree, new: Tree, path: str) -> JsonChanges:
     """The changes between the keywords of objects."""
     found = _required(old, new, f"{path}/required")
     before, after = _mapping(old, "properties"), _mapping(new, "properties")
@@ -26,7 +26,7 @@ def of_objects(comparison: Compares, old: Tree, new: Tree, path: str) -> Changes
     return found + more(comparison, "UNEVALUATED_PROPERTIES", old, new, "unevaluatedProperties", path)
 
 
-def more(comparison: Compares, prefix: str, old: Tree, new: Tree, word: str, path: str) -> Changes:
+def more(comparison: Compares, prefix: str, old: Tree, new: Tree, word: str, path: str) -> JsonChanges:
     """The change of a keyword about further properties or items, which allows all (absent or true), none (false), or
     those that fit a schema."""
     one, two, at = comparison.old.of(old.get(word, True)), comparison.new.of(new.get(word, True)), f"{path}/{word}"
@@ -37,8 +37,8 @@ def more(comparison: Compares, prefix: str, old: Tree, new: Tree, word: str, pat
     return comparison.compare(one, two, at)
 
 
-def _required(old: Tree, new: Tree, path: str) -> Changes:
-    found: Changes = []
+def _required(old: Tree, new: Tree, path: str) -> JsonChanges:
+    found: JsonChanges = []
     before, after = _mapping(old, "properties"), _mapping(new, "properties")
     for name in before:
         is_new = name in _names(new, "required") and name not in _names(old, "required")
@@ -48,7 +48,7 @@ def _required(old: Tree, new: Tree, path: str) -> Changes:
     return found
 
 
-def _removed(comparison: Compares, was: Any, name: str, new: Tree, path: str) -> Changes:
+def _removed(comparison: Compares, was: Any, name: str, new: Tree, path: str) -> JsonChanges:
     if _is_open(comparison.new, new):
         return []
     covering = _covering(new, name, comparison.new)
@@ -60,7 +60,7 @@ def _removed(comparison: Compares, was: Any, name: str, new: Tree, path: str) ->
     return changed("" if is_false else "PROPERTY_REMOVED_FROM_CLOSED_CONTENT_MODEL", path)
 
 
-def _added(comparison: Compares, name: str, old: Tree, new: Tree, path: str) -> Changes:
+def _added(comparison: Compares, name: str, old: Tree, new: Tree, path: str) -> JsonChanges:
     made, is_required = new["properties"][name], name in _names(new, "required")
     if _is_open(comparison.old, old):
         if comparison.new.of(made).kind == "empty":
@@ -68,7 +68,7 @@ def _added(comparison: Compares, name: str, old: Tree, new: Tree, path: str) -> 
         with_default = "WITH_DEFAULT_" if _has_default(made) else ""
         kind = f"REQUIRED_PROPERTY_{with_default}" if is_required else "OPTIONAL_PROPERTY_"
         return changed(f"{kind}ADDED_TO_OPEN_CONTENT_MODEL", path)
-    found: Changes = []
+    found: JsonChanges = []
     covering = _covering(old, name, comparison.old)
     if covering is not None:
         found = comparison.compare(covering, made, path)
@@ -96,8 +96,8 @@ def _covering(tree: Tree, name: str, shapes: Shapes) -> Any:
     return None
 
 
-def _dependencies(comparison: Compares, old: Tree, new: Tree, path: str) -> Changes:
-    found: Changes = []
+def _dependencies(comparison: Compares, old: Tree, new: Tree, path: str) -> JsonChanges:
+    found: JsonChanges = []
     before, after = _dependent(old), _dependent(new)
     for name in dict.fromkeys([*before, *after]):
         one, two, at = before.get(name), after.get(name), f"{path}/{name}"

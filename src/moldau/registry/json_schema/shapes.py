@@ -23,7 +23,7 @@ COMBINED = ("allOf", "anyOf", "oneOf")
 
 
 @dataclass(eq=False)
-class Shape:
+class SchemaShape:
     """`kind` is `string`, `number`, `object`, `array`, `boolean`, `null`, `enum`, `const`, `not`, `allOf`, `anyOf`,
     `oneOf`, `empty` (anything) or `false` (nothing). `tree` has the keywords, `parts` what is combined or negated."""
 
@@ -38,12 +38,12 @@ class Shapes:
 
     def __init__(self, documents: JsonDocuments):
         self._documents = documents
-        self._made: dict[int, Shape] = {}
-        self._empty, self._false = Shape("empty"), Shape("false")
+        self._made: dict[int, SchemaShape] = {}
+        self._empty, self._false = SchemaShape("empty"), SchemaShape("false")
 
-    def of(self, node: Any) -> Shape:
+    def of(self, node: Any) -> SchemaShape:
         """The shape of a part. Raises `Refused` for a `$ref` that leads nowhere."""
-        if isinstance(node, Shape):
+        if isinstance(node, SchemaShape):
             return node
         node = self._documents.followed(node)
         if node is False:
@@ -55,33 +55,33 @@ class Shapes:
             made = self._made[id(node)] = self._shape(node)
         return made
 
-    def _shape(self, node: dict[str, Any]) -> Shape:
+    def _shape(self, node: dict[str, Any]) -> SchemaShape:
         facets = self._facets(node)
         if not facets:
-            return Shape("empty", node)
+            return SchemaShape("empty", node)
         if len(facets) == 1:
             return facets[0]
-        return Shape("allOf", node, facets)
+        return SchemaShape("allOf", node, facets)
 
-    def _facets(self, node: dict[str, Any]) -> list[Shape]:
+    def _facets(self, node: dict[str, Any]) -> list[SchemaShape]:
         found = []
         kinds = node.get("type")
         if isinstance(kinds, list):
-            found.append(Shape("anyOf", node, [_of_type(node, kind) for kind in kinds]))
+            found.append(SchemaShape("anyOf", node, [_of_type(node, kind) for kind in kinds]))
         elif isinstance(kinds, str):
             found.append(_of_type(node, kinds))
         else:
-            found += [Shape(kind, node) for kind, words in _BY_KEYWORD if words & node.keys()]
+            found += [SchemaShape(kind, node) for kind, words in _BY_KEYWORD if words & node.keys()]
         if "const" in node:
-            found.append(Shape("const", node))
+            found.append(SchemaShape("const", node))
         if isinstance(node.get("enum"), list):
-            found.append(Shape("enum", node))
-        found += [Shape(word, node, list(node[word])) for word in COMBINED if isinstance(node.get(word), list)]
+            found.append(SchemaShape("enum", node))
+        found += [SchemaShape(word, node, list(node[word])) for word in COMBINED if isinstance(node.get(word), list)]
         if "not" in node:
             inner = self.of(node["not"])
-            found.append(self._false if inner.kind == "empty" else Shape("not", node, [node["not"]]))
+            found.append(self._false if inner.kind == "empty" else SchemaShape("not", node, [node["not"]]))
         return found
 
 
-def _of_type(node: dict[str, Any], kind: Any) -> Shape:
-    return Shape("number", node, is_integer=True) if kind == "integer" else Shape(str(kind), node)
+def _of_type(node: dict[str, Any], kind: Any) -> SchemaShape:
+    return SchemaShape("number", node, is_integer=True) if kind == "integer" else SchemaShape(str(kind), node)

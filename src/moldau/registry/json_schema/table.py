@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, Protocol
 from moldau.registry.json_schema.shapes import Shapes
 
 
-class Bound(NamedTuple):
+class NumberBound(NamedTuple):
     """A keyword with a number: the start of its kinds, and whether a higher number allows more."""
 
     prefix: str
@@ -17,12 +17,12 @@ class Bound(NamedTuple):
 
 
 BOUNDS = {
-    "maxLength": Bound("MAX_LENGTH", True), "minLength": Bound("MIN_LENGTH", False),
-    "maximum": Bound("MAXIMUM", True), "minimum": Bound("MINIMUM", False),
-    "exclusiveMaximum": Bound("EXCLUSIVE_MAXIMUM", True), "exclusiveMinimum": Bound("EXCLUSIVE_MINIMUM", False),
-    "maxProperties": Bound("MAX_PROPERTIES", True), "minProperties": Bound("MIN_PROPERTIES", False),
-    "maxItems": Bound("MAX_ITEMS", True), "minItems": Bound("MIN_ITEMS", False),
-    "maxContains": Bound("MAX_CONTAINS", True), "minContains": Bound("MIN_CONTAINS", False),
+    "maxLength": NumberBound("MAX_LENGTH", True), "minLength": NumberBound("MIN_LENGTH", False),
+    "maximum": NumberBound("MAXIMUM", True), "minimum": NumberBound("MINIMUM", False),
+    "exclusiveMaximum": NumberBound("EXCLUSIVE_MAXIMUM", True), "exclusiveMinimum": NumberBound("EXCLUSIVE_MINIMUM", False),
+    "maxProperties": NumberBound("MAX_PROPERTIES", True), "minProperties": NumberBound("MIN_PROPERTIES", False),
+    "maxItems": NumberBound("MAX_ITEMS", True), "minItems": NumberBound("MIN_ITEMS", False),
+    "maxContains": NumberBound("MAX_CONTAINS", True), "minContains": NumberBound("MIN_CONTAINS", False),
 }  # fmt: skip
 ALLOWED = frozenset(
     [f"{one.prefix}_REMOVED" for one in BOUNDS.values()]
@@ -49,14 +49,14 @@ ALLOWED = frozenset(
 """All other kinds break readers of old values."""
 
 
-class Change(NamedTuple):
+class JsonChange(NamedTuple):
     """What changed, and where in the new schema."""
 
     kind: str
     path: str
 
 
-Changes = list[Change]
+JsonChanges = list[JsonChange]
 
 
 class Compares(Protocol):
@@ -65,17 +65,17 @@ class Compares(Protocol):
     old: Shapes
     new: Shapes
 
-    def compare(self, old: Any, new: Any, path: str) -> Changes:
+    def compare(self, old: Any, new: Any, path: str) -> JsonChanges:
         """The changes between two parts that the table does not allow."""
         ...
 
 
-def changed(kind: str, path: str) -> Changes:
+def changed(kind: str, path: str) -> JsonChanges:
     """The change, unless the table allows it."""
-    return [] if not kind or kind in ALLOWED else [Change(kind, path)]
+    return [] if not kind or kind in ALLOWED else [JsonChange(kind, path)]
 
 
-def sentence(change: Change, new: str, old: str) -> str:
+def sentence(change: JsonChange, new: str, old: str) -> str:
     """The change in words; `new` and `old` are `new` and `old`, the other way round in the other direction."""
     kind, path = change
     if kind in _SENTENCES:

@@ -54,7 +54,7 @@ class ProtobufChange(NamedTuple):
     path: str
 
 
-Changes = list[ProtobufChange]
+ProtobufChanges = list[ProtobufChange]
 
 
 def sentence(change: ProtobufChange, new: str, old: str) -> str:
@@ -63,7 +63,7 @@ def sentence(change: ProtobufChange, new: str, old: str) -> str:
     return f'{{errorType:"{change.kind}", description:"{said}"}}'
 
 
-def breaking_changes(old: LinkedFile, new: LinkedFile) -> Changes:
+def breaking_changes(old: LinkedFile, new: LinkedFile) -> ProtobufChanges:
     """The changes that the table does not allow."""
     found = [ProtobufChange("PACKAGE_CHANGED", "#/")] if old.file.package != new.file.package else []
     found += _Comparison(old, new).messages(old.file.message_type, new.file.message_type, "#")
@@ -75,9 +75,9 @@ class _Comparison:
         self._old, self._new = old, new
         self._seen: set[tuple[str, str]] = set()
 
-    def messages(self, old: Any, new: Any, path: str) -> Changes:
+    def messages(self, old: Any, new: Any, path: str) -> ProtobufChanges:
         by_name = {one.name: one for one in new}
-        found: Changes = []
+        found: ProtobufChanges = []
         for one in old:
             at = f"{path}/{one.name}"
             if one.options.map_entry:
@@ -88,7 +88,7 @@ class _Comparison:
                 found.append(ProtobufChange("MESSAGE_REMOVED", at))
         return found
 
-    def _message(self, old: Any, new: Any, path: str) -> Changes:
+    def _message(self, old: Any, new: Any, path: str) -> ProtobufChanges:
         before, after = {one.number: one for one in old.field}, {one.number: one for one in new.field}
         found = list(_merged_oneofs(old, new, before, path))
         gone = _gone_oneofs(old, new, after)
@@ -106,7 +106,7 @@ class _Comparison:
                 found += self._field(one, two, at, has_label=True)
         return found + self.messages(old.nested_type, new.nested_type, path)
 
-    def _field(self, old: Any, new: Any, path: str, has_label: bool) -> Changes:
+    def _field(self, old: Any, new: Any, path: str, has_label: bool) -> ProtobufChanges:
         one, two = self._entry(self._old, old), self._entry(self._new, new)
         kinds = [_kind(field, entry) for field, entry in ((old, one), (new, two))]
         if kinds[0] != kinds[1]:
@@ -127,7 +127,7 @@ class _Comparison:
             return [ProtobufChange(kind, path)]
         return []
 
-    def _of_message_type(self, old: Any, new: Any, path: str) -> Changes:
+    def _of_message_type(self, old: Any, new: Any, path: str) -> ProtobufChanges:
         one, two = self._named(self._old, old), self._named(self._new, new)
         if one.local_name != two.local_name:
             return [ProtobufChange("FIELD_NAMED_TYPE_CHANGED", path)]

@@ -4,14 +4,14 @@ from typing import Any
 
 from google.protobuf import descriptor_pb2
 
-from moldau.registry.protobuf.reader import Reader
+from moldau.registry.protobuf.reader import WordReader
 from moldau.registry.protobuf.tokens import quoted
 
 Name = descriptor_pb2.UninterpretedOption.NamePart
 BRACES_MAX = 20
 
 
-def read_options(reader: Reader, owner: Any, in_brackets: bool) -> None:
+def read_options(reader: WordReader, owner: Any, in_brackets: bool) -> None:
     """Read `name = value;`, or a list of them up to `]`, into a message of options; for a field into the field itself.
     Raises `Refused`."""
     while True:
@@ -24,7 +24,7 @@ def read_options(reader: Reader, owner: Any, in_brackets: bool) -> None:
             return
 
 
-def _option(reader: Reader, owner: Any) -> None:
+def _option(reader: WordReader, owner: Any) -> None:
     parts = [_part(reader)]
     while reader.took("."):
         parts.append(_part(reader))
@@ -41,7 +41,7 @@ def _option(reader: Reader, owner: Any) -> None:
         _keep(options, parts, kind, value)
 
 
-def _part(reader: Reader) -> tuple[str, bool]:
+def _part(reader: WordReader) -> tuple[str, bool]:
     """A piece of an option's name, and whether it is an extension, in brackets."""
     if not reader.took("("):
         return reader.name(), False
@@ -50,7 +50,7 @@ def _part(reader: Reader) -> tuple[str, bool]:
     return name, True
 
 
-def _value(reader: Reader) -> tuple[str, Any]:
+def _value(reader: WordReader) -> tuple[str, Any]:
     if reader.peek.text == "{" and reader.peek.kind == "sign":
         return "aggregate", _aggregate(reader)
     if reader.peek.kind == "text":
@@ -62,7 +62,7 @@ def _value(reader: Reader) -> tuple[str, Any]:
     return token.kind, (sign if sign == "-" else "") + token.text
 
 
-def _aggregate(reader: Reader) -> str:
+def _aggregate(reader: WordReader) -> str:
     """The words between braces, with one space between them."""
     reader.expect("{")
     depth, words = 1, list[str]()

@@ -9,7 +9,7 @@ from typing import Any
 from google.protobuf import descriptor_pb2
 
 from moldau.registry.protobuf.options import read_options
-from moldau.registry.protobuf.reader import Reader
+from moldau.registry.protobuf.reader import WordReader
 from moldau.registry.refusals import invalid_schema
 
 Field = descriptor_pb2.FieldDescriptorProto
@@ -29,11 +29,11 @@ DEFAULT_SYNTAX = "proto2"
 
 def parse_proto(text: str) -> Any:
     """The file's descriptor. Raises `Refused`."""
-    return _FileParser(Reader(text)).file()
+    return _FileParser(WordReader(text)).file()
 
 
 class _FileParser:
-    def __init__(self, reader: Reader):
+    def __init__(self, reader: WordReader):
         self._reader = reader
         self._file = descriptor_pb2.FileDescriptorProto()
         self._syntax = DEFAULT_SYNTAX

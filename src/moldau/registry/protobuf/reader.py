@@ -1,10 +1,10 @@
 """Reads the words of a `.proto` text one after the other."""
 
-from moldau.registry.protobuf.tokens import Token, tokens, unquoted
+from moldau.registry.protobuf.tokens import Word, tokens, unquoted
 from moldau.registry.refusals import Refused, invalid_schema
 
 
-class Reader:
+class WordReader:
     """Every method raises `Refused` for a word that may not be there."""
 
     def __init__(self, text: str):
@@ -12,12 +12,12 @@ class Reader:
         self._at = 0
 
     @property
-    def peek(self) -> Token:
+    def peek(self) -> Word:
         """The next word."""
         return self._tokens[self._at]
 
     @property
-    def following(self) -> Token:
+    def following(self) -> Word:
         """The word behind the next one."""
         return self._tokens[min(self._at + 1, len(self._tokens) - 1)]
 
@@ -25,7 +25,7 @@ class Reader:
     def is_at_end(self) -> bool:
         return self.peek.kind == "end"
 
-    def take(self) -> Token:
+    def take(self) -> Word:
         token = self.peek
         if token.kind == "end":
             raise self.wrong("the end of the text")

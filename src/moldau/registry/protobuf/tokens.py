@@ -18,7 +18,7 @@ _ESCAPE = re.compile(rb"\\([xX][0-9a-fA-F]{1,2}|[0-7]{1,3}|u[0-9a-fA-F]{4}|U[0-9
 _SIGNS = {b"n": b"\n", b"r": b"\r", b"t": b"\t", b"a": b"\a", b"b": b"\b", b"f": b"\f", b"v": b"\v"}
 
 
-class Token(NamedTuple):
+class Word(NamedTuple):
     """A word; `kind` is `name`, `number`, `text`, `sign` or, behind the last one, `end`."""
 
     kind: str
@@ -26,7 +26,7 @@ class Token(NamedTuple):
     line: int
 
 
-def tokens(text: str) -> list[Token]:
+def tokens(text: str) -> list[Word]:
     """The words of the text. Raises `Refused`."""
     if len(text) > TEXT_CHARACTERS_MAX:
         raise invalid_schema(f"it has more than {TEXT_CHARACTERS_MAX} characters")
@@ -36,10 +36,10 @@ def tokens(text: str) -> list[Token]:
         if match is None:
             raise invalid_schema(f"line {line} has {text[at : at + 20]!r}, which is not Protobuf")
         if match.lastgroup != "space":
-            found.append(Token(str(match.lastgroup), match[0], line))
+            found.append(Word(str(match.lastgroup), match[0], line))
         line += match[0].count("\n")
         at = match.end()
-    return [*found, Token("end", "", line)]
+    return [*found, Word("end", "", line)]
 
 
 def unquoted(literal: str) -> bytes:
