@@ -1,4 +1,4 @@
-"""JsonChanges of what a JSON Schema says about arrays: one schema for all items, or one for each place and the rest."""
+"""Changes of what a JSON Schema says about arrays: one schema for all items, or one for each place and the rest."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""JsonChanges of `allOf`, `anyOf` and `oneOf`: parts are matched, each old one with a new one that reads it."""
+"""Changes of `allOf`, `anyOf` and `oneOf`: parts are matched, each old one with a new one that reads it."""
 
 from moldau.registry.json_schema.shapes import SchemaShape
 from moldau.registry.json_schema.table import Compares, JsonChanges, changed

@@ -1,4 +1,4 @@
-"""JsonChanges of what a JSON Schema says about objects: properties, which are required, and what others there may be."""
+"""Changes of what a JSON Schema says about objects: properties, which are required, and what others there may be."""
 
 from typing import Any
 

@@ -19,7 +19,8 @@ class NumberBound(NamedTuple):
 BOUNDS = {
     "maxLength": NumberBound("MAX_LENGTH", True), "minLength": NumberBound("MIN_LENGTH", False),
     "maximum": NumberBound("MAXIMUM", True), "minimum": NumberBound("MINIMUM", False),
-    "exclusiveMaximum": NumberBound("EXCLUSIVE_MAXIMUM", True), "exclusiveMinimum": NumberBound("EXCLUSIVE_MINIMUM", False),
+    "exclusiveMaximum": NumberBound("EXCLUSIVE_MAXIMUM", True),
+    "exclusiveMinimum": NumberBound("EXCLUSIVE_MINIMUM", False),
     "maxProperties": NumberBound("MAX_PROPERTIES", True), "minProperties": NumberBound("MIN_PROPERTIES", False),
     "maxItems": NumberBound("MAX_ITEMS", True), "minItems": NumberBound("MIN_ITEMS", False),
     "maxContains": NumberBound("MAX_CONTAINS", True), "minContains": NumberBound("MIN_CONTAINS", False),
