@@ -52,6 +52,7 @@ FOR_THE_SYNC_FACE: dict[str, set[str]] = {
         "run_processing",
         "shown",
         "sign_of_life",
+        "stream_of",
         "subscribe_to",
         "take",
         "take_table",

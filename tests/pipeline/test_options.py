@@ -115,6 +115,7 @@ def test_committed_records_are_read_unless_uncommitted_ones_are_asked_for() -> N
         ({**GOOD, "kafka.max.poll.records": "-1"}, "kafka.max.poll.records is a whole number, not '-1'"),
         ({**GOOD, "startingOffsetsByTimestamp": '{"a":{"0":-2}}'}, "in milliseconds since 1970, not a partition 0"),
         ({**GOOD, "kafka.auto.offset.reset": "latest"}, "startingOffsets says where to start"),
+        ({**GOOD, "kafka.zookeeper.connect": "zk:2181"}, "kafka.bootstrap.servers names the brokers"),
         ({**GOOD, "kafka.fetch.max.byte": "5"}, "has no setting fetch.max.byte; did you mean fetch.max.bytes"),
         ({**GOOD, "kafka.fetch.max.bytes": "much"}, "is not a whole number"),
         ({**GOOD, "startingOffset": "latest"}, "did you mean startingOffsets"),

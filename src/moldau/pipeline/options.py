@@ -89,6 +89,7 @@ INSTEAD = {
     "key.deserializer": "keys are binary, and functions of Spark decode them",
     "value.deserializer": "values are binary, and functions of Spark decode them",
     "interceptor.classes": "records go to Spark as columns",
+    "zookeeper.connect": "kafka.bootstrap.servers names the brokers",
 }
 """Settings of a consumer that mean nothing here, and what takes their place."""
 UNITS_S = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86_400.0}
