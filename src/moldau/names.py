@@ -118,6 +118,8 @@ def guess(name: str, known: Iterable[str]) -> str:
     return f"; did you mean {lower[close[0]]}?" if close else ""
 
 
+NOBODY = "ANONYMOUS"
+"""The name of clients that have not authenticated: one that has does not get it."""
 OFFSETS_TOPIC = "__consumer_offsets"
 TRANSACTIONS_TOPIC = "__transaction_state"
 INTERNAL_TOPICS = frozenset({OFFSETS_TOPIC, TRANSACTIONS_TOPIC})

@@ -2,7 +2,7 @@
 
 import asyncio
 import struct
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -28,11 +28,14 @@ from moldau.turns import Turns
 ALICE, BOB = b"\0alice\0secret", b"\0bob\0secret"
 
 
+PASSWORDS = {"alice": "secret", "bob": "secret"}
+
+
 class Expiring(PlainServer):
     """PLAIN with credentials that expire."""
 
-    def __init__(self, expires_ms: int | None):
-        super().__init__({"alice": "secret", "bob": "secret"})
+    def __init__(self, expires_ms: int | None, passwords: Mapping[str, str] = PASSWORDS):
+        super().__init__(passwords)
         self._expires_ms = expires_ms
 
     def answer(self, message: bytes) -> bytes:

@@ -19,7 +19,7 @@ from moldau.requests.authentication import Authentication, SaslGuard
 from moldau.requests.session import Session
 from moldau.transport.sasl.exchange import Authenticated
 
-from .saslsided import ALICE, BOB, TwoUsers, play
+from .saslsided import ALICE, BOB, Expiring, TwoUsers, play
 
 FAILED, ILLEGAL, UNSUPPORTED = 58, 34, 33
 
@@ -92,6 +92,18 @@ def test_a_wrong_password_is_answered_with_a_sentence_and_the_end() -> None:
         assert await client.is_closed()
 
     play(scenario)
+
+
+def test_nobody_logs_in_as_those_that_have_not() -> None:
+    logins = TwoUsers(make=lambda: Expiring(None, {"ANONYMOUS": "secret"}))
+
+    async def scenario(dial: Any) -> None:
+        client = await dial()
+        answer = await client.log_in(b"\0ANONYMOUS\0secret")
+        assert answer.error_code == FAILED and "have not authenticated" in answer.error_message
+        assert await client.is_closed()
+
+    play(scenario, logins)
 
 
 def test_a_client_that_fails_waits_before_it_hears_so() -> None:

@@ -127,6 +127,13 @@ def test_a_client_that_no_rule_is_for_is_refused() -> None:
         principal_of(alice, parsed_rules("RULE:OU=(.*)/$1/"))
 
 
+def test_no_certificate_makes_a_client_one_that_has_none() -> None:
+    rules = parsed_rules("RULE:^CN=(.*)$/$1/U")
+    assert principal_of(certificate(attribute(Oid.COMMON_NAME, "ann")), rules) == "User:ANN"
+    with pytest.raises(ValueError, match="the name of clients without a certificate"):
+        principal_of(certificate(attribute(Oid.COMMON_NAME, "anonymous")), rules)
+
+
 def test_the_authoritys_users_and_hosts_have_the_names_that_were_asked_for() -> None:
     authority = CertificateAuthority.new()
     for one in (authority.for_user("alice"), authority.for_host(["alice", "10.0.0.5"])):

@@ -23,6 +23,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import NamedTuple, Protocol
 
 from moldau.errors import ErrorCode, ProtocolViolation, StorageError
+from moldau.names import NOBODY
 from moldau.net.accepted import Connected, Handle
 from moldau.net.guard import Guarded
 from moldau.net.peer import Peer
@@ -161,6 +162,8 @@ class Authentication:
         found = login.authenticated
         if found is None:
             return Authenticating(ErrorCode.NONE, None, answer)
+        if found.user == NOBODY:
+            return self._refused(f"{NOBODY} is the name of clients that have not authenticated, and of no user")
         if self._user is not None and found.user != self._user.user:
             return self._refused("a client authenticates again as the user that it was before")
         logins = self.logins

@@ -4,6 +4,7 @@ from collections.abc import Container
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple, Protocol
 
+from moldau.names import NOBODY
 from moldau.net.server import Peer
 from moldau.requests.access import (
     ALL_OPERATIONS,
@@ -15,7 +16,7 @@ from moldau.requests.access import (
     Right,
 )
 
-ANONYMOUS = "User:ANONYMOUS"
+ANONYMOUS = f"User:{NOBODY}"
 """The principal of a connection that has not authenticated, as Kafka names it."""
 UNKNOWN = "unknown"
 """Name and version of the client software until the client has sent them, as Kafka names them (KIP-511)."""

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from moldau.errors import ConfigError
+from moldau.names import NOBODY
 from moldau.transport.distinguished_names import distinguished_name
 
 SETTING = "ssl.principal.mapping.rules"
@@ -60,6 +61,8 @@ def principal_of(certificate: bytes, rules: Sequence[MappingRule]) -> str:
     name = distinguished_name(certificate)
     for rule in rules:
         mapped = rule.apply(name)
+        if mapped == NOBODY:
+            raise ValueError(f"{SETTING} makes it {NOBODY}, the name of clients without a certificate")
         if mapped is not None:
             return f"User:{mapped}"
     raise ValueError(f"no rule of {SETTING} is for {name[:200]!r}, the name in its certificate")

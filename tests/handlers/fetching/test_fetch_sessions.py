@@ -112,6 +112,16 @@ def test_a_session_that_is_not_there_or_names_topics_otherwise_is_refused():
     assert turn(held.go_on(request(number, 1), True, 0)) is ErrorCode.FETCH_SESSION_TOPIC_ID_ERROR
 
 
+@pytest.mark.parametrize("epoch", [-1, 0, 1, 7])
+def test_another_principal_does_not_find_a_session_and_cannot_end_it(epoch: int):
+    held = sessions()
+    number = completed(held.begin([topic("a", 0)], [result(0)], False, 0, "User:ann"))
+    expected = None if epoch < 1 else ErrorCode.FETCH_SESSION_ID_NOT_FOUND
+    assert turn(held.go_on(request(number, epoch), False, 0, "User:eve")) is expected
+    session = turn(held.go_on(request(number, 1), False, 0, "User:ann"))
+    assert isinstance(session, FetchSession) and turn(session.topics()) == [topic("a", 0)]
+
+
 @pytest.mark.parametrize("epoch", [0, -1])
 def test_a_full_request_ends_the_session_that_it_names(epoch: int):
     held = sessions()

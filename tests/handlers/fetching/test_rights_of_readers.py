@@ -1,6 +1,7 @@
 """Fetch, ListOffsets and OffsetForLeaderEpoch of a client that may not do everything."""
 
 import uuid
+from collections.abc import Awaitable
 from pathlib import Path
 from typing import Any
 
@@ -8,6 +9,8 @@ import pytest
 
 from moldau.errors import ErrorCode
 from moldau.handlers.rights import RIGHTS
+from moldau.net.peer import Peer
+from moldau.protocol import codec
 from moldau.protocol.apis import FETCH, LIST_OFFSETS, OFFSET_FOR_LEADER_EPOCH, Api
 from moldau.protocol.messages.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
 from moldau.protocol.messages.offset_for_leader_epoch import (
@@ -17,6 +20,7 @@ from moldau.protocol.messages.offset_for_leader_epoch import (
 )
 from moldau.requests.access import CLUSTER_ACTION, CLUSTER_NAME, DESCRIBE_TOPIC, READ_TOPIC
 from moldau.requests.gate import Gate
+from moldau.requests.session import Session
 from tests.handlers.fetching.fetches import LONG_MS, at, fetch, fill, parts_of, topic_of, values
 from tests.handlers.living import Living, batch, run
 from tests.requests.calling import Denying
@@ -85,6 +89,28 @@ def test_a_session_is_judged_at_every_request(tmp_path: Path) -> None:
         assert {topic.topic: topic.partitions[0].error_code for topic in told.responses} == {"a": 0, "b": DENIED}
 
     run(scenario, tmp_path, gate=Gate(authorizer=denying))
+
+
+@pytest.mark.parametrize("owner", ["User:ANONYMOUS", "User:ann"])
+def test_a_session_is_of_the_principal_that_began_it(owner: str, tmp_path: Path) -> None:
+    async def scenario(alive: Living) -> None:
+        await two(alive)
+        wire = await alive.dial()
+        number = (await wire.ask(FETCH, 12, fetch(("a", at(1)), session_epoch=0))).session_id
+        asked = fetch(session_id=number, session_epoch=1)
+        dispatch = alive.broker.dispatch
+        session = Session("PLAINTEXT", Peer("127.0.0.1", 1), owner, authorizer=dispatch.gate.authorizer)
+        frame = codec.write_request(FETCH, 12, 7, "asker", asked)[4:]
+        answer: Any = dispatch.requests_of(session)(memoryview(bytearray(frame)))
+        answer = await answer if isinstance(answer, Awaitable) else answer
+        reply = codec.read_reply(FETCH, 12, b"".join(map(bytes, answer))[4:])
+        is_found = owner == "User:ANONYMOUS"
+        assert reply.error_code == (0 if is_found else ErrorCode.FETCH_SESSION_ID_NOT_FOUND)
+        assert not reply.responses
+        still = await wire.ask(FETCH, 12, fetch(session_id=number, session_epoch=2 if is_found else 1))
+        assert (still.error_code, still.session_id) == (0, number)
+
+    run(scenario, tmp_path, gate=Gate(authorizer=Denying()))
 
 
 def test_a_wide_request_is_judged_topic_by_topic(tmp_path: Path) -> None:

@@ -56,10 +56,12 @@ it is to read from here."""
 
 
 class Reader(NamedTuple):
-    """Where a reader may be sent on to, and what it may not read; None if it reads here, and everything."""
+    """Where a reader may be sent on to, and what it may not read; None if it reads here, and everything. `owner` is the
+    principal that its session is of, where rights are asked for."""
 
     near: Near | None = None
     is_denied: IsDenied | None = None
+    owner: str = ""
 
 
 UNRESTRICTED = Reader()
@@ -87,7 +89,7 @@ class BudgetedRead:
         reader: Reader = UNRESTRICTED,
     ):
         self._replicas = replicas
-        self._near, self._is_denied = reader
+        self._near, self._is_denied, _ = reader
         self._replica_id = request.replica_id
         self._reads_followers = request.rack is not None or request.replica_id == COMPARES_REPLICAS
         self._committed = request.isolation_level == READ_COMMITTED
@@ -173,12 +175,14 @@ class FetchHandler:
         if is_follower and self._followers is not None and denied is not everything:
             return self._followers(request, call)
         near = self._near(request.rack, call.session.listener) if request.rack and self._near is not None else None
-        reader = UNRESTRICTED if near is None and denied is None else Reader(near, denied)
+        reader = UNRESTRICTED
+        if near is not None or denied is not None:
+            reader = Reader(near, denied, call.session.principal if denied is not None else "")
         if request.is_wide:
             return self._wide(request, by_id, reader)
         session: FetchSession | None = None
         if _is_in_a_session(request):
-            resumed = turn(self._sessions.go_on(request, by_id, self._now_ms()))
+            resumed = turn(self._sessions.go_on(request, by_id, self._now_ms(), reader.owner))
             if isinstance(resumed, ErrorCode):
                 return FetchReply(resumed, NO_SESSION, (), ())
             session = resumed
@@ -204,7 +208,7 @@ class FetchHandler:
         """A request that names very many partitions."""
         session: FetchSession | None = None
         if _is_in_a_session(request):
-            resumed = await self._turns.run(self._sessions.go_on(request, by_id, self._now_ms()))
+            resumed = await self._turns.run(self._sessions.go_on(request, by_id, self._now_ms(), reader.owner))
             if isinstance(resumed, ErrorCode):
                 return FetchReply(resumed, NO_SESSION, (), ())
             session = resumed
@@ -220,13 +224,13 @@ class FetchHandler:
         return await self._wait(asked, results, missing, hosts)
 
     def _reply(self, asked: Asked, results: list[FetchResult]) -> Steps[FetchReply]:
-        by_id, request, session, topics, _ = asked
+        by_id, request, session, topics, reader = asked
         session_id = NO_SESSION
         if session is not None:
             session_id = session.id
             topics, results = yield from session.news(topics, results)
         elif request.session_epoch == INITIAL_EPOCH:
-            session_id = yield from self._sessions.begin(topics, results, by_id, self._now_ms())
+            session_id = yield from self._sessions.begin(topics, results, by_id, self._now_ms(), reader.owner)
         return FetchReply(_NONE, session_id, topics, results)
 
     async def _wait(self, asked: Asked, results: list[FetchResult], missing: int, hosts: list[Replica]) -> FetchReply:

@@ -7,7 +7,8 @@ if its high watermark or log start is not what its reader was told last; those t
 that each gets its turn. How many sessions there are is bounded: a new one takes the place of one that nobody used for
 two minutes, or of a smaller one that is older than that, or is not begun. So is what all of them hold together: a new
 one takes the place of the largest if it holds no more than its equal share, or is not begun. A reader without a session
-sends full requests.
+sends full requests. A session is of one principal: another one does not find it, cannot end it, and is not told its
+topics, which Kafka would name.
 Source: KIP-227, KIP-516; what Kafka 4.3 answers.
 """
 
@@ -58,11 +59,12 @@ class FetchSession:
     """`epoch` is the one that its next request must have. `held` is in the order in which partitions have their
     turn."""
 
-    __slots__ = ("begun_ms", "by_id", "epoch", "held", "id", "used_ms")
+    __slots__ = ("begun_ms", "by_id", "epoch", "held", "id", "owner", "used_ms")
 
-    def __init__(self, session_id: int, by_id: bool, now_ms: int):
+    def __init__(self, session_id: int, by_id: bool, now_ms: int, owner: str):
         self.id = session_id
         self.by_id = by_id
+        self.owner = owner
         self.epoch = INITIAL_EPOCH + 1
         self.held: dict[Key, Held] = {}
         self.begun_ms = self.used_ms = now_ms
@@ -117,10 +119,14 @@ class FetchSessions:
     def __len__(self) -> int:
         return len(self._sessions)
 
-    def go_on(self, request: Fetch, by_id: bool, now_ms: int) -> Steps[FetchSession | ErrorCode | None]:
+    def go_on(
+        self, request: Fetch, by_id: bool, now_ms: int, owner: str = ""
+    ) -> Steps[FetchSession | ErrorCode | None]:
         """The session of an incremental request, with the changes that it asks for; None for a full request, which ends
         the session it names, and for one after which its session holds nothing, which ends it too."""
         session = self._sessions.get(request.session_id)
+        if session is not None and session.owner != owner:
+            session = None
         if request.session_epoch in (FINAL_EPOCH, INITIAL_EPOCH):
             if session is not None:
                 self._end(session)
@@ -166,7 +172,12 @@ class FetchSessions:
                     self._held -= 1
 
     def begin(
-        self, topics: Sequence[FetchTopic], results: Sequence[FetchResult], by_id: bool, now_ms: int
+        self,
+        topics: Sequence[FetchTopic],
+        results: Sequence[FetchResult],
+        by_id: bool,
+        now_ms: int,
+        owner: str = "",
     ) -> Steps[int]:
         """The id of a new session in which these results have been told, or `NO_SESSION`."""
         size = sum(len(parts) for _, _, parts in topics)
@@ -182,7 +193,7 @@ class FetchSessions:
         session_id = self._new_id()
         while session_id in self._sessions:
             session_id = self._new_id()
-        session = self._sessions[session_id] = FetchSession(session_id, by_id, now_ms)
+        session = self._sessions[session_id] = FetchSession(session_id, by_id, now_ms, owner)
         session.held = told
         self._held += len(told)
         return session_id
