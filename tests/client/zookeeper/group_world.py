@@ -51,7 +51,7 @@ class GroupWorld:
     def __init__(self, world: World, partitions: int, events: int):
         self.world, self.partitions, self.events = world, partitions, events
         self.readers: dict[str, Reader] = {}
-        self.made = self.records = self.again = 0
+        self.made = self.records = self.again = self.kills = 0
         self.next: dict[TopicPartition, int] = {}
         """The first offset of each partition that nobody was handed."""
         self.handed_s: dict[TopicPartition, list[float]] = {}
@@ -125,6 +125,7 @@ class GroupWorld:
 
     def kill(self, reader: Reader) -> None:
         del self.readers[reader.name]
+        self.kills += 1
         self.world.kill(reader.name)
         if reader.session is not None:
             reader.session.abandon()

@@ -24,6 +24,8 @@ from moldau.client.zookeeper.group_names import GroupLayout
 from moldau.errors import ConfigError
 from moldau.names import INTERNAL_TOPICS
 
+EXPRESSION_BYTES_MAX = 1 << 20
+"""The memory that a compiled expression may take."""
 STREAMS_MAX = 10_000
 """A registration that asks for more is not one."""
 _MARKS = {"*": WHITE_LIST, "!": BLACK_LIST}
@@ -131,7 +133,7 @@ def check_filter(wanted: StreamsWanted) -> None:
             )
 
 
-@lru_cache(maxsize=1_000)
+@lru_cache(maxsize=64)
 def _compiled(regex: str) -> Any:
     """The expression, as Kafka 0.8 reads it: a comma stands for `|`, and spaces and quotes around it for nothing. None
     if it is not one. RE2 alone matches it, since an expression of another member could take for ever elsewhere."""
@@ -140,7 +142,7 @@ def _compiled(regex: str) -> Any:
     except ImportError:
         return None
     options = re2.Options()
-    options.log_errors = False
+    options.log_errors, options.max_mem = False, EXPRESSION_BYTES_MAX
     try:
         return re2.compile(regex.strip().replace(",", "|").replace(" ", "").strip("\"'"), options=options)
     except (re2.error, UnicodeEncodeError):
