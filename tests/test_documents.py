@@ -11,6 +11,7 @@ from moldau.net.limits import SEND_BUFFER_BYTES
 from tests.source_rules import read_all
 
 ROOT = Path(__file__).parents[1]
+pytestmark = pytest.mark.together("source")  # which is parsed once
 SOURCE = ROOT / "src" / "moldau"
 ARCHITECTURE = ROOT / "ARCHITECTURE.md"
 LINES_MAX, COLUMNS_MAX = 210, 120

@@ -16,6 +16,7 @@ from tests import source_rules as rules
 from tests.source_rules import Source
 
 ROOT = Path(__file__).parents[1]
+pytestmark = pytest.mark.together("source")  # which is parsed once
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
 OURS = rules.read_all(ROOT, "src")
 EVERYTHING = [*OURS, *rules.read_all(ROOT, "tests", "tools", "benchmarks", "harness")]
