@@ -9,6 +9,7 @@ import pytest
 
 from moldau.net.limits import SEND_BUFFER_BYTES
 from tests.source_rules import read_all
+from tests.test_log_lines import is_in, rows
 
 ROOT = Path(__file__).parents[1]
 pytestmark = pytest.mark.together("source")  # which is parsed once
@@ -136,12 +137,12 @@ def test_the_layers_are_those_that_are_executed() -> None:
     assert [re.findall(r"\w+", line) for line in blocks()[1].splitlines()] == executed
 
 
-def test_log_lines_that_operators_look_for_are_written() -> None:
-    rows = re.findall(r"^\| (`.*?) \|", (ROOT / "docs" / "operations.md").read_text(), re.MULTILINE)
-    lines = [CODE.findall(row) for row in rows if "..." in row or " " in row.strip("`")]
+@pytest.mark.parametrize("page", ["operations.md", "cluster-operations.md"])
+def test_log_lines_that_operators_look_for_are_written(page: str) -> None:
+    lines = [line for line in rows(page) if len(line) > 1 or " " in line[0]]
     texts = [text for source in read_all(ROOT, "src") for text in source.facts.strings]
     assert len(lines) > 10
-    assert [line for line in lines if not any(all(part in text for part in line) for text in texts)] == []
+    assert [line for line in lines if not any(is_in(line, text) for text in texts)] == []
 
 
 def test_the_pages_have_the_size_of_the_send_buffer() -> None:

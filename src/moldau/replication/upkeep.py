@@ -90,7 +90,7 @@ class Upkeep:
             except KafkaError as error:
                 logger.error("%s: %s", job.name, error)
             except Exception:
-                logger.exception("%s failed", job.name)
+                logger.exception("%s failed, and is tried again", job.name)
 
     async def _retain(self) -> None:
         """Deleting from a log rolls and renames files, so the loop gets a turn after each log that loses something."""
