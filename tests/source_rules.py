@@ -80,6 +80,8 @@ PURE_CORES = (
     "coordinators.transactions.transaction",
     "files.legacy",
     "files.metadata_log",
+    "mirror.copies",
+    "mirror.planning",
     "handlers.producing.mistimed",
     "log.epochs",
     "rates",

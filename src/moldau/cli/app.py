@@ -62,7 +62,7 @@ PLACES = {
     "mirror": CommandEntry(
         "moldau.cli.mirroring.commands",
         "app",
-        "Mirrors of another cluster's topics, at the same offsets: start, status.",
+        "Mirrors of another cluster's topics, at the same offsets: start, status, failover, promote.",
     ),
     "log": CommandEntry(
         "moldau.cli.log.commands", "app", "The files of a stopped broker: dump, verify, repair, adopt, import."

@@ -28,8 +28,8 @@ from moldau.records.batch import (
     Marker,
     batches,
     place,
+    read_control,
     read_header,
-    read_marker,
 )
 from moldau.runtime import Buffer
 
@@ -124,7 +124,7 @@ def markers_in(data: memoryview, headers: Sequence[BatchHeader]) -> list[Marker 
     for header in headers:
         size, marker = header.size, None
         if header.is_control:
-            marker = read_marker(data[position : position + min(size, MARKER_BYTES_MAX)])
+            marker = read_control(data[position : position + min(size, MARKER_BYTES_MAX)])
         markers.append(marker)
         position += size
     return markers
@@ -136,7 +136,7 @@ def _note(log: Log, headers: Sequence[BatchHeader], markers: Sequence[Marker | N
     for header, marker in zip(headers, markers, strict=True):
         if header.partition_leader_epoch != epochs.latest:
             epochs.assign(header.partition_leader_epoch, header.base_offset)
-        if header.producer_id >= 0:
+        if header.producer_id >= 0 or marker is not None:
             aborted = producers.replay(header, marker)
             if aborted is not None:
                 log.segments[-1].aborted.append(aborted)

@@ -5,8 +5,7 @@ until something comes; what came goes to the mirrors' leaders, and the next Fetc
 worker holds one answer for each leader at most.
 
 An error concerns its partition, which pauses, asks the mirror's leader where its log ends, and is compared again
-(`copies`). A partition whose source has lost records, or whose mirror is none any more, stops with a sentence; the
-others go on.
+(`copies`). A partition whose source has lost records stops with a sentence; the others go on.
 """
 
 import asyncio
@@ -240,9 +239,6 @@ class Copying:
             if sent.end != ASKS_ONLY:
                 self.appended += len(sent.records)
                 copy.records_behind = max((copy.records_behind or 0) - (answer.end - sent.end), 0)
-            return
-        if answer.error is ErrorCode.INVALID_REQUEST:
-            self._stop(tp, answer.message or "its target is not a mirror of it any more")
             return
         if answer.error in STALE_METADATA:
             self._target.stale(tp.topic)

@@ -13,6 +13,8 @@ NOT_COPIED_EITHER = (
     "follower.replication.throttled.replicas", "leader.replication.throttled.replicas", "min.insync.replicas",
     "unclean.leader.election.enable",
 )  # fmt: skip
+FAILING_OVER = "failing-over/"
+"""How `mirror.source` begins while a mirror fails over: no worker writes to it any more, and no client yet."""
 
 
 class SourceTopic(NamedTuple):
@@ -59,6 +61,8 @@ def plan(name: str, source: SourceTopic, mirror_source: str, target: TargetTopic
         return TopicPlan(
             refused=f"{name} exists in the target cluster and is not a mirror: delete it there to mirror it anew"
         )
+    if mirrors.startswith(FAILING_OVER):
+        return TopicPlan(refused=f"{name} fails over, or its fail-over was interrupted: it takes no records any more")
     if mirrors != mirror_source:
         what = "another cluster"
         if mirrors.split("/")[0] == mirror_source.split("/")[0]:

@@ -8,12 +8,14 @@ them at the same partition cost time and nothing else.
 import asyncio
 import logging
 import re
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
 from moldau.client.cluster_view import TopicView
 from moldau.errors import ErrorCode, KafkaError
 from moldau.mirror.copying import CopiedTopic, Copying
 from moldau.mirror.ends import SETTING, ClusterEnd, check_ends, source_of
+from moldau.mirror.groups import sync_groups
 from moldau.mirror.planning import SourceTopic, TargetTopic, TopicPlan, plan
 from moldau.names import TopicPartition
 from moldau.notices import Notices
@@ -25,11 +27,13 @@ notices = Notices(logger)
 @dataclass(frozen=True)
 class MirrorSettings:
     """`topics`: the mirrored topics are those whose whole names match it. `replication_factor`: of topics that are made
-    in the target, -1 for its default. `refresh_s`: how often topics and settings are looked at."""
+    in the target, -1 for its default. `refresh_s`: how often topics, settings and groups are looked at. `groups`: the
+    offsets of those groups are kept in the target, too."""
 
     topics: re.Pattern[str]
     replication_factor: int = -1
     refresh_s: float = 10.0
+    groups: re.Pattern[str] = re.compile(".*")
 
 
 class MirrorWorker:
@@ -47,7 +51,11 @@ class MirrorWorker:
         the start."""
         await check_ends(self.source, self.target)
         await self.refresh()
-        tasks = [asyncio.ensure_future(self.copying.run()), asyncio.ensure_future(self._keep_fresh())]
+        tasks = [
+            asyncio.ensure_future(self.copying.run()),
+            asyncio.ensure_future(self._keep(self.refresh)),
+            asyncio.ensure_future(self._keep(self.sync_groups)),
+        ]
         try:
             await asyncio.gather(*tasks)
         finally:
@@ -55,13 +63,19 @@ class MirrorWorker:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
 
-    async def _keep_fresh(self) -> None:
+    async def _keep(self, what: Callable[[], Awaitable[None]]) -> None:
         while True:
             await asyncio.sleep(self.settings.refresh_s)
             try:
-                await self.refresh()
+                await what()
             except KafkaError as failure:
-                notices.warning("", "topics and settings cannot be compared now: %s", failure)
+                notices.warning("", "topics, settings and groups cannot be compared now: %s", failure)
+
+    async def sync_groups(self) -> None:
+        """Commit what groups of the source have committed. Raises `KafkaError`."""
+        changed = await sync_groups(self.source, self.target, self.copying.topics, self.settings.groups)
+        for group in changed:
+            notices.info(group, "offsets of group %s are kept in the target cluster", group)
 
     async def refresh(self) -> None:
         """Compare topics and settings, and do what is to be done. Raises `KafkaError`."""

@@ -56,6 +56,8 @@ MARKER_BYTES_MAX: Final = 1024
 _MARKER_KEY = struct.Struct(">hh")
 _MARKER_VALUE = struct.Struct(">hi")
 _ABORT, _COMMIT = 0, 1
+_HANDOVER: Final = 30_010
+"""A kind of control record of ours. Clients and Kafka's tools pass over kinds that they do not know."""
 _INT64 = struct.Struct(">q")
 _UINT32 = struct.Struct(">I")
 
@@ -132,6 +134,11 @@ class Marker(NamedTuple):
 
     commits: bool
     coordinator_epoch: int
+
+
+HANDOVER: Final = Marker(False, -1)
+"""Stands for the control record behind the last batch of a mirror: from there on the producers are this cluster's. The
+ids of those before it may be those of others here."""
 
 
 def read_header(buffer: Buffer, at: int = 0) -> BatchHeader:
@@ -298,3 +305,18 @@ def read_marker(batch: Buffer) -> Marker | None:
     except (KafkaError, struct.error):
         return None
     return Marker(kind == _COMMIT, coordinator_epoch) if version >= 0 and kind in (_ABORT, _COMMIT) else None
+
+
+def encode_handover(timestamp_ms: int) -> bytearray:
+    """The control batch of `HANDOVER`."""
+    return encode_batch([Row(_MARKER_KEY.pack(0, _HANDOVER), b"", timestamp_ms)], attributes=CONTROL_BIT)
+
+
+def read_control(batch: Buffer) -> Marker | None:
+    """As `read_marker`, and `HANDOVER` for that control batch."""
+    header = read_header(batch)
+    if header.producer_id >= 0 or not header.is_control or header.codec or header.count != 1:
+        return read_marker(batch)
+    # Attributes, deltas of timestamp and offset take a byte each: the key's length, 4, follows.
+    key = bytes(batch[HEADER_SIZE + 4 : HEADER_SIZE + 9])
+    return HANDOVER if key == b"\x08" + _MARKER_KEY.pack(0, _HANDOVER) else None

@@ -1,1 +1,1 @@
-"""`moldau mirror`: start, status."""
+"""`moldau mirror`: start, status, failover, promote."""

@@ -15,8 +15,11 @@ from moldau.cli.until_signal import cancelled_by_signal
 from moldau.client.security.brokers import Brokers, settings_in
 from moldau.errors import ConfigError
 from moldau.mirror.ends import ClusterEnd
-from moldau.mirror.status import MirrorStatus, status
+from moldau.mirror.failing_over import FailedOver, fail_over, rehearse
+from moldau.mirror.promoting import promote, until_level
+from moldau.mirror.status import MirrorStatus, mirrors_in, status
 from moldau.mirror.worker import MirrorSettings, MirrorWorker
+from moldau.names import counted
 
 T = TypeVar("T")
 
@@ -32,28 +35,37 @@ ToConfig = Annotated[
 ]
 
 
+Topics = Annotated[
+    str, Option("--topics", metavar="PATTERN", help="A regular expression: topics whose whole names match.")
+]
+Groups = Annotated[
+    str, Option("--groups", metavar="PATTERN", help="A regular expression: groups whose offsets are kept, '' for none.")
+]
+DryRun = Annotated[bool, Option("--dry-run", help="Only say what would be done.")]
+SHORTEST_S = 0.05
+
+
 @app.command()
 def start(
     source: From,
     target: To,
-    topics: Annotated[
-        str, Option("--topics", metavar="PATTERN", help="A regular expression: topics whose whole names match.")
-    ],
+    topics: Topics,
     from_config: FromConfig = None,
     to_config: ToConfig = None,
     replication_factor: Annotated[
         int,
         Option("--replication-factor", help="The replicas of topics made in the target; -1: its default."),
     ] = -1,
+    groups: Groups = ".*",
     refresh: Annotated[
-        float, Option("--refresh", metavar="SECONDS", min=0.1, help="How often topics and settings are compared.")
+        float, Option("--refresh", metavar="SECONDS", help="How often topics, settings and groups are compared.")
     ] = 10.0,
 ) -> int:
     """
     Mirror topics until told to stop: byte by byte, at the same offsets, into topics that nobody else writes to.
 
-    The target is a cluster of Moldau; the source is any Kafka. Partitions and settings are kept as in the source. All
-    state is in the target: stop the command, or kill it, and start it again anywhere.
+    The target is a cluster of Moldau; the source is any Kafka. Partitions, settings and the offsets of groups are kept
+    as in the source. All state is in the target: stop the command, or kill it, and start it again anywhere.
 
     Examples:
 
@@ -61,17 +73,15 @@ def start(
 
       moldau mirror start --from old:9092 --from-config old.properties --to new:9092 --topics '.*'
     """
-    try:
-        pattern = re.compile(topics)
-    except re.error as wrong:
-        raise ConfigError(f"--topics {topics!r} is not a regular expression: {wrong}") from None
+    settings = MirrorSettings(
+        _pattern(topics, "--topics"), replication_factor, max(refresh, SHORTEST_S), _pattern(groups, "--groups")
+    )
     ends = _end(source, from_config), _end(target, to_config)
     for one in ends:
         reachable(one)
     logging.basicConfig(stream=sys.stderr, level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s")
 
     async def work(source_end: ClusterEnd, target_end: ClusterEnd) -> None:
-        settings = MirrorSettings(pattern, replication_factor, refresh)
         await MirrorWorker(source_end, target_end, settings).run()
 
     return asyncio.run(cancelled_by_signal(_with(ends, work)))
@@ -110,6 +120,114 @@ def show_status(
     print(f"a fail-over now would lose {lost} record{'s'[: lost != 1]}")
     if unknown:
         print(f"the source does not tell the ends of {unknown} partition{'s'[: unknown != 1]}")
+
+
+@app.command("failover")
+def fail_over_now(
+    target: To,
+    topics: Topics,
+    to_config: ToConfig = None,
+    dry_run: DryRun = False,
+    as_json: Json = False,
+) -> None:
+    """
+    Make mirrors writable now, with what they have; the source is not asked, and may be gone.
+
+    Transactions that are open at a mirror's end are aborted. Workers stop writing to it. An interrupted fail-over is
+    carried on by the same command. `moldau mirror status` says before how many records would be lost.
+
+    Examples:
+
+      moldau mirror failover --to new:9092 --topics 'orders|payments' --dry-run
+
+      moldau mirror failover --to new:9092 --topics '.*'
+    """
+    pattern, brokers = _pattern(topics, "--topics"), _end(target, to_config)
+    reachable(brokers)
+
+    async def work() -> list[FailedOver]:
+        async with ClusterEnd(brokers, "--to") as end:
+            return await _over(end, await _mirrors(end, "", pattern), dry_run)
+
+    _print_over(asyncio.run(work()), dry_run, as_json)
+
+
+@app.command("promote")
+def promote_mirrors(
+    source: From,
+    target: To,
+    topics: Topics,
+    from_config: FromConfig = None,
+    to_config: ToConfig = None,
+    groups: Groups = ".*",
+    timeout: Annotated[
+        float, Option("--timeout", metavar="SECONDS", help="How long to wait for the mirrors to have all records.")
+    ] = 60.0,
+    dry_run: DryRun = False,
+    as_json: Json = False,
+) -> None:
+    """
+    Make mirrors writable once they have all records of the source, and groups their last offsets: stop the producers
+    of the source first, and leave a worker running until then.
+
+    If the source still grows, the mirrors stay mirrors and the command fails.
+
+    Examples:
+
+      moldau mirror promote --from old:9092 --to new:9092 --topics 'orders|payments'
+    """
+    pattern, of_groups = _pattern(topics, "--topics"), _pattern(groups, "--groups")
+    ends = _end(source, from_config), _end(target, to_config)
+    for one in ends:
+        reachable(one)
+
+    async def work(source_end: ClusterEnd, target_end: ClusterEnd) -> list[FailedOver]:
+        mirrors = await _mirrors(target_end, source_end.cluster_id, pattern)
+        if dry_run:
+            await until_level(source_end, target_end, mirrors, timeout)
+            return await _over(target_end, mirrors, dry_run)
+        return await promote(source_end, target_end, mirrors, of_groups, timeout)
+
+    _print_over(asyncio.run(_with(ends, work)), dry_run, as_json)
+
+
+async def _mirrors(target: ClusterEnd, cluster_id: str, topics: re.Pattern[str]) -> dict[str, str]:
+    """The mirrors that match. Raises `ConfigError` if there are none."""
+    found = await mirrors_in(target, cluster_id)
+    chosen = {name: mirror_source for name, mirror_source in found.items() if topics.fullmatch(name)}
+    if not chosen:
+        raise ConfigError(f"no mirror in {target.brokers} matches --topics {topics.pattern!r}")
+    return chosen
+
+
+async def _over(target: ClusterEnd, mirrors: dict[str, str], dry_run: bool) -> list[FailedOver]:
+    over: list[FailedOver] = []
+    for name, mirror_source in mirrors.items():
+        over += await (rehearse(target, name) if dry_run else fail_over(target, name, mirror_source))
+    return over
+
+
+def _print_over(over: list[FailedOver], dry_run: bool, as_json: bool) -> None:
+    if as_json:
+        print_json(
+            [
+                {"topic": one.tp.topic, "partition": one.tp.partition, "end": one.end, "aborted": one.aborted}
+                for one in over
+            ]
+        )
+        return
+    for one in over:
+        verbs = ("would be writable from", "would be aborted") if dry_run else ("is writable from", "aborted")
+        aborted = f"; {counted(one.aborted, 'open transaction')} {verbs[1]}" if one.aborted else ""
+        print(f"{one.tp} {verbs[0]} offset {one.end}{aborted}")
+
+
+def _pattern(text: str, option: str) -> re.Pattern[str]:
+    """Raises `ConfigError`."""
+    try:
+        return re.compile(text)
+    except re.error as wrong:
+        raise ConfigError(f"{option} {text!r} is not a regular expression: {wrong}") from None
 
 
 def _row(one: MirrorStatus) -> list[object]:

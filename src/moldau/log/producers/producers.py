@@ -26,6 +26,7 @@ from typing import Final
 from moldau.errors import ErrorCode
 from moldau.log.producers.producer_state import (
     BATCHES_KEPT,
+    NO_ENTRY,
     NO_TRANSACTION,
     SEQUENCE_MASK,
     BatchMetadata,
@@ -34,7 +35,7 @@ from moldau.log.producers.producer_state import (
 from moldau.log.producers.snapshot_entries import SnapshotEntries
 from moldau.log.transaction_index import AbortedTxn
 from moldau.names import Offset, VerificationGuard
-from moldau.records.batch import CONTROL_BIT, NO_SEQUENCE, TRANSACTIONAL_BIT, BatchHeader, Marker
+from moldau.records.batch import CONTROL_BIT, HANDOVER, NO_SEQUENCE, TRANSACTIONAL_BIT, BatchHeader, Marker
 
 NO_EPOCH: Final = -1
 RAISES_EPOCH: Final = 2
@@ -201,10 +202,22 @@ class Producers:
         self.entries.note(header.producer_id, producer)
         return aborted
 
+    def hand_over(self) -> None:
+        """Forget all producers but those with an open transaction: they were those of a mirror's source. Producers of
+        this cluster may have the same ids."""
+        kept = {producer_id: one for producer_id, one in self._known.items() if one.transaction_start >= 0}
+        for producer in kept.values():
+            producer.entry, producer.changed = NO_ENTRY, False
+        self._known.clear()
+        self._known.update(kept)
+        self.entries = SnapshotEntries(self._known)
+
     def replay(self, header: BatchHeader, marker: Marker | None = None) -> AbortedTxn | None:
         """Note a batch read back from the log, in order of offsets. `marker`: that of a control batch."""
         aborted = None
-        if marker is not None:
+        if marker is HANDOVER:
+            self.hand_over()
+        elif marker is not None:
             aborted = self.ended(header, marker, header.base_offset, header.max_timestamp)
         elif header.producer_id >= 0:
             self.appended(header, header.base_offset, header.max_timestamp)

@@ -13,7 +13,7 @@ from moldau.log.producers.producers import Producers
 from moldau.log.segment import Segment
 from moldau.log.transaction_index import AbortedTxn
 from moldau.names import Offset
-from moldau.records.batch import MARKER_BYTES_MAX, BatchHeader, Marker, read_marker
+from moldau.records.batch import MARKER_BYTES_MAX, BatchHeader, Marker, read_control
 from moldau.runtime import Disk
 
 WALK_BACK_ENTRIES: Final = 64
@@ -82,7 +82,7 @@ def replay_segment(segment: Segment, producers: Producers, position: int) -> lis
 
 
 def _marker_at(segment: Segment, position: int) -> Marker | None:
-    return read_marker(segment.log.get().read(min(MARKER_BYTES_MAX, segment.size - position), position))
+    return read_control(segment.log.get().read(min(MARKER_BYTES_MAX, segment.size - position), position))
 
 
 def _headers_before(segments: Sequence[Segment], offset: int) -> list[BatchHeader]:

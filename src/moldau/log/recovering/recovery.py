@@ -49,8 +49,8 @@ from moldau.records.batch import (
     HEADER_SIZE,
     MAGIC,
     BatchHeader,
+    read_control,
     read_header,
-    read_marker,
 )
 from moldau.runtime import Disk, File
 
@@ -329,8 +329,8 @@ def recover_segment(segment: Segment, epochs: Epochs, producers: Producers, next
             break
         segment.index(header, position)
         _note_epoch(epochs, header)
-        if header.producer_id >= 0:
-            marker = read_marker(chunk[within : within + header.size]) if header.is_control else None
+        if header.producer_id >= 0 or header.is_control:
+            marker = read_control(chunk[within : within + header.size]) if header.is_control else None
             aborted = producers.replay(header, marker)
             if aborted is not None:
                 segment.aborted.append(aborted)

@@ -1,0 +1,60 @@
+"""Offsets of consumer groups, as the source has them: committed in the target as far as records have arrived.
+
+Only for groups that have no members in the target, and never backwards: a group that works there, or has worked there,
+knows better. A position is the same offset in both clusters; its leader epoch is not.
+"""
+
+import re
+from collections.abc import Collection, Mapping
+
+from moldau.errors import KafkaError
+from moldau.mirror.ends import ClusterEnd
+from moldau.names import OffsetAndMetadata, TopicPartition
+
+WITHOUT_MEMBERS = ("Empty", "Dead")
+
+
+def to_commit(
+    of_source: Mapping[TopicPartition, OffsetAndMetadata],
+    of_target: Mapping[TopicPartition, OffsetAndMetadata],
+    ends: Mapping[TopicPartition, int],
+) -> dict[TopicPartition, OffsetAndMetadata]:
+    """What a group is to have committed in the target, where it has not. `ends`: of the mirrors' logs."""
+    wanted: dict[TopicPartition, OffsetAndMetadata] = {}
+    for tp, at in of_source.items():
+        if tp in ends:
+            offset = min(at.offset, ends[tp])
+            if tp not in of_target or of_target[tp].offset < offset:
+                wanted[tp] = OffsetAndMetadata(offset, at.metadata)
+    return wanted
+
+
+async def sync_groups(
+    source: ClusterEnd, target: ClusterEnd, topics: Collection[str], groups: re.Pattern[str]
+) -> dict[str, int]:
+    """Commit for each group that matches; returns in how many partitions, of the groups that changed. Raises
+    `KafkaError`, for a group alone only if no other failed."""
+    states = {one.group_id: one.state for one in await target.admin.list_groups()}
+    views = target.router.view.topics
+    partitions = [TopicPartition(name, number) for name in topics if name in views for number in views[name].partitions]
+    ends = await target.admin.offsets(dict.fromkeys(partitions, "latest")) if partitions else {}
+    changed: dict[str, int] = {}
+    failed: KafkaError | None = None
+    for group in await source.admin.list_groups():
+        name = group.group_id
+        if not groups.fullmatch(name) or states.get(name, "Empty") not in WITHOUT_MEMBERS:
+            continue
+        try:
+            of_source = await source.admin.group_offsets(name)
+            if not any(tp in ends for tp in of_source):
+                continue
+            of_target = await target.admin.group_offsets(name) if name in states else {}
+            wanted = to_commit(of_source, of_target, ends)
+            if wanted:
+                await target.admin.alter_group_offsets(name, wanted)
+                changed[name] = len(wanted)
+        except KafkaError as failure:  # a member has joined meanwhile, or rights are missing
+            failed = failure
+    if failed is not None and not changed:
+        raise failed
+    return changed

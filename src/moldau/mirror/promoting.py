@@ -1,0 +1,78 @@
+"""Promotion: a fail-over that loses nothing, because the source has nothing that its mirrors lack.
+
+Producers of the source must have stopped; what they write after the last look would be lost, so the look is repeated
+once the mirrors take no more records. Groups get the offsets that they have in the source then.
+"""
+
+import asyncio
+import re
+from collections.abc import Mapping
+from functools import partial
+
+from moldau.errors import ErrorCode, KafkaError
+from moldau.mirror.ends import SETTING, ClusterEnd
+from moldau.mirror.failing_over import FailedOver, fail_over, fence, mirror_end
+from moldau.mirror.groups import sync_groups
+from moldau.mirror.status import status
+from moldau.names import TopicPartition, counted
+
+LOOK_S = 0.2
+
+
+async def behind(source: ClusterEnd, target: ClusterEnd, topics: Mapping[str, str]) -> int:
+    """How many records these mirrors lack. Raises `KafkaError` if the source does not tell."""
+    records = 0
+    for one in await status(source, target):
+        if one.topic in topics:
+            if one.records is None:
+                raise KafkaError(
+                    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+                    f"the source does not tell where {one.topic}-{one.partition} ends: fail over if it is gone",
+                )
+            records += one.records
+    return records
+
+
+async def until_level(source: ClusterEnd, target: ClusterEnd, topics: Mapping[str, str], seconds: float) -> None:
+    """Wait until the mirrors have all records. Raises `KafkaError`: REQUEST_TIMED_OUT, and as `behind` does."""
+    loop = asyncio.get_running_loop()
+    deadline_s = loop.time() + seconds
+    while records := await behind(source, target, topics):
+        if loop.time() > deadline_s:
+            raise KafkaError(
+                ErrorCode.REQUEST_TIMED_OUT,
+                f"the mirrors still lack {counted(records, 'record')}: does a worker run? Do producers still write?",
+            )
+        await asyncio.sleep(LOOK_S)
+
+
+async def promote(
+    source: ClusterEnd, target: ClusterEnd, mirrors: Mapping[str, str], groups: re.Pattern[str], seconds: float
+) -> list[FailedOver]:
+    """Make these mirrors (name -> `mirror.source`) writable once they have all that the source has. Raises
+    `KafkaError`: if the source still grows they are mirrors as before."""
+    await until_level(source, target, mirrors, seconds)
+    fenced = {name: await fence(target, name, mirror_source) for name, mirror_source in mirrors.items()}
+    grown = await _grown(source, target, fenced)
+    if grown:
+        for name in fenced:
+            await target.admin.alter_topic_configs(name, {SETTING: mirrors[name]})
+        raise KafkaError(
+            ErrorCode.INVALID_REQUEST, f"producers still write to {', '.join(grown)} in the source: stop them first"
+        )
+    await sync_groups(source, target, fenced, groups)
+    return [one for name in fenced for one in await fail_over(target, name, fenced[name])]
+
+
+async def _grown(source: ClusterEnd, target: ClusterEnd, fenced: Mapping[str, str]) -> list[str]:
+    """The topics that have records in the source which their mirrors, which take no more, lack."""
+    grown: list[str] = []
+    for name in fenced:
+        partitions = [TopicPartition(name, number) for number in target.router.view.topics[name].partitions]
+        ends = await source.admin.offsets(dict.fromkeys(partitions, "latest"))
+        for tp in partitions:
+            if name not in grown:
+                end = await target.router.retrying(partial(mirror_end, target, tp, fenced[name]))
+                if end < ends[tp]:
+                    grown.append(name)
+    return grown

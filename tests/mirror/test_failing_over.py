@@ -1,0 +1,198 @@
+"""Fail-over and promotion: mirrors become topics that clients write to, and groups go on where they were."""
+
+import asyncio
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from moldau.client.consuming.consumer import Consumer
+from moldau.client.producing.producer import Producer
+from moldau.errors import KafkaError, NotDelivered
+from moldau.mirror.ends import SETTING
+from moldau.mirror.failing_over import fail_over, fence, rehearse
+from moldau.mirror.groups import to_commit
+from moldau.mirror.promoting import promote
+from moldau.names import OffsetAndMetadata, TopicPartition
+from moldau.testing import Broker
+from tests.mirror.mirroring import Mirroring, log_of, mirroring
+
+ALL = re.compile(".*")
+
+
+@pytest.fixture(scope="module")
+def clusters(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Broker, Broker]]:
+    with Broker() as source, Broker(data_dir=tmp_path_factory.mktemp("target")) as target:
+        yield source, target
+
+
+def produce(broker: Broker, topic: str, *values: bytes) -> None:
+    with Producer(broker.address, acks="all", enable_idempotence=True) as producer:
+        for value in values:
+            producer.send(topic, value)
+
+
+def values(broker: Broker, topic: str, count: int, group: str | None = None) -> list[bytes]:
+    """That many committed records: of a group, and committed, or from the beginning."""
+    with Consumer(
+        broker.address, group_id=group, isolation_level="read_committed", auto_offset_reset="earliest"
+    ) as consumer:
+        if group is None:
+            consumer.assign([TopicPartition(topic, 0)])
+        else:
+            consumer.subscribe([topic])
+        found: list[bytes] = []
+        while len(found) < count:
+            found += [one.value for one in consumer.poll(max_records=count - len(found)) if one.value is not None]
+        if group is not None:
+            consumer.commit()
+        return found
+
+
+def test_after_a_fail_over_open_transactions_are_aborted_and_clients_write(clusters: tuple[Broker, Broker]) -> None:
+    source, target = clusters
+    tp = TopicPartition("orders", 0)
+    source.create_topic("orders", 1)
+    produce(source, "orders", b"1", b"2")
+    with Producer(source.address, transactional_id="open") as producer:
+        producer.begin_transaction()
+        producer.send("orders", b"of an open transaction").result()
+
+        async def scenario() -> None:
+            async with mirroring(source, target, "orders") as mirror:
+                end = mirror.target
+                await mirror.until_equal(tp)
+                mirror_source = (await end.own_settings("orders"))[SETTING]
+                assert [one[1:] for one in await rehearse(end, "orders")] == [(3, 1)]
+                await fence(end, "orders", mirror_source)  # and interrupted there
+                with pytest.raises(NotDelivered, match="is a mirror"):
+                    await asyncio.to_thread(produce, target, "orders", b"x")
+                await mirror.until(lambda: "fails over" in mirror.worker.refused.get("orders", ""))
+                over = await fail_over(end, "orders", (await end.own_settings("orders"))[SETTING])
+                assert [one[1:] for one in over] == [(5, 1)]
+                assert SETTING not in await end.own_settings("orders")
+                before = await log_of(end, tp)
+                await asyncio.to_thread(produce, source, "orders", b"behind")
+                await mirror.until(lambda: "is not a mirror" in mirror.worker.refused.get("orders", ""))
+                assert await log_of(end, tp) == before
+
+        asyncio.run(scenario())
+        producer.abort_transaction()
+    # Their producers have ids that the source has given to others, whose epochs and sequences the log has.
+    for number in range(3):
+        produce(target, "orders", b"of the target %d" % number)
+        if number == 1:
+            target.restart()
+    assert values(target, "orders", 5) == [b"1", b"2", *(b"of the target %d" % number for number in range(3))]
+
+
+def test_a_transaction_of_the_target_ends_whatever_coordinator_the_source_had(clusters: tuple[Broker, Broker]) -> None:
+    source, target = clusters
+    source.create_topic("moved", 1)
+    for _ in range(3):  # the source's coordinator is the newer one
+        source.restart()
+        with Producer(source.address, transactional_id="moved") as producer, producer.transaction():
+            producer.send("moved", b"of the source")
+
+    async def scenario() -> None:
+        async with mirroring(source, target, "moved") as mirror:
+            await mirror.until_equal(TopicPartition("moved", 0))
+            await fail_over(mirror.target, "moved", (await mirror.target.own_settings("moved"))[SETTING])
+
+    asyncio.run(scenario())
+    for restarts in range(2):
+        with Producer(target.address, transactional_id=f"there {restarts}") as producer, producer.transaction():
+            producer.send("moved", b"of the target")
+        if not restarts:
+            target.restart()
+    assert values(target, "moved", 5) == [b"of the source"] * 3 + [b"of the target"] * 2
+
+
+def test_a_promotion_waits_for_all_records_and_takes_the_offsets_of_groups(clusters: tuple[Broker, Broker]) -> None:
+    source, target = clusters
+    source.create_topic("payments", 1)
+    produce(source, "payments", b"1", b"2", b"3")
+    assert values(source, "payments", 2, "billing") == [b"1", b"2"]
+
+    async def scenario() -> None:
+        async with mirroring(source, target, "payments") as mirror:
+            await mirror.until_equal(TopicPartition("payments", 0))
+            await mirror.stop()
+            await asyncio.to_thread(produce, source, "payments", b"4")
+            mirrors = {"payments": (await mirror.target.own_settings("payments"))[SETTING]}
+            with pytest.raises(KafkaError, match="still lack 1 record: does a worker run"):
+                await promote(mirror.source, mirror.target, mirrors, ALL, 0)
+            mirror.start()
+            assert (await promote(mirror.source, mirror.target, mirrors, ALL, 60))[0].end == 5
+
+    asyncio.run(scenario())
+    produce(target, "payments", b"5")
+    assert values(target, "payments", 3, "billing") == [b"3", b"4", b"5"]
+
+
+def test_a_promotion_that_finds_new_records_leaves_a_mirror(
+    clusters: tuple[Broker, Broker], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source, target = clusters
+    source.create_topic("growing", 1)
+    produce(source, "growing", b"1")
+
+    async def scenario() -> None:
+        async with mirroring(source, target, "growing") as mirror:
+            await mirror.until_equal(TopicPartition("growing", 0))
+            mirrors = {"growing": (await mirror.target.own_settings("growing"))[SETTING]}
+
+            async def level_for_a_moment(*_: object) -> None:
+                await mirror.stop()
+                await asyncio.to_thread(produce, source, "growing", b"2")
+
+            monkeypatch.setattr("moldau.mirror.promoting.until_level", level_for_a_moment)
+            with pytest.raises(KafkaError, match="producers still write to growing"):
+                await promote(mirror.source, mirror.target, mirrors, ALL, 0)
+            mirror.start()
+            await mirror.until_equal(TopicPartition("growing", 0))
+
+    asyncio.run(scenario())
+
+
+def test_groups_are_kept_while_the_mirror_works(clusters: tuple[Broker, Broker]) -> None:
+    source, target = clusters
+    source.create_topic("read", 1)
+    produce(source, "read", b"1", b"2", b"3")
+    assert values(source, "read", 2, "readers") == [b"1", b"2"]
+    tp = TopicPartition("read", 0)
+
+    async def scenario(mirror: Mirroring, offset: int) -> None:
+        admin = mirror.target.admin
+        while (at := (await admin.group_offsets("readers")).get(tp)) is None or at.offset != offset:
+            await asyncio.sleep(0.01)
+
+    async def played() -> None:
+        async with mirroring(source, target, "read") as mirror:
+            await asyncio.wait_for(scenario(mirror, 2), 60)
+            assert await asyncio.to_thread(values, source, "read", 1, "readers") == [b"3"]
+            await asyncio.wait_for(scenario(mirror, 3), 60)
+            await mirror.source.admin.alter_group_offsets("readers", {tp: 1})  # back: the target's stays
+            await mirror.worker.sync_groups()
+            await scenario(mirror, 3)
+
+    asyncio.run(played())
+
+
+def test_a_group_gets_no_offset_that_has_not_arrived_and_none_below_its_own() -> None:
+    one, two, three = (TopicPartition("t", number) for number in range(3))
+    of_source = {tp: OffsetAndMetadata(10, "x", 7) for tp in (one, two, three, TopicPartition("other", 0))}
+    of_target = {two: OffsetAndMetadata(8), three: OffsetAndMetadata(9)}
+    assert to_commit(of_source, of_target, {one: 6, two: 8, three: 20}) == {
+        one: OffsetAndMetadata(6, "x"),
+        three: OffsetAndMetadata(10, "x"),
+    }
+
+
+def test_the_record_of_a_handover_forgets_producers_in_every_way_of_reading_the_log(tmp_path: Path) -> None:
+    from moldau.records.batch import HANDOVER, encode_batch, encode_handover, encode_marker, read_control
+
+    assert read_control(encode_handover(5)) is HANDOVER
+    assert read_control(encode_marker(5, 0, True, 0, 5)) is not HANDOVER
+    assert read_control(encode_batch([(b"k", b"v", 5, ())])) is None
