@@ -20,8 +20,8 @@ UNFINISHED = ("TO" + "DO", "FIX" + "ME", "NotImplemented" + "Error", "pytest." +
 RECORD_WORK = tuple(
     f"moldau.records.{name}"
     for name in (
-        "batch.read_marker", "columns.refused", "columns.rows", "compression.decompress", "legacy.entries",
-        "legacy.rows", "legacy.stream", "rows.iterate", "sections.section_of", "sections.sections",
+        "batch.read_control", "batch.read_marker", "columns.refused", "columns.rows", "compression.decompress",
+        "legacy.entries", "legacy.rows", "legacy.stream", "rows.iterate", "sections.section_of", "sections.sections",
     )
 )  # fmt: skip
 """Calls that inflate a batch or make Python objects of its records."""

@@ -11,7 +11,7 @@ from moldau.mirror.requests import fetch
 from moldau.mirror.worker import MirrorSettings, MirrorWorker
 from moldau.names import TopicPartition
 from moldau.records.batch import batches, place
-from moldau.testing import Broker
+from moldau.testing import Broker, Cluster
 
 REFRESH_S = 0.05
 
@@ -61,7 +61,7 @@ class Mirroring:
 
 
 @contextlib.asynccontextmanager
-async def mirroring(source: Broker, target: Broker, topics: str) -> AsyncIterator[Mirroring]:
+async def mirroring(source: Broker | Cluster, target: Broker | Cluster, topics: str) -> AsyncIterator[Mirroring]:
     async with ClusterEnd(source.address, "--from") as one, ClusterEnd(target.address, "--to") as other:
         started = Mirroring(one, other, MirrorSettings(re.compile(topics), refresh_s=REFRESH_S))
         try:

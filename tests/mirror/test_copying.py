@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import uuid
 from collections.abc import Awaitable, Callable, Iterator
+from typing import Any
 
 import pytest
 
@@ -77,7 +78,7 @@ def test_records_of_all_partitions_are_there_with_settings_and_transactions(clus
     for broker in clusters:
         with Consumer(broker.address, isolation_level="read_committed", auto_offset_reset="earliest") as consumer:
             consumer.assign([TopicPartition("orders", 1)])
-            rows = []
+            rows: list[Any] = []
             while len(rows) < 120:
                 rows += consumer.poll()
             read.append([(one.offset, one.timestamp_ms, one.key, one.value, one.headers) for one in rows])
@@ -258,3 +259,24 @@ def test_a_foreign_target_is_refused(clusters: tuple[Broker, Broker], monkeypatc
 
     with pytest.raises(ConfigError, match="are not Moldau's"):
         asyncio.run(refused())
+
+
+def test_workers_share_the_partitions_and_one_that_leaves_hands_its_part_over(clusters: tuple[Broker, Broker]) -> None:
+    source, _ = clusters
+    source.create_topic("shared", 4)
+    partitions = {TopicPartition("shared", number) for number in range(4)}
+
+    async def scenario(mirror: Mirroring) -> None:
+        async with mirroring(*clusters, "shared") as other:
+
+            def parts() -> tuple[set[TopicPartition], set[TopicPartition]]:
+                return set(mirror.worker.copying.copies), set(other.worker.copying.copies)
+
+            await mirror.until(lambda: [len(part) for part in parts()] == [2, 2])
+            assert set.union(*parts()) == partitions
+            for tp in sorted(partitions):
+                await asyncio.to_thread(fill, source, "shared", 10, tp.partition)
+                await mirror.until_equal(tp)
+        await mirror.until(lambda: parts()[0] == partitions)
+
+    play(clusters, "shared", scenario)

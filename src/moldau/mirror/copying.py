@@ -19,7 +19,6 @@ from moldau.client.offsets import EARLIEST, LATEST, offsets_at
 from moldau.client.routing import Router
 from moldau.errors import ErrorCode, KafkaError
 from moldau.mirror.copies import LogSpan, PartitionCopy, divergence
-from moldau.mirror.ends import NO_ID
 from moldau.mirror.requests import (
     ASKS_ONLY,
     Appending,
@@ -45,16 +44,17 @@ notices = Notices(logger)
 
 
 class CopiedTopic(NamedTuple):
-    """`source`: its `mirror.source`. `topic_id`: the id in the source cluster, zero where topics have none.
-    `compacted`: its batches lose records."""
+    """`source`: its `mirror.source`. `topic_id`: the id in the source cluster, zero where topics have none;
+    `mirror_id`: that of the mirror, zero before it is known. `compacted`: its batches lose records."""
 
     source: str
     topic_id: uuid.UUID
+    mirror_id: uuid.UUID
     compacted: bool
 
 
 class Copying:
-    """`topics`: those that may be copied. Runs in `run` until it is cancelled; `assign`
+    """`topics`: those that may be copied (`mirror`). Runs in `run` until it is cancelled; `assign`
     says what is copied. `appended` counts bytes."""
 
     def __init__(self, source: Router, target: Router):
@@ -72,6 +72,19 @@ class Copying:
         before = self.copies
         self.copies = {tp: before.get(tp) or PartitionCopy(tp) for tp in partitions}
         self._changed.set()
+
+    def mirror(self, topics: Mapping[str, CopiedTopic]) -> None:
+        """These topics may be copied now. What was known of others, or of earlier ones of the same name, is
+        forgotten."""
+        before, self.topics = self.topics, dict(topics)
+        for tp in self.copies:
+            if before.get(tp.topic) != topics.get(tp.topic):
+                self.copies[tp] = PartitionCopy(tp)
+        self._changed.set()
+
+    def _copied(self, tp: TopicPartition) -> PartitionCopy | None:
+        """What is known of a partition; None if it is copied no longer, which any wait may have changed."""
+        return self.copies.get(tp) if tp.topic in self.topics else None
 
     async def run(self) -> None:
         try:
@@ -145,7 +158,7 @@ class Copying:
     async def _prepared(self, partitions: Iterable[TopicPartition]) -> list[TopicPartition]:
         """Those of the partitions that can be fetched for: the mirror's end is known, and was compared in the present
         leader epoch of the source."""
-        known = [tp for tp in partitions if tp in self.copies]
+        known = [tp for tp in partitions if self._copied(tp) is not None]
         unasked = [tp for tp in known if self.copies[tp].end is None]
         asked = {tp: Appending(self.topics[tp.topic].source, ASKS_ONLY, -1, memoryview(b"")) for tp in unasked}
         await self._append(asked)
@@ -153,7 +166,7 @@ class Copying:
         uncompared = [
             tp
             for tp in known
-            if tp in self.copies and self.copies[tp].end is not None and self.copies[tp].source_epoch != epochs[tp]
+            if (copy := self._copied(tp)) is not None and copy.end is not None and copy.source_epoch != epochs[tp]
         ]
         for at in range(0, len(uncompared), COMPARED_AT_ONCE):
             some = uncompared[at : at + COMPARED_AT_ONCE]
@@ -161,15 +174,16 @@ class Copying:
         return [
             tp
             for tp in known
-            if (copy := self.copies.get(tp)) is not None
+            if (copy := self._copied(tp)) is not None
             and not copy.stopped
             and copy.end is not None
             and copy.source_epoch is not None
         ]
 
     async def _compare(self, tp: TopicPartition, source_epoch: int) -> None:
-        copy = self.copies[tp]
-        assert copy.end is not None, "asked before"
+        copy, topic = self._copied(tp), self.topics.get(tp.topic)
+        if copy is None or topic is None or copy.end is None:  # others were compared before
+            return
         try:
             starts, ends = await asyncio.gather(
                 offsets_at(self._source, {tp: EARLIEST}), offsets_at(self._source, {tp: LATEST})
@@ -177,13 +191,14 @@ class Copying:
             source, mirror = LogSpan(starts[tp], ends[tp]), LogSpan(copy.mirror_start, copy.end)
             of_source = of_mirror = None
             if mirror.start < mirror.end and source.start < mirror.end <= source.end:
-                of_source = await batch_at(self._source, tp, self.topics[tp.topic].topic_id, mirror.end - 1)
-                own_id = self._target.view.topic_id(tp.topic) or NO_ID
-                of_mirror = await batch_at(self._target, tp, own_id, mirror.end - 1)
+                of_source = await batch_at(self._source, tp, topic.topic_id, mirror.end - 1)
+                of_mirror = await batch_at(self._target, tp, topic.mirror_id, mirror.end - 1)
         except KafkaError as failure:
             self._pause(tp, str(failure))
             return
-        why = divergence(tp, source, mirror, of_source, of_mirror, self.topics[tp.topic].compacted)
+        if self._copied(tp) is not copy:
+            return
+        why = divergence(tp, source, mirror, of_source, of_mirror, topic.compacted)
         if why:
             self._stop(tp, why)
             return
@@ -198,7 +213,7 @@ class Copying:
 
     def _to_append(self, tp: TopicPartition, answer: FetchedBatches | None) -> Appending | None:
         """What the mirror is to get of a leader's answer; None if nothing, or after an error."""
-        copy = self.copies.get(tp)
+        copy = self._copied(tp)
         if copy is None or answer is None or copy.end is None:
             return None
         if answer.error in STALE_METADATA:
@@ -231,7 +246,7 @@ class Copying:
                 self._answered(tp, wanted[tp], answer)
 
     def _answered(self, tp: TopicPartition, sent: Appending, answer: MirrorAnswer) -> None:
-        copy = self.copies.get(tp)
+        copy = self._copied(tp)
         if copy is None:
             return
         if not answer.error:

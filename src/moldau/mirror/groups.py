@@ -9,6 +9,7 @@ from collections.abc import Collection, Mapping
 
 from moldau.errors import KafkaError
 from moldau.mirror.ends import ClusterEnd
+from moldau.mirror.sharing import GROUP
 from moldau.names import OffsetAndMetadata, TopicPartition
 
 WITHOUT_MEMBERS = ("Empty", "Dead")
@@ -42,7 +43,7 @@ async def sync_groups(
     failed: KafkaError | None = None
     for group in await source.admin.list_groups():
         name = group.group_id
-        if not groups.fullmatch(name) or states.get(name, "Empty") not in WITHOUT_MEMBERS:
+        if name.startswith(GROUP) or not groups.fullmatch(name) or states.get(name, "Empty") not in WITHOUT_MEMBERS:
             continue
         try:
             of_source = await source.admin.group_offsets(name)

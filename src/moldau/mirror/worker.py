@@ -1,8 +1,7 @@
 """A worker of a mirror: makes the mirrored topics, keeps them as their sources are, and copies.
 
 All state is in the target: which topic mirrors what (the setting `mirror.source`), and how far (where its log ends). A
-worker that starts anew, or another one, asks. What one worker may not do twice, the target's brokers refuse: two of
-them at the same partition cost time and nothing else.
+worker that starts anew, or another one, asks. Several workers share the partitions (`sharing`).
 """
 
 import asyncio
@@ -14,10 +13,10 @@ from dataclasses import dataclass
 from moldau.client.cluster_view import TopicView
 from moldau.errors import ErrorCode, KafkaError
 from moldau.mirror.copying import CopiedTopic, Copying
-from moldau.mirror.ends import SETTING, ClusterEnd, check_ends, source_of
+from moldau.mirror.ends import NO_ID, SETTING, ClusterEnd, check_ends, source_of
 from moldau.mirror.groups import sync_groups
 from moldau.mirror.planning import SourceTopic, TargetTopic, TopicPlan, plan
-from moldau.names import TopicPartition
+from moldau.mirror.sharing import Sharing
 from moldau.notices import Notices
 
 logger = logging.getLogger(__name__)
@@ -45,6 +44,7 @@ class MirrorWorker:
         self.settings = settings
         self.copying = Copying(source.router, target.router)
         self.refused: dict[str, str] = {}
+        self._sharing = Sharing(target, source.cluster_id, self.copying, notices)
 
     async def run(self) -> None:
         """Raises `ConfigError` if the clusters cannot be the ends of a mirror, `KafkaError` if they cannot be asked at
@@ -52,6 +52,7 @@ class MirrorWorker:
         await check_ends(self.source, self.target)
         await self.refresh()
         tasks = [
+            asyncio.ensure_future(self._sharing.run()),
             asyncio.ensure_future(self.copying.run()),
             asyncio.ensure_future(self._keep(self.refresh)),
             asyncio.ensure_future(self._keep(self.sync_groups)),
@@ -60,7 +61,8 @@ class MirrorWorker:
             await asyncio.gather(*tasks)
         finally:
             for task in tasks:
-                task.cancel()
+                if not task.cancelling():  # a second time would interrupt what a task does at its end
+                    task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
 
     async def _keep(self, what: Callable[[], Awaitable[None]]) -> None:
@@ -87,8 +89,8 @@ class MirrorWorker:
             if topic is not None:
                 mirrored[name] = topic
             self._tell(name, refusal)
-        self.copying.topics = mirrored
-        self.copying.assign(TopicPartition(name, number) for name in mirrored for number in of_source[name].partitions)
+        self.copying.mirror(mirrored)
+        self._sharing.want({name: len(of_source[name].partitions) for name in mirrored})
 
     def _tell(self, name: str, refusal: str) -> None:
         """Log a refusal when it is new."""
@@ -115,7 +117,9 @@ class MirrorWorker:
             await self._carry_out(name, len(view.partitions), wanted)
         except KafkaError as failure:
             return None, f"{name} cannot be kept as its source is: {failure}"
-        return CopiedTopic(mirror_source, view.topic_id, "compact" in settings.get("cleanup.policy", "")), ""
+        mirror_id = NO_ID if target_view is None else target_view.topic_id
+        compacted = "compact" in settings.get("cleanup.policy", "")
+        return CopiedTopic(mirror_source, view.topic_id, mirror_id, compacted), ""
 
     async def _carry_out(self, name: str, partitions: int, wanted: TopicPlan) -> None:
         admin = self.target.admin

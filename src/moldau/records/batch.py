@@ -20,6 +20,7 @@ A control batch with the transactional bit holds one record, the marker that end
     key     0  2  version 0           value   0  2  version 0
             2  2  0 abort, 1 commit           2  4  coordinator_epoch
 
+One without that bit and with 30010 in place of 0 or 1 is ours: it ends what a mirror has of its source (`HANDOVER`).
 This module decodes no other record and does not decide whether a batch is accepted (`validation` does).
 Source: "Record Batch" and "Control Batches" of Kafka's documentation; KIP-98.
 """

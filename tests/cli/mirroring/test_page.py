@@ -43,6 +43,7 @@ def clusters() -> Iterator[tuple[Broker, Broker]]:
         yield origin, backup
 
 
+@pytest.mark.check
 def test_the_page_leads_over_to_the_other_cluster_and_back(clusters: tuple[Broker, Broker], offline: Moldau) -> None:
     origin, backup = clusters
     there = {"origin:9092": origin.address, "backup:9092": backup.address}
