@@ -61,5 +61,5 @@ def test_what_cannot_be_shown_is_one_sentence(
     assert "is not of the form HOST:PORT" in said("/", "localhost:x")
     monkeypatch.setattr("moldau.cli.zookeeper.CONNECT_S", 0.5)
     assert "did not answer within 0.5 s" in said("/", f"localhost:{free_port()}")
-    monkeypatch.setitem(sys.modules, "moldau.metadata_store.zookeeper", None)
+    monkeypatch.setitem(sys.modules, "kazoo", None)
     assert "pip install 'moldau[cluster]'" in said("/", single.connect)
