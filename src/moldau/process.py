@@ -11,10 +11,10 @@ import os
 import resource
 import signal
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from moldau.broker import Broker
 from moldau.collector import Collector
@@ -34,7 +34,27 @@ SWITCH_INTERVAL_S = 0.0005
 default is 5 ms."""
 
 
-def run(properties: Mapping[str, str], levels: Mapping[str, str] = {}, accept_empty: Sequence[str] = ()) -> int:
+class RunsBeside(Protocol):
+    """What runs in the broker's process, in a thread of its own, and is its client. Both methods block."""
+
+    @property
+    def addresses(self) -> Sequence[str]: ...
+
+    def start(self) -> None: ...
+
+    def stop(self) -> None: ...
+
+
+Beside = Callable[[BrokerConfig, dict[str, int]], RunsBeside]
+"""Makes it, from the settings of the broker and the ports of its listeners, once the broker listens."""
+
+
+def run(
+    properties: Mapping[str, str],
+    levels: Mapping[str, str] = {},
+    accept_empty: Sequence[str] = (),
+    beside: Beside | None = None,
+) -> int:
     """`moldau server start` with these settings; `levels` are log levels by logger; `accept_empty` is as in `Broker`.
     Returns the exit code; an error is one sentence on standard error."""
     logging.basicConfig(stream=sys.stderr, level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s")
@@ -49,8 +69,8 @@ def run(properties: Mapping[str, str], levels: Mapping[str, str] = {}, accept_em
         try:
             import uvloop
         except ImportError:
-            return asyncio.run(serve(config, accept_empty))
-        return uvloop.run(serve(config, accept_empty))
+            return asyncio.run(serve(config, accept_empty, beside))
+        return uvloop.run(serve(config, accept_empty, beside))
     except (ConfigError, StorageError, KafkaError, MoldauError) as error:
         print(f"error: {error}", file=sys.stderr)
     except OSError as error:
@@ -76,7 +96,7 @@ def _what_failed(error: OSError, folders: Sequence[Path], listeners: int) -> str
     return f"{path}: {why}"
 
 
-async def serve(config: BrokerConfig, accept_empty: Sequence[str] = ()) -> int:
+async def serve(config: BrokerConfig, accept_empty: Sequence[str] = (), beside: Beside | None = None) -> int:
     """Run a broker until SIGTERM, Ctrl-C, a terminal that hangs up or the loss of its disk. Returns the exit code."""
     if accept_empty and not config.zookeeper_connect:
         raise ConfigError(
@@ -101,11 +121,27 @@ async def serve(config: BrokerConfig, accept_empty: Sequence[str] = ()) -> int:
         if (line := unauthenticated(listener, config.of_listener(listener.name).ssl_client_auth)) is not None:
             logger.warning("%s", line)
     _print_line(f"listening on {_addresses(broker)}")
-    await _first_of(asked_to_stop, broker.failed)
-    broker.watchdog.rest()
-    collector.end()
-    await broker.stop()
+    try:
+        await _beside(beside, broker, asked_to_stop)
+    finally:
+        broker.watchdog.rest()
+        collector.end()
+        await broker.stop()
     return 1 if broker.failed.is_set() else 0
+
+
+async def _beside(beside: Beside | None, broker: Broker, asked_to_stop: asyncio.Event) -> None:
+    """Wait until the broker has failed or is to stop; meanwhile run what runs beside it."""
+    if beside is None:
+        await _first_of(asked_to_stop, broker.failed)
+        return
+    other = beside(broker.config, broker.ports)
+    try:
+        await asyncio.to_thread(other.start)
+        _print_line(f"schema registry listening on {', '.join(other.addresses)}")
+        await _first_of(asked_to_stop, broker.failed)
+    finally:
+        await asyncio.to_thread(other.stop)
 
 
 def shared_store(config: BrokerConfig, runtime: Runtime) -> "SharedStore | None":

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 from moldau.registry.api import RegistryApi
 from moldau.registry.asgi import RegistryApp
 from moldau.registry.decisions import Writes
+from moldau.registry.http_messages import RestAnswer, RestRequest, answered
 from moldau.registry.state import RegistryState
 from moldau.registry.topic_records import packed_key, packed_value, read_key, read_value
 
@@ -34,12 +35,12 @@ class LocalTopic:
         key = read_key(packed)
         self._state.apply(key, read_value(key, value, 0), packed)
 
-    async def write(self, decide: Callable[[], Writes]) -> Writes:
+    async def change(self, decide: Callable[[], Writes], request: RestRequest) -> RestAnswer:
         writes = decide()
         for key, value in writes.records:
             forms = self._state.forms_of(key)
             self.take_in(forms[-1] if forms else packed_key(key), packed_value(value))
-        return writes
+        return answered(writes.answer)
 
 
 class LocalRegistry:

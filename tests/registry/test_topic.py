@@ -126,6 +126,34 @@ def test_a_writer_that_was_replaced_is_fenced_and_can_come_back(broker: Broker) 
     opened(broker, "fenced", work)
 
 
+def test_a_new_writer_decides_only_when_it_has_read_all_that_the_one_before_wrote(broker: Broker) -> None:
+    async def work(late: SchemasTopic, state: RegistryState) -> None:
+        before = SchemasTopic(RegistryState(), broker.address, SchemasTopicSettings("late"))
+        await before.start()
+        try:
+            assert late._reader is not None
+            late._reader.cancel()
+            await before.write(lambda: Writes(None, [(RecordKey("CONFIG", "s"), {"compatibilityLevel": "NONE"})]))
+            seen: list[object] = []
+
+            def decide() -> Writes:
+                seen.append(state.configs.get("s"))
+                return Writes(None)
+
+            writing, end = asyncio.ensure_future(late.write(decide)), before._next_offset
+            async with asyncio.timeout(stretched(20)):
+                while before._next_offset == end:  # until it has written its NOOP
+                    await asyncio.sleep(0.01)
+            assert not seen
+            late._reader = asyncio.ensure_future(late._read())
+            await writing
+            assert seen == [{"compatibilityLevel": "NONE"}]
+        finally:
+            await before.close()
+
+    opened(broker, "late", work)
+
+
 def test_a_schema_that_the_topic_cannot_hold_is_refused_and_the_next_one_is_not(broker: Broker) -> None:
     broker.create_topic("small", 1, cleanup_policy="compact", max_message_bytes=2_000)
     key = RecordKey("CONFIG", "s")

@@ -58,6 +58,9 @@ PLACES = {
     "zookeeper": CommandEntry(
         "moldau.cli.zookeeper", "app", "ZooKeeper: start it from the jars of PySpark, show what is in one."
     ),
+    "schemas": CommandEntry(
+        "moldau.cli.schemas.commands", "app", "Schemas in a registry: list, get, register, check, diff."
+    ),
     "registry": CommandEntry("moldau.cli.schemas.registry", "app", "The schema registry: start."),
     "mirror": CommandEntry(
         "moldau.cli.mirroring.commands",

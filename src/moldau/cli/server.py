@@ -57,6 +57,12 @@ def parser() -> argparse.ArgumentParser:
         help="the log level of one part, from debug to error; moldau.groups=debug logs every answer about a group",
     )
     options.add_argument(
+        "--registry-port",
+        type=int,
+        metavar="PORT",
+        help="also run a schema registry, on this port of the broker's host; 0 takes a free one",
+    )
+    options.add_argument(
         "--accept-empty",
         action="append",
         default=[],
@@ -138,4 +144,8 @@ def start(arguments: Sequence[str]) -> int:
     properties, levels = _properties(given), levels_of(given.log_level)
     from moldau.process import run
 
-    return run(properties, levels, given.accept_empty)
+    if given.registry_port is None:
+        return run(properties, levels, given.accept_empty)
+    from moldau.cli.schemas.beside_broker import registry_beside
+
+    return run(properties, levels, given.accept_empty, registry_beside(given.registry_port))

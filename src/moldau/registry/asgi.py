@@ -8,7 +8,6 @@ from collections.abc import Awaitable, Callable, Mapping, MutableMapping
 from typing import Any, Protocol
 
 from moldau.registry.api import Decide, RawText, RegistryApi, route_of
-from moldau.registry.decisions import Writes
 from moldau.registry.http_messages import (
     RestAnswer,
     RestRequest,
@@ -28,18 +27,18 @@ Receive = Callable[[], Awaitable[Mapping[str, Any]]]
 Send = Callable[[dict[str, Any]], Awaitable[None]]
 
 
-class WritesChanges(Protocol):
-    """What makes a change last before it is answered."""
+class MakesChanges(Protocol):
+    """What makes a change last before it is answered, here or at another instance."""
 
-    async def write(self, decide: Decide) -> Writes: ...
+    async def change(self, decide: Decide, request: RestRequest) -> RestAnswer: ...
 
 
 class RegistryApp:
-    """The application; `topic` writes what the requests change."""
+    """The application; `changes` writes what the requests change."""
 
-    def __init__(self, api: RegistryApi, topic: WritesChanges):
+    def __init__(self, api: RegistryApi, changes: MakesChanges):
         self._api = api
-        self._topic = topic
+        self._changes = changes
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -61,7 +60,8 @@ class RegistryApp:
             headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
             raw = scope.get("raw_path") or scope["path"].encode()
             parts, query = parsed_path(raw.partition(b"?")[0]), parsed_query(scope["query_string"])
-            return await self._answer(RestRequest(scope["method"], parts, query, headers, body))
+            target = (raw.partition(b"?")[0] + b"?" + scope["query_string"]).decode("latin-1").rstrip("?")
+            return await self._answer(RestRequest(scope["method"], parts, query, headers, body, target))
         except Refused as refusal:
             return refused(refusal)
         except Exception:
@@ -84,7 +84,7 @@ class RegistryApp:
         if isinstance(result, RawText):
             return RestAnswer(200, result.text.encode("utf-8", "replace"))
         if callable(result):
-            result = (await self._topic.write(result)).answer
+            return await self._changes.change(result, request)
         return answered(result)
 
 

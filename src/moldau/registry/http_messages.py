@@ -25,6 +25,8 @@ class RestRequest:
     query: Mapping[str, list[str]]
     headers: Mapping[str, str]
     body: bytes = b""
+    target: str = ""
+    """The path and query as they were sent, for another instance."""
 
     def flag(self, name: str) -> bool:
         return self.text(name).lower() == "true"

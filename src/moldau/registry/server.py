@@ -12,6 +12,8 @@ import uvicorn
 from moldau.errors import CannotListen
 from moldau.registry.api import RegistryApi
 from moldau.registry.asgi import RegistryApp
+from moldau.registry.election import WriterElection
+from moldau.registry.forwarding import WriterRoute
 from moldau.registry.state import RegistryState
 from moldau.registry.topic import SchemasTopic, SchemasTopicSettings
 
@@ -20,15 +22,20 @@ logger = logging.getLogger(__name__)
 DEFAULT_PORT = 8081
 CONNECTIONS_MAX = 1_000
 STOP_S = 5
+FORWARD_MORE_S = 2
+"""A forwarded change may take this much longer than the writer itself may take."""
+EVERYWHERE = ("", "0.0.0.0", "::")
 
 
 @dataclass(frozen=True)
 class RegistrySettings:
-    """Where a registry listens and where it keeps its schemas; port 0 is a free one."""
+    """Where a registry listens and where it keeps its schemas; port 0 is a free one. `advertised` is where other
+    instances reach it, `http://HOST:PORT`."""
 
     host: str = "localhost"
     port: int = DEFAULT_PORT
     topic: SchemasTopicSettings = field(default_factory=SchemasTopicSettings)
+    advertised: str = ""
 
 
 class _HttpServer(uvicorn.Server):
@@ -40,14 +47,18 @@ class _HttpServer(uvicorn.Server):
 
 
 class RegistryServer:
-    """One instance of the registry. `start` returns when it serves; `stop` ends it."""
+    """One instance of the registry. It is bound to its port at once, which raises `CannotListen`; `start` returns when
+    it serves; `stop` ends it."""
 
     def __init__(self, brokers: str, settings: RegistrySettings):
         self._settings = settings
+        self._socket = bound(settings.host, settings.port)
         state = RegistryState()
         self._topic = SchemasTopic(state, brokers, settings.topic)
+        self._election = WriterElection(brokers, settings.topic.name, settings.advertised or self._reachable())
+        changes = WriterRoute(self._topic, self._election, settings.topic.timeout_ms / 1000 + FORWARD_MORE_S)
         config = uvicorn.Config(
-            RegistryApp(RegistryApi(state), self._topic),
+            RegistryApp(RegistryApi(state), changes),
             lifespan="off",
             access_log=False,
             log_config=None,
@@ -58,21 +69,24 @@ class RegistryServer:
         )
         self._server = _HttpServer(config)
         self._serving: asyncio.Task[None] | None = None
-        self._socket: socket.socket | None = None
 
     @property
     def addresses(self) -> list[str]:
         """`http://HOST:PORT`."""
-        port = self._settings.port if self._socket is None else self._socket.getsockname()[1]
-        host = self._settings.host
-        return [f"http://{f'[{host}]' if ':' in host else host}:{port}"]
+        return [self._address(self._settings.host)]
+
+    def _reachable(self) -> str:
+        """Where other instances reach this one, if nothing else is said: its host, or that of the machine."""
+        return self._address(socket.gethostname() if self._settings.host in EVERYWHERE else self._settings.host)
+
+    def _address(self, host: str) -> str:
+        return f"http://{f'[{host}]' if ':' in host else host}:{self._socket.getsockname()[1]}"
 
     async def start(self) -> None:
-        """Listen, read the topic, become the writer, then serve. Raises `ConfigError`, `KafkaError`, `CannotListen`."""
-        self._socket = bound(self._settings.host, self._settings.port)
+        """Read the topic, stand for election, then serve. Raises `ConfigError` and `KafkaError`."""
         try:
             await self._topic.start()
-            await self._topic.take_over()
+            await self._election.start()
         except BaseException:
             await self._topic.close()
             self._socket.close()
@@ -92,9 +106,9 @@ class RegistryServer:
         if self._serving is not None:
             with contextlib.suppress(asyncio.CancelledError):
                 await self._serving
+        await self._election.stop()
         await self._topic.close()
-        if self._socket is not None:
-            self._socket.close()
+        self._socket.close()
 
 
 def bound(host: str, port: int) -> socket.socket:

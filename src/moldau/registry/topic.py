@@ -20,10 +20,12 @@ from moldau.client.producing.delivery import Delivery
 from moldau.client.security.brokers import Brokers, settings_in
 from moldau.errors import (
     ConfigError,
+    InvalidProducerEpoch,
     KafkaError,
     LogTruncated,
     MessageTooLarge,
     MoldauError,
+    ProducerFenced,
     TopicAlreadyExists,
     UnknownTopicOrPartition,
 )
@@ -48,6 +50,10 @@ POLL_MS = 1_000
 RETRY_S = 1.0
 REPORTED_MAX = 100
 """So many unreadable records are logged one by one."""
+
+
+class WriterReplaced(Refused):
+    """The broker has fenced this instance: nothing of the change was written."""
 
 
 @dataclass(frozen=True)
@@ -191,6 +197,9 @@ class SchemasTopic:
                 raise too_large(f"The schema is too large for the topic: {failure}") from None
             except Refused:
                 raise
+            except (ProducerFenced, InvalidProducerEpoch):
+                await self.resign()
+                raise WriterReplaced(500, 50001, "Another instance has become the writer; ask again") from None
             except MoldauError as failure:
                 await self.resign()
                 raise store_failed(f"The change could not be written: {failure}") from None

@@ -6,9 +6,9 @@
         producer = SomeClient(bootstrap_servers=broker.bootstrap_servers)
 
 `broker.fault(...)` makes requests fail, and `broker.clock` moves the broker's time. `Cluster(brokers=3)` is several
-brokers with one controller. pytest finds
-the fixtures `moldau_broker` and `moldau_topic` by itself (testing/plugin.py); `MoldauTestCase` is for unittest. The
-names below are imported when they are first used: pytest loads this package at every start.
+brokers with one controller, `RunningRegistry(broker)` a schema registry. pytest finds the fixtures `moldau_broker`,
+`moldau_topic` and `moldau_registry` by itself (testing/plugin.py); `MoldauTestCase` is for unittest. The names below
+are imported when they are first used: pytest loads this package at every start.
 """
 
 import importlib
@@ -21,8 +21,9 @@ if TYPE_CHECKING:
     from moldau.testing.clock import Clock
     from moldau.testing.cluster import Cluster
     from moldau.testing.faults import Fault
+    from moldau.testing.registry import RunningRegistry
 
-__all__ = ["Broker", "BrokerFailed", "Clock", "Cluster", "Fault", "MoldauTestCase"]
+__all__ = ["Broker", "BrokerFailed", "Clock", "Cluster", "Fault", "MoldauTestCase", "RunningRegistry"]
 
 _HOMES = {
     "Broker": "moldau.testing.broker",
@@ -31,6 +32,7 @@ _HOMES = {
     "Cluster": "moldau.testing.cluster",
     "Fault": "moldau.testing.faults",
     "MoldauTestCase": "moldau.testing.cases",
+    "RunningRegistry": "moldau.testing.registry",
 }
 
 

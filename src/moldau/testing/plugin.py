@@ -1,4 +1,4 @@
-"""The pytest plugin of the package: the fixtures `moldau_broker` and `moldau_topic`.
+"""The pytest plugin of the package: the fixtures `moldau_broker`, `moldau_topic` and `moldau_registry`.
 
 pytest imports this module at every start, so it imports nothing of the broker until a fixture is used. Each worker of
 pytest-xdist has a session, and with it a broker, of its own.
@@ -13,6 +13,7 @@ import pytest
 
 if TYPE_CHECKING:
     from moldau.testing.broker import Broker
+    from moldau.testing.registry import RunningRegistry
 
 INI, MARK = "moldau_settings", "moldau"
 TOPIC_NAME_MAX = 80
@@ -70,6 +71,16 @@ def moldau_broker(
         pytestconfig.stash[_broker] = broker
         yield broker
         del pytestconfig.stash[_broker]
+
+
+@pytest.fixture(scope="session")
+def moldau_registry(moldau_broker: "Broker") -> "Iterator[RunningRegistry]":
+    """A schema registry for all tests of the session, which keeps its schemas in `moldau_broker`: `moldau_registry.url`
+    is its address. Needs the extra `registry`."""
+    from moldau.testing.registry import RunningRegistry
+
+    with RunningRegistry(moldau_broker) as registry:
+        yield registry
 
 
 @pytest.fixture

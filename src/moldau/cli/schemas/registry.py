@@ -23,12 +23,16 @@ def start(
     replication_factor: Annotated[
         int, Option(min=-1, help="The replicas of a new topic; -1 is the broker's default.")
     ] = -1,
+    advertised: Annotated[
+        str, Option(metavar="URL", help="Where other instances reach this one; by default http://HOST:PORT.")
+    ] = "",
 ) -> int:
     """
     Run a schema registry with Confluent's REST interface until it is told to stop. Needs the extra `registry`.
 
     When it serves it prints `listening on http://HOST:PORT`. Schemas are kept in a compacted topic, in the form of
-    Confluent's registry: a topic of theirs is taken over. SIGTERM and Ctrl-C stop it.
+    Confluent's registry: a topic of theirs is taken over. Several instances on one topic share the work: one writes,
+    the others forward changes to it. SIGTERM and Ctrl-C stop it.
 
     Examples:
 
@@ -42,5 +46,7 @@ def start(
     except ImportError as missing:
         raise ConfigError(f"the registry needs {missing.name}: {how_to_install('registry')}") from None
     logging.basicConfig(stream=sys.stderr, level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s")
-    settings = RegistrySettings(host, port, SchemasTopicSettings(topic, replication_factor))
+    if advertised and not advertised.startswith(("http://", "https://")):
+        raise ConfigError(f"--advertised {advertised!r} is not an address such as http://registry-1:8081")
+    settings = RegistrySettings(host, port, SchemasTopicSettings(topic, replication_factor), advertised.rstrip("/"))
     return asyncio.run(until_signal(RegistryServer(reachable(bootstrap_server), settings)))

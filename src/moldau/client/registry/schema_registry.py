@@ -102,10 +102,11 @@ class SchemaRegistry:
         """The numbers of the subject's versions. Raises `SchemaNotFound` and `RegistryError`."""
         return [int(one) for one in _list(self._addresses.ask("GET", f"/subjects/{quote(subject, safe='')}/versions"))]
 
-    def incompatibilities(self, subject: str, schema: Schema, version: int | str = "latest") -> list[str]:
-        """Why the schema may not follow this version of the subject; an empty list if it may. Raises
-        `RegistryError`."""
-        path = f"/compatibility/subjects/{quote(subject, safe='')}/versions/{version}?verbose=true"
+    def incompatibilities(self, subject: str, schema: Schema, version: int | str | None = "latest") -> list[str]:
+        """Why the schema may not follow this version of the subject, or (None) those that its level compares with; an
+        empty list if it may. Raises `RegistryError`."""
+        which = "" if version is None else f"/{version}"
+        path = f"/compatibility/subjects/{quote(subject, safe='')}/versions{which}?verbose=true"
         answer = self._addresses.ask("POST", path, _body(schema))
         if not isinstance(answer, dict) or "is_compatible" not in answer:
             raise _strange(answer)

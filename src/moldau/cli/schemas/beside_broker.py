@@ -1,0 +1,32 @@
+"""A schema registry in the process of a broker: `moldau server start --registry-port`."""
+
+from moldau.cli.server import PORT_MAX
+from moldau.config.broker import BrokerConfig
+from moldau.errors import ConfigError
+from moldau.names import how_to_install
+from moldau.process import Beside, RunsBeside
+
+
+def registry_beside(port: int) -> Beside:
+    """What the broker's process is to run beside the broker once that listens. Raises `ConfigError`."""
+    if not 0 <= port <= PORT_MAX:
+        raise ConfigError(f"--registry-port must be 0 to {PORT_MAX}, not {port}")
+    try:
+        from moldau.registry.in_thread import RegistryThread
+        from moldau.registry.server import RegistryServer, RegistrySettings
+    except ImportError as missing:
+        raise ConfigError(f"the registry needs {missing.name}: {how_to_install('registry')}") from None
+
+    def beside(config: BrokerConfig, ports: "dict[str, int]") -> RunsBeside:
+        listener = next((one for one in config.client_listeners if one.protocol == "PLAINTEXT"), None)
+        if listener is None:
+            raise ConfigError(
+                "--registry-port needs a listener without TLS and logins; run `moldau registry start` with "
+                "--command-config instead"
+            )
+        host = listener.host or "localhost"
+        reached = "localhost" if host in ("0.0.0.0", "::") else host
+        broker = f"{f'[{reached}]' if ':' in reached else reached}:{ports[listener.name]}"
+        return RegistryThread(RegistryServer(broker, RegistrySettings(host, port)))
+
+    return beside

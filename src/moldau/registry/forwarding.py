@@ -1,0 +1,76 @@
+"""Where a change is made: here if this instance is the writer, else by the writer, which gets the request forwarded."""
+
+import asyncio
+import http.client
+from collections.abc import Callable
+from typing import Protocol
+from urllib.parse import urlsplit
+
+from moldau.registry.decisions import Writes
+from moldau.registry.http_messages import RestAnswer, RestRequest, answered
+from moldau.registry.refusals import Refused, no_writer, not_forwarded
+from moldau.registry.topic import SchemasTopic, WriterReplaced
+
+FORWARDED = "x-forward"
+"""A request with this header comes from another instance, and is not forwarded again."""
+PASSED_ON = ("accept", "authorization", "confluent-accept-unknown-properties", "content-type")
+ANSWER_BYTES_MAX = 16 << 20
+TRIES = 3
+
+
+class Elects(Protocol):
+    """What says who should write."""
+
+    async def writer(self) -> str: ...
+
+    def doubt(self) -> None: ...
+
+
+class WriterRoute:
+    """Makes changes, wherever the writer is."""
+
+    def __init__(self, topic: SchemasTopic, election: Elects, timeout_s: float):
+        self._topic = topic
+        self._election = election
+        self._timeout_s = timeout_s
+
+    async def change(self, decide: Callable[[], Writes], request: RestRequest) -> RestAnswer:
+        """The answer to a request that changes something. Raises `Refused`."""
+        for tried in range(TRIES):
+            writer = await self._election.writer()
+            if writer and FORWARDED in request.headers:
+                raise no_writer()
+            if writer:
+                return await self._forwarded(writer, request)
+            try:
+                return answered((await self._topic.write(decide)).answer)
+            except WriterReplaced:
+                # Nothing was written. Another instance is the writer now, or this one takes over again.
+                self._election.doubt()
+                if tried == TRIES - 1:
+                    raise
+        raise no_writer()
+
+    async def _forwarded(self, writer: str, request: RestRequest) -> RestAnswer:
+        try:
+            return await asyncio.to_thread(_ask, writer, request, self._timeout_s)
+        except (OSError, http.client.HTTPException) as failure:
+            self._election.doubt()
+            why = f"{type(failure).__name__}: {failure}"[:200]
+            raise not_forwarded(f"The request could not be forwarded to the writer at {writer} ({why})") from None
+
+
+def _ask(writer: str, request: RestRequest, timeout_s: float) -> RestAnswer:
+    where = urlsplit(writer)
+    kind = http.client.HTTPSConnection if where.scheme == "https" else http.client.HTTPConnection
+    connection = kind(where.hostname or "", where.port, timeout=timeout_s)
+    try:
+        headers = {name: request.headers[name] for name in PASSED_ON if name in request.headers}
+        connection.request(request.method, request.target, request.body, {**headers, FORWARDED: "true"})
+        answer = connection.getresponse()
+        body = answer.read(ANSWER_BYTES_MAX + 1)
+    finally:
+        connection.close()
+    if len(body) > ANSWER_BYTES_MAX:
+        raise Refused(500, 50003, "The answer of the writer is too large")
+    return RestAnswer(answer.status, body)

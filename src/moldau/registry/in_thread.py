@@ -1,0 +1,54 @@
+"""A registry in a thread and on a loop of its own: beside a broker, whose loop it does not hold up, or in a test."""
+
+import asyncio
+import threading
+
+from moldau.registry.server import RegistryServer
+
+STOP_S = 30
+
+
+class RegistryThread:
+    """Runs a server. `start` and `stop` block; any thread may call them, one at a time."""
+
+    def __init__(self, server: RegistryServer):
+        self._server = server
+        self._ready = threading.Event()
+        self._failure: list[BaseException] = []
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._ended = asyncio.Event()
+        self._thread = threading.Thread(target=self._run, name="moldau-registry", daemon=True)
+
+    @property
+    def addresses(self) -> list[str]:
+        """`http://HOST:PORT`."""
+        return self._server.addresses
+
+    def start(self) -> None:
+        """Returns when the registry serves. Raises `ConfigError` and `KafkaError`."""
+        self._thread.start()
+        self._ready.wait()
+        if self._failure:
+            self._thread.join(STOP_S)
+            raise self._failure[0]
+
+    def stop(self) -> None:
+        """Answer what has begun, then end. Nothing happens if it has ended."""
+        if self._loop is not None and self._thread.is_alive():
+            self._loop.call_soon_threadsafe(self._ended.set)
+            self._thread.join(STOP_S)
+
+    def _run(self) -> None:
+        asyncio.run(self._serve())
+
+    async def _serve(self) -> None:
+        self._loop = asyncio.get_running_loop()
+        try:
+            await self._server.start()
+        except BaseException as failure:
+            self._failure.append(failure)
+            return
+        finally:
+            self._ready.set()
+        await self._ended.wait()
+        await self._server.stop()
