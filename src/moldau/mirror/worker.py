@@ -12,11 +12,13 @@ from dataclasses import dataclass
 
 from moldau.client.cluster_view import TopicView
 from moldau.errors import ErrorCode, KafkaError
+from moldau.mirror.access import copy_acls
 from moldau.mirror.copying import CopiedTopic, Copying
 from moldau.mirror.ends import NO_ID, SETTING, ClusterEnd, check_ends, source_of
 from moldau.mirror.groups import sync_groups
 from moldau.mirror.planning import SourceTopic, TargetTopic, TopicPlan, plan
 from moldau.mirror.sharing import Sharing
+from moldau.names import counted
 from moldau.notices import Notices
 
 logger = logging.getLogger(__name__)
@@ -27,12 +29,13 @@ notices = Notices(logger)
 class MirrorSettings:
     """`topics`: the mirrored topics are those whose whole names match it. `replication_factor`: of topics that are made
     in the target, -1 for its default. `refresh_s`: how often topics, settings and groups are looked at. `groups`: the
-    offsets of those groups are kept in the target, too."""
+    offsets of those groups are kept in the target, too. `acls`: access rights of mirrored topics are copied."""
 
     topics: re.Pattern[str]
     replication_factor: int = -1
     refresh_s: float = 10.0
     groups: re.Pattern[str] = re.compile(".*")
+    acls: bool = False
 
 
 class MirrorWorker:
@@ -90,6 +93,10 @@ class MirrorWorker:
                 mirrored[name] = topic
             self._tell(name, refusal)
         self.copying.mirror(mirrored)
+        if self.settings.acls and mirrored:
+            added = await copy_acls(self.source, self.target, mirrored)
+            if added:
+                logger.info("%s of mirrored topics copied", counted(added, "access right"))
         self._sharing.want({name: len(of_source[name].partitions) for name in mirrored})
 
     def _tell(self, name: str, refusal: str) -> None:

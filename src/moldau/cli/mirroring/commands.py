@@ -57,6 +57,7 @@ def start(
         Option("--replication-factor", help="The replicas of topics made in the target; -1: its default."),
     ] = -1,
     groups: Groups = ".*",
+    acls: Annotated[bool, Option("--acls", help="Also copy access rights that name a mirrored topic.")] = False,
     refresh: Annotated[
         float, Option("--refresh", metavar="SECONDS", help="How often topics, settings and groups are compared.")
     ] = 10.0,
@@ -74,7 +75,7 @@ def start(
       moldau mirror start --from old:9092 --from-config old.properties --to new:9092 --topics '.*'
     """
     settings = MirrorSettings(
-        _pattern(topics, "--topics"), replication_factor, max(refresh, SHORTEST_S), _pattern(groups, "--groups")
+        _pattern(topics, "--topics"), replication_factor, max(refresh, SHORTEST_S), _pattern(groups, "--groups"), acls
     )
     ends = _end(source, from_config), _end(target, to_config)
     for one in ends:
