@@ -128,7 +128,7 @@ def test_a_server_that_is_not_the_one_is_not_talked_to(secure: SecureZooKeeper, 
     async def scenario() -> None:
         with pytest.raises(StorageError, match=r"did not answer within .* s: .*(self-signed|issuer|verify)"):
             await opened(secure.secure, {**tls(secure), **other, **soon})
-        address = secure.secure.replace("localhost", "127.0.0.1")
+        address = secure.secure.replace("localhost", "127.0.0.2")
         with pytest.raises(StorageError, match="IP address mismatch"):
             await opened(address, {**tls(secure), **soon})
         session = await opened(address, {**tls(secure), "ssl.endpoint.identification.algorithm": ""})

@@ -94,15 +94,16 @@ class CertificateAuthority:
         entry = pkcs12.PKCS12Certificate(self._own, b"ca")
         return pkcs12.serialize_java_truststore([entry], NoEncryption())
 
-    def for_host(self, names: Iterable[str], days: int = 365) -> Certified:
+    def for_host(self, names: Iterable[str], days: int = 365, called: str | None = None) -> Certified:
         """For a broker: `names` are the host names and addresses that clients connect to; `localhost` is also the
-        addresses of this machine. It may dial other brokers with it. Raises `ValueError` for no host name."""
+        addresses of this machine. It may dial other brokers with it, under its subject: the first host, unless it is
+        `called` otherwise. Raises `ValueError` for no host name."""
         hosts = list(dict.fromkeys(names))
         if "localhost" in hosts:
             hosts = list(dict.fromkeys([*hosts, *_ALSO_LOCAL]))
         alternatives = x509.SubjectAlternativeName([_host(host) for host in hosts])
         purposes = [ExtendedKeyUsageOID.SERVER_AUTH, ExtendedKeyUsageOID.CLIENT_AUTH]
-        return self._signed(hosts[0], purposes, days, alternatives)
+        return self._signed(called or hosts[0], purposes, days, alternatives)
 
     def for_user(self, name: str, days: int = 365) -> Certified:
         """For a client, whose principal is `User:CN=name` unless rules make another of it."""

@@ -6,17 +6,15 @@ log says why.
 """
 
 import logging
-import os
 import socket
 import ssl
-import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 from moldau.errors import ConfigError
 from moldau.notices import Notices
-from moldau.transport.key_stores import Store, identify, trust
+from moldau.transport.key_stores import Pem, Store, identify, trust
 from moldau.transport.reloading import signature
 from moldau.transport.tls import client_context
 
@@ -25,18 +23,13 @@ _notices = Notices(logging.getLogger(__name__))
 
 
 class TlsSettings(NamedTuple):
-    """Certificates that servers are trusted by are in the store `trusted` or in the text `trusted_pem`; without both
-    the system's are. This side's own certificate is in the store `identity`, whose key may be in the file
-    `key_location`, or in the texts `certificate_pem` and `key_pem`. The server's name is checked if the `algorithm` is
-    https, its certificate if `verifies`. A `context` takes the place of all others."""
+    """Certificates that servers are trusted by are in `trusted`; without it the system's are. This side's own
+    certificate is in `identity`; the key of a store in PEM may be in the file `key_location`. The server's name is
+    checked if the `algorithm` is https, its certificate if `verifies`. A `context` takes the place of all others."""
 
-    trusted: Store | None = None
-    trusted_pem: str | None = None
-    identity: Store | None = None
+    trusted: Store | Pem | None = None
+    identity: Store | Pem | None = None
     key_location: str | None = None
-    certificate_pem: str | None = None
-    key_pem: str | None = None
-    key_password: str | None = None
     algorithm: str = "https"
     verifies: bool = True
     protocols: Sequence[str] = ("TLS",)
@@ -49,7 +42,7 @@ class TlsSettings(NamedTuple):
     @property
     def files(self) -> list[Path]:
         """The files that the context depends on."""
-        stores = [store.location for store in (self.trusted, self.identity) if store is not None]
+        stores = [store.location for store in (self.trusted, self.identity) if isinstance(store, Store)]
         return [Path(path) for path in (*stores, *filter(None, [self.key_location]))]
 
 
@@ -91,39 +84,8 @@ def made(settings: TlsSettings) -> ssl.SSLContext:
         context.verify_mode = ssl.CERT_NONE
     elif settings.trusted is not None:
         trust(context, settings.trusted)
-    elif settings.trusted_pem is not None:
-        try:
-            context.load_verify_locations(cadata=settings.trusted_pem)
-        except (ssl.SSLError, ValueError):
-            raise ConfigError("ssl.truststore.certificates is not a certificate in PEM") from None
     else:
         context.load_default_certs()
     if settings.identity is not None:
         identify(context, settings.identity, settings.key_location)
-    elif settings.certificate_pem is not None and settings.key_pem is not None:
-        _identify_by_text(context, settings.certificate_pem, settings.key_pem, settings.key_password)
     return context
-
-
-def _identify_by_text(context: ssl.SSLContext, certificate: str, key: str, password: str | None) -> None:
-    """OpenSSL takes a key from files only: this one is in memory where the system has such files, else it lives for a
-    moment, readable by this user only."""
-    data = f"{key.strip()}\n{certificate.strip()}\n".encode()
-    try:
-        if hasattr(os, "memfd_create"):
-            fd = os.memfd_create("key")
-            try:
-                os.write(fd, data)
-                context.load_cert_chain(f"/proc/self/fd/{fd}", password=lambda: password or "")
-            finally:
-                os.close(fd)
-        else:
-            with tempfile.NamedTemporaryFile(suffix=".pem") as file:
-                file.write(data)
-                file.flush()
-                context.load_cert_chain(file.name, password=lambda: password or "")
-    except (OSError, ValueError):
-        raise ConfigError(
-            "ssl.keystore.key and ssl.keystore.certificate.chain are not a key and its certificate in PEM, or"
-            " ssl.key.password is not the key's"
-        ) from None

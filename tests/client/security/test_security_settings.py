@@ -47,7 +47,7 @@ def test_a_wrong_combination_is_one_sentence(named: dict[str, object], sentence:
         ({"ssl_keystore_location": "/kafka.jks"}, "keytool -importkeystore -srckeystore /kafka.jks -destkeystore"),
         ({"ssl_truststore_location": "{folder}/old"}, "ssl.truststore.location is a JKS file, which only Java reads"),
         ({"ssl_ca_location": "{folder}/empty"}, "which ssl.ca.location names"),
-        ({"ssl_ca_pem": "x"}, "ssl.truststore.certificates is not a certificate in PEM"),
+        ({"ssl_ca_pem": "x"}, "cannot use the certificates in ssl.truststore.certificates"),
         ({"ssl_certificate_pem": "x", "ssl_key_pem": SECRET}, "ssl.keystore.key and ssl.keystore.certificate.chain"),
         ({"ssl_enabled_protocols": "TLSv1.1"}, "'TLSv1.1' is no version of TLS that ssl takes"),
         ({"ssl_cipher_suites": "x"}, "ssl.cipher.suites names no cipher suite"),

@@ -176,7 +176,9 @@ def test_a_broker_that_wants_a_certificate_says_so(
     assert "ssl.certificate.location or ssl.keystore.location" in str(refused.value)
 
 
-@pytest.mark.parametrize("form", ["one file", "two files", "text", "PKCS12", "PKCS12 in a file called jks"])
+@pytest.mark.parametrize(
+    "form", ["one file", "two files", "text", "text in a line", "PKCS12", "PKCS12 in a file called jks"]
+)
 def test_a_client_shows_its_certificate_in_every_form(
     mutual: str, authority: Authority, tmp_path: Path, form: str
 ) -> None:
@@ -196,6 +198,11 @@ def test_a_client_shows_its_certificate_in_every_form(
         "text": {
             "ssl.keystore.certificate.chain": certificate,
             "ssl.keystore.key": key,
+            "ssl.key.password": PASSWORD,
+        },
+        "text in a line": {
+            "ssl.keystore.certificate.chain": certificate.replace("\n", " "),
+            "ssl.keystore.key": key.replace("\n", " "),
             "ssl.key.password": PASSWORD,
         },
         "PKCS12": {"ssl.keystore.location": str(mine.with_suffix(".p12")), "ssl.keystore.password": PASSWORD},

@@ -5,7 +5,7 @@ import ssl
 from moldau.client.security.logins import login_of
 from moldau.client.security.security_settings import PLAINTEXT, SecuritySettings
 from moldau.transport.client_tls import ClientTls, TlsSettings
-from moldau.transport.key_stores import Store
+from moldau.transport.key_stores import Pem, Store
 
 
 class Protection:
@@ -27,27 +27,29 @@ def protection_of(settings: SecuritySettings) -> Protection | None:
 
 def tls_settings(settings: SecuritySettings) -> TlsSettings:
     """The settings of TLS alone."""
-    trusted = identity = None
-    key_password = settings.ssl_key_password
+    trusted: Store | Pem | None = None
+    identity: Store | Pem | None = None
+    key_password, key = settings.ssl_key_password, settings.ssl_keystore_key
     if settings.ssl_ca_location:
         trusted = Store(settings.ssl_ca_location, "PEM", None, "ssl.ca")
     elif settings.ssl_truststore_location:
         kind = settings.ssl_truststore_type
         trusted = Store(settings.ssl_truststore_location, kind, settings.ssl_truststore_password, "ssl.truststore")
+    elif settings.ssl_truststore_certificates is not None:
+        trusted = Pem(settings.ssl_truststore_certificates, "", None, "ssl.truststore.certificates")
     if settings.ssl_certificate_location:
         identity = Store(settings.ssl_certificate_location, "PEM", key_password, "ssl.certificate")
     elif settings.ssl_keystore_location:
         password = settings.ssl_keystore_password or key_password
         identity = Store(settings.ssl_keystore_location, settings.ssl_keystore_type, password, "ssl.keystore")
+    elif settings.ssl_keystore_certificate_chain is not None and key is not None:
+        named = "ssl.keystore.key and ssl.keystore.certificate.chain"
+        identity = Pem(settings.ssl_keystore_certificate_chain, key, key_password, named)
     algorithm = settings.ssl_endpoint_identification_algorithm
     return TlsSettings(
         trusted=trusted,
-        trusted_pem=settings.ssl_truststore_certificates,
         identity=identity,
         key_location=settings.ssl_key_location,
-        certificate_pem=settings.ssl_keystore_certificate_chain,
-        key_pem=settings.ssl_keystore_key,
-        key_password=key_password,
         algorithm="" if algorithm.strip().lower() == "none" else algorithm,
         verifies=settings.enable_ssl_certificate_verification,
         protocols=_listed(settings.ssl_enabled_protocols) or ["TLS"],
