@@ -1,4 +1,4 @@
-"""An authority of certificates of its own, and what it signs, as files: for servers and clients of tests that use TLS."""
+"""An authority of certificates of its own, and what it signs, as files, for servers and clients of tests with TLS."""
 
 from pathlib import Path
 
