@@ -5,11 +5,18 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import pytest
+
 import moldau
 from harness.certificates import Authority
+from moldau import testing
+from moldau.admin import Acl
 from moldau.client.security.brokers import Brokers, settings_in
+from moldau.errors import MoldauError
+from moldau.pipeline.loading.load import load
 from moldau.pipeline.options import read_options
 from moldau.pipeline.sink.options import read_sink_options
+from moldau.pipeline.tables.warehouse import Warehouse
 from tests.client.security.conftest import authority, login, served, server_certificate
 
 if TYPE_CHECKING:
@@ -94,3 +101,26 @@ def test_batches_and_streams_go_through_and_no_plan_shows_a_secret(
     texts = [*shown(spark), *progress, *explained, *files]
     assert any("secured" in text or "moldau" in text for text in texts)
     assert not [text for text in texts if SECRET in text]
+
+
+@pytest.mark.check
+def test_a_load_goes_through_and_only_with_the_right_to_read(spark: "SparkSession", tmp_path: Path) -> None:
+    rights = [Acl("topic", "secured", "User:alice", operation) for operation in ("read", "write", "create")]
+    users = {"alice": SECRET, "eve": "eve-secret"}
+    warehouse = Warehouse(tmp_path / "warehouse")
+    with testing.Broker(tls=True, users=users, acls=rights) as broker:
+
+        def addresses(user: str) -> Brokers:
+            settings = broker.client_settings(user)
+            return Brokers(settings.pop("bootstrap.servers"), settings)
+
+        with moldau.Producer(broker.client_settings("alice")) as producer:
+            for number in range(500):
+                producer.send("secured", b"%d" % number)
+        loaded = load(lambda: spark, addresses("alice"), ["secured"], warehouse)
+        assert [(one.topic, one.records) for one in loaded.commits] == [("secured", 500)]
+        with pytest.raises(MoldauError, match="secured") as denied:
+            load(lambda: spark, addresses("eve"), ["secured"], Warehouse(tmp_path / "of eve"))
+    files = [path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()]
+    assert files and not [data for data in files if SECRET.encode() in data]
+    assert "eve-secret" not in str(denied.value) and not [text for text in shown(spark) if SECRET in text]
