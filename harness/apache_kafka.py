@@ -70,9 +70,10 @@ def running_cluster(
     nodes: int = 3,
     folder: str | None = None,
     version: str = VERSION,
+    own: Mapping[int, Mapping[str, str]] | None = None,
 ) -> Iterator[list[tuple[int, int]]]:
     """That many Kafka nodes as one cluster, each broker and controller, their data in a temporary folder (below
-    `folder`); the port and the process id of each."""
+    `folder`); the port and the process id of each. `own`: settings of single nodes, by their ids."""
     raft = {number: free_port() for number in range(1, nodes + 1)}
     voters = ",".join(f"{number}@127.0.0.1:{port}" for number, port in raft.items())
     with contextlib.ExitStack() as stack:
@@ -82,8 +83,9 @@ def running_cluster(
         begun = []
         for number, home in homes.items():
             home.mkdir()
-            own = {**settings, "node.id": str(number), "controller.quorum.voters": voters}
-            begun.append(stack.enter_context(launched(home, own, jvm, raft[number], version)))
+            given = {**settings, "node.id": str(number), "controller.quorum.voters": voters}
+            given |= (own or {}).get(number, {})
+            begun.append(stack.enter_context(launched(home, given, jvm, raft[number], version)))
         for (broker, process), home in zip(begun, homes.values(), strict=True):
             wait_until_ready(broker, process, home / "kafka.log")
         yield [(broker.port, process.pid) for broker, process in begun]

@@ -94,6 +94,7 @@ ASKED = {
     "cluster drain-broker": ["1"],
     "cluster reassign": [str(Path(__file__).parent / "cluster" / "moving" / "plan.json")],
     "cluster replace-broker": ["1", "2"],
+    "cluster unregister": ["1"],
     "configs alter": ["topic", "t", "--config", "a=b"],
     "configs describe": ["topic", "t"],
     "groups reset-offsets": ["g", "--all-topics", "--to-latest"],

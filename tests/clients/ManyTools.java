@@ -8,8 +8,8 @@ import java.io.InputStream;
 import java.io.InputStreamReader;
 import java.io.PrintStream;
 import java.lang.reflect.InvocationTargetException;
+import java.lang.reflect.Proxy;
 import java.util.Arrays;
-import org.apache.kafka.common.utils.internals.Exit;
 
 public class ManyTools {
     static class Ended extends RuntimeException {
@@ -22,10 +22,7 @@ public class ManyTools {
     static Integer ended;
 
     public static void main(String[] arguments) throws Exception {
-        Exit.setExitProcedure((code, message) -> {
-            ended = ended == null ? code : ended;
-            throw new Ended();
-        });
+        catchExits();
         BufferedReader lines = new BufferedReader(new InputStreamReader(System.in));
         for (String line = lines.readLine(); line != null; line = lines.readLine()) {
             String[] words = line.split("\u001f");
@@ -40,6 +37,23 @@ public class ManyTools {
             int code = ended == null ? 0 : ended;
             System.out.println((code == 0 ? "" : errors.toString()) + "\nexit code " + code);
         }
+    }
+
+    /** Kafka 4.4 has moved the class through which its tools end. */
+    static void catchExits() throws Exception {
+        String utils = "org.apache.kafka.common.utils.";
+        Class<?> exit;
+        try {
+            exit = Class.forName(utils + "internals.Exit");
+        } catch (ClassNotFoundException before) {
+            exit = Class.forName(utils + "Exit");
+        }
+        Class<?> procedure = Class.forName(exit.getName() + "$Procedure");
+        Object caught = Proxy.newProxyInstance(exit.getClassLoader(), new Class<?>[] {procedure}, (self, method, given) -> {
+            ended = ended == null ? (Integer) given[0] : ended;
+            throw new Ended();
+        });
+        exit.getMethod("setExitProcedure", procedure).invoke(null, caught);
     }
 
     static void run(String[] words) throws Exception {

@@ -53,7 +53,7 @@ PLACES = {
         "moldau.cli.cluster.commands",
         "app",
         "A cluster of brokers: start, status, adopt, elect-leaders, add-broker, drain-broker, replace-broker, balance, "
-        "reassign, log-dirs.",
+        "reassign, log-dirs, unregister.",
     ),
     "zookeeper": CommandEntry(
         "moldau.cli.zookeeper", "app", "ZooKeeper: start it from the jars of PySpark, show what is in one."

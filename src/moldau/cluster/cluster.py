@@ -14,6 +14,7 @@ from collections.abc import Awaitable, Callable, Collection, Mapping
 from moldau.cluster.beginning import begin
 from moldau.cluster.controlling.change_queue import ChangeQueue
 from moldau.cluster.controlling.config_changes import ConfigChanges
+from moldau.cluster.controlling.controller import Refusal
 from moldau.cluster.controlling.directory_placement import ChooseFolders, DirectoryPlacement, FolderInTheWay, FolderOf
 from moldau.cluster.controlling.topic_changes import TopicChanges
 from moldau.cluster.producer_ids import ProducerIds
@@ -31,6 +32,8 @@ class Cluster:
 
     elect: Callable[..., Awaitable[Collection[TopicPartition]]] | None = None
     """Lets other replicas lead (see `Acting.elect`); None for a broker alone, whose partitions have no others."""
+    forget_broker: Callable[[int], Awaitable[Refusal | None]] | None = None
+    """Forgets a broker that has left for good (see `ForgottenBrokers`); None for a broker alone."""
 
     def has_controller(self) -> bool:
         """Whether there is a controller, as far as this broker knows."""

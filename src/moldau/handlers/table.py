@@ -327,6 +327,9 @@ TABLE: Mapping[apis.Api, HandlerRow] = {
     ),
     apis.DESCRIBE_CLIENT_QUOTAS: HandlerRow("moldau.handlers.security.client_quotas:DescribeQuotas", _image),
     apis.ALTER_CLIENT_QUOTAS: HandlerRow("moldau.handlers.security.client_quotas:AlterQuotas", _queue),
+    apis.UNREGISTER_BROKER: HandlerRow(
+        "moldau.handlers.cluster.unregister_broker:UnregisterBroker", lambda p: (p.image, p.cluster.forget_broker)
+    ),
     apis.DESCRIBE_CLUSTER: HandlerRow(
         "moldau.handlers.cluster.describe_cluster:DescribeCluster",
         lambda parts: (parts.cluster.metadata, parts.cluster.has_controller),

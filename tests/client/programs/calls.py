@@ -168,6 +168,8 @@ ADMIN: dict[str, Given] = {
     "describe_features": NOTHING,
     "api_versions": NOTHING,
     "describe_log_dirs": NOTHING,
+    "alter_replica_log_dirs": of(lambda draw: ({(1, draw.one()): "/nowhere"},)),
+    "unregister_broker": given(99),
     "elect_leaders": NOTHING,
     "describe_eligible_leaders": of(lambda draw: ([draw.topic],)),
     "list_reassignments": NOTHING,

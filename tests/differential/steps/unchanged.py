@@ -12,6 +12,7 @@ from moldau.protocol.apis import (
     ELECT_LEADERS,
     LIST_PARTITION_REASSIGNMENTS,
     METADATA,
+    UNREGISTER_BROKER,
 )
 from tests.differential.script import Step, V, step
 
@@ -120,6 +121,12 @@ FOLDERS: tuple[Step, ...] = (
 )
 
 
+BROKERS: tuple[Step, ...] = tuple(
+    step(f"unregister {name}", UNREGISTER_BROKER, 0, {"broker_id": number})
+    for name, number in (("a broker that was never there", 99), ("less than nobody", -1))
+)
+
+
 def quotas(name: str, *filters: tuple[str, int, str | None], version: int = 1, strict: bool = False) -> Step:
     components = [{"entity_type": kind, "match_type": how, "match": match} for kind, how, match in filters]
     return step(f"quotas {name}", DESCRIBE_CLIENT_QUOTAS, version, {"components": components, "strict": strict})
@@ -202,4 +209,4 @@ USERS: tuple[Step, ...] = (
     make("a user", "nobody", SHA_256, 4096),
 )
 
-STEPS: tuple[Step, ...] = (*FIRST, *ELECTIONS, *REASSIGNMENTS, *FOLDERS, *QUOTAS, *USERS)
+STEPS: tuple[Step, ...] = (*FIRST, *ELECTIONS, *REASSIGNMENTS, *FOLDERS, *BROKERS, *QUOTAS, *USERS)

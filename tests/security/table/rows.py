@@ -306,6 +306,7 @@ ROWS: Mapping[int, Row] = {
         ),
         Case("a name that no topic has", {"topics": [{"name": "a name", "partition_indexes": [0]}]}),
     ),
+    64: (Case("a broker that is not there", {"broker_id": 99}, (NOTHING, MAY_ALTER)),),
     73: BETWEEN_BROKERS,
     74: (
         Case("all", {"resource_types": []}),

@@ -113,7 +113,7 @@ def test_replies_about_what_exists_and_what_does_not_are_the_same_bytes(tmp_path
     assert not found, "\n".join(found)
 
 
-NAMELESS = {16, 29, 30, 31, 35, 46, 48, 49, 50, 51, 60, 66, 74}
+NAMELESS = {16, 29, 30, 31, 35, 46, 48, 49, 50, 51, 60, 64, 66, 74}
 """APIs that name no topic, group or transactional id, or only where no right is asked for it."""
 
 

@@ -12,7 +12,9 @@ from typing import Annotated, Any, NoReturn
 from moldau.cli.cluster.adopt import adopt
 from moldau.cli.cluster.elect_leaders import elect_leaders
 from moldau.cli.cluster.moving import commands as moving
+from moldau.cli.cluster.moving.log_dirs import log_dirs
 from moldau.cli.cluster.status import MIN_IN_SYNC, is_well, print_status, sick_topics, status_of
+from moldau.cli.cluster.unregister import unregister
 from moldau.cli.command_line import Argument, Group, Option, UsageError
 from moldau.cli.options import BOOTSTRAP, BootstrapServer, Json, pairs, reachable
 from moldau.cli.output import note, time_text
@@ -40,7 +42,8 @@ app.command("drain-broker")(moving.drain_broker)
 app.command("replace-broker")(moving.replace_broker)
 app.command("add-broker")(moving.add_broker)
 app.command()(moving.balance)
-app.command("log-dirs")(moving.log_dirs)
+app.command("log-dirs")(log_dirs)
+app.command()(unregister)
 
 
 @app.command()

@@ -207,6 +207,8 @@ class Admin(Face[AsyncAdmin]):
     api_versions = blocking(AsyncAdmin.api_versions)
     describe_log_dirs = blocking(AsyncAdmin.describe_log_dirs)
     describe_eligible_leaders = blocking(AsyncAdmin.describe_eligible_leaders)
+    alter_replica_log_dirs = blocking(AsyncAdmin.alter_replica_log_dirs)
+    unregister_broker = blocking(AsyncAdmin.unregister_broker)
     elect_leaders = blocking(AsyncAdmin.elect_leaders)
     list_reassignments = blocking(AsyncAdmin.list_reassignments)
     alter_reassignments = blocking(AsyncAdmin.alter_reassignments)

@@ -10,6 +10,7 @@ from moldau.names import TopicPartition, by_topic
 from moldau.peers.address import Address
 from moldau.protocol.apis import (
     ALTER_PARTITION_REASSIGNMENTS,
+    ALTER_REPLICA_LOG_DIRS,
     API_VERSIONS,
     APIS,
     DESCRIBE_CLUSTER,
@@ -17,6 +18,7 @@ from moldau.protocol.apis import (
     DESCRIBE_TOPIC_PARTITIONS,
     ELECT_LEADERS,
     LIST_PARTITION_REASSIGNMENTS,
+    UNREGISTER_BROKER,
 )
 
 ELECTIONS = {"preferred": 0, "unclean": 1}
@@ -151,6 +153,45 @@ class ClusterPart(AdminPart):
             reply = await self._ask(DESCRIBE_LOG_DIRS, request, f"log folders of broker {broker_id}", broker_id)
             log_dirs[broker_id] = [_log_dir(result) for result in reply.results]
         return log_dirs
+
+    async def alter_replica_log_dirs(
+        self, moves: Mapping[tuple[int, TopicPartition], str]
+    ) -> dict[tuple[int, TopicPartition], KafkaError | None]:
+        """Move replicas, each named by its broker and partition, to other log folders of their brokers: the paths must
+        be written as in `log.dirs`. The brokers copy while the replicas are used; `describe_log_dirs` says what is
+        left. The folder that a replica is in ends its move. A replica that its broker does not have yet
+        (`ReplicaNotAvailable`) will be made in that folder. Returns None or the error of each."""
+        messages = ALTER_REPLICA_LOG_DIRS.messages
+        by_broker: dict[int, dict[str, list[TopicPartition]]] = {}
+        for (broker_id, tp), path in moves.items():
+            by_broker.setdefault(broker_id, {}).setdefault(path, []).append(tp)
+        outcomes: dict[tuple[int, TopicPartition], KafkaError | None] = {}
+        for broker_id, by_path in by_broker.items():
+            dirs = [
+                messages.AlterReplicaLogDir(
+                    path=path,
+                    topics=[
+                        messages.AlterReplicaLogDirTopic(name=name, partitions=numbers)
+                        for name, numbers in by_topic(partitions).items()
+                    ],
+                )
+                for path, partitions in by_path.items()
+            ]
+            request = messages.AlterReplicaLogDirsRequest(dirs=dirs)
+            reply = await self._ask(ALTER_REPLICA_LOG_DIRS, request, f"log folders of broker {broker_id}", broker_id)
+            for topic in reply.results:
+                for one in topic.partitions:
+                    tp = TopicPartition(topic.topic_name, one.partition_index)
+                    outcomes[broker_id, tp] = failure(one, f"moving {tp} on broker {broker_id}")
+        return outcomes
+
+    async def unregister_broker(self, broker_id: int) -> None:
+        """Let the cluster forget a broker that has left for good: nothing waits for it any more. It stays among the
+        replicas of its partitions. Raises `BrokerIdNotRegistered`; `InvalidRequest` if it is running."""
+        request = UNREGISTER_BROKER.request(broker_id=broker_id)
+        reply = await self._ask_controller(UNREGISTER_BROKER, request, f"unregistering broker {broker_id}")
+        if (error := failure(reply, f"unregistering broker {broker_id}")) is not None:
+            raise error
 
     async def _views(self, topics: Iterable[str]) -> dict[str, list[int]]:
         names = list(topics)

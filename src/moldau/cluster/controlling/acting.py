@@ -22,6 +22,7 @@ from dataclasses import replace
 from functools import partial
 
 from moldau.cluster.controlling.assigned_directories import AssignedDirectories, InDirectory, need_election
+from moldau.cluster.controlling.brokers.forgetting import ForgottenBrokers
 from moldau.cluster.controlling.candidacy import RETRY_S, Candidacy
 from moldau.cluster.controlling.change_stream import ChangeStream
 from moldau.cluster.controlling.config_changes import ConfigChanges
@@ -85,6 +86,8 @@ class Acting:
         """An election of last resort."""
         self._balance = LeaderBalance(config)
         self._lasting = LastingWork(self.metadata, self.queue, self.metadata.least_in_sync)
+        forgotten = ForgottenBrokers(self.metadata, self.queue, lambda: self._epochs, lambda: self._deletions)
+        self.forget_broker = forgotten.forget
         self._old_tools = OldTools(self.metadata, self.queue, runtime)
         self.metadata.subscribe(self._publish)
         self._is_leaving = False

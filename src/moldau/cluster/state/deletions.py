@@ -43,6 +43,11 @@ class Deletions:
             if each.position <= position and all(map(serves, each.holders.get(broker, ()))):
                 each.holders.pop(broker, None)
 
+    def forget(self, broker: int) -> None:
+        """This broker will not come back: nothing waits for it."""
+        for each in self._known.values():
+            each.holders.pop(broker, None)
+
     def complete(self) -> list[uuid.UUID]:
         """The topics that no broker has any more."""
         return [topic_id for topic_id, each in self._known.items() if not each.holders]

@@ -320,7 +320,7 @@ def deleted_name(node: Node, path: str) -> str:
 
 def holders_of_deleted(known: Collection[int]) -> Reading[dict[uuid.UUID, dict[int, set[str]]]]:
     """The brokers that may have logs of the deleted topics, with the log folders that these were in, by topic id; all
-    brokers that are known where none is named. Raises `StorageError`."""
+    brokers that are known where none is named. Brokers that are not known were forgotten. Raises `StorageError`."""
     holders = {}
     for name, path, node in (yield from read_below(layout.DELETED_TOPICS)):
         with expecting("a deleted topic", path):
@@ -329,6 +329,7 @@ def holders_of_deleted(known: Collection[int]) -> Reading[dict[uuid.UUID, dict[i
             holders[long_id(name)] = {
                 broker: set(map(as_text, directories.get(str(broker), ())))
                 for broker in as_numbers(written.get("brokers", known))
+                if broker in known
             }
     return holders
 

@@ -14,7 +14,7 @@ from moldau.files.inspection.partitions import PartitionCheck
 from moldau.files.inspection.surroundings import Surroundings, read_surroundings
 from moldau.log import checkpoints
 from moldau.log.checkpoints import CorruptCheckpoint
-from moldau.log.folders.folder_names import DELETE_SUFFIX, partition_of
+from moldau.log.folders.folder_names import DELETE_SUFFIX, future_of, partition_of
 from moldau.log.folders.identity import CLEAN_MARKER, META_PROPERTIES
 from moldau.log.indexes import OFFSET_ENTRY, TIME_ENTRY
 from moldau.names import TopicPartition
@@ -44,6 +44,8 @@ def verify(disk: Disk, folder: Path, seen: CheckedTotals, others: Collection[str
             there[tp] = check.topic_id
         elif name.endswith(DELETE_SUFFIX):
             yield Finding(path, f"{LEFTOVERS[DELETE_SUFFIX]}; the next start removes it", False)
+        elif future_of(name) is not None:
+            yield Finding(path, "the copy of a partition that moves to this log folder; the next start goes on", False)
         elif leftover_of(name):
             yield Finding(path, LEFTOVERS[leftover_of(name)], False)
         elif name not in FOLDER_FILES and not name.startswith(tuple(others)):

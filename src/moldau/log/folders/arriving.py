@@ -32,8 +32,6 @@ def settle_copies(
     """Bring what is on the disks in line with the table above: `by_folder` (the partitions of each log folder) and the
     copies that the folders have found. `made`: the directory id of the folder in which the metadata has each partition.
     `failed` is called with a folder whose disk fails. Blocks."""
-    if len(by_folder) < 2 and not any(copies.values()):
-        return
     homes: dict[TopicPartition, list[LogFolder]] = {}
     for folder, partitions in by_folder.items():
         for tp in partitions:

@@ -12,7 +12,8 @@ from harness.patience import wait_until
 from moldau import Admin, Producer, TopicPartition
 from moldau.cli import main
 from moldau.cli.cluster.moving import carrying_out
-from moldau.testing import Cluster
+from moldau.cli.cluster.moving.log_dirs import HEADERS
+from moldau.testing import Broker, Cluster
 from tests.testing.test_cluster import read
 
 TOPIC, PARTITIONS, VALUE = "events", 6, b"x" * 1000
@@ -38,7 +39,7 @@ def admin(cluster: Cluster) -> Iterator[Admin]:
 
 
 class Runner:
-    def __init__(self, capsys: pytest.CaptureFixture[str], cluster: Cluster):
+    def __init__(self, capsys: pytest.CaptureFixture[str], cluster: Cluster | Broker):
         self._capsys = capsys
         self._cluster = cluster
 
@@ -136,7 +137,52 @@ def test_folders_and_disks_are_shown(admin: Admin, run: Runner) -> None:
     assert sum(one["replicas"] for one in shown) >= 12
     assert all(0 < one["free_bytes"] <= one["disk_bytes"] for one in shown)
     table = run("log-dirs", "2")[0].splitlines()
-    assert table[0].split() == ["BROKER", "PATH", "ERROR", "REPLICAS", "BYTES", "DISK", "FREE"] and len(table) == 2
+    assert table[0].split() == " ".join(HEADERS).split() and len(table) == 2
+
+
+def test_a_replica_moves_to_another_folder_of_its_broker(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one, other = tmp_path / "one", tmp_path / "other"
+    settings = {"log.dirs": f"{one},{other}"}
+    monkeypatch.chdir(tmp_path)
+    with Broker(settings=settings) as broker, Admin(broker.address) as admin:
+        run = Runner(capsys, broker)
+        admin.create_topic("t", partitions=1)
+        where = ["one", "other"] if (one / "t-0").is_dir() else ["other", "one"]
+
+        def place() -> str:
+            [now] = [row["path"] for row in run.json("log-dirs") if row["replicas"] and not row["moving_here"]]
+            return Path(now).name
+
+        for number, target in enumerate((where[1], where[0])):
+            path = str(tmp_path / target)
+            if number:
+                plan = {"partitions": [{"topic": "t", "partition": 0, "replicas": [1], "log_dirs": [path]}]}
+                Path("plan.json").write_text(json.dumps(plan))
+                run("reassign", "plan.json")
+            else:
+                _, err = run("log-dirs", "1", "--move", f"t-0={path}")
+                assert "1 replica will be in the log folder that you named" in err
+            assert wait_until(lambda target=target: place() == target)
+        _, err = run("log-dirs", "1", "--move", f"t-0={tmp_path / 'nowhere'}", code=1)
+        assert "t-0 on broker 1 does not move to" in err
+        assert "--move needs one broker" in run("log-dirs", "--move", "t-0=/x", code=2)[1]
+        assert "is not TOPIC-N=PATH" in run("log-dirs", "1", "--move", "t=/x", code=2)[1]
+        run("reassign", "plan.json", "--cancel")
+
+
+def test_a_broker_that_has_left_is_forgotten(admin: Admin, run: Runner, cluster: Cluster) -> None:
+    assert "broker 4 is running: stop it first" in run("unregister", "4", code=1)[1]
+    assert "Broker ID 9 is not currently registered" in run("unregister", "9", code=1)[1]
+    cluster.brokers[3].kill()
+    try:
+        out, err = run("unregister", "4")
+        assert out == "broker 4 is forgotten\n" and err == ""
+        assert "is not currently registered" in run("unregister", "4", code=1)[1]
+    finally:
+        cluster.brokers[3].start()
+    assert wait_until(lambda: 4 in admin.describe_cluster().brokers)
 
 
 @pytest.mark.parametrize(

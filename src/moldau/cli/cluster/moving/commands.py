@@ -1,4 +1,4 @@
-"""`moldau cluster reassign`, `drain-broker`, `replace-broker`, `add-broker`, `balance`, `log-dirs`."""
+"""`moldau cluster reassign`, `drain-broker`, `replace-broker`, `add-broker`, `balance`."""
 
 import sys
 from pathlib import Path
@@ -7,10 +7,11 @@ from typing import Annotated, Any
 from moldau.cli.cluster.moving.balancing import balanced, relieved, spread_to
 from moldau.cli.cluster.moving.carrying_out import MovingPace, carried_out
 from moldau.cli.cluster.moving.cluster_layout import ClusterLayout, MovePlan, changed
+from moldau.cli.cluster.moving.folder_moves import begin_folder_moves, cancel_folder_moves
 from moldau.cli.cluster.moving.looking import read_layout
-from moldau.cli.cluster.moving.plan_file import read_plan, write_plan
+from moldau.cli.cluster.moving.plan_file import read_plan, wanted_folders, write_plan
 from moldau.cli.cluster.moving.replacing import drained, replaced
-from moldau.cli.cluster.moving.shown_plan import HEADERS, rows, sentence, size_text, summary
+from moldau.cli.cluster.moving.shown_plan import HEADERS, rows, sentence, summary
 from moldau.cli.command_line import Argument, Option, UsageError
 from moldau.cli.options import BOOTSTRAP, BootstrapServer, Json, reachable
 from moldau.cli.output import note, print_json, print_table
@@ -42,7 +43,8 @@ def reassign(
 ) -> int:
     """
     Move partitions as a plan says, or go on with a plan that was left half done. A plan is a file that another command
-    of `moldau cluster` has written, or one for Kafka's `kafka-reassign-partitions`.
+    of `moldau cluster` has written, or one for Kafka's `kafka-reassign-partitions`, whose "log_dirs" are followed too:
+    `moldau cluster log-dirs` shows how far those moves are.
 
     `--throttle` limits what is copied; followers that are in sync are never slowed. The cluster removes the limit by
     itself half a minute after the last move has ended. The exit code is 1 if a partition could not be moved.
@@ -53,16 +55,18 @@ def reassign(
 
       moldau cluster reassign plan.json --cancel
     """
-    wanted = read_plan(plan)
+    wanted, folders = read_plan(plan), wanted_folders(plan)
     with Admin(reachable(bootstrap_server)) as admin:
         if cancel:
+            cancel_folder_moves(admin, folders)
             return _cancel(admin, wanted, as_json)
         layout = read_layout(admin)
         _check(layout, wanted)
         if dry_run:
             _show(summary(layout, changed(layout, wanted)), as_json)
             return 0
-        return _carry_out(admin, layout, wanted, plan, MovingPace(at_a_time, throttle), as_json)
+        refused = begin_folder_moves(admin, folders)
+        return _carry_out(admin, layout, wanted, plan, MovingPace(at_a_time, throttle), as_json) or int(refused)
 
 
 def drain_broker(
@@ -182,42 +186,6 @@ def balance(
         layout = read_layout(admin)
         wanted = balanced(layout, max_bytes) if full is None else relieved(layout, full, max_bytes)
         return _run(admin, layout, wanted, plan, MovingPace(at_a_time, throttle), dry_run, as_json)
-
-
-def log_dirs(
-    brokers: Annotated[list[int] | None, Argument("[BROKER...]", help="Brokers; all by default.")] = None,
-    bootstrap_server: BootstrapServer = BOOTSTRAP,
-    as_json: Json = False,
-) -> None:
-    """
-    Show the log folders of brokers: how many replicas and bytes they hold, and the space on their disks.
-
-    Examples:
-
-      moldau cluster log-dirs
-
-      moldau cluster log-dirs 1 2 --json
-    """
-    with Admin(reachable(bootstrap_server)) as admin:
-        found = admin.describe_log_dirs(brokers or None)
-    shown: list[dict[str, Any]] = [
-        {
-            "broker": broker,
-            "path": one.path,
-            "error": None if one.error is None else str(one.error),
-            "replicas": len(one.replicas),
-            "bytes": sum(replica.size_bytes for replica in one.replicas.values()),
-            "disk_bytes": one.total_bytes,
-            "free_bytes": one.usable_bytes,
-        }
-        for broker, folders in sorted(found.items())
-        for one in folders
-    ]
-    if as_json:
-        print_json(shown)
-        return
-    table = [[size_text(value) if "bytes" in name and value else value for name, value in row.items()] for row in shown]
-    print_table(["BROKER", "PATH", "ERROR", "REPLICAS", "BYTES", "DISK", "FREE"], table)
 
 
 def _run(

@@ -1,0 +1,82 @@
+"""`moldau cluster log-dirs`: the log folders of brokers, and replicas that move between those of one broker."""
+
+from typing import Annotated, Any
+
+from moldau.cli.cluster.moving.folder_moves import begin_folder_moves
+from moldau.cli.cluster.moving.shown_plan import size_text
+from moldau.cli.command_line import Argument, Option, UsageError
+from moldau.cli.options import BOOTSTRAP, BootstrapServer, Json, pairs, reachable
+from moldau.cli.output import note, print_json, print_table
+from moldau.client.administration.admin import Admin
+from moldau.log.folders.folder_names import partition_of
+from moldau.names import TopicPartition, counted
+
+HEADERS = ["BROKER", "PATH", "ERROR", "REPLICAS", "BYTES", "MOVING HERE", "LEFT", "DISK", "FREE"]
+
+
+def log_dirs(
+    brokers: Annotated[list[int] | None, Argument("[BROKER...]", help="Brokers; all by default.")] = None,
+    move: Annotated[
+        list[str] | None,
+        Option(
+            "--move",
+            metavar="TOPIC-N=PATH",
+            help="Move that partition's replica on the broker to this log folder of it; repeatable.",
+        ),
+    ] = None,
+    bootstrap_server: BootstrapServer = BOOTSTRAP,
+    as_json: Json = False,
+) -> int:
+    """
+    Show the log folders of brokers: how many replicas and bytes they hold, what moves to them, and the space on their
+    disks.
+
+    --move begins to move replicas between the log folders of one broker. It copies them while they are used; LEFT is
+    how many offsets the copies lack. To ask for the folder that a replica is in ends its move. The setting
+    replica.alter.log.dirs.io.max.bytes.per.second of the broker limits the rate.
+
+    Examples:
+
+      moldau cluster log-dirs
+
+      moldau cluster log-dirs 1 2 --json
+
+      moldau cluster log-dirs 1 --move events-0=/disks/b/moldau
+    """
+    wanted = {_partition(name): path for name, path in pairs(move or [], "--move").items()}
+    if wanted and len(brokers or ()) != 1:
+        raise UsageError("--move needs one broker")
+    refused = False
+    with Admin(reachable(bootstrap_server)) as admin:
+        if wanted and brokers:
+            refused = begin_folder_moves(admin, {(brokers[0], tp): path for tp, path in wanted.items()})
+            if not refused:
+                note(f"{counted(len(wanted), 'replica')} will be in the log folder that you named")
+        found = admin.describe_log_dirs(brokers or None)
+    shown: list[dict[str, Any]] = [
+        {
+            "broker": broker,
+            "path": one.path,
+            "error": None if one.error is None else str(one.error),
+            "replicas": sum(not replica.is_future for replica in one.replicas.values()),
+            "bytes": sum(replica.size_bytes for replica in one.replicas.values()),
+            "moving_here": sum(replica.is_future for replica in one.replicas.values()),
+            "offsets_left": sum(replica.offset_lag for replica in one.replicas.values() if replica.is_future),
+            "disk_bytes": one.total_bytes,
+            "free_bytes": one.usable_bytes,
+        }
+        for broker, folders in sorted(found.items())
+        for one in folders
+    ]
+    if as_json:
+        print_json(shown)
+        return int(refused)
+    table = [[size_text(value) if "bytes" in name and value else value for name, value in row.items()] for row in shown]
+    print_table(HEADERS, table)
+    return int(refused)
+
+
+def _partition(name: str) -> TopicPartition:
+    if (tp := partition_of(name)) is None:
+        raise UsageError(f"--move {name!r} is not TOPIC-N=PATH")
+    return tp

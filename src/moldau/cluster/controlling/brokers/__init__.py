@@ -1,0 +1,1 @@
+"""What the controller does about brokers that will not come back."""
