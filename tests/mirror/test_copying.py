@@ -64,8 +64,11 @@ def test_records_of_all_partitions_are_there_with_settings_and_transactions(clus
                     raise Abandoned
 
     async def scenario(mirror: Mirroring) -> None:
+        await mirror.until(lambda: len(mirror.worker.copying.copies) == 3)
         for partition in range(3):
             assert len(await mirror.until_equal(TopicPartition("orders", partition))) > 500
+        told = mirror.worker.told()
+        assert told.startswith("3 partitions, ") and told.endswith(" bytes since the last line, 0 records behind"), told
         settings = await mirror.target.own_settings("orders")
         assert settings["retention.ms"] == "777000" and settings["mirror.source"].startswith(mirror.source.cluster_id)
         shown = await status(mirror.source, mirror.target)

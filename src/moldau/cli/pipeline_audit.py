@@ -1,5 +1,6 @@
 """`moldau pipeline audit`: compare what producers had acknowledged with what every tier holds."""
 
+import asyncio
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -40,6 +41,7 @@ def audit(
       moldau pipeline audit --topics orders --mirror backup:9092 --warehouse /data/warehouse --page audit.html
     """
     from moldau.client.security.brokers import alike
+    from moldau.mirror.status import are_mirrors
     from moldau.pipeline.audit.windows import window_ms
 
     names = list(dict.fromkeys(name.strip() for name in topics.split(",") if name.strip()))
@@ -52,7 +54,8 @@ def audit(
 
     tiers: list[Tier] = [ClusterTier("origin", reachable(bootstrap_server))]
     if mirror:
-        tiers.append(ClusterTier("mirror", reachable(alike(mirror, bootstrap_server))))
+        there = reachable(alike(mirror, bootstrap_server))
+        tiers.append(ClusterTier("mirror", there, of_origin=asyncio.run(are_mirrors(bootstrap_server, there, names))))
     if warehouse is not None:
         from moldau.pipeline.audit.warehouse_tier import WarehouseTier
 

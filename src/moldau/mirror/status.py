@@ -65,3 +65,16 @@ async def _of_source(
     except KafkaError:
         return {}, {}
     return lags, {tp: one.offset for tp, one in listed.items() if one is not None}
+
+
+async def are_mirrors(source: str, target: str, topics: Sequence[str]) -> bool:
+    """Whether all of these topics of the target's brokers mirror those of the source's, at the same offsets; False also
+    if the clusters do not tell."""
+    async with ClusterEnd(source, "the origin") as origin, ClusterEnd(target, "the mirror") as mirror:
+        try:
+            found, views = await mirrors_in(mirror, origin.cluster_id, topics), await origin.topics()
+        except KafkaError:
+            return False
+    return all(
+        name in views and found.get(name) == source_of(origin.cluster_id, views[name].topic_id) for name in topics
+    )

@@ -23,6 +23,7 @@ from moldau.notices import Notices
 
 logger = logging.getLogger(__name__)
 notices = Notices(logger)
+TOLD_EACH_S = 60.0
 
 
 @dataclass(frozen=True)
@@ -47,6 +48,7 @@ class MirrorWorker:
         self.settings = settings
         self.copying = Copying(source.router, target.router)
         self.refused: dict[str, str] = {}
+        self._bytes_told = 0
         self._sharing = Sharing(target, source.cluster_id, self.copying, notices)
 
     async def run(self) -> None:
@@ -56,6 +58,7 @@ class MirrorWorker:
         await self.refresh()
         tasks = [
             asyncio.ensure_future(self._sharing.run()),
+            asyncio.ensure_future(self._tell_progress()),
             asyncio.ensure_future(self.copying.run()),
             asyncio.ensure_future(self._keep(self.refresh)),
             asyncio.ensure_future(self._keep(self.sync_groups)),
@@ -67,6 +70,21 @@ class MirrorWorker:
                 if not task.cancelling():  # a second time would interrupt what a task does at its end
                     task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
+
+    def told(self) -> str:
+        """What the log says of the work each minute."""
+        copies = self.copying.copies.values()
+        moved, self._bytes_told = self.copying.appended - self._bytes_told, self.copying.appended
+        behind = sum(copy.records_behind or 0 for copy in copies)
+        stopped = sum(bool(copy.stopped) for copy in copies)
+        so_far = f"{counted(len(copies), 'partition')}, {moved:,} bytes since the last line"
+        halted = f", {counted(stopped, 'partition')} stopped" if stopped else ""
+        return f"{so_far}, {counted(behind, 'record')} behind{halted}"
+
+    async def _tell_progress(self) -> None:
+        while True:
+            await asyncio.sleep(TOLD_EACH_S)
+            logger.info("mirroring: %s", self.told())
 
     async def _keep(self, what: Callable[[], Awaitable[None]]) -> None:
         while True:

@@ -2,8 +2,9 @@
 values out.
 
 Tables have the columns `PLACES` of `tiers.py`. A tier that holds the origin's partitions and offsets is compared by
-them. A mirror has offsets of its own, so there equal records count as one another: if a window has two records of one
-key and value and the mirror has one, it is the later one that is called missing.
+them, such as a warehouse or a mirror of `moldau mirror`. Other mirrors have offsets of their own, so there equal
+records count as one another: if a window has two records of one key and value and the mirror has one, it is the later
+one that is called missing.
 """
 
 from collections import Counter

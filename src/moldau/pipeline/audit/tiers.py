@@ -58,12 +58,12 @@ class HasPlaces(Protocol):
 
 
 class ClusterTier:
-    """The log of a cluster: the origin, or a mirror of it. Only committed records count."""
+    """The log of a cluster: the origin, or a mirror of it. Only committed records count. `of_origin`: the records of a
+    mirror are at the origin's offsets."""
 
-    of_origin = False
-
-    def __init__(self, name: str, bootstrap: str):
+    def __init__(self, name: str, bootstrap: str, *, of_origin: bool = False):
         self.name = name
+        self.of_origin = of_origin
         self._bootstrap = bootstrap
 
     def digests(self, topic: str, length_ms: int) -> tuple[Digests, list[str]]:
