@@ -32,7 +32,7 @@ def test_members_join_leave_die_and_lose_zookeeper(seed: int) -> None:
 @pytest.mark.long
 @pytest.mark.timeout(1_200)
 def test_a_hundred_members_of_a_group_with_32_partitions_are_killed() -> None:
-    assert play(1, partitions=32, events=300).kills >= 100
+    assert play(1, partitions=32, events=350).kills >= 100
 
 
 @pytest.mark.check

@@ -99,6 +99,26 @@ def test_a_stream_hands_out_nothing_more_and_goes_on_with_its_new_session() -> N
     play(scenario)
 
 
+def test_records_that_a_stream_may_not_hand_out_stay_unprocessed() -> None:
+    """The process goes on after a stop, and commits before it has noticed anything: ZooKeeper may still allow it."""
+
+    async def scenario(reading: Reading) -> None:
+        [stream] = reading.consumer.create_message_streams({"t": 1})["t"]
+        seen: list[int] = []
+        async for record in stream:
+            seen.append(record.offset)
+            if len(seen) == 5:
+                reading.clock.stopped_s = 6.5
+                reading.world.loop.call_soon(setattr, reading.clock, "stopped_s", 0.0)
+                reading.world.loop.call_soon(reading.consumer.commit_async)
+            if record.offset == RECORDS - 1:
+                break
+        assert seen[:5] == [*range(5)]
+        assert sorted(set(seen)) == [*range(RECORDS)], "no record is skipped"
+
+    play(scenario)
+
+
 def test_a_commit_after_the_end_of_a_session_is_refused_by_zookeeper() -> None:
     async def scenario(reading: Reading) -> None:
         reading.consumer.subscribe("t")

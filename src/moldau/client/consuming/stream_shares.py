@@ -74,9 +74,11 @@ class FedStream:
         self._enqueue(batch)
 
     def _finish(self, batch: StreamBatch) -> None:
-        batch.cut()  # what may not be delivered any more
-        batch.done = True
         self._current = None
+        if length_hint(batch.walk):  # they may not be delivered any more, and stay unprocessed
+            batch.cut()
+        else:
+            batch.done = True
         self._finished += 1
         self._drained()
 

@@ -88,9 +88,10 @@ class ZooKeeperMembership(GroupMembership):
         self._text = b""
         """The text of this member's node."""
         self._session: MetadataStore | None = None
-        self._holds_until_s = -math.inf
+        self._alive_until_s = -math.inf
+        self._has_lapsed = False
         self._taken: dict[TopicPartition, OwnedPartition] | None = None
-        """What the consumer reads; None while it is not known to own anything."""
+        """What the consumer reads; None while it owns nothing, or may have lost some of it."""
         self._watched: dict[str, None] = {}
         self._keeping: asyncio.Task[None] | None = None
         self._rebalances = 0
@@ -111,8 +112,16 @@ class ZooKeeperMembership(GroupMembership):
         return self.rejoin_needed or not self.holds()
 
     def holds(self) -> bool:
-        """Whether ZooKeeper cannot have given the partitions to others. May be called from any thread."""
-        return not self._subscribed or self._clock.elapsed_s() < self._holds_until_s
+        """Whether the partitions that the consumer reads are this member's, and ZooKeeper cannot have given them to
+        others. May be called from any thread."""
+        return not self._subscribed or (self._taken is not None and self._is_alive())
+
+    def _is_alive(self) -> bool:
+        """Whether ZooKeeper cannot have ended the session. Once it may have, the session is never used again: records
+        were held back, which only a new beginning hands out."""
+        if self._clock.elapsed_s() >= self._alive_until_s:
+            self._has_lapsed = True
+        return not self._has_lapsed
 
     def stream_of(self, tp: TopicPartition) -> int | None:
         claim = self._ownership.claims.get(tp)
@@ -134,9 +143,9 @@ class ZooKeeperMembership(GroupMembership):
                     tries -= 1
                 except StorageError as failure:  # the session is over, or about to be
                     self._lose_session()
-                    contested = failure
                     if loop.time() > deadline_s:
                         raise KafkaError(ErrorCode.NETWORK_EXCEPTION, str(failure)) from None
+                    await asyncio.sleep(LOOK_S)
                     continue
                 if tries <= 0:
                     raise self._contested(contested)
@@ -156,7 +165,7 @@ class ZooKeeperMembership(GroupMembership):
     async def _rebalance(self, share: Share) -> TopicPartition | None:
         """One try. Returns a partition that another member owns, None if all went well. Raises `StorageError`,
         `KafkaError`."""
-        if not self.holds():
+        if not self._is_alive():
             self._lose_session()
         had = share.owned()
         if had and self.generation < 0:
@@ -216,7 +225,7 @@ class ZooKeeperMembership(GroupMembership):
         self._taken, self.generation = None, NO_GENERATION
         if self._keeping is not None:
             self._keeping.cancel()
-        self._holds_until_s = self._clock.elapsed_s() + session.timeout_s
+        self._alive_until_s, self._has_lapsed = self._clock.elapsed_s() + session.timeout_s, False
         self._keeping = asyncio.get_running_loop().create_task(self.watched(self._keep(session)))
 
     async def _share(self, session: MetadataStore) -> dict[TopicPartition, OwnedPartition]:
@@ -266,7 +275,8 @@ class ZooKeeperMembership(GroupMembership):
             except StorageError:  # the member holds its partitions no longer if this goes on
                 pass
             else:
-                self._holds_until_s = max(self._holds_until_s, asked_s + session.timeout_s)
+                if session is self._session:
+                    self._alive_until_s = max(self._alive_until_s, asked_s + session.timeout_s)
             if self.overdue():
                 logger.warning("group %s: the application did not poll in time", self._settings.group_id)
                 break
@@ -281,7 +291,7 @@ class ZooKeeperMembership(GroupMembership):
         if session is not None:
             self._sessions.drop(session)
         self._ownership.forget()
-        self._holds_until_s = -math.inf
+        self._alive_until_s = -math.inf
         self._taken, self.generation, self.rejoin_needed = None, NO_GENERATION, True
 
     async def leave(self) -> None:
@@ -303,7 +313,7 @@ class ZooKeeperMembership(GroupMembership):
             await self._router.retrying(lambda: self._asking(lambda session: self._write(session, numbers)))
             return
         self._identity()  # raises if this is not a member
-        session = self._session
+        session, owned = self._session, len(self._ownership.claims)
         assert session is not None
         try:
             await self._ownership.commit(session, numbers)
@@ -313,7 +323,8 @@ class ZooKeeperMembership(GroupMembership):
                 f"committing for group {self._settings.group_id}: {failure}; others may own its partitions now",
             ) from None
         except CommitFailed:
-            self._taken, self.rejoin_needed = None, True
+            if len(self._ownership.claims) < owned:
+                self._taken, self.rejoin_needed = None, True
             raise
 
     async def _write(self, session: MetadataStore, numbers: Mapping[TopicPartition, int]) -> None:
