@@ -8,11 +8,12 @@ from moldau.client.administration.admin import AsyncAdmin
 from moldau.cluster.lease_keeping import AWAY_S, QUESTIONS
 from moldau.error_codes import ErrorCode
 from moldau.errors import ChangeTimedOut
+from moldau.handlers.between_brokers.forwarding import GRACE_S
 from moldau.simulation.world import SESSION_S, World
 from tests.worlds.replicated import NAMES
 from tests.worlds.test_cuts import controllers, whole_cluster
 
-SOON_S = 1.0
+SOON_S = GRACE_S + 1
 SAYS = r"^topic later: ZooKeeper has not answered broker \d for \d+ s, and nothing can be created or changed until it "
 
 

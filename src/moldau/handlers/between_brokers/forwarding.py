@@ -2,7 +2,7 @@
 
 The reply is passed on unchanged, in the client's version. While the controller changes, or cannot be reached, the
 request is sent again until its `timeout_ms` has passed; then the answer is REQUEST_TIMED_OUT. While the
-store does not answer, nothing can be changed, and the answer comes at once and says so. A connection that breaks leaves
+store does not answer, nothing can be changed, and the answer comes soon and says so. A connection that breaks leaves
 unknown whether the request was carried out, and so the second answer may be TOPIC_ALREADY_EXISTS.
 """
 
@@ -54,6 +54,8 @@ FORWARDED = {
 TIMEOUT_MS = 30_000
 """For requests without a time-out of their own, as Kafka's `controller.socket.timeout.ms`."""
 RETRY_S = 0.1
+GRACE_S = 2.0
+"""How long a request waits for a store that does not answer: it may be back just now."""
 LOOK_S = 0.5
 """How often the controller looks whether the store has answered a change meanwhile."""
 RETRIED = (
@@ -78,7 +80,8 @@ class Forwarding:
         has become the controller (`is_here`)."""
         loop = asyncio.get_running_loop()
         timeout_ms = getattr(request, "timeout_ms", TIMEOUT_MS)
-        end_s = loop.time() + (timeout_ms if timeout_ms > 0 else TIMEOUT_MS) / 1000
+        began_s = loop.time()
+        end_s = began_s + (timeout_ms if timeout_ms > 0 else TIMEOUT_MS) / 1000
         sent = envelope(await self._frame(request, call), call.session)
         while (left_ms := round((end_s - loop.time()) * 1000)) > 0:
             if is_here():
@@ -93,7 +96,7 @@ class Forwarding:
                     return PackedReply(_with_size(answer.response_data or b""))
                 if answer.error_code != ErrorCode.NOT_CONTROLLER:
                     return refused(request, call, answer.error_code)
-            if why := self.store_away():
+            if loop.time() >= began_s + GRACE_S and (why := self.store_away()):
                 return refused(request, call, ErrorCode.REQUEST_TIMED_OUT, why)
             await asyncio.sleep(min(RETRY_S, max(end_s - loop.time(), 0)))
         return refused(request, call, ErrorCode.REQUEST_TIMED_OUT)
@@ -135,10 +138,11 @@ class ControllersWork:
     async def _followed(self, request: Any, call: Call, answer: Awaitable[Any]) -> Any:
         """The local answer, unless this broker was replaced as the controller before it had made the change, or the
         store does not answer: then the change may still be made later."""
-        answering = asyncio.ensure_future(answer)
+        answering, loop = asyncio.ensure_future(answer), asyncio.get_running_loop()
+        began_s = loop.time()
         try:
             while not (await asyncio.wait([answering], timeout=LOOK_S))[0]:
-                if why := self._forwarding.store_away():
+                if loop.time() >= began_s + GRACE_S and (why := self._forwarding.store_away()):
                     return refused(request, call, ErrorCode.REQUEST_TIMED_OUT, why)
         finally:
             answering.cancel()  # as the connection would: changes that have begun are completed
