@@ -1,11 +1,12 @@
 """Lines for the operator: one of a kind and place in a while, and how many there were."""
 
 import logging
+import sys
 
 import pytest
 
 from moldau import notices
-from moldau.notices import EVERY_S, Notices
+from moldau.notices import EVERY_S, Notices, OneLine
 
 
 class HandTime:
@@ -60,3 +61,23 @@ def test_a_notice_has_the_level_that_its_method_is_called(caplog: pytest.LogCapt
         said.info("host", "closed")
         said.error("host", "failed")
     assert [(one.levelname, one.message) for one in caplog.records] == [("INFO", "closed"), ("ERROR", "failed")]
+
+
+@pytest.mark.parametrize(
+    ("sent", "shown"),
+    [
+        ("app\n2026-11-28 ERROR forged", r"app\x0a2026-11-28 ERROR forged"),
+        ("app\r\x1b[2J", r"app\x0d\x1b[2J"),
+        ("a\u2028b\u202ec\x9b", r"a\u2028b\u202ec\x9b"),
+        ("Bär, ä'\\", "Bär, ä'\\"),
+    ],
+)
+def test_what_clients_send_makes_no_line_of_its_own(sent: str, shown: str) -> None:
+    line = OneLine("%(levelname)s %(message)s")
+    record = logging.LogRecord("moldau", logging.INFO, "f.py", 1, "client %s is slow", (sent,), None)
+    assert line.format(record) == f"INFO client {shown} is slow"
+    try:
+        raise ValueError("wrong")
+    except ValueError:
+        record.exc_info = sys.exc_info()
+    assert "\nTraceback" in line.format(record)

@@ -5,6 +5,7 @@ place is written in `EVERY_S` seconds. The next one counts the lines that were l
 """
 
 import logging
+import sys
 from collections.abc import Callable
 from typing import Final
 
@@ -13,6 +14,26 @@ from moldau.monotonic import monotonic_s
 EVERY_S: Final = 30.0
 PLACES_MAX: Final = 1000
 """Kinds and places remembered by one `Notices`; the oldest are forgotten first."""
+
+
+_NOT_SHOWN = (*range(32), *range(0x7F, 0xA0), 0x2028, 0x2029, *range(0x202A, 0x202F), *range(0x2066, 0x206A))
+"""Characters that end a line, move a terminal's cursor or turn the direction of what follows."""
+_ESCAPED = {code: f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}" for code in _NOT_SHOWN}
+
+
+class OneLine(logging.Formatter):
+    """What a client sends (its id, the name of a topic) may be in a line: it cannot forge another line, or hide one.
+    A traceback has lines of its own below."""
+
+    def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802 - the name that logging calls it by
+        return super().formatMessage(record).translate(_ESCAPED)
+
+
+def log_to_stderr() -> None:
+    """Write the log of this process to standard error, unless it goes somewhere already."""
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(OneLine("%(asctime)s %(levelname)s %(message)s"))
+    logging.basicConfig(level=logging.INFO, handlers=[handler])
 
 
 class Notices:

@@ -22,6 +22,7 @@ from moldau.config import BrokerConfig, broker_config
 from moldau.config.listeners import unauthenticated
 from moldau.errors import CannotListen, ConfigError, KafkaError, MoldauError, StartInterrupted, StorageError
 from moldau.names import how_to_install
+from moldau.notices import log_to_stderr
 from moldau.runtime import Runtime
 
 if TYPE_CHECKING:
@@ -57,7 +58,7 @@ def run(
 ) -> int:
     """`moldau server start` with these settings; `levels` are log levels by logger; `accept_empty` is as in `Broker`.
     Returns the exit code; an error is one sentence on standard error."""
-    logging.basicConfig(stream=sys.stderr, level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s")
+    log_to_stderr()
     for name, level in levels.items():
         logging.getLogger(name).setLevel(level)
     folders, listeners = list[Path](), 1

@@ -1,8 +1,6 @@
 """`moldau zookeeper`: run Apache ZooKeeper, for clusters of several brokers, and show what is in it."""
 
 import asyncio
-import logging
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -11,6 +9,7 @@ from moldau.cli.options import Json
 from moldau.cli.output import print_json
 from moldau.cli.until_signal import until_signal
 from moldau.errors import ConfigError, StorageError
+from moldau.notices import log_to_stderr
 from moldau.zookeeper.ensemble import Ensemble
 from moldau.zookeeper.java import find_java
 
@@ -45,7 +44,7 @@ def start(
 
       moldau zookeeper start --ensemble 3 --port 2181 --data-dir /var/lib/zookeeper
     """
-    logging.basicConfig(stream=sys.stderr, level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s")
+    log_to_stderr()
     return asyncio.run(until_signal(Ensemble(find_java(classpath or None), data_dir, host, port, ensemble)))
 
 

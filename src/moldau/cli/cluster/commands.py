@@ -3,8 +3,6 @@
 import asyncio
 import contextlib
 import json
-import logging
-import sys
 import time
 from pathlib import Path
 from typing import Annotated, Any, NoReturn
@@ -23,6 +21,7 @@ from moldau.client.administration.admin import Admin, EligibleLeaders
 from moldau.config import broker_config, read_properties
 from moldau.errors import KafkaError
 from moldau.names import INTERNAL_TOPICS, TopicPartition
+from moldau.notices import log_to_stderr
 from moldau.zookeeper.ensemble import Ensemble
 from moldau.zookeeper.java import find_java
 from moldau.zookeeper.local_cluster import ZOOKEEPER_FOLDER, LocalCluster
@@ -79,7 +78,7 @@ def start(
 
       moldau cluster start --brokers 5 --data-dir /var/lib/moldau --set num.partitions=5
     """
-    logging.basicConfig(stream=sys.stderr, level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s")
+    log_to_stderr()
     given, of_file = pairs(settings or [], "--set"), {} if file is None else read_properties(str(file))
     for name in sorted((given.keys() | of_file.keys()) & OF_ONE_BROKER):
         where = f"--set {name}" if name in given else f"{name} in {file}"

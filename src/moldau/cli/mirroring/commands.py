@@ -1,9 +1,7 @@
 """`moldau mirror`: topics of one cluster, copied into another one at the same offsets."""
 
 import asyncio
-import logging
 import re
-import sys
 from collections.abc import Callable, Coroutine
 from pathlib import Path
 from typing import Annotated, TypeVar
@@ -20,6 +18,7 @@ from moldau.mirror.promoting import promote, until_level
 from moldau.mirror.status import MirrorStatus, mirrors_in, status
 from moldau.mirror.worker import MirrorSettings, MirrorWorker
 from moldau.names import counted
+from moldau.notices import log_to_stderr
 
 T = TypeVar("T")
 
@@ -80,7 +79,7 @@ def start(
     ends = _end(source, from_config), _end(target, to_config)
     for one in ends:
         reachable(one)
-    logging.basicConfig(stream=sys.stderr, level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s")
+    log_to_stderr()
 
     async def work(source_end: ClusterEnd, target_end: ClusterEnd) -> None:
         await MirrorWorker(source_end, target_end, settings).run()

@@ -1,8 +1,6 @@
 """`moldau registry`: run a schema registry, whose schemas are in a topic."""
 
 import asyncio
-import logging
-import sys
 from typing import Annotated
 
 from moldau.cli.command_line import Group, Option
@@ -10,6 +8,7 @@ from moldau.cli.options import BOOTSTRAP, BootstrapServer, reachable
 from moldau.cli.until_signal import until_signal
 from moldau.errors import ConfigError
 from moldau.names import how_to_install
+from moldau.notices import log_to_stderr
 
 app = Group("registry")
 
@@ -45,7 +44,7 @@ def start(
         from moldau.registry.topic import SchemasTopicSettings
     except ImportError as missing:
         raise ConfigError(f"the registry needs {missing.name}: {how_to_install('registry')}") from None
-    logging.basicConfig(stream=sys.stderr, level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s")
+    log_to_stderr()
     if advertised and not advertised.startswith(("http://", "https://")):
         raise ConfigError(f"--advertised {advertised!r} is not an address such as http://registry-1:8081")
     settings = RegistrySettings(host, port, SchemasTopicSettings(topic, replication_factor), advertised.rstrip("/"))
