@@ -100,6 +100,7 @@ def test_avro_is_decoded_by_the_schemas_of_a_registry(
     assert [row[0] for row in rows(Table.open(warehouse.place_of_rejected(topic)))] == [1, 3]
 
 
+@pytest.mark.check
 @pytest.mark.own_jvm("it stands for all commands that start Spark")
 def test_the_command_takes_the_schema_from_a_file_and_counts_what_it_rejected(
     bootstrap: str, new_topic: NewTopic, produce: Produce, moldau_command: list[str], tmp_path: Path

@@ -114,7 +114,7 @@ def test_each_record_is_once_in_the_table_whatever_is_killed(
     with Admin(broker.address) as admin:
         admin.create_topic(TOPIC, partitions=3, replication_factor=1)
     table = tmp_path / "warehouse" / TOPIC
-    options = ("--topics", TOPIC, "--every", "200ms", "--compact-after", "5", "--group", "loads")
+    options = ("--topics", TOPIC, "--every", "500ms", "--compact-after", "5", "--group", "loads")
     producing, load = Producing(broker.address), ContinuousLoad(moldau_command, broker.address, tmp_path, *options)
 
     def goes_on(beyond: int) -> bool:
