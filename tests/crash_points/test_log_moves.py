@@ -161,12 +161,10 @@ def test_an_error_at_any_call_of_a_move_loses_nothing_and_leaves_one_log(fault: 
     assert list(failures(numbers, fault)) == []
 
 
-FOLDER, FUTURE = "moldau.log.folders.folder:LogFolder", "moldau.log.folders.future_logs:FutureLogs"
+FOLDER, MOVES = "moldau.log.folders.folder:LogFolder", "moldau.replication.log_dirs.log_moves:LogMoves"
 BUGS: dict[str, tuple[Instead, ...]] = {
     "a complete copy is not noted": (Instead("moldau.log.folders.arrival:note", nothing),),
-    "a complete copy is not flushed": (
-        Instead("moldau.log.log:Log.close", lambda _, log: log.abandon(), within=f"{FUTURE}.complete"),
-    ),
+    "a complete copy is not flushed": (Instead("moldau.log.log:Log.flush", nothing, within=f"{MOVES}._carry_out"),),
     "the old copy keeps its name": (Instead(f"{FOLDER}.retire", nothing),),
 }
 

@@ -139,7 +139,8 @@ def test_a_move_is_shown_until_it_ends_or_is_cancelled(tmp_path: Path) -> None:
         assert await ask(wire, (first, "t", [0])) == {"t": {0: NONE}}
         while len(await shown()) > 1:
             await asyncio.sleep(0.01)
-        assert not any(second.glob("t-0.*-future")) and alive.broker.folders.find(replica.tp) is replica.log
+        await until(lambda: not any(second.glob("t-0.*-future")))
+        assert alive.broker.folders.find(replica.tp) is replica.log
         replica.log.cleaning = False
 
     run(scenario, tmp_path, log_dirs=",".join(map(str, paths)))

@@ -187,9 +187,11 @@ class LogMoves:
             copying, round_s = await self._opened(move), NEARLY_S
             while round_s >= NEARLY_S:  # each round copies what has come during the one before
                 round_begun_s, end = loop.time(), replica.log.log_end_offset
-                while copying.copy.log_end_offset < end and (size := await self._step(copying, target)):
-                    copied += size
+                copied += await self._copied_up_to(end, copying, target)
                 round_s = loop.time() - round_begun_s
+            # Flushed now, so that appends, which wait for the swap, wait for a flush of what has come since.
+            await to_its_end(self._runtime.run(copying.copy.flush))
+            copied += await self._copied_up_to(replica.log.log_end_offset, copying, target)
             if await self._swap(move, copying):
                 break
             await asyncio.sleep(LOOK_AGAIN_S)
@@ -197,6 +199,13 @@ class LogMoves:
             took = f"{counted(copied, 'byte')} in {loop.time() - begun_s:.1f} s"
             logger.info("%s moved from %s to %s: %s", replica.tp, source and source.path, target.path, took)
             await self._remember(replica.tp, target)
+
+    async def _copied_up_to(self, end: int, copying: LogCopy, target: LogFolder) -> int:
+        """Copy the log up to this offset; returns the bytes. Raises as `_step`."""
+        copied = 0
+        while copying.copy.log_end_offset < end and (size := await self._step(copying, target)):
+            copied += size
+        return copied
 
     async def _opened(self, move: Move) -> LogCopy:
         replica, futures = move.replica, move.target.futures
