@@ -85,6 +85,7 @@ PURE_CORES = (
     "handlers.producing.mistimed",
     "log.epochs",
     "rates",
+    "registry.access_rules",
     "registry.api",
     "registry.avro",
     "registry.contexts",

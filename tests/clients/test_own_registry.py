@@ -22,6 +22,7 @@ from tests.versions import CONFLUENT_WITH_SCHEMAS
 pytestmark = pytest.mark.check
 
 CALLS = Path(__file__).parent / "registry" / "confluent_calls.py"
+KINDS = CALLS.with_name("confluent_kinds.py")
 
 
 @pytest.fixture(scope="module")
@@ -75,4 +76,19 @@ def test_every_call_of_confluents_registry_client(server: tuple[str, str], topic
         "incompatible": 40901, "compatible": True, "latest": 2, "versions": [1, 2], "unknown": 40401,
         "level": "NONE", "mode": "READWRITE", "subjects": True, "of_id": [[topic, 1]],
         "deleted": 2, "deleted_subject": [1], "gone": [1], "guid": True, "types": True,
+    }  # fmt: skip
+
+
+def test_confluents_serializers_of_all_kinds_with_references(server: tuple[str, str]) -> None:
+    done = subprocess.run(
+        [python_with(CONFLUENT_WITH_SCHEMAS), KINDS, server[1], "kinds"],
+        capture_output=True,
+        text=True,
+        timeout=stretched(100),
+        env=without_ours(os.environ),
+    )
+    assert done.returncode == 0, done.stderr[-3_000:]
+    assert json.loads(done.stdout) == {
+        "protobuf": True, "protobuf_references": ["river_kinds.proto"], "json": {"level": {"cm": 61}},
+        "json_refused": True, "avro_latest": {"river": {"name": "Metuje"}},
     }  # fmt: skip

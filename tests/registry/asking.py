@@ -3,10 +3,12 @@
 import asyncio
 import json
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from moldau.registry.api import RegistryApi
 from moldau.registry.asgi import RegistryApp
+from moldau.registry.authentication import Guard
 from moldau.registry.decisions import Writes
 from moldau.registry.http_messages import RestAnswer, RestRequest, answered
 from moldau.registry.state import RegistryState
@@ -46,10 +48,11 @@ class LocalTopic:
 class LocalRegistry:
     """`ask(method, path, body)` is one request."""
 
-    def __init__(self, records: Topic | None = None):
+    def __init__(self, records: Topic | None = None, users: Path | None = None):
         self.state = RegistryState()
         self.topic = LocalTopic(self.state, records or [])
-        self.app = RegistryApp(RegistryApi(self.state), self.topic)
+        guard = None if users is None else Guard(users, self.state)
+        self.app = RegistryApp(RegistryApi(self.state), self.topic, guard)
 
     def ask(self, method: str, path: str, body: Any = None, **headers: str) -> Answer:
         content = body if isinstance(body, bytes) else b"" if body is None else json.dumps(body).encode()

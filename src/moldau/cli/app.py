@@ -61,7 +61,7 @@ PLACES = {
     "schemas": CommandEntry(
         "moldau.cli.schemas.commands", "app", "Schemas in a registry: list, get, register, check, diff."
     ),
-    "registry": CommandEntry("moldau.cli.schemas.registry", "app", "The schema registry: start."),
+    "registry": CommandEntry("moldau.cli.schemas.registry", "app", "The schema registry: start, password."),
     "mirror": CommandEntry(
         "moldau.cli.mirroring.commands",
         "app",

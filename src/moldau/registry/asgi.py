@@ -22,6 +22,7 @@ from moldau.registry.refusals import Refused
 logger = logging.getLogger(__name__)
 
 BODY_BYTES_MAX = 4 << 20
+UNAUTHORIZED = 401
 Scope = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Mapping[str, Any]]]
 Send = Callable[[dict[str, Any]], Awaitable[None]]
@@ -33,12 +34,21 @@ class MakesChanges(Protocol):
     async def change(self, decide: Decide, request: RestRequest) -> RestAnswer: ...
 
 
+class Guards(Protocol):
+    """What says who may ask what."""
+
+    async def admit(self, request: RestRequest) -> str: ...
+
+    def filtered(self, user: str, request: RestRequest, tree: object) -> object: ...
+
+
 class RegistryApp:
     """The application; `changes` writes what the requests change."""
 
-    def __init__(self, api: RegistryApi, changes: MakesChanges):
+    def __init__(self, api: RegistryApi, changes: MakesChanges, guard: Guards | None = None):
         self._api = api
         self._changes = changes
+        self._guard = guard
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -51,6 +61,8 @@ class RegistryApp:
             (b"content-type", answer.media_type.encode()),
             (b"content-length", str(len(answer.body)).encode()),
         ]
+        if answer.status == UNAUTHORIZED:
+            headers.append((b"www-authenticate", b'Basic realm="schema registry"'))
         await send({"type": "http.response.start", "status": answer.status, "headers": headers})
         await send({"type": "http.response.body", "body": b"" if scope["method"] == "HEAD" else answer.body})
 
@@ -80,12 +92,13 @@ class RegistryApp:
         if isinstance(found, list):
             raise Refused(405, 405, f"HTTP 405 Method Not Allowed: this path has {', '.join(found)}")
         function, arguments = found
+        user = "" if self._guard is None else await self._guard.admit(request)
         result = function(self._api, request, *arguments)
         if isinstance(result, RawText):
             return RestAnswer(200, result.text.encode("utf-8", "replace"))
         if callable(result):
             return await self._changes.change(result, request)
-        return answered(result)
+        return answered(result if self._guard is None else self._guard.filtered(user, request, result))
 
 
 async def _body(receive: Receive) -> bytes | None:

@@ -1,8 +1,11 @@
 """Where a change is made: here if this instance is the writer, else by the writer, which gets the request forwarded."""
 
 import asyncio
+import contextlib
 import http.client
+import ssl
 from collections.abc import Callable
+from pathlib import Path
 from typing import Protocol
 from urllib.parse import urlsplit
 
@@ -29,7 +32,8 @@ class Elects(Protocol):
 class WriterRoute:
     """Makes changes, wherever the writer is."""
 
-    def __init__(self, topic: SchemasTopic, election: Elects, timeout_s: float):
+    def __init__(self, topic: SchemasTopic, election: Elects, timeout_s: float, trusted: Path | None = None):
+        self._tls = None if trusted is None else _trusting(trusted)
         self._topic = topic
         self._election = election
         self._timeout_s = timeout_s
@@ -53,17 +57,29 @@ class WriterRoute:
 
     async def _forwarded(self, writer: str, request: RestRequest) -> RestAnswer:
         try:
-            return await asyncio.to_thread(_ask, writer, request, self._timeout_s)
+            return await asyncio.to_thread(_ask, writer, request, self._timeout_s, self._tls)
         except (OSError, http.client.HTTPException) as failure:
             self._election.doubt()
             why = f"{type(failure).__name__}: {failure}"[:200]
             raise not_forwarded(f"The request could not be forwarded to the writer at {writer} ({why})") from None
 
 
-def _ask(writer: str, request: RestRequest, timeout_s: float) -> RestAnswer:
+def _trusting(certificate: Path) -> ssl.SSLContext:
+    """Trusts the machine's authorities and this instance's own certificates, which other instances share."""
+    context = ssl.create_default_context()
+    context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
+    with contextlib.suppress(OSError):  # the server says what is wrong with it
+        context.load_verify_locations(certificate)
+    return context
+
+
+def _ask(writer: str, request: RestRequest, timeout_s: float, tls: ssl.SSLContext | None) -> RestAnswer:
     where = urlsplit(writer)
-    kind = http.client.HTTPSConnection if where.scheme == "https" else http.client.HTTPConnection
-    connection = kind(where.hostname or "", where.port, timeout=timeout_s)
+    host, port = where.hostname or "", where.port
+    if where.scheme == "https":
+        connection: http.client.HTTPConnection = http.client.HTTPSConnection(host, port, timeout=timeout_s, context=tls)
+    else:
+        connection = http.client.HTTPConnection(host, port, timeout=timeout_s)
     try:
         headers = {name: request.headers[name] for name in PASSED_ON if name in request.headers}
         connection.request(request.method, request.target, request.body, {**headers, FORWARDED: "true"})

@@ -64,12 +64,11 @@ class Answers:
         return tree
 
     def registered(self, version: StoredVersion, wants_all: bool) -> dict[str, Any]:
-        """What a registration answers."""
+        """What a registration answers. The schema itself is left out: confluent-kafka would remember its text as what
+        `format=serialized` returns."""
         if not wants_all:
             return {"id": version.id}
-        content = version.content
-        tree = {"id": version.id, "version": version.version, "guid": guid_of(content)}
-        return {**tree, **fields_of(content), "schema": content.schema.text}
+        return {"id": version.id, "version": version.version, "guid": guid_of(version.content)}
 
     def _text(self, subject: str, content: SchemaContent, form: str) -> str:
         return self._resolver.definition(subject, content.schema).formatted(form) if form else content.schema.text

@@ -6,12 +6,14 @@ import logging
 import socket
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from pathlib import Path
 
 import uvicorn
 
-from moldau.errors import CannotListen
+from moldau.errors import CannotListen, ConfigError
 from moldau.registry.api import RegistryApi
 from moldau.registry.asgi import RegistryApp
+from moldau.registry.authentication import Guard
 from moldau.registry.election import WriterElection
 from moldau.registry.forwarding import WriterRoute
 from moldau.registry.state import RegistryState
@@ -22,6 +24,8 @@ logger = logging.getLogger(__name__)
 DEFAULT_PORT = 8081
 CONNECTIONS_MAX = 1_000
 STOP_S = 5
+NO_PASSWORD = "none"
+"""Given for a key without a password: OpenSSL would ask at the terminal for that of a locked one."""
 FORWARD_MORE_S = 2
 """A forwarded change may take this much longer than the writer itself may take."""
 EVERYWHERE = ("", "0.0.0.0", "::")
@@ -36,6 +40,12 @@ class RegistrySettings:
     port: int = DEFAULT_PORT
     topic: SchemasTopicSettings = field(default_factory=SchemasTopicSettings)
     advertised: str = ""
+    users_file: Path | None = None
+    """The users and their rights; None lets everybody do everything."""
+    certificate: Path | None = None
+    key: Path | None = None
+    """PEM files for TLS; the key may be in the certificate's file."""
+    key_password: str = field(default="", repr=False)
 
 
 class _HttpServer(uvicorn.Server):
@@ -52,13 +62,16 @@ class RegistryServer:
 
     def __init__(self, brokers: str, settings: RegistrySettings):
         self._settings = settings
-        self._socket = bound(settings.host, settings.port)
         state = RegistryState()
+        guard = None if settings.users_file is None else Guard(settings.users_file, state)
+        self._socket = bound(settings.host, settings.port)
         self._topic = SchemasTopic(state, brokers, settings.topic)
         self._election = WriterElection(brokers, settings.topic.name, settings.advertised or self._reachable())
-        changes = WriterRoute(self._topic, self._election, settings.topic.timeout_ms / 1000 + FORWARD_MORE_S)
+        changes = WriterRoute(
+            self._topic, self._election, settings.topic.timeout_ms / 1000 + FORWARD_MORE_S, settings.certificate
+        )
         config = uvicorn.Config(
-            RegistryApp(RegistryApi(state), changes),
+            RegistryApp(RegistryApi(state), changes, guard),
             lifespan="off",
             access_log=False,
             log_config=None,
@@ -66,13 +79,22 @@ class RegistryServer:
             server_header=False,
             limit_concurrency=CONNECTIONS_MAX,
             timeout_graceful_shutdown=STOP_S,
+            ssl_certfile=settings.certificate,
+            ssl_keyfile=settings.key,
+            ssl_keyfile_password=settings.key_password or NO_PASSWORD,
         )
+        try:
+            config.load()
+        except OSError as wrong:  # an SSLError, too
+            self._socket.close()
+            why = wrong.strerror or str(wrong)
+            raise ConfigError(f"the certificate {settings.certificate} cannot be used: {why}") from None
         self._server = _HttpServer(config)
         self._serving: asyncio.Task[None] | None = None
 
     @property
     def addresses(self) -> list[str]:
-        """`http://HOST:PORT`."""
+        """`http://HOST:PORT`, or https."""
         return [self._address(self._settings.host)]
 
     def _reachable(self) -> str:
@@ -80,7 +102,8 @@ class RegistryServer:
         return self._address(socket.gethostname() if self._settings.host in EVERYWHERE else self._settings.host)
 
     def _address(self, host: str) -> str:
-        return f"http://{f'[{host}]' if ':' in host else host}:{self._socket.getsockname()[1]}"
+        scheme = "http" if self._settings.certificate is None else "https"
+        return f"{scheme}://{f'[{host}]' if ':' in host else host}:{self._socket.getsockname()[1]}"
 
     async def start(self) -> None:
         """Read the topic, stand for election, then serve. Raises `ConfigError` and `KafkaError`."""

@@ -1,10 +1,12 @@
 """`moldau registry`: run a schema registry, whose schemas are in a topic."""
 
 import asyncio
+from pathlib import Path
 from typing import Annotated
 
-from moldau.cli.command_line import Group, Option
+from moldau.cli.command_line import Argument, Group, Option
 from moldau.cli.options import BOOTSTRAP, BootstrapServer, reachable
+from moldau.cli.security.passwords import password_in, typed_password
 from moldau.cli.until_signal import until_signal
 from moldau.errors import ConfigError
 from moldau.names import how_to_install
@@ -25,6 +27,16 @@ def start(
     advertised: Annotated[
         str, Option(metavar="URL", help="Where other instances reach this one; by default http://HOST:PORT.")
     ] = "",
+    users: Annotated[
+        Path | None, Option(metavar="FILE", help="The users that may ask, and their rights; see `registry password`.")
+    ] = None,
+    tls_certificate: Annotated[
+        Path | None, Option(metavar="FILE", help="Listen with TLS: certificates, in PEM.")
+    ] = None,
+    tls_key_password_file: Annotated[
+        str | None, Option(metavar="FILE", help="The password of the key, in the first line of a file.")
+    ] = None,
+    tls_key: Annotated[Path | None, Option(metavar="FILE", help="The key, if it is in a file of its own.")] = None,
 ) -> int:
     """
     Run a schema registry with Confluent's REST interface until it is told to stop. Needs the extra `registry`.
@@ -45,7 +57,39 @@ def start(
     except ImportError as missing:
         raise ConfigError(f"the registry needs {missing.name}: {how_to_install('registry')}") from None
     log_to_stderr()
+    if tls_key is not None and tls_certificate is None:
+        raise ConfigError("--tls-key needs --tls-certificate")
     if advertised and not advertised.startswith(("http://", "https://")):
         raise ConfigError(f"--advertised {advertised!r} is not an address such as http://registry-1:8081")
-    settings = RegistrySettings(host, port, SchemasTopicSettings(topic, replication_factor), advertised.rstrip("/"))
+    key_password = "" if tls_key_password_file is None else password_in(tls_key_password_file)
+    where = SchemasTopicSettings(topic, replication_factor)
+    tls = tls_certificate, tls_key, key_password
+    settings = RegistrySettings(host, port, where, advertised.rstrip("/"), users, *tls)
     return asyncio.run(until_signal(RegistryServer(reachable(bootstrap_server), settings)))
+
+
+@app.command()
+def password(
+    user: Annotated[str, Argument("NAME", help="The user.")],
+    password_file: Annotated[
+        str | None,
+        Option("--password-file", metavar="FILE", help="Read the password from this file; - is the input."),
+    ] = None,
+) -> None:
+    """
+    Print the line about a user's password for the file of `registry start --users`. The password is not in it.
+
+    Examples:
+
+      moldau registry password ann >> users.properties
+
+      echo 'rights.ann=read:*,write:orders-*' >> users.properties
+    """
+    import os
+
+    from moldau.registry.access_rules import hashed
+
+    if not user or ":" in user or user.split() != [user]:
+        raise ConfigError(f"{user!r} is not a name: it may have no colon and no space")
+    given = password_in(password_file) if password_file is not None else typed_password(user)
+    print(f"user.{user}={hashed(given.encode(), os.urandom(16)).text()}")
