@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from moldau.registry.api import RegistryApi
 from moldau.registry.asgi import RegistryApp
-from moldau.registry.authentication import Guard
+from moldau.registry.authentication import RegistryGuard
 from moldau.registry.decisions import Writes
 from moldau.registry.http_messages import RestAnswer, RestRequest, answered
 from moldau.registry.state import RegistryState
@@ -51,7 +51,7 @@ class LocalRegistry:
     def __init__(self, records: Topic | None = None, users: Path | None = None):
         self.state = RegistryState()
         self.topic = LocalTopic(self.state, records or [])
-        guard = None if users is None else Guard(users, self.state)
+        guard = None if users is None else RegistryGuard(users, self.state)
         self.app = RegistryApp(RegistryApi(self.state), self.topic, guard)
 
     def ask(self, method: str, path: str, body: Any = None, **headers: str) -> Answer:

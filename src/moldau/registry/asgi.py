@@ -34,7 +34,7 @@ class MakesChanges(Protocol):
     async def change(self, decide: Decide, request: RestRequest) -> RestAnswer: ...
 
 
-class Guards(Protocol):
+class AdmitsRequests(Protocol):
     """What says who may ask what."""
 
     async def admit(self, request: RestRequest) -> str: ...
@@ -45,7 +45,7 @@ class Guards(Protocol):
 class RegistryApp:
     """The application; `changes` writes what the requests change."""
 
-    def __init__(self, api: RegistryApi, changes: MakesChanges, guard: Guards | None = None):
+    def __init__(self, api: RegistryApi, changes: MakesChanges, guard: AdmitsRequests | None = None):
         self._api = api
         self._changes = changes
         self._guard = guard

@@ -22,7 +22,7 @@ LOOKED_AT_S = 5.0
 """How often the file is looked at for changes."""
 
 
-class Authentication:
+class PasswordChecks:
     """The users of a file, which is read again when it changes. Raises `ConfigError` for one that is wrong."""
 
     def __init__(self, file: Path):
@@ -77,11 +77,11 @@ class Authentication:
         return found.st_mtime_ns, found.st_size
 
 
-class Guard:
+class RegistryGuard:
     """Admits requests: by password, then by rules."""
 
     def __init__(self, file: Path, state: RegistryState):
-        self._authentication = Authentication(file)
+        self._authentication = PasswordChecks(file)
         self._state = state
 
     async def admit(self, request: RestRequest) -> str:

@@ -13,7 +13,7 @@ import uvicorn
 from moldau.errors import CannotListen, ConfigError
 from moldau.registry.api import RegistryApi
 from moldau.registry.asgi import RegistryApp
-from moldau.registry.authentication import Guard
+from moldau.registry.authentication import RegistryGuard
 from moldau.registry.election import WriterElection
 from moldau.registry.forwarding import WriterRoute
 from moldau.registry.state import RegistryState
@@ -63,7 +63,7 @@ class RegistryServer:
     def __init__(self, brokers: str, settings: RegistrySettings):
         self._settings = settings
         state = RegistryState()
-        guard = None if settings.users_file is None else Guard(settings.users_file, state)
+        guard = None if settings.users_file is None else RegistryGuard(settings.users_file, state)
         self._socket = bound(settings.host, settings.port)
         self._topic = SchemasTopic(state, brokers, settings.topic)
         self._election = WriterElection(brokers, settings.topic.name, settings.advertised or self._reachable())

@@ -25,21 +25,21 @@ def context(topic: str) -> SerializationContext:
 
 def protobuf_class() -> Any:
     """A message that imports another file, which imports one of Google's."""
-    Field = descriptor_pb2.FieldDescriptorProto
+    kind = descriptor_pb2.FieldDescriptorProto
     river = descriptor_pb2.FileDescriptorProto(
         name=f"river_{suffix}.proto", package="cz", syntax="proto3", dependency=["google/protobuf/timestamp.proto"]
     )
     message = river.message_type.add(name=f"River{suffix}")
-    message.field.add(name="name", number=1, type=Field.TYPE_STRING, label=Field.LABEL_OPTIONAL)
-    time = message.field.add(name="seen", number=2, type=Field.TYPE_MESSAGE, label=Field.LABEL_OPTIONAL)
+    message.field.add(name="name", number=1, type=kind.TYPE_STRING, label=kind.LABEL_OPTIONAL)
+    time = message.field.add(name="seen", number=2, type=kind.TYPE_MESSAGE, label=kind.LABEL_OPTIONAL)
     time.type_name = ".google.protobuf.Timestamp"
     gauge = descriptor_pb2.FileDescriptorProto(
         name=f"gauge_{suffix}.proto", package="cz", syntax="proto3", dependency=[river.name]
     )
     message = gauge.message_type.add(name=f"Gauge{suffix}")
-    field = message.field.add(name="river", number=1, type=Field.TYPE_MESSAGE, label=Field.LABEL_OPTIONAL)
+    field = message.field.add(name="river", number=1, type=kind.TYPE_MESSAGE, label=kind.LABEL_OPTIONAL)
     field.type_name = f".cz.River{suffix}"
-    message.field.add(name="cm", number=2, type=Field.TYPE_SINT32, label=Field.LABEL_REPEATED)
+    message.field.add(name="cm", number=2, type=kind.TYPE_SINT32, label=kind.LABEL_REPEATED)
     pool = descriptor_pool.DescriptorPool()
     pool.AddSerializedFile(TIMESTAMP.serialized_pb)
     for file in (river, gauge):
