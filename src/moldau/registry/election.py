@@ -11,7 +11,7 @@ import logging
 from moldau.client.administration.admin import AsyncAdmin
 from moldau.client.consuming.async_consumer import AsyncConsumer
 from moldau.client.security.brokers import Brokers, settings_in
-from moldau.errors import KafkaError, MoldauError
+from moldau.errors import GroupIdNotFound, KafkaError, MoldauError
 from moldau.monotonic import monotonic_s
 from moldau.names import TopicPartition
 
@@ -40,6 +40,7 @@ class WriterElection:
         self._is_elected = False
         self._known = ""
         self._known_until_s = 0.0
+        self._told = ""
 
     async def start(self) -> None:
         """Join the group; that goes on while the instance serves already."""
@@ -84,8 +85,10 @@ class WriterElection:
         assert self._admin is not None
         try:
             group = await self._admin.describe_group(self._group)
+        except GroupIdNotFound:
+            return ""  # nobody has joined yet
         except KafkaError as failure:
-            logger.warning("the group %s cannot be described: %s", self._group, failure)
+            self._tell("the group %s cannot be described: %s", failure)
             return ""
         wanted = TopicPartition(self._topic, 0)
         found = (one.client_id for one in group.members if wanted in one.partitions)
@@ -97,8 +100,14 @@ class WriterElection:
                 await consumer.poll(POLL_MS)
             except MoldauError as failure:
                 self._is_elected = False
-                logger.warning("this instance is not in the group %s: %s", self._group, failure)
+                self._tell("this instance is not in the group %s: %s", failure)
                 await asyncio.sleep(RETRY_S)
+
+    def _tell(self, text: str, failure: MoldauError) -> None:
+        """Log a failure, unless it was the last one that was logged: it may come back every second."""
+        if str(failure) != self._told:
+            self._told = str(failure)
+            logger.warning(text, self._group, failure)
 
     def _assigned(self, partitions: list[TopicPartition]) -> None:
         if not partitions:
