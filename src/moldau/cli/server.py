@@ -148,6 +148,6 @@ def start(arguments: Sequence[str]) -> int:
         return run(properties, levels, given.accept_empty)
     if not 0 <= given.registry_port <= PORT_MAX:
         raise ConfigError(f"--registry-port must be 0 to {PORT_MAX}, not {given.registry_port}")
-    from moldau.cli.beside_broker import registry_beside
+    from moldau.cli.beside.schema_registry import registry_beside
 
     return run(properties, levels, given.accept_empty, registry_beside(given.registry_port))

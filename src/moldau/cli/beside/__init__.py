@@ -1,0 +1,1 @@
+"""What `moldau server start` can run beside the broker, in its process."""
