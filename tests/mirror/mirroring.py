@@ -47,6 +47,10 @@ class Mirroring:
         copy = self.worker.copying.copies.get(tp)
         return copy.stopped if copy else ""
 
+    async def until_end(self, tp: TopicPartition, end: int) -> None:
+        """Wait until the mirror of a partition ends there, as the worker knows."""
+        await self.until(lambda: (copy := self.worker.copying.copies.get(tp)) is not None and copy.end == end)
+
     async def until_equal(self, tp: TopicPartition) -> bytes:
         """Wait until both have the same bytes of a partition; returns them."""
         wanted = await log_of(self.source, tp)

@@ -13,8 +13,8 @@ from moldau.client.consuming.consumer import Consumer
 from moldau.client.producing.producer import Producer
 from moldau.errors import ConfigError, InvalidRequest
 from moldau.handlers.cluster import api_versions
-from moldau.mirror.ends import source_of
-from moldau.mirror.requests import Appending, append
+from moldau.mirror.ends import ClusterEnd, source_of
+from moldau.mirror.requests import Appending, append, by_leader
 from moldau.mirror.status import status
 from moldau.names import TopicPartition
 from moldau.records.batch import Row, batches, encode_batch, place
@@ -283,3 +283,17 @@ def test_workers_share_the_partitions_and_one_that_leaves_hands_its_part_over(cl
         await mirror.until(lambda: parts()[0] == partitions)
 
     play(clusters, "shared", scenario)
+
+
+def test_a_partition_without_a_leader_holds_up_no_other(clusters: tuple[Broker, Broker]) -> None:
+    source, _ = clusters
+    source.create_topic("led", 2)
+    led, missing = [TopicPartition("led", number) for number in range(2)], TopicPartition("led", 9)
+
+    async def asked() -> None:
+        async with ClusterEnd(source.address, "--from") as end:
+            found = await by_leader(end.router, [missing, *led])
+            assert [*found.leaders.values()] == [led]
+            assert [*found.failures] == [missing]
+
+    asyncio.run(asked())

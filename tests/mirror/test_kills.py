@@ -17,7 +17,7 @@ from moldau.mirror.ends import SETTING
 from moldau.mirror.failing_over import fail_over
 from moldau.names import TopicPartition
 from moldau.records.batch import batches
-from moldau.testing import Cluster
+from moldau.testing import Broker, Cluster
 from tests.mirror.mirroring import Mirroring, log_of, mirroring
 from tests.testing.replicas import assert_equal_below_watermark, replicas
 
@@ -117,3 +117,35 @@ def test_every_record_is_there_whatever_was_killed(clusters: tuple[Cluster, Clus
         asyncio.run(scenario())
     finally:
         done.set()
+
+
+@pytest.mark.check
+@pytest.mark.parametrize("is_source", [True, False], ids=["source", "target"])
+def test_a_broker_that_is_away_holds_up_its_own_partitions_only(is_source: bool) -> None:
+    with Cluster(3) as several, Broker() as one:
+        source, target = (several, one) if is_source else (one, several)
+        source.create_topic("spread", PARTITIONS)
+        partitions = [TopicPartition("spread", number) for number in range(PARTITIONS)]
+
+        def fill(wanted: list[TopicPartition]) -> None:
+            with Producer(source.address, acks="all") as producer:
+                for tp in wanted:
+                    producer.send("spread", b"x" * 100, partition=tp.partition)
+
+        async def scenario() -> None:
+            async with mirroring(source, target, "spread") as mirror:
+                await asyncio.to_thread(fill, partitions)
+                for tp in partitions:
+                    await mirror.until_equal(tp)
+                router = (mirror.source if is_source else mirror.target).router
+                gone = partitions[0]
+                broker = several.brokers[await router.leader(gone) - 1]
+                await asyncio.to_thread(broker.kill)
+                await asyncio.to_thread(fill, partitions[1:])
+                for tp in partitions[1:]:
+                    await mirror.until_end(tp, 2)
+                await asyncio.to_thread(broker.start)
+                await asyncio.to_thread(fill, [gone])
+                await mirror.until_equal(gone)
+
+        asyncio.run(scenario())

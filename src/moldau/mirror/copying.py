@@ -37,6 +37,8 @@ WAIT_MS: Final = 500
 """How long a Fetch waits at a leader that has nothing new; a new partition is fetched after that time at the latest."""
 PAUSE_S: Final = 0.5
 """After an error of a partition."""
+LONG_PAUSE_S: Final = 3.0
+"""After a leader of mirrors has not answered: the next Fetch would wait for it again, with all other partitions."""
 COMPARED_AT_ONCE: Final = 16
 
 logger = logging.getLogger(__name__)
@@ -110,13 +112,10 @@ class Copying:
             for tp, copy in self.copies.items()
             if not copy.stopped and tp.topic in self.topics and self._paused.get(tp, 0.0) <= now_s
         ]
-        leaders: dict[int, list[TopicPartition]] = {}
-        try:
-            leaders = await by_leader(self._source, ready)
-        except KafkaError as failure:
-            notices.warning("", "the source cluster does not say who leads what is mirrored: %s", failure)
-            await asyncio.sleep(PAUSE_S)
-        for leader, partitions in leaders.items():
+        led = await by_leader(self._source, ready)
+        for tp, failure in led.failures.items():
+            self._pause(tp, f"the source: {failure}")
+        for leader, partitions in led.leaders.items():
             if leader not in self._tasks:
                 self._tasks[leader] = asyncio.ensure_future(self._round(leader, partitions))
 
@@ -141,12 +140,12 @@ class Copying:
             self._target.stale(tp.topic)
             self._pause(tp)
 
-    def _pause(self, tp: TopicPartition, why: str = "") -> None:
+    def _pause(self, tp: TopicPartition, why: str = "", seconds: float = PAUSE_S) -> None:
         if why:
             notices.warning(str(tp), "%s: mirroring pauses: %s", tp, why)
         if tp in self.copies:
             self.copies[tp].forget()
-            self._paused[tp] = asyncio.get_running_loop().time() + PAUSE_S
+            self._paused[tp] = asyncio.get_running_loop().time() + seconds
 
     def _stop(self, tp: TopicPartition, why: str) -> None:
         logger.error("%s is mirrored no longer: %s", tp, why)
@@ -236,14 +235,27 @@ class Copying:
         return Appending(self.topics[tp.topic].source, copy.end, start, answer.records)
 
     async def _append(self, wanted: Mapping[TopicPartition, Appending]) -> None:
-        """Raises `KafkaError` if a mirror has no leader, or a request fails."""
-        leaders = await by_leader(self._target, wanted)
-        answers = await asyncio.gather(
-            *(append(self._target, leader, {tp: wanted[tp] for tp in some}) for leader, some in leaders.items())
-        )
+        """Those whose leaders do not take them pause; the others go on."""
+        led = await by_leader(self._target, wanted)
+        for tp, failure in led.failures.items():
+            self._pause(tp, f"the mirror: {failure}")
+        sending = (self._send(leader, {tp: wanted[tp] for tp in some}) for leader, some in led.leaders.items())
+        answers = await asyncio.gather(*sending)
         for several in answers:
             for tp, answer in several.items():
                 self._answered(tp, wanted[tp], answer)
+
+    async def _send(
+        self, leader: int, wanted: Mapping[TopicPartition, Appending]
+    ) -> Mapping[TopicPartition, MirrorAnswer]:
+        """The answers of one leader of mirrors; none if it does not answer."""
+        try:
+            return await append(self._target, leader, wanted)
+        except KafkaError as failure:
+            for tp in wanted:
+                self._target.stale(tp.topic)
+                self._pause(tp, f"the mirror: {failure}", LONG_PAUSE_S)
+            return {}
 
     def _answered(self, tp: TopicPartition, sent: Appending, answer: MirrorAnswer) -> None:
         copy = self._copied(tp)

@@ -105,12 +105,29 @@ async def append(
     }
 
 
-async def by_leader(router: Router, partitions: Iterable[TopicPartition]) -> dict[int, list[TopicPartition]]:
-    """The partitions by the broker that leads them. Raises `KafkaError`."""
-    leaders: dict[int, list[TopicPartition]] = {}
+class Led(NamedTuple):
+    """Partitions by the broker that leads them; and why some have none."""
+
+    leaders: dict[int, list[TopicPartition]]
+    failures: dict[TopicPartition, KafkaError]
+
+
+async def by_leader(router: Router, partitions: Iterable[TopicPartition]) -> Led:
+    """Each partition is asked for alone: one without a leader does not hold up others."""
+    led = Led({}, {})
+    away: KafkaError | None = None
     for tp in partitions:
-        leaders.setdefault(await router.leader(tp), []).append(tp)
-    return leaders
+        # If no broker answers, the partitions whose leaders are not known fail without another attempt.
+        if away is not None and isinstance(router.view.leader(tp), ErrorCode):
+            led.failures[tp] = away
+            continue
+        try:
+            led.leaders.setdefault(await router.leader(tp), []).append(tp)
+        except KafkaError as failure:
+            led.failures[tp] = failure
+            if failure.code is ErrorCode.NETWORK_EXCEPTION:
+                away = failure
+    return led
 
 
 async def batch_at(router: Router, tp: TopicPartition, topic_id: uuid.UUID, offset: int) -> BatchHeader | None:
