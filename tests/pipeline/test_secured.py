@@ -68,6 +68,7 @@ def shown(spark: "SparkSession") -> Iterator[str]:
         yield execution.details()
 
 
+@pytest.mark.check
 def test_batches_and_streams_go_through_and_no_plan_shows_a_secret(
     spark: "SparkSession", login: str, authority: Authority, tmp_path: Path
 ) -> None:

@@ -28,6 +28,7 @@ def test_every_option_is_in_a_table(name: str) -> None:
     assert re.search(rf"^\|[^|]*`{re.escape(name)}`", PAGE, re.MULTILINE)
 
 
+@pytest.mark.check
 @pytest.mark.timeout(300)
 def test_the_examples_run(
     spark: "SparkSession", bootstrap: str, new_topic: Callable[..., str], tmp_path: Path,

@@ -106,6 +106,7 @@ def test_every_test_of_the_long_tier_is_in_a_piece() -> None:
     collect = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "--collect-only", "-qq", "-m", "long", "tests"]
     env = every | {"MOLDAU_TIER": "long"}
     done = subprocess.run(collect, cwd=ROOT, env=env, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout[-3000:]
     collected = {line.partition(":")[0] for line in done.stdout.splitlines() if line.startswith("tests/")}
     assert KILLS not in collected and len(collected) > 10
     assert collected <= {test for piece in all_pieces() for test in piece.tests}

@@ -67,6 +67,7 @@ def search(address: str, keyword: str, user: str) -> tuple[int, str]:
     return get(f"{address}search?{urllib.parse.urlencode({'q': keyword, 'user': user})}")
 
 
+@pytest.mark.check
 @pytest.mark.timeout(300)
 def test_searches_are_analysed_by_period_and_class(
     site: tuple[str, "subprocess.Popen[str]"],

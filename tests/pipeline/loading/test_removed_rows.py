@@ -81,7 +81,7 @@ class Lake:
         (self.delta() if self.of == "delta" else self.iceberg()).delete(condition)
 
 
-@pytest.fixture(params=["delta", "iceberg"])
+@pytest.fixture(params=["delta", pytest.param("iceberg", marks=pytest.mark.check)])
 def lake(
     request: pytest.FixtureRequest, spark: "SparkSession", bootstrap: str, new_topic: NewTopic, tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str],

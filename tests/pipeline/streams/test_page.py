@@ -21,6 +21,7 @@ def examples() -> list[tuple[str, str]]:
     return [(code, printed) for code, printed in BLOCK.findall(PAGE.read_text())]
 
 
+@pytest.mark.check
 @pytest.mark.timeout(300)
 def test_the_examples_print_what_the_page_says(
     spark: "SparkSession",
