@@ -100,6 +100,7 @@ PURE_CORES = (
     "registry.resolving",
     "registry.scopes",
     "registry.state",
+    "registry.texts",
     "registry.topic_records",
     "replication.closest",
     "replication.in_sync",

@@ -3,17 +3,16 @@
 fastavro keeps no node for what a schema refers to by name, and accepts defaults that do not fit: a registry needs both.
 """
 
-import json
 import re
 from dataclasses import dataclass, field
 from typing import Any
 
 from moldau.registry.refusals import invalid_schema
+from moldau.registry.texts import json_in
 
 PRIMITIVES = ("null", "boolean", "int", "long", "float", "double", "bytes", "string")
 NAMED = ("record", "error", "enum", "fixed")
 DEPTH_MAX = 100
-TEXT_CHARACTERS_MAX = 1_000_000
 ABSENT: Any = object()
 """The default of a field that has none."""
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
@@ -62,12 +61,8 @@ class AvroNode:
 def read_avro(text: str, known: dict[str, AvroNode], is_new: bool) -> AvroNode:
     """The schema in a text; `known` are the types of its references, and the new ones are added. A new schema must
     have defaults that fit. Raises `Refused`."""
-    if len(text) > TEXT_CHARACTERS_MAX:
-        raise invalid_schema(f"it has more than {TEXT_CHARACTERS_MAX} characters")
     try:
-        tree = json.loads(text)
-    except RecursionError:
-        raise invalid_schema("it nests too deeply") from None
+        tree = json_in(text)
     except ValueError:
         # A primitive without quotes, which Avro's own parser takes too.
         if text.strip() not in PRIMITIVES:

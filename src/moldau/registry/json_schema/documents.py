@@ -1,13 +1,12 @@
 """A JSON Schema with the documents that it refers to: `$ref` by a reference's name, by `$id`, pointer or anchor."""
 
-import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 from urllib.parse import unquote, urldefrag, urljoin
 
 from moldau.registry.refusals import invalid_schema
+from moldau.registry.texts import json_in
 
-TEXT_CHARACTERS_MAX = 1_000_000
 DEPTH_MAX = 100
 NODES_MAX = 100_000
 REFERENCES_IN_A_ROW_MAX = 100
@@ -17,12 +16,8 @@ _NOT_SCHEMAS = frozenset(("enum", "const", "default", "examples"))
 
 def read_json(text: str) -> Any:
     """The schema's JSON. Raises `Refused`."""
-    if len(text) > TEXT_CHARACTERS_MAX:
-        raise invalid_schema(f"it has more than {TEXT_CHARACTERS_MAX} characters")
     try:
-        tree = json.loads(text)
-    except RecursionError:
-        raise invalid_schema("it nests too deeply") from None
+        tree = json_in(text)
     except ValueError as error:
         raise invalid_schema(f"it is not JSON: {error}") from None
     if not isinstance(tree, dict | bool):

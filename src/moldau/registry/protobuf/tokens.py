@@ -4,8 +4,8 @@ import re
 from typing import NamedTuple
 
 from moldau.registry.refusals import invalid_schema
+from moldau.registry.texts import check_length
 
-TEXT_CHARACTERS_MAX = 1_000_000
 _TOKEN = re.compile(
     r"(?P<space>\s+|//[^\n]*|/\*.*?\*/)"
     r"|(?P<number>(?:0[xX][0-9a-fA-F]+|(?:\d+\.\d*|\.\d+|\d+)(?:[eE][+-]?\d+)?)(?![A-Za-z_]))"
@@ -28,8 +28,7 @@ class Word(NamedTuple):
 
 def tokens(text: str) -> list[Word]:
     """The words of the text. Raises `Refused`."""
-    if len(text) > TEXT_CHARACTERS_MAX:
-        raise invalid_schema(f"it has more than {TEXT_CHARACTERS_MAX} characters")
+    check_length(text)
     found, at, line = [], 0, 1
     while at < len(text):
         match = _TOKEN.match(text, at)
