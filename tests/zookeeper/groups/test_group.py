@@ -117,18 +117,23 @@ class OffsetWatch:
 
     def _run(self) -> None:
         while not self._over.wait(0.1):
-            for partition in range(PARTITIONS):
-                try:
-                    text, _ = self._client.get(f"/consumers/{GROUP}/offsets/{TOPIC}/{partition}")
-                except NoNodeError:
-                    continue
-                except KazooException:
-                    break
-                if int(text or 0) < self.seen.get(partition, 0):
-                    self.fallen.append(f"{partition}: {self.seen[partition]}, then {text.decode()}")
-                self.seen[partition] = int(text or 0)
+            self._look()
+        self._look()  # what was written since the last look
+
+    def _look(self) -> None:
+        for partition in range(PARTITIONS):
+            try:
+                text, _ = self._client.get(f"/consumers/{GROUP}/offsets/{TOPIC}/{partition}")
+            except NoNodeError:
+                continue
+            except KazooException:
+                break
+            if int(text or 0) < self.seen.get(partition, 0):
+                self.fallen.append(f"{partition}: {self.seen[partition]}, then {text.decode()}")
+            self.seen[partition] = int(text or 0)
 
     def stop(self) -> None:
+        """Returns when everything that was written before is in `seen`."""
         self._over.set()
         self._thread.join()
         self._client.stop()
