@@ -8,6 +8,7 @@ marker `spark` by `pytest_itemcollected`: one worker runs them all.
 import contextlib
 import itertools
 import os
+import signal
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -65,7 +66,10 @@ def quick_jvms(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
 def spark(tmp_path_factory: pytest.TempPathFactory, slow_once: Path, quick_jvms: None) -> Iterator["SparkSession"]:
     from moldau.pipeline.session import start_session
 
+    heard = signal.getsignal(signal.SIGINT)
     session = start_session("tests", "local[2]", tmp_path_factory.mktemp("spark"))
+    # Spark's handler calls the JVM to cancel its jobs: Ctrl-C in a test of something else would wait for that.
+    signal.signal(signal.SIGINT, heard)
     yield session
     session.stop()
 
