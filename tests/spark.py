@@ -8,7 +8,6 @@ marker `spark` by `pytest_itemcollected`: one worker runs them all.
 import contextlib
 import itertools
 import os
-import signal
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -64,12 +63,10 @@ def quick_jvms(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
 
 @pytest.fixture(scope="session")
 def spark(tmp_path_factory: pytest.TempPathFactory, slow_once: Path, quick_jvms: None) -> Iterator["SparkSession"]:
-    from moldau.pipeline.session import start_session
+    from moldau.pipeline.session import ctrl_c_stays, start_session
 
-    heard = signal.getsignal(signal.SIGINT)
-    session = start_session("tests", "local[2]", tmp_path_factory.mktemp("spark"))
-    # Spark's handler calls the JVM to cancel its jobs: Ctrl-C in a test of something else would wait for that.
-    signal.signal(signal.SIGINT, heard)
+    with ctrl_c_stays():
+        session = start_session("tests", "local[2]", tmp_path_factory.mktemp("spark"))
     yield session
     session.stop()
 

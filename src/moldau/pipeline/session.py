@@ -102,7 +102,7 @@ def own_session(
         folder = stack.enter_context(scratch_folder()) if scratch is None else scratch
         if not driver_jvm.is_running():
             stack.callback(driver_jvm.end)
-        with _ctrl_c_stays():
+        with ctrl_c_stays():
             session = start_session(name, master, folder, **settings)
         if scratch is None:
             driver_jvm.removes_at_its_end(folder)
@@ -111,7 +111,7 @@ def own_session(
 
 
 @contextlib.contextmanager
-def _ctrl_c_stays() -> Iterator[None]:
+def ctrl_c_stays() -> Iterator[None]:
     """Keep who hears of Ctrl-C. Spark takes it when a session starts, and cancels its jobs: by a call of the JVM in the
     middle of another call, and those jobs end with the block of `own_session`."""
     before = signal.getsignal(signal.SIGINT)

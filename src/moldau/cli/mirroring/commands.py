@@ -76,9 +76,7 @@ def start(
     settings = MirrorSettings(
         _pattern(topics, "--topics"), replication_factor, max(refresh, SHORTEST_S), _pattern(groups, "--groups"), acls
     )
-    ends = _end(source, from_config), _end(target, to_config)
-    for one in ends:
-        reachable(one)
+    ends = _ends(source, from_config, target, to_config)
     log_to_stderr()
 
     async def work(source_end: ClusterEnd, target_end: ClusterEnd) -> None:
@@ -106,9 +104,7 @@ def show_status(
 
       moldau mirror status --from old:9092 --to new:9092 --json
     """
-    ends = _end(source, from_config), _end(target, to_config)
-    for one in ends:
-        reachable(one)
+    ends = _ends(source, from_config, target, to_config)
     shown = asyncio.run(_with(ends, status))
     if as_json:
         print_json([one._asdict() for one in shown])
@@ -177,9 +173,7 @@ def promote_mirrors(
       moldau mirror promote --from old:9092 --to new:9092 --topics 'orders|payments'
     """
     pattern, of_groups = _pattern(topics, "--topics"), _pattern(groups, "--groups")
-    ends = _end(source, from_config), _end(target, to_config)
-    for one in ends:
-        reachable(one)
+    ends = _ends(source, from_config, target, to_config)
 
     async def work(source_end: ClusterEnd, target_end: ClusterEnd) -> list[FailedOver]:
         mirrors = await _mirrors(target_end, source_end.cluster_id, pattern)
@@ -242,6 +236,14 @@ def _end(brokers: str, config: Path | None) -> str:
     named = Brokers(brokers, {}, str(config.absolute()))
     settings_in(named)
     return named
+
+
+def _ends(source: str, from_config: Path | None, target: str, to_config: Path | None) -> tuple[str, str]:
+    """Both ends, which answer. Raises `ConfigError`, and as `reachable` does."""
+    ends = _end(source, from_config), _end(target, to_config)
+    for one in ends:
+        reachable(one)
+    return ends
 
 
 async def _with(ends: tuple[str, str], work: Callable[[ClusterEnd, ClusterEnd], Coroutine[None, None, T]]) -> T:
