@@ -39,6 +39,9 @@ class RunsBeside(Protocol):
     """What runs in the broker's process, in a thread of its own, and is its client. Both methods block."""
 
     @property
+    def title(self) -> str: ...
+
+    @property
     def addresses(self) -> Sequence[str]: ...
 
     def start(self) -> None: ...
@@ -54,7 +57,7 @@ def run(
     properties: Mapping[str, str],
     levels: Mapping[str, str] = {},
     accept_empty: Sequence[str] = (),
-    beside: Beside | None = None,
+    beside: Sequence[Beside] = (),
 ) -> int:
     """`moldau server start` with these settings; `levels` are log levels by logger; `accept_empty` is as in `Broker`.
     Returns the exit code; an error is one sentence on standard error."""
@@ -97,7 +100,7 @@ def _what_failed(error: OSError, folders: Sequence[Path], listeners: int) -> str
     return f"{path}: {why}"
 
 
-async def serve(config: BrokerConfig, accept_empty: Sequence[str] = (), beside: Beside | None = None) -> int:
+async def serve(config: BrokerConfig, accept_empty: Sequence[str] = (), beside: Sequence[Beside] = ()) -> int:
     """Run a broker until SIGTERM, Ctrl-C, a terminal that hangs up or the loss of its disk. Returns the exit code."""
     if accept_empty and not config.zookeeper_connect:
         raise ConfigError(
@@ -131,18 +134,18 @@ async def serve(config: BrokerConfig, accept_empty: Sequence[str] = (), beside: 
     return 1 if broker.failed.is_set() else 0
 
 
-async def _beside(beside: Beside | None, broker: Broker, asked_to_stop: asyncio.Event) -> None:
+async def _beside(beside: Sequence[Beside], broker: Broker, asked_to_stop: asyncio.Event) -> None:
     """Wait until the broker has failed or is to stop; meanwhile run what runs beside it."""
-    if beside is None:
-        await _first_of(asked_to_stop, broker.failed)
-        return
-    other = beside(broker.config, broker.ports)
+    started: list[RunsBeside] = []
     try:
-        await asyncio.to_thread(other.start)
-        _print_line(f"schema registry listening on {', '.join(other.addresses)}")
+        for make in beside:
+            started.append(make(broker.config, broker.ports))
+            await asyncio.to_thread(started[-1].start)
+            _print_line(f"{started[-1].title} listening on {', '.join(started[-1].addresses)}")
         await _first_of(asked_to_stop, broker.failed)
     finally:
-        await asyncio.to_thread(other.stop)
+        for other in reversed(started):
+            await asyncio.to_thread(other.stop)
 
 
 def shared_store(config: BrokerConfig, runtime: Runtime) -> "SharedStore | None":

@@ -62,6 +62,7 @@ PLACES = {
         "moldau.cli.schemas.commands", "app", "Schemas in a registry: list, get, register, check, diff."
     ),
     "registry": CommandEntry("moldau.cli.schemas.registry", "app", "The schema registry: start, password."),
+    "console": CommandEntry("moldau.cli.console.commands", "console", "The web console: pages about a cluster."),
     "mirror": CommandEntry(
         "moldau.cli.mirroring.commands",
         "app",

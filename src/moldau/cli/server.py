@@ -63,6 +63,12 @@ def parser() -> argparse.ArgumentParser:
         help="also run a schema registry, on this port of the broker's host; 0 takes a free one",
     )
     options.add_argument(
+        "--console-port",
+        type=int,
+        metavar="PORT",
+        help="also run the web console, on this port of the broker's host; 0 takes a free one",
+    )
+    options.add_argument(
         "--accept-empty",
         action="append",
         default=[],
@@ -144,10 +150,16 @@ def start(arguments: Sequence[str]) -> int:
     properties, levels = _properties(given), levels_of(given.log_level)
     from moldau.process import run
 
-    if given.registry_port is None:
-        return run(properties, levels, given.accept_empty)
-    if not 0 <= given.registry_port <= PORT_MAX:
-        raise ConfigError(f"--registry-port must be 0 to {PORT_MAX}, not {given.registry_port}")
-    from moldau.cli.beside.schema_registry import registry_beside
+    beside = []
+    for option, port in (("--registry-port", given.registry_port), ("--console-port", given.console_port)):
+        if port is not None and not 0 <= port <= PORT_MAX:
+            raise ConfigError(f"{option} must be 0 to {PORT_MAX}, not {port}")
+    if given.registry_port is not None:
+        from moldau.cli.beside.schema_registry import registry_beside
 
-    return run(properties, levels, given.accept_empty, registry_beside(given.registry_port))
+        beside.append(registry_beside(given.registry_port))
+    if given.console_port is not None:
+        from moldau.cli.beside.console import console_beside
+
+        beside.append(console_beside(given.console_port))
+    return run(properties, levels, given.accept_empty, beside)

@@ -4,9 +4,9 @@ Paths are matched piece by piece before they are decoded, because a subject may 
 """
 
 import logging
-from collections.abc import Awaitable, Callable, Mapping, MutableMapping
-from typing import Any, Protocol
+from typing import Protocol
 
+from moldau.http.targets import Receive, Scope, Send, body_of
 from moldau.registry.api import Decide, RawText, RegistryApi, route_of
 from moldau.registry.http_messages import (
     RestAnswer,
@@ -23,9 +23,6 @@ logger = logging.getLogger(__name__)
 
 BODY_BYTES_MAX = 4 << 20
 UNAUTHORIZED = 401
-Scope = MutableMapping[str, Any]
-Receive = Callable[[], Awaitable[Mapping[str, Any]]]
-Send = Callable[[dict[str, Any]], Awaitable[None]]
 
 
 class MakesChanges(Protocol):
@@ -53,7 +50,7 @@ class RegistryApp:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             return
-        body = await _body(receive)
+        body = await body_of(receive, BODY_BYTES_MAX)
         if body is None:
             return  # the client went away
         answer = await self.answer(scope, body)
@@ -99,18 +96,3 @@ class RegistryApp:
         if callable(result):
             return await self._changes.change(result, request)
         return answered(result if self._guard is None else self._guard.filtered(user, request, result))
-
-
-async def _body(receive: Receive) -> bytes | None:
-    """The body, at most one byte more than allowed; None if the client went away."""
-    parts, size = [], 0
-    while True:
-        message = await receive()
-        if message["type"] != "http.request":
-            return None
-        part = message.get("body", b"")
-        if size <= BODY_BYTES_MAX:
-            parts.append(part[: BODY_BYTES_MAX + 1 - size])
-            size += len(part)
-        if not message.get("more_body"):
-            return b"".join(parts)

@@ -4,8 +4,8 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
-from urllib.parse import parse_qsl, unquote_to_bytes
 
+from moldau.http.targets import UnusableTarget, named_values, path_parts
 from moldau.registry.contexts import canonical, is_valid
 from moldau.registry.reading import LATEST
 from moldau.registry.refusals import Refused, bad_request, invalid_subject, invalid_version
@@ -89,20 +89,17 @@ def refused(refusal: Refused) -> RestAnswer:
 def parsed_path(raw: bytes) -> tuple[str, ...]:
     """The pieces of a path, decoded one by one: a subject may have `/` in it, as %2F. Raises `Refused`."""
     try:
-        return tuple(unquote_to_bytes(part).decode() for part in raw.strip(b"/").split(b"/") if part)
-    except UnicodeDecodeError:
-        raise bad_request("The path is not UTF-8") from None
+        return path_parts(raw)
+    except UnusableTarget as wrong:
+        raise bad_request(str(wrong)) from None
 
 
 def parsed_query(raw: bytes) -> dict[str, list[str]]:
     """The values of each name. Raises `Refused`."""
-    found: dict[str, list[str]] = {}
     try:
-        for name, value in parse_qsl(raw.decode("ascii", "replace"), keep_blank_values=True, max_num_fields=100):
-            found.setdefault(name, []).append(value)
-    except ValueError:
-        raise bad_request("The query has more than 100 fields") from None
-    return found
+        return named_values(raw)
+    except UnusableTarget as wrong:
+        raise bad_request(str(wrong)) from None
 
 
 def is_acceptable(accept: str) -> bool:

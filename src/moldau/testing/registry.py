@@ -6,7 +6,7 @@ from moldau.errors import ConfigError, MoldauError
 from moldau.names import how_to_install
 
 if TYPE_CHECKING:
-    from moldau.registry.in_thread import RegistryThread
+    from moldau.http.in_thread import ServerThread
     from moldau.testing.broker import Broker
 
 
@@ -18,7 +18,7 @@ class RunningRegistry:
     def __init__(self, broker: "Broker", topic: str = "_schemas"):
         self._broker = broker
         self._topic = topic
-        self._running: RegistryThread | None = None
+        self._running: ServerThread | None = None
 
     def __repr__(self) -> str:
         return f"<moldau.testing.RunningRegistry {self._running.addresses[0] if self._running else 'not running'}>"
@@ -35,7 +35,7 @@ class RunningRegistry:
         if self._running is not None:
             raise MoldauError("this registry runs already")
         try:
-            from moldau.registry.in_thread import RegistryThread
+            from moldau.http.in_thread import ServerThread
             from moldau.registry.server import RegistryServer, RegistrySettings
             from moldau.registry.topic import SchemasTopicSettings
         except ImportError as missing:
@@ -44,7 +44,7 @@ class RunningRegistry:
 
         brokers = Brokers(self._broker.address, self._broker.client_settings())
         settings = RegistrySettings("127.0.0.1", 0, SchemasTopicSettings(self._topic))
-        running = RegistryThread(RegistryServer(brokers, settings))
+        running = ServerThread(RegistryServer(brokers, settings), "schema registry")
         running.start()
         self._running = running
         return self

@@ -1,5 +1,6 @@
 """A schema registry in the process of a broker: `moldau server start --registry-port`."""
 
+from moldau.cli.beside.own_listener import address_of
 from moldau.config.broker import BrokerConfig
 from moldau.errors import ConfigError
 from moldau.names import how_to_install
@@ -9,7 +10,7 @@ from moldau.process import Beside, RunsBeside
 def registry_beside(port: int) -> Beside:
     """What the broker's process is to run beside the broker once that listens. Raises `ConfigError`."""
     try:
-        from moldau.registry.in_thread import RegistryThread
+        from moldau.http.in_thread import ServerThread
         from moldau.registry.server import RegistryServer, RegistrySettings
     except ImportError as missing:
         raise ConfigError(f"the registry needs {missing.name}: {how_to_install('registry')}") from None
@@ -21,9 +22,7 @@ def registry_beside(port: int) -> Beside:
                 "--registry-port needs a listener without TLS and logins; run `moldau registry start` with "
                 "--command-config instead"
             )
-        host = listener.host or "localhost"
-        reached = "localhost" if host in ("0.0.0.0", "::") else host
-        broker = f"{f'[{reached}]' if ':' in reached else reached}:{ports[listener.name]}"
-        return RegistryThread(RegistryServer(broker, RegistrySettings(host, port)))
+        settings = RegistrySettings(listener.host or "localhost", port)
+        return ServerThread(RegistryServer(address_of(listener, ports), settings), "schema registry")
 
     return beside

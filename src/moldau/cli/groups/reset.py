@@ -12,14 +12,20 @@ from moldau.cli.command_line import Argument, Option
 from moldau.cli.options import BOOTSTRAP, BootstrapServer, Json, reachable
 from moldau.cli.output import note, print_json, print_table
 from moldau.client.administration.admin import Admin
-from moldau.client.administration.group_offsets import duration_ms, parse_offsets, parse_partitions, time_ms, within
+from moldau.client.administration.group_offsets import (
+    LogEnds,
+    duration_ms,
+    moved,
+    parse_offsets,
+    parse_partitions,
+    time_ms,
+)
 from moldau.client.offsets import EARLIEST, LATEST
 from moldau.errors import ConfigError, ErrorCode, KafkaError
 from moldau.names import OffsetAndMetadata, TopicPartition
 from moldau.runtime import RealClock
 
 WAYS = "--to-earliest, --to-latest, --to-current, --to-offset, --shift-by, --to-datetime, --by-duration or --from-file"
-NO_RECORD = -1
 Offsets = dict[TopicPartition, OffsetAndMetadata]
 
 
@@ -166,31 +172,14 @@ def _targets(
     value: object,
     listed: Offsets,
 ) -> Offsets:
-    """The new position of each partition, between the ends of its log. Only committed ones can be shifted or kept.
-    Positions that stay, or come from a file, keep their leader epochs: consumers compare them with the log."""
+    """The new position of each partition."""
     starts = admin.offsets(dict.fromkeys(partitions, EARLIEST))
     ends = admin.offsets(dict.fromkeys(partitions, LATEST))
-    if way == "earliest":
-        return _positions(starts)
-    if way == "latest":
-        return _positions(ends)
+    at_times: dict[TopicPartition, int] = {}
     if way in ("time", "duration"):
         text = str(value)
         since = time_ms(text) if way == "time" else RealClock().now_ms() - duration_ms(text)
         at_times = admin.offsets(dict.fromkeys(partitions, max(since, 0)))
-        return _positions({tp: ends[tp] if offset == NO_RECORD else offset for tp, offset in at_times.items()})
-    if way == "offset":
-        return within(dict.fromkeys(partitions, OffsetAndMetadata(int(str(value)))), starts, ends)
-    if way == "file":
-        return within({tp: listed[tp] for tp in partitions if tp in listed}, starts, ends)
-    missing = [tp for tp in partitions if tp not in committed]
-    if missing:
-        raise ConfigError(f"the group has no committed offset for {missing[0]} to start from")
-    shift = int(str(value)) if way == "shift" else 0
-    if shift:
-        return within({tp: OffsetAndMetadata(committed[tp].offset + shift) for tp in partitions}, starts, ends)
-    return within({tp: committed[tp] for tp in partitions}, starts, ends)
-
-
-def _positions(offsets: Mapping[TopicPartition, int]) -> Offsets:
-    return {tp: OffsetAndMetadata(offset) for tp, offset in offsets.items()}
+    number = int(str(value)) if way in ("offset", "shift") else 0
+    log = LogEnds(starts, ends, at_times)
+    return moved(partitions, committed, "time" if way == "duration" else way, number, log, listed)

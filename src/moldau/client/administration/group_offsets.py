@@ -1,5 +1,5 @@
-"""Parses the targets of `groups reset-offsets` (durations, times, offsets, partitions) and limits offsets to the log.
-Pure.
+"""Where the offsets of a group are moved: parses targets (durations, times, offsets, partitions), finds the new
+positions, and limits them to the log. Pure.
 
 As in Kafka's tool, an offset outside the log becomes the nearer end of the log, and a time after the last record means
 the end.
@@ -9,7 +9,7 @@ import csv
 import re
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
-from typing import Final
+from typing import Final, NamedTuple
 
 from moldau.client.given_positions import EPOCH_MAX
 from moldau.errors import ConfigError
@@ -21,6 +21,10 @@ _DURATION: Final = re.compile(
     re.ASCII,
 )
 _UNITS_MS: Final = {"weeks": 604_800_000, "days": 86_400_000, "hours": 3_600_000, "minutes": 60_000, "seconds": 1000}
+
+
+WAYS: Final = ("earliest", "latest", "time", "offset", "shift", "current", "file")
+"""The ways that `moved` knows."""
 
 
 def duration_ms(text: str) -> int:
@@ -79,3 +83,46 @@ def within(
     """Each position, or the nearer end of its partition's log if it is outside."""
     limited = {tp: min(max(at.offset, starts[tp]), ends[tp]) for tp, at in wanted.items()}
     return {tp: at if limited[tp] == at.offset else OffsetAndMetadata(limited[tp]) for tp, at in wanted.items()}
+
+
+class LogEnds(NamedTuple):
+    """The first offset and the end of each partition; `at_times` has the first offset at or after the time that is
+    wanted, -1 if no record is."""
+
+    starts: Mapping[TopicPartition, int]
+    ends: Mapping[TopicPartition, int]
+    at_times: Mapping[TopicPartition, int] = {}
+
+
+def moved(
+    partitions: Iterable[TopicPartition],
+    committed: Mapping[TopicPartition, OffsetAndMetadata],
+    way: str,
+    number: int,
+    log: LogEnds,
+    listed: Mapping[TopicPartition, OffsetAndMetadata] = {},
+) -> dict[TopicPartition, OffsetAndMetadata]:
+    """The new position of each partition, between the ends of its log. `way` is one of `WAYS`; `number` is that of
+    `offset` and `shift`. Only committed positions can be shifted or kept. Positions that stay, or are `listed`, keep
+    their leader epochs: consumers compare them with the log. Raises `ConfigError`."""
+    chosen = [*partitions]
+    if way == "earliest":
+        return _positions({tp: log.starts[tp] for tp in chosen})
+    if way == "latest":
+        return _positions({tp: log.ends[tp] for tp in chosen})
+    if way == "time":
+        return _positions({tp: log.ends[tp] if log.at_times[tp] < 0 else log.at_times[tp] for tp in chosen})
+    if way == "offset":
+        return within(dict.fromkeys(chosen, OffsetAndMetadata(number)), log.starts, log.ends)
+    if way == "file":
+        return within({tp: listed[tp] for tp in chosen if tp in listed}, log.starts, log.ends)
+    missing = [tp for tp in chosen if tp not in committed]
+    if missing:
+        raise ConfigError(f"the group has no committed offset for {missing[0]} to start from")
+    if way == "shift" and number:
+        return within({tp: OffsetAndMetadata(committed[tp].offset + number) for tp in chosen}, log.starts, log.ends)
+    return within({tp: committed[tp] for tp in chosen}, log.starts, log.ends)
+
+
+def _positions(offsets: Mapping[TopicPartition, int]) -> dict[TopicPartition, OffsetAndMetadata]:
+    return {tp: OffsetAndMetadata(offset) for tp, offset in offsets.items()}

@@ -1,23 +1,34 @@
-"""A registry in a thread and on a loop of its own: beside a broker, whose loop it does not hold up, or in a test."""
+"""A server in a thread and on a loop of its own: beside a broker, whose loop it does not hold up, or in a test."""
 
 import asyncio
 import threading
-
-from moldau.registry.server import RegistryServer
+from typing import Protocol
 
 STOP_S = 30
 
 
-class RegistryThread:
-    """Runs a server. `start` and `stop` block; any thread may call them, one at a time."""
+class ServesOnLoop(Protocol):
+    """A server that belongs to one event loop."""
 
-    def __init__(self, server: RegistryServer):
+    @property
+    def addresses(self) -> list[str]: ...
+
+    async def start(self) -> None: ...
+
+    async def stop(self) -> None: ...
+
+
+class ServerThread:
+    """Runs a server; `title` says what it is. `start` and `stop` block; any thread may call them, one at a time."""
+
+    def __init__(self, server: ServesOnLoop, title: str):
+        self.title = title
         self._server = server
         self._ready = threading.Event()
         self._failure: list[BaseException] = []
         self._loop: asyncio.AbstractEventLoop | None = None
         self._ended = asyncio.Event()
-        self._thread = threading.Thread(target=self._run, name="moldau-registry", daemon=True)
+        self._thread = threading.Thread(target=self._run, name=f"moldau {title}", daemon=True)
 
     @property
     def addresses(self) -> list[str]:
@@ -25,7 +36,7 @@ class RegistryThread:
         return self._server.addresses
 
     def start(self) -> None:
-        """Returns when the registry serves. Raises `ConfigError` and `KafkaError`."""
+        """Returns when it serves. Raises `ConfigError` and `KafkaError`."""
         self._thread.start()
         self._ready.wait()
         if self._failure:

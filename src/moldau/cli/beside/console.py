@@ -1,0 +1,47 @@
+"""The web console in the process of a broker: `moldau server start --console-port`."""
+
+from moldau.cli.beside.own_listener import address_of
+from moldau.config.broker import BrokerConfig
+from moldau.config.listeners import ClientListener
+from moldau.errors import ConfigError
+from moldau.names import how_to_install
+from moldau.process import Beside, RunsBeside
+
+OF_PASSWORDS = ("SCRAM-SHA-512", "SCRAM-SHA-256", "PLAIN")
+
+
+def console_beside(port: int) -> Beside:
+    """What the broker's process is to run beside the broker once that listens. Raises `ConfigError`."""
+    try:
+        from moldau.console.server import ConsoleServer
+        from moldau.console.settings import ConsoleSettings
+        from moldau.http.in_thread import ServerThread
+    except ImportError as missing:
+        raise ConfigError(f"the console needs {missing.name}: {how_to_install('console')}") from None
+
+    def beside(config: BrokerConfig, ports: "dict[str, int]") -> RunsBeside:
+        listener, mechanism = _reached(config)
+        client = {"bootstrap.servers": address_of(listener, ports), "security.protocol": listener.protocol}
+        if mechanism:
+            client["sasl.mechanism"] = mechanism
+        settings = ConsoleSettings(client, listener.host or "localhost", port)
+        return ServerThread(ConsoleServer(settings), "console")
+
+    return beside
+
+
+def _reached(config: BrokerConfig) -> tuple[ClientListener, str]:
+    """The listener that the console uses, and the mechanism of its users' logins, "" without logins. If any listener
+    asks for logins or TLS, one without them may be meant for few: then the console has logins. Raises `ConfigError`."""
+    listeners = config.client_listeners
+    if all(one.protocol == "PLAINTEXT" for one in listeners):
+        return listeners[0], ""
+    for one in listeners:
+        enabled = config.of_listener(one.name).sasl_enabled_mechanisms
+        mechanism = next((name for name in OF_PASSWORDS if name in enabled), "")
+        if one.protocol == "SASL_PLAINTEXT" and mechanism:
+            return one, mechanism
+    raise ConfigError(
+        "--console-port needs a listener without TLS, and with passwords if any listener has logins; run `moldau "
+        "console` with --command-config instead"
+    )

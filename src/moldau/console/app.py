@@ -1,0 +1,137 @@
+"""`ConsoleApp`: the way of a request, as an ASGI application.
+
+Host -> session -> the page of the path -> for a change: body, origin, token, read-only -> the page. Whatever fails is
+one sentence: a page of its own, or a line where a part of a page was asked for.
+"""
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import AsyncIterator, Collection, Mapping
+
+from moldau.console.context import ConsoleContext
+from moldau.console.pages.login import to_login
+from moldau.console.routes import FoundPage, find
+from moldau.console.web.answers import Answer, PageAnswer, StreamAnswer
+from moldau.console.web.guards import check_host, check_origin
+from moldau.console.web.refusing import BAD_REQUEST, FORBIDDEN, GATEWAY_TIMEOUT, PageRefusal, refusal_of
+from moldau.console.web.requests import PageRequest
+from moldau.errors import MoldauError
+from moldau.http.targets import Receive, Scope, Send, UnusableTarget, body_of, named_values, path_parts
+
+logger = logging.getLogger(__name__)
+
+BODY_BYTES_MAX = 2 << 20
+BODY_S = 20.0
+PAGE_S = 30.0
+TOO_LARGE, FAILED = 413, 500
+ASSETS = "assets"
+NO_SESSION = 421
+
+
+class ConsoleApp:
+    """The application; `names` are those that a Host header may have besides addresses."""
+
+    def __init__(self, console: ConsoleContext, names: Collection[str]):
+        self._console = console
+        self._names = frozenset(names)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            return
+        answer = await self._answer(scope, receive)
+        if answer is None:
+            return  # the client went away
+        start = {"type": "http.response.start", "status": getattr(answer, "status", 200)}
+        await send({**start, "headers": answer.all_headers()})
+        if isinstance(answer, StreamAnswer):
+            await _stream(answer.pieces, receive, send)
+        else:
+            body = b"" if scope["method"] == "HEAD" else answer.body
+            await send({"type": "http.response.body", "body": body})
+
+    async def _answer(self, scope: Scope, receive: Receive) -> Answer | None:
+        headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
+        try:
+            check_host(headers, self._names)
+        except PageRefusal as refused:  # no page: its links and cookies would be those of the foreign name
+            return PageAnswer(f"{refused}\n".encode(), refused.status, "text/plain; charset=utf-8")
+        request = PageRequest("GET", (), {}, headers, self._console.sessions.of(headers.get("cookie", "")), "/")
+        try:
+            request, found = self._routed(scope, headers, request)
+            if found is None:
+                return self._console.assets.answer(request.parts[1])
+            if request.method == "POST":
+                body = await asyncio.wait_for(body_of(receive, BODY_BYTES_MAX), BODY_S)
+                if body is None:
+                    return None
+                request = self._with_form(request, found, body)
+            if request.session.admin is None and not found.route.is_open:
+                return to_login(request)
+            async with asyncio.timeout(PAGE_S):
+                answer: Answer = await found.call(self._console, request)
+        except UnusableTarget as wrong:
+            answer = self._refused(request, PageRefusal(BAD_REQUEST, str(wrong)))
+        except MoldauError as failure:
+            answer = self._refused(request, refusal_of(failure))
+        except TimeoutError:
+            sentence = f"the cluster did not answer within {PAGE_S:.0f} s: is a broker down?"
+            answer = self._refused(request, PageRefusal(GATEWAY_TIMEOUT, sentence))
+        except Exception:
+            logger.exception("a page failed: %s", request.target[:200])
+            answer = self._refused(request, PageRefusal(FAILED, "this page failed: the log of the console says more"))
+        if request.session.is_new and not answer.cookies:
+            answer.cookies.append(self._console.sessions.cookie(request.session))
+        return answer
+
+    def _routed(
+        self, scope: Scope, headers: Mapping[str, str], blank: PageRequest
+    ) -> tuple[PageRequest, FoundPage | None]:
+        """The request and its page; None for an asset. Raises `PageRefusal`, `UnusableTarget`."""
+        raw = (scope.get("raw_path") or scope["path"].encode()).partition(b"?")[0]
+        target = raw + (b"?" + scope["query_string"] if scope["query_string"] else b"")
+        method = "GET" if scope["method"] == "HEAD" else scope["method"]
+        parts, query = path_parts(raw), named_values(scope["query_string"])
+        request = PageRequest(method, parts, query, headers, blank.session, target.decode("latin-1"))
+        if method == "GET" and len(parts) == 2 and parts[0] == ASSETS:
+            return request, None
+        return request, find(method, parts)
+
+    def _with_form(self, request: PageRequest, found: FoundPage, body: bytes) -> PageRequest:
+        """The request with the fields of its body, if it may change anything. Raises `PageRefusal`."""
+        if len(body) > BODY_BYTES_MAX:
+            raise PageRefusal(TOO_LARGE, f"a form may have {BODY_BYTES_MAX:,} bytes, and this one has more")
+        check_origin(request.headers)
+        form = named_values(body)
+        self._console.tokens.check(request.session.id, form.get("csrf", [""])[0])
+        if self._console.settings.read_only and not found.route.is_open:
+            raise PageRefusal(FORBIDDEN, "this console is read-only: it was started with --read-only")
+        return PageRequest(
+            request.method, request.parts, request.query, request.headers, request.session, request.target, form
+        )
+
+    def _refused(self, request: PageRequest, refusal: PageRefusal) -> PageAnswer:
+        template = "error_line.html" if request.is_fragment else "error.html"
+        return self._console.page(request, template, refusal.status, sentence=str(refusal), code=refusal.status)
+
+
+async def _stream(pieces: AsyncIterator[bytes], receive: Receive, send: Send) -> None:
+    """Send the pieces until they end or the client goes away; then nothing works for them any more."""
+
+    async def pump() -> None:
+        async with contextlib.aclosing(pieces) as each:  # type: ignore[type-var]
+            async for piece in each:
+                await send({"type": "http.response.body", "body": piece, "more_body": True})
+        await send({"type": "http.response.body", "body": b""})
+
+    async def gone() -> None:
+        while (await receive())["type"] != "http.disconnect":
+            continue
+
+    tasks = [asyncio.ensure_future(pump()), asyncio.ensure_future(gone())]
+    try:
+        await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)

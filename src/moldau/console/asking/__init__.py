@@ -1,0 +1,1 @@
+"""What pages ask the cluster: in few requests, and only about what they show."""

@@ -1,0 +1,243 @@
+"""`ClusterAdmin`: our admin client, with the questions of pages about many topics and groups at once.
+
+An admin client answers about everything, or about one thing; a page shows fifty. Here names are asked for without what
+belongs to them, and the rest only for the names that are shown.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from typing import Any, NamedTuple, TypeVar
+
+from moldau.client.administration.admin import AdminSettings, AsyncAdmin
+from moldau.client.administration.configs import Resource
+from moldau.client.administration.groups import GroupListing
+from moldau.client.administration.records import EARLIEST, LATEST
+from moldau.client.cluster_view import TopicView
+from moldau.client.failures import check, error_of
+from moldau.client.lag import Lag
+from moldau.client.settings import read_settings
+from moldau.errors import ErrorCode, KafkaError
+from moldau.names import INTERNAL_TOPICS, TopicPartition
+from moldau.peers.address import Address
+from moldau.protocol.apis import DESCRIBE_TOPIC_PARTITIONS, FIND_COORDINATOR, OFFSET_FETCH
+
+CLIENT = {"client.id": "moldau-console", "default.api.timeout.ms": "10000", "request.timeout.ms": "10000"}
+KEPT_S = 5.0
+"""Lists of names are kept for this long: pages of one list agree, and typing in its filter asks nothing."""
+COMMITTED_KEPT_S = 15.0
+GROUPS_AT_ONCE, OF_A_PAGE = 100, 2_000
+BATCHED = 4, 8
+"""The first versions of FindCoordinator and OffsetFetch that take several groups (Kafka 3.0)."""
+Committed = dict[str, dict[TopicPartition, int]]
+"""Group -> partition -> committed offset."""
+T = TypeVar("T")
+
+
+class ClusterHealth(NamedTuple):
+    """Counts over all topics that the user may see."""
+
+    topics: int
+    partitions: int
+    leaderless: int
+    under_replicated: int
+
+
+class ClusterAdmin(AsyncAdmin):
+    """An admin client of the console; `client` has its settings by Kafka's names."""
+
+    def __init__(self, client: Mapping[str, Any]):
+        # A mapping for other clients may name a client id; the console has its own.
+        super().__init__(read_settings(AdminSettings, "the console", ({**client, **CLIENT},), {}))
+        self._kept: dict[str, tuple[float, asyncio.Task[Any]]] = {}
+
+    async def log_in(self) -> None:
+        """Connect to one broker. Raises `AuthenticationFailed` and other `KafkaError`s."""
+        await self._router.retrying(self._router.any, timeout_ms=5_000)
+
+    async def topic_names(self) -> list[str]:
+        """The names of all topics, sorted; without their partitions where brokers can tell them (Kafka 4.1)."""
+        return await self._once("topics", self._topic_names)
+
+    async def groups(self) -> list[GroupListing]:
+        """All groups, sorted by name."""
+        return await self._once("groups", self.list_groups)
+
+    async def health(self) -> ClusterHealth:
+        """What all partitions add up to; asked in portions."""
+        return await self._once("health", self._health)
+
+    async def _once(self, what: str, ask: Callable[[], Awaitable[T]], kept_s: float | None = None) -> T:
+        """The answer to a question that several requests share while it is young."""
+        loop = asyncio.get_running_loop()
+        asked_s, task = self._kept.get(what, (0.0, None))
+        is_failed = task is not None and task.done() and (task.cancelled() or task.exception() is not None)
+        if (
+            task is None
+            or is_failed
+            or (task.done() and loop.time() - asked_s > (KEPT_S if kept_s is None else kept_s))
+        ):
+            task = loop.create_task(_awaited(ask))
+            task.add_done_callback(_looked_at)
+            self._kept[what] = loop.time(), task
+        result: T = await asyncio.shield(task)
+        return result
+
+    def forget(self, what: str) -> None:
+        """The next question is asked again: the user has just changed what it is about."""
+        self._kept.pop(what, None)
+
+    async def all_committed(self) -> Committed:
+        """The committed offsets of all groups: no broker can tell the groups of a topic otherwise."""
+        return await self._once("committed", self._all_committed, COMMITTED_KEPT_S)
+
+    async def _all_committed(self) -> Committed:
+        return await self.committed([one.group_id for one in await self.groups()])
+
+    async def _topic_names(self) -> list[str]:
+        try:
+            return await self.configs.list_resources(Resource.TOPIC)
+        except KafkaError as refused:
+            if refused.code not in (ErrorCode.UNSUPPORTED_VERSION, ErrorCode.CLUSTER_AUTHORIZATION_FAILED):
+                raise
+            return sorted(await self.list_topics(internal=True))
+
+    async def topics_named(self, names: Iterable[str]) -> dict[str, TopicView]:
+        """Those of these topics that exist and that the user may describe."""
+        wanted = [*names]
+        if not wanted:
+            return {}
+        await self._router.retrying(lambda: self._router.refresh(wanted))
+        known = self._router.view.topics
+        return {name: known[name] for name in wanted if name in known}
+
+    async def _health(self) -> ClusterHealth:
+        messages, cursor = DESCRIBE_TOPIC_PARTITIONS.messages, None
+        counts = [0, 0, 0, 0]
+        while True:
+            request = messages.DescribeTopicPartitionsRequest(
+                topics=[], response_partition_limit=OF_A_PAGE, cursor=cursor
+            )
+            try:
+                reply = await self._ask(DESCRIBE_TOPIC_PARTITIONS, request, "describing partitions")
+            except KafkaError as refused:
+                if refused.code is not ErrorCode.UNSUPPORTED_VERSION:
+                    raise
+                return _counted((await self.list_topics(internal=True)).values())
+            for topic in reply.topics:
+                counts[0] += not topic.partitions or topic.partitions[0].partition_index == 0
+                counts[1] += len(topic.partitions)
+                counts[2] += sum(p.leader_id < 0 for p in topic.partitions)
+                counts[3] += sum(len(p.isr_nodes) < len(p.replica_nodes) for p in topic.partitions)
+            if reply.next_cursor is None:
+                return ClusterHealth(*counts)
+            place = reply.next_cursor
+            cursor = messages.Cursor(topic_name=place.topic_name, partition_index=place.partition_index)
+
+    async def ends(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
+        """The end of each partition that has a leader who knows it."""
+        return await self.offsets(dict.fromkeys(partitions, LATEST), known_only=True)
+
+    async def starts(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
+        """The first offset of each partition that has a leader."""
+        return await self.offsets(dict.fromkeys(partitions, EARLIEST), known_only=True)
+
+    async def sizes(self, topics: Iterable[str]) -> dict[TopicPartition, dict[int, int]]:
+        """Partition -> broker -> bytes of its replica there, for these topics. Brokers that do not answer are left
+        out."""
+        names = [*topics]
+        found: dict[TopicPartition, dict[int, int]] = {}
+
+        async def ask(broker_id: int) -> None:
+            try:
+                folders = (await self.describe_log_dirs([broker_id], topics=names))[broker_id]
+            except KafkaError as failure:
+                if not failure.retriable:
+                    raise
+                return
+            for folder in folders:
+                for tp, replica in folder.replicas.items():
+                    if not replica.is_future:
+                        found.setdefault(tp, {})[broker_id] = replica.size_bytes
+
+        await asyncio.gather(*map(ask, await self._brokers()))
+        return found
+
+    async def committed(self, group_ids: Iterable[str]) -> Committed:
+        """The committed offsets of these groups; those of groups that the user may not describe are left out."""
+        ids = [*dict.fromkeys(group_ids)]
+        committed: Committed = {}
+        for at in range(0, len(ids), GROUPS_AT_ONCE):
+            some = ids[at : at + GROUPS_AT_ONCE]
+            link = await self._router.any()
+            if link.versions.of(FIND_COORDINATOR) < BATCHED[0] or link.versions.of(OFFSET_FETCH) < BATCHED[1]:
+                for group_id in some:
+                    offsets = await self.group_offsets(group_id)
+                    committed[group_id] = {tp: one.offset for tp, one in offsets.items()}
+                continue
+            for broker_id, of_broker in (await self._coordinators(some)).items():
+                committed |= await self._committed(broker_id, of_broker)
+        return committed
+
+    async def _coordinators(self, group_ids: list[str]) -> dict[int, list[str]]:
+        """The groups by the broker that coordinates them."""
+        request = FIND_COORDINATOR.request(key_type=0, coordinator_keys=group_ids)
+        reply = await self._ask(FIND_COORDINATOR, request, "the coordinators of groups")
+        found: dict[int, list[str]] = {}
+        for one in reply.coordinators:
+            if error_of(one.error_code) is ErrorCode.GROUP_AUTHORIZATION_FAILED:
+                continue
+            check(one.error_code, f"the coordinator of group {one.key}", one.error_message)
+            self._router.view.brokers[one.node_id] = Address(one.host, one.port)
+            found.setdefault(one.node_id, []).append(one.key)
+        return found
+
+    async def _committed(self, broker_id: int, group_ids: list[str]) -> Committed:
+        group = OFFSET_FETCH.messages.OffsetFetchRequestGroup
+        groups = [group(group_id=one, topics=None) for one in group_ids]
+        reply = await self._ask(OFFSET_FETCH, OFFSET_FETCH.request(groups=groups), "the offsets of groups", broker_id)
+        return {
+            one.group_id: {
+                TopicPartition(topic.name, p.partition_index): p.committed_offset
+                for topic in one.topics
+                for p in topic.partitions
+                if p.committed_offset >= 0
+            }
+            for one in reply.groups
+            if not one.error_code
+        }
+
+    async def lag_of(self, offsets: Mapping[TopicPartition, int | None]) -> dict[TopicPartition, Lag]:
+        """The lag behind the ends of those of these partitions that still exist."""
+        there = await self.topics_named({tp.topic for tp in offsets})
+        return await self.lags(
+            {
+                tp: offset
+                for tp, offset in sorted(offsets.items())
+                if tp.topic in there and tp.partition in there[tp.topic].partitions
+            }
+        )
+
+
+def is_internal(topic: str) -> bool:
+    return topic in INTERNAL_TOPICS
+
+
+async def _awaited(ask: Callable[[], Awaitable[T]]) -> T:
+    return await ask()
+
+
+def _looked_at(task: "asyncio.Task[Any]") -> None:
+    """Its failure is no surprise, even if the pages that waited for it have gone."""
+    if not task.cancelled():
+        task.exception()
+
+
+def _counted(topics: Iterable[TopicView]) -> ClusterHealth:
+    views = [*topics]
+    partitions = [p for topic in views for p in topic.partitions.values()]
+    return ClusterHealth(
+        len(views),
+        len(partitions),
+        sum(p.leader < 0 for p in partitions),
+        sum(len(p.isr) < len(p.replicas) for p in partitions),
+    )

@@ -1,0 +1,118 @@
+"""`ConsoleContext`: what all pages share, and how one is made from a template."""
+
+import asyncio
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from moldau.console.settings import ConsoleSettings
+from moldau.console.web.answers import PageAnswer
+from moldau.console.web.assets import Assets
+from moldau.console.web.guards import FormTokens
+from moldau.console.web.rendering import Rendering
+from moldau.console.web.requests import PageRequest
+from moldau.console.web.sessions import ConsoleSessions
+from moldau.version import VERSION
+
+THEMES = ("light", "dark")
+THEME_COOKIE = "moldau-theme"
+DONE = {
+    "created": "The topic was created.",
+    "deleted": "The topic was deleted.",
+    "changed": "The setting was changed.",
+    "expanded": "The topic has more partitions now.",
+    "reset": "The offsets of the group were moved.",
+    "group-deleted": "The group was deleted, with its offsets.",
+}
+"""What a page says after a change: the path has the word, never the sentence."""
+
+
+LOGINS_AT_ONCE = 4
+"""So many passwords are checked at once: guessing takes long."""
+
+
+class NavigationEntry(NamedTuple):
+    """A link of the side bar; `key` is what follows `g` on the keyboard."""
+
+    path: str
+    title: str
+    key: str
+
+
+NAVIGATION = (
+    NavigationEntry("/", "Overview", "o"),
+    NavigationEntry("/brokers", "Brokers", "b"),
+    NavigationEntry("/topics", "Topics", "t"),
+    NavigationEntry("/groups", "Groups", "g"),
+)
+
+
+class Paging(NamedTuple):
+    """A part of a list: `total` rows, those from `first` on are shown, `size` of them at most."""
+
+    first: int
+    size: int
+    total: int
+
+    @property
+    def last(self) -> int:
+        return min(self.first + self.size, self.total)
+
+    @property
+    def previous(self) -> int | None:
+        return max(self.first - self.size, 0) if self.first else None
+
+    @property
+    def next(self) -> int | None:
+        return self.last if self.last < self.total else None
+
+    def of(self, rows: Sequence[Any]) -> Sequence[Any]:
+        return rows[self.first : self.last]
+
+
+def paging(request: PageRequest, size: int, total: int) -> Paging:
+    """The part that the request asks for by `from`; the last part if it asks for more than there is."""
+    first = request.number("from", 0)
+    return Paging(first if first < total else max(total - 1, 0) // size * size, size, total)
+
+
+class ConsoleContext:
+    """What all pages share."""
+
+    def __init__(self, settings: ConsoleSettings, sessions: ConsoleSessions, tokens: FormTokens, *, has_logins: bool):
+        self.settings = settings
+        self.sessions = sessions
+        self.tokens = tokens
+        self.has_logins = has_logins
+        self.checked_at_once = asyncio.Semaphore(LOGINS_AT_ONCE)
+        self.assets = Assets()
+        self._rendering = Rendering(
+            {
+                "version": VERSION,
+                "navigation": NAVIGATION,
+                "read_only": settings.read_only,
+                "has_logins": has_logins,
+            },
+            self.assets.path,
+        )
+
+    def page(self, request: PageRequest, template: str, status: int = 200, **values: Any) -> PageAnswer:
+        """The page, or the part of one, that the template makes of these values."""
+        body = self._rendering.render(
+            template,
+            request=request,
+            theme=_theme(request),
+            user=request.session.user,
+            csrf=self.tokens.of(request.session.id),
+            done=DONE.get(request.text("done"), ""),
+            **values,
+        )
+        return PageAnswer(body, status)
+
+
+def _theme(request: PageRequest) -> str:
+    """The theme that the user has chosen, "" for the system's."""
+    for piece in request.headers.get("cookie", "").split(";"):
+        name, _, value = piece.strip().partition("=")
+        if name == THEME_COOKIE and value in THEMES:
+            return value
+    return ""

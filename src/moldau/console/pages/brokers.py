@@ -1,0 +1,86 @@
+"""Brokers: the list with the space of their disks, and one broker with its log folders and settings."""
+
+import asyncio
+from typing import NamedTuple
+
+from moldau.client.administration.cluster import LogDir
+from moldau.client.administration.configs import Resource
+from moldau.console.asking.cluster_admin import ClusterAdmin
+from moldau.console.context import ConsoleContext
+from moldau.console.web.answers import Answer
+from moldau.console.web.refusing import NOT_FOUND, PageRefusal
+from moldau.console.web.requests import PageRequest, whole_number
+from moldau.errors import KafkaError
+from moldau.peers.address import Address
+
+BROKER_ID_MAX = 2**31 - 1
+
+
+class BrokerRow(NamedTuple):
+    """`folders` is empty, and `why` a sentence, if the broker does not tell its log folders."""
+
+    id: int
+    address: Address
+    rack: str | None
+    folders: list[LogDir]
+    why: str
+
+    @property
+    def total_bytes(self) -> int | None:
+        return _sum([folder.total_bytes for folder in self.folders])
+
+    @property
+    def used_bytes(self) -> int | None:
+        usable = _sum([folder.usable_bytes for folder in self.folders])
+        return None if usable is None or self.total_bytes is None else self.total_bytes - usable
+
+
+async def brokers(console: ConsoleContext, request: PageRequest) -> Answer:
+    cluster = await request.admin.describe_cluster()
+
+    async def row(broker_id: int) -> BrokerRow:
+        folders, why = await _folders(request.admin, broker_id, with_replicas=False)
+        return BrokerRow(broker_id, cluster.brokers[broker_id], cluster.racks[broker_id], folders, why)
+
+    rows = await asyncio.gather(*map(row, cluster.brokers))
+    return console.page(request, "brokers.html", cluster=cluster, rows=rows)
+
+
+async def broker(console: ConsoleContext, request: PageRequest, number: str) -> Answer:
+    broker_id = whole_number("the number of a broker", number, 0, BROKER_ID_MAX)
+    cluster = await request.admin.describe_cluster()
+    if broker_id not in cluster.brokers:
+        raise PageRefusal(NOT_FOUND, f"broker {broker_id} is not up in this cluster")
+    entries, why_not = [], ""
+    try:
+        entries = await request.admin.configs.describe(Resource.BROKER, number)
+    except KafkaError as denied:
+        why_not = str(denied)
+    return console.page(
+        request,
+        "broker.html",
+        cluster=cluster,
+        broker_id=broker_id,
+        entries=entries,
+        why_not=why_not,
+    )
+
+
+async def log_folders(console: ConsoleContext, request: PageRequest, number: str) -> Answer:
+    """The part of a broker's page with its log folders, for which the broker looks at each replica."""
+    broker_id = whole_number("the number of a broker", number, 0, BROKER_ID_MAX)
+    folders, why = await _folders(request.admin, broker_id, with_replicas=True)
+    return console.page(request, "broker_folders.html", folders=folders, why=why)
+
+
+async def _folders(admin: ClusterAdmin, broker_id: int, *, with_replicas: bool) -> tuple[list[LogDir], str]:
+    try:
+        topics: list[str] | None = None if with_replicas else []
+        return (await admin.describe_log_dirs([broker_id], topics=topics))[broker_id], ""
+    except KafkaError as failure:
+        return [], str(failure)
+
+
+def _sum(numbers: list[int | None]) -> int | None:
+    known = [number for number in numbers if number is not None]
+    return sum(known) if known else None

@@ -1,0 +1,59 @@
+"""The list of groups: names and states at once, topics and lag of those that are shown afterwards."""
+
+from typing import Any, NamedTuple
+
+from moldau.client.administration.groups import GroupListing
+from moldau.console.context import ConsoleContext, Paging, paging
+from moldau.console.web.answers import Answer
+from moldau.console.web.requests import PageRequest
+
+ROWS = 50
+
+
+class GroupRow(NamedTuple):
+    """A group in the list; topics and lag (in records) are None before they are asked for."""
+
+    group: GroupListing
+    topics: list[str] | None = None
+    lag: int | None = None
+
+
+async def groups(console: ConsoleContext, request: PageRequest) -> Answer:
+    part, shown = await _shown(request)
+    rows = [GroupRow(one) for one in shown]
+    return console.page(request, "groups.html", rows=rows, paging=part, is_full=False, **_asked(request))
+
+
+async def group_rows(console: ConsoleContext, request: PageRequest) -> Answer:
+    """The same rows with topics and lag, which the page loads."""
+    part, shown = await _shown(request)
+    committed = await request.admin.committed(one.group_id for one in shown)
+    there = await request.admin.topics_named({tp.topic for offsets in committed.values() for tp in offsets})
+    places = {
+        tp
+        for offsets in committed.values()
+        for tp in offsets
+        if tp.topic in there and tp.partition in there[tp.topic].partitions
+    }
+    starts, ends = await request.admin.starts(places), await request.admin.ends(places)
+    rows = []
+    for one in shown:
+        offsets = committed.get(one.group_id, {})
+        behind = [max(ends[tp] - max(offset, starts.get(tp, 0)), 0) for tp, offset in offsets.items() if tp in ends]
+        rows.append(GroupRow(one, sorted({tp.topic for tp in offsets}), sum(behind) if behind else None))
+    return console.page(request, "group_rows.html", rows=rows, paging=part, is_full=True, **_asked(request))
+
+
+def _asked(request: PageRequest) -> dict[str, Any]:
+    return {"asked": request.text("q").strip()[:250], "state": request.text("state")[:40]}
+
+
+async def _shown(request: PageRequest) -> tuple[Paging, list[GroupListing]]:
+    wanted, state = request.text("q").strip().lower(), request.text("state")
+    found = [
+        group
+        for group in await request.admin.groups()
+        if wanted in group.group_id.lower() and state in ("", group.state)
+    ]
+    part = paging(request, ROWS, len(found))
+    return part, [*part.of(found)]

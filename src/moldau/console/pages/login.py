@@ -1,0 +1,60 @@
+"""Login and logout: the users are the broker's own, and the broker checks their passwords."""
+
+import asyncio
+
+from moldau.console.asking.cluster_admin import ClusterAdmin
+from moldau.console.context import ConsoleContext
+from moldau.console.web.answers import Answer, PageAnswer, redirection
+from moldau.console.web.requests import PageRequest
+from moldau.errors import AuthenticationFailed, MoldauError
+
+UNAUTHORIZED, BAD_GATEWAY = 401, 502
+FAILED_S = 1.0
+"""A failed login is answered this late."""
+CHARACTERS_MAX = 1_000
+
+
+async def login_page(console: ConsoleContext, request: PageRequest) -> Answer:
+    if not console.has_logins:
+        return redirection("/")
+    return console.page(request, "login.html", wrong="", given="")
+
+
+async def log_in(console: ConsoleContext, request: PageRequest) -> Answer:
+    user, password = request.field("user")[:CHARACTERS_MAX], request.field("password")[:CHARACTERS_MAX]
+    if not console.has_logins:
+        return redirection("/")
+    async with console.checked_at_once:
+        try:
+            admin = ClusterAdmin({**console.settings.client, "sasl.username": user, "sasl.password": password})
+            try:
+                await admin.log_in()
+            except BaseException:
+                await admin.close()
+                raise
+        except MoldauError as failure:
+            is_denied = isinstance(failure, AuthenticationFailed)
+            if is_denied:
+                await asyncio.sleep(FAILED_S)
+            sentence = "The broker does not know this user with this password." if is_denied else str(failure)
+            status = UNAUTHORIZED if is_denied else BAD_GATEWAY
+            return console.page(request, "login.html", status, wrong=sentence, given=user)
+    session = await console.sessions.log_in(user, admin)
+    answer = redirection("/")
+    answer.cookies.append(console.sessions.cookie(session))
+    return answer
+
+
+async def log_out(console: ConsoleContext, request: PageRequest) -> Answer:
+    await console.sessions.log_out(request.session)
+    return redirection("/login" if console.has_logins else "/")
+
+
+def to_login(request: PageRequest) -> PageAnswer:
+    """The way to the login, for a request that needs one; htmx follows it with the whole page."""
+    if not request.is_fragment:
+        return redirection("/login")
+    answer = redirection("/login")
+    answer.status = UNAUTHORIZED
+    answer.headers.append((b"hx-redirect", b"/login"))
+    return answer

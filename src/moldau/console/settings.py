@@ -1,0 +1,22 @@
+"""What the console is told: where it listens, which cluster it shows, and what it may do."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from moldau.http.serving import TlsFiles
+
+DEFAULT_PORT = 8090
+
+
+@dataclass(frozen=True)
+class ConsoleSettings:
+    """`client` has the settings of its clients by Kafka's names, with the brokers; port 0 is a free one."""
+
+    client: Mapping[str, Any] = field(repr=False)
+    host: str = "localhost"
+    port: int = DEFAULT_PORT
+    names: tuple[str, ...] = ()
+    """Further names that browsers may reach it by; those of the machine and addresses need not be named."""
+    read_only: bool = False
+    tls: TlsFiles = TlsFiles()

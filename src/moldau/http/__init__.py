@@ -1,0 +1,1 @@
+"""HTTP for servers of ours that are no brokers: the registry and the console."""

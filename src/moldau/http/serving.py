@@ -1,0 +1,116 @@
+"""`HttpServer`: serves an ASGI application with uvicorn, on a socket that is bound before anything else is done."""
+
+import asyncio
+import contextlib
+import socket
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import uvicorn
+
+from moldau.errors import CannotListen, ConfigError
+
+CONNECTIONS_MAX = 1_000
+STOP_S = 5
+NO_PASSWORD = "none"
+"""Given for a key without a password: OpenSSL would ask at the terminal for that of a locked one."""
+
+
+@dataclass(frozen=True)
+class TlsFiles:
+    """PEM files for TLS; the key may be in the certificate's file. Without a certificate there is no TLS."""
+
+    certificate: Path | None = None
+    key: Path | None = None
+    key_password: str = field(default="", repr=False)
+
+
+class _Uvicorn(uvicorn.Server):
+    """uvicorn's server without handlers of signals: those belong to the process that it is in."""
+
+    @contextlib.contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        yield
+
+
+class HttpServer:
+    """A server that is bound to its port at once, which raises `CannotListen`. `use` gives it an application; `start`
+    returns when it serves; `stop` ends it."""
+
+    def __init__(self, host: str, port: int, tls: TlsFiles = TlsFiles()):
+        self._host, self._tls = host, tls
+        self._socket = bound(host, port)
+        self._server: _Uvicorn | None = None
+        self._serving: asyncio.Task[None] | None = None
+
+    @property
+    def port(self) -> int:
+        return int(self._socket.getsockname()[1])
+
+    def address(self, host: str = "") -> str:
+        """`http://HOST:PORT`, or https; its own host by default."""
+        host = host or self._host
+        scheme = "http" if self._tls.certificate is None else "https"
+        return f"{scheme}://{f'[{host}]' if ':' in host else host}:{self.port}"
+
+    def use(self, application: Any, connections_max: int = CONNECTIONS_MAX) -> None:
+        """Serve this application. Raises `ConfigError` for a certificate that cannot be used."""
+        config = uvicorn.Config(
+            application,
+            lifespan="off",
+            access_log=False,
+            log_config=None,
+            log_level="warning",
+            server_header=False,
+            limit_concurrency=connections_max,
+            timeout_graceful_shutdown=STOP_S,
+            ssl_certfile=self._tls.certificate,
+            ssl_keyfile=self._tls.key,
+            ssl_keyfile_password=self._tls.key_password or NO_PASSWORD,
+        )
+        try:
+            config.load()
+        except OSError as wrong:  # an SSLError, too
+            self.close()
+            why = wrong.strerror or str(wrong)
+            raise ConfigError(f"the certificate {self._tls.certificate} cannot be used: {why}") from None
+        self._server = _Uvicorn(config)
+
+    async def start(self) -> None:
+        assert self._server is not None
+        self._serving = asyncio.ensure_future(self._server.serve([self._socket]))
+        while not self._server.started and not self._serving.done():
+            await asyncio.sleep(0.001)
+
+    async def keep(self) -> None:
+        """Serve until it is stopped or fails."""
+        assert self._serving is not None
+        await asyncio.shield(self._serving)
+
+    async def stop(self) -> None:
+        """Answer what has begun, then end."""
+        if self._server is not None:
+            self._server.should_exit = True
+        if self._serving is not None:
+            with contextlib.suppress(asyncio.CancelledError):
+                await self._serving
+
+    def close(self) -> None:
+        """Give the port back."""
+        self._socket.close()
+
+
+def bound(host: str, port: int) -> socket.socket:
+    """A socket that is bound to the first address of the host. Raises `CannotListen`."""
+    try:
+        family, kind, _, _, address = socket.getaddrinfo(
+            host or None, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+        )[0]
+        made = socket.socket(family, kind)
+        made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        made.bind(address)
+    except OSError as failure:
+        raise CannotListen(failure.errno, f"cannot listen on {host}:{port}: {failure.strerror or failure}") from None
+    return made

@@ -1,0 +1,156 @@
+"""The pages of the console on a real broker: what they show, what their forms do, and what they say of mistakes."""
+
+import html
+import re
+
+import pytest
+
+from moldau import Admin, Consumer, Producer, TopicPartition
+from moldau.testing import Broker
+from tests.console.browser import ScreenlessBrowser
+
+
+@pytest.fixture(scope="module")
+def read(broker: Broker) -> str:
+    """A topic of ten records, of which the group `a/b` has read four."""
+    broker.create_topic("read", 2)
+    with Producer(broker.address) as producer:
+        for number in range(10):
+            producer.send("read", key=b"k", value=b"%d" % number)
+    with Admin(broker.address) as admin:
+        (tp,) = [tp for tp, (_, end) in admin.watermarks("read").items() if end]
+        admin.alter_group_offsets("a/b", {tp: 4})
+    return "read"
+
+
+def test_the_overview_has_the_brokers_at_once_and_loads_the_counts(browser: ScreenlessBrowser, read: str) -> None:
+    page = browser.get("/")
+    assert page.status == 200 and "Brokers" in page.text and 'hx-get="/health"' in page.html
+    health = browser.get("/health", HX_Request="true").text
+    assert "0 without a leader" in health and "0 under-replicated" in health and "topics" in health
+
+
+def test_a_broker_has_its_disk_its_folders_and_its_settings(browser: ScreenlessBrowser) -> None:
+    brokers = browser.get("/brokers")
+    assert "controller" in brokers.text
+    path = re.findall(r'href="(/brokers/\d+)"', brokers.html)[0]
+    page = browser.get(path)
+    assert "log.retention.check.interval.ms" in page.text
+    assert "Replicas" in browser.get(f"{path}/folders", HX_Request="true").text
+    assert browser.get("/brokers/77").status == 404
+    assert browser.get("/brokers/x").status == 400
+
+
+def test_the_list_of_topics_has_groups_and_their_largest_lag(browser: ScreenlessBrowser, read: str) -> None:
+    assert read in browser.get("/topics").text
+    rows = browser.get("/topic-rows?q=read", HX_Request="true")
+    cells = rows.text.split("Lag ")[1].split()
+    assert cells[0] == "read" and cells[3] == "10" and cells[-2:] == ["1", "6"], rows.text
+    assert "__consumer_offsets" not in browser.get("/topics").text
+    assert "__consumer_offsets" in browser.get("/topics?internal=1").text
+    assert "a/b" in browser.get("/topics/read/groups").text
+
+
+def test_a_list_is_shown_in_parts(browser: ScreenlessBrowser, broker: Broker) -> None:
+    with Admin(broker.address) as admin:
+        admin.create_topics([f"part-{number:03d}" for number in range(60)])
+    first, second = browser.get("/topics?q=part-"), browser.get("/topics?q=part-&from=50")
+    assert "part-049" in first.text and "part-050" not in first.text and "1–50 of 60" in first.text
+    assert "part-050" in second.text and "part-049" not in second.text
+    assert "part-050" in browser.get("/topics?q=part-&from=99999").text
+    assert browser.get("/topics?from=x").status == 400
+
+
+def test_a_topic_is_created_changed_expanded_and_deleted(browser: ScreenlessBrowser, broker: Broker) -> None:
+    made = browser.post(
+        "/new-topic", {"name": "made", "partitions": "3", "replicas": "", "settings": "retention.ms=1000\n"}
+    )
+    assert made.status == 200 and "was created" in made.text and "3 partitions" in made.text
+    assert "retention.ms 1000 topic" in browser.get("/topics/made/settings").text
+    changed = browser.post("/topics/made/settings", {"setting": "retention.ms", "value": "7000"})
+    assert "retention.ms 7000 topic" in changed.text
+    back = browser.post("/topics/made/settings", {"setting": "retention.ms", "reset": "1"})
+    assert "retention.ms 604800000" in back.text
+    wrong = browser.post("/topics/made/settings", {"setting": "retention.ms", "value": "soon"})
+    assert wrong.status == 400 and "retention.ms" in wrong.text
+    assert "4 partitions" in browser.post("/topics/made/partitions", {"partitions": "4"}).text
+    assert browser.post("/topics/made/partitions", {"partitions": "2"}).status == 400
+    assert browser.post("/topics/made/delete", {"confirm": "mad"}).status == 400
+    assert browser.post("/topics/made/delete", {"confirm": "made"}).status == 200
+    assert browser.get("/topics/made").status == 404
+
+
+def test_a_wrong_topic_keeps_what_was_typed(browser: ScreenlessBrowser) -> None:
+    wrong = browser.post("/new-topic", {"name": "so nicht", "partitions": "2", "settings": "retention.ms=1"})
+    assert wrong.status == 400 and 'value="so nicht"' in wrong.html and "retention.ms=1" in wrong.html
+    assert browser.post("/new-topic", {"name": "x", "partitions": "-2"}).status == 400
+
+
+def test_a_group_has_its_lag_and_its_offsets_are_moved_after_they_were_shown(
+    browser: ScreenlessBrowser, read: str, broker: Broker
+) -> None:
+    assert "a/b" in browser.get("/groups").text
+    assert browser.get("/group-rows?q=a/b", HX_Request="true").text.endswith("read 6")
+    page = browser.get("/groups/a%2Fb")
+    assert page.status == 200 and "Move the offsets" in page.text
+    shown = browser.post("/groups/a%2Fb/reset", {"topic": "", "way": "shift", "value": "-3"})
+    assert "Nothing is changed yet" in shown.text and " 4 1 -3" in shown.text
+    with Admin(broker.address) as admin:
+        (at,) = admin.group_offsets("a/b").values()
+        assert at.offset == 4
+        done = browser.post("/groups/a%2Fb/reset", {"topic": "", "way": "shift", "value": "-3", "execute": "1"})
+        assert "were moved" in done.text
+        (at,) = admin.group_offsets("a/b").values()
+        assert at.offset == 1
+        browser.post("/groups/a%2Fb/reset", {"topic": "", "way": "offset", "value": "4", "execute": "1"})
+
+
+@pytest.mark.parametrize(
+    ("way", "value", "says"),
+    [
+        ("duration", "soon", "ISO 8601 duration"),
+        ("time", "later", "ISO 8601 time"),
+        ("offset", "-1", "whole number"),
+        ("sideways", "", "choose where"),
+    ],
+)
+def test_a_wrong_target_is_a_sentence(browser: ScreenlessBrowser, read: str, way: str, value: str, says: str) -> None:
+    wrong = browser.post("/groups/a%2Fb/reset", {"topic": "", "way": way, "value": value, "execute": "1"})
+    assert wrong.status == 400 and says in wrong.text
+
+
+def test_a_group_with_members_keeps_its_offsets(browser: ScreenlessBrowser, read: str, broker: Broker) -> None:
+    with Consumer(broker.address, group_id="busy", auto_offset_reset="earliest") as consumer:
+        consumer.subscribe([read])
+        assert next(iter(consumer)).value is not None
+        consumer.commit()
+        refused = browser.post("/groups/busy/reset", {"topic": read, "way": "earliest", "value": "", "execute": "1"})
+        assert refused.status == 400 and "stop them first" in refused.text
+        assert "Members" in browser.get("/groups/busy").text
+        assert browser.post("/groups/busy/delete", {"confirm": "busy"}).status == 400
+    assert browser.post("/groups/busy/delete", {"confirm": "busy"}).status == 200
+    assert browser.get("/groups/busy").status == 404
+
+
+@pytest.mark.parametrize("name", ["..", ".", "~", "a/b/c", "<script>alert(1)</script>", "ž %2F?#&\"'", " "])
+def test_any_name_of_a_group_is_a_path_and_is_escaped(browser: ScreenlessBrowser, broker: Broker, name: str) -> None:
+    broker_topic = f"names-{abs(hash(name))}"
+    broker.create_topic(broker_topic, 1)
+    with Admin(broker.address) as admin:
+        admin.alter_group_offsets(name, {TopicPartition(broker_topic, 0): 0})
+    page = browser.get(f"/topics/{broker_topic}/groups")
+    assert html.escape(name) in page.html.replace("&#34;", "&quot;").replace("&#39;", "&#x27;")
+    (path,) = {part.split('"')[0] for part in page.html.split('href="')[1:] if part.startswith("/groups/")}
+    assert "<script>alert" not in page.html
+    detail = browser.get(html.unescape(path))
+    assert detail.status == 200 and broker_topic in detail.text
+
+
+def test_what_does_not_exist_is_a_sentence(browser: ScreenlessBrowser) -> None:
+    for path, status in {"/nowhere": 404, "/topics/none": 404, "/groups/none": 404, "/topics/%ff": 400}.items():
+        seen = browser.get(path)
+        assert seen.status == status and "Traceback" not in seen.text, (path, seen.text)
+        assert 'role="alert"' in seen.html
+    assert browser.post("/topics", {}).status == 405
+    line = browser.get("/topics/none", HX_Request="true")
+    assert line.status == 404 and "<html" not in line.html
