@@ -52,6 +52,7 @@ if TYPE_CHECKING:
     from moldau.cluster.membership import SharedStore
     from moldau.handlers.security.guards import Guards
     from moldau.handlers.security.quota_guard import QuotaGuard
+    from moldau.metrics.endpoint import MetricsEndpoint
     from moldau.replication.exchange import ReplicaExchange
     from moldau.replication.throttling import Throttles
 
@@ -90,6 +91,7 @@ class Broker:
         self._throttles: Throttles | None = None
         self._guards: Guards | None = None
         self._quotas: QuotaGuard | None = None
+        self.metrics: MetricsEndpoint | None = None
         self.cluster: Cluster
         self._gate = gate
         self._shares = share_out(descriptors)
@@ -244,7 +246,7 @@ class Broker:
         followers = None
         if exchange is not None and self._throttles is not None:
             followers = FollowerParts(exchange.consider, self._throttles.leader)
-        turns = Turns(runtime)
+        turns = self.turns = Turns(runtime)
         parts = BrokerParts(
             cluster,
             replicas,
@@ -266,6 +268,10 @@ class Broker:
             undo.push_async_callback(certificates.stop)
             upkeep.jobs += self._guards.jobs(cluster)
         self.server = Server(connected, self._limits(), self.watchdog, runtime.stopwatch, urgent=is_urgent)
+        if config.metrics_port >= 0:
+            from moldau.metrics.assembly import metrics_of  # most brokers serve none
+
+            self.metrics = metrics_of(self)
         cluster.metadata.subscribe(self._limit)
         undo.push_async_callback(self.server.stop)
         await cluster.registration.register(await self._open_listeners(), list(folders.directories))
@@ -280,6 +286,9 @@ class Broker:
         cleaner.start()
         replicas.moves.resume()
         undo.push_async_callback(replicas.moves.stop)
+        if self.metrics is not None:
+            await self.metrics.start(config.metrics_host, config.metrics_port)
+            undo.push_async_callback(self.metrics.stop)
         await self.server.serve()
 
     def _exchange(self, joined: "JoinedCluster", coordinators: Coordinators) -> "ReplicaExchange":

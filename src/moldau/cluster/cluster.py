@@ -35,6 +35,11 @@ class Cluster:
     forget_broker: Callable[[int], Awaitable[Refusal | None]] | None = None
     """Forgets a broker that has left for good (see `ForgottenBrokers`); None for a broker alone."""
 
+    @property
+    def unclean_elections(self) -> int:
+        """How many this broker has made as the controller."""
+        return 0
+
     def has_controller(self) -> bool:
         """Whether there is a controller, as far as this broker knows."""
         return True

@@ -226,6 +226,10 @@ class JoinedCluster(Cluster):
         request = request_for(broker_id, wanted)
         return ends_in(await self.links.call(broker_id, GET_REPLICA_LOG_INFO, request, ENDS_MS), broker_epoch)
 
+    @property
+    def unclean_elections(self) -> int:
+        return self.acting.longest_logs.unclean
+
     def has_controller(self) -> bool:
         silent_s = self._lease.controller_silent_s(self._runtime.clock.elapsed_s())
         return silent_s <= POLL_S + AWAY_S or not self._lease_keeping.store_away_s()

@@ -58,6 +58,8 @@ class BrokerConfig(ProtectionSettings, SaslSettings, TokenSettings, OfListeners)
 
     node_id: int = INT(1, "This broker's id in its cluster; with zookeeper.connect it must be given.", low=0, **_FIXED)
     broker_id: int = INT(-1, "The older name of node.id; -1 means that node.id is used.", low=-1, **_FIXED)
+    metrics_port: int = INT(-1, "The port of the metrics for Prometheus, at http://HOST:PORT/metrics; 0 is a free port, -1 means none.", low=-1, high=65535, **_FIXED)
+    metrics_host: str = STRING("", "The address that metrics.port listens on; empty: every interface. Whoever reaches it reads the names of topics and groups.", **_FIXED)
     broker_rack: str | None = STRING(None, "This broker's rack or zone, for clients that fetch from the closest replica.", **_FIXED)
     listeners: tuple[str, ...] = LIST(("PLAINTEXT://:9092",), "The listeners, as NAME://HOST:PORT; no host means every interface, port 0 a free port.")
     advertised_listeners: tuple[str, ...] | None = LIST(None, "The addresses that the clients of each listener connect to, as NAME://HOST:PORT; the value of listeners if not set.", **_FIXED)

@@ -217,6 +217,16 @@ class Coordinators:
         return MarkerWriter(self._replicas, lambda: self._metadata.image, end_offsets, self._runtime)
 
     @property
+    def made_groups(self) -> "GroupCoordinator | None":
+        """None if nobody has asked for groups yet."""
+        return self.groups if self._has_groups else None
+
+    @property
+    def made_transactions(self) -> "TransactionCoordinator | None":
+        """None if nobody has asked for transactions yet."""
+        return self.transactions if self._has_transactions else None
+
+    @property
     def _has_transactions(self) -> bool:
         return "transactions" in vars(self)
 

@@ -114,6 +114,10 @@ class CoordinatorRuntime(Generic[M]):
             raise KafkaError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
         return [led.machine for led in self._led.values()]
 
+    def loaded_machines(self) -> list[M]:
+        """The state machines of the partitions that are loaded."""
+        return [led.machine for led in self._led.values() if led.loaded]
+
     def machine(self, partition: int) -> M:
         """A partition's state machine, for reading. Raises `KafkaError` (NOT_COORDINATOR,
         COORDINATOR_LOAD_IN_PROGRESS)."""

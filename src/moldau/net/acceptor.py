@@ -10,10 +10,13 @@ import asyncio
 import logging
 import socket
 import ssl
-from typing import Protocol, cast
+from typing import TYPE_CHECKING, Protocol, cast
 
 from moldau.net.accepted import Acceptor, Connection
 from moldau.net.peer import Peer
+
+if TYPE_CHECKING:
+    from moldau.net.measured import RequestTimes
 
 log = logging.getLogger(__name__)
 
@@ -59,6 +62,7 @@ class SecureServer(Acceptor, Protocol):
 
     connections: dict[Connection, None]
     per_host: dict[str, int]
+    times: "RequestTimes | None"
     shaking: dict[asyncio.Task[None], str]
     """The open handshakes of all listeners, the oldest first, with the host of the client."""
 
@@ -109,6 +113,11 @@ class SecureAcceptor:
         self._tls = tls
         self._pause: asyncio.TimerHandle | None = None
         self._mine: set[asyncio.Task[None]] = set()
+        self._kind = SecureConnection
+        if server.times is not None:
+            from moldau.net.measured import measured_secure  # only metrics need it
+
+            self._kind = measured_secure(server.times)
 
     @classmethod
     async def bind(
@@ -203,7 +212,7 @@ class SecureAcceptor:
         loop = self._loop
         try:
             await loop.connect_accepted_socket(
-                lambda: SecureConnection(self._server, loop, self._listener, self._tls),
+                lambda: self._kind(self._server, loop, self._listener, self._tls),
                 accepted,
                 ssl=self._tls.context(),
                 ssl_handshake_timeout=HANDSHAKE_S,

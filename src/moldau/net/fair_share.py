@@ -29,6 +29,10 @@ class FairShare:
         self._waiting: deque[Callable[[], None]] = deque()
         self._urgent: deque[Callable[[], None]] = deque()
 
+    def __len__(self) -> int:
+        """The number of connections that wait."""
+        return len(self._waiting) + len(self._urgent)
+
     def wait(self, serve: Callable[[], None], is_urgent: bool = False) -> None:
         """Call `serve` when its turn comes. `serve` uses one share, and may wait again for the next."""
         if not (self._waiting or self._urgent) and self.serving is None:

@@ -137,6 +137,10 @@ class Pool:
         self._made = 0
 
     @property
+    def limit(self) -> int:
+        return self._all.limit
+
+    @property
     def taken(self) -> int:
         """The bytes of all buffers."""
         self.count_fresh()

@@ -28,6 +28,7 @@ from moldau.notices import Notices
 if TYPE_CHECKING:
     from moldau.net.acceptor import ListenersTls
     from moldau.net.admission import Admission, Entering
+    from moldau.net.measured import RequestTimes
 
 log = logging.getLogger(__name__)
 
@@ -72,6 +73,8 @@ class Server:
     """Whether a frame must not wait for others under overload."""
     shaking: "dict[asyncio.Task[None], str]" = field(default_factory=dict)
     """The TLS handshakes that are not done, the oldest first, with the client's host."""
+    times: "RequestTimes | None" = None
+    """Where the times of requests are counted; None if nobody asks for them."""
 
     def __post_init__(self) -> None:
         self.pool = Pool(self.limits.queued_max_request_bytes)
@@ -119,8 +122,13 @@ class Server:
         self, loop: asyncio.AbstractEventLoop, host: str, port: int, listener: str, tls: "ListenersTls | None"
     ) -> asyncio.Server:
         if tls is None:
+            kind = Connection
+            if self.times is not None:
+                from moldau.net.measured import measured  # only metrics need it
+
+                kind = measured(self.times)
             return await loop.create_server(
-                lambda: Connection(self, loop, listener), host, port, backlog=BACKLOG, start_serving=False
+                lambda: kind(self, loop, listener), host, port, backlog=BACKLOG, start_serving=False
             )
         self._with_tls.add(listener)
         from moldau.net.acceptor import SecureAcceptor  # no other listener needs it
@@ -136,6 +144,11 @@ class Server:
         if self._fair_share is None:
             self._fair_share = FairShare(loop, self.stopwatch)
         return self._fair_share
+
+    @property
+    def waiting_for_share(self) -> int:
+        """The number of connections whose next request waits for its share of the loop's time."""
+        return 0 if self._fair_share is None else len(self._fair_share)
 
     def is_urgent(self, connection: Connection) -> bool:
         """Whether what waits on this connection is served before that of others."""

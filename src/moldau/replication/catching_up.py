@@ -160,6 +160,7 @@ def apply_answer(replica: Replica, answer: LeaderAnswer, now_ms: int) -> Rest:
     try:
         if len(answer.records):
             replicated.append(log, answer.records, replica.leadership.leader_epoch, now_ms)
+            replica.traffic.replicated_in += len(answer.records)
         replica.follow_watermark(Offset(answer.high_watermark))
         if log.log_start_offset < answer.log_start_offset <= log.log_end_offset:
             log.delete_records_before(answer.log_start_offset)

@@ -113,6 +113,7 @@ def append_planned(planned: PlannedAppend, now_ms: int, checked: Checked | None 
     """Append a planned batch, which is patched in place, if the state that it was planned on has not changed.
     `checked`: the outcome of the batch's check where that was too heavy for the loop."""
     _, replica, records, terms, _, header, guard = planned
+    replica.traffic.produces += 1
     unready = replica.unready[terms.acks_all]
     if unready is not None:
         return _refused(replica, unready)

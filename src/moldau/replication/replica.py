@@ -25,6 +25,7 @@ from moldau.replication.in_sync import NEVER_MS
 from moldau.replication.leadership import IsrProposal, Leadership, PartitionRoles
 from moldau.replication.results import ReadResult
 from moldau.replication.topic_rules import KEEPS_CODEC, rules_of
+from moldau.replication.traffic import Traffic
 from moldau.replication.waiting import Waiters
 from moldau.runtime import Runtime
 from moldau.turns import to_its_end
@@ -49,7 +50,7 @@ class Replica:
     __slots__ = (
         "_serves", "config", "cutting", "flushes", "flushing", "held", "high_watermark", "internal", "is_cut_off",
         "leadership", "log", "may_leave_loop", "recompresses", "refuses_clients", "rules", "runtime", "topic_id", "tp",
-        "unready", "waiters",
+        "traffic", "unready", "waiters",
     )  # fmt: skip
 
     def __init__(
@@ -61,8 +62,11 @@ class Replica:
         leadership: Leadership,
         high_watermark: Offset,
         runtime: Runtime,
+        traffic: Traffic | None = None,
     ):
+        """`traffic`: that of the topic, shared by its replicas here."""
         self.tp = tp
+        self.traffic = traffic or Traffic()
         self.internal = tp.topic in INTERNAL_TOPICS
         self.topic_id = topic_id
         self.log = log
@@ -145,9 +149,12 @@ class Replica:
     def take_roles(self, roles: PartitionRoles, now_ms: int) -> None:
         """Apply the leader, epochs and ISR that the cluster decided. `now_ms`: of a clock that never jumps."""
         leadership = self.leadership
-        before = leadership.leader, leadership.leader_epoch
+        before, in_sync = (leadership.leader, leadership.leader_epoch), len(leadership.isr)
         if not leadership.take(roles, self.log.log_end_offset, now_ms):
             return
+        if leadership.leads and (roles.leader, roles.leader_epoch) == before:
+            self.traffic.isr_shrinks += len(roles.isr) < in_sync
+            self.traffic.isr_expands += len(roles.isr) > in_sync
         # Parked requests wait for what happens in their leader epoch, and a leader is cut off in its own one only.
         if (roles.leader, roles.leader_epoch) != before:
             self.is_cut_off = False
@@ -200,6 +207,7 @@ class Replica:
 
     def isr_refused(self, proposal: IsrProposal, now_ms: int) -> None:
         """The controller has refused another ISR."""
+        self.traffic.isr_refused += 1
         if self.leadership.leads:
             self.leadership.refused(proposal, now_ms)
             self._committed(self.leadership.committed(), None)
@@ -319,6 +327,9 @@ class Replica:
         """Append a checked batch, move the watermark, wake who waits. Raises `KafkaError` (KAFKA_STORAGE_ERROR)."""
         appended = self.log.append(records, checked, self.leadership.leader_epoch, now_ms)
         if not appended.error:
+            traffic = self.traffic
+            traffic.bytes_in += checked.size
+            traffic.records_in += appended[1] - appended[0] + 1
             # Followers fetch beyond the high watermark, so they are woken by the append itself.
             if self.waiters.followers:
                 self.waiters.grew()

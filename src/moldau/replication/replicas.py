@@ -30,6 +30,7 @@ from moldau.replication.leadership import Leadership, PartitionRoles
 from moldau.replication.log_dirs.log_moves import LogMoves
 from moldau.replication.replica import FLUSH_NEVER, Replica
 from moldau.replication.results import LogDirectory
+from moldau.replication.traffic import AllTraffic
 from moldau.replication.unserved import moved_away, moved_line, offline_line
 from moldau.runtime import Runtime
 from moldau.turns import to_its_end
@@ -77,6 +78,7 @@ class Replicas:
         self._runtime = runtime
         self.hosted: dict[tuple[str | None, int], Replica] = {}
         self.names: dict[bytes, str] = {}
+        self.traffic = AllTraffic()
         self._followed: dict[str, TopicImage] = {}
         """Each topic as it was when its replicas were last followed."""
         self.exchange: Exchange | None = None
@@ -268,6 +270,7 @@ class Replicas:
                     gone[tp] = None
                 yield
             del self._followed[name]
+            self.traffic.forget(name)
         if topic is None:
             return
         for number, part in enumerate(topic.partitions):
@@ -372,7 +375,8 @@ class Replicas:
                 committed = min(folder.high_watermarks.get(tp, 0), log.log_end_offset)
                 watermark = Offset(max(committed, log.log_start_offset))
                 leadership = Leadership(self._local, self._cluster.metadata.config.replica_lag_time_max_ms)
-                replica = Replica(tp, topic.id, log, config, leadership, watermark, self._runtime)
+                traffic = self.traffic.of(topic.name)
+                replica = Replica(tp, topic.id, log, config, leadership, watermark, self._runtime, traffic)
                 self.hosted[tp] = replica
             elif replica.config != config:
                 replica.configure(config)

@@ -79,7 +79,7 @@ class Acting:
         self.configs = ConfigChanges(self.metadata, self.queue)
         self._assigned = AssignedDirectories(self.metadata, self.queue)
         self.isr = IsrAlterations(self.metadata, self.queue, self.queue.made, self.metadata.least_in_sync, self._away)
-        self._longest = LongestLogs(
+        self.longest_logs = LongestLogs(
             self.metadata, self.queue, self.queue.made, self.metadata.least_in_sync, self._not_to_lead, ask_log_ends
         )
         self._deciding: asyncio.Task[None] | None = None
@@ -184,7 +184,7 @@ class Acting:
         if self.stream is not None:
             await self._take_brokers(store)
             # Brokers are asked for the ends of their logs, and may be slow: all else goes on meanwhile.
-            if self._deciding is None and (contests := self._longest.contests()):
+            if self._deciding is None and (contests := self.longest_logs.contests()):
                 self._deciding = asyncio.ensure_future(self._decide(contests))
             await self._forget_deleted()
             self._look_at_left_out()
@@ -376,8 +376,8 @@ class Acting:
         Returns the partitions that have another leader now. Raises what `ChangeQueue.commit` raises."""
         # Not in the queue of changes: brokers are asked for the ends of their logs meanwhile.
         if unclean and wanted:
-            contests = self._longest.contests(wanted)
-            await self._longest.decide(contests)
+            contests = self.longest_logs.contests(wanted)
+            await self.longest_logs.decide(contests)
             now = self.metadata.image
             return {one.tp for one in contests if (part := now.partition(one.tp)) and part.leader != NO_LEADER}
         return await self.queue.run(partial(self._elect_preferred, wanted))
@@ -390,8 +390,8 @@ class Acting:
 
     async def _decide(self, contests: Sequence[Contest]) -> None:
         try:
-            await self._longest.decide(contests)
-            if self._longest.contests():  # somebody has not answered
+            await self.longest_logs.decide(contests)
+            if self.longest_logs.contests():  # somebody has not answered
                 await asyncio.sleep(RETRY_S)
         except (StorageError, KafkaError, StoreConflict) as error:
             notices.error("", "partitions whose replicas have lost records have no leader yet: %s", error)

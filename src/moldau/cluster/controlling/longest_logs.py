@@ -67,6 +67,8 @@ class LongestLogs:
         self._away = away
         self._ask = ask
         self._conflicting = ConflictingStates()
+        self.unclean = 0
+        """The unclean elections of this broker as the controller."""
 
     def contests(self, asked_for: Collection[TopicPartition] = ()) -> list[Contest]:
         """The contests to decide now, at most as many partitions as fit one answer. An unclean election is allowed for
@@ -118,6 +120,7 @@ class LongestLogs:
             if after != part:
                 why = "an unclean election" if unclean else "all that were in sync may have lost records"
                 changed.append(Elected(tp.topic, tp.partition, after))
+                self.unclean += unclean
                 end = ends[after.leader].offset
                 how[tp] = f"broker {after.leader} leads with the longest log, up to {end} ({why})"
         with self._conflicting.noted(image, how):

@@ -117,6 +117,10 @@ class GroupCoordinator:
         """The state machine of a partition of the offsets topic, for reading. Raises `KafkaError` as `offsets` does."""
         return self._runtime.machine(partition)
 
+    def loaded_shards(self) -> list[GroupShard]:
+        """The state machines of all partitions that are loaded, for reading."""
+        return self._runtime.loaded_machines()
+
     def join(self, ask: Join) -> Joined | Awaitable[Joined]:
         def refused(error: ErrorCode) -> Joined:
             return Joined(error=error, member_id=ask.member_id)

@@ -195,6 +195,12 @@ class GroupShard:
                     yield ListedGroup(group_id, *described, kind.name)
                     break
 
+    def members(self, group_id: str) -> int:
+        """The number of members of a group; 0 if the group does not exist."""
+        if group_id in self.consumer.live:
+            return len(self.consumer.live[group_id].members)
+        return len(self.classic.live[group_id].members) if group_id in self.classic.live else 0
+
     # -- offsets
 
     def commit(self, ask: OffsetsToCommit, ticket: Ticket, now: Now) -> Decision:

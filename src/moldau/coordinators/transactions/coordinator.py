@@ -115,6 +115,10 @@ class TransactionCoordinator:
         """Wait until the id's partition is loaded; raises `KafkaError` if this broker does not lead it."""
         await self._runtime.loaded(self.partition_of(transactional_id))
 
+    def loaded_shards(self) -> list[TransactionShard]:
+        """The state machines of all partitions that are loaded, for reading."""
+        return self._runtime.loaded_machines()
+
     # -- what is asked
 
     def init_producer_id(self, ask: InitProducer) -> Initialized | Awaitable[Initialized]:

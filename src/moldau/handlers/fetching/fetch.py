@@ -31,6 +31,7 @@ from moldau.protocol.hot_topics import WIDE
 from moldau.replication.leadership import Leadership
 from moldau.replication.replica import Replica
 from moldau.replication.replicas import Replicas
+from moldau.replication.traffic import EXPECTED
 from moldau.replication.waiting import Wait
 from moldau.requests.access import CLUSTER_ACTION, READ_TOPIC
 from moldau.requests.gate import Pending
@@ -121,13 +122,19 @@ class BudgetedRead:
         except KafkaError as error:
             self._results.append(_error(part, error.code, error.code in NOT_THERE))
             self._missing = 0
+            if replica is not None:
+                replica.traffic.fetches += 1
+                replica.traffic.failed_fetches += error.code not in EXPECTED and error.code not in NOT_THERE
             return
+        traffic = replica.traffic
+        traffic.fetches += 1
         self._results.append(FetchResult(index, _NONE, *read))
         self._hosts.append(replica)
         if read.records is not None:
             self._is_first = False
             self._bytes_left -= read.records.length
             self._missing -= read.records.length
+            traffic.bytes_out += read.records.length
             self._files_left -= 1
             if not self._files_left and self._hold is not None:  # it may hold no more: the rest is asked for again
                 self._bytes_left = self._missing = 0
@@ -241,6 +248,9 @@ class FetchHandler:
         while True:  # what came may be part of a transaction, or its end: not all of it is for this reader
             waiters = [replica.waiters for replica in hosts]
             read_until = [result.high_watermark for result in results]
+            if missing < request.min_bytes:  # what was read is not sent, and is read again
+                for replica, result in zip(hosts, results, strict=False):
+                    replica.traffic.bytes_out -= 0 if result.records is None else result.records.length
             results.clear()  # a request that waits holds no file open
             wait = Wait.for_bytes(missing, deadline - loop.time(), waiters, loop)
             if read_until != [replica.high_watermark for replica in hosts]:  # since an earlier turn of the loop

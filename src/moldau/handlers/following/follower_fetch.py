@@ -295,6 +295,8 @@ def _reply(session: FollowerSession, answered: list[PartitionAnswer]) -> FetchAn
         topics[-1][2].append((index, *part.position[:3]))
         part.told = Told(-1, -1) if read.error else Told(read.high_watermark, read.log_start_offset)
         part.watermark = part.told.high_watermark
+        if read.records is not None and part.replica is not None:
+            part.replica.traffic.replicated_out += read.records.length
         results.append(
             FetchResult(index, read.error, read.high_watermark, -1, read.log_start_offset, None, read.records)
         )

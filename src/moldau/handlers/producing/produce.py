@@ -48,6 +48,7 @@ from moldau.protocol.hot_topics import WIDE
 from moldau.replication.client_appends import PlannedAppend, append_off_loop, append_planned, plan_append
 from moldau.replication.replicas import Replicas
 from moldau.replication.results import Appended, AppendOutcome, AppendRefusal, AppendTerms
+from moldau.replication.traffic import EXPECTED
 from moldau.replication.waiting import Wait
 from moldau.requests.access import WRITE_TOPIC, WRITE_TRANSACTIONAL_ID
 from moldau.requests.gate import Pending
@@ -291,6 +292,8 @@ def _outcome(request: Produce, plan: Sequence[AppendStep], outcomes: Sequence[Ap
                 behind.append(_new(BatchBehind, (len(results), step.replica, outcome)))
             results.append((step.partition, error, base_offset, time_ms, start))
         else:
+            if isinstance(step, PlannedAppend) and outcome.error not in EXPECTED:
+                step.replica.traffic.failed_produces += 1
             if outcome.message is not None:
                 details = details or {}
                 details[len(results)] = outcome

@@ -66,6 +66,20 @@ class CleaningResult(NamedTuple):
         return self.bytes_moved / MEGABYTE / max(self.seconds, 1e-9)
 
 
+class CleanerTotals:
+    """What all cleanings since the start did; `bytes_removed` is what the logs are smaller by."""
+
+    def __init__(self) -> None:
+        self.cleanings = self.bytes_removed = self.bytes_moved = 0
+        self.seconds = 0.0
+
+    def add(self, cleaned: CleaningResult) -> None:
+        self.cleanings += 1
+        self.bytes_removed += cleaned.bytes_before - cleaned.bytes_after
+        self.bytes_moved += cleaned.bytes_moved
+        self.seconds += cleaned.seconds
+
+
 class Stopped(Exception):
     """The cleaner must stop, or the log was deleted or is no longer compacted: the cleaning ends here."""
 
@@ -84,6 +98,12 @@ class Cleaner:
         self._stopping = asyncio.Event()
         self._uncleanable: dict[TopicPartition, Log] = {}
         self._busy_until = 0.0
+        self.totals = CleanerTotals()
+
+    @property
+    def uncleanable(self) -> int:
+        """The number of logs that cannot be cleaned because they are damaged."""
+        return len(self._uncleanable)
 
     def start(self) -> None:
         if self._settings().log_cleaner_enable:
@@ -156,8 +176,8 @@ class Cleaner:
             log.cleaning = False
         return True
 
-    @staticmethod
-    def _report(log: Log, cleaned: CleaningResult) -> None:
+    def _report(self, log: Log, cleaned: CleaningResult) -> None:
+        self.totals.add(cleaned)
         logger.info(
             "%s was compacted up to offset %d: %d of %s are left, %s seen, %.1f MB/s",
             log.tp, cleaned.up_to, cleaned.bytes_after, counted(cleaned.bytes_before, "byte"),

@@ -1,0 +1,244 @@
+"""Reads a broker's numbers on its loop, in turns, into a `Snapshot`.
+
+A turn reads at most `READ_IN_TURN` partitions or offsets, about a millisecond. Numbers of different partitions are
+therefore not of the same moment, as they are not in Kafka. Nothing here is kept between two scrapes.
+"""
+
+import asyncio
+import gc
+from collections import Counter
+from collections.abc import AsyncIterator, Callable, Iterable
+from dataclasses import dataclass
+from typing import TypeVar
+
+from moldau.cluster.cluster import Cluster
+from moldau.cluster.state.image import NO_LEADER
+from moldau.coordinators.assembly import Coordinators
+from moldau.coordinators.groups.shard import GroupShard
+from moldau.log.compaction.cleaner import Cleaner
+from moldau.log.folders.folders import LogFolders
+from moldau.metrics.loop_watch import LoopWatch
+from moldau.metrics.snapshot import (
+    NOT_KNOWN,
+    GroupNumbers,
+    GroupOffset,
+    LeaderlessPartition,
+    PartitionNumbers,
+    Snapshot,
+    TopicTraffic,
+)
+from moldau.names import TopicPartition
+from moldau.net.measured import RequestTimes
+from moldau.net.server import Server
+from moldau.protocol.apis import SUPPORTED
+from moldau.replication.replica import Replica
+from moldau.replication.replicas import Replicas
+from moldau.replication.traffic import Traffic
+from moldau.requests.gate import Gate
+from moldau.runtime import Runtime
+from moldau.turns import Turns
+
+T = TypeVar("T")
+
+READ_IN_TURN = 200
+
+
+@dataclass
+class MeasuredParts:
+    """The parts of a broker that have numbers. `controls`: whether it is the controller now; `unclean_elections`: how
+    many it has made as one."""
+
+    cluster: Cluster
+    replicas: Replicas
+    folders: LogFolders
+    coordinators: Coordinators
+    cleaner: Cleaner
+    server: Server
+    gate: Gate
+    turns: Turns
+    runtime: Runtime
+    listeners: Callable[[], Iterable[str]]
+    controls: Callable[[], bool]
+    unclean_elections: Callable[[], int]
+
+
+class Pace:
+    """Counts what was read in this turn of the loop, across all kinds of things that are read."""
+
+    def __init__(self, size: int = READ_IN_TURN):
+        self._size = self._left = size
+
+    async def paced(self, items: Iterable[T]) -> AsyncIterator[T]:
+        """The items one by one, with a turn for others whenever this turn has had its share."""
+        for item in items:
+            yield item
+            self._left -= 1
+            if not self._left:
+                self._left = self._size
+                await asyncio.sleep(0)
+
+
+class Collecting:
+    """The reading of one broker. `times` are those of its server."""
+
+    def __init__(self, parts: MeasuredParts, times: RequestTimes, watch: LoopWatch):
+        self._parts = parts
+        self._times = times
+        self._watch = watch
+        self._places = {RequestTimes.place(key): api.name for key, api in SUPPORTED.items()}
+
+    async def snapshot(self) -> Snapshot:
+        parts = self._parts
+        image, metadata = parts.cluster.metadata.image, parts.cluster.metadata
+        now = Snapshot(parts.runtime.clock.now_ms(), metadata.broker_id, image.cluster_id, parts.controls())
+        pace, sizes = Pace(), Counter[str]()
+        values = now.values = {"mirrors": 0, "unflushed": 0, "catching_up": 0, "offline_replicas": 0}
+        async for replica in pace.paced(parts.replicas):
+            row, leadership = _partition(replica), replica.leadership
+            now.partitions.append(row)
+            values["mirrors"] += bool(row.leads and replica.config.mirror_source)
+            values["unflushed"] += replica.log.unflushed_records
+            values["catching_up"] += not row.leads and now.broker_id not in leadership.isr
+            sizes[str(replica.log.folder.parent)] += row.size
+        now.directories = [(path, online, sizes[path]) for path, online in parts.folders.named.items()]
+        now.traffic = [_traffic(topic, one) for topic, one in parts.replicas.traffic.by_topic.items()]
+        now.traffic_gone = _traffic("", parts.replicas.traffic.gone)
+        async for topic in pace.paced(image.topics.values()):
+            values["offline_replicas"] += sum(
+                now.broker_id in part.replicas and (topic.name, number) not in parts.replicas.hosted
+                for number, part in enumerate(topic.partitions)
+            )
+        if now.controls:
+            await self._cluster(now, pace)
+        await self._groups(now, pace)
+        await self._transactions(now, pace)
+        await self._connections(now, pace)
+        self._numbers(now)
+        return now
+
+    async def _cluster(self, now: Snapshot, pace: Pace) -> None:
+        """What there is once in a cluster."""
+        image = self._parts.cluster.metadata.image
+        inter_broker = self._parts.cluster.metadata.config.inter_broker_listener
+        brokers = []
+        for broker in image.brokers.values():
+            at = broker.endpoint(inter_broker) or broker.endpoints[0]
+            brokers.append((broker.id, f"{at.host}:{at.port}"))
+        now.brokers = brokers
+        topics, leaderless = [], []
+        async for topic in pace.paced(image.topics.values()):
+            factor = max((len(part.replicas) for part in topic.partitions), default=0)
+            topics.append((topic.name, len(topic.partitions), factor))
+            leaderless += [
+                LeaderlessPartition(topic.name, number, len(part.replicas), len(part.isr))
+                for number, part in enumerate(topic.partitions)
+                if part.leader == NO_LEADER
+            ]
+        now.topics, now.leaderless = topics, leaderless
+
+    async def _groups(self, now: Snapshot, pace: Pace) -> None:
+        coordinator = self._parts.coordinators.made_groups
+        for shard in coordinator.loaded_shards() if coordinator is not None else ():
+            async for listed in pace.paced(shard.listed()):
+                offsets = await self._offsets(shard, listed.group_id, pace)
+                members = shard.members(listed.group_id)
+                now.groups.append(GroupNumbers(listed.group_id, listed.state, listed.group_type, members, offsets))
+
+    async def _offsets(self, shard: GroupShard, group_id: str, pace: Pace) -> list[GroupOffset]:
+        committed = shard.offsets.of(group_id).copy()  # commits go on between two turns
+        return [self._offset(tp, value.offset) async for tp, value in pace.paced(committed.pairs())]
+
+    def _offset(self, tp: TopicPartition, offset: int) -> GroupOffset:
+        replica = self._parts.replicas.hosted.get((tp.topic, tp.partition))
+        end = None if replica is None else int(replica.high_watermark)
+        return GroupOffset(tp.topic, tp.partition, offset, end, NOT_KNOWN)
+
+    async def _transactions(self, now: Snapshot, pace: Pace) -> None:
+        coordinator = self._parts.coordinators.made_transactions
+        states: Counter[str] = Counter()
+        for shard in coordinator.loaded_shards() if coordinator is not None else ():
+            async for listed in pace.paced(shard.listed()):
+                states[listed.state] += 1
+        now.transactions = states
+
+    async def _connections(self, now: Snapshot, pace: Pace) -> None:
+        server = self._parts.server
+        by_listener = Counter(dict.fromkeys(self._parts.listeners(), 0))
+        waiting = Counter[str]()
+        async for connection in pace.paced(list(server.connections)):
+            by_listener[connection.listener] += 1
+            if connection.in_flight:
+                key = int.from_bytes(connection.asked[:2], "big") if connection.asked else -1
+                waiting["Fetch" if key == 1 else "Produce" if key in (0, -1) else "other"] += 1
+        now.connections = by_listener
+        for name, count in waiting.items():
+            now.values[f"waiting_{name}"] = count
+
+    def _numbers(self, now: Snapshot) -> None:
+        parts, values = self._parts, now.values
+        now.requests = {SUPPORTED[key].name: count for key, count in parts.gate.requests.items() if count}
+        now.durations = {
+            name: self._times.by_place[place].copy()
+            for place, name in self._places.items()
+            if any(self._times.by_place[place].counts)
+        }
+        now.loop_delay, now.loop_idle = self._watch.delay.copy(), self._watch.idle
+        server, totals = parts.server, parts.cleaner.totals
+        traffic = [*parts.replicas.traffic.by_topic.values(), parts.replicas.traffic.gone]
+        values |= {
+            "long_turns": server.watchdog.long_turns,
+            "longest_turn_s": server.watchdog.longest_ms / 1000,
+            "request_bytes": server.pool.taken,
+            "request_bytes_max": server.pool.limit,
+            "connections_waiting": server.waiting_for_share,
+            "handshakes": len(server.shaking),
+            "wide_bytes": parts.turns.held_bytes,
+            "open_files": len(parts.replicas.files),
+            "held_files": parts.replicas.files.held,
+            "cleanings": totals.cleanings,
+            "cleaned_bytes": totals.bytes_removed,
+            "cleaner_bytes": totals.bytes_moved,
+            "cleaner_s": totals.seconds,
+            "uncleanable": parts.cleaner.uncleanable,
+            "isrshrinks": sum(one.isr_shrinks for one in traffic),
+            "isrexpands": sum(one.isr_expands for one in traffic),
+            "failedisrupdates": sum(one.isr_refused for one in traffic),
+            "unclean_elections": parts.unclean_elections(),
+            "collections": gc.get_stats()[-1]["collections"],
+        }
+
+
+def _partition(replica: Replica) -> PartitionNumbers:
+    log, leadership = replica.log, replica.leadership
+    segments = log.segments
+    return PartitionNumbers(
+        replica.tp.topic,
+        replica.tp.partition,
+        leadership.leads,
+        leadership.leader,
+        bool(leadership.replicas) and leadership.leader == leadership.replicas[0],
+        len(leadership.replicas),
+        len(leadership.isr),
+        min(replica.config.min_insync_replicas, len(leadership.replicas)),
+        int(log.log_start_offset),
+        int(log.log_end_offset),
+        int(replica.high_watermark),
+        int(replica.last_stable_offset),
+        sum(segment.size for segment in segments),
+        len(segments),
+    )
+
+
+def _traffic(topic: str, one: Traffic) -> TopicTraffic:
+    return TopicTraffic(
+        topic,
+        one.records_in,
+        one.bytes_in,
+        one.bytes_out,
+        one.produces,
+        one.failed_produces,
+        one.fetches,
+        one.failed_fetches,
+        one.replicated_out,
+        one.replicated_in,
+    )

@@ -1,0 +1,104 @@
+"""The endpoint that Prometheus scrapes: `GET /metrics` on `metrics.port`.
+
+A scrape reads the broker on the loop, in turns (`collecting`), and makes the text in the executor. One scrape goes on
+at a time; others wait for it. The counters beside the hot path cost the same whether anybody scrapes or not.
+"""
+
+import asyncio
+import logging
+import time
+from collections.abc import Iterator
+from functools import partial
+
+import cramjam
+
+from moldau.metrics.collecting import Collecting, MeasuredParts
+from moldau.metrics.exporter_names import exporter_families
+from moldau.metrics.families import OPEN_METRICS, TEXT, Family, text_of, wants_open_metrics
+from moldau.metrics.jmx_names import jmx_families
+from moldau.metrics.loop_watch import LoopWatch
+from moldau.metrics.own_names import own_families
+from moldau.metrics.process_numbers import process_numbers
+from moldau.metrics.snapshot import Snapshot
+from moldau.metrics.text_server import HttpQuestion, HttpText, TextServer, plain
+from moldau.net.measured import RequestTimes
+from moldau.runtime import Runtime
+from moldau.turns import to_its_end
+from moldau.version import VERSION
+
+logger = logging.getLogger(__name__)
+
+PATH = "/metrics"
+GZIP_LEVEL = 1
+"""A scrape of 10,000 partitions is 13 MB of text that repeats itself: a higher level takes longer and saves little."""
+
+
+class MetricsEndpoint:
+    """`port` is known after `start`. Belongs to the loop it is started on."""
+
+    def __init__(self, parts: MeasuredParts, times: RequestTimes, runtime: Runtime):
+        self._runtime = runtime
+        self._watch = LoopWatch(asyncio.get_running_loop())
+        self._collecting = Collecting(parts, times, self._watch)
+        self._server = TextServer(self._answer)
+        self._scraping = asyncio.Lock()
+        self._last_scrape_s = 0.0
+
+    @property
+    def port(self) -> int:
+        return self._server.port
+
+    async def start(self, host: str, port: int) -> None:
+        """Raises `CannotListen`."""
+        await self._server.start(host, port)
+        self._watch.start()
+        logger.info("metrics are at http://%s:%d%s", host or "*", self.port, PATH)
+
+    async def stop(self) -> None:
+        self._watch.stop()
+        await self._server.stop()
+
+    async def _answer(self, question: HttpQuestion) -> HttpText:
+        if question.path != PATH:
+            return plain(404, f"the metrics are at {PATH}")
+        open_metrics = wants_open_metrics(question.headers.get("accept", ""))
+        body = await self.scrape(open_metrics)
+        headers: tuple[tuple[str, str], ...] = (("Vary", "Accept, Accept-Encoding"),)
+        if accepts_gzip(question.headers.get("accept-encoding", "")):
+            body = await to_its_end(self._runtime.run(partial(_zipped, body)))
+            headers += (("Content-Encoding", "gzip"),)
+        return HttpText(200, OPEN_METRICS if open_metrics else TEXT, body, headers)
+
+    async def scrape(self, open_metrics: bool = False) -> bytes:
+        """The whole exposition, not compressed."""
+        async with self._scraping:
+            began = time.perf_counter()
+            snapshot = await self._collecting.snapshot()
+            snapshot.values["scrape_s"] = self._last_scrape_s
+            text = await to_its_end(self._runtime.run(partial(_text, snapshot, open_metrics)))
+            self._last_scrape_s = time.perf_counter() - began
+            return text
+
+
+def accepts_gzip(header: str) -> bool:
+    """Whether an Accept-Encoding header names gzip, and does not refuse it."""
+    for part in header.lower().split(","):
+        coding, *parameters = (piece.strip() for piece in part.split(";"))
+        if coding == "gzip":
+            return not any(parameter.replace(" ", "").rstrip("0.") == "q=" for parameter in parameters)
+    return False
+
+
+def _zipped(body: bytes) -> bytes:
+    return bytes(cramjam.gzip.compress(body, GZIP_LEVEL))
+
+
+def _text(snapshot: Snapshot, open_metrics: bool) -> bytes:
+    snapshot.process = process_numbers()
+    return text_of(families_of(snapshot), open_metrics)
+
+
+def families_of(snapshot: Snapshot) -> Iterator[Family]:
+    yield from jmx_families(snapshot)
+    yield from exporter_families(snapshot)
+    yield from own_families(snapshot, VERSION)
