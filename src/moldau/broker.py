@@ -268,10 +268,6 @@ class Broker:
             undo.push_async_callback(certificates.stop)
             upkeep.jobs += self._guards.jobs(cluster)
         self.server = Server(connected, self._limits(), self.watchdog, runtime.stopwatch, urgent=is_urgent)
-        if config.metrics_port >= 0:
-            from moldau.metrics.assembly import metrics_of  # most brokers serve none
-
-            self.metrics = metrics_of(self)
         cluster.metadata.subscribe(self._limit)
         undo.push_async_callback(self.server.stop)
         await cluster.registration.register(await self._open_listeners(), list(folders.directories))
@@ -287,8 +283,7 @@ class Broker:
         replicas.moves.resume()
         undo.push_async_callback(replicas.moves.stop)
         if self.metrics is not None:
-            await self.metrics.start(config.metrics_host, config.metrics_port)
-            undo.push_async_callback(self.metrics.stop)
+            await self.metrics.start(config.metrics_host, config.metrics_port, undo)
         await self.server.serve()
 
     def _exchange(self, joined: "JoinedCluster", coordinators: Coordinators) -> "ReplicaExchange":
@@ -326,6 +321,10 @@ class Broker:
         """Bind every listener; returns the addresses to register, of those that are advertised: first the one for other
         brokers."""
         self._limit(self.cluster.image, ())
+        if self.config.metrics_port >= 0:
+            from moldau.metrics.assembly import metrics_of  # most brokers serve none
+
+            self.metrics = metrics_of(self)
         endpoints = []
         for name, protocol, host, port, advertised in self.config.client_listeners:
             tls = self._guards.tls.get(name) if self._guards is not None else None

@@ -6,7 +6,6 @@ import pytest
 from prometheus_client.openmetrics.parser import text_string_to_metric_families as open_metrics_families
 from prometheus_client.parser import text_string_to_metric_families as text_families
 
-from moldau.durations import Durations, by_label, quantile
 from moldau.metrics.families import (
     Family,
     MetricKind,
@@ -19,6 +18,7 @@ from moldau.metrics.families import (
     text_of,
     wants_open_metrics,
 )
+from moldau.net.durations import Durations, by_label, quantile
 
 HOSTILE = 'a "quoted" \\ name\nof two lines, {braces}=1 # ünïcode'
 

@@ -10,7 +10,6 @@ from collections.abc import Generator
 from functools import partial
 from typing import Any, Final, Protocol, TypeAlias
 
-from moldau.lag import BatchSpan
 from moldau.log import lookup
 from moldau.log.committed import CommittedReading
 from moldau.log.segment import Segment
@@ -19,6 +18,7 @@ from moldau.log.times import INT64_MAX, SearchCondition, first_in
 from moldau.log.walking import LocatedBatch
 from moldau.names import Offset
 from moldau.records.batch import DELETE_HORIZON_BIT, BatchHeader
+from moldau.records.lag import BatchSpan
 from moldau.records.validation import MAX_INFLATED_MAX
 from moldau.runtime import Step
 

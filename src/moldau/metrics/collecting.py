@@ -17,6 +17,7 @@ from moldau.coordinators.assembly import Coordinators
 from moldau.coordinators.groups.shard import GroupShard
 from moldau.log.compaction.cleaner import Cleaner
 from moldau.log.folders.folders import LogFolders
+from moldau.log.traffic import Traffic
 from moldau.metrics.loop_watch import LoopWatch
 from moldau.metrics.snapshot import (
     NOT_KNOWN,
@@ -33,7 +34,6 @@ from moldau.net.server import Server
 from moldau.protocol.apis import SUPPORTED
 from moldau.replication.replica import Replica
 from moldau.replication.replicas import Replicas
-from moldau.replication.traffic import Traffic
 from moldau.requests.gate import Gate
 from moldau.runtime import Runtime
 from moldau.turns import Turns
@@ -62,7 +62,7 @@ class MeasuredParts:
     unclean_elections: Callable[[], int]
 
 
-class Pace:
+class ReadingPace:
     """Counts what was read in this turn of the loop, across all kinds of things that are read."""
 
     def __init__(self, size: int = READ_IN_TURN):
@@ -91,7 +91,7 @@ class Collecting:
         parts = self._parts
         image, metadata = parts.cluster.metadata.image, parts.cluster.metadata
         now = Snapshot(parts.runtime.clock.now_ms(), metadata.broker_id, image.cluster_id, parts.controls())
-        pace, sizes = Pace(), Counter[str]()
+        pace, sizes = ReadingPace(), Counter[str]()
         values = now.values = {"mirrors": 0, "unflushed": 0, "catching_up": 0, "offline_replicas": 0}
         async for replica in pace.paced(parts.replicas):
             row, leadership = _partition(replica), replica.leadership
@@ -116,7 +116,7 @@ class Collecting:
         self._numbers(now)
         return now
 
-    async def _cluster(self, now: Snapshot, pace: Pace) -> None:
+    async def _cluster(self, now: Snapshot, pace: ReadingPace) -> None:
         """What there is once in a cluster."""
         image = self._parts.cluster.metadata.image
         inter_broker = self._parts.cluster.metadata.config.inter_broker_listener
@@ -136,7 +136,7 @@ class Collecting:
             ]
         now.topics, now.leaderless = topics, leaderless
 
-    async def _groups(self, now: Snapshot, pace: Pace) -> None:
+    async def _groups(self, now: Snapshot, pace: ReadingPace) -> None:
         coordinator = self._parts.coordinators.made_groups
         for shard in coordinator.loaded_shards() if coordinator is not None else ():
             async for listed in pace.paced(shard.listed()):
@@ -144,7 +144,7 @@ class Collecting:
                 members = shard.members(listed.group_id)
                 now.groups.append(GroupNumbers(listed.group_id, listed.state, listed.group_type, members, offsets))
 
-    async def _offsets(self, shard: GroupShard, group_id: str, pace: Pace) -> list[GroupOffset]:
+    async def _offsets(self, shard: GroupShard, group_id: str, pace: ReadingPace) -> list[GroupOffset]:
         committed = shard.offsets.of(group_id).copy()  # commits go on between two turns
         return [self._offset(tp, value.offset) async for tp, value in pace.paced(committed.pairs())]
 
@@ -153,7 +153,7 @@ class Collecting:
         end = None if replica is None else int(replica.high_watermark)
         return GroupOffset(tp.topic, tp.partition, offset, end, NOT_KNOWN)
 
-    async def _transactions(self, now: Snapshot, pace: Pace) -> None:
+    async def _transactions(self, now: Snapshot, pace: ReadingPace) -> None:
         coordinator = self._parts.coordinators.made_transactions
         states: Counter[str] = Counter()
         for shard in coordinator.loaded_shards() if coordinator is not None else ():
@@ -161,7 +161,7 @@ class Collecting:
                 states[listed.state] += 1
         now.transactions = states
 
-    async def _connections(self, now: Snapshot, pace: Pace) -> None:
+    async def _connections(self, now: Snapshot, pace: ReadingPace) -> None:
         server = self._parts.server
         by_listener = Counter(dict.fromkeys(self._parts.listeners(), 0))
         waiting = Counter[str]()

@@ -8,6 +8,7 @@ import asyncio
 import logging
 import time
 from collections.abc import Iterator
+from contextlib import AsyncExitStack
 from functools import partial
 
 import cramjam
@@ -48,13 +49,14 @@ class MetricsEndpoint:
     def port(self) -> int:
         return self._server.port
 
-    async def start(self, host: str, port: int) -> None:
-        """Raises `CannotListen`."""
+    async def start(self, host: str, port: int, undo: AsyncExitStack) -> None:
+        """Raises `CannotListen`. `undo` ends it."""
+        undo.push_async_callback(self._stop)
         await self._server.start(host, port)
         self._watch.start()
         logger.info("metrics are at http://%s:%d%s", host or "*", self.port, PATH)
 
-    async def stop(self) -> None:
+    async def _stop(self) -> None:
         self._watch.stop()
         await self._server.stop()
 

@@ -7,9 +7,9 @@ that only a leader can know are 0 on followers, as in Kafka, so that sums over a
 
 from collections.abc import Iterator
 
-from moldau.durations import quantile
 from moldau.metrics.families import Family, counter, gauge, labels, one
 from moldau.metrics.snapshot import PartitionNumbers, Snapshot, TopicTraffic
+from moldau.net.durations import quantile
 
 QUANTILES = (0.5, 0.75, 0.95, 0.98, 0.99, 0.999)
 

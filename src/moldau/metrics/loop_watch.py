@@ -9,7 +9,7 @@ import time
 from collections import deque
 from collections.abc import Callable
 
-from moldau.durations import Durations
+from moldau.net.durations import Durations
 
 INTERVAL_S = 0.1
 WINDOW_READINGS = 60

@@ -4,9 +4,9 @@ Prometheus' own clients use for a process. Pure."""
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from moldau.durations import by_label, samples_of
 from moldau.metrics.families import Family, MetricKind, counter, gauge, labels, one
 from moldau.metrics.snapshot import Snapshot
+from moldau.net.durations import by_label, samples_of
 
 
 class ValueRow(NamedTuple):

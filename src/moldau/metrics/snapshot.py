@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from moldau.durations import Durations
+from moldau.net.durations import Durations
 
 
 class PartitionNumbers(NamedTuple):

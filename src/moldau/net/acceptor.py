@@ -115,9 +115,9 @@ class SecureAcceptor:
         self._mine: set[asyncio.Task[None]] = set()
         self._kind = SecureConnection
         if server.times is not None:
-            from moldau.net.measured import measured_secure  # only metrics need it
+            from moldau.net.measured import measured  # only metrics need it
 
-            self._kind = measured_secure(server.times)
+            self._kind = cast(type[SecureConnection], measured(SecureConnection, server.times))
 
     @classmethod
     async def bind(

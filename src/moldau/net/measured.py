@@ -7,15 +7,12 @@ members) takes until its answer is there.
 """
 
 from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
-from moldau.durations import BUCKETS, Durations
 from moldau.net.accepted import Connection, Handle
+from moldau.net.durations import BUCKETS, Durations
 from moldau.net.fair_share import SHARE_S
 from moldau.replies import Answer, Muting, Reply, Unanswered
-
-if TYPE_CHECKING:
-    from moldau.net.acceptor import SecureConnection
 
 PLACES = 256
 """API keys below 128 have places of their own; those of our own APIs, which have two bytes, the others."""
@@ -100,13 +97,6 @@ async def _timed(
         durations.add(stopwatch() - began)
 
 
-def measured(times: RequestTimes) -> type[Connection]:
-    """The class of connections without TLS that are counted there."""
-    return type("MeasuredConnection", (MeasuredConnection,), {"times": times})
-
-
-def measured_secure(times: RequestTimes) -> "type[SecureConnection]":
-    """The same with TLS."""
-    from moldau.net.acceptor import SecureConnection  # no other listener needs it
-
-    return type("MeasuredSecureConnection", (MeasuredConnection, SecureConnection), {"times": times})
+def measured(kind: type[Connection], times: RequestTimes) -> type[Connection]:
+    """The class of such connections that are counted there."""
+    return type(f"Measured{kind.__name__}", (MeasuredConnection, kind), {"times": times})

@@ -126,7 +126,7 @@ class Server:
             if self.times is not None:
                 from moldau.net.measured import measured  # only metrics need it
 
-                kind = measured(self.times)
+                kind = measured(Connection, self.times)
             return await loop.create_server(
                 lambda: kind(self, loop, listener), host, port, backlog=BACKLOG, start_serving=False
             )

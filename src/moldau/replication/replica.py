@@ -16,6 +16,7 @@ from moldau.config import TopicConfig
 from moldau.errors import ErrorCode, KafkaError
 from moldau.log.appended import Appended
 from moldau.log.log import Log
+from moldau.log.traffic import Traffic
 from moldau.names import INTERNAL_TOPICS, BrokerId, Offset, TopicPartition
 from moldau.notices import Notices
 from moldau.records.validation import (
@@ -25,7 +26,6 @@ from moldau.replication.in_sync import NEVER_MS
 from moldau.replication.leadership import IsrProposal, Leadership, PartitionRoles
 from moldau.replication.results import ReadResult
 from moldau.replication.topic_rules import KEEPS_CODEC, rules_of
-from moldau.replication.traffic import Traffic
 from moldau.replication.waiting import Waiters
 from moldau.runtime import Runtime
 from moldau.turns import to_its_end

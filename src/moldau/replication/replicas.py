@@ -24,13 +24,13 @@ from moldau.errors import ErrorCode, KafkaError, StorageError
 from moldau.log.files import OpenFiles
 from moldau.log.folders.folder import LogFolder
 from moldau.log.folders.folders import UNASSIGNED, LogFolders
+from moldau.log.traffic import AllTraffic
 from moldau.names import BrokerId, LeaderEpoch, Offset, TopicPartition
 from moldau.notices import Notices
 from moldau.replication.leadership import Leadership, PartitionRoles
 from moldau.replication.log_dirs.log_moves import LogMoves
 from moldau.replication.replica import FLUSH_NEVER, Replica
 from moldau.replication.results import LogDirectory
-from moldau.replication.traffic import AllTraffic
 from moldau.replication.unserved import moved_away, moved_line, offline_line
 from moldau.runtime import Runtime
 from moldau.turns import to_its_end

@@ -1,12 +1,28 @@
 """A replica's answers to requests: plain values, so that no request handler opens a log or a batch."""
 
 from collections.abc import Mapping
-from typing import NamedTuple, TypeAlias
+from typing import Final, NamedTuple, TypeAlias
 
 from moldau.errors import ErrorCode
 from moldau.log.appended import Appended as Appended  # one of the outcomes
 from moldau.names import TopicPartition
 from moldau.replies import FileSlice
+
+EXPECTED: Final = frozenset(
+    {
+        ErrorCode.NOT_LEADER_OR_FOLLOWER,
+        ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+        ErrorCode.UNKNOWN_TOPIC_ID,
+        ErrorCode.OFFSET_OUT_OF_RANGE,
+        ErrorCode.FENCED_LEADER_EPOCH,
+        ErrorCode.UNKNOWN_LEADER_EPOCH,
+        ErrorCode.RECORD_LIST_TOO_LARGE,
+        ErrorCode.MESSAGE_TOO_LARGE,
+        ErrorCode.CORRUPT_MESSAGE,
+        ErrorCode.KAFKA_STORAGE_ERROR,
+    }
+)
+"""Refusals that Kafka does not count as failed: the client is to try elsewhere, or the log of the broker tells them."""
 
 
 class AppendTerms(NamedTuple):

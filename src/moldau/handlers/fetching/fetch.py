@@ -31,7 +31,7 @@ from moldau.protocol.hot_topics import WIDE
 from moldau.replication.leadership import Leadership
 from moldau.replication.replica import Replica
 from moldau.replication.replicas import Replicas
-from moldau.replication.traffic import EXPECTED
+from moldau.replication.results import EXPECTED
 from moldau.replication.waiting import Wait
 from moldau.requests.access import CLUSTER_ACTION, READ_TOPIC
 from moldau.requests.gate import Pending
@@ -249,8 +249,7 @@ class FetchHandler:
             waiters = [replica.waiters for replica in hosts]
             read_until = [result.high_watermark for result in results]
             if missing < request.min_bytes:  # what was read is not sent, and is read again
-                for replica, result in zip(hosts, results, strict=False):
-                    replica.traffic.bytes_out -= 0 if result.records is None else result.records.length
+                _uncount(results, hosts)
             results.clear()  # a request that waits holds no file open
             wait = Wait.for_bytes(missing, deadline - loop.time(), waiters, loop)
             if read_until != [replica.high_watermark for replica in hosts]:  # since an earlier turn of the loop
@@ -278,6 +277,12 @@ class FetchHandler:
 
 def _is_in_a_session(request: Fetch) -> bool:
     return bool(request.session_id) or request.session_epoch != FINAL_EPOCH
+
+
+def _uncount(results: Sequence[FetchResult], hosts: Sequence[Replica]) -> None:
+    for replica, result in zip(hosts, results, strict=False):
+        if result.records is not None:
+            replica.traffic.bytes_out -= result.records.length
 
 
 def _sent_on(replica: Replica, index: int, leader_epoch: int, preferred: int) -> FetchResult:

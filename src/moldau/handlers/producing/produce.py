@@ -47,8 +47,7 @@ from moldau.protocol.hot_produce import (
 from moldau.protocol.hot_topics import WIDE
 from moldau.replication.client_appends import PlannedAppend, append_off_loop, append_planned, plan_append
 from moldau.replication.replicas import Replicas
-from moldau.replication.results import Appended, AppendOutcome, AppendRefusal, AppendTerms
-from moldau.replication.traffic import EXPECTED
+from moldau.replication.results import EXPECTED, Appended, AppendOutcome, AppendRefusal, AppendTerms
 from moldau.replication.waiting import Wait
 from moldau.requests.access import WRITE_TOPIC, WRITE_TRANSACTIONAL_ID
 from moldau.requests.gate import Pending

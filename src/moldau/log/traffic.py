@@ -6,27 +6,10 @@ that this broker does not host any more stay in `AllTraffic.gone`, so that its s
 
 from typing import Final
 
-from moldau.errors import ErrorCode
-
 FIELDS: Final = (
     "records_in", "bytes_in", "bytes_out", "produces", "failed_produces", "fetches", "failed_fetches",
     "replicated_out", "replicated_in", "isr_shrinks", "isr_expands", "isr_refused",
 )  # fmt: skip
-EXPECTED: Final = frozenset(
-    {
-        ErrorCode.NOT_LEADER_OR_FOLLOWER,
-        ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
-        ErrorCode.UNKNOWN_TOPIC_ID,
-        ErrorCode.OFFSET_OUT_OF_RANGE,
-        ErrorCode.FENCED_LEADER_EPOCH,
-        ErrorCode.UNKNOWN_LEADER_EPOCH,
-        ErrorCode.RECORD_LIST_TOO_LARGE,
-        ErrorCode.MESSAGE_TOO_LARGE,
-        ErrorCode.CORRUPT_MESSAGE,
-        ErrorCode.KAFKA_STORAGE_ERROR,
-    }
-)
-"""Refusals that Kafka does not count as failed: the client is to try elsewhere, or the log of the broker tells them."""
 
 
 class Traffic:

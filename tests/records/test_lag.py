@@ -1,6 +1,6 @@
 """Lag in seconds by hand-made batches: the age of the oldest record that the group has yet to read."""
 
-from moldau.lag import BatchSpan, first_waiting, lag_records, lag_seconds
+from moldau.records.lag import BatchSpan, first_waiting, lag_records, lag_seconds
 
 FIRST = BatchSpan(0, 9, 1_000, 1_900)
 MARKER = BatchSpan(10, 10, 2_000, 2_000, is_hidden=True)
