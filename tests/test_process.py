@@ -17,6 +17,8 @@ import pytest
 from harness.brokers import SOURCE, Broker, first_line
 from harness.patience import stretched, within
 from harness.tiers import sized
+from moldau import process
+from moldau.config import broker_config
 from moldau.log.folders.folder import LogFolder
 from moldau.log.folders.identity import CLEAN_MARKER
 from moldau.process import run
@@ -128,9 +130,36 @@ def test_it_serves_on_when_nobody_reads_what_it_prints(tmp_path: Path):
         assert process.wait(stretched()) == 0
 
 
+@pytest.mark.parametrize("is_abstract", [False, True])
+def test_a_service_manager_is_told_when_it_serves_and_when_it_stops(is_abstract: bool, tmp_path: Path):
+    if is_abstract and sys.platform != "linux":
+        return  # only Linux has such names
+    path = f"moldau-{os.getpid()}" if is_abstract else str(tmp_path / "notify")
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as manager:
+        manager.bind(f"\0{path}" if is_abstract else path)
+        manager.settimeout(stretched(60))
+        with started(tmp_path, NOTIFY_SOCKET=f"@{path}" if is_abstract else path) as process:
+            assert manager.recv(100) == b"READY=1"
+            assert first_line(process).startswith("listening on ")
+            process.send_signal(signal.SIGTERM)
+            assert manager.recv(100) == b"STOPPING=1"
+            assert process.wait(stretched()) == 0
+
+
+def test_it_serves_without_the_service_manager_that_it_should_tell(tmp_path: Path):
+    with started(tmp_path, NOTIFY_SOCKET=str(tmp_path / "nowhere")) as process:
+        assert first_line(process).startswith("listening on ")
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(stretched()) == 0
+
+
 @contextlib.contextmanager
 def started(
-    folder: Path, host: str = "127.0.0.1", stdout: int = subprocess.PIPE, descriptors: int | None = None
+    folder: Path,
+    host: str = "127.0.0.1",
+    stdout: int = subprocess.PIPE,
+    descriptors: int | None = None,
+    **environment: str,
 ) -> "Iterator[subprocess.Popen[str]]":
     """A process that is told to start; it is gone afterwards."""
     shell = ["sh", "-c", f'ulimit -n {descriptors}; exec "$@"', "sh"] if descriptors else []
@@ -140,7 +169,7 @@ def started(
         stdout=stdout,
         stderr=subprocess.DEVNULL,
         text=True,
-        env={**os.environ, "PYTHONPATH": str(SOURCE)},
+        env={**os.environ, "PYTHONPATH": str(SOURCE), **environment},
     ) as process:
         try:
             yield process
@@ -288,6 +317,17 @@ def test_a_server_that_serves_anybody_over_the_network_says_so_in_one_line(tmp_p
             process.terminate()
             _, said = process.communicate(timeout=stretched())
         assert sum("NO AUTHENTICATION on the listener PLAINTEXT" in line for line in said.splitlines()) == lines, said
+
+
+def test_a_server_whose_columns_are_not_compiled_says_so_in_one_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+):
+    for is_compiled, lines in ((False, 1), (True, 0)):
+        caplog.clear()
+        monkeypatch.setattr(process, "COMPILED", is_compiled)
+        monkeypatch.setattr(process, "_print_line", lambda _: os.kill(os.getpid(), signal.SIGTERM))
+        assert asyncio.run(process.serve(broker_config(properties(tmp_path))[0])) == 0
+        assert [record.message for record in caplog.records].count(process.INTERPRETED) == lines
 
 
 def test_a_flood_of_connections_leaves_the_log_its_descriptors(tmp_path: Path):

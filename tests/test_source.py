@@ -98,9 +98,8 @@ def test_only_tests_import_tests() -> None:
 
 KNOWN_AT_THE_TOP = {
     ".ci", ".gitignore", "ARCHITECTURE.md", "CHANGELOG.md", "CONTRIBUTING.md", "LICENSE", "MANIFEST.in", "Makefile",
-    "SECURITY.md",
-    "README.md", "benchmarks", "constraints.txt", "docs", "findings", "harness", "pyproject.toml", "setup.py", "src",
-    "tests", "tools",
+    "README.md", "SECURITY.md", "benchmarks", "constraints.txt", "deploy", "docs", "findings", "harness",
+    "pyproject.toml", "setup.py", "src", "tests", "tools",
 }  # fmt: skip
 
 

@@ -10,6 +10,7 @@ import logging
 import os
 import resource
 import signal
+import socket
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
@@ -23,6 +24,7 @@ from moldau.config.listeners import unauthenticated
 from moldau.errors import CannotListen, ConfigError, KafkaError, MoldauError, StartInterrupted, StorageError
 from moldau.names import how_to_install
 from moldau.notices import log_to_stderr
+from moldau.records.columns import COMPILED
 from moldau.runtime import Runtime
 
 if TYPE_CHECKING:
@@ -30,6 +32,10 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
+INTERPRETED = (
+    "the columns of this installation run interpreted, many times slower than compiled: take a wheel for this "
+    "platform, or install a C compiler and Python's headers, then moldau again"
+)
 SWITCH_INTERVAL_S = 0.0005
 """The longest time the event loop waits for another thread that runs Python code, such as the cleaner's. Python's
 default is 5 ms."""
@@ -121,6 +127,8 @@ async def serve(config: BrokerConfig, accept_empty: Sequence[str] = (), beside: 
     collector = Collector(loop)
     collector.begin()
     broker.watchdog.watch(loop)
+    if not COMPILED:
+        logger.warning("%s", INTERPRETED)
     for listener in config.client_listeners:
         if (line := unauthenticated(listener, config.of_listener(listener.name).ssl_client_auth)) is not None:
             logger.warning("%s", line)
@@ -128,6 +136,7 @@ async def serve(config: BrokerConfig, accept_empty: Sequence[str] = (), beside: 
     try:
         await _beside(beside, broker, asked_to_stop)
     finally:
+        _tell_service_manager("STOPPING=1")
         broker.watchdog.rest()
         collector.end()
         await broker.stop()
@@ -142,6 +151,7 @@ async def _beside(beside: Sequence[Beside], broker: Broker, asked_to_stop: async
             started.append(make(broker.config, broker.ports))
             await asyncio.to_thread(started[-1].start)
             _print_line(f"{started[-1].title} listening on {', '.join(started[-1].addresses)}")
+        _tell_service_manager("READY=1")
         await _first_of(asked_to_stop, broker.failed)
     finally:
         for other in reversed(started):
@@ -213,6 +223,20 @@ def _descriptors() -> int:
             resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
     soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     return soft if soft != resource.RLIM_INFINITY else 1 << 20
+
+
+def _tell_service_manager(state: str) -> None:
+    """systemd waits for it if the unit has `Type=notify`. Source: sd_notify(3)."""
+    address = os.environ.get("NOTIFY_SOCKET", "")
+    if not address:
+        return
+    try:
+        with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as manager:
+            manager.settimeout(1)
+            # "@" stands for the first byte of an abstract name, which an environment variable cannot have.
+            manager.sendto(state.encode(), f"\0{address[1:]}" if address.startswith("@") else address)
+    except (OSError, ValueError) as error:
+        logger.warning("cannot tell the service manager %s (NOTIFY_SOCKET): %s", state, error)
 
 
 def _print_line(line: str) -> None:

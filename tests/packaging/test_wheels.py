@@ -10,39 +10,17 @@ import subprocess
 import sys
 import tarfile
 import time
+import tomllib
 import zipfile
-from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parents[1]
-FILES = ("pyproject.toml", "setup.py", "MANIFEST.in", "LICENSE", "constraints.txt")
-TRANSLATED = ROOT / "build" / "cython"
-COLUMNS = "src/moldau/records/columns"
-FEW = ("layouts", "plain_batches", "seeking")
-"""The shortest of its files."""
-MADE = shutil.ignore_patterns("*.so", "__pycache__", "*.egg-info", "compiled_from")
+from moldau.records.columns import COMPILED
+from tests.environments import python_with
+from tests.packaging.building import FEW, ROOT, TRANSLATED, built, checkout, compiled_files, compiler, few_columns
 
-
-def checkout(folder: Path) -> Path:
-    """The files of this project that a package is built from, in a folder as git would make it."""
-    shutil.copytree(ROOT / "src", folder / "src", ignore=MADE)
-    shutil.copytree(ROOT / "docs", folder / "docs")
-    (folder / "tests").mkdir()
-    shutil.copy(__file__, folder / "tests")
-    for file in (*FILES, *(path.name for path in ROOT.glob("*.md"))):
-        shutil.copy2(ROOT / file, folder)
-    return folder
-
-
-def few_columns(sources: Path) -> Path:
-    """Leaves only `FEW` of the files that are compiled: two builds of all take half a minute of processor time, and
-    `make setup` and `make machines` build all of them."""
-    for path in (sources / COLUMNS).glob("[a-z]*.py"):
-        if path.stem not in FEW:
-            path.unlink()
-    return sources
+CIBUILDWHEEL = "cibuildwheel==4.3.5"
 
 
 @pytest.fixture(scope="module")
@@ -63,20 +41,6 @@ def sources(translated: Path, tmp_path: Path) -> Path:
     return Path(shutil.copytree(translated, tmp_path / "sources"))
 
 
-def built(kind: str, sources: Path, **environment: str) -> Path:
-    """The file that pip or `python -m build` would make of these sources: "wheel" or "sdist"."""
-    hook = f"from setuptools import build_meta; print(build_meta.build_{kind}('dist'))"
-    settings = {name: value for name, value in os.environ.items() if name != "MOLDAU_INTERPRETED"} | environment
-    done = subprocess.run([sys.executable, "-c", hook], cwd=sources, env=settings, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
-    return sources / "dist" / done.stdout.splitlines()[-1]
-
-
-def compiled_files(wheel: Path) -> list[str]:
-    with zipfile.ZipFile(wheel) as file:
-        return [name for name in file.namelist() if name.endswith(".so")]
-
-
 def said_by(wheel: Path, folder: Path) -> str:
     """What the package says of itself when it is unpacked there."""
     with zipfile.ZipFile(wheel) as file:
@@ -84,19 +48,6 @@ def said_by(wheel: Path, folder: Path) -> str:
     program = "from moldau.cli.version import version; print(version())"
     command = [sys.executable, "-c", f"import sys; sys.path.insert(0, '.'); {program}"]
     return subprocess.run(command, cwd=folder, capture_output=True, text=True, check=True).stdout.strip()
-
-
-def compiler(folder: Path, refuses: str = "") -> Mapping[str, str]:
-    """Settings that name a compiler which optimises nothing; or one that fails for files with `refuses` in their names,
-    and takes all others for empty ones, since nothing of them is kept."""
-    program = folder / "compiler"
-    run = 'exec cc "$@" -O0'
-    if refuses:
-        refusal = f'case "$*" in *{refuses}*) echo "error: it is refused" >&2; exit 1;; esac'
-        run = f'{refusal}\nwhile [ "$1" != -o ]; do shift; done\nexec cc -c -x c /dev/null -o "$2"'
-    program.write_text(f"#!/bin/sh\n{run}\n")
-    program.chmod(0o755)
-    return {"CC": str(program), "LDSHARED": f"{program} -shared"}
 
 
 def test_without_a_compiler_a_wheel_is_built_whose_columns_run_interpreted(sources: Path, tmp_path: Path) -> None:
@@ -132,6 +83,38 @@ def test_the_source_package_has_the_documents_and_what_builds_it_but_no_tests(so
     (unpacked,) = (tmp_path / "unpacked").iterdir()
     held = {str(path.relative_to(unpacked)) for path in unpacked.rglob("*") if path.is_file()}
     assert {"CHANGELOG.md", "ARCHITECTURE.md", "docs/spark.md", "src/moldau/records/columns/python_api.pxd"} <= held
+    assert {"deploy/Containerfile", "deploy/moldau.service"} <= held
     assert [name for name in held if name.startswith("tests")] == []
     wheel = built("wheel", unpacked, MOLDAU_INTERPRETED="1")
     assert wheel.name.endswith("-py3-none-any.whl")
+
+
+def identifiers(platform: str) -> set[str]:
+    """The wheels that cibuildwheel would make for a platform by our settings."""
+    command = [python_with(CIBUILDWHEEL), "-m", "cibuildwheel", "--platform", platform, "--archs", "all"]
+    done = subprocess.run(
+        [*command, "--print-build-identifiers"], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    return set(done.stdout.split())
+
+
+@pytest.mark.check
+def test_wheels_for_linux_with_glibc_and_musl_and_for_macos_are_asked_for() -> None:
+    pythons = [f"cp3{minor}" for minor in range(11, 16)]
+    linux, macos = identifiers("linux"), identifiers("macos")
+    for kind in ("manylinux", "musllinux"):
+        assert {f"{one}-{kind}_{machine}" for one in pythons for machine in ("x86_64", "aarch64")} <= linux
+    assert {f"{one}-macosx_{machine}" for one in pythons for machine in ("x86_64", "arm64")} <= macos
+
+
+def test_a_wheel_whose_columns_are_not_compiled_fails_the_test_of_its_build(sources: Path, tmp_path: Path) -> None:
+    with (ROOT / "pyproject.toml").open("rb") as file:
+        command = tomllib.load(file)["tool"]["cibuildwheel"]["test-command"]
+    with zipfile.ZipFile(built("wheel", sources, MOLDAU_INTERPRETED="1")) as wheel:
+        wheel.extractall(tmp_path)
+    environment = {"PATH": f"{Path(sys.executable).parent}:{os.defpath}"}
+    here = subprocess.run(command, shell=True, cwd="/", env=environment, check=False).returncode
+    assert here == int(not COMPILED)
+    unpacked = {**environment, "PYTHONPATH": str(tmp_path)}
+    assert subprocess.run(command, shell=True, cwd="/", env=unpacked, check=False).returncode == 1
