@@ -1,17 +1,26 @@
 """A registry with TLS and users: our client reaches it, and so does another instance, which forwards a change."""
 
 import asyncio
+import contextlib
+import logging
+import shutil
+import ssl
+from collections.abc import Callable
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import pytest
 
 from harness.certificates import PASSWORD, Authority
+from harness.patience import within
 from moldau.errors import ConfigError
+from moldau.http.tls import HttpTls
 from moldau.registry.access_rules import hashed
 from moldau.registry.server import RegistryServer, RegistrySettings
 from moldau.registry.topic import SchemasTopicSettings
 from moldau.serializers import RegistryUnauthorized, Schema, SchemaRegistry
 from moldau.testing import Broker
+from moldau.transport import reloading
 
 INT = Schema('"int"')
 
@@ -56,6 +65,75 @@ def test_passwords_and_changes_travel_by_tls_between_instances_too(tmp_path: Pat
 
     with Broker(group_initial_rebalance_delay_ms=0) as broker:
         asyncio.run(run(broker.address))
+
+
+async def shown(server: RegistryServer, authority: Authority) -> int:
+    """The serial number of the certificate that the next handshake shows; the certificate names 127.0.0.1."""
+    where = urlsplit(server.addresses[0])
+    context = ssl.create_default_context(cafile=str(authority.trusted))
+    _, writer = await asyncio.open_connection(where.hostname, where.port, ssl=context)
+    serial = writer.get_extra_info("peercert")["serialNumber"]
+    writer.close()
+    with contextlib.suppress(OSError):
+        await writer.wait_closed()
+    return int(serial, 16)
+
+
+async def until(is_so: Callable[[], bool]) -> None:
+    async def waited() -> None:
+        while not is_so():
+            await asyncio.sleep(0.01)
+
+    await within(waited())
+
+
+def test_a_changed_certificate_is_used_from_the_next_handshake_on_and_a_broken_one_is_not(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(reloading, "LOOK_S", 0.01)
+    monkeypatch.setattr(reloading, "SETTLED_S", 0.01)
+    caplog.set_level(logging.INFO)
+    authority = Authority(tmp_path)
+    used = tmp_path / "used.pem"
+    shutil.copy(authority.signed("registry", "127.0.0.1"), used)
+    ssl_settings = {"ssl_ca_location": str(authority.trusted)}
+
+    async def run(address: str) -> None:
+        topic = SchemasTopicSettings("renewed")
+        server = RegistryServer(
+            address, RegistrySettings("127.0.0.1", 0, topic, certificate=used, key_password=PASSWORD)
+        )
+        await server.start()
+        first = await shown(server, authority)
+        client = SchemaRegistry(server.addresses[0], **ssl_settings)
+        assert await asyncio.to_thread(client.register, "s", INT) == 1
+        shutil.copy(authority.signed("registry", "127.0.0.1"), used)
+        await until(lambda: "HTTP is served with the certificate" in caplog.text)
+        second = await shown(server, authority)
+        assert second != first
+        used.write_text("half of it")
+        await until(lambda: "The one before stays in use until the files are changed again" in caplog.text)
+        assert await shown(server, authority) == second
+        assert await asyncio.to_thread(SchemaRegistry(server.addresses[0], **ssl_settings).register, "t", INT) == 1
+        await server.stop()
+
+    with Broker(group_initial_rebalance_delay_ms=0) as broker:
+        asyncio.run(run(broker.address))
+    assert PASSWORD not in caplog.text
+
+
+def test_an_instance_trusts_the_certificate_before_the_last_change_too(tmp_path: Path) -> None:
+    authority = Authority(tmp_path)
+    used = tmp_path / "used.pem"
+    shutil.copy(authority.signed("registry", "127.0.0.1"), used)
+    tls = HttpTls(used, None, PASSWORD)
+    before = tls.to_instances().cert_store_stats()["x509"]
+    shutil.copy(authority.signed("registry", "127.0.0.1"), used)
+    tls.reload()
+    assert tls.to_instances().cert_store_stats()["x509"] == before + 1
+    used.write_text("half of it")
+    tls.reload()
+    assert tls.to_instances().cert_store_stats()["x509"] == before + 1
 
 
 def test_a_certificate_or_a_file_of_users_that_is_wrong_is_one_sentence(tmp_path: Path) -> None:

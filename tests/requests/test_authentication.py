@@ -31,7 +31,7 @@ def test_a_user_that_has_logged_in_is_answered_under_its_name() -> None:
         client = await dial()
         assert (await client.ask(API_VERSIONS, 0, API_VERSIONS.request())).error_code == 0
         answer = await client.log_in()
-        assert (answer.error_code, answer.error_message, answer.session_lifetime_ms) == (0, None, 0)
+        assert (answer.error_code, answer.error_message, answer.session_lifetime_ms) == (0, "", 0)
         await client.heartbeat()
         assert logins.principals == ["User:alice"]
 

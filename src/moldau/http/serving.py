@@ -10,17 +10,17 @@ from typing import Any
 
 import uvicorn
 
-from moldau.errors import CannotListen, ConfigError
+from moldau.errors import CannotListen
+from moldau.http.tls import HttpTls
 
 CONNECTIONS_MAX = 1_000
 STOP_S = 5
-NO_PASSWORD = "none"
-"""Given for a key without a password: OpenSSL would ask at the terminal for that of a locked one."""
 
 
 @dataclass(frozen=True)
 class TlsFiles:
-    """PEM files for TLS; the key may be in the certificate's file. Without a certificate there is no TLS."""
+    """PEM files for TLS, which are read again when they change; the key may be in the certificate's file. Without a
+    certificate there is no TLS."""
 
     certificate: Path | None = None
     key: Path | None = None
@@ -36,11 +36,12 @@ class _Uvicorn(uvicorn.Server):
 
 
 class HttpServer:
-    """A server that is bound to its port at once, which raises `CannotListen`. `use` gives it an application; `start`
-    returns when it serves; `stop` ends it."""
+    """A server that is bound to its port at once, which raises `CannotListen`, and `ConfigError` for a certificate that
+    cannot be used. `use` gives it an application; `start` returns when it serves; `stop` ends it."""
 
     def __init__(self, host: str, port: int, tls: TlsFiles = TlsFiles()):
-        self._host, self._tls = host, tls
+        self._host = host
+        self.tls = None if tls.certificate is None else HttpTls(tls.certificate, tls.key, tls.key_password)
         self._socket = bound(host, port)
         self._server: _Uvicorn | None = None
         self._serving: asyncio.Task[None] | None = None
@@ -52,11 +53,11 @@ class HttpServer:
     def address(self, host: str = "") -> str:
         """`http://HOST:PORT`, or https; its own host by default."""
         host = host or self._host
-        scheme = "http" if self._tls.certificate is None else "https"
+        scheme = "http" if self.tls is None else "https"
         return f"{scheme}://{f'[{host}]' if ':' in host else host}:{self.port}"
 
     def use(self, application: Any, connections_max: int = CONNECTIONS_MAX) -> None:
-        """Serve this application. Raises `ConfigError` for a certificate that cannot be used."""
+        """Serve this application."""
         config = uvicorn.Config(
             application,
             lifespan="off",
@@ -66,20 +67,16 @@ class HttpServer:
             server_header=False,
             limit_concurrency=connections_max,
             timeout_graceful_shutdown=STOP_S,
-            ssl_certfile=self._tls.certificate,
-            ssl_keyfile=self._tls.key,
-            ssl_keyfile_password=self._tls.key_password or NO_PASSWORD,
         )
-        try:
-            config.load()
-        except OSError as wrong:  # an SSLError, too
-            self.close()
-            why = wrong.strerror or str(wrong)
-            raise ConfigError(f"the certificate {self._tls.certificate} cannot be used: {why}") from None
+        config.load()
+        if self.tls is not None:
+            config.ssl = self.tls.context  # it would make one of its own, which keeps its certificate for good
         self._server = _Uvicorn(config)
 
     async def start(self) -> None:
         assert self._server is not None
+        if self.tls is not None:
+            self.tls.start()
         self._serving = asyncio.ensure_future(self._server.serve([self._socket]))
         while not self._server.started and not self._serving.done():
             await asyncio.sleep(0.001)
@@ -96,6 +93,8 @@ class HttpServer:
         if self._serving is not None:
             with contextlib.suppress(asyncio.CancelledError):
                 await self._serving
+            if self.tls is not None:
+                await self.tls.stop()
 
     def close(self) -> None:
         """Give the port back."""

@@ -1,11 +1,9 @@
 """Where a change is made: here if this instance is the writer, else by the writer, which gets the request forwarded."""
 
 import asyncio
-import contextlib
 import http.client
 import ssl
 from collections.abc import Callable
-from pathlib import Path
 from typing import Protocol
 from urllib.parse import urlsplit
 
@@ -19,6 +17,8 @@ FORWARDED = "x-forward"
 PASSED_ON = ("accept", "authorization", "confluent-accept-unknown-properties", "content-type")
 ANSWER_BYTES_MAX = 16 << 20
 TRIES = 3
+MakeContext = Callable[[], ssl.SSLContext]
+"""What the next connection to another instance is made by."""
 
 
 class Elects(Protocol):
@@ -32,8 +32,8 @@ class Elects(Protocol):
 class WriterRoute:
     """Makes changes, wherever the writer is."""
 
-    def __init__(self, topic: SchemasTopic, election: Elects, timeout_s: float, trusted: Path | None = None):
-        self._tls = None if trusted is None else _trusting(trusted)
+    def __init__(self, topic: SchemasTopic, election: Elects, timeout_s: float, tls: MakeContext | None = None):
+        self._tls = tls
         self._topic = topic
         self._election = election
         self._timeout_s = timeout_s
@@ -57,20 +57,12 @@ class WriterRoute:
 
     async def _forwarded(self, writer: str, request: RestRequest) -> RestAnswer:
         try:
-            return await asyncio.to_thread(_ask, writer, request, self._timeout_s, self._tls)
+            tls = None if self._tls is None else self._tls()
+            return await asyncio.to_thread(_ask, writer, request, self._timeout_s, tls)
         except (OSError, http.client.HTTPException) as failure:
             self._election.doubt()
             why = f"{type(failure).__name__}: {failure}"[:200]
             raise not_forwarded(f"The request could not be forwarded to the writer at {writer} ({why})") from None
-
-
-def _trusting(certificate: Path) -> ssl.SSLContext:
-    """Trusts the machine's authorities and this instance's own certificates, which other instances share."""
-    context = ssl.create_default_context()
-    context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
-    with contextlib.suppress(OSError):  # the server says what is wrong with it
-        context.load_verify_locations(certificate)
-    return context
 
 
 def _ask(writer: str, request: RestRequest, timeout_s: float, tls: ssl.SSLContext | None) -> RestAnswer:

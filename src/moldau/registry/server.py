@@ -32,7 +32,7 @@ class RegistrySettings:
     """The users and their rights; None lets everybody do everything."""
     certificate: Path | None = None
     key: Path | None = None
-    """PEM files for TLS; the key may be in the certificate's file."""
+    """PEM files for TLS; the key may be in the certificate's file. They are read again when they change."""
     key_password: str = field(default="", repr=False)
 
 
@@ -49,9 +49,9 @@ class RegistryServer:
         )
         self._topic = SchemasTopic(state, brokers, settings.topic)
         self._election = WriterElection(brokers, settings.topic.name, settings.advertised or self._reachable())
-        changes = WriterRoute(
-            self._topic, self._election, settings.topic.timeout_ms / 1000 + FORWARD_MORE_S, settings.certificate
-        )
+        to_writer = None if self._server.tls is None else self._server.tls.to_instances
+        timeout_s = settings.topic.timeout_ms / 1000 + FORWARD_MORE_S
+        changes = WriterRoute(self._topic, self._election, timeout_s, to_writer)
         self._server.use(RegistryApp(RegistryApi(state), changes, guard))
 
     @property

@@ -1,7 +1,7 @@
 """How a connection of a listener with SASL authenticates: before, during and after it.
 
     HANDSHAKE      ApiVersions and SaslHandshake are answered, and nothing else
-    AUTHENTICATE   SaslAuthenticate, as often as the mechanism needs it
+    AUTHENTICATE   SaslAuthenticate, as often as the mechanism needs it; another SaslHandshake fails
     TOKENS         the same without headers, after version 0 of SaslHandshake: the messages are frames by themselves
     DONE           every API; SaslHandshake begins to authenticate again
     FAILED         the connection is about to be closed
@@ -82,7 +82,7 @@ class SaslStage(enum.Enum):
     FAILED = enum.auto()
 
 
-_ANSWERED = {SaslStage.HANDSHAKE: (_HANDSHAKE, _VERSIONS), SaslStage.AUTHENTICATE: (_AUTHENTICATE,)}
+_ANSWERED = {SaslStage.HANDSHAKE: (_HANDSHAKE, _VERSIONS), SaslStage.AUTHENTICATE: (_AUTHENTICATE, _HANDSHAKE)}
 
 
 class Authenticating(NamedTuple):
@@ -120,6 +120,9 @@ class Authentication:
     def handshake(self, mechanism: str, version: int) -> ErrorCode:
         """The client wants to authenticate by that mechanism."""
         logins, is_again = self.logins, self._user is not None
+        if self.stage is SaslStage.AUTHENTICATE:
+            self._failed("it begins to authenticate twice")
+            return ErrorCode.ILLEGAL_SASL_STATE
         if is_again:
             now_ms = logins.now_ms()
             is_soon = self._begun_ms is not None and now_ms - self._begun_ms < AGAIN_MS

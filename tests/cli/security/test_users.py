@@ -61,6 +61,10 @@ def test_users_of_the_first_start_add_list_and_remove_others(offline: Moldau, tm
         assert removed.lines == ["alice no longer logs in by SCRAM-SHA-512"]
         assert offline("users", "remove", "alice", *admin).lines == ["alice is removed"]
         assert offline("users", "remove", "alice", *admin).code == 1
+        carol = ("carol", "--mechanism", "SCRAM-SHA-512", "--json", *admin)
+        [added] = offline("users", "add", *carol, "--password-file", str(secret)).json
+        assert added == {"user": "carol", "mechanism": "SCRAM-SHA-512", "iterations": 8192}
+        assert offline("users", "remove", *carol).json == [{"user": "carol", "mechanism": "SCRAM-SHA-512"}]
         assert "USER" in offline("users", "list", *admin).lines[0]
         refused = offline("topics", "list", *asked, login(tmp_path, "alice", "alice-secret"))
         assert refused.code == 1 and "alice-secret" not in refused.error
@@ -87,6 +91,10 @@ def test_a_token_is_made_used_renewed_listed_and_ended(offline: Moldau, tmp_path
         assert "expires at" in offline("tokens", "renew", f"@{secret}", "--period", "60000", *admin).out
         assert [one["token_id"] for one in offline("tokens", "list", "--json", *admin).json] == [token["token_id"]]
         assert token["hmac"] not in offline("tokens", "list", "--owner", "admin", *admin).out
+        for change in ("renew", "expire"):
+            assert list(offline("tokens", change, token["hmac"], "--period", "9000", "--json", *admin).json) == [
+                "expires"
+            ]
         assert "expires at" in offline("tokens", "expire", token["hmac"], "--period", "5000", *admin).out
         assert offline("tokens", "expire", token["hmac"], *admin).lines == ["ended"]
         assert offline("tokens", "expire", token["hmac"], *admin).code == 1

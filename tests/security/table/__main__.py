@@ -5,11 +5,13 @@ import asyncio
 import datetime
 import json
 import tempfile
+from collections.abc import Mapping
 from pathlib import Path
 
 from harness import apache_kafka
+from harness.listening import free_port
 from tests.security.table.answers import Answer, grouped, plain, save, saved
-from tests.security.table.playing import SETTINGS, Player, Sockets, ours, table
+from tests.security.table.playing import LOGINS, OF_KAFKA, PLAIN_LISTENER, SETTINGS, Player, Sockets, ours, table
 
 VERSION = "4.3.1"
 
@@ -21,8 +23,8 @@ async def asked_of(player: Player, versions: dict[int, tuple[int, int]]) -> list
     return grouped(found)
 
 
-async def of_kafka(port: int) -> tuple[dict[int, tuple[int, int]], list[Answer]]:
-    wires = Sockets(port)
+async def of_kafka(ports: Mapping[str, int]) -> tuple[dict[int, tuple[int, int]], list[Answer]]:
+    wires = Sockets(ports)
     player = Player(wires)
     await player.prepare()
     try:
@@ -38,8 +40,10 @@ async def of_ours(versions: dict[int, tuple[int, int]]) -> list[Answer]:
 
 
 def write() -> None:
-    with apache_kafka.running({**apache_kafka.FOR_KAFKA, **SETTINGS}, version=VERSION) as broker:
-        versions, answers = asyncio.run(of_kafka(broker.port))
+    logins = free_port()
+    own = {**apache_kafka.FOR_KAFKA, **SETTINGS, **OF_KAFKA, "listeners": OF_KAFKA["listeners"] % logins}
+    with apache_kafka.running(own, version=VERSION) as broker:
+        versions, answers = asyncio.run(of_kafka({PLAIN_LISTENER: broker.port, LOGINS: logins}))
     header = {
         "kafka": VERSION,
         "recorded": datetime.date.today().isoformat(),

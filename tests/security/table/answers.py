@@ -17,12 +17,16 @@ from tests.security.table.playing import Asked
 
 RECORDINGS = Path(__file__).parent / "recordings"
 NO_TEXT = (None, "")
+A_TIME = "a time"
 CLOSED = "closed"
 _WORDS = {"port": "port", "host": "host", "cluster_id": "cluster", "producer_id": "producer id", "log_dir": "folder"}
 """Fields whose values differ between right brokers, where they say anything."""
 _OFFSETS = ("base_offset", "high_watermark", "last_stable_offset", "log_start_offset", "offset", "end_offset")
 _WORDS |= dict.fromkeys(_OFFSETS, "an offset")
+_TIMES = ("issue_timestamp", "expiry_timestamp", "max_timestamp")
+_WORDS |= {**dict.fromkeys((*_TIMES, *(f"{name}_ms" for name in _TIMES)), A_TIME), "token_id": "token id"}
 _SAYS_NOTHING = ("", -1, None)
+_NEVER = 0
 _MADE = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$")
 """The end of a member's id that a broker has made."""
 
@@ -65,7 +69,7 @@ def _plain(value: Any, version: int, here: uuid.UUID) -> Any:
 def _named(name: str, value: Any) -> Any:
     if "message" in name:
         return value if value in NO_TEXT else "text"
-    return value if value in _SAYS_NOTHING else _WORDS[name]
+    return value if value in _SAYS_NOTHING or (value == _NEVER and _WORDS[name] == A_TIME) else _WORDS[name]
 
 
 def grouped(answers: Iterable[tuple[Asked, Any]]) -> list[Answer]:

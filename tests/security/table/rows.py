@@ -18,11 +18,13 @@ from tests.security.table.cases import (
     TRANSACTION,
     UNKNOWN_ID,
     Case,
+    Entry,
     Fields,
     Row,
     Unasked,
 )
 from tests.security.table.rows_of_groups import OF_GROUPS
+from tests.security.table.rows_of_logins import OF_LOGINS
 
 WRITTEN_MS = 1_700_000_000_000
 BATCH = bytes(encode_batch([RecordRow(None, b"v", WRITTEN_MS)]))
@@ -35,7 +37,6 @@ IN_TRANSACTION = bytes(
         attributes=TRANSACTIONAL_BIT,
     )
 )
-NO_LOGIN = Unasked("a connection without a login; tests/handlers/security has these")
 BETWEEN_BROKERS = Unasked("between brokers, on their listener; tests/handlers/between_brokers asks it")
 OURS = Unasked("Kafka has no such API; tests/handlers/producing/test_mirror_append.py asks it")
 NO_RIGHT = Unasked("asks for no right")
@@ -167,6 +168,8 @@ ROWS: Mapping[int, Row] = {
             {"topics": [{"name": name} for name in (HERE, GONE)], "allow_auto_topic_creation": False},
             (NOTHING, (DESCRIBE,), (WRITE,)),
         ),
+        Case("before the handshake of a login", {"topics": [{"name": HERE}]}, entry=Entry.NEW),
+        Case("before the login", {"topics": [{"name": HERE}]}, entry=Entry.HANDSHAKE),
         Case("all", {"topics": None}, (NOTHING, (DESCRIBE,)), (1, 99)),
         Case("by id", by_ids, (NOTHING, (DESCRIBE,)), (12, 99)),
         Case(
@@ -181,12 +184,6 @@ ROWS: Mapping[int, Row] = {
         ),
     ),
     18: NO_RIGHT,
-    17: NO_LOGIN,
-    36: NO_LOGIN,
-    38: NO_LOGIN,
-    39: NO_LOGIN,
-    40: NO_LOGIN,
-    41: NO_LOGIN,
     19: (
         Case("only validated", CREATION, (NOTHING, (f"topic {GONE} create",), ("cluster create",))),
         Case(
@@ -325,4 +322,5 @@ ROWS: Mapping[int, Row] = {
     30001: BETWEEN_BROKERS,
     30_010: OURS,
     **OF_GROUPS,
+    **OF_LOGINS,
 }

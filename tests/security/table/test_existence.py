@@ -2,7 +2,7 @@
 are the same bytes but for the name.
 
 Topics that are named by id are left out: an id that exists cannot be guessed, and Kafka answers an unknown one by
-UNKNOWN_TOPIC_ID before it looks at rights.
+UNKNOWN_TOPIC_ID before it looks at rights. So are delegation tokens, which are named by their secrets.
 """
 
 import asyncio
@@ -20,14 +20,16 @@ from tests.security.table.cases import (
     GROUP,
     HERE,
     NO_GROUP,
+    NO_OWNER,
     NO_TRANSACTION,
+    OWNER,
     TRANSACTION,
     UNKNOWN_ID,
 )
-from tests.security.table.playing import CLIENT, Asked, Player, ours, table
+from tests.security.table.playing import Asked, Player, ours, table
 from tests.security.table.rows import ROWS
 
-OTHERS = {GROUP: NO_GROUP, TRANSACTION: NO_TRANSACTION}
+OTHERS = {GROUP: NO_GROUP, TRANSACTION: NO_TRANSACTION, OWNER: NO_OWNER}
 EXISTING = (*OTHERS, CONSUMERS)
 NAMES = (CONSUMERS, HERE, GONE, *OTHERS, *OTHERS.values())
 BLANK = b"...."
@@ -105,7 +107,8 @@ async def differences(folder: Path) -> list[str]:
 
 
 async def reply(player: Player, asked: Asked, fields: Any) -> bytes | None:
-    return blanked(await player.exchange(asked.api, asked.version, fields, CLIENT))
+    line = await player.line_of(asked.case)
+    return blanked(await player.exchange(asked.api, asked.version, fields, line))
 
 
 def test_replies_about_what_exists_and_what_does_not_are_the_same_bytes(tmp_path: Path) -> None:
@@ -113,8 +116,8 @@ def test_replies_about_what_exists_and_what_does_not_are_the_same_bytes(tmp_path
     assert not found, "\n".join(found)
 
 
-NAMELESS = {16, 29, 30, 31, 35, 46, 48, 49, 50, 51, 60, 64, 66, 74}
-"""APIs that name no topic, group or transactional id, or only where no right is asked for it."""
+NAMELESS = {16, 17, 29, 30, 31, 35, 36, 39, 40, 46, 48, 49, 50, 51, 60, 64, 66, 74}
+"""APIs that name no topic, group, transactional id or owner, or only where no right is asked for it."""
 
 
 def test_every_api_that_takes_a_name_is_asked() -> None:

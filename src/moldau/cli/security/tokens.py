@@ -48,6 +48,7 @@ def renew(
     secret: Secret,
     bootstrap_server: BootstrapServer = BOOTSTRAP,
     period: Annotated[int | None, Option("--period", min=1, metavar="MS", help="For how long.")] = None,
+    as_json: Json = False,
 ) -> None:
     """
     Renew a delegation token.
@@ -60,7 +61,10 @@ def renew(
     hmac = _hmac(secret)
     with Admin(brokers) as admin:
         until_ms = admin.renew_delegation_token(hmac, period)
-    print(f"expires at {time_text(until_ms)}")
+    if as_json:
+        print_json({"expires": time_text(until_ms)})
+    else:
+        print(f"expires at {time_text(until_ms)}")
 
 
 @app.command()
@@ -70,6 +74,7 @@ def expire(
     period: Annotated[
         int | None, Option("--period", min=0, metavar="MS", help="Let it be valid for this long; now it ends at once.")
     ] = None,
+    as_json: Json = False,
 ) -> None:
     """
     End a delegation token at once, or after a while.
@@ -82,7 +87,10 @@ def expire(
     hmac = _hmac(secret)
     with Admin(brokers) as admin:
         until_ms = admin.expire_delegation_token(hmac, -1 if period is None else period)
-    print("ended" if period is None else f"expires at {time_text(until_ms)}")
+    if as_json:
+        print_json({"expires": time_text(until_ms)})
+    else:
+        print("ended" if period is None else f"expires at {time_text(until_ms)}")
 
 
 @app.command("list")

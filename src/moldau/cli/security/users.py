@@ -29,6 +29,7 @@ def add(
     ] = None,
     mechanism: Mechanism = None,
     iterations: Annotated[int, Option(min=4096, max=16384, help="How slow it is to try a password.")] = ITERATIONS,
+    as_json: Json = False,
 ) -> None:
     """
     Add a user, or give one another password. It is asked for at the terminal, or read from a file. What is sent is
@@ -47,11 +48,16 @@ def add(
         for name in mechanisms:  # a request may alter a user once
             made = ScramUpsertion(user, password, name, iterations)  # type: ignore[arg-type]
             only(admin.alter_user_scram_credentials([made]))
-    print(f"{user} logs in by {' and '.join(mechanisms)}")
+    if as_json:
+        print_json([{"user": user, "mechanism": name, "iterations": iterations} for name in mechanisms])
+    else:
+        print(f"{user} logs in by {' and '.join(mechanisms)}")
 
 
 @app.command()
-def remove(user: User, bootstrap_server: BootstrapServer = BOOTSTRAP, mechanism: Mechanism = None) -> None:
+def remove(
+    user: User, bootstrap_server: BootstrapServer = BOOTSTRAP, mechanism: Mechanism = None, as_json: Json = False
+) -> None:
     """
     Remove a user's credentials. Its connections stay open; it cannot log in again.
 
@@ -60,10 +66,14 @@ def remove(user: User, bootstrap_server: BootstrapServer = BOOTSTRAP, mechanism:
       moldau users remove alice
     """
     with Admin(reachable(bootstrap_server)) as admin:
-        known = [one.mechanism for one in admin.describe_user_scram_credentials([user])[user]]
-        for name in _mechanisms(mechanism) if mechanism else known:
+        known = [str(one.mechanism) for one in admin.describe_user_scram_credentials([user])[user]]
+        removed = _mechanisms(mechanism) if mechanism else known
+        for name in removed:
             only(admin.alter_user_scram_credentials([ScramDeletion(user, name)]))  # type: ignore[arg-type]
-    print(f"{user} is removed" if not mechanism else f"{user} no longer logs in by {' and '.join(mechanism)}")
+    if as_json:
+        print_json([{"user": user, "mechanism": name} for name in removed])
+    else:
+        print(f"{user} is removed" if not mechanism else f"{user} no longer logs in by {' and '.join(mechanism)}")
 
 
 @app.command("list")

@@ -29,10 +29,10 @@ REMOVED_MAX = 1_000
 
 
 class TokenTime(NamedTuple):
-    """The outcome of a change: until when the token is valid, -1 if nothing was changed."""
+    """The outcome of a change: until when the token is valid, 0 if nothing was changed."""
 
     error: ErrorCode
-    expires_ms: int = -1
+    expires_ms: int = 0
 
 
 class TokenChanges:
@@ -68,7 +68,7 @@ class TokenChanges:
         config, now_ms = self._config(), self._runtime.clock.now_ms()
         usual_ms = config.delegation_token_expiry_time_ms
         wanted_ms = min(period_ms, usual_ms) if period_ms > 0 else usual_ms
-        return await self._change(secret, principal, now_ms, lambda token: min(token.max_ms, now_ms + wanted_ms))
+        return await self._change(secret, principal, now_ms, lambda token: min(token.max_ms, now_ms + wanted_ms), True)
 
     @in_turn
     async def expire(self, secret: bytes, principal: str, period_ms: int) -> TokenTime:
@@ -92,7 +92,12 @@ class TokenChanges:
         return len(ended) == REMOVED_MAX
 
     async def _change(
-        self, secret: bytes, principal: str, now_ms: int, until_ms: Callable[[DelegationToken], int] | None
+        self,
+        secret: bytes,
+        principal: str,
+        now_ms: int,
+        until_ms: Callable[[DelegationToken], int] | None,
+        renews: bool = False,
     ) -> TokenTime:
         key = self._config().delegation_token_secret_key or ""
         tokens = await self.queue.read(read_tokens())
@@ -105,6 +110,8 @@ class TokenChanges:
         if found is None:
             return TokenTime(ErrorCode.DELEGATION_TOKEN_NOT_FOUND)
         token, node = found
+        if renews and token.is_over(now_ms):  # Kafka tells strangers, too, before it asks whose it is
+            return TokenTime(ErrorCode.DELEGATION_TOKEN_EXPIRED)
         if not token.may_be_renewed_by(principal):
             return TokenTime(ErrorCode.DELEGATION_TOKEN_OWNER_MISMATCH)
         others = [one for one in tokens if one[0] is not token]

@@ -35,7 +35,12 @@ class DelegationToken(NamedTuple):
     max_ms: int
 
     def may_be_renewed_by(self, principal: str) -> bool:
-        return principal in (self.owner, self.requester, *self.renewers)
+        """Or ended. As in Kafka, the requester of a token for another user may look at it, and no more."""
+        return principal in (self.owner, *self.renewers)
+
+    def is_shown_to(self, principal: str) -> bool:
+        """Without any right."""
+        return principal == self.requester or self.may_be_renewed_by(principal)
 
     def is_over(self, now_ms: int) -> bool:
         return now_ms > min(self.expires_ms, self.max_ms)

@@ -42,5 +42,5 @@ async def _later(outcome: Awaitable[Authenticating]) -> SaslAuthenticateResponse
 def _response(outcome: Authenticating) -> SaslAuthenticateResponse:
     error, message, answer, session_ms = outcome
     return SaslAuthenticateResponse(
-        error_code=error, error_message=message, auth_bytes=answer, session_lifetime_ms=session_ms
+        error_code=error, error_message=message or "", auth_bytes=answer, session_lifetime_ms=session_ms
     )

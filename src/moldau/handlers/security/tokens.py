@@ -2,7 +2,7 @@
 
 A client asks for tokens only if it has proved who it is, and not by a token itself: else it is told so by the broker
 that it is connected to. Without `delegation.token.secret.key` there are no tokens. A client that may not see a token is
-not told that it exists.
+not told that it exists. A token counts as one of its owner, requester and renewers.
 """
 
 from collections.abc import Callable
@@ -116,7 +116,7 @@ class ChangeToken:
         """See `CreateToken`."""
         if may_ask(call, self._config()):
             return None
-        return self._response(request, TokenTime(ErrorCode.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED))
+        return self._response(request, TokenTime(ErrorCode.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED, -1))
 
     async def __call__(self, request: Any, call: Call) -> Any:
         refused = self.early(request, call)
@@ -163,15 +163,15 @@ class DescribeTokens:
         now_ms = self._runtime.clock.now_ms()
         response = DescribeDelegationTokenResponse()
         async for token, _ in in_turns(known):
-            is_wanted = (wanted is None or token.owner in wanted) and not token.is_over(now_ms)
-            if is_wanted and _may_see(token, call):
+            is_wanted = wanted is None or any(map(token.is_shown_to, wanted))
+            if is_wanted and not token.is_over(now_ms) and _may_see(token, call):
                 response.tokens.append(_described(token, key))
         return response
 
 
 def _may_see(token: DelegationToken, call: Call) -> bool:
     return (
-        token.may_be_renewed_by(call.session.principal)
+        token.is_shown_to(call.session.principal)
         or call.may(DESCRIBE_TOKEN, token.token_id, logged=False)
         or call.may(DESCRIBE_TOKENS, token.owner, logged=False)
     )
