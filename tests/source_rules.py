@@ -48,6 +48,7 @@ PURE_CORES = (
     "client.consuming.groups.zookeeper.group_reading",
     "client.consuming.groups.zookeeper.registered_members",
     "client.consuming.groups.zookeeper.sharing",
+    "client.registry.proto",
     "client.zookeeper.group_names",
     "client.zookeeper.registered_brokers",
     "client.zookeeper.registered_topics",

@@ -19,6 +19,7 @@ KAFKA_PYTHON = "kafka-python[crc32c,lz4,snappy,zstd]==3.0.12"
 KAFKA_PYTHON_BEFORE = "kafka-python[crc32c,lz4,snappy,zstd]==2.3.3"
 AIOKAFKA = "aiokafka[lz4,snappy,zstd]==0.14.0"
 KAFKAJS = "kafkajs@2.2.4"
+KAFKAJS_REGISTRY = "@kafkajs/confluent-schema-registry@4.1.0"
 PLATFORMATIC = "@platformatic/kafka@2.12.1"
 FASTSTREAM = "faststream[kafka]==0.7.8"
 

@@ -3,6 +3,7 @@
 from moldau.client.producing.serializers import from_json, from_text, to_bytes, to_json, to_text
 from moldau.client.registry.avro import AvroDeserializer, AvroSerializer
 from moldau.client.registry.json_schema import JsonSchemaDeserializer, JsonSchemaSerializer
+from moldau.client.registry.protobuf import ProtobufDeserializer, ProtobufSerializer
 from moldau.client.registry.schema_registry import SchemaRegistry
 from moldau.client.registry.schemas import Reference, RegisteredSchema, Schema
 from moldau.errors import (
@@ -23,6 +24,8 @@ __all__ = [
     "JsonSchemaDeserializer",
     "JsonSchemaSerializer",
     "NotFramed",
+    "ProtobufDeserializer",
+    "ProtobufSerializer",
     "Reference",
     "RegisteredSchema",
     "RegistryError",

@@ -1,4 +1,4 @@
-"""Serializers of confluent-kafka and ours with our registry, whose schemas are in a topic of our broker."""
+"""Serializers of confluent-kafka, KafkaJS and ours with our registry, whose schemas are in a topic of our broker."""
 
 import json
 import os
@@ -13,11 +13,18 @@ import pytest
 from harness.brokers import SOURCE, Broker
 from harness.patience import stretched
 from moldau import Producer
-from moldau.serializers import AvroDeserializer, AvroSerializer, SchemaRegistry
+from moldau.serializers import (
+    AvroDeserializer,
+    AvroSerializer,
+    JsonSchemaDeserializer,
+    JsonSchemaSerializer,
+    ProtobufSerializer,
+    SchemaRegistry,
+)
 from tests.clients.client import without_ours
 from tests.clients.test_schema_registry import RIVER, RIVERS, confluent, ours_read
-from tests.environments import python_with
-from tests.versions import CONFLUENT_WITH_SCHEMAS
+from tests.environments import node_with, python_with
+from tests.versions import CONFLUENT_WITH_SCHEMAS, KAFKAJS, KAFKAJS_REGISTRY
 
 pytestmark = pytest.mark.check
 
@@ -92,3 +99,44 @@ def test_confluents_serializers_of_all_kinds_with_references(server: tuple[str, 
         "protobuf": True, "protobuf_references": ["river_kinds.proto"], "json": {"level": {"cm": 61}},
         "json_refused": True, "avro_latest": {"river": {"name": "Metuje"}},
     }  # fmt: skip
+
+
+def test_kafkajs_registry_client_and_ours_read_each_others_bytes(server: tuple[str, str]) -> None:
+    registry, value = SchemaRegistry(server[1]), {"name": "Sázava", "cm": 61}
+    avro = {
+        "type": "record", "name": "Level", "namespace": "cz",
+        "fields": [{"name": "name", "type": "string"}, {"name": "cm", "type": "int"}],
+    }  # fmt: skip
+    of_json = {
+        "$schema": "http://json-schema.org/draft-07/schema#", "title": "Level", "type": "object",
+        "properties": {"name": {"type": "string"}, "cm": {"type": "integer"}}, "additionalProperties": False,
+    }  # fmt: skip
+    proto = 'syntax = "proto3"; package cz; message Level { string name = 1; int32 cm = 2; }'
+    ours = {
+        "AVRO": AvroSerializer(registry, avro), "JSON": JsonSchemaSerializer(registry, of_json),
+        "PROTOBUF": ProtobufSerializer(registry, proto),
+    }  # fmt: skip
+    given = {
+        "schemas": {"AVRO": json.dumps(avro), "JSON": json.dumps(of_json), "PROTOBUF": proto}, "value": value,
+        "bytes": {kind: (serializer(value, f"ours-{kind}") or b"").hex() for kind, serializer in ours.items()},
+        "incompatible": json.dumps({**avro, "fields": [*avro["fields"], {"name": "to", "type": "int"}]}),
+    }  # fmt: skip
+    node, modules = node_with(KAFKAJS, KAFKAJS_REGISTRY)
+    done = subprocess.run(
+        [node, CALLS.with_name("kafkajs.mjs"), server[1], "js"],
+        input=json.dumps(given),
+        capture_output=True,
+        text=True,
+        timeout=stretched(100),
+        env={**without_ours(os.environ), "NODE_PATH": str(modules)},
+    )
+    assert done.returncode == 0, done.stderr[-3_000:]
+    answers = json.loads(done.stdout)
+    for kind in ours:
+        assert (answers[kind]["theirs"], answers[kind]["ids"]) == (value, 1), kind
+    data = {kind: bytes.fromhex(answers[kind]["bytes"]) for kind in ours}
+    assert AvroDeserializer(registry)(data["AVRO"]) == JsonSchemaDeserializer(registry)(data["JSON"]) == value
+    # KafkaJS writes Protobuf without message indexes, which no other client reads; it reads those of others.
+    written = bytes.fromhex(given["bytes"]["PROTOBUF"])
+    assert data["PROTOBUF"][5:] == written[6:] and written[5:6] == b"\0"
+    assert [answers[name][0] for name in ("incompatible", "unknown", "unknownId")] == [409, 404, 404]

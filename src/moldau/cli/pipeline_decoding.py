@@ -10,6 +10,10 @@ if TYPE_CHECKING:
     from moldau.pipeline.decoding.choosing import Decoding
 
 
+REGISTERED = ("json", "avro", "protobuf")
+"""What a schema registry can say the columns of."""
+
+
 def decodings_of(
     kind: str,
     schema: str,
@@ -28,21 +32,36 @@ def decodings_of(
     from moldau.client.security.brokers import settings_in
     from moldau.pipeline.decoding.choosing import Decoding
 
+    kind, message = _kind_and_message(kind)
+    key_kind, key_message = _kind_and_message(key_kind)
     if "avro" in (kind, key_kind):
         need("fastavro", extra="avro")
+    if "protobuf" in (kind, key_kind):
+        need("google.protobuf", extra="protobuf")
     settings = of_registry(settings_in(brokers))
     if registry:
         settings["url"] = registry
-    is_needed = registry or ("url" in settings and {"json", "avro"} & {kind, key_kind})
+    is_needed = registry or ("url" in settings and {*REGISTERED} & {kind, key_kind})
     given = SchemaRegistry(settings) if is_needed else None
-    of_values = given if kind in ("json", "avro") or key_kind not in ("json", "avro") else None
-    of_keys = given if key_kind in ("json", "avro") else None
+    of_values = given if kind in REGISTERED or key_kind not in REGISTERED else None
+    of_keys = given if key_kind in REGISTERED else None
     text = _schema_text("--schema", schema)
-    values = Decoding(kind, text, of_values, event_time, type_share, envelope=envelope)
-    keys = Decoding(key_kind, _schema_text("--key-schema", key_schema), of_keys, of="key", envelope=envelope)
+    values = Decoding(kind, text, of_values, event_time, type_share, envelope=envelope, message=message)
+    text = _schema_text("--key-schema", key_schema)
+    keys = Decoding(key_kind, text, of_keys, of="key", envelope=envelope, message=key_message)
     values.check()
     keys.check()
     return values, keys
+
+
+def _kind_and_message(kind: str) -> tuple[str, str]:
+    """`protobuf:NAME` names a message. Raises `ConfigError`."""
+    head, colon, message = kind.partition(":")
+    if head != "protobuf" or not colon:
+        return kind, ""
+    if not message:
+        raise ConfigError(f"{kind} lacks the message behind the colon, such as protobuf:shop.Order")
+    return head, message
 
 
 def _schema_text(option: str, path: str) -> str:

@@ -77,9 +77,9 @@ Upsert = Annotated[
     bool,
     Option("--upsert", help="Tables with one row per key, its newest; a tombstone deletes it."),
 ]
-Decode = Annotated[str, Option(help="Values become columns: json, avro, text; none keeps them as they are.")]
+Decode = Annotated[str, Option(help="Values become columns: json, avro, protobuf, text; none keeps them as they are.")]
 SchemaFile = Annotated[
-    str, Option(metavar="FILE", help="The columns: JSON Schema or Spark's DDL for json, an Avro schema for avro.")
+    str, Option(metavar="FILE", help="The columns: JSON Schema or Spark's DDL for json, an Avro schema, a .proto file.")
 ]
 RegistryOption = Annotated[
     str, Option(metavar="URL,...", help="A schema registry like Confluent's; user:password@ in the URL if needed.")
@@ -88,7 +88,7 @@ Envelope = Annotated[
     str, Option(metavar="debezium", help="Values are change events of Debezium: their rows become the columns.")
 ]
 DecodeKey = Annotated[
-    str, Option("--decode-key", help="Keys become columns: json, avro, text; none keeps them as they are.")
+    str, Option("--decode-key", help="Keys become columns: json, avro, protobuf, text; none keeps them as they are.")
 ]
 KeySchemaFile = Annotated[str, Option("--key-schema", metavar="FILE", help="The columns of keys, as --schema.")]
 EventTime = Annotated[str, Option(metavar="FIELD", help="The decoded field, or its path (a.b), whose time dates rows.")]

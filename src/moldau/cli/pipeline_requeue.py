@@ -29,7 +29,7 @@ from moldau.runtime import Runtime
 if TYPE_CHECKING:
     from moldau.pipeline.loading.requeueing import Requeued
 
-FormatOfValues = Annotated[str, Option(help="How values are decoded: json, avro or text.")]
+FormatOfValues = Annotated[str, Option(help="How values are decoded: json, avro, protobuf or text.")]
 DryRun = Annotated[bool, Option("--dry-run", help="Only count what would be moved.")]
 
 
@@ -68,7 +68,9 @@ def requeue(
     if not names:
         raise ConfigError("--topics names no topic")
     if decode == "none":
-        raise ConfigError("--decode none rejects nothing, so there is nothing to decode again: give json, avro or text")
+        raise ConfigError(
+            "--decode none rejects nothing, so there is nothing to decode again: give json, avro, protobuf or text"
+        )
     decoding, _ = decodings_of(decode, schema, schema_registry, event_time, type_share)
     compression = compression_of(compression)
     tables, _ = open_tables(table_format, warehouse, storage_option, catalog, catalog_property, namespace)

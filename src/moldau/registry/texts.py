@@ -1,11 +1,10 @@
 """Texts of schemas, before anything is known of them."""
 
 import json
-from typing import Any, Final
+from typing import Any
 
+from moldau.client.registry.schemas import TEXT_CHARACTERS_MAX
 from moldau.registry.refusals import invalid_schema
-
-TEXT_CHARACTERS_MAX: Final = 1_000_000
 
 
 def check_length(text: str) -> None:

@@ -9,11 +9,11 @@ from google.protobuf import descriptor_pb2
 from hypothesis import given
 from hypothesis import strategies as some
 
+from moldau.client.registry.proto.linking import LinkedFile
+from moldau.client.registry.proto.parsing import parse_proto
+from moldau.client.registry.proto.printing import json_name, printed
 from moldau.client.registry.schemas import Schema
 from moldau.registry.kinds import Definitions
-from moldau.registry.protobuf.linking import LinkedFile
-from moldau.registry.protobuf.parsing import parse_proto
-from moldau.registry.protobuf.printing import json_name, printed
 from moldau.registry.protobuf.schema import ProtobufDefinition
 from moldau.registry.refusals import Refused
 from tests.registry.asking import LocalRegistry

@@ -8,6 +8,7 @@ from typing import Any
 from moldau.errors import SchemaInvalid
 
 AVRO, JSON, PROTOBUF = "AVRO", "JSON", "PROTOBUF"
+TEXT_CHARACTERS_MAX = 1_000_000
 
 
 @dataclass(frozen=True)
@@ -47,7 +48,7 @@ class RegisteredSchema:
 
 
 GivenSchema = Schema | str | Mapping[str, Any] | Sequence[Any]
-"""A `Schema`, its text, or its JSON as dicts and lists."""
+"""A `Schema`, its text, or its JSON as dicts and lists (Protobuf has none)."""
 
 
 def as_schema(given: GivenSchema, kind: str) -> Schema:
@@ -58,11 +59,12 @@ def as_schema(given: GivenSchema, kind: str) -> Schema:
         made = given
     elif isinstance(given, str):
         made = Schema(given, kind)
-    elif isinstance(given, Mapping | list | tuple):
+    elif isinstance(given, Mapping | list | tuple) and kind != PROTOBUF:
         made = Schema(json.dumps(given), kind)
     else:
         raise TypeError(f"a schema is text, a dict or a Schema, not {type(given).__name__}")
     if kind == AVRO and made.text.strip() and made.text.strip()[0] not in '{["':
         made = Schema(json.dumps(made.text.strip()), kind, made.references)
-    _ = made.tree
+    if kind != PROTOBUF:
+        _ = made.tree
     return made

@@ -78,17 +78,16 @@ class RegistrySerializer(ABC):
         if self._strategy is strategy("topic") and not topic:
             raise ConfigError(f"{type(self).__name__} needs the topic: call it with topic=, or give it to a producer")
         subject = self._strategy(topic, field, self._name)
-        schema = self._schema
         if self._latest:
             latest = self._registry.version(subject)
             schema, schema_id = as_schema(latest.schema, self.KIND), latest.id
-        elif self._register:
-            assert schema is not None
-            schema_id = self._registry.register(subject, schema, normalize=self._normalize)
         else:
-            assert schema is not None
-            schema_id = self._registry.lookup(subject, schema, normalize=self._normalize).id
-        assert schema is not None
+            assert self._schema is not None
+            schema = self._ready(self._schema)
+            if self._register:
+                schema_id = self._registry.register(subject, schema, normalize=self._normalize)
+            else:
+                schema_id = self._registry.lookup(subject, schema, normalize=self._normalize).id
         encode = self._encoder(schema)
         to_dict = self._to_dict
         if to_dict is None:
@@ -102,6 +101,10 @@ class RegistrySerializer(ABC):
     @abstractmethod
     def _record_name(self, schema: Schema) -> str | None:
         """The full name of what the schema describes."""
+
+    def _ready(self, schema: Schema) -> Schema:
+        """The given schema with the references that it needs in the registry."""
+        return schema
 
     @abstractmethod
     def _encoder(self, schema: Schema) -> Encode:

@@ -8,7 +8,7 @@ from typing import Literal, NamedTuple
 import pyarrow as pa
 
 from moldau.client.registry.schema_registry import SchemaRegistry
-from moldau.client.registry.schemas import AVRO, JSON, Schema, as_schema
+from moldau.client.registry.schemas import AVRO, JSON, PROTOBUF, Schema, as_schema
 from moldau.errors import ConfigError, SchemaNotFound
 from moldau.names import counted
 from moldau.pipeline.decoding import ddl, debezium, json_schema_columns
@@ -19,14 +19,17 @@ from moldau.pipeline.decoding.json_values import JsonValues
 from moldau.pipeline.decoding.text_values import TextValues
 from moldau.pipeline.decoding.topic_decoder import TopicDecoder, Values
 
-KINDS = ("none", "text", "json", "avro")
+KINDS = ("none", "text", "json", "avro", "protobuf")
+FRAMED = ("avro", "protobuf")
+"""Kinds whose values always begin with the id of their schema."""
 DEBEZIUM = "debezium"
 
 
 @dataclass(frozen=True)
 class Decoding:
-    """How values, or keys, are decoded. `schema` is the text of a JSON Schema, of Spark's DDL or of an Avro schema;
-    with `envelope` values are Debezium's envelopes, whose rows become the columns, and keys may have its `payload`.
+    """How values, or keys, are decoded. `schema` is the text of a JSON Schema, of Spark's DDL, of an Avro schema or of
+    a `.proto` file, whose first message is decoded unless `message` names another; with `envelope` values are
+    Debezium's envelopes, whose rows become the columns, and keys may have its `payload`.
     Where columns are inferred, a type needs this share of a field's sampled values, `type_share`."""
 
     kind: str = "none"
@@ -36,6 +39,7 @@ class Decoding:
     type_share: float = TYPE_SHARE
     of: Literal["value", "key"] = "value"
     envelope: str = ""
+    message: str = ""
 
     @property
     def option(self) -> str:
@@ -57,14 +61,16 @@ class Decoding:
         if self.kind in ("none", "text") and (self.schema or self.registry):
             raise ConfigError(f"{self.schema_option} and --schema-registry do not go with {self.option} {self.kind}")
         if self.kind == "none" and self.event_time:
-            raise ConfigError("--event-time names a field of decoded values: it needs --decode json, avro or text")
+            raise ConfigError(
+                "--event-time names a field of decoded values: it needs --decode json, avro, protobuf or text"
+            )
         if self.envelope not in ("", DEBEZIUM):
             raise ConfigError(f"--envelope {self.envelope!r} is not {DEBEZIUM}")
         if self.envelope and self.of == "value" and self.kind not in ("json", "avro"):
             raise ConfigError(f"--envelope {self.envelope} needs --decode json or avro: an envelope has fields")
-        if self.kind == "avro" and self.registry is None:
+        if self.kind in FRAMED and self.registry is None:
             raise ConfigError(
-                f"{self.option} avro needs --schema-registry: {self.of}s begin with the id of their schema there"
+                f"{self.option} {self.kind} needs --schema-registry: {self.of}s begin with the id of their schema there"
             )
         if not 0.5 < self.type_share <= 1:
             raise ConfigError(f"--type-share {self.type_share} is not above 0.5 and at most 1")
@@ -102,6 +108,12 @@ def values_of(
         schema = as_schema(decoding.schema, AVRO) if decoding.schema else _latest(decoding, topic, AVRO)
         avro = AvroValues(decoding.registry, schema, any_type=decoding.of == "key")
         return DecoderChoice(debezium.EnvelopeValues(avro) if decoding.envelope and decoding.of == "value" else avro)
+    if decoding.kind == "protobuf":
+        from moldau.pipeline.decoding.protobuf_values import ProtobufValues
+
+        assert decoding.registry is not None
+        schema = as_schema(decoding.schema, PROTOBUF) if decoding.schema else _latest(decoding, topic, PROTOBUF)
+        return DecoderChoice(ProtobufValues(decoding.registry, schema, decoding.message))
     framed = decoding.registry is not None
     if decoding.schema:
         return DecoderChoice(_json(decoding, _given(decoding.schema), framed))

@@ -1,1 +1,1 @@
-"""Protobuf schemas: `.proto` texts to descriptors and back, and which changes keep old messages readable."""
+"""Protobuf schemas as the registry has them, and which changes keep old messages readable."""

@@ -6,8 +6,8 @@ The kinds and the table are those of Confluent's registry. Fields are compared b
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-from moldau.registry.protobuf.linking import LinkedFile, NamedType
-from moldau.registry.protobuf.parsing import Field
+from moldau.client.registry.proto.linking import LinkedFile, NamedType
+from moldau.client.registry.proto.parsing import Field
 
 ALLOWED = frozenset(
     ("MESSAGE_ADDED", "MESSAGE_MOVED", "ENUM_ADDED", "ENUM_REMOVED", "ENUM_CONST_ADDED", "ENUM_CONST_CHANGED",

@@ -5,9 +5,9 @@ from typing import Any, NamedTuple
 
 from google.protobuf import descriptor_pb2, descriptor_pool
 
-from moldau.registry.protobuf.parsing import Field
-from moldau.registry.protobuf.well_known import well_known
-from moldau.registry.refusals import invalid_schema
+from moldau.client.registry.proto.parsing import Field
+from moldau.client.registry.proto.well_known import well_known
+from moldau.errors import SchemaInvalid
 
 FILE_NAME = "schema.proto"
 RESERVED_NUMBERS = range(19_000, 20_000)
@@ -24,7 +24,7 @@ class NamedType(NamedTuple):
 
 class LinkedFile:
     """A descriptor whose type names are full ones. `imports` are the files that it needs, each after those that
-    it needs itself. Raises `Refused`."""
+    it needs itself. Raises `SchemaInvalid`."""
 
     def __init__(self, file: Any, references: Mapping[str, Any]):
         self.file = file
@@ -48,9 +48,14 @@ class LinkedFile:
         return short if self._resolved(short, scope) == full else full
 
     def check(self) -> None:
-        """Raise `Refused` for what Google's library does not accept, such as a number that two fields have."""
+        """Raise `SchemaInvalid` for what a compiler does not accept, such as a number that two fields have."""
         for message in self.file.message_type:
             _check_numbers(message)
+        self.pool()
+
+    def pool(self) -> Any:
+        """Google's pool with the file and its imports, for message classes. Raises `SchemaInvalid` for what Google's
+        library does not accept."""
         pool = descriptor_pool.DescriptorPool()
         try:
             for one in [*self.imports, self.file]:
@@ -58,7 +63,8 @@ class LinkedFile:
                 pool.FindFileByName(one.name)
         except Exception as wrong:
             said = " ".join(str(wrong).split()).removeprefix("Couldn't build proto file into descriptor pool: ")
-            raise invalid_schema(said[:300]) from None
+            raise SchemaInvalid(said[:300]) from None
+        return pool
 
     def _link_message(self, message: Any, scope: str) -> None:
         self._link(message.field, scope)
@@ -78,7 +84,7 @@ class LinkedFile:
     def _found(self, name: str, scope: str) -> str:
         found = self._resolved(name, scope)
         if not found:
-            raise invalid_schema(f"the type {name[:200]} is not defined, in it or in what it imports")
+            raise SchemaInvalid(f"the type {name[:200]} is not defined, in it or in what it imports")
         return found
 
     def _resolved(self, name: str, scope: str) -> str:
@@ -102,7 +108,7 @@ def _imports(file: Any, references: Mapping[str, Any], seen: dict[str, None]) ->
         if other is None:
             other = well_known(path)
         if other is None:
-            raise invalid_schema(f"it imports {path[:200]!r}, and has no reference of this name")
+            raise SchemaInvalid(f"it imports {path[:200]!r}, and has no reference of this name")
         if other.name != path:
             other = descriptor_pb2.FileDescriptorProto.FromString(other.SerializeToString())
             other.name = path
@@ -131,9 +137,9 @@ def _check_numbers(message: Any) -> None:
         if field.number in RESERVED_NUMBERS or any(
             one.start <= field.number < one.end for one in message.reserved_range
         ):
-            raise invalid_schema(f"{message.name}.{field.name} has the number {field.number}, which is reserved")
+            raise SchemaInvalid(f"{message.name}.{field.name} has the number {field.number}, which is reserved")
         if field.name in message.reserved_name:
-            raise invalid_schema(f"{message.name}.{field.name} has a name that is reserved")
+            raise SchemaInvalid(f"{message.name}.{field.name} has a name that is reserved")
     for inner in message.nested_type:
         _check_numbers(inner)
 

@@ -21,7 +21,7 @@ _OF_CONFLUENT = {
 @cache
 def well_known(path: str) -> Any:
     """The descriptor of a file of Google or Confluent; None for any other."""
-    from moldau.registry.protobuf.parsing import parse_proto
+    from moldau.client.registry.proto.parsing import parse_proto
 
     name = path.removeprefix("google/protobuf/").removesuffix(".proto")
     if path == f"google/protobuf/{name}.proto" and name in _OF_GOOGLE:

@@ -8,9 +8,9 @@ from typing import Any
 
 from google.protobuf import descriptor_pb2
 
-from moldau.registry.protobuf.options import read_options
-from moldau.registry.protobuf.reader import WordReader
-from moldau.registry.refusals import invalid_schema
+from moldau.client.registry.proto.options import read_options
+from moldau.client.registry.proto.reader import WordReader
+from moldau.errors import SchemaInvalid
 
 Field = descriptor_pb2.FieldDescriptorProto
 SCALARS = {
@@ -28,7 +28,7 @@ DEFAULT_SYNTAX = "proto2"
 
 
 def parse_proto(text: str) -> Any:
-    """The file's descriptor. Raises `Refused`."""
+    """The file's descriptor. Raises `SchemaInvalid`."""
     return _FileParser(WordReader(text)).file()
 
 
@@ -44,7 +44,7 @@ class _FileParser:
             reader.expect("=")
             self._syntax = reader.text().decode("utf-8", "replace")
             if self._syntax not in ("proto2", "proto3"):
-                raise invalid_schema(f"syntax {self._syntax[:40]!r} is not proto2 or proto3")
+                raise SchemaInvalid(f"syntax {self._syntax[:40]!r} is not proto2 or proto3")
             reader.expect(";")
             if self._syntax == "proto3":
                 file.syntax = self._syntax
@@ -83,14 +83,14 @@ class _FileParser:
             case "service":
                 self._service(file.service.add())
             case "edition":
-                raise invalid_schema("editions are not supported; proto2 and proto3 are")
+                raise SchemaInvalid("editions are not supported; proto2 and proto3 are")
             case other:
                 raise reader.wrong(f"{other!r}, where a declaration begins")
 
     def _message(self, message: Any, depth: int) -> None:
         reader = self._reader
         if depth > DEPTH_MAX:
-            raise invalid_schema(f"it nests more than {DEPTH_MAX} messages")
+            raise SchemaInvalid(f"it nests more than {DEPTH_MAX} messages")
         message.name = reader.name()
         reader.expect("{")
         optional = []
@@ -154,7 +154,7 @@ class _FileParser:
                 raise reader.wrong("a field without optional, required or repeated")
             field.label = Field.LABEL_OPTIONAL
         if reader.peek.text == "group" and reader.following.kind == "name":
-            raise invalid_schema("groups are not supported; use a message")
+            raise SchemaInvalid("groups are not supported; use a message")
         self._type(field)
         return self._named(field)
 

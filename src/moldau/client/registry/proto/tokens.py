@@ -3,8 +3,8 @@
 import re
 from typing import NamedTuple
 
-from moldau.registry.refusals import invalid_schema
-from moldau.registry.texts import check_length
+from moldau.client.registry.schemas import TEXT_CHARACTERS_MAX
+from moldau.errors import SchemaInvalid
 
 _TOKEN = re.compile(
     r"(?P<space>\s+|//[^\n]*|/\*.*?\*/)"
@@ -27,13 +27,14 @@ class Word(NamedTuple):
 
 
 def tokens(text: str) -> list[Word]:
-    """The words of the text. Raises `Refused`."""
-    check_length(text)
+    """The words of the text. Raises `SchemaInvalid`."""
+    if len(text) > TEXT_CHARACTERS_MAX:
+        raise SchemaInvalid(f"it has more than {TEXT_CHARACTERS_MAX} characters")
     found, at, line = [], 0, 1
     while at < len(text):
         match = _TOKEN.match(text, at)
         if match is None:
-            raise invalid_schema(f"line {line} has {text[at : at + 20]!r}, which is not Protobuf")
+            raise SchemaInvalid(f"line {line} has {text[at : at + 20]!r}, which is not Protobuf")
         if match.lastgroup != "space":
             found.append(Word(str(match.lastgroup), match[0], line))
         line += match[0].count("\n")

@@ -3,9 +3,9 @@
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from moldau.registry.protobuf.options import printed_options
-from moldau.registry.protobuf.parsing import ENUM_MAX, LABELS, NUMBER_MAX, SCALARS, Field
-from moldau.registry.protobuf.tokens import quoted
+from moldau.client.registry.proto.options import printed_options
+from moldau.client.registry.proto.parsing import ENUM_MAX, LABELS, NUMBER_MAX, SCALARS, Field
+from moldau.client.registry.proto.tokens import quoted
 
 _TYPES = {number: name for name, number in SCALARS.items()}
 _LABELS = {number: name for name, number in LABELS.items()}

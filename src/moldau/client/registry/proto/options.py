@@ -4,8 +4,8 @@ from typing import Any
 
 from google.protobuf import descriptor_pb2
 
-from moldau.registry.protobuf.reader import WordReader
-from moldau.registry.protobuf.tokens import quoted
+from moldau.client.registry.proto.reader import WordReader
+from moldau.client.registry.proto.tokens import quoted
 
 Name = descriptor_pb2.UninterpretedOption.NamePart
 BRACES_MAX = 20
@@ -13,7 +13,7 @@ BRACES_MAX = 20
 
 def read_options(reader: WordReader, owner: Any, in_brackets: bool) -> None:
     """Read `name = value;`, or a list of them up to `]`, into a message of options; for a field into the field itself.
-    Raises `Refused`."""
+    Raises `SchemaInvalid`."""
     while True:
         _option(reader, owner)
         if not in_brackets:

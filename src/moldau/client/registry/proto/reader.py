@@ -1,11 +1,11 @@
 """Reads the words of a `.proto` text one after the other."""
 
-from moldau.registry.protobuf.tokens import Word, tokens, unquoted
-from moldau.registry.refusals import Refused, invalid_schema
+from moldau.client.registry.proto.tokens import Word, tokens, unquoted
+from moldau.errors import SchemaInvalid
 
 
 class WordReader:
-    """Every method raises `Refused` for a word that may not be there."""
+    """Every method raises `SchemaInvalid` for a word that may not be there."""
 
     def __init__(self, text: str):
         self._tokens = tokens(text)
@@ -79,6 +79,6 @@ class WordReader:
             raise self.wrong(f"{token.text[:40]!r}, where a number of {least} to {most} is due")
         return number
 
-    def wrong(self, what: str) -> Refused:
+    def wrong(self, what: str) -> SchemaInvalid:
         """The exception that says so, with the line."""
-        return invalid_schema(f"line {self._tokens[max(self._at - 1, 0)].line} has {what}")
+        return SchemaInvalid(f"line {self._tokens[max(self._at - 1, 0)].line} has {what}")

@@ -1,0 +1,1 @@
+"""Protobuf schemas: `.proto` texts to descriptors and back, and the message types of a schema. Pure."""
