@@ -23,9 +23,7 @@ SETTING = "mirror.source"
 BY_ID = {FETCH.key: FETCH.high}
 """A mirror fetches by topic ids where it can, so that it takes no topic for an earlier one of the same name."""
 NO_ID = uuid.UUID(int=0)
-NOT_OURS = (
-    "--to {0}: these brokers are not Moldau's. A mirror writes to Moldau only; for another target, run MirrorMaker 2"
-)
+NOT_OURS = "--to {0}: these brokers are not Moldau's, so topics cannot be mirrored into them byte by byte"
 
 
 def source_of(cluster_id: str, topic_id: uuid.UUID) -> str:
@@ -76,10 +74,19 @@ class ClusterEnd:
 
 
 async def check_ends(source: ClusterEnd, target: ClusterEnd) -> None:
-    """Raises `ConfigError` if these two cannot be the ends of a mirror."""
-    link = await target.router.any()
-    if not link.versions.has(MIRROR_APPEND):
+    """Raises `ConfigError` if these two cannot be the ends of a mirror, byte by byte."""
+    if not await is_ours(target):
         raise ConfigError(NOT_OURS.format(target.brokers))
+    check_different(source, target)
+
+
+async def is_ours(target: ClusterEnd) -> bool:
+    """Whether the cluster takes batches at offsets that it did not choose. Raises `KafkaError`."""
+    return (await target.router.any()).versions.has(MIRROR_APPEND)
+
+
+def check_different(source: ClusterEnd, target: ClusterEnd) -> None:
+    """Raises `ConfigError` if these two are not different clusters."""
     if not source.cluster_id:
         raise ConfigError(f"--from {source.brokers}: this cluster has no id, so a mirror could not know it again")
     if source.cluster_id == target.cluster_id:

@@ -6,13 +6,12 @@ partitions after `SESSION_MS`.
 """
 
 import asyncio
-from collections.abc import Mapping, Sequence
-from typing import Final
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Final, Protocol
 
 from moldau.client.consuming.groups.classic_membership import ClassicMembership
 from moldau.client.consuming.groups.membership import GroupSettings, SubscribedTopics
 from moldau.errors import KafkaError
-from moldau.mirror.copying import Copying
 from moldau.mirror.ends import ClusterEnd
 from moldau.names import TopicPartition
 from moldau.notices import Notices
@@ -23,11 +22,20 @@ SESSION_MS, HEARTBEAT_MS, REBALANCE_MS = 10_000, 2_000, 60_000
 LOOK_S: Final = 0.2
 
 
-class Sharing:
-    """This worker's part: `copying` copies what the group assigns to it. Runs in `run` until it is cancelled; leaves
-    the group then."""
+class SharedCopies(Protocol):
+    """What a worker copies: `copies` by partition, which `assign` replaces."""
 
-    def __init__(self, target: ClusterEnd, source_cluster_id: str, copying: Copying, notices: Notices):
+    @property
+    def copies(self) -> Mapping[TopicPartition, Any]: ...
+
+    def assign(self, partitions: Iterable[TopicPartition]) -> None: ...
+
+
+class Sharing:
+    """This worker's part: `copying` copies what the group assigns to it. `name`: of the source, in the group's. Runs in
+    `run` until it is cancelled; leaves the group then."""
+
+    def __init__(self, target: ClusterEnd, name: str, copying: SharedCopies, notices: Notices):
         self._copying = copying
         self._notices = notices
         self._awake = asyncio.Event()
@@ -35,7 +43,7 @@ class Sharing:
         self._membership = ClassicMembership(
             target.router,
             GroupSettings(
-                group_id=GROUP + source_cluster_id,
+                group_id=GROUP + name,
                 session_timeout_ms=SESSION_MS,
                 heartbeat_interval_ms=HEARTBEAT_MS,
                 rebalance_timeout_ms=REBALANCE_MS,

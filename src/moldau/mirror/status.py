@@ -47,7 +47,7 @@ async def status(source: ClusterEnd, target: ClusterEnd) -> list[MirrorStatus]:
         view = of_source.get(name)
         is_same = view is not None and source_of(source.cluster_id, view.topic_id) == mirror_source
         there = {tp: ends[tp] for tp in partitions if view is not None and is_same and tp.partition in view.partitions}
-        lags, stable = await _of_source(source, there)
+        lags, stable = await behind_source(source, there)
         for tp in partitions:
             lag = lags.get(tp)
             told = (None, None, None) if lag is None else (lag.end, lag.records, lag.seconds)
@@ -55,7 +55,7 @@ async def status(source: ClusterEnd, target: ClusterEnd) -> list[MirrorStatus]:
     return shown
 
 
-async def _of_source(
+async def behind_source(
     source: ClusterEnd, ends: Mapping[TopicPartition, int]
 ) -> tuple[Mapping[TopicPartition, Lag], Mapping[TopicPartition, int]]:
     """How far these ends are behind, and the stable ends; nothing of a topic whose leaders do not answer."""

@@ -3,17 +3,38 @@
 import asyncio
 import re
 from collections.abc import Callable, Coroutine
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Annotated, TypeVar
 
 from moldau.cli.command_line import Group, Option
+from moldau.cli.mirroring.foreign_options import (
+    CheckpointInterval,
+    Compression,
+    Foreign,
+    FromAlias,
+    OffsetLagMax,
+    Policy,
+    PolicyName,
+    Separator,
+    SyncGroupOffsets,
+    ToAlias,
+    check_unused,
+    policy_of,
+)
 from moldau.cli.options import Json, reachable
 from moldau.cli.output import print_json, print_table
 from moldau.cli.until_signal import cancelled_by_signal
+from moldau.client.pyarrow_needed import need_pyarrow
 from moldau.client.security.brokers import Brokers, settings_in
 from moldau.errors import ConfigError
-from moldau.mirror.ends import ClusterEnd
+from moldau.mirror.ends import ClusterEnd, is_ours
 from moldau.mirror.failing_over import FailedOver, fail_over, rehearse
+from moldau.mirror.foreign.foreign_settings import ForeignSettings
+from moldau.mirror.foreign.foreign_status import foreign_status
+from moldau.mirror.foreign.offset_syncs import LAG_MAX
+from moldau.mirror.foreign.policy import SEPARATOR, SOURCE, TARGET
 from moldau.mirror.promoting import promote, until_level
 from moldau.mirror.status import MirrorStatus, mirrors_in, status
 from moldau.mirror.worker import MirrorSettings, MirrorWorker
@@ -42,6 +63,12 @@ Groups = Annotated[
 ]
 DryRun = Annotated[bool, Option("--dry-run", help="Only say what would be done.")]
 SHORTEST_S = 0.05
+ALWAYS_WRITABLE = (
+    "{0}: these brokers are not Moldau's, and topics that are mirrored there can be written to at any time. Stop the "
+    "producers of the source, wait until `moldau mirror status` shows 0 records behind, stop the worker, and start the "
+    "applications at the target: groups begin at the positions that --sync-group-offsets committed, or at those in the "
+    "checkpoints topic"
+)
 
 
 @app.command()
@@ -60,29 +87,48 @@ def start(
     refresh: Annotated[
         float, Option("--refresh", metavar="SECONDS", help="How often topics, settings and groups are compared.")
     ] = 10.0,
+    foreign: Foreign = False,
+    from_alias: FromAlias = SOURCE,
+    to_alias: ToAlias = TARGET,
+    policy: Policy = PolicyName.DEFAULT,
+    separator: Separator = SEPARATOR,
+    sync_group_offsets: SyncGroupOffsets = False,
+    offset_lag_max: OffsetLagMax = LAG_MAX,
+    checkpoint_interval: CheckpointInterval = 60.0,
+    compression: Compression = "none",
 ) -> int:
     """
-    Mirror topics until told to stop: byte by byte, at the same offsets, into topics that nobody else writes to.
+    Mirror topics until told to stop. The source is any Kafka. All state is in the target: stop the command, or kill it,
+    and start it again anywhere.
 
-    The target is a cluster of Moldau; the source is any Kafka. Partitions, settings and the offsets of groups are kept
-    as in the source. All state is in the target: stop the command, or kill it, and start it again anywhere.
+    If the target is a cluster of Moldau: byte by byte, at the same offsets, into topics of the same names, to which
+    nobody else writes. Partitions, settings and the offsets of groups are kept as in the source.
+
+    If the target is another Kafka: by MirrorMaker 2's rules and names, each record exactly once, with offset syncs,
+    checkpoints and heartbeats. The options from --from-alias on are for that.
 
     Examples:
 
       moldau mirror start --from old:9092 --to new:9092 --topics 'orders|payments'
 
       moldau mirror start --from old:9092 --from-config old.properties --to new:9092 --topics '.*'
+
+      moldau mirror start --from old:9092 --to kafka:9092 --from-alias old --topics 'orders|payments'
     """
     settings = MirrorSettings(
         _pattern(topics, "--topics"), replication_factor, max(refresh, SHORTEST_S), _pattern(groups, "--groups"), acls
     )
+    by_rules = ForeignSettings(
+        settings.topics,
+        policy_of(from_alias, to_alias, policy, separator),
+        sync_groups=sync_group_offsets,
+        lag_max=offset_lag_max,
+        checkpoints_s=max(checkpoint_interval, SHORTEST_S),
+        compression=compression,
+    )
     ends = _ends(source, from_config, target, to_config)
     log_to_stderr()
-
-    async def work(source_end: ClusterEnd, target_end: ClusterEnd) -> None:
-        await MirrorWorker(source_end, target_end, settings).run()
-
-    return asyncio.run(cancelled_by_signal(_with(ends, work)))
+    return asyncio.run(cancelled_by_signal(_with(ends, partial(_mirror, settings, by_rules, foreign))))
 
 
 @app.command("status")
@@ -92,11 +138,17 @@ def show_status(
     from_config: FromConfig = None,
     to_config: ToConfig = None,
     as_json: Json = False,
+    foreign: Foreign = False,
+    from_alias: FromAlias = SOURCE,
+    to_alias: ToAlias = TARGET,
+    policy: Policy = PolicyName.DEFAULT,
+    separator: Separator = SEPARATOR,
 ) -> None:
     """
     Show how far the mirrors of a cluster are: where the source's log ends (SOURCE END) and its committed transactions
     do (STABLE END), where the mirror ends (END), and how many records and seconds it is behind. BEHIND is how many
-    records a fail-over would lose now.
+    records a fail-over would lose now. In a target that is not Moldau, END is the source's offset up to which records
+    were mirrored; name the mirror as for `start`.
 
     Examples:
 
@@ -104,8 +156,14 @@ def show_status(
 
       moldau mirror status --from old:9092 --to new:9092 --json
     """
-    ends = _ends(source, from_config, target, to_config)
-    shown = asyncio.run(_with(ends, status))
+    ends, named = _ends(source, from_config, target, to_config), policy_of(from_alias, to_alias, policy, separator)
+
+    async def look(source_end: ClusterEnd, target_end: ClusterEnd) -> list[MirrorStatus]:
+        if foreign or not await is_ours(target_end):
+            return await foreign_status(source_end, target_end, named)
+        return await status(source_end, target_end)
+
+    shown = asyncio.run(_with(ends, look))
     if as_json:
         print_json([one._asdict() for one in shown])
         return
@@ -185,8 +243,31 @@ def promote_mirrors(
     _print_over(asyncio.run(_with(ends, work)), dry_run, as_json)
 
 
+async def _mirror(
+    settings: MirrorSettings, by_rules: ForeignSettings, foreign: bool, source: ClusterEnd, target: ClusterEnd
+) -> None:
+    """Mirror in the way that the target allows, until cancelled. Raises `ConfigError`, `KafkaError`."""
+    by_rules = replace(
+        by_rules,
+        replication_factor=settings.replication_factor,
+        refresh_s=settings.refresh_s,
+        groups=settings.groups,
+        acls=settings.acls,
+    )
+    if foreign or not await is_ours(target):
+        need_pyarrow("a mirror into a foreign Kafka")
+        from moldau.mirror.foreign.foreign_worker import ForeignWorker
+
+        await ForeignWorker(source, target, by_rules).run()
+        return
+    check_unused(by_rules)
+    await MirrorWorker(source, target, settings).run()
+
+
 async def _mirrors(target: ClusterEnd, cluster_id: str, topics: re.Pattern[str]) -> dict[str, str]:
     """The mirrors that match. Raises `ConfigError` if there are none."""
+    if not await is_ours(target):
+        raise ConfigError(ALWAYS_WRITABLE.format(target.brokers))
     found = await mirrors_in(target, cluster_id)
     chosen = {name: mirror_source for name, mirror_source in found.items() if topics.fullmatch(name)}
     if not chosen:

@@ -1,0 +1,29 @@
+"""What a mirror into a foreign Kafka is told."""
+
+import re
+from dataclasses import dataclass, field
+
+from moldau.mirror.foreign.copy_positions import LANES
+from moldau.mirror.foreign.offset_syncs import LAG_MAX
+from moldau.mirror.foreign.policy import ReplicationPolicy
+
+
+@dataclass(frozen=True)
+class ForeignSettings:
+    """`topics`: those of the source whose whole names match are mirrored. `policy`: their names in the target.
+    `groups`: whose positions are told in the target, each `checkpoints_s`, and with `sync_groups` committed there.
+    `lag_max`: of pairs of offsets. `lanes`: how many the positions topic is made with. `refresh_s`: how often topics
+    and settings are compared."""
+
+    topics: re.Pattern[str]
+    policy: ReplicationPolicy = field(default_factory=ReplicationPolicy)
+    replication_factor: int = -1
+    refresh_s: float = 10.0
+    groups: re.Pattern[str] = re.compile(".*")
+    acls: bool = False
+    sync_groups: bool = False
+    lag_max: int = LAG_MAX
+    checkpoints_s: float = 60.0
+    heartbeats_s: float = 1.0
+    lanes: int = LANES
+    compression: str = "none"

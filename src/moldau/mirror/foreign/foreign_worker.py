@@ -1,0 +1,205 @@
+"""A worker of a mirror into a foreign Kafka: makes the topics, keeps them as their sources are, and has lanes copy.
+
+All state is in the target: positions, pairs of offsets and checkpoints are in topics. Several workers share the lanes
+as members of a group, and a lane's transactional id sees to it that one of them copies it.
+"""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+from typing import Final
+
+from moldau.client.cluster_view import TopicView
+from moldau.errors import ConfigError, ErrorCode, KafkaError
+from moldau.mirror.access import OF_TOPICS
+from moldau.mirror.ends import SETTING, ClusterEnd, check_different
+from moldau.mirror.foreign.board import Board, RemoteTopic
+from moldau.mirror.foreign.foreign_settings import ForeignSettings
+from moldau.mirror.foreign.lanes import Lanes
+from moldau.mirror.foreign.policy import HEARTBEATS
+from moldau.mirror.foreign.remote_acls import rights_to_add
+from moldau.mirror.foreign.remote_topics import plan_remote
+from moldau.mirror.foreign.target_topics import check_compacted, make_topic
+from moldau.mirror.foreign.telling import Telling
+from moldau.mirror.planning import SourceTopic, TargetTopic, TopicPlan
+from moldau.mirror.sharing import Sharing
+from moldau.names import counted
+from moldau.notices import Notices
+
+logger = logging.getLogger(__name__)
+notices = Notices(logger)
+TOLD_EACH_S: Final = 60.0
+
+
+class ForeignWorker:
+    """`refused`: a sentence for each topic that is wanted and not mirrored. Runs in `run` until it is cancelled."""
+
+    def __init__(self, source: ClusterEnd, target: ClusterEnd, settings: ForeignSettings):
+        self.source = source
+        self.target = target
+        self.settings = settings
+        self.board = Board(
+            source,
+            target,
+            settings.policy,
+            lag_max=settings.lag_max,
+            checkpoints_s=settings.checkpoints_s,
+            compression=settings.compression,
+        )
+        telling = Telling(self.board, settings.groups, commits=settings.sync_groups, heartbeats_s=settings.heartbeats_s)
+        self.lanes = Lanes(self.board, telling)
+        self.refused: dict[str, str] = {}
+        self._told = 0
+        self._sharing = Sharing(target, settings.policy.source, self.lanes, notices)
+
+    async def run(self) -> None:
+        """Raises `ConfigError` if the clusters, or the topics that a mirror keeps in the target, are of no use, and
+        `KafkaError` if they cannot be asked at the start."""
+        check_different(self.source, self.target)
+        await self._make_internal_topics()
+        await self.refresh()
+        self._sharing.want({self.board.positions: self.board.lanes})
+        logger.info(
+            "the target is mirrored to by MirrorMaker's rules, exactly once: orders becomes %s, positions are in %s",
+            self.settings.policy.remote("orders"),
+            self.board.positions,
+        )
+        tasks = [
+            asyncio.ensure_future(self._sharing.run()),
+            asyncio.ensure_future(self.lanes.run()),
+            asyncio.ensure_future(self._tell_progress()),
+            asyncio.ensure_future(self._keep(self.refresh)),
+        ]
+        try:
+            await asyncio.gather(*tasks)
+        finally:
+            for task in tasks:
+                if not task.cancelling():  # a second time would interrupt what a task does at its end
+                    task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+
+    def told(self) -> str:
+        """What the log says of the work each minute."""
+        board = self.board
+        moved, self._told = board.records - self._told, board.records
+        halted = f", {counted(len(board.stopped), 'partition')} stopped" if board.stopped else ""
+        behind = counted(sum(board.behind.values()), "record")
+        return (
+            f"{counted(len(self.lanes.copies), 'lane')}, {moved:,} records since the last line, {behind} behind{halted}"
+        )
+
+    async def _tell_progress(self) -> None:
+        while True:
+            await asyncio.sleep(TOLD_EACH_S)
+            logger.info("mirroring: %s", self.told())
+
+    async def _keep(self, what: Callable[[], Awaitable[None]]) -> None:
+        while True:
+            await asyncio.sleep(self.settings.refresh_s)
+            try:
+                await what()
+            except KafkaError as failure:
+                notices.warning("", "topics and settings cannot be compared now: %s", failure)
+
+    async def _make_internal_topics(self) -> None:
+        policy, board = self.settings.policy, self.board
+        there = await self.target.admin.list_topics()
+        wanted = {board.positions: self.settings.lanes, board.offset_syncs: 1, policy.checkpoints(): 1, HEARTBEATS: 1}
+        for name, partitions in wanted.items():
+            if name not in there:
+                await make_topic(self.target, name, partitions, self.settings.replication_factor)
+        board.lanes = len((await self.target.admin.describe_topics([board.positions]))[board.positions].partitions)
+        await check_compacted(self.target, board.positions)
+
+    async def refresh(self) -> None:
+        """Compare topics and settings, and do what is to be done. Raises `KafkaError`, and `ConfigError` for a loop."""
+        policy = self.settings.policy
+        of_source, of_target = await self.source.topics(), await self.target.topics()
+        loop = policy.loop(of_source)
+        if loop:
+            raise ConfigError(loop)
+        names = [name for name in of_source if policy.selects(name, self.settings.topics)]
+        made = False
+        there: list[str] = []
+        for name in names:
+            if policy.is_cycle(name):
+                self._tell(name, f"{name} came from the target {policy.target!r}: it is not mirrored back")
+                continue
+            changed, refusal = await self._kept(name, of_source[name], of_target.get(policy.remote(name)))
+            self._tell(name, refusal)
+            made = made or changed
+            if not refusal:
+                there.append(name)
+        if made:
+            of_target = await self.target.topics()
+        mirrored = {name: policy.remote(name) for name in there if policy.remote(name) in of_target}
+        self.board.mirror(
+            {
+                name: RemoteTopic(
+                    remote,
+                    min(len(of_source[name].partitions), len(of_target[remote].partitions)),
+                    of_source[name].topic_id,
+                    of_target[remote].topic_id,
+                )
+                for name, remote in mirrored.items()
+            }
+        )
+        if self.settings.acls and mirrored:
+            await self._copy_acls(mirrored)
+
+    async def _copy_acls(self, mirrored: dict[str, str]) -> None:
+        of_source = await self.source.admin.describe_acls(OF_TOPICS)
+        missing = rights_to_add(of_source, await self.target.admin.describe_acls(OF_TOPICS), mirrored)
+        for error in (await self.target.admin.create_acls(missing)).values() if missing else ():
+            if error is not None:
+                raise error
+        if missing:
+            logger.info("%s of mirrored topics copied", counted(len(missing), "access right"))
+
+    def _tell(self, name: str, refusal: str) -> None:
+        """Log a refusal when it is new."""
+        if refusal and self.refused.get(name) != refusal:
+            logger.error("not mirrored: %s", refusal)
+        self.refused.pop(name, None)
+        if refusal:
+            self.refused[name] = refusal
+
+    async def _kept(self, name: str, view: TopicView, target_view: TopicView | None) -> tuple[bool, str]:
+        """Make the target's topic what it is to be. Returns whether the target has another topic or more partitions
+        now, and why the topic cannot be mirrored."""
+        remote = self.settings.policy.remote(name)
+        settings = await self.source.own_settings(name)
+        source = SourceTopic(len(view.partitions), settings, settings.get(SETTING, ""))
+        target = None
+        if target_view is not None:
+            target = TargetTopic(len(target_view.partitions), await self.target.own_settings(remote))
+        wanted = plan_remote(name, remote, source, target, self.target.cluster_id)
+        if wanted.refused:
+            return False, wanted.refused
+        try:
+            await self._carry_out(name, remote, len(view.partitions), wanted)
+        except KafkaError as failure:
+            return False, f"{remote} cannot be kept as {name} in the source is: {failure}"
+        return wanted.make or wanted.expand_to is not None, ""
+
+    async def _carry_out(self, name: str, remote: str, partitions: int, wanted: TopicPlan) -> None:
+        admin = self.target.admin
+        if wanted.make:
+            try:
+                await admin.create_topic(
+                    remote,
+                    partitions=partitions,
+                    replication_factor=self.settings.replication_factor,
+                    configs=wanted.changes,
+                )
+            except KafkaError as failure:
+                if failure.code is not ErrorCode.TOPIC_ALREADY_EXISTS:  # another worker was faster
+                    raise
+            logger.info("%s is mirrored into %s from now on", name, remote)
+            return
+        if wanted.expand_to is not None:
+            await admin.create_partitions(remote, wanted.expand_to)
+            logger.info("%s has %d partitions now, as in the source cluster", remote, wanted.expand_to)
+        if wanted.changes:
+            await admin.alter_topic_configs(remote, wanted.changes)
+            logger.info("%s: settings changed as in the source: %s", remote, ", ".join(sorted(wanted.changes)))
