@@ -19,6 +19,7 @@ from moldau.protocol.apis import (
     ASSIGN_REPLICAS_TO_DIRS,
     BETWEEN_BROKERS,
     CREATE_TOPICS,
+    DESCRIBE_WAITING,
     ENVELOPE,
     FETCH,
     FOLLOW_CLUSTER,
@@ -28,6 +29,7 @@ from moldau.protocol.apis import (
 )
 from moldau.protocol.messages import alter_partition, assign_replicas_to_dirs, fetch, get_replica_log_info
 from moldau.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
+from moldau.protocol.messages.describe_waiting import DescribeWaitingRequest
 from moldau.protocol.messages.envelope import EnvelopeRequest
 from moldau.protocol.messages.follow_cluster import FollowClusterRequest
 from moldau.protocol.messages.introduce import IntroduceRequest
@@ -58,6 +60,7 @@ def asked_by_brokers(number: int, epoch: int, topic_id: uuid.UUID) -> dict[Api, 
             broker_id=number, broker_epoch=epoch
         ),
         GET_REPLICA_LOG_INFO: get_replica_log_info.GetReplicaLogInfoRequest(broker_id=number),
+        DESCRIBE_WAITING: DescribeWaitingRequest(broker_id=number),
         ENVELOPE: EnvelopeRequest(request_data=frame, client_host_address=bytes(4)),
     }
 

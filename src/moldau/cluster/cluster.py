@@ -10,6 +10,7 @@ producer_ids  in blocks                                                     (Pro
 """
 
 from collections.abc import Awaitable, Callable, Collection, Mapping
+from typing import Any
 
 from moldau.cluster.beginning import begin
 from moldau.cluster.controlling.change_queue import ChangeQueue
@@ -24,6 +25,7 @@ from moldau.cluster.state.metadata_cache import MetadataCache
 from moldau.config import BrokerConfig
 from moldau.metadata_store.store import Check, MetadataStore
 from moldau.names import TopicPartition
+from moldau.protocol.apis import Api
 from moldau.runtime import Runtime
 
 
@@ -34,6 +36,9 @@ class Cluster:
     """Lets other replicas lead (see `Acting.elect`); None for a broker alone, whose partitions have no others."""
     forget_broker: Callable[[int], Awaitable[Refusal | None]] | None = None
     """Forgets a broker that has left for good (see `ForgottenBrokers`); None for a broker alone."""
+
+    ask_brokers: Callable[[int, Api, Any, int], Awaitable[Any]] | None = None
+    """Asks another broker: its id, the API, the request, the milliseconds to wait; None for a broker alone."""
 
     @property
     def unclean_elections(self) -> int:

@@ -121,6 +121,7 @@ class JoinedCluster(Cluster):
             ControllerLink(self._locator, identity, self._runtime) for _ in range(2)
         ]
         self.links = BrokerLinks(lambda: self.metadata.image, identity)
+        self.ask_brokers = self.links.call
         successor = SuccessorSearch(self._locator, lambda: self.metadata.image, identity)
         self.following = Following(
             self.metadata,

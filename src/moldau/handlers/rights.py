@@ -119,6 +119,7 @@ RIGHTS: Mapping[apis.Api, Rights] = {
     apis.DESCRIBE_TOPIC_PARTITIONS: _parts(DESCRIBE_TOPIC),
     apis.GET_REPLICA_LOG_INFO: _cluster(CLUSTER_ACTION),
     apis.ASSIGN_REPLICAS_TO_DIRS: _cluster(CLUSTER_ACTION),
+    apis.DESCRIBE_WAITING: _cluster(CLUSTER_ACTION),
     apis.MIRROR_APPEND: _parts(CLUSTER_ACTION, ALTER_TOPIC),  # either of them
     apis.INTRODUCE: _parts(CLUSTER_ACTION),
     apis.FOLLOW_CLUSTER: _cluster(CLUSTER_ACTION),

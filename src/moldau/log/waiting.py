@@ -56,7 +56,7 @@ def waiting_since(log: WaitedForLog, offset: int, end: int) -> WaitingSearch:
                 if passed % TURN == TURN - 1:
                     yield None
                 continue
-            if _is_told_by_header(header) or passed == PASSED_MAX:
+            if _is_told_by_header(header, offset) or passed == PASSED_MAX:
                 return _span(header).timestamp_at(offset)
             try:
                 since = yield partial(_read, segment, position, header, offset)
@@ -90,14 +90,15 @@ def _is_hidden(log: WaitedForLog, header: BatchHeader) -> bool:
     )
 
 
-def _is_told_by_header(header: BatchHeader) -> bool:
-    if header.log_append_time:
+def _is_told_by_header(header: BatchHeader, offset: int) -> bool:
+    # Compaction took records, perhaps all from the offset on.
+    if header.count != header.last_offset_delta + 1 and offset > header.base_offset:
+        return False
+    if header.log_append_time or header.count == 1 == header.last_offset_delta + 1:
         return True
     if header.attributes & DELETE_HORIZON_BIT:  # its first timestamp is none of a record
         return False
-    if header.count != header.last_offset_delta + 1:  # compaction took records: the first one left is another one
-        return header.max_timestamp - header.base_timestamp <= FAR_APART_MS
-    return header.count == 1 or header.max_timestamp - header.base_timestamp <= FAR_APART_MS
+    return header.max_timestamp - header.base_timestamp <= FAR_APART_MS
 
 
 def _span(header: BatchHeader) -> BatchSpan:

@@ -51,5 +51,6 @@ def metrics_of(broker: Measured) -> MetricsEndpoint:
         lambda: broker.ports,
         lambda: broker.controls,
         lambda: broker.cluster.unclean_elections,
+        broker.cluster.ask_brokers,
     )
     return MetricsEndpoint(parts, times, broker.runtime)

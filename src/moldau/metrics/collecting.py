@@ -7,20 +7,20 @@ therefore not of the same moment, as they are not in Kafka. Nothing here is kept
 import asyncio
 import gc
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Iterable
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
 from moldau.cluster.cluster import Cluster
 from moldau.cluster.state.image import NO_LEADER
 from moldau.coordinators.assembly import Coordinators
+from moldau.coordinators.groups.messages import ListedGroup
 from moldau.coordinators.groups.shard import GroupShard
 from moldau.log.compaction.cleaner import Cleaner
 from moldau.log.folders.folders import LogFolders
 from moldau.log.traffic import Traffic
 from moldau.metrics.loop_watch import LoopWatch
 from moldau.metrics.snapshot import (
-    NOT_KNOWN,
     GroupNumbers,
     GroupOffset,
     LeaderlessPartition,
@@ -28,10 +28,11 @@ from moldau.metrics.snapshot import (
     Snapshot,
     TopicTraffic,
 )
-from moldau.names import TopicPartition
 from moldau.net.measured import RequestTimes
 from moldau.net.server import Server
 from moldau.protocol.apis import SUPPORTED
+from moldau.replication.lag.asking import CallBroker, Committed, ask_leaders
+from moldau.replication.lag.reading import UNKNOWN_LAG, LagReader, PartitionLag
 from moldau.replication.replica import Replica
 from moldau.replication.replicas import Replicas
 from moldau.requests.gate import Gate
@@ -60,6 +61,8 @@ class MeasuredParts:
     listeners: Callable[[], Iterable[str]]
     controls: Callable[[], bool]
     unclean_elections: Callable[[], int]
+    ask_brokers: CallBroker | None = None
+    """None for a broker alone."""
 
 
 class ReadingPace:
@@ -85,6 +88,7 @@ class Collecting:
         self._parts = parts
         self._times = times
         self._watch = watch
+        self._lag_reader = LagReader(parts.replicas, parts.runtime)
         self._places = {RequestTimes.place(key): api.name for key, api in SUPPORTED.items()}
 
     async def snapshot(self) -> Snapshot:
@@ -138,20 +142,32 @@ class Collecting:
 
     async def _groups(self, now: Snapshot, pace: ReadingPace) -> None:
         coordinator = self._parts.coordinators.made_groups
+        found: list[tuple[ListedGroup, int, list[Committed]]] = []
         for shard in coordinator.loaded_shards() if coordinator is not None else ():
             async for listed in pace.paced(shard.listed()):
                 offsets = await self._offsets(shard, listed.group_id, pace)
-                members = shard.members(listed.group_id)
-                now.groups.append(GroupNumbers(listed.group_id, listed.state, listed.group_type, members, offsets))
+                found.append((listed, shard.members(listed.group_id), offsets))
+        lags = await self._lags(list(dict.fromkeys(one for _, _, offsets in found for one in offsets)))
+        async for listed, members, offsets in pace.paced(found):
+            rows = [
+                GroupOffset(tp.topic, tp.partition, offset, *lags.get((tp, offset), UNKNOWN_LAG))
+                for tp, offset in offsets
+            ]
+            now.groups.append(GroupNumbers(listed.group_id, listed.state, listed.group_type, members, rows))
 
-    async def _offsets(self, shard: GroupShard, group_id: str, pace: ReadingPace) -> list[GroupOffset]:
+    async def _offsets(self, shard: GroupShard, group_id: str, pace: ReadingPace) -> list[Committed]:
         committed = shard.offsets.of(group_id).copy()  # commits go on between two turns
-        return [self._offset(tp, value.offset) async for tp, value in pace.paced(committed.pairs())]
+        return [(tp, value.offset) async for tp, value in pace.paced(committed.pairs())]
 
-    def _offset(self, tp: TopicPartition, offset: int) -> GroupOffset:
-        replica = self._parts.replicas.hosted.get((tp.topic, tp.partition))
-        end = None if replica is None else int(replica.high_watermark)
-        return GroupOffset(tp.topic, tp.partition, offset, end, NOT_KNOWN)
+    async def _lags(self, committed: Sequence[Committed]) -> dict[Committed, PartitionLag]:
+        """How far behind these offsets are: read here, or asked of the leaders of their partitions."""
+        here = [one for one in committed if self._lag_reader.can_read(one[0])]
+        lags = dict(zip(here, await self._lag_reader.read_all(here), strict=True))
+        ask = self._parts.ask_brokers
+        away = [one for one in committed if one not in lags]
+        if ask is not None and away:
+            lags |= await ask_leaders(ask, self._parts.cluster.metadata.image, away)
+        return lags
 
     async def _transactions(self, now: Snapshot, pace: ReadingPace) -> None:
         coordinator = self._parts.coordinators.made_transactions

@@ -10,8 +10,8 @@ from collections.abc import Iterator
 
 from moldau.metrics.families import Family, gauge, label_value, labels, one
 from moldau.metrics.jmx_names import partition_labels
-from moldau.metrics.snapshot import NOT_KNOWN, Snapshot
-from moldau.records.lag import lag_records, lag_seconds
+from moldau.metrics.snapshot import Snapshot
+from moldau.records.lag import NOT_KNOWN, lag_records, lag_seconds
 
 
 def exporter_families(snapshot: Snapshot) -> Iterator[Family]:

@@ -46,13 +46,9 @@ class TopicTraffic(NamedTuple):
     replicated_in: int
 
 
-NOT_KNOWN = -2
-"""A timestamp that nobody could tell."""
-
-
 class GroupOffset(NamedTuple):
     """A committed offset. `end` is None where nobody could say where the partition ends; `waiting_ms` is the timestamp
-    of the first record that the group has not read, None if there is no such record."""
+    of the first record that the group has not read, None if there is no such record (`records.lag`)."""
 
     topic: str
     partition: int

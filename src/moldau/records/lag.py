@@ -19,6 +19,8 @@ from typing import NamedTuple
 
 UNKNOWN_MS = -1
 """A record without a timestamp."""
+NOT_KNOWN = -2
+"""In place of a timestamp: nobody could tell it."""
 
 
 class BatchSpan(NamedTuple):

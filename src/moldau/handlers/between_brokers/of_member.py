@@ -8,6 +8,7 @@ from moldau.cluster.joined import JoinedCluster
 from moldau.handlers.between_brokers.forwarding import ControllersHandlers, Forwarding
 from moldau.handlers.between_brokers.table import PeerParts, handlers_between_brokers
 from moldau.handlers.table import BrokerParts, Handlers
+from moldau.replication.lag.reading import LagReader
 from moldau.requests.dispatch import Dispatch
 from moldau.requests.gate import Gate
 
@@ -21,6 +22,7 @@ def member_dispatch(parts: BrokerParts, cluster: JoinedCluster, gate: Gate) -> D
         acting.assign_directories,
         acting.isr.alter,
         cluster.log_ends,
+        LagReader(parts.replicas, parts.runtime).read_all,
         lambda session: dispatch.requests_of(session),
         parts.runtime,
         cluster.metadata.config.inter_broker_listener,
