@@ -82,6 +82,7 @@ class ConnectedBroker(Member):
             self.acting.assign_directories,
             self.acting.isr.alter,
             lambda wanted: {},
+            none,
             lambda one: dispatch.requests_of(one),
             runtime,
             LISTENER,

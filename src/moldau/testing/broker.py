@@ -94,6 +94,14 @@ class Broker(StartedInWith):
     bootstrap_servers = address
     """The same, under the name that clients have for it."""
 
+    @property
+    def metrics_url(self) -> str:
+        """Where Prometheus would read the broker's metrics; an error unless it runs with `metrics_port=0`, or another
+        one."""
+        if not (port := self._running().metrics_port):
+            raise MoldauError("this broker has no metrics: give it metrics_port=0")
+        return f"http://{HOST}:{port}/metrics"
+
     def client_settings(self, user: str | None = None, mechanism: str = "SCRAM-SHA-512") -> dict[str, str]:
         """The settings with which a client reaches the broker, in Kafka's names; `user` is one of its users, the first
         by default. A broker with TLS and without users knows clients by certificates: one for `User:CN=user` is made.

@@ -83,6 +83,12 @@ class Life:
         """Whether this broker is the controller of its cluster now."""
         return self._broker.controls
 
+    @property
+    def metrics_port(self) -> int:
+        """0 if this broker serves none."""
+        metrics = self._broker.metrics
+        return 0 if metrics is None else metrics.port
+
     def until(self, holds: Callable[[Image], bool], seconds: float) -> None:
         """Wait until a broker of several shows an image for which this holds. Raises `TimeoutError`."""
         cluster = self._broker.cluster

@@ -129,7 +129,7 @@ def test_a_broker_that_has_gone_during_a_contest_is_not_elected() -> None:
                 return dict.fromkeys(wanted, LogEnd(0, 80))
             return dict.fromkeys(wanted, LogEnd(0, 90))
 
-        controller.acting._longest._ask = slow
+        controller.acting.longest_logs._ask = slow
         asking = asyncio.ensure_future(followed_by(controller, 2, 3))
         await lose_one_and_two(members)
         controller.acting._deciding = asyncio.ensure_future(asyncio.sleep(1000))  # no contest before both are here
@@ -159,7 +159,7 @@ def test_a_defect_of_a_contest_is_named_and_it_is_tried_again_each_second(caplog
             asked.append(broker_id)
             raise ZeroDivisionError("a defect")
 
-        controller.acting._longest._ask = explode
+        controller.acting.longest_logs._ask = explode
         await lose_one_and_two(members)
         await members.join(1)
         await members.join(2)
@@ -233,7 +233,7 @@ def test_the_end_of_a_log_before_a_power_loss_decides_nothing_after_it() -> None
                 await go_on.wait()
             return dict.fromkeys(wanted, LogEnd(0, ends[broker_id]))
 
-        controller.acting._longest._ask = slow
+        controller.acting.longest_logs._ask = slow
         await lose_one_and_two(members)
         await members.join(1)
         await members.join(2)

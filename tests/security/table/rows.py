@@ -318,6 +318,7 @@ ROWS: Mapping[int, Row] = {
         Case("all", {"topics": [], "response_partition_limit": 10}, (NOTHING, (DESCRIBE,))),
     ),
     30002: BETWEEN_BROKERS,
+    30003: BETWEEN_BROKERS,
     30000: BETWEEN_BROKERS,
     30001: BETWEEN_BROKERS,
     30_010: OURS,
