@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import IO
 
+from harness.forking import ForkedProcess, Forking
 from harness.patience import stretched
 from harness.tiers import LONG
 
@@ -18,6 +19,9 @@ SOURCE = Path(__file__).parents[1] / "src"
 START_SECONDS_MAX = 60
 STOP_SECONDS_MAX = 60
 HELD = "the event loop was held"
+Process = subprocess.Popen[str] | ForkedProcess
+forking: Forking | None = None
+"""Forks the brokers, where tests have set it (tests/conftest.py)."""
 SETTINGS = {"group.initial.rebalance.delay.ms": "0", "num.partitions": "3"}
 
 
@@ -61,7 +65,7 @@ class Broker:
         self._environment = {"PYTHONPATH": str(SOURCE), **(environment or {})}
         self._options = options
         self._shell = ["sh", "-c", f'ulimit -n {descriptors}; exec "$@"', "sh"] if descriptors else []
-        self._process: subprocess.Popen[str] | None = None
+        self._process: Process | None = None
         self._may_be_held = may_be_held
         self._log_checked = 0
 
@@ -73,30 +77,12 @@ class Broker:
     def start(self, seconds: float = START_SECONDS_MAX) -> None:
         """Start and wait for the line `listening on`. A second start takes the port of the first."""
         port = self.address.rpartition(":")[2] or "0"
-        command = [
-            *self._shell,
-            sys.executable,
-            "-m",
-            *self._program,
-            "server",
-            "start",
-            "--host",
-            "127.0.0.1",
-            "--port",
-            port,
-        ]
-        command += ["--data-dir", str(self.data), *self._options]
+        command = [*self._shell, sys.executable, "-m", *self._program, "server", "start"]
+        command += ["--host", "127.0.0.1", "--port", port, "--data-dir", str(self.data), *self._options]
         for name, value in self.settings.items():
             command += ["--set", f"{name}={value}"]
         with open(self.folder / "broker.log", "a") as log:
-            self._process = subprocess.Popen(
-                command,
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.PIPE,
-                stderr=log,
-                text=True,
-                env={**os.environ, **self._environment},
-            )
+            self._process = started(command, {**os.environ, **self._environment}, log)
         line = first_line(self._process, seconds)
         if not line.startswith("listening on "):
             code = self._process.returncode if self.wait(stretched(5)) else None
@@ -167,11 +153,20 @@ class Broker:
             with contextlib.suppress(FileNotFoundError):
                 return sum(path.stat().st_size for path in (self.data / f"{topic}-{partition}").glob("*.log"))
 
-    def _take(self) -> subprocess.Popen[str] | None:
+    def _take(self) -> Process | None:
         process, self._process = self._process, None
         if process and process.stdout:
             process.stdout.close()
         return process
+
+
+def started(command: Sequence[str], environment: Mapping[str, str], log: IO[str]) -> Process:
+    """The process of this command, which is forked if it may be."""
+    if forking is not None and command[:2] == [sys.executable, "-m"] and forking.can(environment):
+        return forking.start(command[2], command[3:], environment, log.fileno())
+    return subprocess.Popen(
+        command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=log, text=True, env=environment
+    )
 
 
 class ForeignBroker:
@@ -181,7 +176,7 @@ class ForeignBroker:
         self.address = address
 
 
-def first_line(process: subprocess.Popen[str], seconds: float = START_SECONDS_MAX) -> str:
+def first_line(process: Process, seconds: float = START_SECONDS_MAX) -> str:
     """The first line of the process's output; what there is of it if the process ends or takes too long."""
     lines: queue.Queue[str] = queue.Queue()
     output: IO[str] | None = process.stdout

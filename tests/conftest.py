@@ -22,7 +22,8 @@ import hypothesis
 import pytest
 import pytest_timeout
 
-from harness import tiers
+from harness import brokers, tiers
+from harness.forking import Forking
 from harness.patience import Deadline
 from tests import refereed
 from tests.spark import bootstrap, half_open, moldau_command, new_topic, numbers, produce, slow_once, spark
@@ -84,6 +85,8 @@ def hear_signals() -> None:
 
 
 hear_signals()
+if not tiers.LONG:
+    brokers.forking = Forking()
 
 
 def pytest_report_header() -> list[str]:

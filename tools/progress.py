@@ -1,34 +1,29 @@
 """What a run of the tests shows (a plugin of pytest): a line for each folder that is done, each failure at once, and at
 the end the ten slowest tests and the command that repeats each failure.
 
-usage: python -m pytest -p tools.progress -n 3 --dist loadfile --no-loadscope-reorder tests
+usage: python -m pytest -p tools.forks -p tools.progress --forks 3 tests
 
-A file of tests, or all tests with the same marker `together(NAME)`, goes to one worker; the longest comes first, by
-`tests/durations.tsv`.
+The group of tests that takes longest comes first, by `tests/durations.tsv`.
 `MOLDAU_RECORD=1` writes the seconds of this run into the table.
 """
 
 import heapq
-import json
 import os
 import resource
 import shlex
-import tempfile
 import time
 from collections import Counter, defaultdict
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 import pytest
-from xdist.scheduler import LoadScopeScheduling
 
 from harness import tiers
 from tools import durations, rewriting
 from tools.durations import file_of
+from tools.forks import group_of
+from tools.workers import processors
 
-GROUPS = "MOLDAU_TEST_GROUPS"
-"""Names a file: the group of each test that is in one."""
 SLOWEST = 10
 PROCESSOR = "processor_s"
 TIER = tiers.TIER.name.lower()
@@ -40,43 +35,10 @@ def folder_of(nodeid: str) -> str:
     return parts[1] if len(parts) > 2 else parts[0]
 
 
-def group_of(item: pytest.Item) -> str:
-    """What goes to one worker together."""
-    marker = item.get_closest_marker("together")
-    return str(marker.args[0]) if marker else file_of(item.nodeid)
-
-
-class ByGroup(LoadScopeScheduling):  # type: ignore[misc]
-    """Groups come from a file that the first worker has written: only workers know the markers.
-
-    `--dist loadgroup` of xdist 3.8 appends them to the names of tests, which pytest 9.2 no longer lets it do.
-    """
-
-    def schedule(self) -> None:
-        self._groups = read_groups()
-        super().schedule()
-
-    def _split_scope(self, nodeid: str) -> str:
-        return self._groups.get(nodeid) or file_of(nodeid)
-
-
-def read_groups() -> dict[str, str]:
-    """The group of each test that is in one."""
-    groups: dict[str, str] = json.loads(Path(os.environ[GROUPS]).read_text())
-    return groups
-
-
-def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> LoadScopeScheduling:
-    return ByGroup(config, log)
-
-
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection(session: pytest.Session) -> None:
-    """A worker that is to collect all tests begins with a share of them."""
-    config = session.config
-    if hasattr(config, "workerinput") and config.args == ["tests"]:
-        number, workers = int(config.workerinput["workerid"].removeprefix("gw")), config.workerinput["workercount"]
-        rewriting.import_share(config.rootpath, number, workers, Path(os.environ[GROUPS]))
+    if session.config.getoption("forks", 0) and session.config.args == ["tests"]:
+        rewriting.share_out(session.config.rootpath, processors())
 
 
 @pytest.hookimpl(trylast=True)
@@ -92,9 +54,6 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         folders[folder_of(name)] += seconds[name]
     ranks = {name: (-folders[folder_of(name)], folder_of(name), -seconds[name], name) for name in groups}
     items.sort(key=lambda item: ranks[group_of(item)])
-    if os.environ.get("PYTEST_XDIST_WORKER") == "gw0":
-        grouped = {item.nodeid: group_of(item) for item in items if group_of(item) != file_of(item.nodeid)}
-        Path(os.environ[GROUPS]).write_text(json.dumps(grouped))
 
 
 def processor_s() -> float:
@@ -131,16 +90,7 @@ def pytest_report_teststatus(report: pytest.TestReport) -> tuple[str, str, str] 
 
 def pytest_configure(config: pytest.Config) -> None:
     if not hasattr(config, "workerinput"):
-        descriptor, os.environ[GROUPS] = tempfile.mkstemp(prefix="groups-", suffix=".json")
-        os.close(descriptor)
         config.pluginmanager.register(Progress(config), "moldau-progress")
-
-
-def pytest_unconfigure(config: pytest.Config) -> None:
-    if not hasattr(config, "workerinput"):
-        groups = Path(os.environ.pop(GROUPS))
-        for path in groups.parent.glob(f"{groups.name}*"):
-            path.unlink()
 
 
 class Progress:
@@ -164,6 +114,7 @@ class Progress:
         self._collected([item.nodeid for item in session.items])
 
     def pytest_xdist_node_collection_finished(self, ids: Sequence[str]) -> None:
+        """Where nothing is forked."""
         self._collected(ids)
 
     def _collected(self, ids: Sequence[str]) -> None:
@@ -173,7 +124,7 @@ class Progress:
         for file, tests in files.items():
             self._left[folder_of(file)][file] = tests
             self._expected_s[file] = self._table.of(TIER, file, tests)
-        workers = self._config.getoption("numprocesses", None) or 1
+        workers = self._config.getoption("forks", 0) or self._config.getoption("numprocesses", None) or 1
         minutes = sum(self._expected_s.values()) / workers / 60
         self._say(f"{len(ids):,} tests in {len(self._left)} folders, {workers} at a time: about {minutes:.0f} min")
 

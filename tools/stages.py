@@ -4,17 +4,20 @@ usage: stages.py test|check [STAGE ...]          the tier, or these stages of it
        stages.py long [--minutes M] [--only NAME]  pieces of the long tier (tools/long.py), as many as fit
        stages.py --list                          what there is
 
-A stage fails if one of its commands fails, leaves a process running, or takes more than twice its budget; then it is
-stopped. Budgets are minutes on two cores, and stretch with the machine's other work. The reasons of failures are
-printed again at the end, each with the command that repeats it. If the output is not a terminal, lines without news
-(dots, seeds that passed) are left out.
+Lint, seeds, crash points and the demo run beside the tests, where there is room. A stage fails if one of its commands
+fails, leaves a process running, or takes more than twice its budget; then it is stopped. Budgets are minutes on two
+cores, and stretch with the machine's other work. The reasons of failures are printed again at the end, each with the
+command that repeats it. If the output is not a terminal, lines without news (dots, seeds that passed) are left out.
 """
 
 import argparse
+import contextlib
+import os
 import sys
+import tempfile
 import time
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -22,11 +25,13 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # to be run as a f
 
 from harness.patience import Deadline
 from tools import long
+from tools.lanes import side_by_side
 from tools.running import Outcome, adopt_orphans, run_command
-from tools.workers import machine, workers
+from tools.workers import machine, room_beside, workers
 
 BIN = Path(sys.executable).parent
 REASONS_MAX = 30
+LEFT_SHOWN = 20
 
 NOT_COMPILED = "records/columns is not compiled: install a C compiler and Python's headers (gcc, python3-dev)"
 CHECK_COMPILED = f"import moldau.records.columns as c, sys; sys.exit(None if c.COMPILED else {NOT_COMPILED!r})"
@@ -75,8 +80,22 @@ DEMO = Stage("demo", 4, (("moldau", "pipeline", "demo", "--folder", "build/demo"
 
 @dataclass(frozen=True)
 class Tier:
+    """`beside` runs side by side with `stages`, where there are processors and memory for both: tests wait for much,
+    and leave a third of the second processor to it."""
+
     sentence: str
     stages: tuple[Stage, ...] = ()
+    beside: tuple[Stage, ...] = ()
+
+    @property
+    def all_stages(self) -> tuple[Stage, ...]:
+        return self.stages + self.beside
+
+    def lanes(self, only: Sequence[str]) -> list[list[Stage]]:
+        """The stages of these names, all if there is none."""
+        chosen = [[one for one in lane if not only or one.name in only] for lane in (self.stages, self.beside)]
+        lanes = [lane for lane in chosen if lane]
+        return lanes if room_beside() else [[stage for lane in lanes for stage in lane]]
 
 
 TIERS = {
@@ -86,7 +105,8 @@ TIERS = {
     ),
     "check": Tier(
         "`make test`, lint, the newest foreign clients, Kafka's recorded answers, each kind of kill, the whole demo",
-        (COMPILED, LINT, Stage("tests", 16, tests=("tests",)), INTERPRETED, SEEDS, CRASH_POINTS, DEMO),
+        (COMPILED, Stage("tests", 16, tests=("tests",))),
+        (LINT, INTERPRETED, SEEDS, CRASH_POINTS, DEMO),
     ),
     "long": Tier(
         "every client version, all put-in bugs, 20,000 crash points, thousands of seeds, 1,000 kills, live Kafka",
@@ -97,17 +117,30 @@ TIERS = {
 def commands_of(stage: Stage) -> list[list[str]]:
     commands = [[str(BIN / command[0]), *command[1:]] for command in stage.commands]
     if stage.tests:
-        options = ("-p", "tools.progress", "-n", str(workers()), "--dist", "loadfile", "--no-loadscope-reorder")
+        forks, spawned = ("-p", "tools.forks", "--forks", f"{workers()}"), ("-n", f"{workers()}", "--dist", "loadfile")
+        options = (*(forks if sys.platform == "linux" else spawned), "-p", "tools.progress")
         commands.append([str(BIN / "python"), "-m", "pytest", *options, *stage.tests])
     return commands
+
+
+@contextlib.contextmanager
+def temporary_folder() -> Iterator[dict[str, str]]:
+    """The variables that give a stage a folder of its own for temporary files. What is left there is named and removed;
+    pytest's own folders, with what failed tests wrote, are where they always are."""
+    usual = tempfile.gettempdir()
+    with tempfile.TemporaryDirectory(prefix="moldau-stage-", ignore_cleanup_errors=True) as folder:
+        yield {"TMPDIR": folder, "PYTEST_DEBUG_TEMPROOT": os.environ.get("PYTEST_DEBUG_TEMPROOT", usual)}
+        if left := sorted(path.name for path in Path(folder).iterdir()):
+            print(f"left behind in TMPDIR, and removed: {', '.join(left[:LEFT_SHOWN])}", flush=True)
 
 
 def run_stage(stage: Stage, environment: Mapping[str, str]) -> Outcome:
     outcome = Outcome(stage.name)
     started, deadline = time.monotonic(), Deadline(stage.budget_minutes * 120)
     print(f"\n##### stage {stage.name} (budget {stage.budget_minutes:g} min)", flush=True)
-    for command in commands_of(stage):
-        run_command(command, {**environment, **stage.environment}, deadline, outcome)
+    with temporary_folder() as temporary:
+        for command in commands_of(stage):
+            run_command(command, {**environment, **temporary, **stage.environment}, deadline, outcome)
     outcome.seconds = time.monotonic() - started
     if deadline.passed and not outcome.failures:
         outcome.failures.append("took more than twice its budget")
@@ -115,9 +148,9 @@ def run_stage(stage: Stage, environment: Mapping[str, str]) -> Outcome:
     return outcome
 
 
-def report(outcomes: Sequence[Outcome]) -> int:
+def report(outcomes: Sequence[Outcome], seconds: float) -> int:
     """Print each stage's seconds and failures, why tests failed and how to repeat them, and all counts together in the
-    form of pytest's closing line."""
+    form of pytest's closing line. `seconds` is what all took, side by side."""
     print()
     total: Counter[str] = Counter()
     for outcome in outcomes:
@@ -134,7 +167,6 @@ def report(outcomes: Sequence[Outcome]) -> int:
             print(f"\n{title}:", *lines[:REASONS_MAX], sep="\n")
         if len(lines) > REASONS_MAX:
             print(f"and {len(lines) - REASONS_MAX} more")
-    seconds = sum(outcome.seconds for outcome in outcomes)
     processor = sum(outcome.processor_s for outcome in outcomes)
     print(f"\n{seconds:.0f} s, {processor:.0f} s of processor time")
     shown = ("failed", "passed", "skipped", "xfailed", "error")
@@ -145,8 +177,9 @@ def report(outcomes: Sequence[Outcome]) -> int:
 
 def run_tier(name: str, only: Sequence[str]) -> int:
     print(f"make {name}: {TIERS[name].sentence}\n{machine()}, so {workers()} tests at a time", flush=True)
-    stages = [stage for stage in TIERS[name].stages if not only or stage.name in only]
-    return report([run_stage(stage, {"MOLDAU_TIER": name}) for stage in stages])
+    began = time.monotonic()
+    outcomes = side_by_side(TIERS[name].lanes(only), lambda stage: run_stage(stage, {"MOLDAU_TIER": name}))
+    return report(outcomes, time.monotonic() - began)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -161,7 +194,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     asked = parser.parse_args(arguments)
     if asked.list or asked.tier is None:
         return tell()
-    names = [stage.name for stage in TIERS[asked.tier].stages]
+    names = [stage.name for stage in TIERS[asked.tier].all_stages]
     if unknown := [name for name in asked.stage if name not in names]:
         parser.error(f"{asked.tier} has no stage {unknown[0]}: it has {', '.join(names) or 'pieces (--only)'}")
     adopt_orphans()
@@ -173,7 +206,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def tell() -> int:
     for name, tier in TIERS.items():
         print(f"{name}: {tier.sentence}")
-        for stage in tier.stages:
+        for stage in tier.all_stages:
             print(f"  {stage.name:<14}{stage.budget_minutes:>4g} min  {' '.join(stage.tests)}")
     for piece in long.all_pieces():
         print(f"  {piece.name}")

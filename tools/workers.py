@@ -6,6 +6,9 @@ from pathlib import Path
 WORKER_GB = 2.0
 """What a process of tests may take, with the brokers or the Java machine that it starts."""
 
+ROOM_BESIDE_GB = 8.0
+"""For two workers and what runs beside them: the demo takes about 2 GB."""
+
 
 def processors() -> int:
     """Those that this process may use."""
@@ -25,6 +28,12 @@ def workers() -> int:
     """Asks for the memory when it is called: other programs may have taken it."""
     free, most = free_gb(), processors() + max(2, processors() // 2)
     return max(1, most if free is None else min(most, int(free / WORKER_GB)))
+
+
+def room_beside() -> bool:
+    """Whether another stage can run beside the tests."""
+    free = free_gb()
+    return processors() > 1 and (free is None or free >= ROOM_BESIDE_GB)
 
 
 def machine() -> str:

@@ -38,8 +38,8 @@ def lines(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> list[st
     (pytester.path / "workers").mkdir()
     monkeypatch.setenv("PYTHONPATH", str(ROOT))
     monkeypatch.setenv("MOLDAU_TIER", "test")
-    options = ("-p", "tools.progress", "-p", "no:cacheprovider", "--dist", "loadfile", "--no-loadscope-reorder")
-    done = pytester.runpytest_subprocess(*options, "-n", "2", "tests")
+    options = ("-p", "tools.forks", "-p", "tools.progress", "-p", "no:cacheprovider", "--forks", "2")
+    done = pytester.runpytest_subprocess(*options, "tests")
     done.assert_outcomes(passed=9, failed=1)
     assert len(list((pytester.path / "workers").iterdir())) == 1, "six files of one group"
     return done.outlines

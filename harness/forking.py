@@ -1,0 +1,196 @@
+"""Programs that are forked from a process that has imported them already, in place of `python -m PROGRAM`.
+
+A broker's start is mostly the import of its modules, and tests start hundreds. The process here imports them once; what
+it forks is a process as any other, with its own environment, output and exit code. Benchmarks and the long tier start
+programs as users do.
+"""
+
+import atexit
+import contextlib
+import gc
+import importlib
+import json
+import os
+import runpy
+import select
+import selectors
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import IO, Any
+
+ROOT = Path(__file__).resolve().parents[1]
+PRELOADED = (
+    "moldau.cli.main",
+    "moldau.cli.server",
+    "moldau.process",
+    "moldau.broker",
+    "moldau.cluster.membership",
+    "moldau.cluster.joined",
+    "moldau.metadata_store.shared_file_session",
+    "moldau.replication.exchange",
+    "moldau.handlers.between_brokers.of_member",
+    "moldau.handlers.producing.produce",
+    "moldau.handlers.fetching.fetch",
+    "uvloop",
+)
+AT_START = ("PYTHON", "LD_", "MOLDAU_INTERPRETED", "MALLOC_")
+"""Environment variables that count when a process starts or imports: a program with others cannot be forked."""
+THREADS = Path("/proc/self/task")
+MESSAGE_BYTES_MAX = 1 << 17
+
+
+class ForkedProcess:
+    """As `subprocess.Popen`, with text of the output."""
+
+    def __init__(self, pid: int, status: int, stdout: IO[str]):
+        self.pid, self.stdout = pid, stdout
+        self.returncode: int | None = None
+        self._status = status
+
+    def poll(self) -> int | None:
+        if self.returncode is None and select.select([self._status], [], [], 0)[0]:
+            self._end()
+        return self.returncode
+
+    def wait(self, timeout: float | None = None) -> int:
+        """Raises `subprocess.TimeoutExpired`."""
+        if self.returncode is None:
+            if not select.select([self._status], [], [], timeout)[0]:
+                raise subprocess.TimeoutExpired(f"process {self.pid}", timeout or 0)
+            self._end()
+        assert self.returncode is not None
+        return self.returncode
+
+    def send_signal(self, number: int) -> None:
+        if self.poll() is None:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(self.pid, number)
+
+    def terminate(self) -> None:
+        self.send_signal(signal.SIGTERM)
+
+    def kill(self) -> None:
+        self.send_signal(signal.SIGKILL)
+
+    def _end(self) -> None:
+        said = os.read(self._status, 16)
+        os.close(self._status)
+        self.returncode = int(said) if said else -signal.SIGKILL  # the process that forks has died
+
+
+class Forking:
+    """The process that forks, started when it is first needed, and told to end when this process ends."""
+
+    def __init__(self) -> None:
+        self._process: subprocess.Popen[bytes] | None = None
+        self._at_start = at_start(os.environ)
+        self._control: socket.socket | None = None
+
+    def can(self, environment: Mapping[str, str]) -> bool:
+        """Whether programs with this environment can be forked, and here."""
+        return sys.platform == "linux" and at_start(environment) == self._at_start
+
+    def start(
+        self, program: str, arguments: Sequence[str], environment: Mapping[str, str], stderr: int
+    ) -> ForkedProcess:
+        """Run a module with these arguments and this environment in the present folder."""
+        control = self._started()
+        asked = {"program": program, "arguments": arguments, "environment": dict(environment), "folder": os.getcwd()}
+        status, tell_status = os.pipe()
+        output, write_output = os.pipe()
+        socket.send_fds(control, [json.dumps(asked).encode()], [write_output, stderr, tell_status])
+        os.close(write_output)
+        os.close(tell_status)
+        pid = int(control.recv(16))
+        return ForkedProcess(pid, status, open(output))
+
+    def _started(self) -> socket.socket:
+        if self._process is None or self._process.poll() is not None:
+            self._control, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+            self._process = subprocess.Popen(
+                [sys.executable, "-m", "harness.forking", str(theirs.fileno())],
+                cwd=ROOT,
+                env={**os.environ, "PYTHONPATH": str(ROOT / "src")},
+                stdin=subprocess.DEVNULL,
+                pass_fds=[theirs.fileno()],
+            )
+            theirs.close()
+            atexit.register(self._end)
+        assert self._control is not None
+        return self._control
+
+    def _end(self) -> None:
+        if self._control is not None and self._process is not None:
+            self._control.close()
+            self._process.wait()
+
+
+def at_start(environment: Mapping[str, str]) -> dict[str, str]:
+    names = [name for name in environment if name.startswith(AT_START) and name != "PYTHONPATH"]
+    return {name: environment[name] for name in names}
+
+
+def serve(control: socket.socket) -> dict[str, Any] | None:
+    """Fork what is asked for, and tell each one's exit code, until the other end of `control` is closed. Returns in
+    what was forked with what it is to run; None in the process that forks, at its end."""
+    selector = selectors.DefaultSelector()
+    selector.register(control, selectors.EVENT_READ)
+    while True:
+        for key, _ in selector.select():
+            if key.fileobj is not control:
+                pid, tell_status = key.data
+                selector.unregister(key.fileobj)
+                os.close(key.fd)
+                with open(tell_status, "w") as told, contextlib.suppress(BrokenPipeError):
+                    told.write(str(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])))
+                continue
+            message, descriptors, _, _ = socket.recv_fds(control, MESSAGE_BYTES_MAX, 3)
+            if not message:
+                return None
+            stdout, stderr, tell_status = descriptors
+            pid = os.fork()
+            if not pid:
+                for other in selector.get_map().values():
+                    for descriptor in (other.fd, *(other.data or ())[1:]):
+                        os.close(descriptor)
+                selector.close()
+                control.detach()
+                os.dup2(stdout, 1)
+                os.dup2(stderr, 2)
+                for descriptor in (stdout, stderr, tell_status):
+                    os.close(descriptor)
+                asked: dict[str, Any] = json.loads(message)
+                return asked
+            os.close(stdout)
+            os.close(stderr)
+            control.send(str(pid).encode())
+            selector.register(os.pidfd_open(pid), selectors.EVENT_READ, (pid, tell_status))
+
+
+def main() -> None:
+    for name in PRELOADED:
+        with contextlib.suppress(ImportError):  # uvloop may be missing
+            importlib.import_module(name)
+    gc.collect()
+    gc.freeze()
+    assert len(os.listdir(THREADS)) == 1, "a thread would be missing in what is forked"
+    asked = serve(socket.socket(fileno=int(sys.argv[1])))
+    if asked is None:
+        return
+    os.environ.clear()
+    os.environ.update(asked["environment"])
+    os.chdir(asked["folder"])
+    tempfile.tempdir = None
+    time.tzset()
+    sys.argv = [asked["program"], *asked["arguments"]]
+    runpy.run_module(asked["program"], run_name="__main__", alter_sys=True)
+
+
+if __name__ == "__main__":
+    main()
