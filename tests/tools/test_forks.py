@@ -53,8 +53,7 @@ def test_every_outcome_is_told_with_what_was_printed_and_its_reason(run: Run) ->
             def test_bad():
                 print("said before")
                 assert [1] == [2]
-            @pytest.mark.skip(reason="not here")
-            def test_skipped(): pass
+            def test_skipped(): pytest.importorskip("nothing_like_it")
             """,
         test_b="""
             import pytest, warnings
@@ -64,8 +63,7 @@ def test_every_outcome_is_told_with_what_was_printed_and_its_reason(run: Run) ->
                 raise ValueError("at its end")
             def test_broken(broken): pass
             def test_warns(): warnings.warn("it is old", UserWarning)
-            @pytest.mark.xfail
-            def test_expected(): assert False
+            def test_expected(): pytest.xfail("as it should")
             """,
     )
     done.assert_outcomes(passed=5, failed=1, errors=1, skipped=1, xfailed=1, warnings=1)
