@@ -129,7 +129,6 @@ def pytest_collection() -> Generator[None, object, object]:
 @pytest.hookimpl(trylast=True)
 def pytest_collection_finish() -> None:
     """What collecting made stays until the end: no collection of garbage needs to look at it again."""
-    gc.collect()
     gc.freeze()
 
 

@@ -8,6 +8,7 @@ together. Groups of tests (a file, or what has the marker `together`) go to the 
 A worker that dies fails the test that it ran, and another one takes its place.
 """
 
+import atexit
 import contextlib
 import mmap
 import os
@@ -28,6 +29,8 @@ from tools.durations import file_of
 if TYPE_CHECKING:
     from multiprocessing.connection import Connection
 
+WORKER = "MOLDAU_TEST_WORKER"
+"""The process that is a worker, in its environment."""
 LOOK_S = 1.0
 """How often it is looked whether a worker has ended whose end of the pipe some other process holds."""
 
@@ -187,6 +190,15 @@ def has_ended(pid: int) -> bool:
         return True
 
 
+@atexit.register
+def leave() -> None:
+    """The last that a worker does: an interpreter that is finalized looks for garbage in all that was collected."""
+    if os.environ.get(WORKER) == str(os.getpid()):
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(0)
+
+
 class Silent:
     """Stands in for pytest's reporter in a worker: what it writes of its own goes to standard error."""
 
@@ -196,6 +208,7 @@ class Silent:
 
 def become_worker(config: pytest.Config, number: int, temporary: "os.PathLike[str]") -> None:
     """What pytest-xdist gives its workers: a folder for temporary files, captured output, and nothing that reports."""
+    os.environ[WORKER] = str(os.getpid())
     config.workerinput = {"workerid": f"gw{number}"}  # type: ignore[attr-defined]
     os.environ["PYTEST_XDIST_WORKER"] = f"gw{number}"
     plugins = config.pluginmanager

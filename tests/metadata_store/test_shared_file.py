@@ -112,6 +112,8 @@ def test_what_killed_processes_left_is_gone_when_the_file_is_opened_again(tmp_pa
     async def scenario() -> None:
         path = tmp_path / "file"
         with member(path, "1") as first, member(path, "2") as second:
+            for other in (first, second):  # none begins to end the session of the other
+                other.send_signal(signal.SIGSTOP)
             for other in (first, second):
                 other.kill()
                 other.wait()
