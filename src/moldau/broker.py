@@ -242,6 +242,7 @@ class Broker:
         undo.push_async_callback(upkeep.stop)
         cleaner = self.cleaner = Cleaner(self._cleaning_candidates, lambda: cluster.metadata.config, runtime)
         undo.push_async_callback(cleaner.stop)
+        replicas.moves.cleaned = cleaner.offsets
         exchange = None if joined is None else self._exchange(joined, coordinators)
         followers = None
         if exchange is not None and self._throttles is not None:

@@ -46,6 +46,11 @@ class ClusterPage:
             if _runs(pid):
                 os.kill(pid, signal.SIGKILL)
 
+    @property
+    def addresses(self) -> str:
+        """Those of all brokers that the page starts, whether they run or not."""
+        return ",".join(f"localhost:{self._ports[BASE] + number}" for number in BROKERS)
+
     def play(self, section: str) -> None:
         """Everything in the section of that name. Raises `AssertionError` for what does not work."""
         for kind, text in self.sections[section]:

@@ -83,7 +83,7 @@ class Asker(Asked):
         topics, configs = TopicAdministration(metadata, cluster.topics), ConfigAdministration(metadata, cluster.configs)
         self._handlers: dict[apis.Api, Handler] = {
             apis.METADATA: Metadata(metadata, cluster.topics),
-            apis.DESCRIBE_CLUSTER: DescribeCluster(metadata),
+            apis.DESCRIBE_CLUSTER: DescribeCluster(metadata, known=lambda: cluster.known_brokers()),
             apis.DESCRIBE_TOPIC_PARTITIONS: DescribeTopicPartitions(metadata),
             apis.CREATE_TOPICS: topics.create,
             apis.DELETE_TOPICS: topics.delete,

@@ -13,9 +13,10 @@ from harness.patience import SECONDS, stretched, wait_until
 from moldau.client.producing.producer import Producer
 from tests.environments import python_with
 from tests.replicated.sending import FOREVER_MS, key_of, place_of, value_of
-from tests.versions import CONFLUENT
+from tests.versions import AIOKAFKA, CONFLUENT
 
 SENDING = Path(__file__).with_name("sending.py")
+PINS = {"confluent": CONFLUENT, "aiokafka": AIOKAFKA}
 PROBE_MS = 1_000
 """A request of the probe is sent anew after that time."""
 SETTLED_S = 120
@@ -27,7 +28,7 @@ class Sender:
     last."""
 
     def __init__(self, client: str, addresses: str, topic: str, name: str, rate: int, folder: Path):
-        python = python_with(CONFLUENT) if client == "confluent" else sys.executable
+        python = python_with(PINS[client]) if client in PINS else sys.executable
         self.name = name
         self.acknowledged = 0
         self._result = folder / f"{name}.places"

@@ -1,12 +1,13 @@
 """Sends numbered records with a client, as a process of its own: `python sending.py CLIENT ADDRESSES TOPIC NAME RATE
 RESULT`.
 
-CLIENT is `ours` or `confluent`, both idempotent with acks=all. RATE records a second are sent until standard input has
-a line with a number; then the rest up to that number, as fast as possible. Every 0.2 s it prints how many records are
-acknowledged. At the end RESULT holds the place of each record as int64 of this machine, see `place_of`.
-The environment of confluent-kafka has nothing of ours, so nothing of ours is imported for it.
+CLIENT is `ours`, `confluent` or `aiokafka`, all idempotent with acks=all. RATE records a second are sent until standard
+input has a line with a number; then the rest up to that number, as fast as possible. Every 0.2 s it prints how many
+records are acknowledged. At the end RESULT holds the place of each record as int64 of this machine, see `place_of`.
+The environments of the other two have nothing of ours, so nothing of ours is imported for them.
 """
 
+import asyncio
 import os
 import sys
 import threading
@@ -14,6 +15,7 @@ import time
 import zlib
 from array import array
 from collections.abc import Callable
+from typing import Any
 
 KEYS = 500
 VALUE_BYTES = 100
@@ -24,6 +26,7 @@ PARTITION_SHIFT = 48
 PRINT_S, PACE_S = 0.2, 0.02
 FOREVER_MS = 3_600_000
 """No record is given up."""
+PATIENT_MS = 300_000
 REQUEST_MS = 5_000
 """A request to a broker that stands still is sent anew after that time."""
 
@@ -139,10 +142,44 @@ def send_confluent(sending: Sending, addresses: str, topic: str) -> None:
     producer.flush()
 
 
+def send_aiokafka(sending: Sending, addresses: str, topic: str) -> None:
+    from aiokafka import AIOKafkaProducer
+
+    loop = asyncio.new_event_loop()
+    threading.Thread(target=loop.run_forever, daemon=True).start()
+
+    async def made() -> Any:
+        # A batch is given up after the time-out of requests.
+        producer = AIOKafkaProducer(
+            bootstrap_servers=addresses, enable_idempotence=True, request_timeout_ms=PATIENT_MS, linger_ms=5
+        )
+        await producer.start()
+        return producer
+
+    def in_loop(work: Any) -> Any:
+        return asyncio.run_coroutine_threadsafe(work, loop).result()
+
+    def send(number: int, key: bytes, value: bytes) -> None:
+        def settled(delivery: Any) -> None:
+            if delivery.exception() is not None:
+                sending.failure = f"number {number}: {delivery.exception()!r}"
+            else:
+                sending.settled(number, place_of(delivery.result().partition, delivery.result().offset))
+
+        async def sent() -> None:
+            (await producer.send(topic, value, key)).add_done_callback(settled)
+
+        in_loop(sent())
+
+    producer = in_loop(made())
+    sending.run(send, lambda: None)
+    in_loop(producer.stop())
+
+
 def main() -> None:
     client, addresses, topic, name, rate, result = sys.argv[1:]
     sending = Sending(name, int(rate))
-    {"ours": send_ours, "confluent": send_confluent}[client](sending, addresses, topic)
+    {"ours": send_ours, "confluent": send_confluent, "aiokafka": send_aiokafka}[client](sending, addresses, topic)
     if sending.failure:
         raise SystemExit(sending.failure)
     print(sending.acknowledged, flush=True)

@@ -195,7 +195,7 @@ async def killed_while_moving(kill: Kill, world: World) -> None:
         await world.stop_broker(name)
 
 
-async def harmed(world: World, kill: Kill, tool: "asyncio.Task[None]", settings: dict[str, int]) -> None:
+async def harmed(world: World, kill: Kill, tool: "asyncio.Task[None]", settings: dict[str, object]) -> None:
     if kill.victim == "tool":
         world.kill("tool")
         tool.cancel()

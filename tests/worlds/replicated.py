@@ -20,7 +20,11 @@ from tests.worlds.workload import Broken, History, produce
 
 NAMES = ("one", "two", "three")
 BOOTSTRAP = ",".join(f"{name}:9092" for name in NAMES)
-SETTINGS = {"default_replication_factor": 3, "min_insync_replicas": 2, "replica_lag_time_max_ms": 5000}
+SETTINGS: dict[str, object] = {
+    "default_replication_factor": 3,
+    "min_insync_replicas": 2,
+    "replica_lag_time_max_ms": 5000,
+}
 FLUSHED = SETTINGS | {"log_flush_interval_messages": 1}
 PARTITIONS = 3
 TOPICS = ("events", "idle")
@@ -169,7 +173,7 @@ async def do_anything_to_flushed(world: World) -> None:
 WITH_POWER_LOSS = ("kill", "power loss", "cut off and kill", "heal", "start")
 
 
-async def _harm(world: World, kinds: Sequence[str], settings: dict[str, int], powerless: Sequence[str] = ()) -> None:
+async def _harm(world: World, kinds: Sequence[str], settings: dict[str, object], powerless: Sequence[str] = ()) -> None:
     """Kills, cuts, starts and healings in any order: two brokers may be away at once, or all. `powerless`: those that
     may lose power."""
     down: list[str] = []
@@ -207,7 +211,7 @@ class Harm(NamedTuple):
 
     do: Callable[[World], Awaitable[None]]
     times: int
-    settings: dict[str, int]
+    settings: dict[str, object]
 
 
 HARMS = {

@@ -12,6 +12,7 @@ from moldau.simulation.faults import PowerLoss
 from moldau.simulation.network import Weather
 from moldau.simulation.world import World
 from tests.worlds.brokers import ENSEMBLE
+from tests.worlds.folder_moves import FOLDER_MOVES
 from tests.worlds.groups.replicated import live_replicated_groups
 from tests.worlds.groups.story import live_groups
 from tests.worlds.replicated import HARMS, POWER_LOSSES, live_replicated
@@ -143,7 +144,8 @@ def run_transactions(seed: int, *, power_loss: bool = False) -> World:
 def run_replicas(seed: int, *, power_loss: bool = False) -> World:
     """One world of three brokers with replicas; the seed says what happens to them. Raises `Broken` if an invariant
     does not hold."""
-    harms = list((POWER_LOSSES if power_loss else HARMS).values())
+    moves = [harm for name, harm in FOLDER_MOVES.items() if name.startswith("power") == power_loss]
+    harms = [*(POWER_LOSSES if power_loss else HARMS).values(), *moves]
     return _told(World(seed, manners=ENSEMBLE), lambda world: live_replicated(world, harms[seed % len(harms)]))
 
 

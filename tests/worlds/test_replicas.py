@@ -10,16 +10,17 @@ import pytest
 from harness.tiers import sized
 from moldau.client.administration.admin import AsyncAdmin
 from moldau.cluster.controlling import acting
-from moldau.errors import ErrorCode
+from moldau.errors import ErrorCode, StorageError
 from moldau.handlers.following.follower_sessions import FollowerSession
 from moldau.log import truncation
 from moldau.protocol.fetch_request import Fetch
 from moldau.replication.leadership import PartitionRoles
 from moldau.replication.replica import Replica
 from moldau.simulation.world import World
-from tests.replacing import Instead, replaced, returns
+from tests.replacing import Instead, nothing, replaced, returns
 from tests.unlogged import unlogged
 from tests.worlds.brokers import ENSEMBLE
+from tests.worlds.folder_moves import FOLDER_MOVES
 from tests.worlds.replicated import (
     BOOTSTRAP,
     FLUSHED,
@@ -37,8 +38,11 @@ from tests.worlds.replicated import (
 )
 from tests.worlds.workload import Broken, History, produce
 
-EVERY = HARMS | POWER_LOSSES | SESSIONS
-SEEDS = {name: range(100 * number, 100 * number + sized(2, 3, 5)) for number, name in enumerate(EVERY)}
+EVERY = HARMS | POWER_LOSSES | SESSIONS | FOLDER_MOVES
+SEEDS = {
+    name: range(100 * number, 100 * number + (sized(1, 2, 5) if name in FOLDER_MOVES else sized(2, 3, 5)))
+    for number, name in enumerate(EVERY)
+}
 
 
 def live(seed: int, harm: Harm) -> None:
@@ -88,6 +92,14 @@ def _cuts_at_the_watermark(original: Callable[..., None], replica: Replica, role
     original(replica, roles, now_ms)
     if not replica.leadership.leads and replica.high_watermark < replica.log.log_end_offset:
         truncation.truncate_to(replica.log, replica.high_watermark, 0, now_ms)
+
+
+@pytest.mark.bug
+def test_a_log_that_stays_in_the_folder_it_has_left_is_found() -> None:
+    bug = Instead("moldau.log.folders.folder:LogFolder.retire", nothing)
+    kills, *_ = FOLDER_MOVES.values()
+    with unlogged(logging.CRITICAL), replaced([bug]), pytest.raises(StorageError, match="is both in"):
+        live(900, kills)
 
 
 BUGS = {

@@ -84,6 +84,9 @@ def test_three_processes_are_one_cluster_that_outlives_its_controller(tmp_path: 
             assert wait_until(lambda: admin.describe_cluster().controller_id not in (-1, first))
             assert wait_until(lambda: first not in admin.describe_cluster().brokers)
             admin.create_topic("later", partitions=2)
+            away = admin.describe_cluster(include_fenced=True)
+            assert {number: str(one) for number, one in away.fenced.items()} == {first: brokers[first].address}
+            assert sorted(away.brokers) == sorted(left)
         write(bootstrap(left), "later", ["a"])
 
         brokers[first].start()  # it may coordinate the group that reads

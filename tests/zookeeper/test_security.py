@@ -16,13 +16,17 @@ from harness.certificates import PASSWORD, Authority
 from harness.patience import stretched, within
 from harness.proxy import Proxy
 from harness.secure_zookeeper import USER, SecureZooKeeper
+from moldau.cli.main import main
+from moldau.client.consuming.consumer_settings import ConsumerSettings
+from moldau.client.settings import read_settings
+from moldau.client.zookeeper.sessions import sessions_of
 from moldau.cluster.cluster import Cluster
 from moldau.cluster.controlling.controller import NewTopic
 from moldau.cluster.state import layout
 from moldau.config import broker_config
-from moldau.errors import StorageError
+from moldau.errors import KafkaError, StorageError
 from moldau.metadata_store.one_session import OneSession
-from moldau.metadata_store.store import Create, Set, node_at, nodes_at
+from moldau.metadata_store.store import Create, MetadataStore, Set, node_at, nodes_at
 from moldau.metadata_store.zookeeper import ZooKeeperSession
 from moldau.metadata_store.zookeeper_access import access_of
 from moldau.runtime import Runtime
@@ -226,3 +230,36 @@ def test_without_protection_everybody_may_change_the_nodes(secure: SecureZooKeep
             client.close()
 
     play(scenario)
+
+
+def test_clients_that_use_zookeeper_have_tls_and_the_user_that_brokers_have(
+    secure: SecureZooKeeper, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    limits = {"zookeeper.connection.timeout.ms": int(stretched(20) * 1000), "zookeeper.connect": secure.secure}
+    over_tls = {f"zookeeper.{name}": text for name, text in tls(secure).items() if name != "clientCnxnSocket"}
+
+    async def session(given: dict[str, object]) -> MetadataStore:
+        sessions = sessions_of(read_settings(ConsumerSettings, "Consumer", (given,), {}))
+        try:
+            session = await sessions.current()
+            await session.multi([Create("/by_a_client", b"", ephemeral=True)])
+        finally:
+            await sessions.close()
+        return session
+
+    async def scenario() -> None:
+        assert PASSWORD not in repr(read_settings(ConsumerSettings, "Consumer", ({**limits, **over_tls},), {}))
+        await session({**limits, **over_tls})
+        monkeypatch.setenv("KAFKA_OPTS", secure.kafka_opts)
+        await session({**limits, "zookeeper.connect": secure.connect})
+        monkeypatch.setenv("KAFKA_OPTS", secure.jaas("guess", "guess"))
+        with pytest.raises(KafkaError, match=f"refuses the user '{USER}'"):
+            await session({**limits, "zookeeper.connect": secure.connect})
+
+    play(scenario)
+    monkeypatch.delenv("KAFKA_OPTS")
+    settings = [word for name, text in over_tls.items() for word in ("--set", f"{name}={text}")]
+    with pytest.raises(SystemExit) as ended:
+        main(["zookeeper", "show", "/", "--connect", secure.secure, *settings])
+    assert not ended.value.code
+    assert "/zookeeper" in capsys.readouterr().out

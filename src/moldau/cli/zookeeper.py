@@ -1,11 +1,12 @@
 """`moldau zookeeper`: run Apache ZooKeeper, for clusters of several brokers, and show what is in it."""
 
 import asyncio
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from moldau.cli.command_line import Argument, Group, Option
-from moldau.cli.options import Json
+from moldau.cli.options import Json, pairs
 from moldau.cli.output import print_json
 from moldau.cli.until_signal import until_signal
 from moldau.errors import ConfigError, StorageError
@@ -54,12 +55,18 @@ def show(
     connect: Annotated[
         str, Option(metavar="HOST:PORT,...", help="HOST:PORT,HOST:PORT/CHROOT of ZooKeeper; or file:PATH.")
     ] = "localhost:2181",
+    settings: Annotated[
+        list[str] | None,
+        Option("--set", metavar="NAME=VALUE", help="A setting `zookeeper.*`, as brokers have it; repeatable."),
+    ] = None,
     as_json: Json = False,
 ) -> None:
     """
     Show one node of ZooKeeper: its data, its version and its children. Needs the extra `cluster`.
 
-    As the setting `zookeeper.connect`, --connect may also name a file that several brokers share.
+    As the setting `zookeeper.connect`, --connect may also name a file that several brokers share. TLS is set by
+    `--set zookeeper.ssl.client.enable=true` and what belongs to it; the user is that of the JAAS file that KAFKA_OPTS
+    in the environment names.
 
     Examples:
 
@@ -67,7 +74,7 @@ def show(
 
       moldau zookeeper show /brokers/ids --connect zk1:2181,zk2:2181/kafka --json
     """
-    node, children = asyncio.run(_read(path, connect))
+    node, children = asyncio.run(_read(path, connect, pairs(settings or [], "--set")))
     if as_json:
         text = node.data.decode(errors="replace")
         owner = {"session": node.owner} if node.owner else {}
@@ -80,12 +87,12 @@ def show(
         print(f"{path.rstrip('/')}/{name}")
 
 
-async def _read(path: str, connect: str) -> tuple["Node", list[str]]:
+async def _read(path: str, connect: str, settings: Mapping[str, str]) -> tuple["Node", list[str]]:
     from moldau.metadata_store.opening import session_in
     from moldau.metadata_store.store import children_of, node_at
     from moldau.runtime import Runtime
 
-    session = await session_in(connect, CONNECT_S, Runtime())
+    session = await session_in(connect, CONNECT_S, Runtime(), settings=settings)
     try:
         node = await session.read(node_at(path))
         if node is None:

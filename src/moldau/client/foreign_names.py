@@ -175,7 +175,11 @@ OWNERS = {
     "the admin client": frozenset({"bootstrap.controllers"}),
     "the producer and the consumer": _names(
         """interceptor.classes interceptors zookeeper.connect zookeeper.connection.timeout.ms
-        zookeeper.session.timeout.ms"""
+        zookeeper.session.timeout.ms zookeeper.ssl.cipher.suites zookeeper.ssl.client.enable
+        zookeeper.ssl.enabled.protocols zookeeper.ssl.endpoint.identification.algorithm
+        zookeeper.ssl.keystore.location zookeeper.ssl.keystore.password zookeeper.ssl.keystore.type
+        zookeeper.ssl.protocol zookeeper.ssl.truststore.location zookeeper.ssl.truststore.password
+        zookeeper.ssl.truststore.type"""
     ),
     "the consumer": _names(
         """allow.auto.create.topics auto.commit.interval.ms auto.offset.reset check.crcs client.rack

@@ -20,7 +20,7 @@ from moldau.cluster.controlling.directory_placement import ChooseFolders, Direct
 from moldau.cluster.controlling.topic_changes import TopicChanges
 from moldau.cluster.producer_ids import ProducerIds
 from moldau.cluster.registration import Registration
-from moldau.cluster.state.image import Image
+from moldau.cluster.state.image import BrokerImage, Image
 from moldau.cluster.state.metadata_cache import MetadataCache
 from moldau.config import BrokerConfig
 from moldau.metadata_store.store import Check, MetadataStore
@@ -37,6 +37,8 @@ class Cluster:
     forget_broker: Callable[[int], Awaitable[Refusal | None]] | None = None
     """Forgets a broker that has left for good (see `ForgottenBrokers`); None for a broker alone."""
 
+    known_brokers: Callable[[], Awaitable[Mapping[int, BrokerImage]]] | None = None
+    """All brokers of the cluster, also those that are away (see `read_known`); None for a broker alone."""
     ask_brokers: Callable[[int, Api, Any, int], Awaitable[Any]] | None = None
     """Asks another broker: its id, the API, the request, the milliseconds to wait; None for a broker alone."""
 

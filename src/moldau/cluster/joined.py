@@ -13,7 +13,7 @@ import contextlib
 import logging
 import ssl
 import uuid
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
 
 from moldau.cluster.beginning import BrokerConflict
@@ -35,15 +35,16 @@ from moldau.cluster.membership import Membership, SharedStore
 from moldau.cluster.producer_ids import MemberProducerIds
 from moldau.cluster.registration import Registration
 from moldau.cluster.state.eligibility import LogEnd
-from moldau.cluster.state.image import NO_LEADER, Endpoint, Image, TopicImage
+from moldau.cluster.state.image import NO_LEADER, BrokerImage, Endpoint, Image, TopicImage
 from moldau.cluster.state.isr_changes import ProposedIsr, codes_of, request_of
 from moldau.cluster.state.lease import NOT_REGISTERED, Lease
 from moldau.cluster.state.metadata_cache import MetadataCache
 from moldau.cluster.state.own_leaderships import without_leaderships
+from moldau.cluster.state.registrations import read_known
 from moldau.cluster.successor import SuccessorSearch
 from moldau.config import BrokerConfig
 from moldau.error_codes import error_of
-from moldau.errors import ErrorCode, KafkaError
+from moldau.errors import ErrorCode, KafkaError, StorageError
 from moldau.log.folders.folders import LogFolders
 from moldau.metadata_store.store import MetadataStore
 from moldau.names import counted
@@ -59,6 +60,7 @@ CREATE_MS = 10_000
 ENDS_MS = 5_000
 SHOWN_S = 5.0
 """How long a broker waits for a topic that the controller has made for it."""
+KNOWN_S = 5.0
 RETRY_S = 0.1
 
 logger = logging.getLogger(__name__)
@@ -214,6 +216,16 @@ class JoinedCluster(Cluster):
             )
         results = await self.acting.isr.alter(me, epoch, proposals)
         return [one if isinstance(one, ErrorCode) else ErrorCode.NONE for one in results]
+
+    async def known_brokers(self) -> Mapping[int, BrokerImage]:
+        """Raises `StorageError` if the store does not answer soon."""
+        if sentence := self.store_away():
+            raise StorageError(sentence)
+        try:
+            async with asyncio.timeout(KNOWN_S):
+                return await self.store.read(read_known())
+        except TimeoutError:
+            raise StorageError(f"the cluster's store has not answered within {KNOWN_S:g} s") from None
 
     def log_ends(self, wanted: Sequence[WantedLog]) -> dict[WantedLog, LogEnd]:
         """How far these logs go here."""

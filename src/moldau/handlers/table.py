@@ -332,7 +332,7 @@ TABLE: Mapping[apis.Api, HandlerRow] = {
     ),
     apis.DESCRIBE_CLUSTER: HandlerRow(
         "moldau.handlers.cluster.describe_cluster:DescribeCluster",
-        lambda parts: (parts.cluster.metadata, parts.cluster.has_controller),
+        lambda p: (p.metadata, p.cluster.has_controller, p.cluster.known_brokers),
     ),
     apis.DESCRIBE_PRODUCERS: HandlerRow(
         "moldau.handlers.transactions.describe_producers:DescribeProducers", lambda p: (p.replicas, p.image)

@@ -117,8 +117,9 @@ class World:
 
     async def _start_broker(self, host: Host, settings: Mapping[str, object]) -> Broker:
         name = host.name
-        properties = {key.replace("_", "."): str(value) for key, value in settings.items()}
-        properties |= {"node.id": str(host.node_id), "listeners": f"PLAINTEXT://{name}:{PORT}", "log.dirs": "/data"}
+        given = {key.replace("_", "."): str(value) for key, value in settings.items()}
+        properties = {"log.dirs": "/data", **given}
+        properties |= {"node.id": str(host.node_id), "listeners": f"PLAINTEXT://{name}:{PORT}"}
         config, _ = broker_config(properties)
         if host.joins:
             shared = SharedStore(partial(self._joined, host), SESSION_S)

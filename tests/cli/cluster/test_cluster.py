@@ -6,6 +6,7 @@ import subprocess
 import sys
 import uuid
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 from harness.brokers import SOURCE, Broker
@@ -68,12 +69,15 @@ def test_only_topics_that_are_not_well_are_asked_about() -> None:
 
 
 def test_people_see_it_as_tables(capsys) -> None:  # type: ignore[no-untyped-def]
-    print_status(status_of(DESCRIBED, SICK, {}, {"t": 2}, ELIGIBLE), as_json=False)
+    print_status(
+        status_of(replace(DESCRIBED, fenced={3: Address("c", 9094)}), SICK, {}, {"t": 2}, ELIGIBLE), as_json=False
+    )
     assert capsys.readouterr().out.splitlines() == [
         "cluster c  2 brokers  controller 2",
         "BROKER  ADDRESS  RACK  LEADS  REPLICAS",
         "1       a:9092   r1        2         2",
         "2*      b:9093   -         0         2",
+        "broker 3 at c:9094 is away; if it will not come back, run `moldau cluster unregister 3`",
         "1 topic, 3 partitions: 1 without a leader, 1 under-replicated, 1 below min.insync.replicas",
         "PARTITION  LEADER  EPOCH  REPLICAS  IN SYNC  MIN IN SYNC  ELIGIBLE",
         "t-1             -      5  2         2        2            -",

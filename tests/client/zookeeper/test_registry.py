@@ -6,9 +6,11 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
+from moldau.client.consuming.consumer import Consumer
+from moldau.client.producing.producer import Producer
 from moldau.client.zookeeper.registry import Registry
 from moldau.client.zookeeper.sessions import Sessions
-from moldau.errors import ClientClosed, KafkaError, StorageError
+from moldau.errors import ClientClosed, ConfigError, KafkaError, StorageError
 from moldau.metadata_store import opening
 from moldau.metadata_store.store import Create, MetadataStore, Set
 from moldau.peers.address import Address
@@ -128,6 +130,19 @@ def test_callers_share_a_session_until_it_is_dropped() -> None:
 
 def test_without_kazoo_a_sentence_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(opening, "find_spec", lambda name: None)
-    opening.check_connect("file:/tmp/metadata")
-    with pytest.raises(opening.ConfigError, match=r"needs kazoo: install it with `pip install 'moldau\[cluster\]'`"):
-        opening.check_connect("localhost:2181")
+    assert opening.access_in("file:/tmp/metadata") is None
+    with pytest.raises(ConfigError, match=r"needs kazoo: install it with `pip install 'moldau\[cluster\]'`"):
+        opening.access_in("localhost:2181")
+
+
+def test_what_would_protect_nothing_is_refused() -> None:
+    with pytest.raises(ConfigError, match="given without zookeeper_ssl_client_enable, and would protect nothing"):
+        Consumer(zookeeper_connect="localhost:2181", zookeeper_ssl_truststore_location="ca.pem")
+    with pytest.raises(ConfigError, match="a file has neither"):
+        Consumer(zookeeper_connect="file:/tmp/metadata", zookeeper_ssl_client_enable=True)
+    with pytest.raises(ConfigError, match=r"ca\.pem"):
+        Producer(
+            zookeeper_connect="localhost:2181",
+            zookeeper_ssl_client_enable=True,
+            zookeeper_ssl_truststore_location="/nowhere/ca.pem",
+        )

@@ -13,6 +13,8 @@ from harness.logs import NOW_MS, HandClock, append, config, names, rows
 from harness.tiers import sized
 from moldau.files.inspection.findings import CheckedTotals, Finding
 from moldau.files.inspection.log_folders import verify
+from moldau.log.folders import arrival
+from moldau.log.folders.arrival import Arrival
 from moldau.log.folders.folder import LogFolder
 from moldau.log.indexes import OFFSET_ENTRY, TIME_ENTRY
 from moldau.log.transaction_index import ENTRY
@@ -216,6 +218,14 @@ def test_snapshots_that_do_not_hold_or_are_of_the_future_are_found(folder: Path)
     assert any("past the snapshot" in error for error in errors(folder))
     change(path, -3, b"\x55")
     assert any("its checksum is wrong" in error for error in errors(folder))
+
+
+def test_the_note_of_a_partition_that_has_moved_is_known(folder: Path) -> None:
+    arrival.note(RealDisk(), folder / "flights-0", Arrival("the-other-folder", 0, RECORDS))
+    said = "the partition moved here from log folder the-other-folder; the next start removes this note"
+    assert (errors(folder), notes(folder)) == ([], [f"arrived-from: {said}"])
+    (folder / "flights-0" / "arrived-from").write_text('{"version":1}')
+    assert errors(folder) == ["arrived-from: the file does not say from which log folder the partition moved here"]
 
 
 def test_epochs_that_fall_or_begin_behind_the_end_are_found(folder: Path) -> None:

@@ -10,8 +10,8 @@ import pytest
 
 from moldau.cluster.cluster import Cluster
 from moldau.cluster.controlling.controller import MorePartitions, NewTopic
-from moldau.cluster.state.image import Endpoint
-from moldau.errors import ErrorCode
+from moldau.cluster.state.image import BrokerImage, Endpoint
+from moldau.errors import ErrorCode, StorageError
 from moldau.names import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
 from moldau.protocol.apis import DESCRIBE_CLUSTER, METADATA
 from moldau.protocol.messages.describe_cluster import DescribeClusterRequest
@@ -261,6 +261,29 @@ def test_the_cluster_is_described_in_every_version(tmp_path: Path, version: int)
     assert (response.error_code, response.cluster_id, response.controller_id) == (0, cluster_id, 1)
     assert [(b.broker_id, b.host, b.port, b.rack) for b in response.brokers] == [(1, "localhost", 9092, None)]
     assert response.cluster_authorized_operations == 8096
+
+
+@pytest.mark.parametrize("version", [1, 2])
+def test_brokers_that_are_away_are_listed_where_they_are_asked_for(tmp_path: Path, version: int) -> None:
+    async def known() -> dict[int, BrokerImage]:
+        elsewhere = BrokerImage(3, (Endpoint("OUTSIDE", "PLAINTEXT", "example.org", 9092),))
+        return {1: BrokerImage(1, (HERE,)), 2: BrokerImage(2, (HERE._replace(host="there"),), "rack"), 3: elsewhere}
+
+    async def silent() -> dict[int, BrokerImage]:
+        raise StorageError("ZooKeeper has not answered")
+
+    async def scenario(cluster: Cluster, asker: Asker) -> Any:
+        every, answers = DescribeClusterRequest(include_fenced_brokers=True), []
+        for cluster.known_brokers, request in ((known, every), (known, DescribeClusterRequest()), (silent, every)):
+            answers.append(await asker.ask(DESCRIBE_CLUSTER, version, request))
+        return answers
+
+    told, brief, failed = play(tmp_path, scenario)
+    fenced = [(2, "there", 9092, "rack", True)] if version == 2 else []
+    assert [(one.broker_id, one.host, one.port, one.rack, one.is_fenced) for one in told.brokers][1:] == fenced
+    assert [one.broker_id for one in brief.brokers] == [1]
+    expected = (7, "ZooKeeper has not answered", 0) if version == 2 else (0, None, 1)
+    assert (failed.error_code, failed.error_message, len(failed.brokers)) == expected
 
 
 @pytest.mark.parametrize(

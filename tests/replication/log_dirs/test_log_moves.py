@@ -308,12 +308,39 @@ def test_a_compacted_log_is_compacted_on(tmp_path: Path) -> None:
         await write(30)
         while await alive.broker.cleaner.clean_dirtiest():
             pass
+        cleaned = alive.broker.cleaner.offsets.of(replica.log)
         await moved(alive)
+        assert cleaned and alive.broker.cleaner.offsets.of(replica.log) == cleaned
+        assert checkpoints.read_offsets(RealDisk(), tmp_path / "b" / checkpoints.CLEANER_OFFSETS) == {TP: cleaned}
         small(replica)
         await write(30)
         while await alive.broker.cleaner.clean_dirtiest():
             pass
         assert len(values(replica)) < 20 and replica.log.log_end_offset == 60
+
+    run(scenario, tmp_path, log_cleaner_backoff_ms=10**9)
+
+
+def test_what_was_compacted_after_it_was_copied_is_compacted_again(tmp_path: Path) -> None:
+    async def scenario(alive: Living) -> None:
+        await alive.make("t", 1, cleanup_policy="compact", min_cleanable_dirty_ratio=0.01)
+        replica, cleaner, moves = small(alive.replica("t")), alive.broker.cleaner, alive.broker.replicas.moves
+
+        async def write_and_compact() -> int | None:
+            for number in range(20):
+                await append_own(replica, encode_batch([Row(b"k%d" % (number % 3), b"." * 200, NOW_MS)]), NOW_MS)
+            while await cleaner.clean_dirtiest():
+                pass
+            return cleaner.offsets.of(replica.log)
+
+        before = await write_and_compact()
+        async with moves._following:  # holds up the swap
+            move(alive, "b")
+            await until(lambda: moves._moves[TP].copying and not moves._moves[TP].progress().offset_lag)
+            after = await write_and_compact()
+        await settled(alive)
+        assert home(alive) == "b" and before and after and before < after
+        assert cleaner.offsets.of(replica.log) == before
 
     run(scenario, tmp_path, log_cleaner_backoff_ms=10**9)
 

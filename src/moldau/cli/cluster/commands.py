@@ -155,7 +155,7 @@ def _awaited(bootstrap_server: str, brief: Admin, wait_s: int) -> dict[str, Any]
 
 
 def _look(admin: Admin, brief: Admin) -> dict[str, Any]:
-    cluster, topics = admin.describe_cluster(), admin.list_topics(internal=True)
+    cluster, topics = admin.describe_cluster(include_fenced=True), admin.list_topics(internal=True)
     settings: dict[str, str | None] = {}
     if len(cluster.brokers) > 1 and INTERNAL_TOPICS & topics.keys():
         with contextlib.suppress(KafkaError):  # that broker may have died just now

@@ -66,6 +66,7 @@ def status_of(
             }
             for broker, address in cluster.brokers.items()
         ],
+        "away": [{"broker": broker, "address": str(address)} for broker, address in cluster.fenced.items()],
         "topics": len(topics),
         "partitions": len(parts),
         "without_leader": sum(part.leader < 0 for part in parts.values()),
@@ -92,6 +93,11 @@ def print_status(status: dict[str, Any], as_json: bool) -> None:
         mark = "*" if one["broker"] == status["controller"] else ""
         rows.append([f"{one['broker']}{mark}", one["address"], one["rack"], one["leads"], one["replicas"]])
     print_table(["BROKER", "ADDRESS", "RACK", "LEADS", "REPLICAS"], rows)
+    for one in status["away"]:
+        print(
+            f"broker {one['broker']} at {one['address']} is away; if it will not come back, run `moldau cluster"
+            f" unregister {one['broker']}`"
+        )
     what = f"{counted(status['topics'], 'topic')}, {counted(status['partitions'], 'partition')}"
     counts = [
         f"{status['without_leader']} without a leader",

@@ -1,7 +1,7 @@
 """The cluster: brokers, features and API versions, log folders, elections, reassignments."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple
 
 from moldau.client.administration.asking import AdminPart, failure
@@ -27,12 +27,14 @@ Election = Literal["preferred", "unclean"]
 
 @dataclass(frozen=True)
 class ClusterDescription:
-    """The brokers with their addresses and racks, by id, and which of them is the controller."""
+    """The brokers with their addresses and racks, by id, and which of them is the controller. `fenced`: brokers that
+    are known to the cluster, but away, where they were asked for; they are not among the others."""
 
     cluster_id: str | None
     controller_id: int
     brokers: dict[int, Address]
     racks: dict[int, str | None]
+    fenced: dict[int, Address] = field(default_factory=dict)
 
 
 class VersionRange(NamedTuple):
@@ -91,11 +93,14 @@ class EligibleLeaders(NamedTuple):
 class ClusterPart(AdminPart):
     """The part of an admin client for the cluster and its brokers."""
 
-    async def describe_cluster(self) -> ClusterDescription:
-        """The brokers and the controller. A broker that does not know DescribeCluster (Kafka before 2.8) is asked for
-        its metadata, which names the controller there; that of newer ones may name any broker."""
+    async def describe_cluster(self, *, include_fenced: bool = False) -> ClusterDescription:
+        """The brokers and the controller; with `include_fenced` also the brokers that are away and were not
+        unregistered, whom older brokers do not name. A broker that does not know DescribeCluster (Kafka
+        before 2.8) is asked for its metadata, which names the controller there; that of newer ones may name any
+        broker."""
+        request = DESCRIBE_CLUSTER.request(include_fenced_brokers=include_fenced)
         try:
-            reply = await self._ask(DESCRIBE_CLUSTER, DESCRIBE_CLUSTER.request(), "describing the cluster")
+            reply = await self._ask(DESCRIBE_CLUSTER, request, "describing the cluster")
         except KafkaError as error:
             if error.code is not ErrorCode.UNSUPPORTED_VERSION:
                 raise
@@ -107,12 +112,14 @@ class ClusterPart(AdminPart):
                 dict(sorted(view.brokers.items())),
                 dict(sorted(view.racks.items())),
             )
-        brokers = sorted(reply.brokers, key=lambda broker: broker.broker_id)
+        every = sorted(reply.brokers, key=lambda broker: broker.broker_id)
+        brokers = [broker for broker in every if not broker.is_fenced]
         return ClusterDescription(
             reply.cluster_id,
             reply.controller_id,
             {broker.broker_id: Address(broker.host, broker.port) for broker in brokers},
             {broker.broker_id: broker.rack for broker in brokers},
+            {broker.broker_id: Address(broker.host, broker.port) for broker in every if broker.is_fenced},
         )
 
     async def describe_features(self, broker_id: int | None = None) -> Features:

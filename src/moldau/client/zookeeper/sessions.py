@@ -78,7 +78,8 @@ def sessions_of(settings: ZooKeeperSettings) -> Sessions:
     async def open_one() -> MetadataStore:
         from moldau.metadata_store.opening import session_in
 
-        timeout_s, limit_s = settings.zookeeper_session_timeout_ms, settings.zookeeper_connection_timeout_ms
-        return await session_in(connect, timeout_s / 1000, settings.runtime or Runtime(), limit_s / 1000)
+        timeout_s = settings.zookeeper_session_timeout_ms / 1000
+        limit_s = settings.zookeeper_connection_timeout_ms / 1000
+        return await session_in(connect, timeout_s, settings.runtime or Runtime(), limit_s, settings.zookeeper_tls())
 
     return Sessions(settings.zookeeper_session or open_one, connect)

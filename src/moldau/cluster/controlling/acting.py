@@ -367,7 +367,7 @@ class Acting:
             await asyncio.sleep(0)
         if elected:
             logger.info("%s changed their leader or their replicas in sync", counted(len(elected), "partition"))
-        noted = [layout.dealt_with(one, epoch, is_new=one not in self._epochs) for one, epoch in anew.items()]
+        noted = [layout.dealt_with(brokers[one], is_new=one not in self._epochs) for one in anew]
         await self.queue.commit(noted)
         self._epochs |= anew
 

@@ -19,7 +19,8 @@
     /moldau/directories/T                    {"version": 1, "directories": {"1": {the id of a log folder: [0, 1, ...]}},
                                               "unmade": [partitions whose folder may not have been made yet]}
                                               (of several brokers, those that a broker has reported, which are made)
-    /moldau/brokers/1                        {"version": 1, "epoch": the registration that the controller dealt with}
+    /moldau/brokers/1                        {"version": 1, "epoch": the registration that the controller dealt with,
+                                              "endpoints", "listener_security_protocol_map", "rack": as registered}
     /moldau/adoption                         {"version": 1, "cluster_id": ...}: a broker that was alone begins a cluster
     /kafka-acl, /kafka-acl-extended, ...     access rights: see `acls`
     /consumers, /config/changes, ...         empty, for tools that look there
@@ -198,9 +199,7 @@ def broker(
         port=plain.port if plain else -1,
         jmx_port=-1,
         timestamp=str(now_ms),
-        endpoints=[str(endpoint) for endpoint in image.endpoints],
-        listener_security_protocol_map={endpoint.name: endpoint.protocol for endpoint in image.endpoints},
-        rack=image.rack,
+        **_listeners(image),
         features={},
         **({"directories": list(image.directories)} if image.directories else {}),
         **({"kept": kept} if kept else {}),
@@ -209,10 +208,19 @@ def broker(
     return Create(path, data, ephemeral=True) if version is None else Set(path, data, version)
 
 
-def dealt_with(broker_id: int, epoch: int, *, is_new: bool) -> NodeOperation:
-    """The controller has elected leaders after this registration."""
-    path, data = f"{BROKER_EPOCHS}/{broker_id}", _json(version=1, epoch=epoch)
+def dealt_with(broker: BrokerImage, *, is_new: bool) -> NodeOperation:
+    """The controller has elected leaders after this registration. The addresses are for those who ask where a broker
+    is that is away."""
+    path, data = f"{BROKER_EPOCHS}/{broker.id}", _json(version=1, epoch=broker.epoch, **_listeners(broker))
     return Create(path, data) if is_new else Set(path, data)
+
+
+def _listeners(broker: BrokerImage) -> dict[str, Any]:
+    return {
+        "endpoints": [str(endpoint) for endpoint in broker.endpoints],
+        "listener_security_protocol_map": {endpoint.name: endpoint.protocol for endpoint in broker.endpoints},
+        "rack": broker.rack,
+    }
 
 
 def producer_ids(broker_id: int, start: int, end: int, version: int | None) -> NodeOperation:

@@ -75,6 +75,18 @@ def dealt_with() -> Reading[dict[int, int]]:
     return epochs
 
 
+def read_known() -> Reading[dict[int, BrokerImage]]:
+    """The brokers that controllers have dealt with and that were not forgotten since, as they were then, also those
+    that are away; a broker has no endpoints if it last registered under an earlier version. Raises `StorageError`."""
+    known = {}
+    for name, path, node in (yield from read_below(layout.BROKER_EPOCHS)):
+        with expecting("a broker that was dealt with", path):
+            written = document(node, path)
+            endpoints = _endpoints(written) if written.get("endpoints") else ()
+            known[int(name)] = BrokerImage(int(name), endpoints, written.get("rack"), (), index(written["epoch"]))
+    return known
+
+
 def _endpoints(registration: Mapping[str, Any]) -> tuple[Endpoint, ...]:
     """The listeners of a registration. Version 1 has a host and a port only; up to version 3 the name of a listener is
     its protocol."""

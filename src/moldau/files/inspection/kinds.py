@@ -1,9 +1,10 @@
 """Recognises the files of a log folder by their names.
 
-00000000000000000000.log, .index, .timeindex, .txnindex, .snapshot      named by an offset the same with suffix
-.deleted, .cleaned or .swap                        left over from a deletion or a compaction leader-epoch-checkpoint,
-partition.metadata                             one in each partition's folder the four checkpoints, meta.properties,
-.kafka_cleanshutdown             one in each log folder
+00000000000000000000.log, .index, .timeindex, .txnindex, .snapshot    named by an offset
+the same with suffix .deleted, .cleaned or .swap                      left by a deletion or a compaction
+leader-epoch-checkpoint, partition.metadata                           one in each partition's folder
+arrived-from                                                          in the folder of a partition that has moved
+the four checkpoints, meta.properties, .kafka_cleanshutdown           one in each log folder
 """
 
 import enum
@@ -21,7 +22,8 @@ from moldau.log.file_names import (
     TIME_INDEX_SUFFIX,
     TRANSACTION_INDEX_SUFFIX,
 )
-from moldau.log.folders.folder_names import DELETE_SUFFIX, LOCK
+from moldau.log.folders.arrival import ARRIVED
+from moldau.log.folders.folder_names import DELETE_SUFFIX, OWN_FILES
 from moldau.log.folders.identity import CLEAN_MARKER, META_PROPERTIES
 
 DIGITS: Final = 20
@@ -41,6 +43,7 @@ class FileKind(enum.Enum):
     OFFSETS = "offsets by partition"
     PROPERTIES = "properties"
     CLEAN_MARKER = "mark of a clean stop"
+    ARRIVAL = "note of a complete copy"
 
 
 _BY_SUFFIX: Final = {
@@ -60,11 +63,12 @@ _BY_NAME: Final = {
     checkpoints.CLOSED_ENDS: FileKind.OFFSETS,
     META_PROPERTIES: FileKind.PROPERTIES,
     CLEAN_MARKER: FileKind.CLEAN_MARKER,
+    ARRIVED: FileKind.ARRIVAL,
 }
-PARTITION_FILES: Final = (checkpoints.LEADER_EPOCHS, checkpoints.PARTITION_METADATA)
+PARTITION_FILES: Final = (checkpoints.LEADER_EPOCHS, checkpoints.PARTITION_METADATA, ARRIVED)
 CONTROLLERS_FILES: Final = ("quorum-state", "bootstrap.checkpoint")
 """Files of Kafka's controllers, in the folder of their metadata log and beside it."""
-FOLDER_FILES: Final = frozenset({*_BY_NAME, LOCK, *CONTROLLERS_FILES} - {*PARTITION_FILES})
+FOLDER_FILES: Final = OWN_FILES | {*_BY_NAME, *CONTROLLERS_FILES} - {*PARTITION_FILES}
 LEFTOVERS: Final = {
     DELETED_SUFFIX: "files left by a deletion",
     CLEANED_SUFFIX: "files left by a compaction that did not finish",

@@ -22,6 +22,8 @@ from moldau.log import checkpoints
 from moldau.log.checkpoints import CorruptCheckpoint
 from moldau.log.epochs import Epochs
 from moldau.log.file_names import SNAPSHOT_SUFFIX, file_name
+from moldau.log.folders import arrival
+from moldau.log.folders.arrival import ARRIVED
 from moldau.log.producers import snapshots
 from moldau.names import TopicPartition
 from moldau.runtime import Disk
@@ -99,6 +101,8 @@ class PartitionCheck:
             yield Finding(path, str(corrupt).removeprefix(f"{path} "), not unclean)
         except OSError as error:
             yield _unreadable(path, error)
+        if ARRIVED in names:
+            yield from self._arrival(self.folder / ARRIVED)
         path = self.folder / checkpoints.LEADER_EPOCHS
         try:
             starts = checkpoints.read_epochs(self._disk, self.folder)
@@ -114,6 +118,18 @@ class PartitionCheck:
             yield Finding(path, "the epochs and offsets are not in ascending order")
             return
         self.walked.epochs = Epochs(starts)
+
+    def _arrival(self, path: Path) -> Iterator[Finding]:
+        try:
+            arrived = arrival.noted(self._disk, self.folder)
+        except OSError as error:
+            yield _unreadable(path, error)
+            return
+        if arrived is None:
+            yield Finding(path, "the file does not say from which log folder the partition moved here")
+        else:
+            message = f"the partition moved here from log folder {arrived.source}; the next start removes this note"
+            yield Finding(path, message, False)
 
     def _segments(self, bases: list[int], names: set[str]) -> Iterator[Finding]:
         walked, around = self.walked, self._around

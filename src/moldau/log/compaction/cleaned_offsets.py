@@ -55,6 +55,12 @@ class CleanedOffsets:
         self._of.setdefault(log.folder.parent, {})[log.tp] = log.topic_id, offset
         await self._write(log.folder.parent)
 
+    async def moved(self, log: Log, offset: int | None) -> None:
+        """A log has come from another log folder, cleaned up to this offset; None if it must be cleaned from its start.
+        What is known of the log here counts more. Raises `OSError`."""
+        if self.begun and offset is not None and self.of(log) is None:
+            await self.put(log, offset)
+
     async def forget_others(self, logs: Iterable[Log]) -> None:
         """Keep only the entries of these logs, which are all logs that exist in the folders that are online. Raises
         `OSError`."""

@@ -93,7 +93,7 @@ class Cleaner:
         self._candidates = candidates
         self._settings = settings
         self._runtime = runtime
-        self._offsets = CleanedOffsets(runtime)
+        self.offsets = CleanedOffsets(runtime)
         self._tasks: dict[int, asyncio.Task[None]] = {}
         self._stopping = asyncio.Event()
         self._uncleanable: dict[TopicPartition, Log] = {}
@@ -155,7 +155,7 @@ class Cleaner:
         log.cleaning = True
         try:
             cleaned = await self._clean(log, dirt)
-            await self._offsets.put(log, cleaned.up_to)
+            await self.offsets.put(log, cleaned.up_to)
         except Stopped:
             return not log.offline
         except KafkaError:
@@ -185,8 +185,8 @@ class Cleaner:
         )  # fmt: skip
 
     async def _choose(self) -> tuple[Log, Dirt] | None:
-        if not self._offsets.begun:
-            await self._offsets.begin([log for log, _ in self._candidates()])
+        if not self.offsets.begun:
+            await self.offsets.begin([log for log, _ in self._candidates()])
         best: tuple[Log, Dirt] | None = None
         serving: list[Log] = []
         for turn, (log, stable_offset) in enumerate(self._candidates()):
@@ -214,7 +214,7 @@ class Cleaner:
         if self._uncleanable:
             self._uncleanable = {log.tp: log for log in logs if self._uncleanable.get(log.tp) is log}
         try:
-            await self._offsets.forget_others(logs)
+            await self.offsets.forget_others(logs)
         except OSError as error:
             logger.error("%s cannot be written: %s", CLEANER_OFFSETS, error)
 
@@ -229,7 +229,7 @@ class Cleaner:
         config = log.config
         if is_overdue(log.active_segment, config, now_ms):
             log.roll(now_ms)
-        known = self._offsets.of(log)
+        known = self.offsets.of(log)
         start = first_dirty(known, log.log_start_offset, log.log_end_offset)
         if known is not None and known != start:
             if not (config.deletes and known < start):
@@ -239,7 +239,7 @@ class Cleaner:
                     known,
                     start,
                 )
-            await self._offsets.put(log, start)
+            await self.offsets.put(log, start)
         return dirt_of(log.segments, config, start, stable_offset, now_ms)
 
     async def _clean(self, log: Log, dirt: Dirt) -> CleaningResult:

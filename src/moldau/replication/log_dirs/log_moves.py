@@ -15,6 +15,7 @@ from typing import Final
 
 from moldau.config import BrokerConfig
 from moldau.errors import ErrorCode, KafkaError, MoldauError
+from moldau.log.compaction.cleaned_offsets import CleanedOffsets
 from moldau.log.folders.folder import LogFolder
 from moldau.log.folders.folders import LogFolders
 from moldau.log.log import Log
@@ -41,12 +42,14 @@ logger = logging.getLogger(__name__)
 
 
 class Move:
-    """`copying` is None before the copy is open."""
+    """`copying` is None before the copy is open. `cleaned`: the offset up to which the log was compacted when the copy
+    began; None if it was not, or nobody knows."""
 
     def __init__(self, replica: Replica, target: LogFolder):
         self.replica = replica
         self.target = target
         self.copying: LogCopy | None = None
+        self.cleaned: int | None = None
         self.task: asyncio.Task[None] | None = None
 
     def progress(self) -> CopyInProgress:
@@ -83,6 +86,8 @@ class LogMoves:
         self._slots: dict[LogFolder, asyncio.Lock] = {}
         self._quota = ReplicationQuota(SAMPLES, SAMPLE_MS)
         self._stopped = False
+        self.cleaned: CleanedOffsets | None = None
+        """The cleaner's, which go along with a log."""
 
     def ask(self, tp: TopicPartition, path: str, absence: Callable[[], ErrorCode]) -> ErrorCode:
         """Move a partition to the log folder at this path; the answer of Kafka. `absence`: why a partition has no
@@ -198,6 +203,7 @@ class LogMoves:
         if replica.log.folder.parent == target.path:
             took = f"{counted(copied, 'byte')} in {loop.time() - begun_s:.1f} s"
             logger.info("%s moved from %s to %s: %s", replica.tp, source and source.path, target.path, took)
+            await self._take_cleaned_along(move)
             await self._remember(replica.tp, target)
 
     async def _copied_up_to(self, end: int, copying: LogCopy, target: LogFolder) -> int:
@@ -212,6 +218,8 @@ class LogMoves:
         copy = futures.logs.get(replica.tp)
         if copy is not None and move.copying is not None and move.copying.copy is copy:
             return move.copying
+        if self.cleaned is not None and replica.tp not in futures:  # what is compacted later is not in the whole copy
+            move.cleaned = self.cleaned.of(replica.log)
         begins_at = await first_base(replica.log, self._runtime)
         opening = partial(futures.open, replica.tp, replica.topic_id, replica.config, int(begins_at))
         copy = await to_its_end(self._runtime.run(opening))
@@ -288,6 +296,14 @@ class LogMoves:
                     target.logs.pop(log.tp).abandon()
                     raise
             await asyncio.sleep(RETRY_S)  # no file descriptor was left
+
+    async def _take_cleaned_along(self, move: Move) -> None:
+        """Compaction goes on where it was, or from the log's start if the disk fails now."""
+        if self.cleaned is not None:
+            try:
+                await self.cleaned.moved(move.replica.log, move.cleaned)
+            except OSError as error:
+                move.replica.log.serving.fail(error)
 
     async def _remember(self, tp: TopicPartition, target: LogFolder) -> None:
         """Tell the metadata where the partition is. The next start finds it out too."""

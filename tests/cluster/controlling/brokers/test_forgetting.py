@@ -5,6 +5,7 @@ import asyncio
 from moldau.cluster.controlling.controller import Refusal
 from moldau.cluster.state import layout
 from moldau.cluster.state.image import PartitionImage
+from moldau.cluster.state.registrations import read_known
 from moldau.errors import ErrorCode
 from moldau.metadata_store.store import node_at
 from tests.cluster.several import Member, Members, followed_by, place, play
@@ -28,7 +29,10 @@ def test_only_a_broker_that_registered_and_is_not_up_is_forgotten() -> None:
         asking = asyncio.ensure_future(followed_by(controller, 1, 2))
         members.pop(3).die()
         await members.shown(lambda image: 3 not in image.brokers)
+        known = await controller.session.read(read_known())
+        assert [*known] == [1, 2, 3] and known[3].endpoint("PLAINTEXT") == ("PLAINTEXT", "PLAINTEXT", "host3", 9092)
         assert await forget(3) is None
+        assert 3 not in await controller.session.read(read_known())
         assert await controller.session.read(node_at(f"{layout.BROKER_EPOCHS}/3")) is None
         again = await forget(3)
         assert again is not None and again.code is ErrorCode.BROKER_ID_NOT_REGISTERED
