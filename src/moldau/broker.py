@@ -242,7 +242,6 @@ class Broker:
         undo.push_async_callback(upkeep.stop)
         cleaner = self.cleaner = Cleaner(self._cleaning_candidates, lambda: cluster.metadata.config, runtime)
         undo.push_async_callback(cleaner.stop)
-        replicas.moves.cleaned = cleaner.offsets
         exchange = None if joined is None else self._exchange(joined, coordinators)
         followers = None
         if exchange is not None and self._throttles is not None:
@@ -281,7 +280,7 @@ class Broker:
             replicas.exchange_by(exchange)
         upkeep.start()
         cleaner.start()
-        replicas.moves.resume()
+        replicas.moves.resume(cleaner.offsets)
         undo.push_async_callback(replicas.moves.stop)
         if self.metrics is not None:
             await self.metrics.start(config.metrics_host, config.metrics_port, undo)

@@ -86,8 +86,7 @@ class LogMoves:
         self._slots: dict[LogFolder, asyncio.Lock] = {}
         self._quota = ReplicationQuota(SAMPLES, SAMPLE_MS)
         self._stopped = False
-        self.cleaned: CleanedOffsets | None = None
-        """The cleaner's, which go along with a log."""
+        self._cleaned: CleanedOffsets | None = None
 
     def ask(self, tp: TopicPartition, path: str, absence: Callable[[], ErrorCode]) -> ErrorCode:
         """Move a partition to the log folder at this path; the answer of Kafka. `absence`: why a partition has no
@@ -113,8 +112,10 @@ class LogMoves:
         self._begin(replica, target)
         return ErrorCode.NONE
 
-    def resume(self) -> None:
-        """Go on with the moves of which the start has found copies."""
+    def resume(self, cleaned: CleanedOffsets | None = None) -> None:
+        """Go on with the moves of which the start has found copies. `cleaned`: the cleaner's offsets, which go along
+        with a log from now on."""
+        self._cleaned = cleaned
         for folder in self._folders.serving:
             for tp in list(folder.futures.found):
                 replica = self._hosted.get(tp)
@@ -218,8 +219,8 @@ class LogMoves:
         copy = futures.logs.get(replica.tp)
         if copy is not None and move.copying is not None and move.copying.copy is copy:
             return move.copying
-        if self.cleaned is not None and replica.tp not in futures:  # what is compacted later is not in the whole copy
-            move.cleaned = self.cleaned.of(replica.log)
+        if self._cleaned is not None and replica.tp not in futures:  # what is compacted later is not in the whole copy
+            move.cleaned = self._cleaned.of(replica.log)
         begins_at = await first_base(replica.log, self._runtime)
         opening = partial(futures.open, replica.tp, replica.topic_id, replica.config, int(begins_at))
         copy = await to_its_end(self._runtime.run(opening))
@@ -299,9 +300,9 @@ class LogMoves:
 
     async def _take_cleaned_along(self, move: Move) -> None:
         """Compaction goes on where it was, or from the log's start if the disk fails now."""
-        if self.cleaned is not None:
+        if self._cleaned is not None:
             try:
-                await self.cleaned.moved(move.replica.log, move.cleaned)
+                await self._cleaned.moved(move.replica.log, move.cleaned)
             except OSError as error:
                 move.replica.log.serving.fail(error)
 
