@@ -1,4 +1,4 @@
-"""Three brokers that connect to each other, and to their clients, with mutual TLS."""
+"""Three brokers that connect to each other with mutual TLS, and to their clients by it or with logins as well."""
 
 import time
 from pathlib import Path
@@ -9,7 +9,8 @@ import moldau
 from harness.certificates import PASSWORD, Authority
 from harness.patience import Deadline
 from harness.replicated_brokers import ReplicatedBrokers
-from moldau.errors import KafkaError
+from moldau.admin import Acl, ScramUpsertion
+from moldau.errors import KafkaError, TopicAuthorizationFailed
 from moldau.names import TopicPartition
 from moldau.protocol.apis import API_VERSIONS
 from moldau.protocol.messages.api_versions import ApiVersionsRequest
@@ -87,22 +88,43 @@ def test_a_running_cluster_moves_to_tls_one_broker_after_the_other(tmp_path: Pat
         cluster.stop()
 
 
+EVERYTHING = {
+    **BETWEEN_BROKERS,
+    "listeners": "PLAINTEXT://127.0.0.1:0,BROKERS://127.0.0.1:0,CLIENTS://127.0.0.1:0",
+    "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,BROKERS:SSL,CLIENTS:SASL_SSL",
+    "sasl.enabled.mechanisms": "SCRAM-SHA-512",
+    "listener.name.clients.connections.max.reauth.ms": "3000",
+    "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+    "super.users": "User:ANONYMOUS;User:CN=broker",
+}
+"""Brokers know each other by certificates; clients log in over TLS, again and again, and have rights and quotas. The
+first listener is for the harness."""
+
+
 @pytest.mark.check
-def test_nothing_is_lost_or_doubled_over_tls_while_brokers_are_killed(tmp_path: Path) -> None:
+def test_nothing_is_lost_or_doubled_with_everything_on_while_brokers_are_killed(tmp_path: Path) -> None:
     authority = Authority(tmp_path)
-    cluster = ReplicatedBrokers(tmp_path, BETWEEN_BROKERS | settings(authority))
-    secured = {
-        "security_protocol": "SSL",
+    cluster = ReplicatedBrokers(tmp_path, EVERYTHING | settings(authority))
+    alice = {
+        "security_protocol": "SASL_SSL",
         "ssl_ca_location": str(authority.trusted),
-        "ssl_certificate_location": str(authority.signed("alice")),
-        "ssl_key_location": str(authority.signed("alice")),
-        "ssl_key_password": PASSWORD,
+        "sasl_mechanism": "SCRAM-SHA-512",
+        "sasl_username": "alice",
+        "sasl_password": "alice-secret",
     }
     sent = [b"%d" % number for number in range(20_000)]
     try:
         cluster.start()
-        secure = ",".join(broker.addresses[1] for broker in cluster.brokers.values())
-        with moldau.Producer(secure, acks="all", enable_idempotence=True, **secured) as producer:
+        with moldau.Admin(cluster.address) as admin:
+            admin.create_topics(["replicated", "secret"])
+            admin.alter_user_scram_credentials([ScramUpsertion("alice", "alice-secret", "SCRAM-SHA-512")])
+            admin.create_acls([Acl("topic", "replicated", "User:alice", right) for right in ("read", "write")])
+            admin.alter_client_quotas({(("user", "alice"),): {"producer_byte_rate": 10_000_000.0}})
+
+        def secure() -> str:
+            return ",".join(broker.addresses[2] for broker in cluster.brokers.values())
+
+        with moldau.Producer(secure(), acks="all", enable_idempotence=True, **alice) as producer:
             with cluster.being_killed():
                 for value in sent:
                     producer.send("replicated", value, partition=0)
@@ -110,15 +132,17 @@ def test_nothing_is_lost_or_doubled_over_tls_while_brokers_are_killed(tmp_path: 
                         time.sleep(0.0005)
                 producer.flush()
         cluster.wait_until_whole()
-        secure = ",".join(broker.addresses[1] for broker in cluster.brokers.values())
         found: list[bytes | None] = []
-        with moldau.Consumer(secure, group_id=None, **secured) as consumer:
+        with moldau.Consumer(secure(), group_id=None, **alice) as consumer:
             consumer.assign([TopicPartition("replicated", 0)])
             consumer.seek_to_beginning()
             deadline = Deadline(60)
             while len(found) < len(sent) and not deadline.passed:
                 found += [record.value for record in consumer.poll(500)]
         assert found == sent
+        with moldau.Admin(secure(), **alice) as admin, pytest.raises(TopicAuthorizationFailed):
+            admin.describe_topics(["secret"])
     finally:
         cluster.stop()
     assert cluster.kills
+    assert all("alice-secret" not in broker.log() for broker in cluster.brokers.values())
