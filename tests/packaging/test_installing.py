@@ -2,6 +2,7 @@
 
 import itertools
 import os
+import resource
 import subprocess
 import sys
 import time
@@ -14,7 +15,8 @@ from harness.pages import examples
 from tests.packaging.building import ROOT, built, checkout, compiler
 
 SECONDS_MAX = 15
-"""From nothing to a test that has passed, with the packages in pip's cache."""
+"""From nothing to a test that has passed, with the packages in pip's cache. Of processor time, which an idle machine
+takes by the clock, too."""
 MESSAGE = """
 import moldau
 from moldau.testing import Broker
@@ -35,7 +37,12 @@ def run(command: Sequence[str | Path], folder: Path, **more: str) -> str:
     environment = {name: value for name, value in os.environ.items() if not name.startswith(ours)} | more
     done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
-    return done.stdout
+    return done.stdout + done.stderr  # pip -v shows what a build says on the latter
+
+
+def seconds_of_children() -> float:
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
 
 
 @pytest.mark.long
@@ -47,27 +54,28 @@ def test_a_fresh_environment_comes_from_its_wheel_to_a_test_that_has_passed_in_f
     (folder / "constraints.txt").write_text((ROOT / "constraints.txt").read_text())
     install = ["env/bin/pip", "install", "--quiet", "--disable-pip-version-check", "--constraint", "constraints.txt"]
 
-    def timed() -> list[float]:
-        marks = [time.monotonic()]
+    def timed() -> list[tuple[float, float]]:
+        """Seconds, and seconds of processor time, of each step."""
+        marks = [(time.monotonic(), seconds_of_children())]
         for command in (
             [sys.executable, "-m", "venv", "--clear", "env"],
             [*install, wheel, "pytest"],
             ["env/bin/pytest", "-q", "test_round_trip.py"],
         ):
             said = run(command, folder)
-            marks.append(time.monotonic())
+            marks.append((time.monotonic(), seconds_of_children()))
         assert "1 passed" in said
-        return [end - begin for begin, end in itertools.pairwise(marks)]
+        return [(after[0] - before[0], after[1] - before[1]) for before, after in itertools.pairwise(marks)]
 
     timed()  # now the packages are in pip's cache
-    seconds = timed()
-    made, installed, tested = seconds
+    made, installed, tested = steps = timed()
+    by_clock, used = (sum(step[kind] for step in steps) for kind in (0, 1))
     print(
-        f"from nothing to a test that has passed: {sum(seconds):.1f} s "
-        f"(venv {made:.1f}, pip install {installed:.1f}, pytest {tested:.1f})"
+        f"from nothing to a test that has passed: {by_clock:.1f} s, {used:.1f} s of processor time "
+        f"(venv {made[1]:.1f}, pip install {installed[1]:.1f}, pytest {tested[1]:.1f})"
     )
     assert run(["env/bin/moldau", "version"], folder).strip().endswith("(columns compiled)")
-    assert sum(seconds) <= SECONDS_MAX
+    assert used <= SECONDS_MAX
 
 
 @pytest.mark.long
