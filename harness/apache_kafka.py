@@ -31,18 +31,18 @@ DEPENDENCY = (
 )
 
 
-def class_path(version: str = VERSION) -> str:
-    """Kafka and its command-line tools, for `java -cp`."""
-    folder = Path.home() / ".cache" / "apache-kafka" / version
+def class_path(version: str = VERSION, more: Sequence[str] = ()) -> str:
+    """Kafka and its command-line tools, and other artifacts of its release, for `java -cp`."""
+    folder = Path.home() / ".cache" / "apache-kafka" / "-".join((version, *more))
     if not (folder / "ready").exists():
-        _download(folder, version)
+        _download(folder, version, (*ARTIFACTS, *more))
     return f"{folder}/*"
 
 
-def _download(folder: Path, version: str) -> None:
+def _download(folder: Path, version: str, artifacts: Sequence[str]) -> None:
     folder.parent.mkdir(parents=True, exist_ok=True)
     partial = Path(tempfile.mkdtemp(prefix=f"{version}-", dir=folder.parent))
-    (partial / "pom.xml").write_text(POM.format("".join(DEPENDENCY.format(name, version) for name in ARTIFACTS)))
+    (partial / "pom.xml").write_text(POM.format("".join(DEPENDENCY.format(name, version) for name in artifacts)))
     goal = ["dependency:copy-dependencies", f"-DoutputDirectory={partial}"]
     subprocess.run(["mvn", "-q", "-B", "-f", partial / "pom.xml", *goal], check=True)
     (partial / "ready").touch()

@@ -1,5 +1,5 @@
 """Three broker processes as one cluster, of which tests kill one after the other: every topic is on all three, and a
-record counts when two of them have it."""
+record counts when two of them have it. Or one broker alone, killed in the same way."""
 
 import contextlib
 import threading
@@ -24,16 +24,18 @@ WHOLE_SECONDS_MAX = 4 * SECONDS
 
 
 class ReplicatedBrokers:
-    """Has what tests need of `harness.brokers.Broker`. The brokers share a file unless `connect` names a ZooKeeper."""
+    """Has what tests need of `harness.brokers.Broker`. The brokers share a file unless `connect` names a ZooKeeper.
+    `count`: of brokers, three or one."""
 
-    def __init__(self, folder: Path, settings: Mapping[str, str], connect: str = ""):
+    def __init__(self, folder: Path, settings: Mapping[str, str], connect: str = "", count: int = len(NUMBERS)):
         self.brokers: dict[int, Broker] = {}
         self.kills = 0
-        for number in NUMBERS:
+        is_alone = count == 1
+        for number in NUMBERS[:count]:
             own = folder / f"broker-{number}"
             own.mkdir()
             among = {"broker.id": str(number), "zookeeper.connect": connect or f"file:{folder / 'cluster.sqlite'}"}
-            self.brokers[number] = Broker(own, {**REPLICATED, **settings, **among})
+            self.brokers[number] = Broker(own, {**settings} if is_alone else {**REPLICATED, **settings, **among})
 
     @property
     def address(self) -> str:

@@ -96,6 +96,8 @@ PURE_CORES = (
     "mirror.foreign.policy",
     "mirror.foreign.remote_acls",
     "mirror.foreign.remote_topics",
+    "mirror.counters",
+    "mirror.source_session",
     "mirror.planning",
     "handlers.producing.mistimed",
     "log.epochs",

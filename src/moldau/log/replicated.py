@@ -55,7 +55,7 @@ def append(log: Log, data: Buffer, leader_epoch: int, now_ms: int) -> Offset:
     return log.log_end_offset
 
 
-def append_mirrored(log: Log, data: bytearray, leader_epoch: int, now_ms: int) -> Offset:
+def append_mirrored(log: Log, data: bytearray | memoryview, leader_epoch: int, now_ms: int) -> Offset:
     """Append the whole batches at the beginning of `data`, as another cluster's log has them: a mirror's leader's part.
     All but the leader epoch is kept, which is this leader's: checksums do not cover it. Returns the log's new end.
     Raises as `append` does."""

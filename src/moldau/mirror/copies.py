@@ -6,8 +6,10 @@ source's at the same offset: a source that lost records (an unclean election, a 
 silence.
 """
 
+import uuid
 from typing import NamedTuple
 
+from moldau.mirror.source_session import SourceSession, WantedPartition
 from moldau.names import TopicPartition
 from moldau.records.batch import BatchHeader
 
@@ -20,31 +22,62 @@ class LogSpan(NamedTuple):
 
 
 class PartitionCopy:
-    """`end`: where the mirror's log ends, None if its leader must be asked. `mirror_start`: where it starts.
-    `source_start`: where the source's log starts, as the mirror was told. `source_epoch`: the leader epoch of the
-    source that the mirror was compared in, None before. `stopped`: why nothing is copied any more. `records_behind`
-    counts offsets up to the source's end."""
+    """`end`: where the mirror's log ends, None if its leader must be asked. `position`: the offset that is fetched
+    next; what is between both is on its way into the mirror. `mirror_start`: where the mirror's log starts.
+    `source_start`: where the source's log starts, as the source's leader said. `source_epoch`: the leader epoch of the
+    source that the mirror was compared in, None before; `leader`: the broker that led then. `session`: where it is
+    fetched, if it is. `stopped`: why nothing is copied any more. `records_behind` counts offsets up to the source's
+    end."""
 
-    __slots__ = ("end", "mirror_start", "records_behind", "source_epoch", "source_start", "stopped", "tp")
+    __slots__ = (
+        "end", "leader", "mirror_start", "position", "records_behind", "session", "source_epoch", "source_start",
+        "stopped", "tp",
+    )  # fmt: skip
 
     def __init__(self, tp: TopicPartition):
         self.tp = tp
         self.end: int | None = None
+        self.position = 0
         self.mirror_start = 0
         self.source_start = 0
         self.source_epoch: int | None = None
+        self.leader: int | None = None
+        self.session: SourceSession | None = None
         self.records_behind: int | None = None
         self.stopped = ""
 
     @property
-    def fetch_from(self) -> int:
-        """The offset to fetch next: behind the mirror's end if the source has deleted what follows it."""
-        assert self.end is not None, "asked before"
-        return max(self.end, self.source_start)
+    def owes_start(self) -> bool:
+        """Whether the mirror's log starts before the source's, and can start where the source's does: it has come so
+        far, or the source has nothing behind its start."""
+        if self.end is None or self.mirror_start >= self.source_start:
+            return False
+        return self.source_start <= self.end or (self.source_start == self.position and self.records_behind == 0)
+
+    def is_followed(self, leader: int, source_epoch: int) -> bool:
+        """Whether it is fetched, and the metadata that name this leader say nothing new."""
+        if self.session is None or self.source_epoch is None:
+            return False
+        return source_epoch < self.source_epoch or (source_epoch, leader) == (self.source_epoch, self.leader)
+
+    def join(self, session: SourceSession, topic_id: uuid.UUID) -> None:
+        """Fetch it in this session, from the mirror's end on, or behind it if the source has deleted what follows."""
+        assert self.end is not None and self.source_epoch is not None, "asked and compared before"
+        self.position, self.session = max(self.end, self.source_start), session
+        session.want(self.tp, WantedPartition(topic_id, self.position, self.source_epoch))
+
+    def read_to(self, offset: int) -> None:
+        """The records before this offset have been fetched."""
+        self.position = offset
+        if self.session is not None:
+            self.session.read_to(self.tp, offset)
 
     def forget(self) -> None:
-        """Ask the mirror's leader again, and compare."""
+        """Fetch it no more; ask the mirror's leader again, and compare."""
         self.end = self.source_epoch = None
+        session, self.session = self.session, None
+        if session is not None:
+            session.drop(self.tp)
 
 
 def divergence(

@@ -10,25 +10,15 @@ from moldau.client.fetching import fetch_request
 from moldau.client.routing import Router
 from moldau.error_codes import ErrorCode
 from moldau.errors import KafkaError
+from moldau.mirror.source_session import FetchedBatches, SourceSession, WantedPartition
 from moldau.names import TopicPartition
 from moldau.protocol.apis import FETCH, MIRROR_APPEND
-from moldau.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
 from moldau.protocol.messages.mirror_append import MirrorAppendRequest, MirroredPartition, MirroredTopic
+from moldau.protocol.primitives import Detached
 from moldau.records.batch import BatchHeader, batches
 
-FETCH_BYTES, PART_BYTES = 8 << 20, 1 << 20
-"""The most bytes of one answer of the source, and of one partition in it. A larger batch comes whole all the same."""
 ONE_BATCH = 1
 ASKS_ONLY = -1
-
-
-class FetchedBatches(NamedTuple):
-    """A leader's answer for one partition; offsets that it does not say are -1."""
-
-    error: ErrorCode
-    records: memoryview
-    start: int
-    high_watermark: int
 
 
 class Appending(NamedTuple):
@@ -53,49 +43,45 @@ async def fetch(
 ) -> dict[TopicPartition, FetchedBatches]:
     """What a leader has from these offsets on, of any transaction, of the topics with these ids: another topic of the
     same name answers UNKNOWN_TOPIC_ID (a broker before Kafka 3.1 goes by the name). Raises `KafkaError`."""
-    topics: dict[str, FetchTopic] = {}
+    session = SourceSession(is_kept=False)
     for tp, offset in wanted.items():
-        topics.setdefault(tp.topic, FetchTopic(topic=tp.topic, topic_id=ids[tp.topic])).partitions.append(
-            FetchPartition(
-                partition=tp.partition,
-                current_leader_epoch=router.view.leader_epoch(tp),
-                fetch_offset=offset,
-                partition_max_bytes=PART_BYTES,
-            )
-        )
-    request = FetchRequest(max_wait_ms=wait_ms, min_bytes=1, max_bytes=FETCH_BYTES, topics=[*topics.values()])
+        session.want(tp, WantedPartition(ids[tp.topic], offset, router.view.leader_epoch(tp)))
+    return await fetch_next(router, leader, session, wait_ms)
+
+
+async def fetch_next(
+    router: Router, leader: int, session: SourceSession, wait_ms: int
+) -> dict[TopicPartition, FetchedBatches]:
+    """What a leader has of the partitions of a session, beyond what it has told. Raises `KafkaError`."""
     link = await router.broker(leader, "mirror")
-    reply = await link.call(FETCH, request, wait_ms + router.request_timeout_ms)
-    check(reply.error_code, "fetching")
-    names = {ids[name]: name for name in topics}
-    return {
-        TopicPartition(topic.topic or names[topic.topic_id], part.partition_index): FetchedBatches(
-            error_of(part.error_code), memoryview(part.records or b""), part.log_start_offset, part.high_watermark
-        )
-        for topic in reply.responses
-        for part in topic.partitions
-    }
+    return session.answered(await link.call(FETCH, session.request(wait_ms), wait_ms + router.request_timeout_ms))
 
 
 async def append(
-    router: Router, leader: int, wanted: Mapping[TopicPartition, Appending]
+    router: Router, leader: int, wanted: Mapping[TopicPartition, Appending], purpose: str = ""
 ) -> dict[TopicPartition, MirrorAnswer]:
-    """Send batches to a leader of mirrors; answered once they are committed. Raises `KafkaError`."""
-    topics: dict[str, MirroredTopic] = {}
+    """Send batches to a leader of mirrors; answered once they are committed. A broker answers the requests of one
+    connection, which `purpose` names, one after the other. Raises `KafkaError`."""
+    by_topic: dict[str, dict[TopicPartition, Appending]] = {}
     for tp, one in wanted.items():
-        topic = topics.setdefault(tp.topic, MirroredTopic(name=tp.topic, source=one.source))
-        topic.partitions.append(
-            MirroredPartition(
-                index=tp.partition,
-                current_leader_epoch=router.view.leader_epoch(tp),
-                log_end_offset=one.end,
-                source_start_offset=one.source_start,
-                records=one.records,
+        by_topic.setdefault(tp.topic, {})[tp] = one
+    topics, around = list[MirroredTopic](), list[tuple[Detached, memoryview]]()
+    for name, parts in by_topic.items():
+        topics.append(MirroredTopic(name=name, source=next(iter(parts.values())).source))
+        for tp, one in parts.items():
+            around.append((Detached(len(one.records)), one.records))
+            topics[-1].partitions.append(
+                MirroredPartition(
+                    index=tp.partition,
+                    current_leader_epoch=router.view.leader_epoch(tp),
+                    log_end_offset=one.end,
+                    source_start_offset=one.source_start,
+                    records=around[-1][0],
+                )
             )
-        )
-    request = MirrorAppendRequest(timeout_ms=router.request_timeout_ms, topics=[*topics.values()])
-    link = await router.broker(leader)
-    reply = await link.call(MIRROR_APPEND, request, 2 * router.request_timeout_ms)
+    request = MirrorAppendRequest(timeout_ms=router.request_timeout_ms, topics=topics)
+    link = await router.broker(leader, purpose)
+    reply = await link.call(MIRROR_APPEND, request, 2 * router.request_timeout_ms, around=around)
     return {
         TopicPartition(topic.name, part.index): MirrorAnswer(
             error_of(part.error_code), part.error_message, part.log_start_offset, part.log_end_offset

@@ -13,7 +13,9 @@ from dataclasses import dataclass
 from moldau.client.cluster_view import TopicView
 from moldau.errors import ErrorCode, KafkaError
 from moldau.mirror.access import copy_acls
-from moldau.mirror.copying import CopiedTopic, Copying
+from moldau.mirror.copied_partitions import CopiedTopic
+from moldau.mirror.copying import Copying
+from moldau.mirror.counters import MirrorGauges
 from moldau.mirror.ends import NO_ID, SETTING, ClusterEnd, check_ends, source_of
 from moldau.mirror.groups import sync_groups
 from moldau.mirror.planning import SourceTopic, TargetTopic, TopicPlan, plan
@@ -71,15 +73,24 @@ class MirrorWorker:
                     task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
 
+    @property
+    def gauges(self) -> MirrorGauges:
+        copies = self.copying.copies.values()
+        return MirrorGauges(
+            partitions=len(copies),
+            followed=sum(copy.session is not None for copy in copies),
+            stopped=sum(bool(copy.stopped) for copy in copies),
+            offsets_behind=sum(copy.records_behind or 0 for copy in copies),
+            refused_topics=len(self.refused),
+        )
+
     def told(self) -> str:
         """What the log says of the work each minute."""
-        copies = self.copying.copies.values()
-        moved, self._bytes_told = self.copying.appended - self._bytes_told, self.copying.appended
-        behind = sum(copy.records_behind or 0 for copy in copies)
-        stopped = sum(bool(copy.stopped) for copy in copies)
-        so_far = f"{counted(len(copies), 'partition')}, {moved:,} bytes since the last line"
-        halted = f", {counted(stopped, 'partition')} stopped" if stopped else ""
-        return f"{so_far}, {counted(behind, 'record')} behind{halted}"
+        gauges, appended = self.gauges, self.copying.counters.appended_bytes
+        moved, self._bytes_told = appended - self._bytes_told, appended
+        so_far = f"{counted(gauges.partitions, 'partition')}, {moved:,} bytes since the last line"
+        halted = f", {counted(gauges.stopped, 'partition')} stopped" if gauges.stopped else ""
+        return f"{so_far}, {counted(gauges.offsets_behind, 'record')} behind{halted}"
 
     async def _tell_progress(self) -> None:
         while True:

@@ -75,13 +75,14 @@ class Link:
         timeout_ms: int = REQUEST_TIMEOUT_MS,
         memory: Callable[[int], memoryview] = fresh,
         by_hand: ByHand | None = None,
+        around: Around = (),
         *,
         urgent: bool = False,
     ) -> Any:
-        """Send a request and return its reply. Raises `KafkaError(NETWORK_EXCEPTION | REQUEST_TIMED_OUT |
-        CORRUPT_MESSAGE)`."""
+        """Send a request and return its reply; the arguments as for `post`. Raises `KafkaError(NETWORK_EXCEPTION |
+        REQUEST_TIMED_OUT | CORRUPT_MESSAGE)`."""
         if by_hand is None:
-            frame = await self.post(api, request, timeout_ms, memory, urgent=urgent)
+            frame = await self.post(api, request, timeout_ms, memory, around, urgent=urgent)
         else:
             frame = await self._post_by_hand(api, request, timeout_ms, memory, by_hand)
             reply = by_hand.read_reply(self.versions.of(api), frame)

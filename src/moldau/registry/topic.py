@@ -21,6 +21,7 @@ from moldau.client.security.brokers import Brokers, settings_in
 from moldau.errors import (
     ConfigError,
     InvalidProducerEpoch,
+    InvalidRequest,
     KafkaError,
     LogTruncated,
     MessageTooLarge,
@@ -31,7 +32,7 @@ from moldau.errors import (
 )
 from moldau.names import TopicPartition
 from moldau.registry.decisions import Writes
-from moldau.registry.refusals import Refused, store_failed, timed_out, too_large
+from moldau.registry.refusals import Refused, not_permitted, store_failed, timed_out, too_large
 from moldau.registry.state import RegistryState
 from moldau.registry.topic_records import (
     NOOP,
@@ -197,6 +198,9 @@ class SchemasTopic:
                 raise too_large(f"The schema is too large for the topic: {failure}") from None
             except Refused:
                 raise
+            except InvalidRequest as mirrored:
+                await self.resign()
+                raise not_permitted(f"The registry is in read-only mode: {mirrored}") from None
             except (ProducerFenced, InvalidProducerEpoch):
                 await self.resign()
                 raise WriterReplaced(500, 50001, "Another instance has become the writer; ask again") from None

@@ -55,12 +55,14 @@ ToConfig = Annotated[
 ]
 
 
+SCHEMAS = "_schemas"
 Topics = Annotated[
     str, Option("--topics", metavar="PATTERN", help="A regular expression: topics whose whole names match.")
 ]
 Groups = Annotated[
     str, Option("--groups", metavar="PATTERN", help="A regular expression: groups whose offsets are kept, '' for none.")
 ]
+Schemas = Annotated[bool, Option("--schemas", help=f"Also {SCHEMAS}, the topic of a schema registry.")]
 DryRun = Annotated[bool, Option("--dry-run", help="Only say what would be done.")]
 SHORTEST_S = 0.05
 ALWAYS_WRITABLE = (
@@ -84,6 +86,7 @@ def start(
     ] = -1,
     groups: Groups = ".*",
     acls: Annotated[bool, Option("--acls", help="Also copy access rights that name a mirrored topic.")] = False,
+    schemas: Schemas = False,
     refresh: Annotated[
         float, Option("--refresh", metavar="SECONDS", help="How often topics, settings and groups are compared.")
     ] = 10.0,
@@ -116,7 +119,7 @@ def start(
       moldau mirror start --from old:9092 --to kafka:9092 --from-alias old --topics 'orders|payments'
     """
     settings = MirrorSettings(
-        _pattern(topics, "--topics"), replication_factor, max(refresh, SHORTEST_S), _pattern(groups, "--groups"), acls
+        _topics(topics, schemas), replication_factor, max(refresh, SHORTEST_S), _pattern(groups, "--groups"), acls
     )
     by_rules = ForeignSettings(
         settings.topics,
@@ -181,6 +184,7 @@ def fail_over_now(
     target: To,
     topics: Topics,
     to_config: ToConfig = None,
+    schemas: Schemas = False,
     dry_run: DryRun = False,
     as_json: Json = False,
 ) -> None:
@@ -196,7 +200,7 @@ def fail_over_now(
 
       moldau mirror failover --to new:9092 --topics '.*'
     """
-    pattern, brokers = _pattern(topics, "--topics"), _end(target, to_config)
+    pattern, brokers = _topics(topics, schemas), _end(target, to_config)
     reachable(brokers)
 
     async def work() -> list[FailedOver]:
@@ -214,6 +218,7 @@ def promote_mirrors(
     from_config: FromConfig = None,
     to_config: ToConfig = None,
     groups: Groups = ".*",
+    schemas: Schemas = False,
     timeout: Annotated[
         float, Option("--timeout", metavar="SECONDS", help="How long to wait for the mirrors to have all records.")
     ] = 60.0,
@@ -230,7 +235,7 @@ def promote_mirrors(
 
       moldau mirror promote --from old:9092 --to new:9092 --topics 'orders|payments'
     """
-    pattern, of_groups = _pattern(topics, "--topics"), _pattern(groups, "--groups")
+    pattern, of_groups = _topics(topics, schemas), _pattern(groups, "--groups")
     ends = _ends(source, from_config, target, to_config)
 
     async def work(source_end: ClusterEnd, target_end: ClusterEnd) -> list[FailedOver]:
@@ -295,6 +300,12 @@ def _print_over(over: list[FailedOver], dry_run: bool, as_json: bool) -> None:
         verbs = ("would be writable from", "would be aborted") if dry_run else ("is writable from", "aborted")
         aborted = f"; {counted(one.aborted, 'open transaction')} {verbs[1]}" if one.aborted else ""
         print(f"{one.tp} {verbs[0]} offset {one.end}{aborted}")
+
+
+def _topics(text: str, schemas: bool) -> re.Pattern[str]:
+    """Raises `ConfigError`."""
+    pattern = _pattern(text, "--topics")
+    return re.compile(f"{text}|{SCHEMAS}") if schemas else pattern
 
 
 def _pattern(text: str, option: str) -> re.Pattern[str]:

@@ -17,6 +17,7 @@ from moldau.protocol.messages.mirror_append import (
     MirrorPartitionResult,
     MirrorTopicResult,
 )
+from moldau.protocol.primitives import Detached
 from moldau.replication.mirroring.appends import MirroredBatches, append_mirrored, mirrored
 from moldau.replication.replica import Replica
 from moldau.replication.replicas import Replicas
@@ -50,6 +51,7 @@ class MirrorAppend:
             for part in topic.partitions:
                 told = MirrorPartitionResult(index=part.index)
                 result.partitions.append(told)
+                assert not isinstance(part.records, Detached), "a request that was read has its records"
                 batches = MirroredBatches(
                     topic.source,
                     part.current_leader_epoch,

@@ -1,6 +1,7 @@
 """MirrorAppend (API key 30010, ours): request and response; batches of another cluster's partitions for their
 mirrors."""
 
+from moldau.protocol.primitives import Detached
 from moldau.protocol.schema import ARRAY, INT16, INT32, INT64, RECORDS, STRING, message
 
 
@@ -13,7 +14,7 @@ class MirroredPartition:
     current_leader_epoch: int = INT32(default=-1)
     log_end_offset: int = INT64(default=-1)
     source_start_offset: int = INT64(default=-1)
-    records: memoryview | bytes | None = RECORDS(nullable=0)
+    records: memoryview | bytes | Detached | None = RECORDS(nullable=0)
 
 
 @message

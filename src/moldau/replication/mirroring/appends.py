@@ -9,13 +9,17 @@ Everything else holds as for a follower's appends (`log/replicated.py`), and fol
 mirror's log starts where the source's does. A batch counts once it is committed.
 """
 
+import asyncio
+from collections.abc import Iterator
 from typing import NamedTuple
 
 from moldau.errors import ErrorCode, KafkaError
 from moldau.log import replicated
 from moldau.names import Offset
+from moldau.records.batch import batches as whole
 from moldau.replication.own_appends import until_committed
 from moldau.replication.replica import Replica
+from moldau.turns import ELEMENTS
 
 ASKS_ONLY = -1
 
@@ -33,25 +37,50 @@ class MirroredBatches(NamedTuple):
 
 async def append_mirrored(replica: Replica, batches: MirroredBatches, now_ms: int) -> None:
     """Append and flush if `flush.messages` asks for it. Raises `KafkaError`: INVALID_REQUEST, OFFSET_OUT_OF_RANGE if
-    the log ends elsewhere, CORRUPT_MESSAGE, KAFKA_STORAGE_ERROR, errors of leadership; then nothing was appended."""
+    the log ends elsewhere, CORRUPT_MESSAGE, KAFKA_STORAGE_ERROR, errors of leadership. Then nothing was appended, or,
+    of more batches than one turn of the loop takes, the first ones."""
     await replica.until_free()
     _check(replica, batches)
     if batches.end == ASKS_ONLY:
         return
     replica.takes_own()
     log = replica.log
-    if log.log_end_offset != batches.end:
-        raise KafkaError(ErrorCode.OFFSET_OUT_OF_RANGE, f"the mirror's log ends at {log.log_end_offset}")
+    _check_end(replica, batches.end)
     has_moved = batches.source_start > log.log_end_offset
     if has_moved:
         replicated.begin_behind(log, Offset(batches.source_start), now_ms)
-    if batches.records:
-        end = replicated.append_mirrored(log, batches.records, replica.leadership.leader_epoch, now_ms)
-        has_moved |= end > batches.end
-    if has_moved:
-        await replica.appended_marker()
+    try:
+        for number, piece in enumerate(_turns(batches.records)):
+            if number:  # others had their turn
+                end = log.log_end_offset
+                await asyncio.sleep(0)
+                await replica.until_free()
+                _check(replica, batches)
+                log = replica.log
+                _check_end(replica, end)
+            replicated.append_mirrored(log, piece, replica.leadership.leader_epoch, now_ms)
+            has_moved = True
+    finally:
+        if has_moved:
+            await replica.appended_marker()
     if log.log_start_offset < batches.source_start:
         replica.delete_records_before(min(batches.source_start, replica.high_watermark))
+
+
+def _turns(records: bytearray) -> Iterator[memoryview]:
+    """The records in pieces of as many whole batches as one turn of the loop may take."""
+    view, begin = memoryview(records), 0
+    for number, (at, header) in enumerate(whole(records), 1):
+        if not number % ELEMENTS:
+            yield view[begin : at + header.size]
+            begin = at + header.size
+    if begin < len(view):
+        yield view[begin:]
+
+
+def _check_end(replica: Replica, end: int) -> None:
+    if replica.log.log_end_offset != end:
+        raise KafkaError(ErrorCode.OFFSET_OUT_OF_RANGE, f"the mirror's log ends at {replica.log.log_end_offset}")
 
 
 def _check(replica: Replica, batches: MirroredBatches) -> None:
