@@ -2,20 +2,18 @@
 confluent-kafka at the other end.
 """
 
-import contextlib
 import json
 import os
-import socket
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
-from urllib.request import urlopen
 
 import pytest
 
+from harness import apicurio
 from harness.brokers import Broker
-from harness.patience import stretched, wait_until
+from harness.patience import stretched
 from moldau import Consumer, Producer, TopicPartition
 from moldau.serializers import (
     AvroDeserializer,
@@ -29,9 +27,10 @@ from moldau.serializers import (
     SchemaNotFound,
     SchemaRegistry,
 )
+from tests import environments
 from tests.clients.client import without_ours
 from tests.clients.test_java_client import QUICK_START
-from tests.environments import apicurio, python_with
+from tests.environments import python_with
 from tests.versions import CONFLUENT_WITH_SCHEMAS
 
 pytestmark = pytest.mark.check
@@ -53,43 +52,14 @@ RIVERS = [{"name": "Vltava", "km": 430.2}, {"name": "Úpa", "km": None}, {"name"
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, str]]:
     """The addresses of a broker and of the registry that keeps its schemas there."""
     folder = tmp_path_factory.mktemp("registry")
-    jar = apicurio()
+    command = ["java", *QUICK_START, "-Xmx400m", "-jar", environments.apicurio()]
     broker = Broker(folder, {"num.partitions": "1"})
     broker.start()
     try:
-        with running(jar, folder, broker.address) as url:
+        with apicurio.running(folder, broker.address, command) as (url, _):
             yield broker.address, url
     finally:
         broker.stop()
-
-
-@contextlib.contextmanager
-def running(jar: Path, folder: Path, address: str) -> Iterator[str]:
-    """The registry in a process of its own, and the address of its interface like Confluent's."""
-    with socket.socket() as one:
-        one.bind(("127.0.0.1", 0))
-        port = one.getsockname()[1]
-    settings = {
-        "APICURIO_STORAGE_KIND": "kafkasql", "APICURIO_KAFKASQL_BOOTSTRAP_SERVERS": address,
-        "QUARKUS_HTTP_HOST": "127.0.0.1", "QUARKUS_HTTP_PORT": str(port),
-    }  # fmt: skip
-    url, logged = f"http://127.0.0.1:{port}/apis/ccompat/v7", folder / "registry.log"
-    with open(logged, "w") as log:
-        command = ["java", *QUICK_START, "-Xmx400m", "-jar", jar]
-        process = subprocess.Popen(command, cwd=folder, env={**os.environ, **settings}, stdout=log, stderr=log)
-
-    def up() -> bool:
-        assert process.poll() is None, logged.read_text()[-2_000:]
-        with contextlib.suppress(OSError), urlopen(f"{url}/subjects", timeout=stretched(5)) as answer:
-            return bool(answer.status == 200)
-        return False
-
-    try:
-        assert wait_until(up, 120, 0.2), logged.read_text()[-2_000:]
-        yield url
-    finally:
-        process.terminate()
-        process.wait(stretched(60))
 
 
 @pytest.fixture
