@@ -163,18 +163,24 @@ def test_groups_find_in_the_target_all_that_they_have_not_read(clusters: tuple[B
 
 
 def test_heartbeats_of_both_clusters_are_in_the_target(own_clusters: tuple[Broker, Broker]) -> None:
-    source, _ = own_clusters
-    source.create_topic("heartbeats", 1)
-    fill(source, "heartbeats", 3)
-
     async def scenario(mirror: ForeignMirroring) -> None:
-        async def beats() -> Any:
-            return [read_heartbeat(one.key, one.value) for one in await records_of(mirror.target, "heartbeats")]
+        def clusters_in(topic: str) -> Callable[[], Awaitable[Any]]:
+            async def named() -> Any:
+                beats = [read_heartbeat(one.key, one.value) for one in await records_of(mirror.target, topic)]
+                return {beat[:2] for beat in beats if beat}
 
-        assert {one[:2] for one in await mirror.until(beats) if one} == {("A", "B")}
-        await mirror.until_equal(TopicPartition("heartbeats", 0), "A.heartbeats")
+            return named
 
-    play(own_clusters, "nothing", scenario, policy=ReplicationPolicy("A", "B", is_identity=True))
+        assert await mirror.until(clusters_in("heartbeats")) == {("A", "B")}
+        assert await mirror.until(clusters_in("A.heartbeats")) == {("B", "A")}
+
+    play(
+        own_clusters,
+        "nothing",
+        scenario,
+        policy=ReplicationPolicy("A", "B", is_identity=True),
+        source_heartbeats=True,
+    )
 
 
 def test_a_topic_that_came_from_the_target_is_not_mirrored_back(own_clusters: tuple[Broker, Broker]) -> None:

@@ -14,28 +14,27 @@ from moldau.mirror.foreign.mirror_records import (
 )
 from moldau.names import TopicPartition
 
-SYNC = bytes.fromhex("00066f726465727300000002"), bytes.fromhex("00000000000000070000000000000005")
+SYNC = bytes.fromhex("00066f726465727300000001"), bytes.fromhex("00000000000000650000000000000065")
 CHECKPOINT = (
-    bytes.fromhex("000762696c6c696e6700084 12e6f726465727300000001".replace(" ", "")),
-    bytes.fromhex("00000000000000000009000000000000000400026f6b"),
+    bytes.fromhex("000762696c6c696e670008412e6f726465727300000000"),
+    bytes.fromhex("0000000000000000003c000000000000000100026f6b"),
 )
-HEARTBEAT = bytes.fromhex("000141000142"), bytes.fromhex("0000000001900000c350")
+HEARTBEAT = bytes.fromhex("000141000142"), bytes.fromhex("0000000001a223661d6f")
 
 
 def test_an_offset_sync_is_topic_and_partition_and_two_offsets() -> None:
-    sync = OffsetSync(TopicPartition("orders", 2), 7, 5)
+    sync = OffsetSync(TopicPartition("orders", 1), 101, 101)
     assert sync_record(sync) == SYNC and read_sync(*SYNC) == sync
 
 
 def test_a_checkpoint_has_a_version_before_its_offsets() -> None:
-    told = GroupCheckpoint("billing", TopicPartition("A.orders", 1), 9, 4, "ok")
+    told = GroupCheckpoint("billing", TopicPartition("A.orders", 0), 60, 1, "ok")
     assert checkpoint_record(told) == CHECKPOINT and read_checkpoint(*CHECKPOINT) == told
 
 
 def test_a_heartbeat_names_both_clusters_and_the_time() -> None:
-    when_ms = int.from_bytes(HEARTBEAT[1][2:], "big")
-    assert heartbeat_record("A", "B", when_ms)[0] == HEARTBEAT[0]
-    assert read_heartbeat(*heartbeat_record("A", "B", when_ms)) == ("A", "B", when_ms)
+    assert read_heartbeat(*HEARTBEAT) == ("A", "B", 1_795_890_224_495)
+    assert heartbeat_record("A", "B", 1_795_890_224_495) == HEARTBEAT
 
 
 @pytest.mark.parametrize("read", [read_sync, read_checkpoint, read_heartbeat])

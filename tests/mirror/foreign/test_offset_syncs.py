@@ -34,11 +34,28 @@ def test_the_first_record_is_told_then_one_each_so_many_and_after_each_gap() -> 
     assert rule.copied([Run(401, 2, 1)]) == [(401, 2)], "the mirror goes back"
 
 
+def test_mirror_maker_told_the_same_pairs() -> None:
+    """What Kafka 4.3.1 wrote of 125 records: two pairs while it copied them, and the last one later."""
+    rule = SyncRule(100)
+    told = [*rule.copied([Run(0, 0, 125)]), *rule.last()]
+    assert told == [(0, 0), (101, 101), (124, 124)]
+    before, after = translation(*told[:2]), translation(*told)
+    assert [before.translate(TP, offset) for offset in (60, 125)] == [1, 102]
+    assert after.translate(TP, 125) == 125
+
+
 def test_the_last_record_is_told_once() -> None:
     rule = SyncRule(100)
     assert rule.last() == []
     assert rule.copied([Run(0, 0, 1)]) == [(0, 0)] and rule.last() == []
     assert rule.copied([Run(1, 1, 5)]) == [] and rule.last() == [(5, 5)] and rule.last() == []
+
+
+def test_the_last_record_is_told_after_a_restart() -> None:
+    rule = SyncRule(100, 50, 40)
+    assert rule.last() == [(49, 39)] and rule.last() == []
+    assert SyncRule(100, 50, 40).copied([Run(50, 41, 1)]) == [(50, 41)], "the first one that this worker copies"
+    assert SyncRule(100, 50, 0).last() == [], "nothing was copied"
 
 
 def test_each_record_is_told_where_no_lag_is_allowed() -> None:
@@ -91,7 +108,10 @@ def test_a_translation_is_never_ahead_and_near_the_end_seldom_far_behind(seed: i
     made.is_complete = True
     for _ in range(200):
         if chance.random() < 0.05:
-            rule = SyncRule(10)
+            upstream += chance.randrange(2)  # a marker
+            rule = SyncRule(10, upstream + 1, max(downstream - 1, 0))  # behind the last record, before the marker
+            for pair in rule.last() if chance.random() < 0.5 else ():
+                made.add(TP, *pair)
         offsets = []
         for _ in range(chance.randrange(1, 30)):
             upstream += 1 if chance.random() < 0.97 else chance.randrange(2, 9)

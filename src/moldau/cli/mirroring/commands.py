@@ -18,6 +18,7 @@ from moldau.cli.mirroring.foreign_options import (
     Policy,
     PolicyName,
     Separator,
+    SourceHeartbeats,
     SyncGroupOffsets,
     ToAlias,
     check_unused,
@@ -95,6 +96,7 @@ def start(
     to_alias: ToAlias = TARGET,
     policy: Policy = PolicyName.DEFAULT,
     separator: Separator = SEPARATOR,
+    source_heartbeats: SourceHeartbeats = False,
     sync_group_offsets: SyncGroupOffsets = False,
     offset_lag_max: OffsetLagMax = LAG_MAX,
     checkpoint_interval: CheckpointInterval = 60.0,
@@ -124,6 +126,7 @@ def start(
     by_rules = ForeignSettings(
         settings.topics,
         policy_of(from_alias, to_alias, policy, separator),
+        source_heartbeats=source_heartbeats,
         sync_groups=sync_group_offsets,
         lag_max=offset_lag_max,
         checkpoints_s=max(checkpoint_interval, SHORTEST_S),

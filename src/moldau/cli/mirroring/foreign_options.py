@@ -24,6 +24,9 @@ Policy = Annotated[
     PolicyName, Option("--policy", metavar="NAME", help="default: orders becomes source.orders; identity: names stay.")
 ]
 Separator = Annotated[str, Option("--separator", metavar="TEXT", help="What stands between an alias and a topic.")]
+SourceHeartbeats = Annotated[
+    bool, Option("--source-heartbeats", help="Also write heartbeats into the source, which shows clients the mirror.")
+]
 SyncGroupOffsets = Annotated[
     bool,
     Option("--sync-group-offsets", help="Also commit the positions of groups in the target, if they have no members."),
@@ -65,6 +68,7 @@ def check_unused(given: ForeignSettings) -> None:
         ("--to-alias", given.policy.target, usual.policy.target),
         ("--policy", given.policy.is_identity, usual.policy.is_identity),
         ("--separator", given.policy.separator, usual.policy.separator),
+        ("--source-heartbeats", given.source_heartbeats, usual.source_heartbeats),
         ("--sync-group-offsets", given.sync_groups, usual.sync_groups),
         ("--offset-lag-max", given.lag_max, usual.lag_max),
         ("--checkpoint-interval", given.checkpoints_s, usual.checkpoints_s),

@@ -46,10 +46,11 @@ class MirroredLogs(NamedTuple):
 
 class ResumePoint(NamedTuple):
     """Copy from `start` on, with a line for the log in `warning`; or do not, because of the sentence `refused`.
-    `is_new`: there is no position yet."""
+    `is_new`: there is no position yet. `downstream`: where the mirror ends for what comes before `start`."""
 
     start: int = 0
     epoch: int | None = None
+    downstream: int = 0
     is_new: bool = False
     warning: str = ""
     refused: str = ""
@@ -123,8 +124,8 @@ def judged(tp: TopicPartition, remote: str, at: CopyPosition | None, logs: Mirro
     if at.upstream < source.start:
         missed = source.start - at.upstream
         warning = f"{tp}: the source has deleted up to {missed} offsets that were not mirrored yet"
-        return ResumePoint(source.start, warning=warning)
-    return ResumePoint(at.upstream, at.epoch)
+        return ResumePoint(source.start, downstream=at.downstream, warning=warning)
+    return ResumePoint(at.upstream, at.epoch, at.downstream)
 
 
 def truncated(tp: TopicPartition, remote: str, why: str) -> str:

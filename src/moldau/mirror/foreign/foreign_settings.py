@@ -12,8 +12,8 @@ from moldau.mirror.foreign.policy import ReplicationPolicy
 class ForeignSettings:
     """`topics`: those of the source whose whole names match are mirrored. `policy`: their names in the target.
     `groups`: whose positions are told in the target, each `checkpoints_s`, and with `sync_groups` committed there.
-    `lag_max`: of pairs of offsets. `lanes`: how many the positions topic is made with. `refresh_s`: how often topics
-    and settings are compared."""
+    `lag_max`: of pairs of offsets. `source_heartbeats`: heartbeats are written to the source as well. `lanes`: how many
+    the positions topic is made with. `refresh_s`: how often topics and settings are compared."""
 
     topics: re.Pattern[str]
     policy: ReplicationPolicy = field(default_factory=ReplicationPolicy)
@@ -25,5 +25,6 @@ class ForeignSettings:
     lag_max: int = LAG_MAX
     checkpoints_s: float = 60.0
     heartbeats_s: float = 1.0
+    source_heartbeats: bool = False
     lanes: int = LANES
     compression: str = "none"

@@ -46,8 +46,7 @@ class ForeignWorker:
             checkpoints_s=settings.checkpoints_s,
             compression=settings.compression,
         )
-        telling = Telling(self.board, settings.groups, commits=settings.sync_groups, heartbeats_s=settings.heartbeats_s)
-        self.lanes = Lanes(self.board, telling)
+        self.lanes = Lanes(self.board, Telling(self.board, settings))
         self.refused: dict[str, str] = {}
         self._told = 0
         self._sharing = Sharing(target, settings.policy.source, self.lanes, notices)

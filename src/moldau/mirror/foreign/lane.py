@@ -149,7 +149,7 @@ class Lane:
             for tp, verdict in fresh.items():
                 await self._send_position(producer, tp, verdict.start, verdict.epoch, 0)
             await producer.commit_transaction()
-        self._rules = {tp: SyncRule(self._board.lag_max) for tp in going}
+        self._rules = {tp: SyncRule(self._board.lag_max, one.start, one.downstream) for tp, one in going.items()}
         consumer.assign(going)
         for tp, verdict in going.items():
             consumer.seek(tp, OffsetAndMetadata(verdict.start, leader_epoch=verdict.epoch))

@@ -50,13 +50,15 @@ def runs_of(offsets: Sequence[int], placed: Iterable[tuple[int, int]]) -> list[R
 
 
 class SyncRule:
-    """What was told of one partition. Make a new one when copying begins or begins again."""
+    """What was told of one partition. Make a new one when copying begins, or begins again: `upstream` is the next
+    offset of the source then, `downstream` where the mirror ended after what is before it."""
 
     __slots__ = ("_downstream", "_lag_max", "_told", "_upstream")
 
-    def __init__(self, lag_max: int = LAG_MAX):
+    def __init__(self, lag_max: int = LAG_MAX, upstream: int = 0, downstream: int = 0):
         self._lag_max = lag_max
-        self._upstream = self._downstream = -1
+        # If the offset before was a marker's, the pair of both is too early, and never too late.
+        self._upstream, self._downstream = upstream - 1, downstream - 1
         self._told: Pair | None = None
 
     def copied(self, runs: Iterable[Run]) -> list[Pair]:
@@ -76,7 +78,7 @@ class SyncRule:
 
     def last(self) -> list[Pair]:
         """The pair of the last record, if it was not told; it counts as told."""
-        if self._upstream < 0 or self._told == (self._upstream, self._downstream):
+        if self._downstream < 0 or self._told == (self._upstream, self._downstream):
             return []
         self._told = self._upstream, self._downstream
         return [self._told]

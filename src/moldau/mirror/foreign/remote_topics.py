@@ -11,8 +11,8 @@ from moldau.mirror.planning import NOT_COPIED, SourceTopic, TargetTopic, TopicPl
 
 NOT_IN_MIRROR_MAKER: Final = (
     "follower.replication.throttled.replicas", "leader.replication.throttled.replicas",
-    "message.timestamp.difference.max.ms", "message.timestamp.type", "min.insync.replicas",
-    "unclean.leader.election.enable",
+    "log.message.timestamp.after.max.ms", "log.message.timestamp.before.max.ms", "message.timestamp.difference.max.ms",
+    "message.timestamp.type", "min.insync.replicas", "unclean.leader.election.enable",
 )  # fmt: skip
 GONE: Final = ("message.downconversion.enable", "message.format.version")
 """Settings that Kafka 4 does not have any more: a source that is older may."""

@@ -6,7 +6,6 @@ The checkpoints that were told before are read as well, so that no group goes ba
 
 import asyncio
 import logging
-import re
 from collections.abc import Mapping
 from typing import Final
 
@@ -15,6 +14,7 @@ from moldau.client.producing.async_producer import AsyncProducer
 from moldau.errors import KafkaError
 from moldau.mirror.ends import CLIENT_ID
 from moldau.mirror.foreign.board import Board
+from moldau.mirror.foreign.foreign_settings import ForeignSettings
 from moldau.mirror.foreign.group_checkpoints import ToldCheckpoints, news, of_group, selects, translated
 from moldau.mirror.foreign.mirror_records import (
     GroupCheckpoint,
@@ -25,7 +25,7 @@ from moldau.mirror.foreign.mirror_records import (
 )
 from moldau.mirror.foreign.offset_syncs import OffsetTranslation
 from moldau.mirror.foreign.policy import HEARTBEATS
-from moldau.mirror.foreign.target_topics import reader, records_from
+from moldau.mirror.foreign.target_topics import make_topic, reader, records_from
 from moldau.mirror.groups import WITHOUT_MEMBERS, to_commit
 from moldau.names import TopicPartition, counted
 from moldau.notices import Notices
@@ -37,14 +37,11 @@ notices = Notices(logger)
 
 
 class Telling:
-    """`groups`: whose positions are told. `commits`: they are committed in the target as well. Runs in `run` until it
-    is cancelled."""
+    """Runs in `run` until it is cancelled."""
 
-    def __init__(self, board: Board, groups: re.Pattern[str], *, commits: bool, heartbeats_s: float):
+    def __init__(self, board: Board, settings: ForeignSettings):
         self._board = board
-        self._groups = groups
-        self._commits = commits
-        self._heartbeats_s = heartbeats_s
+        self._settings = settings
         self._begin()
 
     def _begin(self) -> None:
@@ -61,18 +58,31 @@ class Telling:
                     reader(self._board.target) as topics,
                 ):
                     await self._read_checkpoints(topics)
-                    await asyncio.gather(self._beat(producer), self._tell_groups(producer, topics))
-            except KafkaError as failure:
-                notices.warning("", "checkpoints and heartbeats of the mirror pause: %s", failure)
+                    policy = self._board.policy
+                    async with asyncio.TaskGroup() as group:
+                        group.create_task(self._beat(producer, policy.source, policy.target))
+                        group.create_task(self._tell_groups(producer, topics))
+                        if self._settings.source_heartbeats:
+                            group.create_task(self._beat_in_source())
+            except* KafkaError as failures:
+                notices.warning("", "checkpoints and heartbeats of the mirror pause: %s", failures.exceptions[0])
                 await asyncio.sleep(PAUSE_S)
 
-    async def _beat(self, producer: AsyncProducer) -> None:
-        """Write heartbeats, by which MirrorMaker's clients see that the mirror is alive."""
-        policy, clock = self._board.policy, self._board.target.router.runtime.clock
+    async def _beat(self, producer: AsyncProducer, source: str, target: str) -> None:
+        """Write heartbeats, by which MirrorMaker's clients see that a mirror is alive."""
+        clock = self._board.target.router.runtime.clock
         while True:
-            key, value = heartbeat_record(policy.source, policy.target, clock.now_ms())
+            key, value = heartbeat_record(source, target, clock.now_ms())
             await (await producer.send(HEARTBEATS, value, key, partition=0))
-            await asyncio.sleep(self._heartbeats_s)
+            await asyncio.sleep(self._settings.heartbeats_s)
+
+    async def _beat_in_source(self) -> None:
+        """Write heartbeats into the source, as MirrorMaker does for the way back. They are mirrored, and show clients
+        of the target which clusters it gets records from."""
+        policy = self._board.policy
+        await make_topic(self._board.source, HEARTBEATS, 1, self._settings.replication_factor)
+        async with AsyncProducer(self._board.source.brokers, client_id=CLIENT_ID) as producer:
+            await self._beat(producer, policy.target, policy.source)
 
     async def _tell_groups(self, producer: AsyncProducer, topics: AsyncConsumer) -> None:
         while True:
@@ -104,7 +114,7 @@ class Telling:
         failed: KafkaError | None = None
         for group in await board.source.admin.list_groups():
             name = group.group_id
-            if not selects(name, self._groups):
+            if not selects(name, self._settings.groups):
                 continue
             try:
                 of_source = await board.source.admin.group_offsets(name)
@@ -112,7 +122,7 @@ class Telling:
                 await self._write(producer, news(found, self._known))
             except KafkaError as failure:
                 failed = failure
-        if self._commits:
+        if self._settings.sync_groups:
             await self._commit()
         if failed is not None:
             raise failed
@@ -131,7 +141,7 @@ class Telling:
         admin = self._board.target.admin
         states = {one.group_id: one.state for one in await admin.list_groups()}
         for group in sorted({group for group, _ in self._known}):
-            if states.get(group, "Empty") not in WITHOUT_MEMBERS or not selects(group, self._groups):
+            if states.get(group, "Empty") not in WITHOUT_MEMBERS or not selects(group, self._settings.groups):
                 continue
             told = of_group(group, self._known)
             try:
