@@ -126,14 +126,14 @@ def main() -> int:
         print(f"TLS, {mine.name}: {mine.value:,.0f} {mine.unit}  {beside}", flush=True)
     with ours() as plain, ours({**GUARDED, "super.users": "User:ANONYMOUS"}) as guarded:
         guarded_by_much(guarded.address)
-        _tell("with access rights and quotas", *in_turns(asked.turns, _port(plain.address), _port(guarded.address)))
+        tell("with access rights and quotas", *in_turns(asked.turns, _port(plain.address), _port(guarded.address)))
     if asked.before:
         with source_of(asked.before) as source, ours(source=source) as old, ours() as new:
-            _tell(f"since {asked.before}", *in_turns(asked.turns, _port(old.address), _port(new.address)))
+            tell(f"since {asked.before}", *in_turns(asked.turns, _port(old.address), _port(new.address)))
     return 0
 
 
-def _tell(what: str, first: Case, second: Case, shares: list[float]) -> None:
+def tell(what: str, first: Case, second: Case, shares: list[float]) -> None:
     share = statistics.median(shares)
     print(f"{second.name}, {what}: {first.value:,.0f} -> {second.value:,.0f} {second.unit}, median ratio {share:.3f}")
 

@@ -62,6 +62,22 @@ def _is_answered(name: str, labels: set[str], found: list[ScrapedSample]) -> boo
     return any(one.name == name and labels <= set(one.labels) for one in found)
 
 
+def test_our_own_dashboard_asks_for_what_there_is(scraped: str) -> None:
+    found = samples(scraped)
+    shown = json.loads((Path(__file__).parents[2] / "docs" / "grafana" / "moldau.json").read_text())
+    asked = [target["expr"] for panel in shown["panels"] for target in panel.get("targets", ())]
+    asked += [one["definition"] for one in shown["templating"]["list"] if "definition" in one]
+    assert len(asked) > 25
+    named = r"\b((?:kafka|moldau|process)_[a-z_]+)(?:\{([^}]*)\})?"
+    for expression in asked:
+        metrics = re.findall(named, expression)
+        assert metrics, expression
+        by = {one.strip() for some in re.findall(r"by \(([^)]*)\)", expression) for one in some.split(",")}
+        for name, selector in metrics:
+            labels = by | set(re.findall(r"(\w+)(?:=~|!=|=)", selector))
+            assert _is_answered(name, labels - TARGET_LABELS, found), (name, labels)
+
+
 def test_the_dashboards_show_the_traffic_that_there_was(scraped: str) -> None:
     found = samples(scraped)
     of_topic = "kafka_server_brokertopicmetrics_"

@@ -8,9 +8,9 @@ from prometheus_client.parser import text_string_to_metric_families as text_fami
 
 from moldau.metrics.families import (
     Family,
-    MetricKind,
     counter,
     gauge,
+    histogram,
     label_value,
     labels,
     number,
@@ -23,11 +23,11 @@ from moldau.net.durations import Durations, by_label, quantile
 HOSTILE = 'a "quoted" \\ name\nof two lines, {braces}=1 # ünïcode'
 
 
-def histogram() -> Family:
-    durations = Durations()
+def durations() -> Family:
+    found = Durations()
     for seconds in (0.000_003, 0.004, 0.004, 1.5, 1000.0):
-        durations.add(seconds)
-    return Family("took_seconds", MetricKind.HISTOGRAM, "How long.", by_label("api", {"Produce": durations}))
+        found.add(seconds)
+    return histogram("took_seconds", "How long.", by_label("api", {"Produce": found}))
 
 
 def all_kinds() -> list[Family]:
@@ -35,7 +35,7 @@ def all_kinds() -> list[Family]:
         one("free", "A gauge.", 0.5),
         gauge("sizes", HOSTILE, [(labels(group=HOSTILE, part=1), 1 << 53), (labels(group="b", part=2), -1)]),
         counter("seen", "A counter.", [(labels(topic="t"), 7), ("", 8)]),
-        histogram(),
+        durations(),
         gauge("nobody", "A family without samples.", []),
     ]
 
@@ -93,11 +93,11 @@ def test_the_client_chooses_the_format(accept: str, wanted: bool) -> None:
 
 
 def test_a_quantile_is_the_bound_that_this_share_did_not_exceed() -> None:
-    durations = Durations()
-    assert quantile(durations, 0.99) == 0
-    durations.add(0.001, times=99)
-    durations.add(2.0)
-    assert 0.001 <= quantile(durations, 0.5) <= 0.002
-    assert 2.0 <= quantile(durations, 0.999) <= 4.2
-    assert durations.count == 100
-    assert durations.sum_s == pytest.approx(2.099)
+    found = Durations()
+    assert quantile(found, 0.99) == 0
+    found.add(0.001, times=99)
+    found.add(2.0)
+    assert 0.001 <= quantile(found, 0.5) <= 0.002
+    assert 2.0 <= quantile(found, 0.999) <= 4.2
+    assert found.count == 100
+    assert found.sum_s == pytest.approx(2.099)

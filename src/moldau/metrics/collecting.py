@@ -95,7 +95,7 @@ class Collecting:
         parts = self._parts
         image, metadata = parts.cluster.metadata.image, parts.cluster.metadata
         now = Snapshot(parts.runtime.clock.now_ms(), metadata.broker_id, image.cluster_id, parts.controls())
-        pace, sizes = ReadingPace(), Counter[str]()
+        pace, sizes, folders = ReadingPace(), Counter[str](), dict[int, str]()
         values = now.values = {"mirrors": 0, "unflushed": 0, "catching_up": 0, "offline_replicas": 0}
         async for replica in pace.paced(parts.replicas):
             row, leadership = _partition(replica), replica.leadership
@@ -103,7 +103,10 @@ class Collecting:
             values["mirrors"] += bool(row.leads and replica.config.mirror_source)
             values["unflushed"] += replica.log.unflushed_records
             values["catching_up"] += not row.leads and now.broker_id not in leadership.isr
-            sizes[str(replica.log.folder.parent)] += row.size
+            shared = id(replica.log.services)  # by all logs of a folder: a path costs more than the whole row
+            if shared not in folders:
+                folders[shared] = str(replica.log.folder.parent)
+            sizes[folders[shared]] += row.size
         now.directories = [(path, online, sizes[path]) for path, online in parts.folders.named.items()]
         now.traffic = [_traffic(topic, one) for topic, one in parts.replicas.traffic.by_topic.items()]
         now.traffic_gone = _traffic("", parts.replicas.traffic.gone)

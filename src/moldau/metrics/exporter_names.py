@@ -6,9 +6,9 @@ from its leader, a group's from its coordinator, and what there is once in a clu
 have no leader) from the controller. A sum over all brokers is therefore what kafka_exporter would have told.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
-from moldau.metrics.families import Family, gauge, label_value, labels, one
+from moldau.metrics.families import Family, MetricKind, gauge, label_value, labels, one
 from moldau.metrics.jmx_names import partition_labels
 from moldau.metrics.snapshot import Snapshot
 from moldau.records.lag import NOT_KNOWN, lag_records, lag_seconds
@@ -34,40 +34,45 @@ def exporter_families(snapshot: Snapshot) -> Iterator[Family]:
 def _partitions(snapshot: Snapshot) -> Iterator[Family]:
     led = [(partition_labels(row), row) for row in snapshot.partitions if row.leads]
     orphans = [(f'{{topic="{row.topic}",partition="{row.partition}"}}', row) for row in snapshot.leaderless]
-    of = "kafka_topic_partition_"
-    yield gauge(
-        f"{of}current_offset",
+
+    def family(name: str, sentence: str, samples: list[str], of_orphans: Iterable[str] = ()) -> Family:
+        return Family(f"kafka_topic_partition_{name}", MetricKind.GAUGE, sentence, [*samples, *of_orphans])
+
+    yield family(
+        "current_offset",
         "The offset of the next record that consumers will see.",
-        [(at, row.high_watermark) for at, row in led],
+        [f"{at} {row.high_watermark}" for at, row in led],
     )
-    yield gauge(f"{of}oldest_offset", "The first offset of a partition.", [(at, row.start) for at, row in led])
-    yield gauge(
-        f"{of}leader",
+    yield family("oldest_offset", "The first offset of a partition.", [f"{at} {row.start}" for at, row in led])
+    yield family(
+        "leader",
         "The id of a partition's leader; -1 without one.",
-        [*((at, row.leader) for at, row in led), *((at, -1) for at, _ in orphans)],
+        [f"{at} {row.leader}" for at, row in led],
+        (f"{at} -1" for at, _ in orphans),
     )
-    yield gauge(
-        f"{of}leader_is_preferred",
+    yield family(
+        "leader_is_preferred",
         "1 if the first of a partition's replicas leads it.",
-        [*((at, int(row.is_preferred)) for at, row in led), *((at, 0) for at, _ in orphans)],
+        [f"{at} {1 if row.is_preferred else 0}" for at, row in led],
+        (f"{at} 0" for at, _ in orphans),
     )
-    yield gauge(
-        f"{of}replicas",
+    yield family(
+        "replicas",
         "Replicas of a partition.",
-        [*((at, row.replicas) for at, row in led), *((at, orphan.replicas) for at, orphan in orphans)],
+        [f"{at} {row.replicas}" for at, row in led],
+        (f"{at} {orphan.replicas}" for at, orphan in orphans),
     )
-    yield gauge(
-        f"{of}in_sync_replica",
+    yield family(
+        "in_sync_replica",
         "In-sync replicas of a partition.",
-        [*((at, row.isr) for at, row in led), *((at, orphan.isr) for at, orphan in orphans)],
+        [f"{at} {row.isr}" for at, row in led],
+        (f"{at} {orphan.isr}" for at, orphan in orphans),
     )
-    yield gauge(
-        f"{of}under_replicated_partition",
+    yield family(
+        "under_replicated_partition",
         "1 if a replica of a partition is not in sync.",
-        [
-            *((at, int(row.isr < row.replicas)) for at, row in led),
-            *((at, int(orphan.isr < orphan.replicas)) for at, orphan in orphans),
-        ],
+        [f"{at} {1 if row.isr < row.replicas else 0}" for at, row in led],
+        (f"{at} {1 if orphan.isr < orphan.replicas else 0}" for at, orphan in orphans),
     )
 
 

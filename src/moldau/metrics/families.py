@@ -1,14 +1,13 @@
 """Metric families, and the two text formats that Prometheus reads. Pure.
 
-A `Family` is one name with its type, its sentence and its samples. A sample is the text behind the family's name
-(suffix and labels, ready to be written) and a number. Source: Prometheus' "Exposition formats" (text format 0.0.4) and
-the OpenMetrics specification 1.0. They differ in the name of a counter (OpenMetrics leaves `_total` out of the lines
-that describe it), in the escapes of a sentence, and in the line that ends an OpenMetrics text.
+A `Family` is one name with its type, its sentence and its samples, ready to be written. Source: Prometheus' "Exposition
+formats" (text format 0.0.4) and the OpenMetrics specification 1.0. They differ in the name of a counter (OpenMetrics
+leaves `_total` out of the lines that describe it), in the escapes of a sentence, and in the line that ends a text.
 """
 
 import enum
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from typing import Final, NamedTuple
 
 TEXT: Final = "text/plain; version=0.0.4; charset=utf-8"
@@ -26,27 +25,33 @@ class MetricKind(enum.Enum):
 
 
 class Family(NamedTuple):
-    """`name` has no `_total`: the samples of a counter carry it."""
+    """`name` has no `_total`: the samples of a counter carry it. A sample is what follows the name in its line."""
 
     name: str
     kind: MetricKind
     sentence: str
-    samples: list[tuple[str, float]]
+    samples: list[str]
 
 
 def gauge(name: str, sentence: str, samples: Iterable[tuple[str, float]]) -> Family:
     """A family of gauges; the text of each sample is its labels."""
-    return Family(name, MetricKind.GAUGE, sentence, list(samples))
+    return Family(name, MetricKind.GAUGE, sentence, [f"{labels} {number(value)}" for labels, value in samples])
 
 
 def one(name: str, sentence: str, value: float) -> Family:
     """A gauge without labels."""
-    return Family(name, MetricKind.GAUGE, sentence, [("", value)])
+    return Family(name, MetricKind.GAUGE, sentence, [f" {number(value)}"])
 
 
 def counter(name: str, sentence: str, samples: Iterable[tuple[str, float]]) -> Family:
     """A family of counters; the text of each sample is its labels. `name` has no `_total`."""
-    return Family(name, MetricKind.COUNTER, sentence, [(TOTAL + labels, value) for labels, value in samples])
+    lines = [f"{TOTAL}{labels} {number(value)}" for labels, value in samples]
+    return Family(name, MetricKind.COUNTER, sentence, lines)
+
+
+def histogram(name: str, sentence: str, samples: Iterable[tuple[str, float]]) -> Family:
+    """A family of histograms; the text of each sample is its suffix and labels."""
+    return Family(name, MetricKind.HISTOGRAM, sentence, [f"{behind} {number(value)}" for behind, value in samples])
 
 
 def label_value(text: str) -> str:
@@ -70,25 +75,20 @@ def number(value: float) -> str:
     return "NaN" if math.isnan(value) else "+Inf" if value > 0 else "-Inf"
 
 
-def lines_of(family: Family, open_metrics: bool) -> Iterator[str]:
-    """The lines of a family; none if it has no sample."""
+def text_of_family(family: Family, open_metrics: bool) -> str:
+    """The lines of a family that has samples."""
     name, kind, sentence, samples = family
-    if not samples:
-        return
     described = name + TOTAL if kind is MetricKind.COUNTER and not open_metrics else name
     escaped = sentence.replace("\\", "\\\\").replace("\n", "\\n")
-    yield f"# HELP {described} " + (escaped.replace('"', '\\"') if open_metrics else escaped)
-    yield f"# TYPE {described} {kind.value}"
-    for behind, value in samples:
-        # Nearly all values are whole numbers: a call for each would double the time of a large scrape.
-        yield f"{name}{behind} {value}" if type(value) is int else f"{name}{behind} {number(value)}"
+    about = escaped.replace('"', '\\"') if open_metrics else escaped
+    # All samples are joined in one call: a large scrape has hundreds of thousands.
+    return f"# HELP {described} {about}\n# TYPE {described} {kind.value}\n{name}" + f"\n{name}".join(samples) + "\n"
 
 
 def text_of(families: Iterable[Family], open_metrics: bool) -> bytes:
-    """The whole exposition."""
-    lines = [line for family in families for line in lines_of(family, open_metrics)]
-    lines.append("# EOF\n" if open_metrics else "")
-    return "\n".join(lines).encode()
+    """The whole exposition; a family without a sample is left out."""
+    parts = [text_of_family(family, open_metrics) for family in families if family.samples]
+    return "".join([*parts, "# EOF\n" if open_metrics else ""]).encode()
 
 
 def wants_open_metrics(accept: str) -> bool:

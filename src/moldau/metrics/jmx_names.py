@@ -7,7 +7,7 @@ that only a leader can know are 0 on followers, as in Kafka, so that sums over a
 
 from collections.abc import Iterator
 
-from moldau.metrics.families import Family, counter, gauge, labels, one
+from moldau.metrics.families import Family, MetricKind, counter, gauge, labels, one
 from moldau.metrics.snapshot import PartitionNumbers, Snapshot, TopicTraffic
 from moldau.net.durations import quantile
 
@@ -52,35 +52,46 @@ def _traffic(snapshot: Snapshot) -> Iterator[Family]:
 
 def _partitions(snapshot: Snapshot) -> Iterator[Family]:
     rows = [(partition_labels(row), row) for row in snapshot.partitions]
-    log = "kafka_log_log_"
-    yield gauge(f"{log}size", "Bytes of a partition's segments.", [(at, row.size) for at, row in rows])
-    yield gauge(f"{log}logstartoffset", "First offset of a partition.", [(at, row.start) for at, row in rows])
-    yield gauge(f"{log}logendoffset", "The offset of the next record.", [(at, row.end) for at, row in rows])
-    yield gauge(f"{log}numlogsegments", "Segments of a partition.", [(at, row.segments) for at, row in rows])
-    of = "kafka_cluster_partition_"
-    yield gauge(f"{of}replicascount", "Replicas; 0 on followers.", [(at, row.replicas * row.leads) for at, row in rows])
-    yield gauge(
-        f"{of}insyncreplicascount", "In-sync replicas; 0 on followers.", [(at, row.isr * row.leads) for at, row in rows]
+    led = [(at, row.leads, row.replicas, row.isr, row.least_in_sync) for at, row in rows]
+    log, of = "kafka_log_log_", "kafka_cluster_partition_"
+
+    def family(name: str, sentence: str, samples: list[str]) -> Family:
+        return Family(name, MetricKind.GAUGE, sentence, samples)
+
+    # One expression for each sample, without a call: there may be a hundred thousand.
+    yield family(f"{log}size", "Bytes of a partition's segments.", [f"{at} {row.size}" for at, row in rows])
+    yield family(f"{log}logstartoffset", "First offset of a partition.", [f"{at} {row.start}" for at, row in rows])
+    yield family(f"{log}logendoffset", "The offset of the next record.", [f"{at} {row.end}" for at, row in rows])
+    yield family(f"{log}numlogsegments", "Segments of a partition.", [f"{at} {row.segments}" for at, row in rows])
+    yield family(
+        f"{of}replicascount",
+        "Replicas; 0 on followers.",
+        [f"{at} {count if leads else 0}" for at, leads, count, *_ in led],
     )
-    yield gauge(
+    yield family(
+        f"{of}insyncreplicascount",
+        "In-sync replicas; 0 on followers.",
+        [f"{at} {isr if leads else 0}" for at, leads, _, isr, _ in led],
+    )
+    yield family(
         f"{of}underreplicated",
         "1 if replicas are not in sync.",
-        [(at, int(row.is_under_replicated)) for at, row in rows],
+        [f"{at} {1 if leads and isr < count else 0}" for at, leads, count, isr, _ in led],
     )
-    yield gauge(
+    yield family(
         f"{of}underminisr",
         "1 if fewer replicas are in sync than min.insync.replicas.",
-        [(at, int(row.leads and row.isr < row.least_in_sync)) for at, row in rows],
+        [f"{at} {1 if leads and isr < least else 0}" for at, leads, _, isr, least in led],
     )
-    yield gauge(
+    yield family(
         f"{of}atminisr",
         "1 if exactly min.insync.replicas are in sync.",
-        [(at, int(row.leads and row.isr == row.least_in_sync)) for at, row in rows],
+        [f"{at} {1 if leads and isr == least else 0}" for at, leads, _, isr, least in led],
     )
-    yield gauge(
+    yield family(
         f"{of}laststableoffsetlag",
         "Offsets between the last stable offset and the end of the log.",
-        [(at, max(row.end - row.stable, 0)) for at, row in rows],
+        [f"{at} {row.end - row.stable if row.end > row.stable else 0}" for at, row in rows],
     )
 
 

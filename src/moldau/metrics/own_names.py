@@ -4,7 +4,7 @@ Prometheus' own clients use for a process. Pure."""
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from moldau.metrics.families import Family, MetricKind, counter, gauge, labels, one
+from moldau.metrics.families import Family, MetricKind, counter, gauge, histogram, labels, one
 from moldau.metrics.snapshot import Snapshot
 from moldau.net.durations import by_label, samples_of
 
@@ -54,17 +54,15 @@ _PROCESS = {
 def own_families(snapshot: Snapshot, version: str) -> Iterator[Family]:
     info = labels(version=version, cluster=snapshot.cluster_id, broker=snapshot.broker_id)
     yield gauge("moldau_broker_info", "This broker.", [(info, 1)])
-    yield Family(
+    yield histogram(
         "moldau_request_duration_seconds",
-        MetricKind.HISTOGRAM,
         "The time from a request's arrival to its reply, waiting for records or replicas included.",
         by_label("api", snapshot.durations),
     )
-    yield Family(
+    yield histogram(
         "moldau_loop_delay_seconds",
-        MetricKind.HISTOGRAM,
         "How late the event loop runs a timer: what every client waits in addition.",
-        list(samples_of(snapshot.loop_delay)),
+        samples_of(snapshot.loop_delay),
     )
     for key, name, kind, sentence in VALUES:
         value = snapshot.values.get(key)
