@@ -1,13 +1,18 @@
 """`ConsoleContext`: what all pages share, and how one is made from a template."""
 
 import asyncio
-from collections.abc import Sequence
+import contextlib
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
+from moldau.console.search.decoding import RegistryDecoder
+from moldau.console.search.masking import MaskRules
+from moldau.console.search.records import Decode
 from moldau.console.settings import ConsoleSettings
 from moldau.console.web.answers import PageAnswer
 from moldau.console.web.assets import Assets
 from moldau.console.web.guards import FormTokens
+from moldau.console.web.refusing import PageRefusal
 from moldau.console.web.rendering import Rendering
 from moldau.console.web.requests import PageRequest
 from moldau.console.web.sessions import ConsoleSessions
@@ -26,6 +31,7 @@ DONE = {
 """What a page says after a change: the path has the word, never the sentence."""
 
 
+SEARCHES_MAX, BUSY = 8, 503
 LOGINS_AT_ONCE = 4
 """So many passwords are checked at once: guessing takes long."""
 
@@ -85,6 +91,9 @@ class ConsoleContext:
         self.has_logins = has_logins
         self.checked_at_once = asyncio.Semaphore(LOGINS_AT_ONCE)
         self.assets = Assets()
+        self.masks = MaskRules(settings.masks)
+        self._decoder = None if settings.registry is None else RegistryDecoder(settings.registry)
+        self.searches = 0
         self._rendering = Rendering(
             {
                 "version": VERSION,
@@ -94,6 +103,24 @@ class ConsoleContext:
             },
             self.assets.path,
         )
+
+    def decoder(self, topic: str) -> Decode | None:
+        """What decodes the records of a topic."""
+        return self._decoder
+
+    def refuse_when_busy(self) -> None:
+        """Raises `PageRefusal` if as many searches run as may."""
+        if self.searches >= SEARCHES_MAX:
+            raise PageRefusal(BUSY, f"{SEARCHES_MAX} searches run already: stop one, or try again later")
+
+    @contextlib.contextmanager
+    def search_slot(self) -> Iterator[None]:
+        """Counts a search while it runs."""
+        self.searches += 1
+        try:
+            yield
+        finally:
+            self.searches -= 1
 
     def page(self, request: PageRequest, template: str, status: int = 200, **values: Any) -> PageAnswer:
         """The page, or the part of one, that the template makes of these values."""

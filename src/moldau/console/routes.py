@@ -5,7 +5,7 @@ from functools import partial
 from typing import Any, NamedTuple
 
 from moldau.console.context import ConsoleContext
-from moldau.console.pages import brokers, group, groups, login, overview, topic, topics
+from moldau.console.pages import brokers, group, groups, login, messages, overview, produce, topic, topics
 from moldau.console.web.answers import Answer
 from moldau.console.web.paths import from_path
 from moldau.console.web.refusing import NOT_FOUND, PageRefusal
@@ -39,6 +39,13 @@ ROUTES = (
     PageRoute("GET", "/new-topic", topics.new_topic),
     PageRoute("POST", "/new-topic", topics.create_topic),
     PageRoute("GET", "/topics/{}", topic.partitions),
+    PageRoute("GET", "/topics/{}/messages", messages.messages),
+    PageRoute("GET", "/topics/{}/search", messages.search),
+    PageRoute("GET", "/topics/{}/tail", messages.tail),
+    PageRoute("GET", "/topics/{}/export", messages.export),
+    PageRoute("GET", "/topics/{}/records/{}/{}", messages.record),
+    PageRoute("GET", "/topics/{}/produce", produce.produce_page),
+    PageRoute("POST", "/topics/{}/produce", produce.produce),
     PageRoute("GET", "/topics/{}/groups", topic.topic_groups),
     PageRoute("GET", "/topics/{}/settings", topic.topic_settings),
     PageRoute("POST", "/topics/{}/settings", topic.change_setting),

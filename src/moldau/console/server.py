@@ -3,6 +3,7 @@
 import secrets
 import socket
 from collections.abc import Mapping
+from dataclasses import replace
 
 from moldau.client.settings import ClientSettings, read_settings
 from moldau.console.app import ConsoleApp
@@ -34,15 +35,19 @@ class ConsoleServer:
         is_secure = settings.tls.certificate is not None
         self._sessions = ConsoleSessions(self._shared, monotonic_s, self._http.port, secure=is_secure)
         tokens = FormTokens(secrets.token_bytes(SECRET_BYTES))
-        told = ConsoleSettings(client, settings.host, settings.port, settings.names, settings.read_only, settings.tls)
-        console = ConsoleContext(told, self._sessions, tokens, has_logins=has_logins)
+        self._console = ConsoleContext(replace(settings, client=client), self._sessions, tokens, has_logins=has_logins)
         machine = {LOCALHOST, socket.gethostname().lower(), settings.host.lower()}
-        self._http.use(ConsoleApp(console, machine | {name.lower() for name in settings.names}), CONNECTIONS_MAX)
+        self._http.use(ConsoleApp(self._console, machine | {name.lower() for name in settings.names}), CONNECTIONS_MAX)
 
     @property
     def addresses(self) -> list[str]:
         """`http://HOST:PORT`, or https."""
         return [self._http.address()]
+
+    @property
+    def searches(self) -> int:
+        """How many searches run."""
+        return self._console.searches
 
     async def start(self) -> None:
         await self._http.start()

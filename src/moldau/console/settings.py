@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from moldau.client.registry.schema_registry import SchemaRegistry
 from moldau.http.serving import TlsFiles
 
 DEFAULT_PORT = 8090
@@ -20,3 +21,7 @@ class ConsoleSettings:
     """Further names that browsers may reach it by; those of the machine and addresses need not be named."""
     read_only: bool = False
     tls: TlsFiles = TlsFiles()
+    masks: tuple[str, ...] = ()
+    """What is hidden of records, as `MaskRules` reads it."""
+    registry: SchemaRegistry | None = None
+    """Decodes records, and has its page."""

@@ -22,6 +22,14 @@ def console(
         Option(metavar="HOST", help="A further name that browsers reach it by, as behind a proxy; repeatable."),
     ] = None,
     read_only: Annotated[bool, Option(help="Change nothing, whoever asks.")] = False,
+    mask: Annotated[
+        list[str] | None,
+        Option(
+            metavar="TOPICS:WHAT",
+            help="Hide a part of records: key, value, header:NAME or $.path of JSON values; repeatable.",
+        ),
+    ] = None,
+    schema_registry: Annotated[str, Option(metavar="URL", help="Decode records by this schema registry.")] = "",
     tls_certificate: Annotated[
         Path | None, Option(metavar="FILE", help="Listen with TLS: certificates, in PEM.")
     ] = None,
@@ -42,11 +50,12 @@ def console(
 
       moldau console
 
-      moldau console -b broker1:9092,broker2:9092 --read-only
+      moldau console -b broker1:9092,broker2:9092 --read-only --mask 'orders*:$.customer.email'
 
       moldau console -b broker1:9093 --command-config client.properties --host 0.0.0.0 --tls-certificate console.pem
     """
     try:
+        from moldau.client.registry.schema_registry import SchemaRegistry
         from moldau.console.server import ConsoleServer, users_log_in
         from moldau.console.settings import ConsoleSettings
         from moldau.http.serving import TlsFiles
@@ -58,7 +67,8 @@ def console(
     key_password = "" if tls_key_password_file is None else password_in(tls_key_password_file)
     client = client_settings(bootstrap_server, command_property, {})
     tls = TlsFiles(tls_certificate, tls_key, key_password)
-    settings = ConsoleSettings(client, host, port, tuple(name or ()), read_only, tls)
+    registry = SchemaRegistry(schema_registry) if schema_registry else None
+    settings = ConsoleSettings(client, host, port, tuple(name or ()), read_only, tls, tuple(mask or ()), registry)
     if not users_log_in(client):
         reachable(bootstrap_server)
     return asyncio.run(until_signal(ConsoleServer(settings)))

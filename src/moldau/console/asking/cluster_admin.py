@@ -15,7 +15,12 @@ from moldau.client.administration.records import EARLIEST, LATEST
 from moldau.client.cluster_view import TopicView
 from moldau.client.failures import check, error_of
 from moldau.client.lag import Lag
+from moldau.client.producing.async_producer import AsyncProducer
+from moldau.client.producing.delivery import Delivered
+from moldau.client.security.brokers import Brokers
 from moldau.client.settings import read_settings
+from moldau.console.asking.following import TopicFollower
+from moldau.console.search.outgoing import RecordToSend
 from moldau.errors import ErrorCode, KafkaError
 from moldau.names import INTERNAL_TOPICS, TopicPartition
 from moldau.peers.address import Address
@@ -48,11 +53,40 @@ class ClusterAdmin(AsyncAdmin):
     def __init__(self, client: Mapping[str, Any]):
         # A mapping for other clients may name a client id; the console has its own.
         super().__init__(read_settings(AdminSettings, "the console", ({**client, **CLIENT},), {}))
+        self._client = client
+        self._producer: AsyncProducer | None = None
         self._kept: dict[str, tuple[float, asyncio.Task[Any]]] = {}
 
     async def log_in(self) -> None:
         """Connect to one broker. Raises `AuthenticationFailed` and other `KafkaError`s."""
         await self._router.retrying(self._router.any, timeout_ms=5_000)
+
+    @property
+    def brokers(self) -> Brokers:
+        """The brokers, with the settings of the user's clients."""
+        given = {name: value for name, value in self._client.items() if name != "bootstrap.servers"}
+        return Brokers(str(self._client["bootstrap.servers"]), given)
+
+    def follower(self, topic: str, starts: Mapping[int, int], *, committed: bool) -> TopicFollower:
+        return TopicFollower(self._client, topic, starts, committed=committed)
+
+    async def produce(self, topic: str, record: RecordToSend) -> Delivered:
+        """Send one record, and wait until all in-sync replicas have it. Raises `KafkaError` and `ValueError`."""
+        if self._producer is None:
+            settings = {"client.id": "moldau-console", "delivery.timeout.ms": "20000", "request.timeout.ms": "10000"}
+            self._producer = AsyncProducer({**self._client, **settings})
+            await self._producer.start()
+        delivery = await self._producer.send(
+            topic, record.value, record.key, partition=record.partition, headers=record.headers
+        )
+        await self._producer.flush()
+        return await delivery
+
+    async def close(self) -> None:
+        """Close the connections; calls that await a reply fail."""
+        if self._producer is not None:
+            await self._producer.close()
+        await super().close()
 
     async def topic_names(self) -> list[str]:
         """The names of all topics, sorted; without their partitions where brokers can tell them (Kafka 4.1)."""

@@ -35,7 +35,7 @@
     return Boolean(link);
   }
   function keyPressed(event) {
-    if (event.ctrlKey || event.metaKey || event.altKey || byId("help")?.open) return;
+    if (event.ctrlKey || event.metaKey || event.altKey || document.querySelector("dialog[open]")) return;
     if (event.key === "Escape" && isField(event.target)) { event.target.blur(); return; }
     if (isField(event.target)) return;
     if (waitsForPage && performance.now() - waitsForPage < 1500) {
@@ -61,6 +61,81 @@
       row.hidden = !row.dataset.text.toLowerCase().includes(wanted);
     }
   }
+
+  // A search: rows come from the server as HTML that is escaped there.
+  const ROWS_KEPT = 1000;
+  function search(results) {
+    const body = results.querySelector("tbody"), line = byId("progress"), stop = byId("stop");
+    const isTail = "tail" in results.dataset;
+    const began = performance.now();
+    let found = 0, shownAt = 0;
+    const source = new EventSource(results.dataset.source);
+    const number = (value) => value.toLocaleString("en-US");
+    function say(news, ending, hasEnded = false) {
+      const seconds = ((performance.now() - began) / 1000).toFixed(1);
+      const seen = isTail ? `${number(news.scanned)} new records seen` : `scanned ${number(news.scanned)} of ${number(news.total)}`;
+      line.replaceChildren();
+      if (!hasEnded && !isTail && news.total) {
+        const bar = document.createElement("progress");
+        bar.max = news.total; bar.value = news.scanned;
+        line.append(bar);
+      }
+      line.append(`${number(news.found)} found, ${seen}${isTail ? "" : ` in ${seconds} s`}${hasEnded ? `. ${ending}` : " …"}`);
+    }
+    let latest = { scanned: 0, total: 0, found: 0 };
+    function end(ending) {
+      source.close();
+      stop.hidden = true;
+      say(latest, ending, true);
+      if (!found && !isTail) {
+        byId("nothing").hidden = false;
+        byId("nothing").querySelector(latest.total ? "[data-for-some]" : "[data-for-all]").hidden = false;
+      }
+      results.dataset.state = "ended";
+    }
+    source.addEventListener("rows", (event) => {
+      const part = document.createElement("template");
+      part.innerHTML = `<table><tbody>${event.data}</tbody></table>`;
+      const rows = [...part.content.querySelectorAll("tr")];
+      found += rows.length;
+      byId("found").hidden = false;
+      if (isTail) body.prepend(...rows); else body.append(...rows);
+      while (body.rows.length > ROWS_KEPT) body.rows[isTail ? body.rows.length - 1 : 0].remove();
+    });
+    source.addEventListener("progress", (event) => {
+      latest = JSON.parse(event.data);
+      if (performance.now() - shownAt > 100 || !shownAt) { shownAt = performance.now(); say(latest, ""); }
+    });
+    source.addEventListener("done", (event) => {
+      latest = JSON.parse(event.data);
+      end({ end: "", limit: "That is as many as were asked for.", error: latest.sentence }[latest.why] || "");
+    });
+    source.addEventListener("error", () => {
+      if (source.readyState === EventSource.CLOSED) end("The console refused or went away: load the page again.");
+    });
+    stop.hidden = false;
+    stop.addEventListener("click", () => end("Stopped."));
+    document.addEventListener("keydown", (event) => {
+      if (event.key === "Escape" && !stop.hidden && !byId("record").open && !isField(event.target)) end("Stopped.");
+    });
+    addEventListener("pagehide", () => source.close());
+  }
+  async function openRecord(event) {
+    const link = event.target.closest?.("a.record"), dialog = byId("record");
+    if (!link || !dialog || event.ctrlKey || event.metaKey || event.shiftKey || event.button) return;
+    event.preventDefault();
+    const answer = await fetch(link.href, { headers: { "HX-Request": "true" } });
+    dialog.innerHTML = await answer.text();
+    const close = document.createElement("button");
+    close.textContent = "Close";
+    close.addEventListener("click", () => dialog.close());
+    dialog.append(close);
+    dialog.addEventListener("close", () => link.focus(), { once: true });
+    dialog.showModal();
+  }
+  document.addEventListener("click", openRecord);
+  const results = byId("results");
+  if (results) search(results);
 
   document.addEventListener("keydown", keyPressed);
   document.addEventListener("input", filterRows);

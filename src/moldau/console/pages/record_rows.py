@@ -1,0 +1,59 @@
+"""How a record looks in a row and on its own page."""
+
+import json
+from typing import NamedTuple, Self
+
+from moldau.console.search.records import ShownRecord, shown_bytes
+
+KEY_CHARACTERS, VALUE_CHARACTERS, HEADERS_SHOWN = 120, 400, 4
+WHOLE_BYTES_MAX = 512 * 1024
+"""A record's own page shows at most this much of its key and of its value."""
+
+
+class RecordContent(NamedTuple):
+    """Bytes as text; `kind` is null, text, json or binary; `is_cut` if there is more."""
+
+    text: str
+    kind: str
+    size_bytes: int
+    is_cut: bool = False
+
+
+class RecordRow(NamedTuple):
+    """A record in a table."""
+
+    record: ShownRecord
+    key: RecordContent
+    value: RecordContent
+    headers: list[tuple[str, RecordContent]]
+    more_headers: int
+
+    @classmethod
+    def of(cls, record: ShownRecord) -> Self:
+        headers = [(name[:60], _brief(value, 60)) for name, value in record.headers[:HEADERS_SHOWN]]
+        return cls(
+            record,
+            _brief(record.key, KEY_CHARACTERS),
+            _brief(record.value, VALUE_CHARACTERS),
+            headers,
+            len(record.headers) - len(headers),
+        )
+
+
+def _brief(data: bytes | None, characters: int) -> RecordContent:
+    text, kind = shown_bytes(None if data is None else data[: characters * 4])
+    size = len(data or b"")
+    return RecordContent(text[:characters], kind, size, len(text) > characters or size > characters * 4)
+
+
+def content_of(data: bytes | None) -> RecordContent:
+    """The bytes for their own page; JSON is indented."""
+    text, kind = shown_bytes(None if data is None else data[:WHOLE_BYTES_MAX])
+    size = len(data or b"")
+    is_cut = size > WHOLE_BYTES_MAX
+    if kind == "text" and not is_cut and text.lstrip()[:1] in ("{", "["):
+        try:
+            return RecordContent(json.dumps(json.loads(text), indent=2, ensure_ascii=False), "json", size)
+        except (ValueError, RecursionError):
+            pass
+    return RecordContent(text, kind, size, is_cut)

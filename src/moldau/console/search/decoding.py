@@ -1,0 +1,69 @@
+"""`RegistryDecoder`: values that serializers of a schema registry wrote, as JSON."""
+
+import base64
+import json
+from collections.abc import Callable
+from typing import Any
+
+from moldau.client.registry.avro import AvroDeserializer
+from moldau.client.registry.framing import FRAME_BYTES, schema_id_of
+from moldau.client.registry.schema_registry import SchemaRegistry
+from moldau.client.registry.schemas import AVRO, JSON
+from moldau.errors import MoldauError
+from moldau.monotonic import monotonic_s
+
+FAILED_FOR_S = 30.0
+"""A schema that the registry did not return is not asked for again for this long."""
+KNOWN_MAX = 10_000
+
+
+class RegistryDecoder:
+    """Decodes Avro and JSON; blocks for a request at each new schema id. What cannot be decoded stays as it is. Any
+    thread may use it."""
+
+    def __init__(self, registry: SchemaRegistry):
+        self._registry = registry
+        self._avro: AvroDeserializer | None = None
+        self._kinds: dict[int, str] = {}
+        self._failed_s: dict[int, float] = {}
+
+    def __call__(self, part: str, data: bytes) -> bytes | None:
+        """JSON, or None."""
+        try:
+            schema_id = schema_id_of(data)
+            if self._failed_s.get(schema_id, -FAILED_FOR_S) + FAILED_FOR_S > monotonic_s():
+                return None
+            kind = self._kind(schema_id)
+            if kind == AVRO:
+                return self._of_avro(data)
+            return data[FRAME_BYTES:] if kind == JSON else None
+        except MoldauError:
+            return None
+
+    def _kind(self, schema_id: int) -> str:
+        kind = self._kinds.get(schema_id)
+        if kind is None:
+            if len(self._failed_s) + len(self._kinds) > KNOWN_MAX:
+                self._failed_s.clear()
+                self._kinds.clear()
+            try:
+                kind = self._registry.schema(schema_id).kind
+            except MoldauError:
+                self._failed_s[schema_id] = monotonic_s()
+                raise
+            self._kinds[schema_id] = kind
+        return kind
+
+    def _of_avro(self, data: bytes) -> bytes:
+        if self._avro is None:
+            self._avro = AvroDeserializer(self._registry)
+        value = self._avro(data)
+        return json.dumps(value, ensure_ascii=False, default=_plain).encode("utf-8", "replace")
+
+
+def _plain(value: Any) -> Any:
+    """What JSON has no kind for: bytes as base64, times in ISO 8601, everything else as text."""
+    if isinstance(value, bytes | bytearray):
+        return base64.b64encode(value).decode()
+    iso: Callable[[], str] | None = getattr(value, "isoformat", None)
+    return iso() if iso is not None else str(value)

@@ -1,0 +1,67 @@
+"""A search that goes on while its stream is read: rounds of a scan, sorted by time, up to the limit."""
+
+import asyncio
+import heapq
+from collections.abc import AsyncIterator
+from typing import NamedTuple
+
+from moldau.console.search.records import ShownRecord
+from moldau.console.search.rounds import Ranges
+from moldau.console.search.scanning import ScanStep, TopicScan
+from moldau.console.search.wanted import SearchWanted
+
+SHOW_EACH_S = 0.25
+
+
+class SearchProgress(NamedTuple):
+    """Records to show now, and how far the search is. `left` is set at the end of a round: what is not searched yet.
+    `is_full`: the limit was reached, and the search has ended."""
+
+    records: list[ShownRecord]
+    scanned: int
+    left: Ranges | None = None
+    is_full: bool = False
+
+
+async def searched(scan: TopicScan, wanted: SearchWanted) -> AsyncIterator[SearchProgress]:
+    """The hits in order of time within each round, and news four times a second. Closing the iterator ends the scan.
+    Raises `KafkaError`."""
+    loop = asyncio.get_running_loop()
+    sign = -1 if wanted.newest_first else 1
+    best: list[tuple[tuple[int, int, int], ShownRecord]] = []
+    room, told_s = wanted.limit, loop.time()
+    try:
+        while (step := await asyncio.to_thread(scan.step)) is not None:
+            # Of a round only as many as will be shown are kept: the first of them in time.
+            for one in step.hits:
+                rank = sign * one.timestamp_ms, sign * one.offset, one.partition
+                entry = (_negative(rank), one)
+                if len(best) < room:
+                    heapq.heappush(best, entry)
+                elif entry[0] > best[0][0]:
+                    heapq.heapreplace(best, entry)
+            if step.left is not None:
+                records = [one for _, one in sorted(best, key=lambda entry: _negative(entry[0]))]
+                best, room = [], room - len(records)
+                yield SearchProgress(records, step.scanned, step.left, is_full=room <= 0)
+                if room <= 0:
+                    return
+                told_s = loop.time()
+            elif loop.time() - told_s >= SHOW_EACH_S:
+                told_s = loop.time()
+                yield SearchProgress([], step.scanned)
+    finally:
+        await asyncio.shield(asyncio.to_thread(scan.close))
+
+
+def _negative(rank: tuple[int, int, int]) -> tuple[int, int, int]:
+    return -rank[0], -rank[1], -rank[2]
+
+
+async def steps(scan: TopicScan) -> AsyncIterator[ScanStep]:
+    """Each step as it comes, in the order of offsets, for an export."""
+    try:
+        while (step := await asyncio.to_thread(scan.step)) is not None:
+            yield step
+    finally:
+        await asyncio.shield(asyncio.to_thread(scan.close))

@@ -1,0 +1,184 @@
+"""The pure parts of a search: what is wanted, which rows match, what is hidden, in which order, how it is written."""
+
+import itertools
+import json
+
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as some
+
+from harness.tiers import examples
+from moldau.console.search.exporting import csv_lines, json_lines
+from moldau.console.search.masking import HIDDEN, MaskRules
+from moldau.console.search.matching import SearchMatcher
+from moldau.console.search.outgoing import form_of, record_of
+from moldau.console.search.records import ShownRecord, found, readable, shown_bytes
+from moldau.console.search.rounds import count, place_of, ranges_at, rounds
+from moldau.console.search.wanted import wanted_by
+from moldau.errors import ConfigError
+from moldau.records.arrow import SCHEMA
+
+ROWS = [
+    (b"k1", b'{"user": {"id": 1}, "text": "Ahoj"}', [("Trace", b"t-1"), ("source", b"web")]),
+    (b"k2", b"\xff\xfeAHOJ", [("source", b"batch")]),
+    (None, None, []),
+    (b"k4", b"plain ahoj \xc5\xbd", [("none", None)]),
+]
+
+
+def batch(rows: list[tuple[bytes | None, bytes | None, list[tuple[str, bytes | None]]]] = ROWS) -> pa.RecordBatch:
+    columns = {
+        "key": [key for key, _, _ in rows],
+        "value": [value for _, value, _ in rows],
+        "topic": ["t"] * len(rows),
+        "partition": [0] * len(rows),
+        "offset": [*range(len(rows))],
+        "timestamp": [1_000_000 * number for number in range(len(rows))],
+        "timestampType": [0] * len(rows),
+        "headers": [[{"key": name, "value": one} for name, one in headers] for _, _, headers in rows],
+    }
+    return pa.RecordBatch.from_pydict(columns, schema=SCHEMA)
+
+
+def offsets(**fields: str) -> list[int]:
+    """The offsets of the rows that these fields of the form find."""
+    wanted = wanted_by({name: [text] for name, text in fields.items()})
+    whole, rules = batch(), MaskRules([]).of("t")
+    columns = readable(whole, rules, None)
+    return [one.offset for one in found(whole, columns, SearchMatcher(wanted).hits(*columns))]
+
+
+@pytest.mark.parametrize(
+    ("fields", "hits"),
+    [
+        ({}, [0, 1, 2, 3]),
+        ({"value": "ahoj"}, [0, 1, 3]),
+        ({"value": "ahoj", "case": "1"}, [3]),
+        ({"value": "A.oj", "regex": "1", "case": "1"}, [0]),
+        ({"value": "ž"}, [3]),
+        ({"key": "k", "value": "plain"}, [3]),
+        ({"header": "t-1"}, [0]),
+        ({"header": "trace"}, [0]),
+        ({"header": "source: web"}, [0]),
+        ({"header": "source: "}, [0, 1]),
+        ({"header": "none:"}, [3]),
+        ({"header": "web: source"}, []),
+        ({"header": "source: ^(web|batch)$", "regex": "1"}, [0, 1]),
+        ({"json": "$.user.id = 1"}, [0]),
+        ({"json": "$.user.id = 1", "key": "k4"}, []),
+    ],
+)
+def test_rows_match(fields: dict[str, str], hits: list[int]) -> None:
+    assert offsets(**fields) == hits
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"value": "(", "regex": "1"},
+        {"value": "(a{1000}){1000}", "regex": "1"},
+        {"value": r"(a)\1", "regex": "1"},
+        {"start": "soon"},
+        {"start": "offset", "at": "-1"},
+        {"start": "time", "at": "noon"},
+        {"partition": "a"},
+        {"limit": "x"},
+        {"json": "?"},
+        {"value": "x" * 1001},
+    ],
+)
+def test_what_cannot_be_searched_for_is_a_sentence(fields: dict[str, str]) -> None:
+    with pytest.raises(ConfigError) as refused:
+        SearchMatcher(wanted_by({name: [text] for name, text in fields.items()}))
+    assert "\n" not in str(refused.value)
+
+
+def test_an_expression_takes_time_that_is_linear_in_the_text() -> None:
+    """An engine that goes back would never end here."""
+    wanted = wanted_by({"value": ["(a|a)*(a|a)*(a|a)*$x"], "regex": ["1"]})
+    rows = batch([(None, b"a" * 100_000, [])])
+    assert not any(SearchMatcher(wanted).hits(*readable(rows, MaskRules([]).of("t"), None)).to_pylist())
+
+
+def test_what_is_hidden_is_neither_shown_nor_found() -> None:
+    rules = MaskRules(["t:$.user.id", "t*:header:TRACE", "other:key", "t:key"])
+    mask = rules.of("t")
+    whole = batch()
+    columns = readable(whole, mask, None)
+    shown = [*found(whole, columns, None)]
+    assert json.loads(shown[0].value or b"") == {"user": {"id": HIDDEN}, "text": "Ahoj"}
+    assert shown[1].value == b"*** (not JSON)" and shown[2].value is None
+    assert dict(shown[0].headers) == {"Trace": HIDDEN.encode(), "source": b"web"}
+    assert [one.key for one in shown] == [b"***", b"***", None, b"***"]
+    for fields in (
+        {"value": '"id": 1'},
+        {"value": '"id":1'},
+        {"json": "$.user.id = 1"},
+        {"header": "t-1"},
+        {"key": "k1"},
+    ):
+        matcher = SearchMatcher(wanted_by({name: [text] for name, text in fields.items()}))
+        hits = matcher.hits(*columns)
+        assert hits is not None and not any(hits.to_pylist()), fields
+    assert MaskRules(["*:value"]).of("any").masked_value(b"secret") == b"***"
+    for wrong in ("t", "t:", ":key", "t:keys", "t:header:", "t:$", "t:$.a = 1"):
+        with pytest.raises(ConfigError):
+            MaskRules([wrong])
+
+
+@given(
+    some.dictionaries(some.integers(0, 9), some.tuples(some.integers(0, 60_000), some.integers(0, 60_000)), max_size=6),
+    some.booleans(),
+    some.integers(1, 500),
+)
+@settings(max_examples=examples(test=30, check=100))
+def test_rounds_have_each_offset_once(ranges: dict[int, tuple[int, int]], newest: bool, first: int) -> None:
+    left = {number: place for number, place in ranges.items() if place[0] < place[1]}
+    searched: dict[int, list[tuple[int, int]]] = {}
+    for each in rounds(ranges, newest_first=newest, first=first):
+        for number, start, end in each.windows:
+            searched.setdefault(number, []).append((start, end))
+        assert ranges_at(place_of(each.left), ranges) == each.left or not each.left
+    assert searched.keys() == left.keys()
+    for number, windows in searched.items():
+        assert windows == sorted(windows, reverse=newest)
+        in_order = sorted(windows)
+        assert (in_order[0][0], in_order[-1][1]) == left[number]
+        assert all(a[1] == b[0] for a, b in itertools.pairwise(in_order))
+    assert count(ranges) == sum(end - start for windows in searched.values() for start, end in windows)
+
+
+@pytest.mark.parametrize("place", ["", "x", "0:1", "0:1-", "0:a-b", "0:1-2,", "0:-1-5", "9" * 30 + ":1-2"])
+def test_a_place_that_is_none_begins_again(place: str) -> None:
+    assert ranges_at(place, {0: (0, 10)}) == {0: (0, 10)}
+    assert ranges_at("0:3-99,7:1-2", {0: (0, 10)}) == {0: (3, 10)}
+
+
+RECORD = ShownRecord(1, 2, 1_000, b"=cmd", b"\xff", [("h", None), ("a", b"b")], 10)
+
+
+def test_exports_are_what_commands_read_and_spreadsheets_do_not_run() -> None:
+    line = json.loads(json_lines("t", [RECORD]))
+    assert line["key"] == "=cmd" and line["value_base64"] == "/w==" and line["timestamp"] == "1970-01-01T00:00:01.000Z"
+    assert line["headers"] == [{"name": "h", "value": None}, {"name": "a", "value": "b"}]
+    assert csv_lines([RECORD]).decode().split(",")[:4] == ["1", "2", "1970-01-01T00:00:01.000Z", "'=cmd"]
+
+
+def test_bytes_are_shown_as_what_they_are() -> None:
+    assert shown_bytes(None) == ("null", "null")
+    assert shown_bytes("ž".encode()) == ("ž", "text")
+    assert shown_bytes(b"a" + "ž".encode()[:1]) == ("a", "text")
+    assert shown_bytes(b"\xff\x00") == ("ff 00", "binary")
+    assert shown_bytes(b"\x00\x01ab")[1] == "binary"
+
+
+def test_a_form_and_its_record_are_the_same() -> None:
+    record = record_of({"key": "k", "value": "/w==", "value_as": "base64", "headers": "a: b: c\n\n", "partition": "3"})
+    assert record == (3, b"k", b"\xff", [("a", b"b: c")])
+    assert record_of({"key_as": "null", "value": "a\r\nb"})[1:3] == (None, b"a\nb")
+    again = record_of(form_of(record.key, record.value, record.headers))
+    assert again == (None, *record[1:])
+    for wrong in ({"headers": "no colon"}, {"value_as": "base64", "value": "?"}, {"partition": "x"}, {"key_as": "?"}):
+        with pytest.raises(ConfigError):
+            record_of(wrong)
