@@ -19,6 +19,7 @@ import socket
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -91,6 +92,7 @@ class Forking:
         self._process: subprocess.Popen[bytes] | None = None
         self._at_start = at_start(os.environ)
         self._control: socket.socket | None = None
+        self._one_at_a_time = threading.Lock()
 
     def can(self, environment: Mapping[str, str]) -> bool:
         """Whether programs with this environment can be forked, and here."""
@@ -100,18 +102,21 @@ class Forking:
         self, program: str, arguments: Sequence[str], environment: Mapping[str, str], stderr: int
     ) -> ForkedProcess:
         """Run a module with these arguments and this environment in the present folder."""
-        control = self._started()
         asked = {"program": program, "arguments": arguments, "environment": dict(environment), "folder": os.getcwd()}
         status, tell_status = os.pipe()
         output, write_output = os.pipe()
-        socket.send_fds(control, [json.dumps(asked).encode()], [write_output, stderr, tell_status])
-        os.close(write_output)
-        os.close(tell_status)
-        pid = int(control.recv(16))
+        with self._one_at_a_time:
+            control = self._started()
+            socket.send_fds(control, [json.dumps(asked).encode()], [write_output, stderr, tell_status])
+            os.close(write_output)
+            os.close(tell_status)
+            pid = int(control.recv(16))
         return ForkedProcess(pid, status, open(output))
 
     def _started(self) -> socket.socket:
         if self._process is None or self._process.poll() is not None:
+            if self._control is not None:
+                self._control.close()
             self._control, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
             self._process = subprocess.Popen(
                 [sys.executable, "-m", "harness.forking", str(theirs.fileno())],
@@ -121,11 +126,18 @@ class Forking:
                 pass_fds=[theirs.fileno()],
             )
             theirs.close()
-            atexit.register(self._end)
+            atexit.register(self.end)
         assert self._control is not None
         return self._control
 
-    def _end(self) -> None:
+    @property
+    def pid(self) -> int:
+        """Of the process that forks."""
+        assert self._process is not None
+        return self._process.pid
+
+    def end(self) -> None:
+        """What was forked goes on."""
         if self._control is not None and self._process is not None:
             self._control.close()
             self._process.wait()

@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from harness import tiers
+
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
@@ -23,23 +25,40 @@ Record = tuple[bytes | None, bytes | None, int]
 JVM_OPTIONS = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 """The optimising compiler takes more processor time than it saves in jobs of a few records."""
 
-SLOW_ONCE = """
-import pathlib, sys, time
+CUSTOMIZED = """
+import os, pathlib, sys, time
 
 slow_once = pathlib.Path(__file__).with_name("slow_once")
 if any("streaming_source" in argument for argument in sys.orig_argv) and slow_once.exists():
     slow_once.unlink()
     time.sleep(11)
+if "pyspark.daemon" in sys.orig_argv and not os.environ.get("MOLDAU_NOT_PRELOADED"):
+    from moldau.pipeline.worker_daemon import PRELOADED, preload, without_archives
+
+    sys.path[:] = without_archives(sys.path)
+    if not preload((*PRELOADED, *(f"pyspark.sql.worker.{name}" for name in WORKERS))):
+        os.execve(sys.executable, sys.orig_argv, {**os.environ, "MOLDAU_NOT_PRELOADED": "1"})
 """
-"""`sitecustomize` of Spark's Python processes: the next process of a streaming source starts slower than Spark waits,
-if the file `slow_once` is beside it."""
+"""`sitecustomize` of Spark's Python processes. The next process of a streaming source starts slower than Spark waits if
+the file `slow_once` is beside it. The daemons that Spark forks for each plan of a source import its modules once, as
+`moldau.pipeline.worker_daemon` does for what runs tasks; in the long tier each plan imports them, as a user's does."""
+WORKERS = (
+    "create_data_source",
+    "lookup_data_sources",
+    "plan_data_source_read",
+    "data_source_pushdown_filters",
+    "write_into_data_source",
+    "commit_data_source_write",
+)
 
 
 @pytest.fixture(scope="session")
 def slow_once(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     folder = tmp_path_factory.mktemp("customized")
-    (folder / "sitecustomize.py").write_text(SLOW_ONCE)
+    (folder / "sitecustomize.py").write_text(CUSTOMIZED.replace("WORKERS", repr(WORKERS)))
     with pytest.MonkeyPatch.context() as patch:
+        if tiers.LONG:
+            patch.setenv("MOLDAU_NOT_PRELOADED", "1")
         patch.setenv("PYTHONPATH", os.pathsep.join(filter(None, (str(folder), os.environ.get("PYTHONPATH")))))
         yield folder / "slow_once"
 

@@ -96,6 +96,7 @@ class Forks:
                         return True
         except BaseException:
             for worker in self._workers:
+                worker.connection.close()  # one whose test takes the signal for its own ends with the next report
                 with contextlib.suppress(ProcessLookupError):
                     os.kill(worker.pid, signal.SIGINT)
             for worker in self._workers:
