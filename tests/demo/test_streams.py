@@ -53,6 +53,7 @@ def ask(spark: "SparkSession", bootstrap: str, topic_of: Callable[[Sequence[Even
     return run
 
 
+@pytest.mark.check  # `tests/pipeline/streams` has windows in `make test`
 def test_departures_are_counted_in_windows_of_event_time(ask: Any) -> None:
     rows = ask("windows", streams.windowed_counts)
     assert sorted(tuple(row.values()) for row in rows) == [

@@ -146,13 +146,21 @@ def test_edges_are_offsets_or_times_and_topics_may_be_a_pattern_or_assigned(
     ],
 )
 def test_what_cannot_be_read_is_said_in_one_sentence(
-    spark: "SparkSession", bootstrap: str, new_topic: NewTopic, produce: Produce, options: dict[str, str], said: str
+    bootstrap: str, new_topic: NewTopic, produce: Produce, options: dict[str, str], said: str
 ) -> None:
     topic = new_topic()
     produce(topic, numbered(0, 3))
-    with pytest.raises(Exception, match="PYTHON_DATA_SOURCE_ERROR") as raised:
-        read(spark, bootstrap, **{name: text.replace("{topic}", topic) for name, text in options.items()}).count()
+    given = {"bootstrapServers": bootstrap, **{name: text.replace("{topic}", topic) for name, text in options.items()}}
+    with pytest.raises(Exception) as raised:  # Spark tells the sentence of any
+        list(MoldauSource(given).reader(SCHEMA).partitions())
     assert said in str(raised.value)
+
+
+def test_spark_tells_the_sentence(spark: "SparkSession", bootstrap: str, new_topic: NewTopic) -> None:
+    topic = new_topic()
+    with pytest.raises(Exception, match="PYTHON_DATA_SOURCE_ERROR") as raised:
+        read(spark, bootstrap, subscribe=topic, startingOffsets="latest").count()
+    assert "cannot start at latest" in str(raised.value)
 
 
 def test_batches_are_bounded(bootstrap: str, new_topic: NewTopic, produce: Produce, monkeypatch: Any) -> None:

@@ -69,7 +69,7 @@ def test_new_partitions_and_topics_are_loaded_by_the_same_loader(
     assert in_table(warehouse, second) == expected(second, 0, 0, 3)
 
 
-@pytest.mark.parametrize("records", [5, 10, 50])
+@pytest.mark.parametrize("records", [5, *(pytest.param(count, marks=pytest.mark.check) for count in (10, 50))])
 def test_a_topic_that_was_created_again_is_noticed_however_many_records_it_has(
     loader: MakeLoader, bootstrap: str, new_topic: NewTopic, produce: Produce, tmp_path: Path, records: int
 ) -> None:
@@ -104,6 +104,7 @@ def test_a_topic_created_again_between_plan_and_fetch_adds_nothing(
     assert in_table(Warehouse(tmp_path), topic) == expected(topic, 0, 0, 10)
 
 
+@pytest.mark.check  # a variant: `make test` has the usual case
 def test_records_that_expire_between_loads_are_an_error_unless_loss_is_allowed(
     loader: MakeLoader, bootstrap: str, new_topic: NewTopic, produce: Produce, tmp_path: Path
 ) -> None:
@@ -125,6 +126,7 @@ def test_records_that_expire_between_loads_are_an_error_unless_loss_is_allowed(
     assert [row[2] for row in rows] == [*range(10), *range(15, 20)]
 
 
+@pytest.mark.check  # a variant: `make test` has the usual case
 def test_gaps_of_a_compacted_topic_are_no_loss(loader: MakeLoader, bootstrap: str, tmp_path: Path) -> None:
     topic, warehouse = "compacted-for-a-load", Warehouse(tmp_path)
     settings = {"cleanup.policy": "compact", "segment.bytes": "1048576", "min.cleanable.dirty.ratio": "0.01"}
@@ -144,6 +146,7 @@ def test_gaps_of_a_compacted_topic_are_no_loss(loader: MakeLoader, bootstrap: st
     assert offsets(warehouse, topic) == {0: 9}
 
 
+@pytest.mark.check  # a variant: `make test` has the usual case
 def test_since_is_where_a_partition_begins_and_until_where_a_load_ends(
     loader: MakeLoader, new_topic: NewTopic, produce: Produce, tmp_path: Path
 ) -> None:
@@ -188,7 +191,7 @@ class StopAfter:
         raise AssertionError(failure)
 
 
-@pytest.mark.parametrize("sign", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("sign", [signal.SIGINT, pytest.param(signal.SIGTERM, marks=pytest.mark.check)])
 def test_a_signal_stops_a_continuous_load_after_the_commit_and_compaction_goes_on_beside(
     loader: MakeLoader, new_topic: NewTopic, produce: Produce, tmp_path: Path, sign: signal.Signals
 ) -> None:

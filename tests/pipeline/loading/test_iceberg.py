@@ -88,6 +88,7 @@ def test_the_second_load_adds_nothing_and_the_third_only_what_is_new(
     assert lazy.collect().height == 100 + 25
 
 
+@pytest.mark.check  # a variant: `make test` has the usual case
 def test_one_load_after_another_with_tables_held_open_sees_what_others_committed(
     spark: "SparkSession", bootstrap: str, new_topic: NewTopic, produce: Produce, tmp_path: Path
 ) -> None:
@@ -103,6 +104,7 @@ def test_one_load_after_another_with_tables_held_open_sees_what_others_committed
     assert rows(table_in(tmp_path, topic), "value") == [(0, n, b"v%d" % n) for n in range(40)]
 
 
+@pytest.mark.check  # a variant: `make test` has the usual case
 def test_by_the_hour_and_with_headers_and_keys(
     spark: "SparkSession", bootstrap: str, new_topic: NewTopic, produce: Produce, tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
@@ -118,6 +120,7 @@ def test_by_the_hour_and_with_headers_and_keys(
     assert lazy.collect()["_headers"].to_list() == [None, None], "pyiceberg itself reads null lists as empty ones"
 
 
+@pytest.mark.check  # a variant: `make test` has the usual case
 def test_a_driver_that_dies_between_files_and_commit_leaves_each_record_once_after_the_next_load(
     spark: "SparkSession", bootstrap: str, new_topic: NewTopic, produce: Produce, tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,

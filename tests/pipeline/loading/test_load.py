@@ -120,6 +120,7 @@ def test_a_task_writes_one_file_for_each_date_whatever_the_partitions_of_the_top
     assert sorted({str(Path(file.path).parent) for file in table.files()}) == folders, "a table stays as it began"
 
 
+@pytest.mark.check  # a variant: `make test` has the usual case
 def test_a_large_partition_is_spread_over_several_tasks(
     spark: "SparkSession", bootstrap: str, new_topic: NewTopic, produce: Produce, tmp_path: Path, monkeypatch: Any
 ) -> None:
@@ -146,6 +147,7 @@ def test_a_task_that_fails_commits_nothing_and_says_why_in_one_sentence(
     assert load(lambda: spark, bootstrap, [topic], warehouse).records == 10
 
 
+@pytest.mark.check  # a variant: `make test` has the usual case
 def test_the_longest_topic_name_can_be_loaded(
     spark: "SparkSession", bootstrap: str, new_topic: NewTopic, produce: Produce, tmp_path: Path
 ) -> None:
@@ -177,6 +179,7 @@ def test_what_no_longer_fits_the_log_is_refused(
         load(lambda: spark, bootstrap, ["no-such-topic"], warehouse)
 
 
+@pytest.mark.check  # `make test` has it of an Iceberg table
 def test_of_two_loads_at_once_one_commits_and_the_other_says_so(
     spark: "SparkSession", bootstrap: str, new_topic: NewTopic, produce: Produce, tmp_path: Path
 ) -> None:

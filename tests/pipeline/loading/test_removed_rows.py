@@ -132,6 +132,7 @@ def test_removed_rows_that_the_user_accepts_stay_removed_and_loads_go_on(lake: L
     assert lake.load() == (0, "nothing new to load\n", "")
 
 
+@pytest.mark.check  # a variant: `make test` has the usual case
 def test_rejected_records_that_were_removed_are_noticed_too(lake: Lake, produce: Produce) -> None:
     decode = ("--decode", "json")
     for first in (0, 5):
@@ -151,6 +152,7 @@ def test_rejected_records_that_were_removed_are_noticed_too(lake: Lake, produce:
     assert lake.load(*decode) == (0, "nothing new to load\n", "")
 
 
+@pytest.mark.check  # a variant: `make test` has the usual case
 def test_a_table_set_back_beside_its_quarantine_gets_each_record_once(lake: Lake, produce: Produce) -> None:
     decode = ("--decode", "json")
     for first in (0, 5):
@@ -176,6 +178,7 @@ def test_a_table_that_was_dropped_beside_its_quarantine_gets_each_record_once(la
     assert lake.offsets() == [0, 1, 2] and lake.offsets(rejected=True) == [3, 4]
 
 
+@pytest.mark.check  # a variant: `make test` has the usual case
 def test_a_continuous_load_accepts_removals_and_sets_offsets_back_in_small_commits(
     lake: Lake, produce: Produce, spark: "SparkSession"
 ) -> None:
@@ -221,6 +224,7 @@ def test_a_table_with_rows_but_without_offsets_is_refused(lake: Lake, produce: P
     assert lake.offsets() == list(range(7)) and lake.load() == (0, "nothing new to load\n", "")
 
 
+@pytest.mark.check  # a variant: `make test` has the usual case
 def test_a_driver_that_dies_after_it_set_offsets_back_loses_nothing(
     lake: Lake, produce: Produce, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -40,7 +40,9 @@ def produce(bootstrap: str, registry: SchemaRegistry, topic: str, number: str, f
         producer.send(topic, {"n": value, "place": {"x": 0.5}})
 
 
-@pytest.mark.parametrize("iceberg", [False, True], ids=["delta", "iceberg"])
+@pytest.mark.parametrize(
+    "iceberg", [pytest.param(False, id="delta"), pytest.param(True, marks=pytest.mark.check, id="iceberg")]
+)
 def test_int_becomes_long_and_float_double_and_nothing_is_rejected(
     spark: "SparkSession", bootstrap: str, new_topic: NewTopic, registry: SchemaRegistry, tmp_path: Path, iceberg: bool
 ) -> None:

@@ -78,6 +78,7 @@ def test_filters_reach_the_source_and_results_stay_the_same(
         assert read(spark, bootstrap, **options).where(filters[1]).count() == 10
 
 
+@pytest.mark.check  # a variant: `make test` has the usual case
 def test_queries_of_one_frame_do_not_see_the_filters_of_others(
     spark: "SparkSession", bootstrap: str, new_topic: NewTopic, produce: Produce
 ) -> None:
@@ -107,6 +108,7 @@ def test_a_filtered_read_plans_only_what_can_pass(bootstrap: str, new_topic: New
     assert planned(bootstrap, topic, [ds.GreaterThan(("timestamp",), at + datetime.timedelta(days=1))]) == []
 
 
+@pytest.mark.check  # a variant: `make test` has the usual case
 def test_records_that_are_not_in_the_order_of_their_times_pass_a_filter_by_time(
     spark: "SparkSession", bootstrap: str, new_topic: NewTopic, produce: Produce
 ) -> None:

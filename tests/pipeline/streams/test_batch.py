@@ -65,7 +65,10 @@ def rows(frame: "DataFrame", *columns: Any) -> list[tuple[Any, ...]]:
     return sorted(tuple(row) for row in frame.select(*columns).collect())
 
 
-@pytest.mark.parametrize(("size", "advance"), [(10, 10), (30, 10), (7, 3)])
+@pytest.mark.parametrize(
+    ("size", "advance"),
+    [pytest.param(10, 10, marks=pytest.mark.check), (30, 10), pytest.param(7, 3, marks=pytest.mark.check)],
+)
 def test_windows_count_what_plain_python_counts(
     frame: "DataFrame", events: list[Event], size: int, advance: int
 ) -> None:
@@ -98,7 +101,7 @@ def test_deduplication_keeps_the_earliest_row_of_each_key(frame: "DataFrame", ev
     assert rows(found, "case", "key", seconds("at")) == sorted((*key, at) for key, at in first.items())
 
 
-@pytest.mark.parametrize("how", ["inner", "left", "full"])
+@pytest.mark.parametrize("how", ["inner", *(pytest.param(how, marks=pytest.mark.check) for how in ("left", "full"))])
 def test_rows_join_within_an_interval(
     frame: "DataFrame", frame_of: "Callable[..., DataFrame]", events: list[Event], how: str
 ) -> None:

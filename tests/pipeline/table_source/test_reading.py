@@ -90,6 +90,7 @@ def test_all_types_come_as_they_are(spark: "SparkSession", tmp_path: Path) -> No
     assert read(spark, tmp_path, columns="P Q,i8").columns == ["p q", "i8"]
 
 
+@pytest.mark.check  # a variant: `make test` has the usual case
 def test_older_versions_are_read_by_number_and_time(spark: "SparkSession", flights: Path) -> None:
     for version in (0, 2, 4):
         assert read(spark, flights, versionAsOf=str(version)).count() == version * 50
@@ -129,12 +130,14 @@ def test_a_file_that_is_gone_or_broken_is_named_in_a_sentence(flights: Path) -> 
     assert sum("cannot be used: " in one for one in said) == 4
 
 
+@pytest.mark.check  # a variant: `make test` has the usual case
 def test_queries_of_one_frame_do_not_see_the_filters_of_others(spark: "SparkSession", flights: Path) -> None:
     frame = read(spark, flights)
     assert (frame.where("_offset < 10").count(), frame.count()) == (20, 200)
     assert frame.where("_offset < 10").union(frame.where("_offset >= 95")).count() == 30
 
 
+@pytest.mark.check  # a variant: `make test` has the usual case
 def test_rows_of_files_from_before_a_change_have_nulls(spark: "SparkSession", tmp_path: Path) -> None:
     old = pyarrow.table({"id": [1], "o": [{"a": 1}]})
     new = pyarrow.table({"id": [2], "o": [{"a": 2, "b": "x"}], "added": [0.5]})
