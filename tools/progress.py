@@ -7,13 +7,15 @@ The group of tests that takes longest comes first, by `tests/durations.tsv`.
 `MOLDAU_RECORD=1` writes the seconds of this run into the table.
 """
 
+import contextlib
 import heapq
 import os
 import resource
 import shlex
 import time
 from collections import Counter, defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -25,6 +27,7 @@ from tools.forks import group_of
 from tools.workers import processors
 
 SLOWEST = 10
+TICKS = os.sysconf("SC_CLK_TCK")
 PROCESSOR = "processor_s"
 TIER = tiers.TIER.name.lower()
 
@@ -57,24 +60,46 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def processor_s() -> float:
-    """User and system time of this process and of those it has waited for."""
+    """User and system time of this process, of those it has waited for and, on Linux, of those that run below it."""
     both = resource.getrusage(resource.RUSAGE_SELF), resource.getrusage(resource.RUSAGE_CHILDREN)
-    return sum(used.ru_utime + used.ru_stime for used in both)
+    return sum(used.ru_utime + used.ru_stime for used in both) + sum(map(used_s, descendants(os.getpid())))
+
+
+def descendants(process: int) -> Iterator[int]:
+    """The processes below this one; some may have ended."""
+    for path in Path(f"/proc/{process}/task").glob("*/children"):
+        with contextlib.suppress(OSError):
+            for child in map(int, path.read_text().split()):
+                yield child
+                yield from descendants(child)
+
+
+def used_s(process: int) -> float:
+    """User and system time of a process and of those it has waited for; 0 if it has ended."""
+    try:
+        after_name = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
+    except OSError:
+        return 0.0
+    return sum(map(int, after_name[11:15])) / TICKS
 
 
 BEGAN_AT = pytest.StashKey[float]()
+used_so_far: list[float] = []
+"""At the end of the latest test, and so at the beginning of the next one."""
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_setup(item: pytest.Item) -> None:
-    item.stash[BEGAN_AT] = processor_s()
+    item.stash[BEGAN_AT] = used_so_far[-1] if used_so_far else processor_s()
 
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) -> Any:
     report = yield
     if call.when == "teardown":
-        report.user_properties.append((PROCESSOR, processor_s() - item.stash[BEGAN_AT]))
+        used_so_far[:] = [processor_s()]
+        used = max(0.0, used_so_far[0] - item.stash[BEGAN_AT])  # less if an orphan has ended, for which nobody waited
+        report.user_properties.append((PROCESSOR, used))
     return report
 
 

@@ -74,8 +74,17 @@ def said(client: str, *arguments: str) -> str:
     return done.stdout
 
 
-@pytest.mark.parametrize("client", CLIENTS)
-@pytest.mark.parametrize("mechanism", ["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER"])
+MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER")
+LOGINS = [(client, mechanism) for client in CLIENTS for mechanism in MECHANISMS]
+IN_CHECK = {("confluent", mechanism) for mechanism in MECHANISMS} | {
+    (client, mechanism) for client in CLIENTS for mechanism in ("SCRAM-SHA-512", "OAUTHBEARER")
+}
+
+
+@pytest.mark.parametrize(
+    ("client", "mechanism"),
+    [pytest.param(*login, marks=[pytest.mark.long] * (login not in IN_CHECK)) for login in LOGINS],
+)
 def test_a_client_logs_in_and_works(client: str, mechanism: str, address: str) -> None:
     users = {"PLAIN": ("admin", "admin-secret"), "OAUTHBEARER": ("alice", TOKEN)}
     user = users.get(mechanism, ("carol", "pencil"))
@@ -83,7 +92,7 @@ def test_a_client_logs_in_and_works(client: str, mechanism: str, address: str) -
 
 
 @pytest.mark.parametrize("client", CLIENTS)
-@pytest.mark.parametrize("mechanism", ["PLAIN", "SCRAM-SHA-256"])
+@pytest.mark.parametrize("mechanism", [pytest.param("PLAIN", marks=pytest.mark.long), "SCRAM-SHA-256"])
 def test_a_refused_login_ends_in_the_client_s_own_error(client: str, mechanism: str, address: str) -> None:
     heard = said(client, address, mechanism, "carol", "guess")
     assert CLIENTS[client][1] in heard
