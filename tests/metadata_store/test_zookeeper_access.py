@@ -74,24 +74,27 @@ def test_nodes_are_not_protected_for_nobody(tmp_path: Path) -> None:
     assert access({"set.acl": "true", **mine}).protects
 
 
+def context_of(settings: dict[str, str]) -> ssl.SSLContext:
+    tls = access(settings).tls
+    assert tls is not None
+    return tls.context()
+
+
 def test_tls_is_version_1_2_with_the_name_of_the_host_unless_the_settings_say_otherwise() -> None:
     assert access().tls is None
-    context = access(TLS).tls
-    assert context is not None
+    context = context_of(TLS)
     assert (context.minimum_version, context.maximum_version) == (ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_2)
     assert (context.check_hostname, context.verify_mode) == (True, ssl.CERT_REQUIRED)
-    context = access(
+    context = context_of(
         {"ssl.enabled.protocols": "TLSv1.3,TLSv1.2", "ssl.endpoint.identification.algorithm": "", **TLS}
-    ).tls
-    assert context is not None
+    )
     assert (context.minimum_version, context.maximum_version) == (ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3)
     assert (context.check_hostname, context.verify_mode) == (False, ssl.CERT_REQUIRED)
 
 
 def test_cipher_suites_may_have_the_names_that_java_gives_them() -> None:
     suites = "TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256,TLS_RSA_WITH_AES_256_CBC_SHA,ECDHE-ECDSA-CHACHA20-POLY1305"
-    context = access({"ssl.cipher.suites": suites, **TLS}).tls
-    assert context is not None
+    context = context_of({"ssl.cipher.suites": suites, **TLS})
     names = {suite["name"] for suite in context.get_ciphers() if suite["protocol"] != "TLSv1.3"}
     assert names == {"ECDHE-RSA-AES128-GCM-SHA256", "AES256-SHA", "ECDHE-ECDSA-CHACHA20-POLY1305"}
 
@@ -101,8 +104,7 @@ def test_keys_and_certificates_are_read_from_pem_and_from_pkcs12(tmp_path: Path)
     pem = authority.signed("broker")
     for key, trusted in ((pem, authority.trusted), (pem.with_suffix(".p12"), authority.trusted_in_pkcs12())):
         settings = {"keystore.location": str(key), "keystore.password": PASSWORD, "truststore.location": str(trusted)}
-        context = access({**{f"ssl.{name}": text for name, text in settings.items()}, **TLS}).tls
-        assert context is not None
+        context = context_of({**{f"ssl.{name}": text for name, text in settings.items()}, **TLS})
         assert [dict(item[0] for item in one["subject"])["commonName"] for one in context.get_ca_certs()] == [
             "authority"
         ]

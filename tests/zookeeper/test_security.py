@@ -1,6 +1,7 @@
 """Sessions with TLS and with a user, in a real ZooKeeper that asks for both, and nodes that others cannot change."""
 
 import asyncio
+import shutil
 import socket
 import ssl
 import threading
@@ -30,6 +31,8 @@ from moldau.metadata_store.store import Create, MetadataStore, Set, node_at, nod
 from moldau.metadata_store.zookeeper import ZooKeeperSession
 from moldau.metadata_store.zookeeper_access import access_of
 from moldau.runtime import Runtime
+from moldau.transport.client_tls import ClientTls, TlsSettings
+from moldau.transport.key_stores import Store
 from tests.cluster.opening import HERE, SETTINGS
 
 
@@ -87,7 +90,7 @@ def test_an_answer_that_came_in_one_record_of_tls_with_another_is_not_waited_for
     authority = Authority(tmp_path)
     theirs = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     theirs.load_cert_chain(authority.signed("server", "localhost"), password=PASSWORD)
-    ours = ssl.create_default_context(cafile=str(authority.trusted))
+    ours = ClientTls(TlsSettings(Store(str(authority.trusted), "PEM", None, "zookeeper.ssl.truststore")))
     with socket.create_server(("localhost", 0)) as listener:
 
         def serve() -> None:
@@ -106,6 +109,42 @@ def test_an_answer_that_came_in_one_record_of_tls_with_another_is_not_waited_for
             assert sock.pending() == 0
             sock.sendall(b".")
         serving.join()
+
+
+def test_a_changed_certificate_is_shown_from_the_next_connection_on_and_a_broken_one_is_not(tmp_path: Path) -> None:
+    authority = Authority(tmp_path)
+    theirs = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    theirs.load_cert_chain(authority.signed("server", "localhost"), password=PASSWORD)
+    theirs.load_verify_locations(authority.trusted)
+    theirs.verify_mode = ssl.CERT_REQUIRED
+    used = tmp_path / "used.pem"
+    shutil.copy(authority.signed("before"), used)
+    trusted = Store(str(authority.trusted), "PEM", None, "zookeeper.ssl.truststore")
+    handler = OneSession(ClientTls(TlsSettings(trusted, Store(str(used), "PEM", PASSWORD, "zookeeper.ssl.keystore"))))
+    with socket.create_server(("localhost", 0)) as listener:
+
+        def shown() -> str:
+            """The name in the certificate that a new connection shows."""
+            found: list[str] = []
+
+            def serve() -> None:
+                with theirs.wrap_socket(listener.accept()[0], server_side=True) as accepted:
+                    accepted.recv(1)
+                    [[(_, name)]] = accepted.getpeercert()["subject"]  # type: ignore[index]
+                    found.append(str(name))
+
+            serving = threading.Thread(target=serve)
+            serving.start()
+            with handler.create_connection(listener.getsockname(), hostname="localhost", timeout=stretched()) as sock:
+                sock.sendall(b".")
+                serving.join()
+            return found[0]
+
+        assert shown() == "before"
+        shutil.copy(authority.signed("after"), used)
+        assert shown() == "after"
+        used.write_text("half of it")
+        assert shown() == "after"
 
 
 def test_a_session_over_tls_lives_through_a_lost_connection(secure: SecureZooKeeper) -> None:

@@ -18,6 +18,7 @@ from typing import Any
 from kazoo.handlers.threading import SequentialThreadingHandler
 
 from moldau.runtime import elapsed_s
+from moldau.transport.client_tls import ClientTls
 
 LOOK_S = 0.1
 """How often a dial looks whether the session is over."""
@@ -26,11 +27,11 @@ SILENT = "it accepts connections and does not answer, as without a leader"
 
 
 class OneSession(SequentialThreadingHandler):  # type: ignore[misc]
-    """Connects only as long as its session lives, with TLS if there is a context. `servers` is how many there are."""
+    """Connects only as long as its session lives, with TLS if there is some. `servers` is how many there are."""
 
     is_over = False
 
-    def __init__(self, tls: ssl.SSLContext | None, servers: int = 1):
+    def __init__(self, tls: ClientTls | None, servers: int = 1):
         super().__init__()
         self._tls = tls
         self._servers = servers
@@ -47,7 +48,7 @@ class OneSession(SequentialThreadingHandler):  # type: ignore[misc]
             try:
                 sock.settimeout(timeout / self._servers)
                 self._made = sock
-                made = sock if self._tls is None else self._tls.wrap_socket(sock, server_hostname=hostname)
+                made = sock if self._tls is None else self._tls.wrapped(sock, hostname)
             except BaseException:
                 sock.close()
                 raise

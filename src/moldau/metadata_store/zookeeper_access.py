@@ -11,14 +11,14 @@ Kafka 0.8 write below `/consumers`, so that stays open.
 
 import enum
 import shlex
-import ssl
 from collections.abc import Mapping
 from typing import NamedTuple
 
 from moldau.config import BrokerConfig
 from moldau.errors import ConfigError
 from moldau.metadata_store.store import checked
-from moldau.metadata_store.zookeeper_tls import tls_context
+from moldau.metadata_store.zookeeper_tls import tls_to_zookeeper
+from moldau.transport.client_tls import ClientTls
 from moldau.transport.jaas import Login, login_of
 
 IN_FLIGHT = 1000
@@ -51,7 +51,7 @@ class ZooKeeperAccess(NamedTuple):
     timeout_s: float
     connection_timeout_s: float | None = None
     in_flight: int = IN_FLIGHT
-    tls: ssl.SSLContext | None = None
+    tls: ClientTls | None = None
     login: Login | None = None
     protects: bool = False
 
@@ -69,7 +69,7 @@ class ZooKeeperAccess(NamedTuple):
 
 def access_of(config: BrokerConfig, environment: Mapping[str, str]) -> ZooKeeperAccess:
     """Raises `ConfigError`; `zookeeper.connect` is set."""
-    tls, login = tls_context(config), _login(environment)
+    tls, login = tls_to_zookeeper(config), _login(environment)
     if config.zookeeper_set_acl and login is None and not (tls and config.zookeeper_ssl_keystore_location):
         raise ConfigError(
             "zookeeper.set.acl is true, but ZooKeeper does not know this broker as a user: give it a certificate "

@@ -25,7 +25,8 @@ _notices = Notices(logging.getLogger(__name__))
 class TlsSettings(NamedTuple):
     """Certificates that servers are trusted by are in `trusted`; without it the system's are. This side's own
     certificate is in `identity`; the key of a store in PEM may be in the file `key_location`. The server's name is
-    checked if the `algorithm` is https, its certificate if `verifies`. A `context` takes the place of all others."""
+    checked if the `algorithm` is https, its certificate if `verifies`. A `context` takes the place of all others. The
+    names of the settings begin with `prefix`."""
 
     trusted: Store | Pem | None = None
     identity: Store | Pem | None = None
@@ -35,6 +36,7 @@ class TlsSettings(NamedTuple):
     protocols: Sequence[str] = ("TLS",)
     suites: Sequence[str] = ()
     context: ssl.SSLContext | None = None
+    prefix: str = PREFIX
 
     def __repr__(self) -> str:
         return f"TlsSettings({self.trusted!r}, {self.identity!r})"
@@ -78,7 +80,7 @@ class ClientTls:
 
 def made(settings: TlsSettings) -> ssl.SSLContext:
     """A context by these settings. Raises `ConfigError`."""
-    context = client_context(settings.protocols, settings.suites, settings.algorithm, PREFIX)
+    context = client_context(settings.protocols, settings.suites, settings.algorithm, settings.prefix)
     if not settings.verifies:
         context.check_hostname = False
         context.verify_mode = ssl.CERT_NONE
