@@ -293,10 +293,10 @@ def test_a_module_without_header_and_a_drawer_are_caught() -> None:
 def test_a_dead_module_is_caught_and_a_live_one_is_not() -> None:
     dead = sample("", "src/moldau/log/dead.py")
     by_import = sample("", "src/moldau/log/live.py")
-    by_name = sample("", "src/moldau/cli/topics.py")
+    by_name = sample("", "src/moldau/cli/topics/commands.py")
     by_prefix = sample("", "src/moldau/protocol/messages/fetch.py")
     user = sample(
-        "from moldau.log import live\nX = 'moldau.cli.topics:command'\nY = f'moldau.protocol.messages.{X}'",
+        "from moldau.log import live\nX = 'moldau.cli.topics.commands:command'\nY = f'moldau.protocol.messages.{X}'",
         "src/moldau/user.py",
     )
     found = rules.dead_modules([dead, by_import, by_name, by_prefix, user], ("moldau.user",))

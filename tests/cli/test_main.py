@@ -99,7 +99,15 @@ ASKED = {
     "configs describe": ["topic", "t"],
     "groups reset-offsets": ["g", "--all-topics", "--to-latest"],
     "pipeline load": ["--topics", "t", "--warehouse", "w"],
+    "groups delete-offsets": ["g", "t"],
+    "groups describe": ["g"],
     "topics alter": ["t", "-p", "2"],
+    "topics delete-records": ["t", "--before", "2"],
+    "perf consume": ["t"],
+    "perf latency": ["t"],
+    "perf produce": ["t"],
+    "verifiable consume": ["t", "--group-id", "g"],
+    "verifiable produce": ["t"],
     "transactions abort": ["--topic", "t", "--partition", "0", "--start-offset", "0"],
     "transactions find-hanging": ["--topic", "t"],
     "transactions describe-producers": ["--topic", "t", "--partition", "0"],
@@ -118,6 +126,9 @@ IN_VAIN = {
     "pipeline load": (["--topics", "t"], "--warehouse is missing"),
     "pipeline load of nothing": (["--warehouse", "w"], "give one of --topics and --pattern"),
     "topics alter": (["t"], "give --partitions"),
+    "topics delete-records": (["t"], "give topics and --before"),
+    "groups describe": (["g", "--all"], "give groups, or --all"),
+    "perf produce": (["t", "-n", "5", "--warmup-records", "5"], "--warmup-records leaves nothing"),
 }
 """What is wrong with the options alone."""
 

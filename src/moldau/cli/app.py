@@ -26,13 +26,25 @@ class CommandEntry(NamedTuple):
 
 PLACES = {
     "server": CommandEntry("moldau.cli.app", "server", "The broker: start, format."),
-    "topics": CommandEntry("moldau.cli.topics", "app", "Topics: list, create, describe, alter, delete."),
+    "topics": CommandEntry(
+        "moldau.cli.topics.commands",
+        "app",
+        "Topics: list, create, describe, alter, delete, offsets, delete-records.",
+    ),
     "produce": CommandEntry(
         "moldau.cli.producing.produce", "produce", "Send each line as a record: from standard input or from files."
     ),
-    "consume": CommandEntry("moldau.cli.consume", "consume", "Print records, one on each line, as they come."),
+    "consume": CommandEntry("moldau.cli.consuming.consume", "consume", "Print records, each on a line, as they come."),
+    "perf": CommandEntry(
+        "moldau.cli.measuring.commands", "app", "How fast records go in and out: produce, consume, latency."
+    ),
+    "verifiable": CommandEntry(
+        "moldau.cli.verifying.commands",
+        "app",
+        "Clients that tell each record as a line of JSON, for test harnesses: produce, consume.",
+    ),
     "groups": CommandEntry(
-        "moldau.cli.groups.commands", "app", "Consumer groups: list, describe, delete, reset-offsets."
+        "moldau.cli.groups.commands", "app", "Consumer groups: list, describe, delete, delete-offsets, reset-offsets."
     ),
     "configs": CommandEntry(
         "moldau.cli.configs", "app", "Settings of topics, brokers, loggers and groups: describe, alter."
@@ -53,7 +65,7 @@ PLACES = {
         "moldau.cli.cluster.commands",
         "app",
         "A cluster of brokers: start, status, adopt, elect-leaders, add-broker, drain-broker, replace-broker, balance, "
-        "reassign, log-dirs, unregister.",
+        "reassign, log-dirs, unregister, api-versions, features.",
     ),
     "zookeeper": CommandEntry(
         "moldau.cli.zookeeper", "app", "ZooKeeper: start it from the jars of PySpark, show what is in one."
@@ -75,6 +87,9 @@ PLACES = {
         "moldau.cli.pipeline",
         "app",
         "The Spark pipeline: load, audit, demo, compact, vacuum, history, widen, requeue, convert.",
+    ),
+    "completion": CommandEntry(
+        "moldau.cli.completing", "completion", "A script that completes commands and options in bash, zsh or fish."
     ),
 }
 server = Group("server")

@@ -7,12 +7,11 @@ from functools import cache, partial
 from typing import TYPE_CHECKING, Annotated
 
 from moldau.cli.command_line import Option
+from moldau.cli.moments import moment_ms, short_duration_ms
 from moldau.cli.options import BOOTSTRAP, BootstrapServer, Json, StorageOption, pairs, reachable
 from moldau.cli.pipeline_decoding import decodings_of
 from moldau.cli.pipeline_needs import need
-from moldau.client.administration.group_offsets import duration_ms, time_ms
 from moldau.errors import ConfigError
-from moldau.runtime import RealClock
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -25,8 +24,6 @@ if TYPE_CHECKING:
 
     MakeLoader = Callable[[contextlib.ExitStack], tuple[Loader, Callable[[], SparkSession]]]
 
-DURATION = re.compile(r"([0-9]{1,9})(ms|s|m|h|d)")
-UNITS_MS = {"ms": 1, "s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
 EVERY_MS_MIN = 100
 RECORDS_MAX = 10_000_000
 UPSERT_RECORDS_MAX = 5_000_000
@@ -156,8 +153,8 @@ def load(
     values, keys = decodings_of(decode, schema, schema_registry, event_time, type_share, *of_keys, bootstrap_server)
     settings = Settings(
         not allow_data_loss, compression_of(compression), _isolation(isolation_level),
-        _partitions(partition_by, upsert), values, _time(since, "--since"),
-        _time(until, "--until"), _records_max(max_records, every_ms, upsert),
+        _partitions(partition_by, upsert), values, moment_ms(since, "--since") if since else None,
+        moment_ms(until, "--until") if until else None, _records_max(max_records, every_ms, upsert),
         _small_files(compact_after, table_format), group or None, _removed_rows(offsets_from_table, accept_removed),
         _rejected_max(on_reject, max_rejected), keys, upsert,
     )  # fmt: skip
@@ -353,26 +350,10 @@ def _every_ms(every: str, max_records: int | None, until: str, dry_run: bool, up
         return 0
     if until or dry_run:
         raise ConfigError(f"--every does not end by itself, so it excludes {'--until' if until else '--dry-run'}")
-    parts = DURATION.fullmatch(every)
-    every_ms = int(parts[1]) * UNITS_MS[parts[2]] if parts else 0
+    every_ms = short_duration_ms(every) or 0
     if every_ms < EVERY_MS_MIN:
         raise ConfigError(f"--every {every!r} is not a duration such as 30s or 5m, of at least {EVERY_MS_MIN} ms")
     return every_ms
-
-
-def _time(text: str, option: str) -> int | None:
-    """The time in ms since 1970, of a time or of a duration before now. Raises `ConfigError`."""
-    if not text:
-        return None
-    parts, now_ms = DURATION.fullmatch(text), RealClock().now_ms()
-    try:
-        if parts:
-            return max(0, now_ms - int(parts[1]) * UNITS_MS[parts[2]])
-        return max(0, now_ms - duration_ms(text) if text.startswith("P") else time_ms(text))
-    except (ConfigError, OverflowError):
-        raise ConfigError(
-            f"{option} {text!r} is neither a duration such as 2h nor a time such as 2026-11-21T08:00:00"
-        ) from None
 
 
 def compression_of(name: str) -> str:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Annotated, Any, NoReturn
 
 from moldau.cli.cluster.adopt import adopt
+from moldau.cli.cluster.api_versions import api_versions, features
 from moldau.cli.cluster.elect_leaders import elect_leaders
 from moldau.cli.cluster.moving import commands as moving
 from moldau.cli.cluster.moving.log_dirs import log_dirs
@@ -43,6 +44,8 @@ app.command("add-broker")(moving.add_broker)
 app.command()(moving.balance)
 app.command("log-dirs")(log_dirs)
 app.command()(unregister)
+app.command("api-versions")(api_versions)
+app.command()(features)
 
 
 @app.command()

@@ -1,16 +1,17 @@
-"""`moldau groups`: list, describe, delete, reset-offsets."""
+"""`moldau groups`: list, describe, delete, delete-offsets, reset-offsets."""
 
 from collections.abc import Mapping
 from typing import Annotated, Any
 
-from moldau.cli.command_line import Argument, Group
+from moldau.cli.command_line import Argument, Group, Option, UsageError
 from moldau.cli.groups.reset import reset_offsets
 from moldau.cli.options import BOOTSTRAP, BootstrapServer, Json, reachable
 from moldau.cli.output import note, print_json, print_table
 from moldau.client.administration.admin import Admin, GroupDescription
+from moldau.client.administration.group_offsets import parse_partitions
 from moldau.client.lag import Lag
-from moldau.errors import ErrorCode, KafkaError
-from moldau.names import TopicPartition
+from moldau.errors import ConfigError, ErrorCode, KafkaError
+from moldau.names import TopicPartition, counted
 
 app = Group("groups")
 app.command("reset-offsets")(reset_offsets)
@@ -39,8 +40,9 @@ def list_groups(bootstrap_server: BootstrapServer = BOOTSTRAP, as_json: Json = F
 
 @app.command()
 def describe(
-    groups: Annotated[list[str], Argument("GROUP...", help="One or more groups.")],
+    groups: Annotated[list[str] | None, Argument("[GROUP...]", help="Groups, unless --all is given.")] = None,
     bootstrap_server: BootstrapServer = BOOTSTRAP,
+    all_groups: Annotated[bool, Option("--all", help="All groups.")] = False,
     as_json: Json = False,
 ) -> None:
     """
@@ -53,8 +55,12 @@ def describe(
 
       moldau groups describe billing --json
     """
+    if bool(groups) == all_groups:
+        raise UsageError("give groups, or --all")
     with Admin(reachable(bootstrap_server)) as admin:
-        described = [_description(admin, group) for group in groups]
+        described = [
+            _description(admin, group) for group in groups or sorted(one.group_id for one in admin.list_groups())
+        ]
     if as_json:
         print_json(described)
         return
@@ -142,3 +148,33 @@ def delete(
         for group in groups:
             admin.delete_group(group)
             note(f"group {group} is deleted")
+
+
+@app.command("delete-offsets")
+def delete_offsets(
+    group: Annotated[str, Argument("GROUP", help="The group.")],
+    topics: Annotated[list[str], Argument("TOPIC[:PARTITION,...]...", help="Topics, or some of their partitions.")],
+    bootstrap_server: BootstrapServer = BOOTSTRAP,
+) -> None:
+    """
+    Forget what a group committed for partitions of topics to which none of its members subscribes.
+
+    Examples:
+
+      moldau groups delete-offsets billing old-orders
+
+      moldau groups delete-offsets billing orders:7
+    """
+    asked = [parse_partitions(text) for text in topics]
+    with Admin(reachable(bootstrap_server)) as admin:
+        committed = admin.group_offsets(group)
+        wanted = {
+            tp: None
+            for name, numbers in asked
+            for tp in committed
+            if tp.topic == name and tp.partition in (numbers or [tp.partition])
+        }
+        if not wanted:
+            raise ConfigError(f"group {group} has committed nothing there")
+        admin.delete_group_offsets(group, wanted)
+    note(f"group {group} has no offsets of {counted(len(wanted), 'partition')} any more")

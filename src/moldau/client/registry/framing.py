@@ -1,12 +1,20 @@
 """Confluent's wire format: the magic byte 0, the schema id in 4 bytes (big endian), then the encoded value."""
 
 import struct
+from typing import Any, NamedTuple
 
 from moldau.errors import NotFramed
 
 MAGIC = 0
 FRAME_BYTES = 5
 _FRAME = struct.Struct(">BI")
+
+
+class Decoded(NamedTuple):
+    """A value, and the id of the schema that it was written with."""
+
+    value: Any
+    schema_id: int
 
 
 def framed(schema_id: int, content: bytes) -> bytes:

@@ -1,4 +1,4 @@
-"""`moldau topics`: list, create, describe, alter, delete."""
+"""`moldau topics`: list, create, describe, alter, delete; offsets and delete-records are in modules of their own."""
 
 from collections.abc import Iterable
 from typing import Annotated, Any
@@ -7,11 +7,15 @@ from moldau.cli.cluster.replication_factors import with_replicas
 from moldau.cli.command_line import Argument, Group, Option, UsageError
 from moldau.cli.options import BOOTSTRAP, BootstrapServer, ChangedConfig, DeletedConfig, Json, changes, pairs, reachable
 from moldau.cli.output import note, print_json, print_table
+from moldau.cli.topics.delete_records import delete_records
+from moldau.cli.topics.offsets import offsets
 from moldau.client.administration.admin import Admin
 from moldau.errors import ErrorCode, KafkaError
 from moldau.names import TopicPartition, counted
 
 app = Group("topics")
+app.command()(offsets)
+app.command("delete-records")(delete_records)
 
 Topics = Annotated[list[str], Argument("TOPIC...", help="One or more topics.")]
 

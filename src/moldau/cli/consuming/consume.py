@@ -1,13 +1,13 @@
 """`moldau consume`: records as lines."""
 
-import json
-import re
 import sys
 import time
 from collections.abc import Callable
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 from moldau.cli.command_line import Argument, Option
+from moldau.cli.consuming.beginning import EARLIEST_NOW, LATEST_NOW, beginning_of
+from moldau.cli.consuming.formats import json_line, line_format
 from moldau.cli.options import (
     BOOTSTRAP,
     BootstrapServer,
@@ -18,38 +18,45 @@ from moldau.cli.options import (
     client_settings,
     unescaped,
 )
-from moldau.cli.output import named_content, note, time_text
+from moldau.cli.output import note
 from moldau.client.consuming.consumer import Consumer
 from moldau.client.consuming.fetched.record import Record
 from moldau.client.fetching import topic_partitions
-from moldau.client.offsets import EARLIEST, LATEST
 from moldau.errors import ConfigError
 from moldau.names import TopicPartition
 
+if TYPE_CHECKING:
+    from moldau.client.registry.any_kind import AnyKindDeserializer
+
 POLL_MS = 200
 POLL_RECORDS = 2_000
-_PLACEHOLDER = re.compile(r"\{(\w*)\}")
+FromBeginning = Annotated[bool, Option("--from-beginning", help="Also print the records that already exist.")]
+MaxMessages = Annotated[int | None, Option("--max-messages", "-n", min=0, help="Stop after this number of records.")]
+Timeout = Annotated[float | None, Option(metavar="SECONDS", min=0, help="Stop after this time without a new record.")]
+FromTime = Annotated[
+    str, Option(metavar="TIME", help="Begin with the first record at or after this time, or a duration ago such as 2h.")
+]
+RecordFormat = Annotated[
+    str, Option("--format", metavar="FORMAT", help="A text with placeholders such as {value}, or json.")
+]
+SchemaRegistryUrl = Annotated[
+    str, Option(metavar="URL", help="Decode keys and values that were written with this registry's schemas.")
+]
 
 
 def consume(
     topic: Annotated[str, Argument("TOPIC", help="The topic to read.")],
     bootstrap_server: BootstrapServer = BOOTSTRAP,
     zookeeper: ZooKeeper = "",
-    from_beginning: Annotated[
-        bool, Option("--from-beginning", help="Also print the records that already exist.")
-    ] = False,
+    from_beginning: FromBeginning = False,
     group: Annotated[str, Option(metavar="NAME", help="Read as a member of this group, and commit.")] = "",
     partition: Annotated[int | None, Option(help="Only this partition.")] = None,
     offset: Annotated[int | None, Option(help="The first offset to print; needs --partition.")] = None,
-    max_messages: Annotated[
-        int | None, Option("--max-messages", "-n", min=0, help="Stop after this number of records.")
-    ] = None,
-    timeout: Annotated[
-        float | None, Option(metavar="SECONDS", min=0, help="Stop after this time without a new record.")
-    ] = None,
-    record_format: Annotated[
-        str, Option("--format", metavar="FORMAT", help="A text with placeholders such as {value}, or json.")
-    ] = "{value}",
+    from_time: FromTime = "",
+    max_messages: MaxMessages = None,
+    timeout: Timeout = None,
+    record_format: RecordFormat = "{value}",
+    schema_registry: SchemaRegistryUrl = "",
     command_property: CommandProperty = None,
     as_json: Json = False,
 ) -> None:
@@ -60,7 +67,8 @@ def consume(
     so; the exit code is 0, as that of Kafka's console consumer.
 
     Placeholders of --format: {topic} {partition} {offset} {timestamp} {timestamp_ms} {key} {value} {headers}, and \\t
-    \\n. A record of a group counts as read when it was printed. In JSON, data that is not UTF-8 is base64.
+    \\n. A record of a group counts as read when it was printed. In JSON, data that is not UTF-8 is base64. With
+    --schema-registry, Avro, JSON Schema and Protobuf become JSON, with the id of the schema; other data stays as it is.
 
     Examples:
 
@@ -69,28 +77,39 @@ def consume(
       moldau consume events --group billing --max-messages 100 --json
 
       moldau consume events --partition 0 --offset 42 --format '{offset}\\t{key}\\t{value}'
+
+      moldau consume orders --from-time 2h --schema-registry http://localhost:8081 --json
     """
-    if offset is not None and partition is None:
-        raise ConfigError("--offset needs --partition")
-    write = _json_line if as_json or record_format == "json" else line_format(unescaped(record_format))
+    begin = beginning_of(from_beginning, from_time, offset, partition, group)
+    write = json_line if as_json or record_format == "json" else line_format(unescaped(record_format))
+    decode = _decoder(schema_registry, bootstrap_server) if schema_registry else None
     given = {"group_id": group or None, "auto_offset_reset": "earliest" if from_beginning else None}
     settings = client_settings(bootstrap_server, command_property, given)
     group = settings.get("group.id") or ""
-    from_beginning = from_beginning or settings.get("auto.offset.reset") == "earliest"
+    if settings.get("auto.offset.reset") == "earliest" and begin is LATEST_NOW:
+        begin = EARLIEST_NOW
     if group and partition is not None:
         raise ConfigError("--group and --partition cannot be combined: a group decides which partitions it reads")
     brokers = brokers_of(zookeeper, bootstrap_server, settings)
-    with Consumer({"client.id": "moldau-consume", **settings}) as consumer:
+    with Consumer(
+        {"client.id": "moldau-consume", **settings}, key_deserializer=decode, value_deserializer=decode
+    ) as consumer:
         if group:
             consumer.subscribe([topic])
         else:
-            _begin(consumer, _chosen(brokers, topic, partition), offset, from_beginning)
+            begin.seek(consumer, _chosen(brokers, topic, partition))
         try:
             printed = _print(consumer, write, max_messages, timeout)
         finally:
             if group:
                 consumer.commit()
-    _note_few(printed, max_messages, timeout, only_new=not (from_beginning or group or offset is not None))
+    _note_few(printed, max_messages, timeout, only_new=not group and begin is LATEST_NOW)
+
+
+def _decoder(url: str, brokers: str) -> "AnyKindDeserializer":
+    from moldau.cli.consuming.decoding import registry_decoder  # imports what only this option needs
+
+    return registry_decoder(url, brokers)
 
 
 def _chosen(brokers: str, topic: str, partition: int | None) -> list[TopicPartition]:
@@ -98,24 +117,6 @@ def _chosen(brokers: str, topic: str, partition: int | None) -> list[TopicPartit
     if partition is not None and partition not in partitions:
         raise ConfigError(f"topic {topic} has no partition {partition}, only 0 to {len(partitions) - 1}")
     return [TopicPartition(topic, p) for p in (partitions if partition is None else [partition])]
-
-
-def _begin(consumer: Consumer, chosen: list[TopicPartition], offset: int | None, from_beginning: bool) -> None:
-    """Read these partitions from that offset, else from their beginning or end. Raises `ConfigError`."""
-    consumer.assign(chosen)
-    if offset is not None:
-        _check_offset(consumer, chosen[0], offset)
-        consumer.seek(chosen[0], offset)
-    else:
-        consumer.seek_to(dict.fromkeys(chosen, EARLIEST if from_beginning else LATEST))
-
-
-def _check_offset(consumer: Consumer, tp: TopicPartition, offset: int) -> None:
-    """Raise `ConfigError` unless the partition has that offset, or will give it to its next record."""
-    [start], [end] = consumer.beginning_offsets([tp]).values(), consumer.end_offsets([tp]).values()
-    if not start <= offset <= end:
-        known = f"has offsets {start} to {end - 1}" if start < end else f"is empty, its next offset is {end}"
-        raise ConfigError(f"--offset {offset}: partition {tp} {known}")
 
 
 def _print(
@@ -156,48 +157,3 @@ def _note_few(printed: int, max_messages: int | None, timeout_s: float | None, *
     else:
         hint = "; --from-beginning also prints those that exist already" if only_new else ""
         note(f"no record came within {timeout_s:g} s{hint}")
-
-
-def line_format(text: str) -> Callable[[Record], bytes]:
-    """A function that writes a record as a line in that format. Raises `ConfigError` for an unknown placeholder."""
-    pieces: list[bytes | Callable[[Record], bytes]] = []
-    for number, piece in enumerate(_PLACEHOLDER.split(text)):
-        if number % 2 == 0:
-            pieces.append(piece.encode())
-        elif piece in _FIELDS:
-            pieces.append(_FIELDS[piece])
-        else:
-            raise ConfigError(
-                f"--format has no placeholder {{{piece}}}, only {' '.join(f'{{{name}}}' for name in _FIELDS)}"
-            )
-    pieces.append(b"\n")
-    return lambda record: b"".join(piece if isinstance(piece, bytes) else piece(record) for piece in pieces)
-
-
-def _headers(record: Record) -> bytes:
-    return b",".join(name.encode() + b"=" + (b"null" if value is None else value) for name, value in record.headers)
-
-
-_FIELDS: dict[str, Callable[[Record], bytes]] = {
-    "topic": lambda r: r.topic.encode(),
-    "partition": lambda r: b"%d" % r.partition,
-    "offset": lambda r: b"%d" % r.offset,
-    "timestamp": lambda r: time_text(r.timestamp_ms).encode(),
-    "timestamp_ms": lambda r: b"%d" % r.timestamp_ms,
-    "key": lambda r: b"null" if r.key is None else r.key,
-    "value": lambda r: b"null" if r.value is None else r.value,
-    "headers": _headers,
-}
-
-
-def _json_line(record: Record) -> bytes:
-    fields: dict[str, Any] = {
-        "topic": record.topic,
-        "partition": record.partition,
-        "offset": record.offset,
-        "timestamp": time_text(record.timestamp_ms),
-        "timestamp_ms": record.timestamp_ms,
-        **dict([named_content("key", record.key), named_content("value", record.value)]),
-        "headers": [{"name": name, **dict([named_content("value", value)])} for name, value in record.headers],
-    }
-    return json.dumps(fields, ensure_ascii=False).encode("utf-8", "surrogatepass") + b"\n"

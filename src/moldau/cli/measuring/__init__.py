@@ -1,0 +1,1 @@
+"""`moldau perf`: produce, consume, latency."""

@@ -1,0 +1,1 @@
+"""`moldau verifiable`: produce, consume."""
