@@ -414,6 +414,8 @@ class Broker:
     def abort(self) -> None:
         """Close the listeners and break all connections at once, as the end of the process would."""
         self.server.abort()
+        if self.metrics is not None:
+            self.metrics.abort()
         if self._joined is not None:
             self._joined.disconnect()
 

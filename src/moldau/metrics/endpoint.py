@@ -56,6 +56,11 @@ class MetricsEndpoint:
         self._watch.start()
         logger.info("metrics are at http://%s:%d%s", host or "*", self.port, PATH)
 
+    def abort(self) -> None:
+        """Close it at once, as the end of the process would."""
+        self._watch.stop()
+        self._server.abort()
+
     async def _stop(self) -> None:
         self._watch.stop()
         await self._server.stop()

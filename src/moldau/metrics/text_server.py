@@ -6,7 +6,6 @@ and three packages in the start of every broker that is measured, for one path w
 """
 
 import asyncio
-import contextlib
 import logging
 import socket
 from collections.abc import Awaitable, Callable, Mapping
@@ -67,7 +66,7 @@ class TextServer:
         self.port = 0
         self._answer = answer
         self._servers: list[asyncio.Server] = []
-        self._serving: set[asyncio.Task[None]] = set()
+        self._serving: dict[asyncio.Task[None], asyncio.StreamWriter] = {}
 
     async def start(self, host: str, port: int) -> None:
         """Listen; port 0 is a free one, an empty host every interface. Raises `CannotListen`."""
@@ -81,18 +80,24 @@ class TextServer:
             self._servers.append(server)
             self.port = server.sockets[0].getsockname()[1]
 
-    async def stop(self) -> None:
+    def abort(self) -> None:
+        """Listen no more, and break all connections at once."""
         for server in self._servers:
             server.close()
         self._servers.clear()
-        for task in self._serving:
+        for task, writer in self._serving.items():
             task.cancel()
-        await asyncio.gather(*self._serving, return_exceptions=True)
+            writer.transport.abort()
+
+    async def stop(self) -> None:
+        serving = list(self._serving)
+        self.abort()
+        await asyncio.gather(*serving, return_exceptions=True)
 
     async def _connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         task = asyncio.current_task()
         assert task is not None
-        self._serving.add(task)
+        self._serving[task] = writer
         try:
             if len(self._serving) > CONNECTIONS_MAX:
                 await self._send(writer, plain(503, "too many connections"), True)
@@ -101,10 +106,8 @@ class TextServer:
         except (OSError, TimeoutError, asyncio.IncompleteReadError, asyncio.LimitOverrunError):
             pass  # the client is gone, slow, or sends what is no request
         finally:
-            self._serving.discard(task)
-            writer.close()
-            with contextlib.suppress(OSError):
-                writer.transport.abort() if writer.transport.get_write_buffer_size() else None
+            del self._serving[task]
+            writer.transport.abort()  # what was to be sent has been, or takes too long
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         async with asyncio.timeout(HEAD_S):
