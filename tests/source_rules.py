@@ -34,6 +34,7 @@ PURE_CORES = (
     "metrics.exporter_names",
     "metrics.families",
     "metrics.jmx_names",
+    "metrics.kminion_names",
     "metrics.own_names",
     "metrics.snapshot",
     "assignors",

@@ -13,8 +13,8 @@ from moldau.metrics import text_server
 from moldau.metrics.endpoint import accepts_gzip
 from moldau.metrics.text_server import HttpQuestion, HttpText, TextServer, plain, question_in
 from tests.handlers.living import Living, run
-from tests.metrics.scraping import exchanged, get, samples
-from tests.metrics.traffic import some_traffic
+from tests.metrics.scraping import exchanged, get, samples, value
+from tests.metrics.traffic import GROUP, READ, RECORDS, TOPIC, some_traffic
 
 MEASURED = {"metrics_port": 0, "metrics_host": "127.0.0.1"}
 
@@ -63,6 +63,29 @@ def test_a_request_is_counted_with_its_time_also_one_that_waited(tmp_path: Path)
         assert {"Produce", "Metadata", "OffsetCommit", "EndTxn"} <= set(counts)
 
     run(scenario, tmp_path, **MEASURED)
+
+
+def test_the_names_of_kminion_replace_the_others_or_join_them(tmp_path: Path) -> None:
+    async def scenario(alive: Living) -> None:
+        await some_traffic(alive)
+        found = samples((await get(port_of(alive))).text)
+        names = {one.name for one in found}
+        assert "kafka_brokers" not in names
+        assert "moldau_broker_info" in names
+        group = {"group_id": GROUP, "topic_name": TOPIC}
+        assert value(found, "kminion_kafka_consumer_group_topic_lag", **group) == RECORDS - READ
+        assert (
+            value(found, "kminion_kafka_consumer_group_topic_partition_lag", **group, partition_id=0) == RECORDS - READ
+        )
+        assert (
+            value(found, "kminion_kafka_topic_partition_high_water_mark", topic_name=TOPIC, partition_id=0) == RECORDS
+        )
+        (info,) = [one.labels for one in found if one.name == "kminion_kafka_cluster_info"]
+        assert set(info) == {"broker_count", "cluster_id", "cluster_version", "controller_id"}
+
+    run(scenario, tmp_path, **MEASURED, metrics_names="kminion")
+    with pytest.raises(ConfigError, match=r"metrics\.names"):
+        broker_config({"metrics.names": "redpanda"})
 
 
 def test_other_paths_and_methods_are_refused(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from typing import Protocol
 
 from moldau.cluster.cluster import Cluster
+from moldau.config import BrokerConfig
 from moldau.coordinators.assembly import Coordinators
 from moldau.log.compaction.cleaner import Cleaner
 from moldau.log.folders.folders import LogFolders
@@ -19,6 +20,7 @@ from moldau.turns import Turns
 class Measured(Protocol):
     """A broker, as its metrics know it."""
 
+    config: BrokerConfig
     cluster: Cluster
     replicas: Replicas
     folders: LogFolders
@@ -53,4 +55,4 @@ def metrics_of(broker: Measured) -> MetricsEndpoint:
         lambda: broker.cluster.unclean_elections,
         broker.cluster.ask_brokers,
     )
-    return MetricsEndpoint(parts, times, broker.runtime)
+    return MetricsEndpoint(parts, times, broker.runtime, broker.config.metrics_names)

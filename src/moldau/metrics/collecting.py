@@ -21,11 +21,13 @@ from moldau.log.folders.folders import LogFolders
 from moldau.log.traffic import Traffic
 from moldau.metrics.loop_watch import LoopWatch
 from moldau.metrics.snapshot import (
+    BrokerNumbers,
     GroupNumbers,
     GroupOffset,
     LeaderlessPartition,
     PartitionNumbers,
     Snapshot,
+    TopicNumbers,
     TopicTraffic,
 )
 from moldau.net.measured import RequestTimes
@@ -130,12 +132,13 @@ class Collecting:
         brokers = []
         for broker in image.brokers.values():
             at = broker.endpoint(inter_broker) or broker.endpoints[0]
-            brokers.append((broker.id, f"{at.host}:{at.port}"))
+            brokers.append(BrokerNumbers(broker.id, at.host, at.port, broker.rack))
         now.brokers = brokers
         topics, leaderless = [], []
         async for topic in pace.paced(image.topics.values()):
             factor = max((len(part.replicas) for part in topic.partitions), default=0)
-            topics.append((topic.name, len(topic.partitions), factor))
+            policy = ",".join(self._parts.cluster.metadata.topic_config(topic.name).cleanup_policy)
+            topics.append(TopicNumbers(topic.name, len(topic.partitions), factor, policy))
             leaderless += [
                 LeaderlessPartition(topic.name, number, len(part.replicas), len(part.isr))
                 for number, part in enumerate(topic.partitions)
@@ -156,7 +159,7 @@ class Collecting:
                 GroupOffset(tp.topic, tp.partition, offset, *lags.get((tp, offset), UNKNOWN_LAG))
                 for tp, offset in offsets
             ]
-            now.groups.append(GroupNumbers(listed.group_id, listed.state, listed.group_type, members, rows))
+            now.groups.append(GroupNumbers(*listed, members, rows))
 
     async def _offsets(self, shard: GroupShard, group_id: str, pace: ReadingPace) -> list[Committed]:
         committed = shard.offsets.of(group_id).copy()  # commits go on between two turns

@@ -7,7 +7,7 @@ at a time; others wait for it. The counters beside the hot path cost the same wh
 import asyncio
 import logging
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import AsyncExitStack
 from functools import partial
 
@@ -17,6 +17,7 @@ from moldau.metrics.collecting import Collecting, MeasuredParts
 from moldau.metrics.exporter_names import exporter_families
 from moldau.metrics.families import OPEN_METRICS, TEXT, Family, text_of, wants_open_metrics
 from moldau.metrics.jmx_names import jmx_families
+from moldau.metrics.kminion_names import kminion_families
 from moldau.metrics.loop_watch import LoopWatch
 from moldau.metrics.own_names import own_families
 from moldau.metrics.process_numbers import process_numbers
@@ -30,6 +31,7 @@ from moldau.version import VERSION
 logger = logging.getLogger(__name__)
 
 PATH = "/metrics"
+KAFKA, KMINION = "kafka", "kminion"
 GZIP_LEVEL = 1
 """A scrape of 10,000 partitions is 13 MB of text that repeats itself: a higher level takes longer and saves little."""
 
@@ -37,7 +39,8 @@ GZIP_LEVEL = 1
 class MetricsEndpoint:
     """`port` is known after `start`. Belongs to the loop it is started on."""
 
-    def __init__(self, parts: MeasuredParts, times: RequestTimes, runtime: Runtime):
+    def __init__(self, parts: MeasuredParts, times: RequestTimes, runtime: Runtime, names: Collection[str]):
+        self._families = partial(families_of, names=frozenset(names))
         self._runtime = runtime
         self._watch = LoopWatch(asyncio.get_running_loop())
         self._collecting = Collecting(parts, times, self._watch)
@@ -82,7 +85,7 @@ class MetricsEndpoint:
             began = time.perf_counter()
             snapshot = await self._collecting.snapshot()
             snapshot.values["scrape_s"] = self._last_scrape_s
-            text = await to_its_end(self._runtime.run(partial(_text, snapshot, open_metrics)))
+            text = await to_its_end(self._runtime.run(partial(_text, snapshot, self._families, open_metrics)))
             self._last_scrape_s = time.perf_counter() - began
             return text
 
@@ -100,12 +103,16 @@ def _zipped(body: bytes) -> bytes:
     return bytes(cramjam.gzip.compress(body, GZIP_LEVEL))
 
 
-def _text(snapshot: Snapshot, open_metrics: bool) -> bytes:
+def _text(snapshot: Snapshot, families: Callable[[Snapshot], Iterable[Family]], open_metrics: bool) -> bytes:
     snapshot.process = process_numbers()
-    return text_of(families_of(snapshot), open_metrics)
+    return text_of(families(snapshot), open_metrics)
 
 
-def families_of(snapshot: Snapshot) -> Iterator[Family]:
-    yield from jmx_families(snapshot)
-    yield from exporter_families(snapshot)
+def families_of(snapshot: Snapshot, names: Collection[str]) -> Iterator[Family]:
+    """`names`: what else than our own is told, as in `metrics.names`."""
+    if KAFKA in names:
+        yield from jmx_families(snapshot)
+        yield from exporter_families(snapshot)
+    if KMINION in names:
+        yield from kminion_families(snapshot)
     yield from own_families(snapshot, VERSION)

@@ -20,12 +20,12 @@ def exporter_families(snapshot: Snapshot) -> Iterator[Family]:
         yield gauge(
             "kafka_broker_info",
             "The id and address of each broker.",
-            [(labels(id=broker, address=address), 1) for broker, address in snapshot.brokers],
+            [(labels(id=one.id, address=f"{one.host}:{one.port}"), 1) for one in snapshot.brokers],
         )
         yield gauge(
             "kafka_topic_partitions",
             "Partitions of a topic.",
-            [(f'{{topic="{name}"}}', count) for name, count, _ in snapshot.topics],
+            [(f'{{topic="{topic.name}"}}', topic.partitions) for topic in snapshot.topics],
         )
     yield from _partitions(snapshot)
     yield from _groups(snapshot)

@@ -133,7 +133,7 @@ def _replica_manager(snapshot: Snapshot) -> Iterator[Family]:
 
 def _controller(snapshot: Snapshot) -> Iterator[Family]:
     controls, of = snapshot.controls, "kafka_controller_kafkacontroller_"
-    partitions = sum(count for _, count, _ in snapshot.topics)
+    partitions = sum(topic.partitions for topic in snapshot.topics)
     yield one(f"{of}activecontrollercount", "1 on the controller, 0 on all other brokers.", int(controls))
     yield one(f"{of}offlinepartitionscount", "Partitions without a leader.", len(snapshot.leaderless))
     yield one(f"{of}globaltopiccount", "Topics of the cluster; 0 on other brokers.", len(snapshot.topics))

@@ -61,10 +61,29 @@ class GroupNumbers(NamedTuple):
     """A consumer group that this broker coordinates."""
 
     group: str
+    protocol_type: str
     state: str
     kind: str
     members: int
     offsets: Sequence[GroupOffset]
+
+
+class BrokerNumbers(NamedTuple):
+    """A broker that is up, and where other brokers reach it."""
+
+    id: int
+    host: str
+    port: int
+    rack: str | None
+
+
+class TopicNumbers(NamedTuple):
+    """`replication_factor` is the largest of its partitions."""
+
+    name: str
+    partitions: int
+    replication_factor: int
+    cleanup_policy: str
 
 
 class LeaderlessPartition(NamedTuple):
@@ -83,9 +102,8 @@ class Snapshot:
     broker_id: int
     cluster_id: str
     controls: bool
-    brokers: Sequence[tuple[int, str]] = ()
-    topics: Sequence[tuple[str, int, int]] = ()
-    """Name, number of partitions, replication factor."""
+    brokers: Sequence[BrokerNumbers] = ()
+    topics: Sequence[TopicNumbers] = ()
     leaderless: Sequence[LeaderlessPartition] = ()
     partitions: list[PartitionNumbers] = field(default_factory=list)
     traffic: Sequence[TopicTraffic] = ()

@@ -43,13 +43,13 @@ class MeasuredConnection(Connection):
             self._handle = self._measuring(self._handle)
 
     def _measuring(self, handle: Handle) -> Handle:
-        places, later = self._places, self._later
+        note, later = self._places.append, self._later
 
         def measured(frame: memoryview) -> Answer:
             answer = handle(frame)
             place = frame[1] if not frame[0] else frame[1] | 128
             if type(answer) is list or answer is None:
-                places.append(place)
+                note(place)
                 return answer
             return later(place, answer)
 
