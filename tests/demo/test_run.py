@@ -132,7 +132,8 @@ def test_after_a_kill_it_starts_over_and_ends_with_balanced_books(
     assert str(folder / "report.html") in said
     assert not alive(broker) and not (folder / "broker.pid").exists()
     assert sorted(path.name for path in folder.iterdir()) == [
-        "audit.html", "broker.log", "data", "decoded", "report.html", "summary.json", "warehouse",
+        "audit.html", "broker.log", "data", "decoded", "mirror", "mirror.log", "report.html", "summary.json",
+        "warehouse",
     ]  # fmt: skip
     check_what_is_left(folder, source)
 

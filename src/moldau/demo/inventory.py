@@ -47,6 +47,10 @@ class DemoFolders:
         return self.folder / "data"
 
     @property
+    def mirror(self) -> Path:
+        return self.folder / "mirror"
+
+    @property
     def warehouse(self) -> Path:
         return self.folder / "warehouse"
 
@@ -63,14 +67,14 @@ def places(folder: Path) -> DemoFolders:
 def commands(of: DemoFolders, topics: Sequence[str]) -> list[tuple[str, str]]:
     """Commands for a shell, each with what it does; the first one starts the broker, on which the others call."""
     moldau, names = shlex.quote(str(of.command)), ",".join(topics)
-    data, warehouse, decoded = (shlex.quote(str(path)) for path in (of.data, of.warehouse, of.decoded))
+    mirror, warehouse, decoded = (shlex.quote(str(path)) for path in (of.mirror, of.warehouse, of.decoded))
     decode = f"--warehouse {decoded} --decode json --event-time time_hour"
     return [
-        ("Start the broker again on its log", f"{moldau} server start --data-dir {data}"),
+        ("Start the mirror again on its log", f"{moldau} server start --data-dir {mirror}"),
         ("Read five flights", f"{moldau} consume flights --from-beginning --max-messages 5"),
         ("Load what is new", f"{moldau} pipeline load --topics {names} --warehouse {warehouse}"),
         ("Load what is new, decoded", f"{moldau} pipeline load --topics flights,weather {decode}"),
-        ("Audit broker and tables", f"{moldau} pipeline audit --topics {names} --warehouse {warehouse} --window 1d"),
+        ("Audit mirror and tables", f"{moldau} pipeline audit --topics {names} --warehouse {warehouse} --window 1d"),
         ("Versions of a table", f"{moldau} pipeline history {shlex.quote(str(of.decoded / 'flights'))}"),
     ]
 
@@ -83,10 +87,13 @@ def stored(topics: Iterable[Events], of: DemoFolders) -> list[StageBytes]:
         for events in topics
         for name in ("key", "value")
     )
-    logs = [path for events in topics for path in of.data.glob(f"{events.topic}-*/*.log")]
+    logs, mirrored = (
+        [path for events in topics for path in place.glob(f"{events.topic}-*/*.log")] for place in (of.data, of.mirror)
+    )
     return [
         StageBytes("Produced: keys and values", raw),
         StageBytes("Broker's log on disk (LZ4)", sum(path.stat().st_size for path in logs), len(logs)),
+        StageBytes("Its mirror", sum(path.stat().st_size for path in mirrored), len(mirrored)),
         _tables("Tables of values as produced (Parquet, LZ4)", Warehouse(of.warehouse)),
         _tables("Tables of decoded columns (Parquet, LZ4)", Warehouse(of.decoded)),
     ]

@@ -30,13 +30,22 @@ Counts = dict[str, Count]
 
 
 class Replay:
-    """Produces the topics' events, one topic after the other; `stop` ends it early."""
+    """Produces the topics' events, one topic after the other; `stop` ends it early. At the end it calls `settled`,
+    which returns when all is where it is loaded from."""
 
-    def __init__(self, bootstrap: str, topics: Sequence[Events], timeline: Timeline, advance: Callable[[int], None]):
+    def __init__(
+        self,
+        bootstrap: str,
+        topics: Sequence[Events],
+        timeline: Timeline,
+        advance: Callable[[int], None],
+        settled: Callable[[], None] = lambda: None,
+    ):
         self._bootstrap = bootstrap
         self._topics = topics
         self._timeline = timeline
         self._advance = advance
+        self._settled = settled
         self._stopped = threading.Event()
 
     def run(self) -> Counts:
@@ -45,7 +54,9 @@ class Replay:
             self._bootstrap, compression_type="lz4", linger_ms=20, client_id="demo", audit_topic=AUDIT_TOPIC,
             audit_window_ms=AUDIT_WINDOW_MS,
         ) as producer:  # fmt: skip
-            return {events.topic: self._produce(producer, events) for events in self._topics}
+            counts = {events.topic: self._produce(producer, events) for events in self._topics}
+        self._settled()
+        return counts
 
     def stop(self) -> None:
         self._stopped.set()

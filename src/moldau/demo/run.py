@@ -1,10 +1,10 @@
 """`moldau pipeline demo` (also `make demo`): the whole pipeline on real data, from a fresh broker to a report.
 
-The steps: start a broker, replay the events and load them meanwhile, load again (nothing is new), load them with
-decoded columns, answer three questions over streams, audit and check the books, write the report. All results are in
-one folder: report.html, audit.html, summary.json, warehouse/ (values as produced), decoded/ and data/ (the broker's
-log). Leftovers of an earlier run, even a running broker, are removed first. The exit code is 1 if the books do not
-balance or the audit finds a fault.
+The steps: start two brokers, the origin and its mirror; replay the events into the origin and load them from the mirror
+meanwhile, load again (nothing is new), load them with decoded columns, answer three questions over streams, audit
+origin, mirror and warehouse, check the books, write the report. All results are in one folder: report.html, audit.html,
+summary.json, warehouse/ (values as produced), decoded/, data/ (the origin's log) and mirror/. Leftovers of an earlier
+run, even running brokers, are removed first. The exit code is 1 if the books do not balance or the audit finds a fault.
 """
 
 import contextlib
@@ -29,6 +29,7 @@ from moldau.demo.audit import Book, Count
 from moldau.demo.broker_process import running_broker, stop_leftover
 from moldau.demo.flights import Events
 from moldau.demo.live import AUDIT_TOPIC, AUDIT_WINDOW_MS, Counts, Replay, follow
+from moldau.demo.mirroring import RunningMirror, running_mirror
 from moldau.demo.report.contents import Contents, Stage
 from moldau.demo.report.page import render
 from moldau.demo.report.summary import summary_tree
@@ -54,6 +55,7 @@ FOLDER = Path("build", "demo")
 PARTITIONS = {"flights": 4, "weather": 4, "airlines": 1, "planes": 1, "airports": 1}
 YEAR_MS = 365 * 24 * 3600 * 1000
 KEEP_FOREVER = {"retention.ms": "-1", "segment.ms": str(10 * YEAR_MS)}
+MIRRORED = (*PARTITIONS, AUDIT_TOPIC)
 UNPARTITIONED = Settings(partition_by="none")
 """Tables of a few MB are better in few files."""
 WINDOWED, JOINED = 200_000, 400_000
@@ -86,30 +88,41 @@ class Demo:
     def run(self) -> int:
         """Run the whole demo. Returns the exit code."""
         check_java()
-        data = self.places.data
-        pid_file = self.folder / "broker.pid"
-        if stop_leftover(data, pid_file):
-            self.console.print("Stopped the broker that an earlier run had left.")
+        for place in (self.places.data, self.places.mirror):
+            if stop_leftover(place, self._pid_file(place)):
+                self.console.print("Stopped the broker that an earlier run had left.")
         shutil.rmtree(self.folder, ignore_errors=True)
         self.folder.mkdir(parents=True, exist_ok=True)
         topics = self._timed(
             "Read the source", lambda: [flights.read_events(t, self.source) for t in flights.TOPICS], _rows
         )
-        with running_broker(data, pid_file, self.folder / "broker.log", own_group=True) as bootstrap:
-            self.console.print(f"Broker listening on {bootstrap}, data in {_short(data)}")
-            _create_topics(bootstrap)
-            scratch = self.folder / "scratch"
-            with contextlib.ExitStack() as stack:
+        scratch = self.folder / "scratch"
+        with contextlib.ExitStack() as brokers:
+            origin, target = (brokers.enter_context(self._broker(at)) for at in (self.places.data, self.places.mirror))
+            _create_topics(origin)
+            with running_mirror(origin, target, MIRRORED) as mirror, contextlib.ExitStack() as stack:
                 started = self.session(scratch)
                 spark = self._timed("Start Spark", lambda: stack.enter_context(started), lambda _: 0)
-                produced = self._live(spark, bootstrap, topics)
-                self._decode(spark, bootstrap)
+                produced = self._live(spark, origin, target, mirror, topics)
+                self._decode(spark, target)
                 with errors_in_a_sentence():
-                    answers = self._questions(spark, bootstrap, scratch / "checkpoints")
-            faults = self._timed("Audit", lambda: self._audit(bootstrap), lambda _: 0)
-            books = self._timed("Check the books", lambda: self._books(bootstrap, topics, produced), lambda _: 0)
+                    answers = self._questions(spark, target, scratch / "checkpoints")
+            faults = self._timed("Audit", lambda: self._audit(origin, target), lambda _: 0)
+            books = self._timed("Check the books", lambda: self._books(origin, topics, produced), lambda _: 0)
         shutil.rmtree(scratch, ignore_errors=True)
         return self.finish(books, faults, answers, topics)
+
+    def _pid_file(self, place: Path) -> Path:
+        return self.folder / f"{'broker' if place == self.places.data else place.name}.pid"
+
+    @contextlib.contextmanager
+    def _broker(self, place: Path) -> Iterator[str]:
+        """A broker with its log in this folder; yields its address."""
+        pid_file = self._pid_file(place)
+        with running_broker(place, pid_file, pid_file.with_suffix(".log"), own_group=True) as bootstrap:
+            what = "Broker" if place == self.places.data else "Its mirror"
+            self.console.print(f"{what} listening on {bootstrap}, data in {_short(place)}")
+            yield bootstrap
 
     def _timed(self, name: str, work: Callable[[], T], records: Callable[[T], int]) -> T:
         """Do the work and record it as a stage; a stage without records has no rate."""
@@ -123,19 +136,23 @@ class Demo:
         )
         return done
 
-    def _live(self, spark: "SparkSession", bootstrap: str, topics: Sequence[Events]) -> Counts:
-        """Replay, and load meanwhile; then load again, which must find nothing. Returns what was produced."""
+    def _live(
+        self, spark: "SparkSession", origin: str, target: str, mirror: RunningMirror, topics: Sequence[Events]
+    ) -> Counts:
+        """Replay, and load from the mirror meanwhile; then load again, which must find nothing. Returns what was
+        produced."""
         columns = (TextColumn("  replay"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
 
         def once() -> Loaded:
-            return load(lambda: spark, bootstrap, flights.TOPICS, self.warehouse, UNPARTITIONED)
+            return load(lambda: spark, target, flights.TOPICS, self.warehouse, UNPARTITIONED)
 
         with Progress(*columns, console=self.console, transient=True) as progress:
             bar = progress.add_task("replay", total=_rows(topics))
-            replay = Replay(bootstrap, topics, self.timeline, lambda count: progress.advance(bar, count))
             partitions = [TopicPartition(topic, p) for topic, count in PARTITIONS.items() for p in range(count)]
+            settled = partial(mirror.wait_for, [*partitions, TopicPartition(AUDIT_TOPIC, 0)])
+            replay = Replay(origin, topics, self.timeline, lambda count: progress.advance(bar, count), settled)
             produced = self._timed(
-                "Replay into topics, load meanwhile",
+                "Replay, mirror, load meanwhile",
                 lambda: follow(replay, once, self.warehouse, partitions, self.timeline), _produced,
             )  # fmt: skip
         again = self._timed("Load again (nothing is new)", once, lambda loaded: loaded.records)
@@ -181,10 +198,15 @@ class Demo:
             for at, (name, ask) in enumerate(questions.items())
         ]
 
-    def _audit(self, bootstrap: str) -> list[str]:
-        """Compare broker and warehouse with what the producer reported, and write the page. Returns the faults."""
-        tiers: list[Tier] = [ClusterTier("origin", bootstrap), WarehouseTier(str(self.places.warehouse))]
-        audit = compare(bootstrap, flights.TOPICS, tiers, audit_topic=AUDIT_TOPIC, window_ms=AUDIT_WINDOW_MS)
+    def _audit(self, origin: str, target: str) -> list[str]:
+        """Compare origin, mirror and warehouse with what the producer reported, and write the page. Returns the
+        faults."""
+        tiers: list[Tier] = [
+            ClusterTier("origin", origin),
+            ClusterTier("mirror", target, of_origin=True),
+            WarehouseTier(str(self.places.warehouse)),
+        ]
+        audit = compare(origin, flights.TOPICS, tiers, audit_topic=AUDIT_TOPIC, window_ms=AUDIT_WINDOW_MS)
         (self.folder / "audit.html").write_text(audit_page(audit), encoding="utf-8")
         return [f"Audit: {fault}" for fault in [*audit.notes, *audit.sentences()]]
 

@@ -43,6 +43,7 @@ def places(contents: Contents) -> str:
     of = contents.places
     rows = [
         ["The broker's log", of.data],
+        ["Its mirror, from which all tables were loaded", of.mirror],
         ["Tables of values as produced", of.warehouse],
         ["Tables of decoded columns", of.decoded],
         ["The audit", of.folder / "audit.html"],
@@ -53,7 +54,7 @@ def places(contents: Contents) -> str:
     for title, command in commands(of, [book.topic for book in contents.books]):
         body += parts.paragraph(f"{title}:") + parts.code(command)
     text = (
-        "The broker was stopped at the end; its log and all tables remain until the demo runs again. The first command "
-        "starts it on localhost:9092, the others call it there."
+        "Both brokers were stopped at the end; their logs and all tables remain until the demo runs again. The first "
+        "command starts the mirror on localhost:9092, the others call it there."
     )
     return parts.section("What is where, and how to start it again", text, body, "places")
