@@ -46,6 +46,8 @@ PURE_CORES = (
     "cli.cluster.moving.cluster_layout",
     "cli.cluster.moving.replacing",
     "cli.cluster.moving.shown_plan",
+    "cli.doctor.checks",
+    "cli.doctor.redacting",
     "client.consuming.groups.zookeeper.group_reading",
     "client.consuming.groups.zookeeper.registered_members",
     "client.consuming.groups.zookeeper.sharing",

@@ -67,6 +67,9 @@ PLACES = {
         "A cluster of brokers: start, status, adopt, elect-leaders, add-broker, drain-broker, replace-broker, balance, "
         "reassign, log-dirs, unregister, api-versions, features.",
     ),
+    "doctor": CommandEntry(
+        "moldau.cli.doctor.commands", "doctor", "Look for what is wrong, and say what to do; make a report of it."
+    ),
     "zookeeper": CommandEntry(
         "moldau.cli.zookeeper", "app", "ZooKeeper: start it from the jars of PySpark, show what is in one."
     ),

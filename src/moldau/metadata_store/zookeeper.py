@@ -239,6 +239,11 @@ class ZooKeeperSession:
                 raise refusal_of(operation, result)
         return [None if stat is None else Written(stat.version, stat.czxid) for stat in results]
 
+    async def changed_ms(self, paths: Sequence[str]) -> list[int | None]:
+        """When each node was last changed, by ZooKeeper's clock; None for one that does not exist."""
+        stats = await self._answered([partial(self._client.exists_async, self._at(checked(path))) for path in paths])
+        return [None if stat is None else stat.mtime for stat in stats]
+
     async def sync(self) -> None:
         await self._answered([partial(self._client.sync_async, self._at("/"))])
 

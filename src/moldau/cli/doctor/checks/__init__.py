@@ -1,0 +1,1 @@
+"""What a doctor concludes from facts. Pure: facts are arguments, and each function returns diagnoses."""
