@@ -68,15 +68,8 @@ def doctor(
     if bundle is not None and bundle.exists():
         raise ConfigError(f"{bundle} exists already: give --bundle another name")
     properties = _properties(config, setting or [])
-    named = bootstrap_server or os.environ.get(BOOTSTRAP_VARIABLE, "") if properties is None else bootstrap_server
-    if not named and properties is None:
-        named = BOOTSTRAP_DEFAULT
-    if named and str(named) != str(bootstrap_server):
-        from moldau.client.security.brokers import alike
-
-        named = alike(named, bootstrap_server)
     with _silent():  # what fails is in what was found
-        examination = asyncio.run(examine(named or None, properties))
+        examination = asyncio.run(examine(_brokers(bootstrap_server, properties is None), properties))
     if bundle is not None:
         from moldau.cli.doctor.bundle import write_bundle
         from moldau.client.security.brokers import settings_in
@@ -85,6 +78,15 @@ def doctor(
         note(f"wrote {bundle}")
     _print(examination, as_json)
     return 1 if has_errors(examination.found) else 0
+
+
+def _brokers(given: str, is_needed: bool) -> str | None:
+    """The brokers to ask, with the settings of `--command-config`; None for none."""
+    from moldau.client.security.brokers import alike
+
+    if given or not is_needed:
+        return given or None
+    return alike(os.environ.get(BOOTSTRAP_VARIABLE) or BOOTSTRAP_DEFAULT, given)
 
 
 @contextlib.contextmanager
