@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from moldau.cli.doctor.checks.addresses import AddressFacts, Attempt, of_addresses
+from moldau.cli.doctor.checks.addresses import AddressFacts, ConnectionAttempt, of_addresses
 from moldau.cli.doctor.checks.configuration import of_brokers, of_settings
 from moldau.cli.doctor.checks.diagnosis import Diagnosis, Severity, has_errors, some_of, sorted_by_severity
 from moldau.cli.doctor.checks.disks import DiskFacts, of_disks, size_text
@@ -132,11 +132,11 @@ def test_descriptors(facts: DescriptorFacts, severity: Severity, words: tuple[st
     assert of_descriptors(DescriptorFacts(100_000, 20_000, 100_000, 50)) == []
 
 
-GOOD = Attempt("kafka.example", 9092, ("10.0.0.1",), cluster_id="c")
+GOOD = ConnectionAttempt("kafka.example", 9092, ("10.0.0.1",), cluster_id="c")
 REFUSED = "Connection refused"
 
 
-def seen(first: Attempt, *brokers: Attempt) -> list[Diagnosis]:
+def seen(first: ConnectionAttempt, *brokers: ConnectionAttempt) -> list[Diagnosis]:
     return of_addresses(AddressFacts("laptop", [first], dict(enumerate(brokers, 1)), "c"))
 
 
@@ -149,36 +149,38 @@ def seen(first: Attempt, *brokers: Attempt) -> list[Diagnosis]:
         (GOOD._replace(unanswered="closed"), (), ERROR, ("does not answer as a broker", "security.protocol=SSL")),
         (
             GOOD,
-            (Attempt("kafka", 9092, unresolved="Name or service not known"),),
+            (ConnectionAttempt("kafka", 9092, unresolved="Name or service not known"),),
             ERROR,
             ("Broker 1 tells clients to connect to kafka:9092, and laptop cannot resolve kafka",
              "advertised.listeners of broker 1 to NAME://kafka.example:9092", "container"),
         ),
         (
             GOOD,
-            (Attempt("localhost", 9092, ("127.0.0.1",)),),
+            (ConnectionAttempt("localhost", 9092, ("127.0.0.1",)),),
             ERROR,
             ("localhost:9092, which is laptop itself there, though it was found at kafka.example:9092",),
         ),
-        (GOOD, (Attempt("0.0.0.0", 9092),), ERROR, ("no address of a machine",)),
+        (GOOD, (ConnectionAttempt("0.0.0.0", 9092),), ERROR, ("no address of a machine",)),
         (
             GOOD,
-            (Attempt("172.17.0.2", 9092, ("172.17.0.2",), unreached="no answer within 5 s"),),
+            (ConnectionAttempt("172.17.0.2", 9092, ("172.17.0.2",), unreached="no answer within 5 s"),),
             ERROR,
             ("no connection from laptop to 172.17.0.2:9092 comes about: no answer", "firewall"),
         ),
-        (GOOD, (Attempt("kafka.example", 9093, unanswered="closed"),), ERROR, ("no broker answers laptop",)),
-        (GOOD, (Attempt("other", 9092, cluster_id="d"),), ERROR, ("another cluster answers (d, not c)",)),
+        (GOOD, (ConnectionAttempt("kafka.example", 9093, unanswered="closed"),), ERROR, ("no broker answers laptop",)),
+        (GOOD, (ConnectionAttempt("other", 9092, cluster_id="d"),), ERROR, ("another cluster answers (d, not c)",)),
         (GOOD, (GOOD, GOOD), ERROR, ("Brokers 1 and 2 both tell clients to connect to kafka.example:9092",)),
     ],
 )  # fmt: skip
-def test_addresses(first: Attempt, brokers: tuple[Attempt, ...], severity: Severity, words: tuple[str, ...]) -> None:
+def test_addresses(
+    first: ConnectionAttempt, brokers: tuple[ConnectionAttempt, ...], severity: Severity, words: tuple[str, ...]
+) -> None:
     told(seen(first, *brokers), severity, *words)
 
 
 def test_addresses_that_work_and_loopback_on_one_machine_are_not_mentioned() -> None:
-    local = Attempt("127.0.0.1", 9092, cluster_id="c")
-    assert seen(GOOD, GOOD) == [] == seen(local, Attempt("localhost", 9093, cluster_id="c"))
+    local = ConnectionAttempt("127.0.0.1", 9092, cluster_id="c")
+    assert seen(GOOD, GOOD) == [] == seen(local, ConnectionAttempt("localhost", 9093, cluster_id="c"))
     half = of_addresses(AddressFacts("laptop", [GOOD, GOOD._replace(host="gone", unreached=REFUSED)]))
     told(half, WARNING, "gone:9092")
 

@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Final, NamedTuple, TypeVar
 
 from moldau.cli.cluster.status import MIN_IN_SYNC, sick_topics, status_of
-from moldau.cli.doctor.checks.addresses import AddressFacts, Attempt
+from moldau.cli.doctor.checks.addresses import AddressFacts, ConnectionAttempt
 from moldau.cli.doctor.checks.log_folders import ServedFolder
 from moldau.client.administration.admin import AsyncAdmin
 from moldau.client.security.brokers import alike
@@ -49,7 +49,7 @@ async def cluster_facts(bootstrap: str) -> ClusterFacts:
         cluster = await asked(lambda admin: admin.describe_cluster(include_fenced=True), "the cluster")
         if cluster is None:
             return ClusterFacts(AddressFacts(here, first), errors=tuple(asked.errors))
-        brokers: dict[int, Attempt] = {}
+        brokers: dict[int, ConnectionAttempt] = {}
         ids = list(cluster.brokers)
         for start in range(0, len(ids), TOGETHER):
             some = ids[start : start + TOGETHER]
@@ -120,7 +120,7 @@ async def _folders_of(asked: _Asked, broker: int) -> list[ServedFolder]:
     ]
 
 
-async def attempt(address: Address, bootstrap: str) -> Attempt:
+async def attempt(address: Address, bootstrap: str) -> ConnectionAttempt:
     """Resolve a name, connect, and ask the broker there which cluster it belongs to, with the settings that `bootstrap`
     carries."""
     host, port = address
@@ -129,13 +129,13 @@ async def attempt(address: Address, bootstrap: str) -> Attempt:
         async with asyncio.timeout(CONNECT_S):
             found = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM)
     except (OSError, UnicodeError) as error:
-        return Attempt(host, port, unresolved=_reason(error))
+        return ConnectionAttempt(host, port, unresolved=_reason(error))
     resolved = tuple(dict.fromkeys(str(one[4][0]) for one in found))
     try:
         async with asyncio.timeout(CONNECT_S):
             _, writer = await asyncio.open_connection(host, port)
     except OSError as error:
-        return Attempt(host, port, resolved, unreached=_reason(error))
+        return ConnectionAttempt(host, port, resolved, unreached=_reason(error))
     writer.close()
     with contextlib.suppress(OSError):
         await writer.wait_closed()
@@ -146,9 +146,9 @@ async def attempt(address: Address, bootstrap: str) -> Attempt:
             cluster = await admin.describe_cluster()
     except KafkaError as error:
         if error.code is ErrorCode.CLUSTER_AUTHORIZATION_FAILED:
-            return Attempt(host, port, resolved)
-        return Attempt(host, port, resolved, unanswered=str(error))
-    return Attempt(host, port, resolved, cluster_id=cluster.cluster_id)
+            return ConnectionAttempt(host, port, resolved)
+        return ConnectionAttempt(host, port, resolved, unanswered=str(error))
+    return ConnectionAttempt(host, port, resolved, cluster_id=cluster.cluster_id)
 
 
 def _reason(error: Exception) -> str:

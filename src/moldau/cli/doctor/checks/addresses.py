@@ -15,7 +15,7 @@ AREA: Final = "addresses"
 _NO_ADDRESS: Final = EVERYWHERE[1:]
 
 
-class Attempt(NamedTuple):
+class ConnectionAttempt(NamedTuple):
     """A connection that was tried. `addresses`: what the name resolves to. `unresolved`, `unreached`, `unanswered`: why
     it does not resolve, cannot be connected to, or does not answer as a broker; "" if it does. `cluster_id` and
     `broker_id`: who answered, None if unknown."""
@@ -45,8 +45,8 @@ class AddressFacts(NamedTuple):
     the advertised addresses by broker."""
 
     here: str
-    bootstrap: Collection[Attempt] = ()
-    brokers: Mapping[int, Attempt] = {}
+    bootstrap: Collection[ConnectionAttempt] = ()
+    brokers: Mapping[int, ConnectionAttempt] = {}
     cluster_id: str | None = None
 
 
@@ -121,12 +121,12 @@ def _doubled(facts: AddressFacts) -> Iterator[Diagnosis]:
             )
 
 
-def _at(one: Attempt) -> str:
+def _at(one: ConnectionAttempt) -> str:
     others = [address for address in one.addresses if address != one.host]
     return f"{one} ({', '.join(others)})" if others else str(one)
 
 
-def _why_unreached(one: Attempt, setting: str) -> str:
+def _why_unreached(one: ConnectionAttempt, setting: str) -> str:
     if "refused" in one.unreached.lower():
         return f"Look whether {setting}, and whether a container publishes the port."
     return f"Look for a firewall between this machine and {one.host}, and whether {setting}."
