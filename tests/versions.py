@@ -22,6 +22,7 @@ AIOKAFKA = "aiokafka[lz4,snappy,zstd]==0.14.0"
 KAFKAJS = "kafkajs@2.2.4"
 KAFKAJS_REGISTRY = "@kafkajs/confluent-schema-registry@4.1.0"
 PLATFORMATIC = "@platformatic/kafka@2.12.1"
+PLAYWRIGHT = "playwright==1.65.2"
 FASTSTREAM = "faststream[kafka]==0.7.8"
 
 

@@ -27,7 +27,7 @@ def test_pages_load_nothing_from_elsewhere_and_run_nothing_inline(browser: Scree
 
 def test_assets_are_kept_under_names_with_their_hash(browser: ScreenlessBrowser) -> None:
     paths = re.findall(r'(?:src|href)="(/assets/[^"]+)"', browser.get("/").html)
-    assert len(paths) == 5
+    assert len(paths) == 7
     for path in paths:
         asset = browser.get(path)
         assert asset.status == 200 and "immutable" in asset.headers["cache-control"]

@@ -26,6 +26,10 @@ DONE = {
     "changed": "The setting was changed.",
     "expanded": "The topic has more partitions now.",
     "reset": "The offsets of the group were moved.",
+    "acl-added": "The right was added.",
+    "acl-removed": "The right was removed.",
+    "quota": "The quota was changed.",
+    "cancelled": "The move was cancelled.",
     "group-deleted": "The group was deleted, with its offsets.",
 }
 """What a page says after a change: the path has the word, never the sentence."""
@@ -49,6 +53,10 @@ NAVIGATION = (
     NavigationEntry("/brokers", "Brokers", "b"),
     NavigationEntry("/topics", "Topics", "t"),
     NavigationEntry("/groups", "Groups", "g"),
+    NavigationEntry("/transactions", "Transactions", "x"),
+    NavigationEntry("/acls", "Access", "a"),
+    NavigationEntry("/schemas", "Schemas", "s"),
+    NavigationEntry("/moves", "Moves", "m"),
 )
 
 

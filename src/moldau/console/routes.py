@@ -5,7 +5,22 @@ from functools import partial
 from typing import Any, NamedTuple
 
 from moldau.console.context import ConsoleContext
-from moldau.console.pages import brokers, group, groups, login, messages, overview, produce, topic, topics
+from moldau.console.pages import (
+    access,
+    brokers,
+    group,
+    groups,
+    login,
+    messages,
+    moves,
+    overview,
+    produce,
+    pulses,
+    schemas,
+    topic,
+    topics,
+    transactions,
+)
 from moldau.console.web.answers import Answer
 from moldau.console.web.paths import from_path
 from moldau.console.web.refusing import NOT_FOUND, PageRefusal
@@ -31,6 +46,7 @@ ROUTES = (
     PageRoute("POST", "/logout", login.log_out, is_open=True),
     PageRoute("GET", "/", overview.overview),
     PageRoute("GET", "/health", overview.health),
+    PageRoute("GET", "/pulse", pulses.brokers_pulse),
     PageRoute("GET", "/brokers", brokers.brokers),
     PageRoute("GET", "/brokers/{}", brokers.broker),
     PageRoute("GET", "/brokers/{}/folders", brokers.log_folders),
@@ -39,6 +55,7 @@ ROUTES = (
     PageRoute("GET", "/new-topic", topics.new_topic),
     PageRoute("POST", "/new-topic", topics.create_topic),
     PageRoute("GET", "/topics/{}", topic.partitions),
+    PageRoute("GET", "/topics/{}/pulse", pulses.topic_pulse),
     PageRoute("GET", "/topics/{}/messages", messages.messages),
     PageRoute("GET", "/topics/{}/search", messages.search),
     PageRoute("GET", "/topics/{}/tail", messages.tail),
@@ -56,6 +73,17 @@ ROUTES = (
     PageRoute("GET", "/groups/{}", group.group),
     PageRoute("POST", "/groups/{}/reset", group.reset),
     PageRoute("POST", "/groups/{}/delete", group.delete_group),
+    PageRoute("GET", "/transactions", transactions.transactions),
+    PageRoute("GET", "/transactions/{}", transactions.transaction),
+    PageRoute("GET", "/acls", access.acls),
+    PageRoute("POST", "/acls", access.add_acl),
+    PageRoute("POST", "/acls/remove", access.remove_acl),
+    PageRoute("GET", "/quotas", access.quotas),
+    PageRoute("POST", "/quotas", access.set_quota),
+    PageRoute("GET", "/schemas", schemas.subjects),
+    PageRoute("GET", "/schemas/{}", schemas.subject),
+    PageRoute("GET", "/moves", moves.moves),
+    PageRoute("POST", "/moves/cancel", moves.cancel_move),
 )
 _PATTERNS = [(route, tuple(piece for piece in route.pattern.split("/") if piece)) for route in ROUTES]
 

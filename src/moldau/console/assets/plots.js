@@ -1,0 +1,72 @@
+// Plots of what a page asks for again and again: rates from the differences of counts, or values as they are.
+"use strict";
+(() => {
+  const COLOURS = ["--accent", "--warn", "--good", "--bad", "--muted"];
+  const POINTS = 150, EACH_MS = 2000, HEIGHT = 150;
+  const colour = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
+
+  function short(value) {
+    const units = ["", "k", "M", "G", "T"];
+    let at = 0;
+    while (Math.abs(value) >= 1000 && at < units.length - 1) { value /= 1000; at += 1; }
+    return (Math.abs(value) >= 100 || Number.isInteger(value) ? value.toFixed(0) : value.toFixed(1)) + units[at];
+  }
+
+  function draw(box, names, data) {
+    box.plot?.destroy();
+    const axis = { stroke: colour("--muted"), grid: { stroke: colour("--line"), width: 1 }, ticks: { show: false }, font: "12px system-ui" };
+    box.plot = new uPlot({
+      width: Math.max(box.clientWidth, 200), height: HEIGHT,
+      legend: { show: names.length > 1 },
+      cursor: { y: false },
+      axes: [axis, { ...axis, size: 52, values: (_, ticks) => ticks.map(short) }],
+      scales: { x: { range: (_, low, high) => [high - (POINTS * EACH_MS) / 1000, high] }, y: { range: (_, low, high) => [0, Math.max(high * 1.15, 1)] } },
+      series: [{}, ...names.map((name, at) => ({
+        label: name, stroke: colour(COLOURS[at % COLOURS.length]), width: 1.75, points: { show: false },
+        fill: names.length === 1 ? colour("--accent-soft") : undefined,
+        value: (_, value) => (value === null ? "–" : short(value)),
+      }))],
+    }, data, box);
+  }
+
+  function watch(section) {
+    const isRate = "rates" in section.dataset;
+    const boxes = [...section.querySelectorAll("[data-of]")];
+    const times = [];
+    const values = new Map();
+    let before = null;
+    function note(news, now) {
+      if (isRate && before === null) { before = { news, now }; return; }
+      times.push(now / 1000);
+      for (const [name, value] of Object.entries(news)) {
+        if (!values.has(name)) values.set(name, new Array(times.length - 1).fill(null));
+        const rate = isRate ? Math.max(value - before.news[name], 0) / ((now - before.now) / 1000) : value;
+        values.get(name).push(Number.isFinite(rate) ? rate : null);
+      }
+      for (const series of values.values()) {
+        if (series.length < times.length) series.push(null);
+        if (series.length > POINTS) series.shift();
+      }
+      if (times.length > POINTS) times.shift();
+      before = { news, now };
+      for (const box of boxes) {
+        const names = box.dataset.of === "*" ? [...values.keys()] : [box.dataset.of];
+        const data = [times, ...names.map((name) => values.get(name) ?? [])];
+        if (box.plot && box.plot.series.length === names.length + 1) box.plot.setData(data); else draw(box, names, data);
+      }
+    }
+    async function ask() {
+      if (document.hidden) return;
+      try {
+        const answer = await fetch(section.dataset.pulse, { headers: { "HX-Request": "true" } });
+        if (answer.ok) note(await answer.json(), Date.now());
+      } catch { /* the console went away for a moment: the next turn asks again */ }
+    }
+    function redraw() { for (const box of boxes) { box.plot?.destroy(); box.plot = null; } }
+    document.addEventListener("moldau:theme", redraw);
+    addEventListener("resize", redraw);
+    ask();
+    setInterval(ask, EACH_MS);
+  }
+  document.querySelectorAll("[data-pulse]").forEach(watch);
+})();

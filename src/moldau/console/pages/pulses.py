@@ -1,0 +1,45 @@
+"""The numbers that plots are drawn from: the script of a page asks for them as long as the page is open."""
+
+import asyncio
+import json
+
+from moldau.console.context import ConsoleContext
+from moldau.console.web.answers import Answer, PageAnswer
+from moldau.console.web.requests import PageRequest
+from moldau.monotonic import monotonic_s
+from moldau.names import TopicPartition
+
+JSON = "application/json"
+
+
+async def topic_pulse(console: ConsoleContext, request: PageRequest, topic: str) -> Answer:
+    """The sum of a topic's ends and the bytes of its leaders: differences of two are rates."""
+    view = (await request.admin.describe_topics([topic]))[topic]
+    ends, sizes = await asyncio.gather(
+        request.admin.ends(TopicPartition(topic, number) for number in view.partitions), request.admin.sizes([topic])
+    )
+    leaders = {TopicPartition(topic, number): one.leader for number, one in view.partitions.items()}
+    size_bytes = sum(sizes.get(tp, {}).get(leader, 0) for tp, leader in leaders.items())
+    return _json({"records": sum(ends.values()), "bytes": size_bytes})
+
+
+async def brokers_pulse(console: ConsoleContext, request: PageRequest) -> Answer:
+    """How long each broker takes to answer a small request, in ms."""
+    cluster = await request.admin.describe_cluster()
+
+    async def ask(broker_id: int) -> float:
+        await request.admin.api_versions(broker_id)  # dials, if it has to
+        began_s = monotonic_s()
+        await request.admin.api_versions(broker_id)
+        return (monotonic_s() - began_s) * 1_000
+
+    answers = await asyncio.gather(*map(ask, cluster.brokers), return_exceptions=True)
+    times = {
+        str(broker): None if isinstance(took, BaseException) else round(took, 3)
+        for broker, took in zip(cluster.brokers, answers, strict=True)
+    }
+    return _json(times)
+
+
+def _json(tree: object) -> PageAnswer:
+    return PageAnswer(json.dumps(tree).encode(), media_type=JSON)

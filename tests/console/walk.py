@@ -1,0 +1,178 @@
+"""What a person does with the console in a real Chromium, by the keyboard alone where a step says so.
+
+Run by the Python of an environment that has playwright: `walk.py URL CHROMIUM HEADER FOLDER`. It writes screenshots
+into the folder, and one line of JSON for each step; after `lag` it waits for a line on its input. Nothing of ours is
+imported.
+"""
+
+import json
+import sys
+import time
+from collections.abc import Callable
+from typing import Any
+
+from playwright.sync_api import Page, sync_playwright
+
+WAIT_MS = 60_000
+TABS_MAX = 80
+
+
+def say(step: str, **what: Any) -> None:
+    print(json.dumps({"step": step, **what}), flush=True)
+
+
+def tab_to(page: Page, text: str) -> None:
+    """Press Tab until the element with this text or name has the focus."""
+    script = """() => { const one = document.activeElement;
+        return one.name || (one.textContent || "").trim(); }"""
+    for _ in range(TABS_MAX):
+        page.keyboard.press("Tab")
+        if page.evaluate(script) == text:
+            return
+    raise AssertionError(f"Tab does not reach {text!r}")
+
+
+def create(page: Page, url: str) -> None:
+    page.goto(url)
+    page.keyboard.press("g")
+    page.keyboard.press("t")
+    page.wait_for_url("**/topics")
+    tab_to(page, "New topic")
+    page.keyboard.press("Enter")
+    page.wait_for_url("**/new-topic")
+    page.keyboard.type("made-by-keyboard")
+    page.keyboard.press("Tab")
+    page.keyboard.type("2")
+    page.keyboard.press("Enter")
+    page.get_by_text("The topic was created.").wait_for()
+    say("create")
+
+
+def produce(page: Page) -> None:
+    tab_to(page, "Produce")
+    page.keyboard.press("Enter")
+    page.wait_for_url("**/produce")
+    tab_to(page, "value")
+    page.keyboard.type('{"river": "Vltava"}')
+    page.keyboard.press("Tab")
+    page.keyboard.type("trace: by-hand")
+    tab_to(page, "Produce")
+    page.keyboard.press("Enter")
+    page.get_by_text("The record is at").wait_for()
+    say("produce", text=page.locator(".note").inner_text())
+
+
+def search(page: Page, url: str, header: str, shot: Callable[[str], None]) -> None:
+    page.goto(f"{url}/topics/many/messages")
+    page.wait_for_selector("#results[data-state=ended]")
+    page.keyboard.press("/")
+    page.keyboard.press("Tab")
+    page.keyboard.press("Tab")
+    page.keyboard.type(header)
+    began_s = time.monotonic()
+    page.keyboard.press("Enter")
+    page.wait_for_selector("table.records tbody tr")
+    page.wait_for_selector("#results[data-state=ended]", timeout=WAIT_MS)
+    took_s = time.monotonic() - began_s
+    rows = page.locator("table.records tbody tr").count()
+    say("search", rows=rows, seconds=took_s, progress=page.locator("#progress").inner_text())
+    shot("messages")
+    page.keyboard.press("j")
+    page.keyboard.press("Enter")
+    page.wait_for_selector("dialog.record[open]")
+    say("record", text=page.locator("dialog.record").inner_text())
+    page.keyboard.press("Escape")
+    page.wait_for_selector("dialog.record:not([open])", state="attached")
+
+
+LAGS = (
+    "() => [...document.querySelectorAll('.behind, .zero')].map((one) => Number(one.textContent.replaceAll(',', '')))"
+)
+
+
+def watch(page: Page, url: str, shot: Callable[[str], None]) -> None:
+    page.goto(f"{url}/groups/readers")
+    page.wait_for_selector(".behind")
+    shot("group")
+    say("lag", lags=page.evaluate(LAGS))
+    sys.stdin.readline()
+    page.wait_for_function(f"() => ({LAGS})().every((one) => one === 0)", timeout=WAIT_MS)
+    say("fell", lags=page.evaluate(LAGS))
+
+
+def reset(page: Page) -> None:
+    page.get_by_role("button", name="Show what would be moved").click()
+    page.get_by_text("Nothing is changed yet").wait_for()
+    page.get_by_role("button", name="Move ").click()
+    page.get_by_text("The offsets of the group were moved.").wait_for()
+    page.wait_for_selector(".behind")
+    say("reset", lags=page.evaluate(LAGS))
+
+
+def looks(page: Page, url: str, shot: Callable[[str], None]) -> None:
+    colour = "() => getComputedStyle(document.documentElement).backgroundColor"
+    page.goto(f"{url}/topics")
+    page.wait_for_function("() => !document.querySelector('td.wait')")
+    shot("topics")
+    before = page.evaluate(colour)
+    page.keyboard.press("d")
+    after = page.evaluate(colour)
+    page.goto(f"{url}/topics/many/messages")
+    page.wait_for_selector("#results[data-state=ended]")
+    shot("messages-dark")
+    say("dark", before=before, after=after, kept=page.evaluate(colour))
+    page.keyboard.press("?")
+    page.wait_for_selector("dialog#help[open]")
+    page.keyboard.press("Escape")
+
+
+PAGES = (
+    "/", "/topics", "/topics/many", "/topics/many/messages", "/topics/many/settings", "/topics/many/produce", "/groups",
+    "/groups/readers", "/brokers", "/acls", "/quotas", "/transactions", "/schemas", "/moves",
+)  # fmt: skip
+
+
+def narrow(page: Page, url: str, shot: Callable[[str], None]) -> None:
+    page.set_viewport_size({"width": 360, "height": 740})
+    wide = {}
+    for path in PAGES:
+        page.goto(url + path)
+        page.wait_for_timeout(300)
+        width = page.evaluate("() => document.scrollingElement.scrollWidth")
+        if width > 360:
+            wide[path] = width
+    page.goto(f"{url}/topics/many/messages")
+    page.wait_for_selector("#results[data-state=ended]")
+    shot("narrow")
+    say("narrow", wide=wide)
+
+
+def main(url: str, chromium: str, header: str, folder: str) -> None:
+    problems: list[str] = []
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
+        page = browser.new_page(viewport={"width": 1280, "height": 800}, color_scheme="light")
+        page.set_default_timeout(WAIT_MS)
+        page.on("console", lambda one: problems.append(f"{one.type}: {one.text}"))
+        page.on("pageerror", lambda one: problems.append(f"error: {one}"))
+        page.on("request", lambda one: None if one.url.startswith((url, "data:")) else problems.append(one.url))
+
+        def shot(name: str) -> None:
+            page.screenshot(path=f"{folder}/{name}.png")
+
+        create(page, url)
+        produce(page)
+        search(page, url, header, shot)
+        watch(page, url, shot)
+        reset(page)
+        looks(page, url, shot)
+        page.goto(url)
+        page.wait_for_selector(".uplot")
+        shot("overview")
+        narrow(page, url, shot)
+        browser.close()
+    say("end", problems=problems)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
