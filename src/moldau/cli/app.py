@@ -8,7 +8,17 @@ import sys
 from collections.abc import Callable, Sequence
 from typing import Annotated, Any, NamedTuple
 
-from moldau.cli.command_line import HELP, Argument, Group, HelpAsked, Option, UsageError, parameters_of, read
+from moldau.cli.command_line import (
+    HELP,
+    Argument,
+    Group,
+    HelpAsked,
+    Option,
+    UsageError,
+    check_name,
+    parameters_of,
+    read,
+)
 from moldau.cli.options import connecting, with_command_config
 from moldau.cli.output import note
 
@@ -147,12 +157,11 @@ def run_app(arguments: Sequence[str]) -> int:
 
 
 def _run_app(arguments: Sequence[str]) -> int:
-    names, rest = Group("moldau"), list(arguments)
-    names.commands = dict.fromkeys(PLACES, run_app)
+    rest = list(arguments)
     if not rest or rest[0] in HELP:
         return _help("moldau", ABOUT, {name: place.summary for name, place in PLACES.items()}, bool(rest))
     name = rest.pop(0)
-    names.named(name, "moldau")
+    check_name(name, PLACES, "moldau")
     place = PLACES[name]
     target: Group | Callable[..., Any] = getattr(importlib.import_module(place.module), place.name)
     if not isinstance(target, Group):

@@ -12,12 +12,13 @@ flag; an enum takes one of its values. The docstring is the help. Options may st
 """
 
 import enum
+import importlib
 import inspect
 import os
 import types
 import typing
 from collections import deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple, TypeVar
 
 from moldau.errors import MoldauError
@@ -184,25 +185,43 @@ def _final(parameter: Parameter, given: dict[str, Any]) -> Any:
 
 
 class Group:
-    """Commands under one name, such as `moldau topics`."""
+    """Commands under one name, such as `moldau topics`. `places` says where commands are that need more imports than
+    the others: `module:function` by name. A module is imported when one of its commands is called."""
 
-    def __init__(self, name: str):
+    def __init__(self, name: str, places: Mapping[str, str] | None = None):
         self.name = name
-        self.commands: dict[str, Callable[..., Any]] = {}
+        self._found: dict[str, Callable[..., Any] | str] = dict(places or {})
+
+    @property
+    def commands(self) -> dict[str, Callable[..., Any]]:
+        """All commands, whose modules are imported."""
+        return {name: self._command(name) for name in self._found}
 
     def command(self, name: str = "") -> Callable[[F], F]:
         """Decorator: the function is a command of the group, under its own name unless another is given."""
 
         def add(function: F) -> F:
-            self.commands[name or function.__name__] = function
+            self._found[name or function.__name__] = function
             return function
 
         return add
 
     def named(self, name: str, path: str) -> Callable[..., Any]:
         """The command with that name; `path` is the group's, for the error. Raises `UsageError`."""
-        if name not in self.commands:
-            kind = "option:" if name.startswith("-") else "command"
-            shown = name if name.startswith("-") else repr(name)
-            raise UsageError(f"No such {kind} {shown}{guess(name, self.commands)} (`{path} --help` says more)")
-        return self.commands[name]
+        check_name(name, self._found, path)
+        return self._command(name)
+
+    def _command(self, name: str) -> Callable[..., Any]:
+        found = self._found[name]
+        if isinstance(found, str):
+            module, _, function = found.partition(":")
+            found = self._found[name] = getattr(importlib.import_module(module), function)
+        return found
+
+
+def check_name(name: str, known: Iterable[str], path: str) -> None:
+    """Raises `UsageError` if there is no command of that name behind `path`."""
+    if name not in known:
+        kind = "option:" if name.startswith("-") else "command"
+        shown = name if name.startswith("-") else repr(name)
+        raise UsageError(f"No such {kind} {shown}{guess(name, known)} (`{path} --help` says more)")

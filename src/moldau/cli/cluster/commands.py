@@ -1,94 +1,40 @@
-"""`moldau cluster`: run a cluster of brokers on this machine, and show how a cluster is."""
+"""`moldau cluster`: where its commands are; status, which shows how a cluster is."""
 
-import asyncio
 import contextlib
 import json
 import time
-from pathlib import Path
 from typing import Annotated, Any, NoReturn
 
-from moldau.cli.cluster.adopt import adopt
-from moldau.cli.cluster.api_versions import api_versions, features
-from moldau.cli.cluster.elect_leaders import elect_leaders
-from moldau.cli.cluster.moving import commands as moving
-from moldau.cli.cluster.moving.log_dirs import log_dirs
 from moldau.cli.cluster.status import MIN_IN_SYNC, is_well, print_status, sick_topics, status_of
-from moldau.cli.cluster.unregister import unregister
-from moldau.cli.command_line import Argument, Group, Option, UsageError
-from moldau.cli.options import BOOTSTRAP, BootstrapServer, Json, pairs, reachable
+from moldau.cli.command_line import Group, Option, UsageError
+from moldau.cli.options import BOOTSTRAP, BootstrapServer, Json, reachable
 from moldau.cli.output import note, time_text
-from moldau.cli.until_signal import until_signal
 from moldau.client.administration.admin import Admin, EligibleLeaders
-from moldau.config import broker_config, read_properties
 from moldau.errors import KafkaError
 from moldau.names import INTERNAL_TOPICS, TopicPartition
-from moldau.notices import log_to_stderr
-from moldau.zookeeper.ensemble import Ensemble
-from moldau.zookeeper.java import find_java
-from moldau.zookeeper.local_cluster import ZOOKEEPER_FOLDER, LocalCluster
 
 PAUSE_S = 1.0
-OF_ONE_BROKER = {"broker.id", "node.id", "zookeeper.connect", "log.dir", "log.dirs"}
 HINT_MS = 2000
 """How long a broker is asked for its settings, which only hints need: it may have died just now."""
 ATTEMPT_MS = 30_000
-BROKERS_MAX = 9
 
-app = Group("cluster")
-app.command()(adopt)
-app.command("elect-leaders")(elect_leaders)
-app.command()(moving.reassign)
-app.command("drain-broker")(moving.drain_broker)
-app.command("replace-broker")(moving.replace_broker)
-app.command("add-broker")(moving.add_broker)
-app.command()(moving.balance)
-app.command("log-dirs")(log_dirs)
-app.command()(unregister)
-app.command("api-versions")(api_versions)
-app.command()(features)
-
-
-@app.command()
-def start(
-    file: Annotated[
-        Path | None, Argument("[FILE.properties]", help="Settings of all brokers, as for server start.")
-    ] = None,
-    brokers: Annotated[int, Option(min=1, max=BROKERS_MAX, help="The number of brokers.")] = 3,
-    host: Annotated[str, Option(help="The host that clients connect to.")] = "localhost",
-    port: Annotated[
-        int, Option(min=0, max=65_535 - BROKERS_MAX, help="The port of the first broker; 0 takes free ones.")
-    ] = 9092,
-    data_dir: Annotated[Path, Option(metavar="DIR", help="The folder of all data.")] = Path("moldau-cluster"),
-    settings: Annotated[
-        list[str] | None, Option("--set", metavar="NAME=VALUE", help="A setting of all brokers; repeatable.")
-    ] = None,
-    embedded: Annotated[bool, Option("--embedded", help="Use a file in DIR instead of ZooKeeper.")] = False,
-) -> int:
-    """
-    Run a cluster on this machine until it is told to stop: ZooKeeper and several brokers, each a process of its own. It
-    needs Java, the jars that come with PySpark, and the extra `cluster`; with --embedded, none of them.
-
-    When all brokers serve it prints `listening on HOST:PORT,HOST:PORT,...`. A process that ends is started again; the
-    logs are in DIR. SIGTERM and Ctrl-C stop them all.
-
-    Examples:
-
-      moldau cluster start
-
-      moldau cluster start --embedded
-
-      moldau cluster start server.properties
-
-      moldau cluster start --brokers 5 --data-dir /var/lib/moldau --set num.partitions=5
-    """
-    log_to_stderr()
-    given, of_file = pairs(settings or [], "--set"), {} if file is None else read_properties(str(file))
-    for name in sorted((given.keys() | of_file.keys()) & OF_ONE_BROKER):
-        where = f"--set {name}" if name in given else f"{name} in {file}"
-        raise UsageError(f"{where} belongs to one broker: this command chooses a value for each of its brokers")
-    broker_config({**of_file, **given, "broker.id": "1"})  # refuses what no broker takes, before anything is started
-    zookeeper = None if embedded else Ensemble(find_java(), data_dir / ZOOKEEPER_FOLDER, "localhost", 0, 1)
-    return asyncio.run(until_signal(LocalCluster(zookeeper, data_dir, host, port, brokers, settings or (), file)))
+app = Group(
+    "cluster",
+    {
+        "start": "moldau.cli.cluster.starting:start",
+        "adopt": "moldau.cli.cluster.adopt:adopt",
+        "elect-leaders": "moldau.cli.cluster.elect_leaders:elect_leaders",
+        "reassign": "moldau.cli.cluster.moving.commands:reassign",
+        "drain-broker": "moldau.cli.cluster.moving.commands:drain_broker",
+        "replace-broker": "moldau.cli.cluster.moving.commands:replace_broker",
+        "add-broker": "moldau.cli.cluster.moving.commands:add_broker",
+        "balance": "moldau.cli.cluster.moving.commands:balance",
+        "log-dirs": "moldau.cli.cluster.moving.log_dirs:log_dirs",
+        "unregister": "moldau.cli.cluster.unregister:unregister",
+        "api-versions": "moldau.cli.cluster.api_versions:api_versions",
+        "features": "moldau.cli.cluster.api_versions:features",
+    },
+)
 
 
 @app.command()

@@ -3,19 +3,20 @@
 from collections.abc import Iterable
 from typing import Annotated, Any
 
-from moldau.cli.cluster.replication_factors import with_replicas
 from moldau.cli.command_line import Argument, Group, Option, UsageError
 from moldau.cli.options import BOOTSTRAP, BootstrapServer, ChangedConfig, DeletedConfig, Json, changes, pairs, reachable
 from moldau.cli.output import note, print_json, print_table
-from moldau.cli.topics.delete_records import delete_records
-from moldau.cli.topics.offsets import offsets
 from moldau.client.administration.admin import Admin
 from moldau.errors import ErrorCode, KafkaError
 from moldau.names import TopicPartition, counted
 
-app = Group("topics")
-app.command()(offsets)
-app.command("delete-records")(delete_records)
+app = Group(
+    "topics",
+    {
+        "offsets": "moldau.cli.topics.offsets:offsets",
+        "delete-records": "moldau.cli.topics.delete_records:delete_records",
+    },
+)
 
 Topics = Annotated[list[str], Argument("TOPIC...", help="One or more topics.")]
 
@@ -191,6 +192,8 @@ def alter(
 
 def _replicate(admin: Admin, topic: str, factor: int) -> None:
     """Raises `KafkaError` for the first partition that is refused, `ConfigError`."""
+    from moldau.cli.cluster.replication_factors import with_replicas  # imports the brokers' settings
+
     view = admin.describe_topics([topic])[topic]
     plan = with_replicas(view, factor, admin.describe_cluster().racks)
     if not plan:
