@@ -199,14 +199,15 @@ class Progress:
             terminalreporter.section("to repeat")
         for name in self._failed:
             terminalreporter.write_line(f"again: {again(name)}")
-        if os.environ.get("MOLDAU_RECORD") and TIER in durations.COLUMNS and not self._failed:
+        if os.environ.get("MOLDAU_RECORD") and TIER in durations.COLUMNS:
             self._record()
 
     def _record(self) -> None:
-        measured: dict[str, float] = defaultdict(float)
+        """Of files in which no test failed."""
+        measured, failed = defaultdict[str, float](float), {file_of(name) for name in self._failed}
         for name, seconds in self._test_s.items():
             measured[file_of(name)] += seconds
-        self._table.take(TIER, measured)
+        self._table.take(TIER, {file: seconds for file, seconds in measured.items() if file not in failed})
         durations.write(self._table)
 
 

@@ -4,7 +4,7 @@ usage: stages.py test|check [STAGE ...]          the tier, or these stages of it
        stages.py long [--minutes M] [--only NAME]  pieces of the long tier (tools/long.py), as many as fit
        stages.py --list                          what there is
 
-Lint, seeds, crash points and the demo run beside the tests, where there is room. A stage fails if one of its commands
+Seeds, crash points and the demo run beside lint and tests, where there is room. A stage fails if one of its commands
 fails, leaves a process running, or takes more than twice its budget; then it is stopped. Budgets are minutes on two
 cores, and stretch with the machine's other work. The reasons of failures are printed again at the end, each with the
 command that repeats it. If the output is not a terminal, lines without news (dots, seeds that passed) are left out.
@@ -105,8 +105,8 @@ TIERS = {
     ),
     "check": Tier(
         "`make test`, lint, the newest foreign clients, Kafka's recorded answers, each kind of kill, the whole demo",
-        (COMPILED, Stage("tests", 16, tests=("tests",))),
-        (LINT, INTERPRETED, SEEDS, CRASH_POINTS, DEMO),
+        (COMPILED, LINT, Stage("tests", 16, tests=("tests",))),  # one test takes over what lint has kept
+        (INTERPRETED, SEEDS, CRASH_POINTS, DEMO),
     ),
     "long": Tier(
         "every client version, all put-in bugs, 20,000 crash points, thousands of seeds, 1,000 kills, live Kafka",

@@ -51,13 +51,13 @@ def test_test_and_check_run_all_folders() -> None:
 
 
 @pytest.mark.parametrize(
-    ("room", "lanes"), [(True, [["compiled", "tests"], ["lint"]]), (False, [["compiled", "tests", "lint"]])]
+    ("room", "lanes"), [(True, [["compiled", "tests"], ["demo"]]), (False, [["compiled", "tests", "demo"]])]
 )
 def test_stages_run_side_by_side_where_there_is_room(
     monkeypatch: pytest.MonkeyPatch, room: bool, lanes: list[list[str]]
 ) -> None:
     monkeypatch.setattr(stages, "room_beside", lambda: room)
-    chosen = TIERS["check"].lanes(("tests", "lint", "compiled"))
+    chosen = TIERS["check"].lanes(("tests", "demo", "compiled"))
     assert [[stage.name for stage in lane] for lane in chosen] == lanes
     assert [[stage.name for stage in lane] for lane in TIERS["check"].lanes(["demo"])] == [["demo"]]
 
@@ -71,7 +71,7 @@ def test_all_pages_say_the_same_of_each_tier(page: str) -> None:
 def test_an_unknown_stage_is_one_sentence(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
         stages.main(["check", "nonsense"])
-    assert "check has no stage nonsense: it has compiled, tests, lint" in capsys.readouterr().err
+    assert "check has no stage nonsense: it has compiled, lint, tests" in capsys.readouterr().err
 
 
 def test_a_budget_stretches_with_the_load(monkeypatch: pytest.MonkeyPatch) -> None:
