@@ -136,6 +136,9 @@ class Progress:
         self._failed: dict[str, None] = {}
 
     def pytest_collection_finish(self, session: pytest.Session) -> None:
+        reporter: Any = self._config.pluginmanager.get_plugin("terminalreporter")
+        if reporter:  # tests of several files end in turns: their files are no news
+            reporter.showfspath = reporter._show_progress_info = False
         self._collected([item.nodeid for item in session.items])
 
     def pytest_xdist_node_collection_finished(self, ids: Sequence[str]) -> None:
