@@ -25,7 +25,6 @@ SETTINGS = ForeignSettings(
     heartbeats_s=0.05,
     lanes=2,
 )
-LIMIT_S = 5.0
 Content = tuple[Any, ...]
 
 
@@ -68,7 +67,7 @@ class ForeignMirroring:
 
     async def until(self, holds: Callable[[], object | Awaitable[object]]) -> Any:
         """Wait until this holds; returns what it was then. Raises the failure of a worker."""
-        deadline = Deadline(LIMIT_S)
+        deadline = Deadline()
         while True:
             what = holds()
             try:

@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import copy
 import time
 from collections.abc import Awaitable, Callable, Iterator
 from typing import Any
@@ -11,12 +12,14 @@ import pytest
 from moldau.client.administration.admin import Admin
 from moldau.client.producing.producer import Producer
 from moldau.errors import ConfigError
+from moldau.mirror.foreign import lane
+from moldau.mirror.foreign.copy_positions import lane_of
 from moldau.mirror.foreign.foreign_status import foreign_status
 from moldau.mirror.foreign.mirror_records import read_checkpoint, read_heartbeat, read_sync
 from moldau.mirror.foreign.policy import ReplicationPolicy
 from moldau.names import OffsetAndMetadata, TopicPartition
 from moldau.testing import Broker
-from tests.mirror.foreign.foreign_mirroring import ForeignMirroring, foreign_mirroring, records_of
+from tests.mirror.foreign.foreign_mirroring import ForeignMirroring, contents, foreign_mirroring, records_of
 
 LATELY_MS = int(time.time() * 1000) - 100_000
 """Recent enough for every retention."""
@@ -277,7 +280,7 @@ def test_positions_that_could_vanish_or_are_in_other_lanes_are_refused(own_clust
         await mirror.until(lambda: mirror.worker.board.topics)
 
         async def has_positions() -> bool:
-            found = [await records_of(mirror.target, "mm2-moldau-positions.A.internal", lane) for lane in (0, 1)]
+            found = [await records_of(mirror.target, "mm2-moldau-positions.A.internal", number) for number in (0, 1)]
             return sum(map(len, found)) == 8
 
         await mirror.until(has_positions)
@@ -294,3 +297,63 @@ def test_positions_that_could_vanish_or_are_in_other_lanes_are_refused(own_clust
         admin.alter_topic_configs("mm2-moldau-positions.A.internal", {"cleanup.policy": "delete"})
         sentence = "has cleanup.policy=delete: set it to compact"
         play(own_clusters, "orders", refused)
+
+
+def test_two_workers_at_one_lane_do_no_harm(clusters: tuple[Broker, Broker], monkeypatch: pytest.MonkeyPatch) -> None:
+    """As after a pause of a worker that the others took for dead: the lane's transactional id is the later one's."""
+    source, _ = clusters
+    source.create_topic("doubled", 1)
+    monkeypatch.setattr(lane, "FENCED_PAUSE_S", 0.05)  # each takes the lane back at once
+    tp = TopicPartition("doubled", 0)
+
+    async def scenario(mirror: ForeignMirroring) -> None:
+        board = mirror.worker.board
+        await asyncio.to_thread(fill, source, "doubled", 50)
+        await mirror.until_equal(tp)
+        rival = asyncio.ensure_future(lane.Lane(copy.copy(board), lane_of(tp, board.lanes)).run())
+        try:
+            for part in range(1, 10):
+                await asyncio.to_thread(fill, source, "doubled", 50, 0, 50 * part)
+            assert len(await mirror.until_equal(tp)) == 500
+        finally:
+            rival.cancel()
+            await asyncio.gather(rival, return_exceptions=True)
+
+    play(clusters, "doubled", scenario)
+
+
+def test_records_that_the_target_does_not_take_stop_their_partition_only(clusters: tuple[Broker, Broker]) -> None:
+    source, _ = clusters
+    source.create_topic("dated", 2)
+    with Producer(source.address) as producer:
+        producer.send("dated", b"far", partition=0, timestamp_ms=LATELY_MS + 2_000_000)
+    fill(source, "dated", 30, 1)
+
+    with Broker({"log.message.timestamp.after.max.ms": "1000"}) as strict:
+
+        async def scenario(mirror: ForeignMirroring) -> None:
+            assert len(await mirror.until_equal(TopicPartition("dated", 1))) == 30
+            stopped = mirror.worker.board.stopped
+            assert "does not take its records" in await mirror.until(lambda: stopped.get(TopicPartition("dated", 0)))
+            await asyncio.to_thread(fill, source, "dated", 30, 1, 30)
+            assert len(await mirror.until_equal(TopicPartition("dated", 1))) == 60
+
+        play((source, strict), "dated", scenario, lanes=1)
+
+
+def test_a_topic_that_is_made_anew_in_the_source_while_it_is_mirrored_stops(clusters: tuple[Broker, Broker]) -> None:
+    source, _ = clusters
+    source.create_topic("remade", 1)
+    fill(source, "remade", 20)
+    tp = TopicPartition("remade", 0)
+
+    async def scenario(mirror: ForeignMirroring) -> None:
+        before = await mirror.until_equal(tp)
+        await mirror.source.admin.delete_topic("remade")
+        await asyncio.to_thread(source.create_topic, "remade", 1)
+        await asyncio.to_thread(fill, source, "remade", 30, 0, 100)
+        why = await mirror.until(lambda: mirror.worker.board.stopped.get(tp))
+        assert "deleted" in why and "again" in why, why
+        assert await contents(mirror.target, TopicPartition("A.remade", 0)) == before
+
+    play(clusters, "remade", scenario)

@@ -55,8 +55,7 @@ class ForeignWorker:
         """Raises `ConfigError` if the clusters, or the topics that a mirror keeps in the target, are of no use, and
         `KafkaError` if they cannot be asked at the start."""
         check_different(self.source, self.target)
-        await self._make_internal_topics()
-        await self.refresh()
+        await self.prepare()
         self._sharing.want({self.board.positions: self.board.lanes})
         logger.info(
             "the target is mirrored to by MirrorMaker's rules, exactly once: orders becomes %s, positions are in %s",
@@ -76,6 +75,11 @@ class ForeignWorker:
                 if not task.cancelling():  # a second time would interrupt what a task does at its end
                     task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def prepare(self) -> None:
+        """Have all topics in the target. Raises as `run` does."""
+        await self._make_internal_topics()
+        await self.refresh()
 
     def told(self) -> str:
         """What the log says of the work each minute."""
