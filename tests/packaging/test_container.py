@@ -1,5 +1,6 @@
 """The container file: what it copies is enough to build the package, and what it runs works, in a process of this
-machine. An image is not made: that needs a daemon and images from elsewhere.
+machine. In the long tier all of its instructions are carried out in a Debian of their own. An image is not made: that
+needs a daemon and images from elsewhere.
 """
 
 import json
@@ -16,7 +17,9 @@ import pytest
 from harness.brokers import SOURCE, first_line
 from harness.listening import free_port
 from harness.patience import stretched
+from tests import environments
 from tests.packaging.building import ROOT, built
+from tools.machines import Chroot, Machine, missing
 
 FILE = ROOT / "deploy" / "Containerfile"
 DATA = "/var/lib/moldau"
@@ -102,3 +105,55 @@ def test_the_broker_that_it_runs_serves_and_its_health_is_checked(tmp_path: Path
         finally:
             process.kill()
     assert health(stretched(120)) != 0
+
+
+SERVE = """
+export PATH=/opt/moldau/bin:$PATH
+cd {DATA}
+as_user="setpriv --reuid {uid} --regid {gid} --clear-groups env HOME={DATA}"
+$as_user moldau {command} > /tmp/said 2>&1 &
+for _ in $(seq 600); do grep --quiet "^listening on" /tmp/said && break; sleep 0.1; done
+$as_user {check}
+$as_user moldau topics create payments
+kill -TERM $!
+wait $!
+test -d {DATA}/payments-0
+! $as_user {check}
+"""
+"""The broker and its health check, as the user of the file."""
+
+
+@pytest.mark.long
+@pytest.mark.timeout(1800)
+def test_its_instructions_make_a_broker_that_serves_without_privileges(tmp_path: Path) -> None:
+    environments.program("debootstrap", "debootstrap")
+    assert not missing(), missing()
+    packages = ("python3", "python3-dev", "python3-pip", "python3-venv")
+    debian = Chroot(tmp_path / "root", Machine("container", "Debian 13", "trixie", "python3", packages))
+    log = tmp_path / "log"
+
+    def run(script: str) -> None:
+        try:
+            debian.run(script, log)
+        except subprocess.SubprocessError as failure:
+            raise AssertionError(f"{script}:\n{log.read_text(errors='replace')[-3000:]}") from failure
+
+    debian.make(log)
+    run("ln --symbolic /usr/bin/python3 /usr/local/bin/python")
+    folder = "/"
+    for name, rest in (*BUILD, *FINAL):
+        if name == "WORKDIR":
+            folder = rest
+            run(f"mkdir --parents {folder}")
+        elif name == "RUN":
+            run(f"cd {folder}; sh -ec {shlex.quote(rest)}")
+        elif name == "COPY" and not rest.startswith("--from"):
+            *sources, target = shlex.split(rest)
+            for source in sources:
+                run(f"cp --recursive /root/moldau/{source} {folder}/{target}")
+    run("rm -rf /root/moldau /sources")  # the last stage has neither
+    uid, gid = OF_FINAL["USER"].split(":")
+    command, check = (
+        shlex.join(json.loads(text)) for text in (OF_FINAL["CMD"], OF_FINAL["HEALTHCHECK"].partition("CMD ")[2])
+    )
+    run(SERVE.format(DATA=DATA, uid=uid, gid=gid, command=command, check=check))

@@ -13,21 +13,11 @@ import pytest
 
 from harness.pages import examples
 from tests.packaging.building import ROOT, built, checkout, compiler
+from tools.machines import FIRST_MESSAGE
 
 SECONDS_MAX = 15
 """From nothing to a test that has passed, with the packages in pip's cache. Of processor time, which an idle machine
 takes by the clock, too."""
-MESSAGE = """
-import moldau
-from moldau.testing import Broker
-
-with Broker() as broker:
-    with moldau.Producer(broker.bootstrap_servers) as producer:
-        assert producer.send("greetings", b"ahoj").result().offset == 0
-    with moldau.Consumer(broker.bootstrap_servers, auto_offset_reset="earliest") as consumer:
-        consumer.subscribe("greetings")
-        assert next(iter(consumer)).value == b"ahoj"
-"""
 pytestmark = pytest.mark.timeout(600)
 
 
@@ -87,4 +77,4 @@ def test_the_source_package_is_installed_without_a_compiler_and_says_so_in_a_sen
     said = run(install, tmp_path, CC="/bin/false", LDSHARED="/bin/false")
     assert "records/columns is not compiled and will run interpreted" in said
     assert run([python, "-m", "moldau", "version"], tmp_path).strip().endswith("(columns interpreted)")
-    run([python, "-c", MESSAGE], tmp_path)
+    run([python, "-c", FIRST_MESSAGE], tmp_path)
