@@ -1,5 +1,8 @@
 """An authority of certificates of its own, and what it signs, as files, for servers and clients of tests with TLS."""
 
+import asyncio
+import contextlib
+import ssl
 from pathlib import Path
 
 from cryptography.hazmat.primitives.serialization import (
@@ -39,3 +42,13 @@ class Authority:
         path = self.trusted.with_suffix(".p12")
         path.write_bytes(self._made.trust_store)
         return path
+
+    async def serial_shown(self, host: str, port: int) -> int:
+        """The serial number of the certificate that a server shows in the next handshake."""
+        context = ssl.create_default_context(cafile=str(self.trusted))
+        _, writer = await asyncio.open_connection(host, port, ssl=context)
+        serial = writer.get_extra_info("peercert")["serialNumber"]
+        writer.close()
+        with contextlib.suppress(OSError):
+            await writer.wait_closed()
+        return int(serial, 16)

@@ -1,10 +1,8 @@
 """A registry with TLS and users: our client reaches it, and so does another instance, which forwards a change."""
 
 import asyncio
-import contextlib
 import logging
 import shutil
-import ssl
 from collections.abc import Callable
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -68,15 +66,10 @@ def test_passwords_and_changes_travel_by_tls_between_instances_too(tmp_path: Pat
 
 
 async def shown(server: RegistryServer, authority: Authority) -> int:
-    """The serial number of the certificate that the next handshake shows; the certificate names 127.0.0.1."""
-    where = urlsplit(server.addresses[0])
-    context = ssl.create_default_context(cafile=str(authority.trusted))
-    _, writer = await asyncio.open_connection(where.hostname, where.port, ssl=context)
-    serial = writer.get_extra_info("peercert")["serialNumber"]
-    writer.close()
-    with contextlib.suppress(OSError):
-        await writer.wait_closed()
-    return int(serial, 16)
+    """The serial number of its certificate, which names 127.0.0.1."""
+    port = urlsplit(server.addresses[0]).port
+    assert port is not None
+    return await authority.serial_shown("127.0.0.1", port)
 
 
 async def until(is_so: Callable[[], bool]) -> None:

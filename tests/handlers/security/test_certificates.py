@@ -4,7 +4,6 @@ import asyncio
 import contextlib
 import logging
 import shutil
-import ssl
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -58,14 +57,7 @@ class Running:
 
     async def shown(self) -> int:
         """The serial number of the certificate that the next handshake shows."""
-        context = ssl.create_default_context(cafile=str(self.authority.trusted))
-        port = self.broker.ports["SECURE"]
-        _, writer = await asyncio.open_connection("localhost", port, ssl=context)
-        serial = writer.get_extra_info("peercert")["serialNumber"]
-        writer.close()
-        with contextlib.suppress(OSError):
-            await writer.wait_closed()
-        return int(serial, 16)
+        return await self.authority.serial_shown("localhost", self.broker.ports["SECURE"])
 
     async def another_than(self, serial: int) -> int:
         async def waited() -> int:
