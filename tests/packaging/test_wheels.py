@@ -50,10 +50,14 @@ def said_by(wheel: Path, folder: Path) -> str:
     return subprocess.run(command, cwd=folder, capture_output=True, text=True, check=True).stdout.strip()
 
 
-def test_without_a_compiler_a_wheel_is_built_whose_columns_run_interpreted(sources: Path, tmp_path: Path) -> None:
+def test_without_a_compiler_a_whole_wheel_is_built_whose_columns_run_interpreted(sources: Path, tmp_path: Path) -> None:
     wheel = built("wheel", sources, CC="/bin/false", LDSHARED="/bin/false")
     assert compiled_files(wheel) == []
     assert said_by(wheel, tmp_path / "unpacked").endswith("(columns interpreted)")
+    written = {path.relative_to(sources / "src") for path in (sources / "src").rglob("*") if path.is_file()}
+    held = {path.relative_to(tmp_path / "unpacked") for path in (tmp_path / "unpacked").rglob("*")}
+    made = {path for path in written if "__pycache__" in path.parts or path.parts[0].endswith(".egg-info")}
+    assert written - made <= held, "pages, styles and others that are not Python need package-data in pyproject.toml"
 
 
 @pytest.mark.check
