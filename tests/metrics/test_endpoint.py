@@ -1,17 +1,24 @@
 """The endpoint: what it answers, in which format, and to whom it answers nothing."""
 
 import asyncio
+import subprocess
+import sys
 from pathlib import Path
+from urllib.request import urlopen
 
 import pytest
 from prometheus_client.openmetrics.parser import text_string_to_metric_families
 
 from harness.patience import within
+from moldau import Producer
 from moldau.config import broker_config
 from moldau.errors import CannotListen, ConfigError
 from moldau.metrics import text_server
+from moldau.metrics.collecting import Collecting
 from moldau.metrics.endpoint import accepts_gzip
+from moldau.metrics.snapshot import Snapshot
 from moldau.metrics.text_server import HttpQuestion, HttpText, TextServer, plain, question_in
+from moldau.testing import Broker
 from tests.handlers.living import Living, run
 from tests.metrics.scraping import exchanged, get, samples, value
 from tests.metrics.traffic import GROUP, READ, RECORDS, TOPIC, some_traffic
@@ -86,6 +93,46 @@ def test_the_names_of_kminion_replace_the_others_or_join_them(tmp_path: Path) ->
     run(scenario, tmp_path, **MEASURED, metrics_names="kminion")
     with pytest.raises(ConfigError, match=r"metrics\.names"):
         broker_config({"metrics.names": "redpanda"})
+
+
+def test_scrapes_that_wait_share_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    made, snapshot = [], Collecting.snapshot
+
+    async def counted(self: Collecting) -> Snapshot:
+        made.append(1)
+        return await snapshot(self)
+
+    monkeypatch.setattr(Collecting, "snapshot", counted)
+
+    async def scenario(alive: Living) -> None:
+        metrics = alive.broker.metrics
+        assert metrics is not None
+        texts = await asyncio.gather(*(metrics.scrape() for _ in range(20)))
+        assert len(set(texts)) == 2
+        assert len(made) == 2  # the first one had begun before the others came
+        await metrics.scrape()
+        assert len(made) == 3
+
+    run(scenario, tmp_path, **MEASURED)
+
+
+def test_requests_over_tls_and_after_a_login_are_measured_too() -> None:
+    with Broker(tls=True, users={"ann": "secret"}, metrics_port=0, metrics_host="127.0.0.1") as broker:
+        with Producer(
+            **{name.replace(".", "_"): one for name, one in broker.client_settings("ann").items()}
+        ) as producer:
+            producer.send("orders", "x").result(timeout=30)
+        with urlopen(broker.metrics_url, timeout=30) as answer:
+            found = samples(answer.read().decode())
+        counts = {one.labels["api"]: one.value for one in found if one.name == "moldau_request_duration_seconds_count"}
+        assert counts["Produce"] == 1
+        assert counts["SaslAuthenticate"] >= 2
+        assert value(found, "kafka_server_brokertopicmetrics_messagesin_total", topic="orders") == 1
+
+
+def test_a_broker_without_metrics_loads_none_of_it() -> None:
+    program = "import sys, moldau.process; sys.exit(any('metrics' in name for name in sys.modules if 'moldau' in name))"
+    assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0
 
 
 def test_other_paths_and_methods_are_refused(tmp_path: Path) -> None:

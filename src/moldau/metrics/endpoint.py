@@ -1,7 +1,8 @@
 """The endpoint that Prometheus scrapes: `GET /metrics` on `metrics.port`.
 
 A scrape reads the broker on the loop, in turns (`collecting`), and makes the text in the executor. One scrape goes on
-at a time; others wait for it. The counters beside the hot path cost the same whether anybody scrapes or not.
+at a time, and all that wait for the next one share it. The counters beside the hot path cost the same whether anybody
+scrapes or not.
 """
 
 import asyncio
@@ -47,6 +48,11 @@ class MetricsEndpoint:
         self._server = TextServer(self._answer)
         self._scraping = asyncio.Lock()
         self._last_scrape_s = 0.0
+        self._waiting = 0
+        self._found: dict[bool, bytes] = {}
+        """The texts of the latest scrape, while somebody waits for one, by whether they are OpenMetrics."""
+        self._found_at = 0.0
+        """When that scrape began."""
 
     @property
     def port(self) -> int:
@@ -81,13 +87,28 @@ class MetricsEndpoint:
 
     async def scrape(self, open_metrics: bool = False) -> bytes:
         """The whole exposition, not compressed."""
-        async with self._scraping:
-            began = time.perf_counter()
-            snapshot = await self._collecting.snapshot()
-            snapshot.values["scrape_s"] = self._last_scrape_s
-            text = await to_its_end(self._runtime.run(partial(_text, snapshot, self._families, open_metrics)))
-            self._last_scrape_s = time.perf_counter() - began
-            return text
+        arrived = time.perf_counter()
+        self._waiting += 1
+        try:
+            async with self._scraping:
+                # Whoever has waited for a scrape that began later than the request came gets what that one found.
+                if open_metrics not in self._found or self._found_at < arrived:
+                    await self._scrape(open_metrics)
+                return self._found[open_metrics]
+        finally:
+            self._waiting -= 1
+            if not self._waiting:
+                self._found.clear()
+
+    async def _scrape(self, open_metrics: bool) -> None:
+        began = time.perf_counter()
+        snapshot = await self._collecting.snapshot()
+        snapshot.values["scrape_s"] = self._last_scrape_s
+        text = await to_its_end(self._runtime.run(partial(_text, snapshot, self._families, open_metrics)))
+        self._last_scrape_s = time.perf_counter() - began
+        if self._found_at < began:
+            self._found.clear()
+        self._found[open_metrics], self._found_at = text, began
 
 
 def accepts_gzip(header: str) -> bool:
