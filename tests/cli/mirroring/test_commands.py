@@ -3,9 +3,11 @@
 import signal
 import subprocess
 from collections.abc import Iterator
+from urllib.request import urlopen
 
 import pytest
 
+from harness.listening import free_port
 from harness.patience import stretched, wait_until
 from moldau.client.producing.producer import Producer
 from moldau.testing import Broker
@@ -34,12 +36,18 @@ def test_a_worker_mirrors_until_it_is_stopped_and_the_status_tells_how_far(
                 producer.send("orders", value)
 
     produce(b"1", b"2", b"3")
-    working = started("mirror", "start", *ends, "--topics", "ord.*", stderr=subprocess.PIPE)
+    port = free_port()
+    measured = "--metrics-host", "127.0.0.1", "--metrics-port", str(port)
+    working = started("mirror", "start", *ends, "--topics", "ord.*", *measured, stderr=subprocess.PIPE)
     with working:
         try:
             assert wait_until(
                 lambda: [one["records"] for one in offline("mirror", "status", *ends, "--json").json] == [0]
             )
+            with urlopen(f"http://127.0.0.1:{port}/metrics") as scraped:
+                text = scraped.read().decode()
+            assert 'moldau_mirror_partition_offsets_behind{topic="orders",partition="0"} 0' in text
+            assert "moldau_mirror_offsets_total 3" in text
             working.send_signal(signal.SIGTERM)
             assert working.wait(stretched()) == 0
             assert working.stderr is not None and b"orders is mirrored from now on" in working.stderr.read()

@@ -3,6 +3,7 @@
 import asyncio
 import re
 from collections.abc import Callable, Coroutine
+from contextlib import AbstractAsyncContextManager
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -30,12 +31,14 @@ from moldau.cli.until_signal import cancelled_by_signal
 from moldau.client.pyarrow_needed import need_pyarrow
 from moldau.client.security.brokers import Brokers, settings_in
 from moldau.errors import ConfigError
+from moldau.metrics.families import Family
 from moldau.mirror.ends import ClusterEnd, is_ours
 from moldau.mirror.failing_over import FailedOver, fail_over, rehearse
 from moldau.mirror.foreign.foreign_settings import ForeignSettings
 from moldau.mirror.foreign.foreign_status import foreign_status
 from moldau.mirror.foreign.offset_syncs import LAG_MAX
 from moldau.mirror.foreign.policy import SEPARATOR, SOURCE, TARGET
+from moldau.mirror.mirror_metrics import NO_PORT, families_of, foreign_families, told_to_prometheus
 from moldau.mirror.promoting import promote, until_level
 from moldau.mirror.status import MirrorStatus, mirrors_in, status
 from moldau.mirror.worker import MirrorSettings, MirrorWorker
@@ -64,6 +67,19 @@ Groups = Annotated[
     str, Option("--groups", metavar="PATTERN", help="A regular expression: groups whose offsets are kept, '' for none.")
 ]
 Schemas = Annotated[bool, Option("--schemas", help=f"Also {SCHEMAS}, the topic of a schema registry.")]
+Acls = Annotated[bool, Option("--acls", help="Also copy access rights that name a mirrored topic.")]
+ReplicationFactor = Annotated[
+    int, Option("--replication-factor", help="The replicas of topics made in the target; -1: its default.")
+]
+Refresh = Annotated[
+    float, Option("--refresh", metavar="SECONDS", help="How often topics, settings and groups are compared.")
+]
+MetricsPort = Annotated[
+    int, Option("--metrics-port", help="Metrics for Prometheus are at http://HOST:PORT/metrics; 0: a free port.")
+]
+MetricsHost = Annotated[
+    str, Option("--metrics-host", metavar="HOST", help="Where --metrics-port listens; '' is every interface.")
+]
 DryRun = Annotated[bool, Option("--dry-run", help="Only say what would be done.")]
 SHORTEST_S = 0.05
 ALWAYS_WRITABLE = (
@@ -81,16 +97,13 @@ def start(
     topics: Topics,
     from_config: FromConfig = None,
     to_config: ToConfig = None,
-    replication_factor: Annotated[
-        int,
-        Option("--replication-factor", help="The replicas of topics made in the target; -1: its default."),
-    ] = -1,
+    replication_factor: ReplicationFactor = -1,
     groups: Groups = ".*",
-    acls: Annotated[bool, Option("--acls", help="Also copy access rights that name a mirrored topic.")] = False,
+    acls: Acls = False,
     schemas: Schemas = False,
-    refresh: Annotated[
-        float, Option("--refresh", metavar="SECONDS", help="How often topics, settings and groups are compared.")
-    ] = 10.0,
+    refresh: Refresh = 10.0,
+    metrics_port: MetricsPort = NO_PORT,
+    metrics_host: MetricsHost = "",
     foreign: Foreign = False,
     from_alias: FromAlias = SOURCE,
     to_alias: ToAlias = TARGET,
@@ -134,7 +147,8 @@ def start(
     )
     ends = _ends(source, from_config, target, to_config)
     log_to_stderr()
-    return asyncio.run(cancelled_by_signal(_with(ends, partial(_mirror, settings, by_rules, foreign))))
+    measured = partial(told_to_prometheus, metrics_host, metrics_port)
+    return asyncio.run(cancelled_by_signal(_with(ends, partial(_mirror, settings, by_rules, foreign, measured))))
 
 
 @app.command("status")
@@ -252,7 +266,12 @@ def promote_mirrors(
 
 
 async def _mirror(
-    settings: MirrorSettings, by_rules: ForeignSettings, foreign: bool, source: ClusterEnd, target: ClusterEnd
+    settings: MirrorSettings,
+    by_rules: ForeignSettings,
+    foreign: bool,
+    measured: Callable[[Callable[[], list[Family]]], AbstractAsyncContextManager[int]],
+    source: ClusterEnd,
+    target: ClusterEnd,
 ) -> None:
     """Mirror in the way that the target allows, until cancelled. Raises `ConfigError`, `KafkaError`."""
     by_rules = replace(
@@ -266,10 +285,14 @@ async def _mirror(
         need_pyarrow("a mirror into a foreign Kafka")
         from moldau.mirror.foreign.foreign_worker import ForeignWorker
 
-        await ForeignWorker(source, target, by_rules).run()
+        abroad = ForeignWorker(source, target, by_rules)
+        async with measured(lambda: foreign_families(abroad.board)):
+            await abroad.run()
         return
     check_unused(by_rules)
-    await MirrorWorker(source, target, settings).run()
+    worker = MirrorWorker(source, target, settings)
+    async with measured(lambda: families_of(worker)):
+        await worker.run()
 
 
 async def _mirrors(target: ClusterEnd, cluster_id: str, topics: re.Pattern[str]) -> dict[str, str]:
