@@ -157,3 +157,4 @@ def test_its_instructions_make_a_broker_that_serves_without_privileges(tmp_path:
         shlex.join(json.loads(text)) for text in (OF_FINAL["CMD"], OF_FINAL["HEALTHCHECK"].partition("CMD ")[2])
     )
     run(SERVE.format(DATA=DATA, uid=uid, gid=gid, command=command, check=check))
+    shutil.rmtree(debian.root)
