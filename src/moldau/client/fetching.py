@@ -36,6 +36,7 @@ ISOLATION_LEVELS = ("read_uncommitted", "read_committed")
 """The names of the isolation levels; the index is the number in a request."""
 FETCH_MAX_BYTES = 8 * 1024 * 1024
 FETCH_WAIT_MS = 500
+INFLATED_BYTES = 64 * 1024 * 1024
 
 
 def fetch_request(
@@ -182,8 +183,10 @@ def read_range(
     max_bytes: int,
     arena: Arena,
     columns: Collection[str] | None = None,
+    inflated_bytes: int = INFLATED_BYTES,
 ) -> Iterator["pyarrow.RecordBatch"]:
-    """As `read_columns`, through the connections of a caller, who takes all batches before it calls anything else."""
+    """As `read_columns`, through the connections of a caller, who takes all batches before it calls anything else. An
+    Arrow batch has about `inflated_bytes` at most, in whole batches of Kafka's."""
     from moldau.records.arrow import ALL, to_record_batches
 
     names = ALL if columns is None else columns
@@ -201,7 +204,14 @@ def read_range(
         if at.offset < end:
             caller.retrying(walk.ask)
         yield from to_record_batches(
-            fetched.records, *tp, start, end, aborted=fetched.aborted, arena=arena, names=names
+            fetched.records,
+            *tp,
+            start,
+            end,
+            bytes_max=inflated_bytes,
+            aborted=fetched.aborted,
+            arena=arena,
+            names=names,
         )
 
 

@@ -73,6 +73,20 @@ def test_rows_match(fields: dict[str, str], hits: list[int]) -> None:
     assert offsets(**fields) == hits
 
 
+def test_json_with_escapes_is_the_same_json() -> None:
+    values = [
+        b'{"user": {"name": "Vltava"}}',
+        b'{"\\u0075ser": {"name": "Vl\\u0074ava"}}',
+        b'{"user": 1}',
+        b"\xff",
+        None,
+    ]
+    rows = batch([(None, value, []) for value in values])
+    columns = readable(rows, MaskRules([]).of("t"), None)
+    hits = SearchMatcher(wanted_by({"json": ["$.user.name = Vltava"]})).hits(*columns)
+    assert hits is not None and hits.to_pylist() == [True, True, False, False, False]
+
+
 @pytest.mark.parametrize(
     "fields",
     [

@@ -1,6 +1,5 @@
 """The records of a topic: the form of a search, the search itself as a stream, its export, and one record."""
 
-import asyncio
 from collections.abc import AsyncIterator
 from urllib.parse import urlencode
 
@@ -183,9 +182,9 @@ async def one_of(console: ConsoleContext, request: PageRequest, topic: str, part
             console.decoder(topic), None,
         )  # fmt: skip
         try:
-            while (step := await asyncio.to_thread(scan.step)) is not None:
+            while (step := await scan.next()) is not None:
                 if step.hits:
                     return step.hits[0]
         finally:
-            await asyncio.shield(asyncio.to_thread(scan.close))
+            await scan.end()
     raise PageRefusal(NOT_FOUND, f"partition {partition} of {topic} has no record at offset {offset}")

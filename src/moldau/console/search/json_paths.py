@@ -41,6 +41,13 @@ class JsonCondition:
     sign: str
     literal: Any = None
 
+    @property
+    def texts(self) -> list[str]:
+        """Texts that JSON has in it if the condition holds there, unless it has escapes."""
+        names = [step for step in self.path if isinstance(step, str)]
+        is_text = isinstance(self.literal, str) and self.sign in ("=", "contains")
+        return [*names, self.literal] if is_text and self.literal.isprintable() else names
+
     def holds(self, tree: Any) -> bool:
         return any(self._holds(value) for value in values_at(tree, self.path))
 

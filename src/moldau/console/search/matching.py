@@ -4,7 +4,6 @@ Expressions are RE2's, by Arrow: their time is linear in the text, whatever the 
 """
 
 import json
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -81,18 +80,26 @@ class SearchMatcher:
 
 
 def _in_json(value: pa.Array, condition: JsonCondition, among: pa.Array | None) -> pa.Array:
-    """The rows whose value is JSON for which the condition holds, among those that are hits so far."""
-    candidates = [True] * len(value) if among is None else among.to_pylist()
-    return pa.array(
-        [is_one and _holds(text, condition) for is_one, text in zip(candidates, value.to_pylist(), strict=True)],
-        pa.bool_(),
-    )
+    """The rows whose value is JSON, in UTF-8, for which the condition holds, among those that are hits so far. Only
+    those are parsed that have the names and the text that the condition asks for, or a backslash, by which JSON may
+    write them otherwise."""
+    may = among
+    for text in condition.texts:
+        has = pc.or_(pc.match_substring(value, text), pc.match_substring(value, "\\")).fill_null(False)
+        may = has if may is None else pc.and_(may, has)
+    rows = pa.array(range(len(value)), pa.int64())
+    chosen = rows if may is None else rows.filter(may)
+    candidates = value if may is None else value.filter(may)
+    hits = [
+        row for row, data in zip(chosen.to_pylist(), candidates.to_pylist(), strict=True) if _holds(data, condition)
+    ]
+    return pc.is_in(rows, value_set=pa.array(hits, pa.int64()))
 
 
-def _holds(text: Any, condition: JsonCondition) -> bool:
-    if text is None:
+def _holds(data: bytes | None, condition: JsonCondition) -> bool:
+    if data is None:
         return False
     try:
-        return condition.holds(json.loads(text))
+        return condition.holds(json.loads(str(data, "utf-8")))
     except (ValueError, RecursionError):
         return False

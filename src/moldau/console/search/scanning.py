@@ -1,13 +1,18 @@
 """`TopicScan`: reads ranges of offsets, window by window, as Arrow batches, and takes out the hits.
 
-It blocks, on sockets of its own, and is advanced in threads: `step` reads one batch. It holds one reply and one batch
+It blocks, on sockets of its own, and is advanced in a thread of its own (`thread`: memory of many threads would not be
+used again by others): `step` reads one batch. It holds one reply and one batch
 at a time, whatever the size of the topic. `close` may be called at any time, from another thread; a step that runs then
 is the last one.
 """
 
+import asyncio
 import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from typing import NamedTuple
+
+import pyarrow as pa
 
 from moldau.client.blocking import Caller
 from moldau.client.fetching import READ_COMMITTED, READ_UNCOMMITTED, read_range
@@ -20,7 +25,7 @@ from moldau.console.search.wanted import SearchWanted
 from moldau.names import TopicPartition
 from moldau.records.arena import Arena
 
-FETCH_BYTES = 1 << 20
+FETCH_BYTES, INFLATED_BYTES = 512 << 10, 4 << 20
 TIMEOUT_MS = 10_000
 COLUMNS = ("key", "value", "partition", "offset", "timestamp", "headers")
 
@@ -51,10 +56,19 @@ class TopicScan:
         self._matcher = SearchMatcher(wanted)
         self._mask, self._decode, self._preview = mask, decode, preview
         self._ranges = ranges
+        self.thread = ThreadPoolExecutor(1, "moldau-console-search")
         self._lock = threading.Lock()
         self._is_closed = False
         self._steps: Iterator[ScanStep] | None = None
         self._caller: Caller | None = None
+
+    async def next(self) -> ScanStep | None:
+        """`step` in the scan's thread."""
+        return await asyncio.get_running_loop().run_in_executor(self.thread, self.step)
+
+    async def end(self) -> None:
+        """`close` without holding up the loop."""
+        await asyncio.shield(asyncio.to_thread(self.close))
 
     def step(self) -> ScanStep | None:
         """The next batch; None at the end, or when it is closed. Raises `KafkaError`."""
@@ -71,6 +85,7 @@ class TopicScan:
         self._is_closed = True
         with self._lock:
             self._end()
+        self.thread.shutdown(wait=False)
 
     def _end(self) -> None:
         if self._caller is not None:
@@ -88,12 +103,15 @@ class TopicScan:
             for window in each.windows:
                 yield from self._window(self._caller, window, arena, scanned)
                 scanned += window.end - window.start
+            pa.default_memory_pool().release_unused()
             yield ScanStep([], scanned, each.left)
 
     def _window(self, caller: Caller, window: SearchWindow, arena: Arena, before: int) -> Iterator[ScanStep]:
         tp = TopicPartition(self._topic, window.partition)
         isolation = READ_COMMITTED if self._wanted.committed else READ_UNCOMMITTED
-        for batch in read_range(caller, tp, window.start, window.end, isolation, FETCH_BYTES, arena, COLUMNS):
+        for batch in read_range(
+            caller, tp, window.start, window.end, isolation, FETCH_BYTES, arena, COLUMNS, INFLATED_BYTES
+        ):
             columns = readable(batch, self._mask, self._decode)
             hits = [*found(batch, columns, self._matcher.hits(*columns), self._preview)]
             passed = batch.column("offset")[-1].as_py() + 1 - window.start if len(batch) else 0

@@ -31,7 +31,7 @@ async def searched(scan: TopicScan, wanted: SearchWanted) -> AsyncIterator[Searc
     best: list[tuple[tuple[int, int, int], ShownRecord]] = []
     room, told_s = wanted.limit, loop.time()
     try:
-        while (step := await asyncio.to_thread(scan.step)) is not None:
+        while (step := await scan.next()) is not None:
             # Of a round only as many as will be shown are kept: the first of them in time.
             for one in step.hits:
                 rank = sign * one.timestamp_ms, sign * one.offset, one.partition
@@ -41,7 +41,7 @@ async def searched(scan: TopicScan, wanted: SearchWanted) -> AsyncIterator[Searc
                 elif entry[0] > best[0][0]:
                     heapq.heapreplace(best, entry)
             if step.left is not None:
-                records = [one for _, one in sorted(best, key=lambda entry: _negative(entry[0]))]
+                records = _in_order(best)
                 best, room = [], room - len(records)
                 yield SearchProgress(records, step.scanned, step.left, is_full=room <= 0)
                 if room <= 0:
@@ -49,9 +49,16 @@ async def searched(scan: TopicScan, wanted: SearchWanted) -> AsyncIterator[Searc
                 told_s = loop.time()
             elif loop.time() - told_s >= SHOW_EACH_S:
                 told_s = loop.time()
-                yield SearchProgress([], step.scanned)
+                records = _in_order(best) if len(best) * 2 < room else []
+                if records:  # few so far: they need not wait for the end of a large round
+                    best, room = [], room - len(records)
+                yield SearchProgress(records, step.scanned)
     finally:
-        await asyncio.shield(asyncio.to_thread(scan.close))
+        await scan.end()
+
+
+def _in_order(best: "list[tuple[tuple[int, int, int], ShownRecord]]") -> list[ShownRecord]:
+    return [one for _, one in sorted(best, key=lambda entry: _negative(entry[0]))]
 
 
 def _negative(rank: tuple[int, int, int]) -> tuple[int, int, int]:
@@ -61,7 +68,7 @@ def _negative(rank: tuple[int, int, int]) -> tuple[int, int, int]:
 async def steps(scan: TopicScan) -> AsyncIterator[ScanStep]:
     """Each step as it comes, in the order of offsets, for an export."""
     try:
-        while (step := await asyncio.to_thread(scan.step)) is not None:
+        while (step := await scan.next()) is not None:
             yield step
     finally:
-        await asyncio.shield(asyncio.to_thread(scan.close))
+        await scan.end()
