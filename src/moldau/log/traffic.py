@@ -36,6 +36,11 @@ class Traffic:
     isr_expands: int
     isr_refused: int
 
+    def copy(self) -> "Traffic":
+        copied = Traffic()
+        copied.add(self)
+        return copied
+
     def add(self, other: "Traffic") -> None:
         for name in FIELDS:
             setattr(self, name, getattr(self, name) + getattr(other, name))

@@ -18,7 +18,6 @@ from moldau.coordinators.groups.messages import ListedGroup
 from moldau.coordinators.groups.shard import GroupShard
 from moldau.log.compaction.cleaner import Cleaner
 from moldau.log.folders.folders import LogFolders
-from moldau.log.traffic import Traffic
 from moldau.metrics.loop_watch import LoopWatch
 from moldau.metrics.snapshot import (
     BrokerNumbers,
@@ -28,7 +27,6 @@ from moldau.metrics.snapshot import (
     PartitionNumbers,
     Snapshot,
     TopicNumbers,
-    TopicTraffic,
 )
 from moldau.net.measured import RequestTimes
 from moldau.net.server import Server
@@ -110,8 +108,8 @@ class Collecting:
                 folders[shared] = str(replica.log.folder.parent)
             sizes[folders[shared]] += row.size
         now.directories = [(path, online, sizes[path]) for path, online in parts.folders.named.items()]
-        now.traffic = [_traffic(topic, one) for topic, one in parts.replicas.traffic.by_topic.items()]
-        now.traffic_gone = _traffic("", parts.replicas.traffic.gone)
+        now.traffic = {topic: one.copy() for topic, one in parts.replicas.traffic.by_topic.items()}
+        now.traffic_gone = parts.replicas.traffic.gone.copy()
         async for topic in pace.paced(image.topics.values()):
             values["offline_replicas"] += sum(
                 now.broker_id in part.replicas and (topic.name, number) not in parts.replicas.hosted
@@ -248,19 +246,4 @@ def _partition(replica: Replica) -> PartitionNumbers:
         int(replica.last_stable_offset),
         sum(segment.size for segment in segments),
         len(segments),
-    )
-
-
-def _traffic(topic: str, one: Traffic) -> TopicTraffic:
-    return TopicTraffic(
-        topic,
-        one.records_in,
-        one.bytes_in,
-        one.bytes_out,
-        one.produces,
-        one.failed_produces,
-        one.fetches,
-        one.failed_fetches,
-        one.replicated_out,
-        one.replicated_in,
     )

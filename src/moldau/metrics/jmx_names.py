@@ -7,8 +7,9 @@ that only a leader can know are 0 on followers, as in Kafka, so that sums over a
 
 from collections.abc import Iterator
 
+from moldau.log.traffic import Traffic
 from moldau.metrics.families import Family, MetricKind, counter, gauge, labels, one
-from moldau.metrics.snapshot import PartitionNumbers, Snapshot, TopicTraffic
+from moldau.metrics.snapshot import PartitionNumbers, Snapshot
 from moldau.net.durations import quantile
 
 QUANTILES = (0.5, 0.75, 0.95, 0.98, 0.99, 0.999)
@@ -24,7 +25,7 @@ TRAFFIC = (
     ("replicationbytesout", "replicated_out", "Bytes of records sent to followers."),
     ("replicationbytesin", "replicated_in", "Bytes of records that followers here have taken from leaders."),
 )
-"""Behind `kafka_server_brokertopicmetrics_`, with the field of `TopicTraffic` and the sentence."""
+"""Behind `kafka_server_brokertopicmetrics_`, with the number in `Traffic` and the sentence."""
 
 
 def partition_labels(row: PartitionNumbers) -> str:
@@ -40,13 +41,13 @@ def jmx_families(snapshot: Snapshot) -> Iterator[Family]:
 
 
 def _traffic(snapshot: Snapshot) -> Iterator[Family]:
-    rows = snapshot.traffic
-    columns = zip(*(row[1:] for row in (*rows, snapshot.traffic_gone)), strict=True)
-    total = TopicTraffic("", *(sum(column) for column in columns))
-    named = [("", total), *((f'{{topic="{row.topic}"}}', row) for row in rows)]
+    total = Traffic()
+    for topic_traffic in (*snapshot.traffic.values(), snapshot.traffic_gone):
+        total.add(topic_traffic)
+    named = [("", total), *((f'{{topic="{topic}"}}', one) for topic, one in snapshot.traffic.items())]
     for name, value, sentence in TRAFFIC:
         # The sample without a topic is the broker's own sum, as in Kafka.
-        samples = [(topic, getattr(row, value)) for topic, row in named]
+        samples = [(topic, getattr(one, value)) for topic, one in named]
         yield counter(f"kafka_server_brokertopicmetrics_{name}", sentence, samples)
 
 

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from moldau.log.traffic import Traffic
 from moldau.net.durations import Durations
 
 
@@ -29,21 +30,6 @@ class PartitionNumbers(NamedTuple):
     @property
     def is_under_replicated(self) -> bool:
         return self.leads and self.isr < self.replicas
-
-
-class TopicTraffic(NamedTuple):
-    """What clients and followers have moved of one topic through this broker since it started."""
-
-    topic: str
-    records_in: int
-    bytes_in: int
-    bytes_out: int
-    produces: int
-    failed_produces: int
-    fetches: int
-    failed_fetches: int
-    replicated_out: int
-    replicated_in: int
 
 
 class GroupOffset(NamedTuple):
@@ -106,8 +92,9 @@ class Snapshot:
     topics: Sequence[TopicNumbers] = ()
     leaderless: Sequence[LeaderlessPartition] = ()
     partitions: list[PartitionNumbers] = field(default_factory=list)
-    traffic: Sequence[TopicTraffic] = ()
-    traffic_gone: TopicTraffic = TopicTraffic("", 0, 0, 0, 0, 0, 0, 0, 0, 0)
+    traffic: Mapping[str, Traffic] = field(default_factory=dict)
+    """By topic."""
+    traffic_gone: Traffic = field(default_factory=Traffic)
     """Of topics that this broker does not host any more."""
     groups: list[GroupNumbers] = field(default_factory=list)
     transactions: Mapping[str, int] = field(default_factory=dict)
