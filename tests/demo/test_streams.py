@@ -63,6 +63,7 @@ def test_departures_are_counted_in_windows_of_event_time(ask: Any) -> None:
     ]
 
 
+@pytest.mark.check  # `make test` has it with a tenth of the demo's data
 def test_flights_meet_the_weather_of_their_hour_and_their_airlines_newest_name(
     ask: Any, spark: "SparkSession", bootstrap: str, topic_of: Callable[[Sequence[Event]], str]
 ) -> None:
