@@ -22,7 +22,9 @@ ZOOKEEPER_VERSION = "3.9.1"
 FOR_KAFKA = {"transaction.state.log.replication.factor": "1", "transaction.state.log.min.isr": "1"}
 """Settings that a single node needs for transactions."""
 ARTIFACTS = ("kafka_2.13", "kafka-tools")
-JVM = ("-Xms128m", "-Xmx512m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xshare:auto")
+TEMPORARY = f"-Djava.io.tmpdir={tempfile.gettempdir()}"
+"""Java unpacks libraries there, which stay when it is killed; by itself it knows no TMPDIR."""
+JVM = (TEMPORARY, "-Xms128m", "-Xmx512m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xshare:auto")
 POM = """<project xmlns="http://maven.apache.org/POM/4.0.0"><modelVersion>4.0.0</modelVersion>
 <groupId>moldau</groupId><artifactId>apache-kafka</artifactId><version>1</version><dependencies>{}</dependencies></project>
 """

@@ -9,6 +9,7 @@ import contextlib
 import itertools
 import os
 import sys
+import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -74,7 +75,8 @@ def pytest_itemcollected(item: pytest.Item) -> None:
 def quick_jvms(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     """`JVM_OPTIONS` for every Spark of these tests, also that of a command, as a user would set them: in a file."""
     folder = tmp_path_factory.mktemp("spark-conf")
-    (folder / "spark-defaults.conf").write_text(f"spark.driver.defaultJavaOptions {JVM_OPTIONS}\n")
+    temporary = f"-Djava.io.tmpdir={tempfile.gettempdir()}"  # by itself Java knows no TMPDIR
+    (folder / "spark-defaults.conf").write_text(f"spark.driver.defaultJavaOptions {JVM_OPTIONS} {temporary}\n")
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("SPARK_CONF_DIR", str(folder))
         yield

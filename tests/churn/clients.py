@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import IO, NamedTuple
 
+from harness.apache_kafka import TEMPORARY
 from harness.brokers import SOURCE
 from tests import versions
 from tests.churn.plan import Kind
@@ -17,7 +18,7 @@ from tests.environments import java_class, kafka_jars, node_with, python_with
 MEMBERS = Path(__file__).parent / "members"
 CONFLUENT, AIOKAFKA, KAFKA_PYTHON, KAFKAJS, JAVA = "confluent", "aiokafka", "kafka-python", "kafkajs", "java"
 OURS = "moldau"
-JVM = ("-Xmx64m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xshare:auto", "-Dfile.encoding=UTF-8")
+JVM = (TEMPORARY, "-Xmx64m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xshare:auto", "-Dfile.encoding=UTF-8")
 
 
 class Command(NamedTuple):

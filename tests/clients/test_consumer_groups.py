@@ -16,6 +16,7 @@ from harness.brokers import Broker, ForeignBroker
 from tests import versions
 from tests.clients.client import DRIVERS, Client, Event
 from tests.clients.scenarios import numbered, soon
+from tests.clients.test_java_client import QUICK_START
 from tests.environments import java_class, kafka_jars, python_with
 
 pytestmark = pytest.mark.check
@@ -144,7 +145,6 @@ def start(broker: Broker | ForeignBroker, tmp_path: Path) -> Iterator[Start]:
         client.close()
 
 
-QUICK_START = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xshare:auto", "-Dfile.encoding=UTF-8")
 KINDS = pytest.mark.parametrize(
     "kinds",
     [

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from harness.apache_kafka import TEMPORARY
 from harness.brokers import Broker
 from tests.clients.client import DRIVERS, Client
 from tests.clients.scenarios import Administers, Compresses, Exchanges
@@ -13,7 +14,7 @@ from tests.versions import KAFKA, KAFKA_BEFORE, releases
 
 pytestmark = pytest.mark.check
 
-QUICK_START = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xshare:auto", "-Dfile.encoding=UTF-8")
+QUICK_START = (TEMPORARY, "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xshare:auto", "-Dfile.encoding=UTF-8")
 
 
 @pytest.fixture(scope="class", params=releases(KAFKA, KAFKA_BEFORE))
