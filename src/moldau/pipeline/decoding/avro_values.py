@@ -1,7 +1,8 @@
 """Avro records as columns: each value is read with the schema of its id and resolved to the reader's schema.
 
-fastavro reads one value at a time, which is what this costs; times are cast as whole columns. A schema id that the
-registry does not know, or that is not Avro, rejects its records; a registry that does not answer fails the load.
+Flat records are read as whole batches (`avro_bulk`), others one by one with fastavro, which is what these cost; times
+are cast as whole columns. A schema id that the registry does not know, or that is not Avro, rejects its records; a
+registry that does not answer fails the load.
 """
 
 import base64
@@ -9,14 +10,17 @@ import decimal
 import json
 from typing import Any, NamedTuple
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from moldau.client.registry.avro import decoded, parsed_avro
 from moldau.client.registry.avro_schema import ParsedSchema, parse
-from moldau.client.registry.framing import schema_id_of
+from moldau.client.registry.framing import FRAME_BYTES, framed, schema_id_of
 from moldau.client.registry.schema_registry import SchemaRegistry
 from moldau.client.registry.schemas import AVRO, Schema, as_schema
 from moldau.errors import DoesNotFit, NotFramed, SchemaInvalid, SchemaNotFound
+from moldau.pipeline.decoding.avro_bulk import BulkPlan, Cursor, plan_of, read_rows
 from moldau.pipeline.decoding.avro_columns import columns_of, is_record, without_times
 from moldau.pipeline.decoding.rejections import NOT_FRAMED, UNKNOWN_SCHEMA, WRONG_AVRO, Rejection, described
 from moldau.pipeline.decoding.topic_decoder import DecodedValues
@@ -28,10 +32,12 @@ UNFIT = (pa.ArrowException, ValueError, TypeError, OverflowError)
 
 
 class WriterSchema(NamedTuple):
-    """A schema that records were written with; `reader` is None where the reader's is the same, which is faster."""
+    """A schema that records were written with; `reader` is None where the reader's is the same, which is faster. `plan`
+    reads many records at once, if their types are flat."""
 
     schema: ParsedSchema
     reader: ParsedSchema | None
+    plan: BulkPlan | None
 
 
 class AvroValues:
@@ -56,6 +62,49 @@ class AvroValues:
         self._refused: dict[int, str] = {}
 
     def found(self, values: Any) -> DecodedValues:
+        columns, there = self._in_bulk(values)
+        if columns is None:
+            return self._one_by_one(values)
+        if len(there) == len(values):
+            return DecodedValues(columns, {})
+        others = [*({*range(len(values))} - {*there})]
+        rest = self._one_by_one(values.take(pa.array(others, pa.int64())))
+        decoded = [at for number, at in enumerate(others) if number not in rest.bad]
+        order = pc.sort_indices(pa.array([*there, *decoded], pa.int64()))
+        both = [pa.concat_arrays(pair).take(order) for pair in zip(columns, rest.columns, strict=True)]
+        return DecodedValues(both, {others[number]: why for number, why in rest.bad.items()})
+
+    def _in_bulk(self, values: Any) -> tuple[list[Any] | None, list[int]]:
+        """The columns of the rows that have the schema of the first one and are as flat and right as most, and which
+        rows these are; None if no row can be read so."""
+        if self.alone or self._texts or not len(values) or len(values[0].as_py()) < FRAME_BYTES:
+            return None, []
+        try:
+            schema_id = schema_id_of(values[0].as_py())
+            plan = (self._writers.get(schema_id) or self._writer(schema_id)).plan
+        except (NotFramed, SchemaNotFound, SchemaInvalid):
+            return None, []
+        if plan is None:
+            return None, []
+        _, offsets, data = values.buffers()
+        ends = np.frombuffer(offsets, np.int32)[values.offset : values.offset + len(values) + 1].astype(np.int64)
+        content = np.frombuffer(data, np.uint8)
+        frame = np.frombuffer(framed(schema_id, b""), np.uint8)
+        rows = np.flatnonzero(ends[1:] - ends[:-1] >= FRAME_BYTES)
+        starts = ends[:-1][rows]
+        same = (content[starts[:, None] + np.arange(FRAME_BYTES)] == frame).all(axis=1)
+        rows, starts = rows[same], starts[same] + FRAME_BYTES
+        cursor = Cursor(content, starts, ends[1:][rows])
+        try:
+            columns = read_rows(plan, cursor, self._raw)
+        except UNFIT:
+            return None, []
+        if cursor.odd.any():
+            kept = np.flatnonzero(~cursor.odd)
+            rows, columns = rows[kept], [column.take(pa.array(kept)) for column in columns]
+        return self._columns(pa.StructArray.from_arrays(columns, fields=[*self._raw])), rows.tolist()
+
+    def _one_by_one(self, values: Any) -> DecodedValues:
         bad: dict[int, Rejection] = {}
         made = []
         for at, value in enumerate(values.to_pylist()):
@@ -83,7 +132,8 @@ class AvroValues:
             if len(self._refused) < REFUSED_IDS_MAX:
                 self._refused[schema_id] = str(error)
             raise
-        writer = WriterSchema(parsed, None if parsed.tree == self._reader.tree else self._reader)
+        plan = plan_of(parsed.tree, self._reader.tree) if is_record(parsed) else None
+        writer = WriterSchema(parsed, None if parsed.tree == self._reader.tree else self._reader, plan)
         self._writers[schema_id] = writer
         return writer
 

@@ -109,7 +109,7 @@ def values_of(
         avro = AvroValues(decoding.registry, schema, any_type=decoding.of == "key")
         return DecoderChoice(debezium.EnvelopeValues(avro) if decoding.envelope and decoding.of == "value" else avro)
     if decoding.kind == "protobuf":
-        from moldau.pipeline.decoding.protobuf_values import ProtobufValues
+        from moldau.pipeline.decoding.protobuf.values import ProtobufValues
 
         assert decoding.registry is not None
         schema = as_schema(decoding.schema, PROTOBUF) if decoding.schema else _latest(decoding, topic, PROTOBUF)

@@ -16,8 +16,8 @@ from moldau.client.registry.schema_registry import SchemaRegistry
 from moldau.client.registry.schemas import PROTOBUF, Schema, as_schema
 from moldau.errors import ConfigError, DoesNotFit, NotFramed, SchemaInvalid, SchemaNotFound
 from moldau.pipeline.decoding.avro_values import REFUSED_IDS_MAX, UNFIT
-from moldau.pipeline.decoding.protobuf_columns import UnfitMessage, columns_of
-from moldau.pipeline.decoding.protobuf_resolving import difference
+from moldau.pipeline.decoding.protobuf.columns import UnfitMessage, columns_of
+from moldau.pipeline.decoding.protobuf.resolving import difference
 from moldau.pipeline.decoding.rejections import NOT_FRAMED, UNKNOWN_SCHEMA, WRONG_PROTOBUF, Rejection
 from moldau.pipeline.decoding.topic_decoder import DecodedValues
 

@@ -1,0 +1,1 @@
+"""Values in Protobuf, as a schema registry frames them."""
