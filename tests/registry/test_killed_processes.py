@@ -75,6 +75,7 @@ def writer_of(broker: Broker, instances: list[Instance]) -> Instance:
     return found[0]
 
 
+@pytest.mark.timeout(sized(120, 300, 3_000))
 def test_the_writer_is_killed_between_write_and_answer_and_one_schema_has_one_id(broker: Broker) -> None:
     chance = random.Random(seed_or(7))
     answered: list[tuple[str, int, int]] = []

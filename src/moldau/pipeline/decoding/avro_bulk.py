@@ -19,7 +19,7 @@ Rows = Any
 """The indices of the rows that have a value here."""
 
 
-class Cursor:
+class RowCursor:
     """Where each row is read next, and which rows are odd."""
 
     def __init__(self, data: Any, at: Any, end: Any):
@@ -68,7 +68,7 @@ class Cursor:
         return self.data[np.repeat(at - (ends - lengths), lengths) + np.arange(total)]
 
 
-Read = Callable[[Cursor, Rows, int], Any]
+Read = Callable[[RowCursor, Rows, int], Any]
 """Reads a field of the rows that have it, into an array of so many rows; those that do not have it are null."""
 
 
@@ -101,7 +101,7 @@ def plan_of(writer: Any, reader: Any) -> BulkPlan | None:
     return BulkPlan([one for one in fields if one is not None], chosen)
 
 
-def read_rows(plan: BulkPlan, cursor: Cursor, kind: pa.DataType) -> list[Any]:
+def read_rows(plan: BulkPlan, cursor: RowCursor, kind: pa.DataType) -> list[Any]:
     """The columns of all rows, as the fields of this type; odd rows have anything."""
     rows = np.arange(len(cursor.at))
     made = [read(cursor, rows, len(rows)) for read in plan.fields]
@@ -155,18 +155,18 @@ def _spread(values: Any, rows: Rows, count: int, kind: pa.DataType) -> Any:
     return pa.array(whole, kind, mask=missing)
 
 
-def _long(cursor: Cursor, rows: Rows, count: int) -> Any:
+def _long(cursor: RowCursor, rows: Rows, count: int) -> Any:
     return _spread(cursor.longs(rows), rows, count, pa.int64())
 
 
-def _int(cursor: Cursor, rows: Rows, count: int) -> Any:
+def _int(cursor: RowCursor, rows: Rows, count: int) -> Any:
     values = cursor.longs(rows)
     wide = (values > INT_MAX) | (values < -INT_MAX - 1)
     cursor.odd[rows[wide]] = True
     return _spread(np.where(wide, 0, values).astype(np.int32), rows, count, pa.int32())
 
 
-def _boolean(cursor: Cursor, rows: Rows, count: int) -> Any:
+def _boolean(cursor: RowCursor, rows: Rows, count: int) -> Any:
     at, lengths = cursor.skip(rows, np.ones(len(rows), np.int64))
     values = np.zeros(len(rows), np.uint8)
     values[lengths > 0] = cursor.gathered(at, lengths)
@@ -177,7 +177,7 @@ def _boolean(cursor: Cursor, rows: Rows, count: int) -> Any:
 def _floating(code: str, kind: pa.DataType) -> Read:
     width = np.dtype(code).itemsize
 
-    def read(cursor: Cursor, rows: Rows, count: int) -> Any:
+    def read(cursor: RowCursor, rows: Rows, count: int) -> Any:
         at, lengths = cursor.skip(rows, np.full(len(rows), width, np.int64))
         values = np.zeros(len(rows), code)
         values[lengths > 0] = cursor.gathered(at, lengths).view(code)
@@ -187,7 +187,7 @@ def _floating(code: str, kind: pa.DataType) -> Read:
 
 
 def _bytes(kind: pa.DataType) -> Read:
-    def read(cursor: Cursor, rows: Rows, count: int) -> Any:
+    def read(cursor: RowCursor, rows: Rows, count: int) -> Any:
         at, lengths = cursor.skip(rows, cursor.longs(rows))
         return _slices(cursor, at, lengths, rows, count, kind)
 
@@ -195,14 +195,14 @@ def _bytes(kind: pa.DataType) -> Read:
 
 
 def _fixed(size: int) -> Read:
-    def read(cursor: Cursor, rows: Rows, count: int) -> Any:
+    def read(cursor: RowCursor, rows: Rows, count: int) -> Any:
         at, lengths = cursor.skip(rows, np.full(len(rows), size, np.int64))
         return _slices(cursor, at, lengths, rows, count, pa.binary())
 
     return read
 
 
-def _slices(cursor: Cursor, at: Any, lengths: Any, rows: Rows, count: int, kind: pa.DataType) -> Any:
+def _slices(cursor: RowCursor, at: Any, lengths: Any, rows: Rows, count: int, kind: pa.DataType) -> Any:
     data = pa.py_buffer(np.ascontiguousarray(cursor.gathered(at, lengths)))
     sizes = np.zeros(count + 1, np.int32)
     sizes[rows + 1] = lengths
@@ -219,7 +219,7 @@ def _slices(cursor: Cursor, at: Any, lengths: Any, rows: Rows, count: int, kind:
 def _enum(symbols: list[str]) -> Read:
     texts = pa.array(symbols, pa.string())
 
-    def read(cursor: Cursor, rows: Rows, count: int) -> Any:
+    def read(cursor: RowCursor, rows: Rows, count: int) -> Any:
         values = cursor.longs(rows)
         outside = (values < 0) | (values >= len(symbols))
         cursor.odd[rows[outside]] = True
@@ -229,7 +229,7 @@ def _enum(symbols: list[str]) -> Read:
 
 
 def _nullable(inner: Read, null: int) -> Read:
-    def read(cursor: Cursor, rows: Rows, count: int) -> Any:
+    def read(cursor: RowCursor, rows: Rows, count: int) -> Any:
         branches = cursor.longs(rows)
         cursor.odd[rows[(branches < 0) | (branches > 1)]] = True
         return inner(cursor, rows[branches == 1 - null], count)
@@ -238,7 +238,7 @@ def _nullable(inner: Read, null: int) -> Read:
 
 
 def _record(children: list[tuple[str, Read]]) -> Read:
-    def read(cursor: Cursor, rows: Rows, count: int) -> Any:
+    def read(cursor: RowCursor, rows: Rows, count: int) -> Any:
         arrays = [child(cursor, rows, count) for _, child in children]
         missing = np.ones(count, bool)
         missing[rows] = False

@@ -20,7 +20,7 @@ from moldau.client.registry.framing import FRAME_BYTES, framed, schema_id_of
 from moldau.client.registry.schema_registry import SchemaRegistry
 from moldau.client.registry.schemas import AVRO, Schema, as_schema
 from moldau.errors import DoesNotFit, NotFramed, SchemaInvalid, SchemaNotFound
-from moldau.pipeline.decoding.avro_bulk import BulkPlan, Cursor, plan_of, read_rows
+from moldau.pipeline.decoding.avro_bulk import BulkPlan, RowCursor, plan_of, read_rows
 from moldau.pipeline.decoding.avro_columns import columns_of, is_record, without_times
 from moldau.pipeline.decoding.rejections import NOT_FRAMED, UNKNOWN_SCHEMA, WRONG_AVRO, Rejection, described
 from moldau.pipeline.decoding.topic_decoder import DecodedValues
@@ -94,7 +94,7 @@ class AvroValues:
         starts = ends[:-1][rows]
         same = (content[starts[:, None] + np.arange(FRAME_BYTES)] == frame).all(axis=1)
         rows, starts = rows[same], starts[same] + FRAME_BYTES
-        cursor = Cursor(content, starts, ends[1:][rows])
+        cursor = RowCursor(content, starts, ends[1:][rows])
         try:
             columns = read_rows(plan, cursor, self._raw)
         except UNFIT:
