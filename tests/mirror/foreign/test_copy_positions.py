@@ -20,7 +20,7 @@ from moldau.names import TopicPartition
 
 TP = TopicPartition("orders", 0)
 SOURCE_ID, TARGET_ID, OTHER = uuid.UUID(int=1), uuid.UUID(int=2), uuid.UUID(int=3)
-AT = CopyPosition(10, 4, 8, SOURCE_ID, TARGET_ID)
+AT = CopyPosition(10, 4, 8, SOURCE_ID, TARGET_ID, "cluster-id")
 LOGS = MirroredLogs(LogSpan(0, 20), LogSpan(0, 8), SOURCE_ID, TARGET_ID)
 
 
@@ -35,7 +35,7 @@ def test_a_position_is_read_as_it_was_written(at: CopyPosition) -> None:
         (None, None),
         (b"[]", b"{}"),
         (b'["orders", 0]', b"{}"),
-        (b'["orders", 0]', b'{"next": 1, "epoch": 1, "end": 1, "source.id": 5, "target.id": ""}'),
+        (b'["orders", 0]', b'{"next": 1, "epoch": 1, "end": 1, "source.id": 5, "target.id": "", "cluster": ""}'),
         (b"\xff", b"[]"),
     ],
 )

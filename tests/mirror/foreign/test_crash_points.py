@@ -125,7 +125,7 @@ async def apart(
     """Write a position by a producer of its own."""
     epoch, downstream = at
     board = lane._board
-    key, value = position_record(tp, CopyPosition(upstream, epoch, downstream, *lane._ids[tp]))
+    key, value = position_record(tp, CopyPosition(upstream, epoch, downstream, *lane._ids[tp], board.source.cluster_id))
     async with AsyncProducer(board.target.brokers) as producer:
         await producer.send(board.positions, value, key, partition=lane._number)
 

@@ -299,6 +299,23 @@ def test_positions_that_could_vanish_or_are_in_other_lanes_are_refused(own_clust
         play(own_clusters, "orders", refused)
 
 
+def test_two_sources_of_one_alias_are_refused(own_clusters: tuple[Broker, Broker]) -> None:
+    source, target = own_clusters
+    source.create_topic("orders", 1)
+    fill(source, "orders", 1)
+
+    async def first(mirror: ForeignMirroring) -> None:
+        await mirror.until_equal(TopicPartition("orders", 0))
+
+    async def second(mirror: ForeignMirroring) -> None:
+        with pytest.raises(ConfigError, match="give each source an alias of its own with --from-alias"):
+            await mirror.until(lambda: False)
+
+    play(own_clusters, "orders", first)
+    with Broker() as other:
+        play((other, target), "orders", second)
+
+
 def test_two_workers_at_one_lane_do_no_harm(clusters: tuple[Broker, Broker], monkeypatch: pytest.MonkeyPatch) -> None:
     """As after a pause of a worker that the others took for dead: the lane's transactional id is the later one's."""
     source, _ = clusters

@@ -1,6 +1,7 @@
 """`moldau mirror`: topics of one cluster, copied into another one at the same offsets."""
 
 import asyncio
+import logging
 import re
 from collections.abc import Callable, Coroutine
 from contextlib import AbstractAsyncContextManager
@@ -46,6 +47,7 @@ from moldau.names import counted
 from moldau.notices import log_to_stderr
 
 T = TypeVar("T")
+logger = logging.getLogger(__name__)
 
 app = Group("mirror")
 
@@ -290,6 +292,7 @@ async def _mirror(
             await abroad.run()
         return
     check_unused(by_rules)
+    logger.info("the target is Moldau: topics are mirrored byte by byte, at the same offsets")
     worker = MirrorWorker(source, target, settings)
     async with measured(lambda: families_of(worker)):
         await worker.run()

@@ -26,13 +26,14 @@ LANES: Final = 8
 class CopyPosition:
     """`upstream`: the next offset of the source to be copied. `epoch`: the leader epoch of the record before it, None
     if it is not known. `downstream`: where the mirror ended after it, at the least. `source_id`, `target_id`: of the
-    topics, zero where topics have none."""
+    topics, zero where topics have none. `cluster`: the id of the source cluster."""
 
     upstream: int
     epoch: int | None
     downstream: int
     source_id: uuid.UUID = NO_ID
     target_id: uuid.UUID = NO_ID
+    cluster: str = ""
 
 
 class MirroredLogs(NamedTuple):
@@ -69,6 +70,7 @@ def position_record(tp: TopicPartition, at: CopyPosition) -> tuple[bytes, bytes]
         "end": at.downstream,
         "source.id": at.source_id.hex,
         "target.id": at.target_id.hex,
+        "cluster": at.cluster,
     }
     return json.dumps([tp.topic, tp.partition]).encode(), json.dumps(value).encode()
 
@@ -84,6 +86,7 @@ def read_position(key: bytes | None, value: bytes | None) -> tuple[TopicPartitio
             int(fields["end"]),
             uuid.UUID(hex=fields["source.id"]),
             uuid.UUID(hex=fields["target.id"]),
+            str(fields["cluster"]),
         )
         return TopicPartition(str(topic), int(partition)), at
     except (KeyError, TypeError, ValueError, AttributeError) as wrong:

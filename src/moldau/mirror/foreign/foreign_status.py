@@ -19,7 +19,7 @@ async def foreign_status(source: ClusterEnd, target: ClusterEnd, policy: Replica
     positions: dict[TopicPartition, CopyPosition] = {}
     async with reader(target) as topics:
         for lane in known.partitions:
-            positions |= await read_positions(topics, topic, lane, len(known.partitions))
+            positions |= await read_positions(topics, topic, lane, len(known.partitions), source.cluster_id)
     of_source = await source.topics()
     there = {
         tp: at.upstream

@@ -15,11 +15,11 @@ from moldau.mirror.access import OF_TOPICS
 from moldau.mirror.ends import SETTING, ClusterEnd, check_different
 from moldau.mirror.foreign.board import Board, RemoteTopic
 from moldau.mirror.foreign.foreign_settings import ForeignSettings
-from moldau.mirror.foreign.lanes import Lanes
+from moldau.mirror.foreign.lanes import Lanes, ended
 from moldau.mirror.foreign.policy import HEARTBEATS
 from moldau.mirror.foreign.remote_acls import rights_to_add
 from moldau.mirror.foreign.remote_topics import plan_remote
-from moldau.mirror.foreign.target_topics import check_compacted, make_topic
+from moldau.mirror.foreign.target_topics import check_compacted, make_topic, read_positions, reader
 from moldau.mirror.foreign.telling import Telling
 from moldau.mirror.planning import SourceTopic, TargetTopic, TopicPlan
 from moldau.mirror.sharing import Sharing
@@ -71,10 +71,7 @@ class ForeignWorker:
         try:
             await asyncio.gather(*tasks)
         finally:
-            for task in tasks:
-                if not task.cancelling():  # a second time would interrupt what a task does at its end
-                    task.cancel()
-            await asyncio.gather(*tasks, return_exceptions=True)
+            await ended(tasks)
 
     async def prepare(self) -> None:
         """Have all topics in the target. Raises as `run` does."""
@@ -113,6 +110,9 @@ class ForeignWorker:
                 await make_topic(self.target, name, partitions, self.settings.replication_factor)
         board.lanes = len((await self.target.admin.describe_topics([board.positions]))[board.positions].partitions)
         await check_compacted(self.target, board.positions)
+        async with reader(self.target) as topics:
+            for lane in range(board.lanes):  # all of them: another source of the same alias would share them silently
+                await read_positions(topics, board.positions, lane, board.lanes, self.source.cluster_id)
 
     async def refresh(self) -> None:
         """Compare topics and settings, and do what is to be done. Raises `KafkaError`, and `ConfigError` for a loop."""

@@ -157,7 +157,9 @@ class Lane:
     async def _verdicts(self, wanted: list[TopicPartition]) -> dict[TopicPartition, ResumePoint]:
         board = self._board
         async with reader(board.target) as positions_reader:
-            positions = await read_positions(positions_reader, board.positions, self._number, board.lanes)
+            positions = await read_positions(
+                positions_reader, board.positions, self._number, board.lanes, board.source.cluster_id
+            )
         there = {tp: TopicPartition(board.remote(tp), tp.partition) for tp in wanted}
         await asyncio.gather(board.source.topics(), board.target.topics())
         source, target = board.source.router, board.target.router
@@ -232,7 +234,8 @@ class Lane:
     async def _send_position(
         self, producer: AsyncProducer, tp: TopicPartition, upstream: int, epoch: int | None, downstream: int
     ) -> None:
-        key, value = position_record(tp, CopyPosition(upstream, epoch, downstream, *self._ids[tp]))
+        at = CopyPosition(upstream, epoch, downstream, *self._ids[tp], self._board.source.cluster_id)
+        key, value = position_record(tp, at)
         await producer.send(self._board.positions, value, key, partition=self._number)
 
     def _late(self) -> dict[TopicPartition, list[Pair]]:

@@ -2,7 +2,7 @@
 
 import asyncio
 import contextlib
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 
 from moldau.mirror.foreign.board import Board
 from moldau.mirror.foreign.lane import Lane
@@ -35,13 +35,13 @@ class Lanes:
         self._changed.set()
 
     async def _work(self, lane: int) -> None:
-        telling = asyncio.ensure_future(self._telling.run()) if lane == FIRST else None
+        work = [asyncio.ensure_future(Lane(self._board, lane).run())]
+        if lane == FIRST:
+            work.append(asyncio.ensure_future(self._telling.run()))
         try:
-            await Lane(self._board, lane).run()
+            await asyncio.gather(*work)
         finally:
-            if telling is not None:
-                telling.cancel()
-                await asyncio.gather(telling, return_exceptions=True)
+            await ended(work)
 
     async def run(self) -> None:
         """Raises what a lane raises."""
@@ -58,7 +58,12 @@ class Lanes:
                     with contextlib.suppress(asyncio.CancelledError):
                         task.result()
         finally:
-            for task in self._tasks:
-                if not task.cancelling():  # a second time would interrupt what a task does at its end
-                    task.cancel()
-            await asyncio.gather(*self._tasks, return_exceptions=True)
+            await ended(self._tasks)
+
+
+async def ended(tasks: Collection[asyncio.Task[None]]) -> None:
+    """Cancel these tasks, and wait for what they do at their end."""
+    for task in tasks:
+        if not task.cancelling():  # a second time would interrupt that
+            task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)

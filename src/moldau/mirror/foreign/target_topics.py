@@ -30,10 +30,10 @@ async def records_from(consumer: AsyncConsumer, tp: TopicPartition, offset: int 
 
 
 async def read_positions(
-    consumer: AsyncConsumer, topic: str, lane: int, lanes: int
+    consumer: AsyncConsumer, topic: str, lane: int, lanes: int, cluster: str
 ) -> dict[TopicPartition, CopyPosition]:
-    """The position of each partition of the source that belongs to this lane. Raises `KafkaError`, and `ConfigError` if
-    the topic is not what the mirror wrote."""
+    """The position of each partition of the source that belongs to this lane. `cluster`: the source's id. Raises
+    `KafkaError`, and `ConfigError` if the topic is not what a mirror of this cluster wrote."""
     positions: dict[TopicPartition, CopyPosition] = {}
     async for record in records_from(consumer, TopicPartition(topic, lane)):
         try:
@@ -47,6 +47,11 @@ async def read_positions(
                 f"{topic} has {lanes} partitions, and the position of {tp} is in partition {lane}: the topic once had "
                 "another number of partitions, so a mirror cannot go on from it. Delete it and the mirrored topics to "
                 "mirror them anew"
+            )
+        if at.cluster != cluster:
+            raise ConfigError(
+                f"{topic} has positions in the cluster {at.cluster}, and --from is the cluster {cluster}: give each "
+                "source an alias of its own with --from-alias"
             )
         positions[tp] = at
     return positions
