@@ -1,14 +1,18 @@
 """What of a leader's answer goes to the mirrors, and what is fetched next."""
 
+import asyncio
 from typing import Any, cast
 from uuid import UUID
 
 import pytest
 
+from harness.patience import until
 from moldau.error_codes import ErrorCode
+from moldau.mirror import leader_flow
 from moldau.mirror.copied_partitions import CopiedPartitions, CopiedTopic
 from moldau.mirror.copies import PartitionCopy
 from moldau.mirror.leader_flow import LeaderFlow
+from moldau.mirror.requests import Appending
 from moldau.mirror.source_session import FetchedBatches
 from moldau.names import TopicPartition
 from moldau.records.batch import MAGIC_AT, Row, encode_batch, place
@@ -80,6 +84,45 @@ def test_records_of_an_old_format_stop_the_partition(flow: LeaderFlow) -> None:
     assert flow._to_append({TP: answer(records)}) == {}
     assert copy_of(flow).stopped.startswith("the source has records of format 1 at offset 10")
     assert not len(flow.session)
+
+
+def test_a_mirror_that_does_not_answer_holds_up_no_other(flow: LeaderFlow, monkeypatch: pytest.MonkeyPatch) -> None:
+    slow, other = TP, TopicPartition("t", 1)
+    copied = flow._copied
+    copied.assign([slow, other])
+    one = copied.copies[other]
+    one.end, one.source_epoch = 10, 3
+    one.join(flow.session, ID)
+    script = [{slow: answer(log(10)), other: answer(log(10))}]
+    script += [{other: answer(log(offset))} for offset in range(11, 30)]
+    sent: list[dict[TopicPartition, Appending]] = []
+
+    class Mirrors:
+        async def append(self, wanted: dict[TopicPartition, Appending], _: str) -> None:
+            sent.append(wanted)
+            one.end = one.position
+            if slow in wanted:
+                await asyncio.Event().wait()
+
+    async def next_answer(*_: object) -> dict[TopicPartition, FetchedBatches]:
+        await asyncio.sleep(0)
+        if not script:
+            await asyncio.Event().wait()
+        return script.pop(0)
+
+    monkeypatch.setattr(leader_flow, "fetch_next", next_answer)
+    monkeypatch.setattr(leader_flow, "SLOW_S", 0.01)
+    flow._mirrors = cast(Any, Mirrors())
+
+    async def played() -> None:
+        running = asyncio.ensure_future(flow.run())
+        await until(lambda: len(sent) == 20)
+        assert all([*some] == [other] for some in sent[1:]) and slow not in flow.session and other in flow.session
+        assert copied.counters.pauses == 1
+        running.cancel()
+        await asyncio.wait([running])
+
+    asyncio.run(played())
 
 
 def test_what_was_forgotten_meanwhile_is_not_sent(flow: LeaderFlow) -> None:

@@ -23,6 +23,8 @@ from moldau.records.batch import MAGIC, MAGIC_AT, batches
 
 WAIT_MS: Final = 500
 """How long a Fetch waits at a leader that has nothing new; a new partition is fetched after that time at the latest."""
+SLOW_S: Final = 3.0
+"""After that time without an answer of a mirror's leader, its partitions pause."""
 OLD_FORMAT: Final = "the source has records of format {} at offset {}, and mirrors have those of format {} only"
 
 notices = Notices(logging.getLogger(__name__))
@@ -38,29 +40,46 @@ class LeaderFlow:
         self._source = source
         self._mirrors = mirrors
         self._copied = copied
+        self._appending: set[asyncio.Task[None]] = set()
         self._owing: set[TopicPartition] = set()
         """Partitions that may owe their mirrors the start of the log."""
 
     async def run(self) -> None:
+        wanted: dict[TopicPartition, Appending] = {}
         appending: asyncio.Task[None] | None = None
         try:
             while len(self.session):
                 answers = await fetch_next(self._source, self._leader, self.session, WAIT_MS)
                 if appending is not None:
-                    await appending
-                wanted = self._to_append(answers)
-                purpose = f"mirror of {self._leader}"
-                appending = asyncio.ensure_future(self._mirrors.append(wanted, purpose)) if wanted else None
+                    await self._arrived(appending, wanted)
+                wanted, appending = self._to_append(answers), None
+                if wanted:
+                    purpose = f"mirror of {self._leader}"
+                    appending = asyncio.ensure_future(self._mirrors.append(wanted, purpose))
+                    self._appending.add(appending)
         except KafkaError as failure:
             self._failed(failure)
         except asyncio.CancelledError:
-            if appending is not None:
-                appending.cancel()
+            for task in self._appending:
+                task.cancel()
             raise
         finally:
             self.is_over = True
-        if appending is not None:
-            await appending
+        await asyncio.gather(*self._appending)
+
+    async def _arrived(self, appending: asyncio.Task[None], sent: Mapping[TopicPartition, Appending]) -> None:
+        """Wait until the mirrors' leaders have answered. Partitions of one that takes too long pause, and the others go
+        on; its late answer counts no more."""
+        await asyncio.wait([appending], timeout=SLOW_S)
+        for task in [task for task in self._appending if task.done()]:
+            self._appending.discard(task)
+            task.result()
+        if appending.done():
+            return
+        for tp, one in sent.items():
+            copy = self._copied.copied(tp)
+            if copy is not None and copy.session is self.session and copy.end == one.end != copy.position:
+                self._copied.pause(tp, f"the mirror's leader has not answered for {SLOW_S:g} s")
 
     def _failed(self, failure: KafkaError) -> None:
         """A whole request failed: all its partitions pause."""
