@@ -13,6 +13,8 @@ from moldau.metadata_store.zookeeper import ZooKeeperSession
 from moldau.metadata_store.zookeeper_access import ZooKeeperAccess
 from moldau.runtime import Runtime
 
+NEVER_MS = "3600000"
+
 
 class Members:
     """`image` is what the controller knows."""
@@ -34,8 +36,8 @@ class Members:
 @contextlib.asynccontextmanager
 async def members(connect: str, count: int, **settings: str) -> AsyncIterator[Members]:
     """That many brokers, with the ids from 1 on and the hosts `host1`, ...; the first is the controller. `settings` are
-    by Kafka's names with underscores."""
-    given = {name.replace("_", "."): value for name, value in settings.items()}
+    by Kafka's names with underscores. Nobody follows the controller, which must not take that for silence."""
+    given = {"replica.lag.time.max.ms": NEVER_MS} | {name.replace("_", "."): value for name, value in settings.items()}
     found, memberships = Members(), list[Membership]()
     access = ZooKeeperAccess(connect, stretched(20.0))
     try:
