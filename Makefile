@@ -10,7 +10,7 @@ TIMES ?= 1
 VERSION ?= 4.4.0
 
 .DEFAULT_GOAL := help
-.PHONY: help demo quick test busy lint format docs bench check long referee machines setup pins clean clean-columns java
+.PHONY: help demo quick test busy lint format docs site bench check long referee machines setup pins clean clean-columns java
 
 help: ## what there is
 	@sed -n 's/^\([a-z-]*\):.*## /make \1\t/p' Makefile | expand -t 20
@@ -36,6 +36,9 @@ format: $(VENV)/installed ## let ruff format and fix
 
 docs: $(VENV)/installed ## the reference of settings, docs/settings.md
 	$(BIN)/python tools/settings_page.py
+
+site: $(VENV)/installed ## the documentation as a web site, in build/site
+	$(BIN)/python -m tools.documentation.build
 
 bench: java setup ## figures, not tests
 	$(BIN)/python -m benchmarks
