@@ -3,7 +3,7 @@ the controller, and forwarding to it. They have no logs: a partition is a line i
 
 import asyncio
 import contextvars
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 from typing import Any, cast
 
 from moldau.cluster.cluster import Cluster
@@ -24,6 +24,8 @@ from moldau.peers.address import Address
 from moldau.peers.introduction import Identity
 from moldau.peers.link import Link, connect
 from moldau.protocol.apis import API_VERSIONS
+from moldau.replication.lag.asking import Committed
+from moldau.replication.lag.reading import UNKNOWN_LAG, PartitionLag
 from moldau.requests.dispatch import Dispatch
 from moldau.requests.gate import Gate, Handler
 from moldau.requests.session import Authorizer
@@ -37,6 +39,11 @@ from tests.cluster.several import SETTINGS, Member
 PORT = 9092
 CLIENTS_PORT = 9093
 LISTENER = "PLAINTEXT"
+
+
+async def nothing_behind(committed: Iterable[Committed]) -> list[PartitionLag]:
+    """These brokers have no logs, so none can tell how far a group is behind in one."""
+    return [UNKNOWN_LAG for _ in committed]
 
 
 class ConnectedBroker(Member):
@@ -82,7 +89,7 @@ class ConnectedBroker(Member):
             self.acting.assign_directories,
             self.acting.isr.alter,
             lambda wanted: {},
-            none,
+            nothing_behind,
             lambda one: dispatch.requests_of(one),
             runtime,
             LISTENER,
