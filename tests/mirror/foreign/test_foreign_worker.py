@@ -67,7 +67,7 @@ def test_records_arrive_once_under_the_sources_alias_with_settings_and_committed
     clusters: tuple[Broker, Broker],
 ) -> None:
     source, _ = clusters
-    source.create_topic("orders", 3, retention_ms=777_000, message_timestamp_type="CreateTime")
+    source.create_topic("orders", 3, retention_ms=777_000_000, message_timestamp_type="CreateTime")
     for partition in range(3):
         fill(source, "orders", partition=partition)
     with Producer(source.address, transactional_id="t") as producer:
@@ -84,7 +84,7 @@ def test_records_arrive_once_under_the_sources_alias_with_settings_and_committed
         assert [len(one) for one in found] == [100, 120, 100]
         assert found[0][9] == (LATELY_MS + 9, b"9", b"value 9", [("n", b"1"), ("none", None), ("n", b"2")])
         assert {value for _, _, value, _ in found[1][100:]} == {b"committed %d" % n for n in range(20)}
-        assert (await mirror.target.own_settings("A.orders"))["retention.ms"] == "777000"
+        assert (await mirror.target.own_settings("A.orders"))["retention.ms"] == "777000000"
         told = mirror.worker.told()
         assert told.startswith("2 lanes, 320 records since the last line, "), told
         shown = await foreign_status(mirror.source, mirror.target, mirror.settings.policy)
@@ -104,7 +104,7 @@ def test_a_topic_that_grows_does_so_in_the_target_and_new_ones_follow(clusters: 
         await mirror.until_equal(TopicPartition("growing", 0))
         await mirror.source.admin.create_partitions("growing", 3)
         await asyncio.to_thread(fill, source, "growing", 10, 2)
-        await mirror.source.admin.alter_topic_configs("growing", {"retention.ms": 555_000, "min.insync.replicas": 1})
+        await mirror.source.admin.alter_topic_configs("growing", {"retention.ms": 55_500_000, "min.insync.replicas": 1})
         await asyncio.to_thread(source.create_topic, "growing.more", 1)
         await asyncio.to_thread(fill, source, "growing.more", 10)
         await mirror.until_equal(TopicPartition("growing", 2))
@@ -112,7 +112,7 @@ def test_a_topic_that_grows_does_so_in_the_target_and_new_ones_follow(clusters: 
         assert await mirror.until_equal(TopicPartition("growing", 1)) == []
 
         async def is_configured() -> bool:
-            return await mirror.target.own_settings("A.growing") == {"retention.ms": "555000"}
+            return await mirror.target.own_settings("A.growing") == {"retention.ms": "55500000"}
 
         await mirror.until(is_configured)
         await mirror.source.admin.alter_topic_configs("growing", {"retention.ms": None})
