@@ -16,6 +16,7 @@ from moldau.cli import pipeline_load
 from moldau.cli.main import run
 from moldau.client.producing.producer import Producer
 from moldau.client.registry.avro import AvroSerializer
+from moldau.client.registry.protobuf import ProtobufSerializer
 from moldau.client.registry.schema_registry import SchemaRegistry
 from moldau.names import TopicPartition
 from moldau.pipeline.decoding.choosing import Decoding
@@ -101,6 +102,22 @@ def test_avro_is_decoded_by_the_schemas_of_a_registry(
 
 
 @pytest.mark.check
+def test_protobuf_is_decoded_by_the_schemas_of_a_registry(
+    spark: "SparkSession", bootstrap: str, new_topic: NewTopic, registry: SchemaRegistry, tmp_path: Path
+) -> None:
+    topic, warehouse = new_topic(), Warehouse(tmp_path)
+    text = """syntax = "proto3"; package cz; import "google/protobuf/timestamp.proto"; message Other { bool a = 1; }
+    message Level { int64 id = 1; google.protobuf.Timestamp at = 2; repeated string towns = 3; }"""
+    with Producer(bootstrap, value_serializer=ProtobufSerializer(registry, text, message="cz.Level")) as producer:
+        producer.send(topic, {"id": 7, "at": NOON, "towns": ["Písek"]})
+    with Producer(bootstrap, value_serializer=ProtobufSerializer(registry, text)) as producer:
+        producer.send(topic, {"a": True})
+    load_decoded(spark, bootstrap, topic, warehouse, Decoding("protobuf", "", registry, "at", message="cz.Level"))
+    assert rows(warehouse.table(topic), "id", "at", "_date", "towns") == [(0, 7, NOON, DAY, ["Písek"])]
+    assert [row[0] for row in rows(Table.open(warehouse.place_of_rejected(topic)))] == [1]
+
+
+@pytest.mark.check
 @pytest.mark.own_jvm("it stands for all commands that start Spark")
 def test_the_command_takes_the_schema_from_a_file_and_counts_what_it_rejected(
     bootstrap: str, new_topic: NewTopic, produce: Produce, moldau_command: list[str], tmp_path: Path
@@ -121,10 +138,12 @@ def test_the_command_takes_the_schema_from_a_file_and_counts_what_it_rejected(
     ("wrong", "sentence"),
     [
         (["--decode", "avro"], "--decode avro needs --schema-registry"),
+        (["--decode", "protobuf:cz.Level"], "--decode protobuf needs --schema-registry"),
+        (["--decode", "protobuf:"], "protobuf: lacks the message behind the colon"),
         (["--decode", "json", "--schema", "nowhere"], "--schema nowhere cannot be read: No such file or directory\n"),
         (["--event-time", "at"], "--event-time names a field of decoded values"),
         (["--decode", "json", "--schema-registry", "x"], "is not an address such as http://localhost:8081"),
-        (["--decode", "yaml"], "--decode 'yaml' is none of none, text, json, avro"),
+        (["--decode", "yaml"], "--decode 'yaml' is none of none, text, json, avro, protobuf"),
         (["--on-reject", "drop"], "--on-reject 'drop' is none of quarantine, fail"),
         (["--on-reject", "fail", "--max-rejected", "3"], "--on-reject fail allows no rejected record"),
         (["--decode", "json", "--type-share", "0.2"], "--type-share 0.2 is not above 0.5 and at most 1"),
