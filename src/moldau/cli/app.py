@@ -80,6 +80,7 @@ PLACES = {
     "doctor": CommandEntry(
         "moldau.cli.doctor.commands", "doctor", "Look for what is wrong, and say what to do; make a report of it."
     ),
+    "top": CommandEntry("moldau.cli.watching.top", "top", "A live view: rates, lag and slow requests."),
     "zookeeper": CommandEntry(
         "moldau.cli.zookeeper", "app", "ZooKeeper: start it from the jars of PySpark, show what is in one."
     ),

@@ -1,0 +1,1 @@
+"""`moldau top`: a live view of a cluster in a terminal."""

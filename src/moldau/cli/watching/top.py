@@ -1,0 +1,145 @@
+"""`moldau top`: rates, lag and slow requests of a cluster, again and again."""
+
+import contextlib
+import shutil
+import sys
+import time
+import urllib.request
+from typing import Annotated, Any
+
+from moldau.cli.command_line import Option
+from moldau.cli.options import BOOTSTRAP, BootstrapServer, Json, reachable
+from moldau.cli.output import note, print_json, print_table, time_text
+from moldau.cli.watching.changes import (
+    ClusterLook,
+    SummedLag,
+    groups_between,
+    requests_between,
+    requests_in,
+    topics_between,
+)
+from moldau.client.administration.admin import Admin
+from moldau.errors import KafkaError, MoldauError
+from moldau.names import TopicPartition
+from moldau.runtime import RealClock
+
+GROUPS_MAX = 100
+METRICS_BYTES_MAX = 64 << 20
+METRICS_S = 5.0
+CLEAR = "\x1b[H\x1b[2J"
+
+
+def top(
+    bootstrap_server: BootstrapServer = BOOTSTRAP,
+    metrics: Annotated[
+        list[str] | None,
+        Option("--metrics", metavar="URL", help="A broker's /metrics, for its requests; repeatable."),
+    ] = None,
+    interval: Annotated[float, Option(metavar="SECONDS", min=1, help="The time between two looks.")] = 2.0,
+    rows: Annotated[int | None, Option(min=1, help="Rows of each table; by default as many as fit.")] = None,
+    internal: Annotated[bool, Option("--internal", help="Internal topics too.")] = False,
+    once: Annotated[bool, Option("--once", help="Print one view and end.")] = False,
+    as_json: Json = False,
+) -> None:
+    """
+    Show the busiest topics, the groups that are furthest behind, and with --metrics the requests that take most time;
+    until Ctrl-C. Of more than 100 groups the first ones by name are asked for. With --json each view is an object.
+
+    Examples:
+
+      moldau top
+
+      moldau top --metrics http://localhost:9404/metrics --interval 5
+
+      moldau top --once --json
+    """
+    with Admin(reachable(bootstrap_server)) as admin:
+        before = look(admin, metrics or [], internal=internal)
+        while True:
+            time.sleep(interval)
+            try:
+                now = look(admin, metrics or [], internal=internal)
+                view = view_of(admin, before, now)
+            except KafkaError as failure:  # brokers may be away for a while
+                if once:
+                    raise
+                note(f"no broker answers: {failure}")
+                continue
+            _show(view, rows, as_json=as_json, clears=not once and sys.stdout.isatty())
+            if once:
+                return
+            before = now
+
+
+def look(admin: Admin, metrics: list[str], *, internal: bool) -> ClusterLook:
+    """Raises `KafkaError`, `MoldauError` for metrics that cannot be read."""
+    topics = admin.list_topics(internal=internal)
+    led = [
+        TopicPartition(name, number)
+        for name, topic in topics.items()
+        for number, part in topic.partitions.items()
+        if part.leader >= 0
+    ]
+    ends = admin.offsets(dict.fromkeys(led, "latest"), known_only=True)
+    groups: dict[str, SummedLag] = {}
+    for listed in sorted(admin.list_groups(), key=lambda one: one.group_id)[:GROUPS_MAX]:
+        with contextlib.suppress(KafkaError):  # it may have gone just now
+            groups[listed.group_id] = _lag(admin, listed.group_id, listed.state)
+    buckets, sums = requests_in("\n".join(map(_metrics, metrics)))
+    return ClusterLook(time.monotonic(), ends, groups, buckets, sums)
+
+
+def _lag(admin: Admin, group: str, state: str) -> SummedLag:
+    lags = admin.group_lag(group)
+    known = [one for one in lags.values() if one.records is not None]
+    behind = sum(one.records or 0 for one in known)
+    seconds = [one.seconds for one in known if one.seconds is not None]
+    return SummedLag(state, sum(one.end for one in known) - behind, behind, max(seconds, default=None))
+
+
+def _metrics(url: str) -> str:
+    if not url.startswith(("http://", "https://")):
+        raise MoldauError(f"--metrics {url!r} is not a URL such as http://localhost:9404/metrics")
+    try:
+        with urllib.request.urlopen(url, timeout=METRICS_S) as answer:
+            text: bytes = answer.read(METRICS_BYTES_MAX)
+    except (OSError, ValueError) as failure:
+        raise MoldauError(f"{url} cannot be read: {getattr(failure, 'reason', failure)}") from None
+    return text.decode(errors="replace")
+
+
+def view_of(admin: Admin, before: ClusterLook, now: ClusterLook) -> dict[str, Any]:
+    """What is shown, as JSON has it."""
+    cluster = admin.describe_cluster()
+    return {
+        "time": time_text(RealClock().now_ms()),
+        "cluster_id": cluster.cluster_id,
+        "brokers": len(cluster.brokers),
+        "topics": [_rounded(one._asdict()) for one in topics_between(before, now)],
+        "groups": [_rounded(one._asdict()) for one in groups_between(before, now)],
+        "requests": [_rounded(one._asdict()) for one in requests_between(before, now)],
+    }
+
+
+def _rounded(row: dict[str, Any]) -> dict[str, Any]:
+    return {name: round(value, 2) if isinstance(value, float) else value for name, value in row.items()}
+
+
+def _show(view: dict[str, Any], rows: int | None, *, as_json: bool, clears: bool) -> None:
+    if as_json:
+        print_json(view)
+        sys.stdout.flush()
+        return
+    tables = [name for name in ("topics", "groups", "requests") if view[name]]
+    most = rows or max(3, (shutil.get_terminal_size().lines - 2) // max(len(tables), 1) - 3)
+    if clears:
+        print(CLEAR, end="")
+    written = sum(row["records_per_second"] for row in view["topics"])
+    print(f"{view['time']}  cluster {view['cluster_id']}  {view['brokers']} brokers  {written:,.1f} records/s written")
+    for name in tables:
+        shown = view[name][:most]
+        print()
+        print_table([column.replace("_", " ").upper() for column in shown[0]], [[*row.values()] for row in shown])
+        if len(view[name]) > most:
+            print(f"and {len(view[name]) - most:,} more {name}")
+    sys.stdout.flush()
