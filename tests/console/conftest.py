@@ -17,6 +17,7 @@ def nothing_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     """Lists are asked for anew each time: a test's other client has just changed them."""
     monkeypatch.setattr(cluster_admin, "KEPT_S", 0.0)
     monkeypatch.setattr(cluster_admin, "COMMITTED_KEPT_S", 0.0)
+    monkeypatch.setattr(cluster_admin, "KEPT_TIMES", 0)
 
 
 @pytest.fixture(scope="module")

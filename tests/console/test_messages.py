@@ -200,6 +200,21 @@ def test_records_are_masked_before_they_are_searched(broker: Broker, filled: str
             assert "<b>" not in browser.get(f"/topics/{filled}/records/0/0").text
 
 
+def test_records_in_protobuf_are_decoded(broker: Broker) -> None:
+    from moldau.serializers import ProtobufSerializer, Schema, SchemaRegistry
+    from moldau.testing import RunningRegistry
+
+    text = 'syntax = "proto3"; message River { string name = 1; int32 km = 2; }'
+    broker.create_topic("streams", 1)
+    with RunningRegistry(broker) as running:
+        registry = SchemaRegistry(running.url)
+        schema = Schema(text, "PROTOBUF")
+        with Producer(broker.address, value_serializer=ProtobufSerializer(registry, schema)) as producer:
+            producer.send("streams", {"name": "Vltava", "km": 430})
+        for url in served(ConsoleSettings(broker.client_settings(), "127.0.0.1", 0, registry=registry)):
+            assert "Vltava" in rows(events(url, "/topics/streams/search?json=$.km%20%3E%20400"))
+
+
 def test_records_of_a_registry_are_decoded(broker: Broker) -> None:
     from moldau.serializers import AvroSerializer, SchemaRegistry
     from moldau.testing import RunningRegistry

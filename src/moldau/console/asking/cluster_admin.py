@@ -30,6 +30,8 @@ CLIENT = {"client.id": "moldau-console", "default.api.timeout.ms": "10000", "req
 KEPT_S = 5.0
 """Lists of names are kept for this long: pages of one list agree, and typing in its filter asks nothing."""
 COMMITTED_KEPT_S = 15.0
+KEPT_TIMES = 20
+"""An answer is kept so many times as long as it took."""
 GROUPS_AT_ONCE, OF_A_PAGE = 100, 2_000
 BATCHED = 4, 8
 """The first versions of FindCoordinator and OffsetFetch that take several groups (Kafka 3.0)."""
@@ -47,6 +49,28 @@ class ClusterHealth(NamedTuple):
     under_replicated: int
 
 
+class SharedAnswer:
+    """An answer that several requests share, on its way or there. `now_s` is the loop's clock."""
+
+    def __init__(self, task: "asyncio.Task[Any]", now_s: Callable[[], float]):
+        self.task = task
+        self._began_s, self._ended_s, self._now_s = now_s(), 0.0, now_s
+        task.add_done_callback(self._end)
+
+    def _end(self, task: "asyncio.Task[Any]") -> None:
+        self._ended_s = self._now_s()
+        if not task.cancelled():
+            task.exception()  # it is no surprise, even if the pages that waited for it have gone
+
+    def is_over(self, now_s: float, kept_s: float) -> bool:
+        """Whether it has failed or is too old. What took long is kept longer: asking for it is a burden of the
+        cluster's, which is bounded to a twentieth of the time."""
+        if not self.task.done():
+            return False
+        failed = self.task.cancelled() or self.task.exception() is not None
+        return failed or now_s - self._ended_s > max(kept_s, KEPT_TIMES * (self._ended_s - self._began_s))
+
+
 class ClusterAdmin(AsyncAdmin):
     """An admin client of the console; `client` has its settings by Kafka's names."""
 
@@ -55,7 +79,7 @@ class ClusterAdmin(AsyncAdmin):
         super().__init__(read_settings(AdminSettings, "the console", ({**client, **CLIENT},), {}))
         self._client = client
         self._producer: AsyncProducer | None = None
-        self._kept: dict[str, tuple[float, asyncio.Task[Any]]] = {}
+        self._kept: dict[str, SharedAnswer] = {}
 
     async def log_in(self) -> None:
         """Connect to one broker. Raises `AuthenticationFailed` and other `KafkaError`s."""
@@ -103,17 +127,10 @@ class ClusterAdmin(AsyncAdmin):
     async def _once(self, what: str, ask: Callable[[], Awaitable[T]], kept_s: float | None = None) -> T:
         """The answer to a question that several requests share while it is young."""
         loop = asyncio.get_running_loop()
-        asked_s, task = self._kept.get(what, (0.0, None))
-        is_failed = task is not None and task.done() and (task.cancelled() or task.exception() is not None)
-        if (
-            task is None
-            or is_failed
-            or (task.done() and loop.time() - asked_s > (KEPT_S if kept_s is None else kept_s))
-        ):
-            task = loop.create_task(_awaited(ask))
-            task.add_done_callback(_looked_at)
-            self._kept[what] = loop.time(), task
-        result: T = await asyncio.shield(task)
+        known = self._kept.get(what)
+        if known is None or known.is_over(loop.time(), KEPT_S if kept_s is None else kept_s):
+            known = self._kept[what] = SharedAnswer(loop.create_task(_awaited(ask)), loop.time)
+        result: T = await asyncio.shield(known.task)
         return result
 
     def forget(self, what: str) -> None:
@@ -258,12 +275,6 @@ def is_internal(topic: str) -> bool:
 
 async def _awaited(ask: Callable[[], Awaitable[T]]) -> T:
     return await ask()
-
-
-def _looked_at(task: "asyncio.Task[Any]") -> None:
-    """Its failure is no surprise, even if the pages that waited for it have gone."""
-    if not task.cancelled():
-        task.exception()
 
 
 def _counted(topics: Iterable[TopicView]) -> ClusterHealth:

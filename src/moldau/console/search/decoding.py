@@ -7,8 +7,9 @@ from typing import Any
 
 from moldau.client.registry.avro import AvroDeserializer
 from moldau.client.registry.framing import FRAME_BYTES, schema_id_of
+from moldau.client.registry.protobuf import ProtobufDeserializer
 from moldau.client.registry.schema_registry import SchemaRegistry
-from moldau.client.registry.schemas import AVRO, JSON
+from moldau.client.registry.schemas import AVRO, JSON, PROTOBUF
 from moldau.errors import MoldauError
 from moldau.monotonic import monotonic_s
 
@@ -18,12 +19,13 @@ KNOWN_MAX = 10_000
 
 
 class RegistryDecoder:
-    """Decodes Avro and JSON; blocks for a request at each new schema id. What cannot be decoded stays as it is. Any
-    thread may use it."""
+    """Decodes Avro, JSON and Protobuf; blocks for a request at each new schema id. What cannot be decoded, or not
+    without a package that is missing, stays as it is. Any thread may use it."""
 
     def __init__(self, registry: SchemaRegistry):
         self._registry = registry
         self._avro: AvroDeserializer | None = None
+        self._protobuf: ProtobufDeserializer | None = None
         self._kinds: dict[int, str] = {}
         self._failed_s: dict[int, float] = {}
 
@@ -36,6 +38,8 @@ class RegistryDecoder:
             kind = self._kind(schema_id)
             if kind == AVRO:
                 return self._of_avro(data)
+            if kind == PROTOBUF:
+                return self._of_protobuf(data)
             return data[FRAME_BYTES:] if kind == JSON else None
         except MoldauError:
             return None
@@ -59,6 +63,18 @@ class RegistryDecoder:
             self._avro = AvroDeserializer(self._registry)
         value = self._avro(data)
         return json.dumps(value, ensure_ascii=False, default=_plain).encode("utf-8", "replace")
+
+    def _of_protobuf(self, data: bytes) -> bytes | None:
+        if self._protobuf is None:
+            self._protobuf = ProtobufDeserializer(self._registry)
+        from google.protobuf.json_format import MessageToDict
+
+        message = self._protobuf(data)
+        try:
+            tree = MessageToDict(message, preserving_proto_field_name=True)
+        except (TypeError, KeyError, ValueError, RecursionError):  # an Any whose type is not known, for example
+            return None
+        return json.dumps(tree, ensure_ascii=False).encode("utf-8", "replace")
 
 
 def _plain(value: Any) -> Any:
