@@ -19,9 +19,7 @@ from typing import TYPE_CHECKING, TypeVar
 from moldau.client.cluster_view import NEWEST_WITH_NAMES, ClusterView, TopicView
 from moldau.client.failures import STALE_METADATA, Backoff, ClientClosed, RetryLog, check, tried
 from moldau.client.own_loop import OwnLoop
-from moldau.client.security.protection import Protection, protection_of
 from moldau.client.settings import ClientSettings
-from moldau.client.zookeeper.zookeeper_settings import ZooKeeperSettings
 from moldau.errors import AuthenticationFailed, ErrorCode, KafkaError, RebootstrapRequired, SslHandshakeFailed
 from moldau.names import TopicPartition
 from moldau.net.connection import MAX_REPLY_BYTES
@@ -35,6 +33,7 @@ from moldau.protocol.messages.metadata import MetadataRequest, MetadataRequestTo
 from moldau.runtime import Runtime
 
 if TYPE_CHECKING:
+    from moldau.client.security.protection import Protection
     from moldau.client.zookeeper.registry import Registry
 
 logger = logging.getLogger(__name__)
@@ -57,11 +56,17 @@ def router_of(
 ) -> "Router":
     """The connections of a client with these settings; `highest` as for `Router`. Raises `ConfigError`."""
     assert isinstance(settings.bootstrap_servers, str)
-    registry = None
-    if isinstance(settings, ZooKeeperSettings) and settings.zookeeper_connect is not None:
+    registry = protection = None
+    if getattr(settings, "zookeeper_connect", None) is not None:  # few clients need these imports, or those below
         from moldau.client.zookeeper.registry import registry_of
+        from moldau.client.zookeeper.zookeeper_settings import ZooKeeperSettings
 
+        assert isinstance(settings, ZooKeeperSettings)
         registry = registry_of(settings)
+    if settings.is_protected:
+        from moldau.client.security.protection import protection_of
+
+        protection = protection_of(settings)
     return Router(
         settings.bootstrap_servers,
         settings.client_id,
@@ -73,7 +78,7 @@ def router_of(
         runtime=settings.runtime,
         recovers=settings.metadata_recovery_strategy == REBOOTSTRAP,
         checks_brokers=settings.metadata_cluster_check_enable,
-        protection=protection_of(settings),
+        protection=protection,
         max_reply_bytes=max_reply_bytes,
         registry=registry,
         highest=highest,
@@ -102,7 +107,7 @@ class Router:
         runtime: Runtime | None = None,
         recovers: bool = True,
         checks_brokers: bool = True,
-        protection: Protection | None = None,
+        protection: "Protection | None" = None,
         registry: "Registry | None" = None,
     ):
         self.registry = registry

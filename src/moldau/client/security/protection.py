@@ -3,7 +3,7 @@
 import ssl
 
 from moldau.client.security.logins import login_of
-from moldau.client.security.security_settings import PLAINTEXT, SecuritySettings
+from moldau.client.security.security_settings import SecuritySettings
 from moldau.transport.client_tls import ClientTls, TlsSettings
 from moldau.transport.key_stores import Pem, Store
 
@@ -22,7 +22,7 @@ class Protection:
 
 def protection_of(settings: SecuritySettings) -> Protection | None:
     """None if the settings ask for none. Raises `ConfigError`."""
-    return Protection(settings) if settings.security_protocol.upper() != PLAINTEXT else None
+    return Protection(settings) if settings.is_protected else None
 
 
 def tls_settings(settings: SecuritySettings) -> TlsSettings:

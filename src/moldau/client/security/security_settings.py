@@ -128,6 +128,11 @@ class SecuritySettings:
         return self.security_protocol.upper() in (SASL_PLAINTEXT, SASL_SSL)
 
     @property
+    def is_protected(self) -> bool:
+        """Whether connections have TLS or a login."""
+        return self.security_protocol.upper() != PLAINTEXT
+
+    @property
     def uses_tls(self) -> bool:
         return self.security_protocol.upper() in (SSL, SASL_SSL)
 
