@@ -4,6 +4,7 @@ usage: python -m tests.end_to_end.holding_broker server start ...
 """
 
 import asyncio
+import inspect
 import time
 from typing import Any
 
@@ -39,7 +40,8 @@ def holding(answer: Handler) -> Handler:
     async def later(request: Any, call: Call) -> Any:
         await asyncio.sleep(0.001)
         burn_the_loop()
-        return answer(request, call)
+        response = answer(request, call)
+        return await response if inspect.isawaitable(response) else response
 
     return held
 
