@@ -155,7 +155,7 @@ def test_delay_lag_bytes_partitions_and_columns_are_there() -> None:
 
 def test_commands_quote_their_paths() -> None:
     text = text_of(render(contents()))
-    assert "server start --data-dir '/tmp/a folder/data'" in text
+    assert "server start --data-dir '/tmp/a folder/mirror'" in text
     assert "pipeline history '/tmp/a folder/decoded/flights'" in text
 
 
