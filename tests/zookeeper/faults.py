@@ -110,7 +110,8 @@ class Faults:
             if outlasts:
                 has_progress()
             if how == STOP:
-                os.kill(broker.pid, signal.SIGCONT)
+                with contextlib.suppress(ProcessLookupError):  # another broker has killed it, see the next line
+                    os.kill(broker.pid, signal.SIGCONT)
                 if self._zookeeper is None and broker.wait(KILLED_S):  # it was stopped in the middle of a change
                     broker.kill()
             if not broker.runs:
