@@ -76,6 +76,7 @@ class Broker:
 
     def start(self, seconds: float = START_SECONDS_MAX) -> None:
         """Start and wait for the line `listening on`. A second start takes the port of the first."""
+        self._take()  # one that has ended by itself
         port = self.address.rpartition(":")[2] or "0"
         command = [*self._shell, sys.executable, "-m", *self._program, "server", "start"]
         command += ["--host", "127.0.0.1", "--port", port, "--data-dir", str(self.data), *self._options]
