@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import replace
 from typing import Any
 
-from harness.patience import Deadline
+from harness.patience import SECONDS, Deadline
 from moldau.client.consuming.async_consumer import AsyncConsumer
 from moldau.errors import KafkaError
 from moldau.mirror.ends import ClusterEnd
@@ -67,7 +67,9 @@ class ForeignMirroring:
 
     async def until(self, holds: Callable[[], object | Awaitable[object]]) -> Any:
         """Wait until this holds; returns what it was then. Raises the failure of a worker."""
-        deadline = Deadline()
+        deadline = Deadline(
+            3 * SECONDS
+        )  # a worker that was killed keeps its lanes for a session, and a restart adds one
         while True:
             what = holds()
             try:
