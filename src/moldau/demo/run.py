@@ -1,10 +1,11 @@
 """`moldau pipeline demo` (also `make demo`): the whole pipeline on real data, from a fresh broker to a report.
 
-The steps: start two brokers, the origin and its mirror; replay the events into the origin and load them from the mirror
-meanwhile, load again (nothing is new), load them with decoded columns, answer three questions over streams, audit
-origin, mirror and warehouse, check the books, write the report. All results are in one folder: report.html, audit.html,
-summary.json, warehouse/ (values as produced), decoded/, data/ (the origin's log) and mirror/. Leftovers of an earlier
-run, even running brokers, are removed first. The exit code is 1 if the books do not balance or the audit finds a fault.
+The steps: start two brokers, the origin and its mirror, and a schema registry beside the origin; replay the events, in
+Avro, into the origin and load them from the mirror meanwhile, load again (nothing is new), load them with decoded
+columns, answer three questions over streams, audit origin, mirror and warehouse, check the books, write the report. All
+results are in one folder: report.html, audit.html, summary.json, warehouse/ (values as produced), decoded/, data/ (the
+origin's log) and mirror/. Leftovers of an earlier run, even running brokers, are removed first. The exit code is 1 if
+the books do not balance or the audit finds a fault.
 """
 
 import contextlib
@@ -24,12 +25,14 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from moldau.client.administration.admin import Admin
-from moldau.demo import audit, flights, inventory, streams
+from moldau.client.registry.schema_registry import SchemaRegistry
+from moldau.demo import audit, flights, inventory, schemas, streams
 from moldau.demo.audit import Book, Count
 from moldau.demo.broker_process import running_broker, stop_leftover
 from moldau.demo.flights import Events
 from moldau.demo.live import AUDIT_TOPIC, AUDIT_WINDOW_MS, Counts, Replay, follow
 from moldau.demo.mirroring import RunningMirror, running_mirror
+from moldau.demo.registry_beside import register, running_registry
 from moldau.demo.report.contents import Contents, Stage
 from moldau.demo.report.page import render
 from moldau.demo.report.summary import summary_tree
@@ -40,11 +43,13 @@ from moldau.pipeline.audit.auditing import audit as compare
 from moldau.pipeline.audit.report import render as audit_page
 from moldau.pipeline.audit.tiers import ClusterTier, Tier
 from moldau.pipeline.audit.warehouse_tier import WarehouseTier
+from moldau.pipeline.decoding.avro_values import AvroValues
 from moldau.pipeline.decoding.choosing import Decoding
 from moldau.pipeline.loading.load import load
 from moldau.pipeline.loading.settings import Loaded, Settings
 from moldau.pipeline.session import check_java, errors_in_a_sentence, own_session
 from moldau.pipeline.tables.warehouse import Warehouse
+from moldau.registry.topic import DEFAULT_TOPIC
 from moldau.runtime import RealDisk
 from moldau.version import VERSION
 
@@ -55,7 +60,8 @@ FOLDER = Path("build", "demo")
 PARTITIONS = {"flights": 4, "weather": 4, "airlines": 1, "planes": 1, "airports": 1}
 YEAR_MS = 365 * 24 * 3600 * 1000
 KEEP_FOREVER = {"retention.ms": "-1", "segment.ms": str(10 * YEAR_MS)}
-MIRRORED = (*PARTITIONS, AUDIT_TOPIC)
+MIRRORED = (*PARTITIONS, AUDIT_TOPIC, DEFAULT_TOPIC)
+"""The schemas too: a registry beside the mirror knows the ids in its records."""
 UNPARTITIONED = Settings(partition_by="none")
 """Tables of a few MB are better in few files."""
 WINDOWED, JOINED = 200_000, 400_000
@@ -93,22 +99,25 @@ class Demo:
                 self.console.print("Stopped the broker that an earlier run had left.")
         shutil.rmtree(self.folder, ignore_errors=True)
         self.folder.mkdir(parents=True, exist_ok=True)
-        topics = self._timed(
-            "Read the source", lambda: [flights.read_events(t, self.source) for t in flights.TOPICS], _rows
-        )
         scratch = self.folder / "scratch"
         with contextlib.ExitStack() as brokers:
             origin, target = (brokers.enter_context(self._broker(at)) for at in (self.places.data, self.places.mirror))
             _create_topics(origin)
+            registry = brokers.enter_context(self._registry(origin))
+            ids = self._timed("Register the schemas", lambda: register(registry, flights.TOPICS), _none)
+            topics = self._timed(
+                "Read the source, encode it as Avro",
+                lambda: [flights.read_events(topic, ids[topic], self.source) for topic in flights.TOPICS], _rows,
+            )  # fmt: skip
             with running_mirror(origin, target, MIRRORED) as mirror, contextlib.ExitStack() as stack:
                 started = self.session(scratch)
-                spark = self._timed("Start Spark", lambda: stack.enter_context(started), lambda _: 0)
+                spark = self._timed("Start Spark", lambda: stack.enter_context(started), _none)
                 produced = self._live(spark, origin, target, mirror, topics)
-                self._decode(spark, target)
+                self._decode(spark, target, registry)
                 with errors_in_a_sentence():
-                    answers = self._questions(spark, target, scratch / "checkpoints")
-            faults = self._timed("Audit", lambda: self._audit(origin, target), lambda _: 0)
-            books = self._timed("Check the books", lambda: self._books(origin, topics, produced), lambda _: 0)
+                    answers = self._questions(spark, target, registry, scratch / "checkpoints")
+            faults = self._timed("Audit", lambda: self._audit(origin, target), _none)
+            books = self._timed("Check the books", lambda: self._books(origin, registry, topics, produced), _none)
         shutil.rmtree(scratch, ignore_errors=True)
         return self.finish(books, faults, answers, topics)
 
@@ -123,6 +132,13 @@ class Demo:
             what = "Broker" if place == self.places.data else "Its mirror"
             self.console.print(f"{what} listening on {bootstrap}, data in {_short(place)}")
             yield bootstrap
+
+    @contextlib.contextmanager
+    def _registry(self, bootstrap: str) -> Iterator[SchemaRegistry]:
+        """A registry beside this broker; yields a client of it."""
+        with running_registry(bootstrap) as url:
+            self.console.print(f"Schema registry listening on {url}")
+            yield SchemaRegistry(url)
 
     def _timed(self, name: str, work: Callable[[], T], records: Callable[[T], int]) -> T:
         """Do the work and record it as a stage; a stage without records has no rate."""
@@ -149,7 +165,8 @@ class Demo:
         with Progress(*columns, console=self.console, transient=True) as progress:
             bar = progress.add_task("replay", total=_rows(topics))
             partitions = [TopicPartition(topic, p) for topic, count in PARTITIONS.items() for p in range(count)]
-            settled = partial(mirror.wait_for, [*partitions, TopicPartition(AUDIT_TOPIC, 0)])
+            others = [TopicPartition(topic, 0) for topic in (AUDIT_TOPIC, DEFAULT_TOPIC)]
+            settled = partial(mirror.wait_for, [*partitions, *others])
             replay = Replay(origin, topics, self.timeline, lambda count: progress.advance(bar, count), settled)
             produced = self._timed(
                 "Replay, mirror, load meanwhile",
@@ -160,15 +177,15 @@ class Demo:
             raise DemoFailed(f"The load after the last one added {again.records:,} records, though nothing was new.")
         return produced
 
-    def _decode(self, spark: "SparkSession", bootstrap: str) -> None:
-        """Load all topics into tables whose columns are the fields of the JSON values."""
+    def _decode(self, spark: "SparkSession", bootstrap: str, registry: SchemaRegistry) -> None:
+        """Load all topics into tables whose columns are the fields of the Avro values."""
 
         def decode() -> list[Loaded]:
             return [
                 load(lambda: spark, bootstrap, topics, self.decoded, replace(UNPARTITIONED, decoding=decoding))
                 for topics, decoding in (
-                    (flights.EVENTS, Decoding("json", event_time="time_hour")),
-                    (flights.TABLES, Decoding("json")),
+                    (flights.EVENTS, Decoding("avro", registry=registry, event_time="time_hour")),
+                    (flights.TABLES, Decoding("avro", registry=registry)),
                 )
             ]
 
@@ -177,12 +194,18 @@ class Demo:
         if rejected:
             raise DemoFailed(f"{counted(rejected, 'record')} could not be decoded; see {self.places.decoded}.")
 
-    def _questions(self, spark: "SparkSession", bootstrap: str, checkpoints: Path) -> list[streams.QueryResult]:
-        def flight_stream(records_per_trigger: int) -> "DataFrame":
-            return streams.stream_of(spark, bootstrap, "flights", streams.FLIGHT, records_per_trigger)
+    def _questions(
+        self, spark: "SparkSession", bootstrap: str, registry: SchemaRegistry, checkpoints: Path
+    ) -> list[streams.QueryResult]:
+        def reader(topic: str, fields: Sequence[str]) -> AvroValues:
+            return AvroValues(registry, schemas.schema(topic, fields))
 
-        def table(topic: str, schema: str) -> "DataFrame":
-            return streams.table_of(spark, bootstrap, topic, schema)
+        def flight_stream(records_per_trigger: int) -> "DataFrame":
+            values = reader("flights", streams.FLIGHT)
+            return streams.stream_of(spark, bootstrap, "flights", values, records_per_trigger)
+
+        def table(topic: str, fields: Sequence[str]) -> "DataFrame":
+            return streams.table_of(spark, bootstrap, topic, reader(topic, fields))
 
         questions = {
             "Stream: departures per hour": lambda: streams.windowed_counts(flight_stream(WINDOWED)),
@@ -210,16 +233,19 @@ class Demo:
         (self.folder / "audit.html").write_text(audit_page(audit), encoding="utf-8")
         return [f"Audit: {fault}" for fault in [*audit.notes, *audit.sentences()]]
 
-    def _books(self, bootstrap: str, topics: Sequence[Events], produced: Counts) -> list[Book]:
+    def _books(
+        self, bootstrap: str, registry: SchemaRegistry, topics: Sequence[Events], produced: Counts
+    ) -> list[Book]:
         books = []
         for events in topics:
             topic = events.topic
-            loaded = audit.count_table(self.warehouse, topic)
+            months = audit.MonthReader(registry, topic)
+            loaded = audit.count_table(self.warehouse, topic, months)
             described = audit.count_described(self.warehouse, topic)
             if described != loaded.records:
                 raise DemoFailed(f"{topic}: the table's log counts {described:,} records, not {loaded.records:,}.")
             source = Count(events.count, events.months(), audit.hash_sum(events.columns.to_batches()))
-            stored, decoded = audit.count_log(bootstrap, topic), audit.count_decoded(self.decoded, topic)
+            stored, decoded = audit.count_log(bootstrap, topic, months), audit.count_decoded(self.decoded, topic)
             books.append(Book(topic, source, produced[topic], stored, loaded, decoded))
         return books
 
@@ -269,6 +295,11 @@ def _create_topics(bootstrap: str) -> None:
         for topic in flights.TOPICS:
             admin.create_topic(topic, partitions=PARTITIONS[topic], replication_factor=1, configs=KEEP_FOREVER)
         admin.create_topic(AUDIT_TOPIC, partitions=1, replication_factor=1, configs=KEEP_FOREVER)
+
+
+def _none(_: object) -> int:
+    """The records of a stage that has none."""
+    return 0
 
 
 def _rows(topics: Sequence[Events]) -> int:

@@ -6,29 +6,27 @@ time is the record's timestamp.
 """
 
 import time
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+import pyarrow
 from pyspark.sql import functions as sf
+from pyspark.sql.pandas.types import from_arrow_schema
 
-from moldau.pipeline.streams import (
-    join_table,
-    json_events,
-    latest_by_key,
-    records,
-    run_to_end,
-    tumbling,
-    windowed,
-)
+from moldau.errors import MoldauError
+from moldau.pipeline.decoding.avro_values import AvroValues
+from moldau.pipeline.decoding.event_times import TIMESTAMP
+from moldau.pipeline.streams import join_table, latest_by_key, records, run_to_end, tumbling, windowed
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-FLIGHT = "origin string, dest string, carrier string, dep_delay double, arr_delay double"
-WEATHER = "origin string, wind_speed double, precip double, visib double"
-AIRLINE = "carrier string, name string"
-AIRPORT = "faa string, name string"
+FLIGHT = ("origin", "dest", "carrier", "dep_delay", "arr_delay")
+WEATHER = ("origin", "wind_speed", "precip", "visib")
+AIRLINE = ("carrier", "name")
+AIRPORT = ("faa", "name")
 DELAYED_MINUTES = 15
 """A flight counts as delayed from this many minutes on, as the Bureau of Transportation Statistics counts."""
 
@@ -53,14 +51,32 @@ class QueryResult:
     seconds: float
 
 
-def stream_of(spark: "SparkSession", bootstrap: str, topic: str, schema: str, records_per_trigger: int) -> "DataFrame":
-    """A topic's JSON values as a stream from the first record on, with the record's timestamp as `at`."""
-    return json_events(records(spark, bootstrap, topic, maxOffsetsPerTrigger=records_per_trigger), schema)
+def stream_of(
+    spark: "SparkSession", bootstrap: str, topic: str, values: AvroValues, records_per_trigger: int
+) -> "DataFrame":
+    """A topic's Avro values as a stream from the first record on, with the record's timestamp as `at`."""
+    return decoded_events(records(spark, bootstrap, topic, maxOffsetsPerTrigger=records_per_trigger), values)
 
 
-def table_of(spark: "SparkSession", bootstrap: str, topic: str, schema: str) -> "DataFrame":
+def table_of(spark: "SparkSession", bootstrap: str, topic: str, values: AvroValues) -> "DataFrame":
     """A topic as a table: the newest value of each key. A null value deletes its key, as compaction would."""
-    return json_events(latest_by_key(records(spark, bootstrap, topic, stream=False)), schema)
+    return decoded_events(latest_by_key(records(spark, bootstrap, topic, stream=False)), values)
+
+
+def decoded_events(rows: "DataFrame", values: AvroValues) -> "DataFrame":
+    """The Avro values of rows as the columns of the reader's schema, followed by `at`: the record's timestamp. Null
+    values (tombstones) are left out. A value that cannot be decoded fails the query."""
+    schema = values.schema.append(pyarrow.field("at", TIMESTAMP))
+
+    def decode(batches: Iterator[Any]) -> Iterator[Any]:
+        for batch in batches:
+            found = values.found(batch.column(0))
+            if found.bad:
+                raise MoldauError(f"a value cannot be decoded: {next(iter(found.bad.values())).reason}")
+            yield pyarrow.RecordBatch.from_arrays([*found.columns, batch.column(1).cast(TIMESTAMP)], schema=schema)
+
+    present = rows.where("value IS NOT NULL").select("value", "timestamp")
+    return present.mapInArrow(decode, from_arrow_schema(schema))
 
 
 def windowed_counts(flights: "DataFrame", window: str = "1 hour", zone: str = "America/New_York") -> "DataFrame":

@@ -59,8 +59,8 @@ def _opening(contents: Contents) -> str:
         "by topic and month by month, and the audit agrees with the producer."
     )
     lead = (
-        "Every flight that left New York City in 2013, and the weather of every hour, replayed as keyed events through "
-        "a broker, loaded into Delta tables while they arrived, and asked questions as a stream."
+        "Every flight that left New York City in 2013, and the weather of every hour, replayed as keyed events in Avro "
+        "through a broker, loaded into Delta tables while they arrived, and asked questions as a stream."
     )
     verdict = parts.verdict(good, "The books do not balance.", contents.differences)
     top = parts.opening("Moldau demo", "A year of New York flights through one log", lead, verdict, figures)

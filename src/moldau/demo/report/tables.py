@@ -10,8 +10,8 @@ from moldau.pipeline.pages import parts
 def schemas(contents: Contents) -> str:
     """The columns and first rows of each table of decoded columns."""
     text = (
-        "Delta tables of decoded columns: the fields of the JSON values, and behind them what the log knows of each "
-        "record. The columns were inferred from the values."
+        "Delta tables of decoded columns: the fields of the Avro values, and behind them what the log knows of each "
+        "record. The columns are those of the schemas in the registry."
     )
     return parts.section("Tables", text, "".join(_table(one) for one in contents.previews), "tables")
 
@@ -55,6 +55,7 @@ def places(contents: Contents) -> str:
         body += parts.paragraph(f"{title}:") + parts.code(command)
     text = (
         "Both brokers were stopped at the end; their logs and all tables remain until the demo runs again. The first "
-        "command starts the mirror on localhost:9092, the others call it there."
+        "command starts the mirror on localhost:9092, with a registry that reads the mirrored schemas, and the others "
+        "call them there."
     )
     return parts.section("What is where, and how to start it again", text, body, "places")
