@@ -16,16 +16,10 @@ import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from urllib.request import urlopen
 
 from harness import apache_kafka
 
 NODE_VERSION = "22.23.3"
-APICURIO = (
-    "https://repo.maven.apache.org/maven2/io/apicurio/apicurio-registry-app/3.0.9/"
-    "apicurio-registry-app-3.0.9-all.tar.gz"
-)
-APICURIO_SHA256 = "2b28181501a20cbf6efcd77f9b7153908fc01f3d3a7c32024c0bd9e1b04c8a43"
 ECJ = "org.eclipse.jdt:ecj:3.41.0"
 INSTALL_SECONDS_MAX = 420
 
@@ -131,22 +125,6 @@ def jars(*coordinates: str) -> str:
         run([maven, "-q", "-B", "-f", folder / "pom.xml", copy, f"-DoutputDirectory={folder}"])
 
     return f"{made_once(name_of(coordinates), make)}/*"
-
-
-def apicurio() -> Path:
-    """The jar that runs Apicurio Registry, a schema registry that keeps its schemas in topics."""
-
-    def make(folder: Path) -> None:
-        archive = folder / "all.tar.gz"
-        with urlopen(APICURIO, timeout=INSTALL_SECONDS_MAX) as source, open(archive, "wb") as target:
-            shutil.copyfileobj(source, target)
-        if hashlib.sha256(archive.read_bytes()).hexdigest() != APICURIO_SHA256:
-            raise CannotMake(f"{APICURIO} is not the file that was pinned")
-        shutil.unpack_archive(archive, folder, filter="data")
-        archive.unlink()
-
-    [jar] = made_once(f"apicurio-registry-{APICURIO_SHA256[:8]}", make).glob("*-runner.jar")
-    return jar
 
 
 def kafka_jars(version: str = apache_kafka.VERSION) -> str:

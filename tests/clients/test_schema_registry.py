@@ -27,9 +27,7 @@ from moldau.serializers import (
     SchemaNotFound,
     SchemaRegistry,
 )
-from tests import environments
 from tests.clients.client import without_ours
-from tests.clients.test_java_client import QUICK_START
 from tests.environments import python_with
 from tests.versions import CONFLUENT_WITH_SCHEMAS
 
@@ -52,11 +50,10 @@ RIVERS = [{"name": "Vltava", "km": 430.2}, {"name": "Úpa", "km": None}, {"name"
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, str]]:
     """The addresses of a broker and of the registry that keeps its schemas there."""
     folder = tmp_path_factory.mktemp("registry")
-    command = ["java", *QUICK_START, "-Xmx400m", "-jar", environments.apicurio()]
     broker = Broker(folder, {"num.partitions": "1"})
     broker.start()
     try:
-        with apicurio.running(folder, broker.address, command) as (url, _):
+        with apicurio.running(folder, broker.address) as (url, _):
             yield broker.address, url
     finally:
         broker.stop()
