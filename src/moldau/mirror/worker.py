@@ -7,25 +7,25 @@ worker that starts anew, or another one, asks. Several workers share the partiti
 import asyncio
 import logging
 import re
-from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
 from moldau.client.cluster_view import TopicView
-from moldau.errors import ErrorCode, KafkaError
+from moldau.errors import KafkaError
 from moldau.mirror.access import copy_acls
 from moldau.mirror.copied_partitions import CopiedTopic
 from moldau.mirror.copying import Copying
 from moldau.mirror.counters import MirrorGauges
 from moldau.mirror.ends import NO_ID, SETTING, ClusterEnd, check_ends, source_of
 from moldau.mirror.groups import sync_groups
-from moldau.mirror.planning import SourceTopic, TargetTopic, TopicPlan, plan
+from moldau.mirror.keeping import carry_out, keep, tell_progress
+from moldau.mirror.planning import SourceTopic, TargetTopic, plan
 from moldau.mirror.sharing import Sharing
 from moldau.names import counted
 from moldau.notices import Notices
 
 logger = logging.getLogger(__name__)
 notices = Notices(logger)
-TOLD_EACH_S = 60.0
+COMPARED = "topics, settings and groups"
 
 
 @dataclass(frozen=True)
@@ -60,10 +60,10 @@ class MirrorWorker:
         await self.refresh()
         tasks = [
             asyncio.ensure_future(self._sharing.run()),
-            asyncio.ensure_future(self._tell_progress()),
+            asyncio.ensure_future(tell_progress(self.told)),
             asyncio.ensure_future(self.copying.run()),
-            asyncio.ensure_future(self._keep(self.refresh)),
-            asyncio.ensure_future(self._keep(self.sync_groups)),
+            asyncio.ensure_future(keep(self.refresh, self.settings.refresh_s, COMPARED)),
+            asyncio.ensure_future(keep(self.sync_groups, self.settings.refresh_s, COMPARED)),
         ]
         try:
             await asyncio.gather(*tasks)
@@ -91,19 +91,6 @@ class MirrorWorker:
         so_far = f"{counted(gauges.partitions, 'partition')}, {moved:,} bytes since the last line"
         halted = f", {counted(gauges.stopped, 'partition')} stopped" if gauges.stopped else ""
         return f"{so_far}, {counted(gauges.offsets_behind, 'record')} behind{halted}"
-
-    async def _tell_progress(self) -> None:
-        while True:
-            await asyncio.sleep(TOLD_EACH_S)
-            logger.info("mirroring: %s", self.told())
-
-    async def _keep(self, what: Callable[[], Awaitable[None]]) -> None:
-        while True:
-            await asyncio.sleep(self.settings.refresh_s)
-            try:
-                await what()
-            except KafkaError as failure:
-                notices.warning("", "topics, settings and groups cannot be compared now: %s", failure)
 
     async def sync_groups(self) -> None:
         """Commit what groups of the source have committed. Raises `KafkaError`."""
@@ -150,31 +137,10 @@ class MirrorWorker:
         if wanted.refused:
             return None, wanted.refused
         try:
-            await self._carry_out(name, len(view.partitions), wanted)
+            factor = self.settings.replication_factor
+            await carry_out(self.target, name, len(view.partitions), wanted, factor, f"{name} is mirrored")
         except KafkaError as failure:
             return None, f"{name} cannot be kept as its source is: {failure}"
         mirror_id = NO_ID if target_view is None else target_view.topic_id
         compacted = "compact" in settings.get("cleanup.policy", "")
         return CopiedTopic(mirror_source, view.topic_id, mirror_id, compacted), ""
-
-    async def _carry_out(self, name: str, partitions: int, wanted: TopicPlan) -> None:
-        admin = self.target.admin
-        if wanted.make:
-            try:
-                await admin.create_topic(
-                    name,
-                    partitions=partitions,
-                    replication_factor=self.settings.replication_factor,
-                    configs=wanted.changes,
-                )
-            except KafkaError as failure:
-                if failure.code is not ErrorCode.TOPIC_ALREADY_EXISTS:  # another worker was faster
-                    raise
-            logger.info("%s is mirrored from now on", name)
-            return
-        if wanted.expand_to is not None:
-            await admin.create_partitions(name, wanted.expand_to)
-            logger.info("%s has %d partitions now, as in the source cluster", name, wanted.expand_to)
-        if wanted.changes:
-            await admin.alter_topic_configs(name, wanted.changes)
-            logger.info("%s: settings changed as in the source cluster: %s", name, ", ".join(sorted(wanted.changes)))

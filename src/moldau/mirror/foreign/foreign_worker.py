@@ -6,11 +6,10 @@ as members of a group, and a lane's transactional id sees to it that one of them
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable
 from typing import Final
 
 from moldau.client.cluster_view import TopicView
-from moldau.errors import ConfigError, ErrorCode, KafkaError
+from moldau.errors import ConfigError, KafkaError
 from moldau.mirror.access import OF_TOPICS
 from moldau.mirror.ends import SETTING, ClusterEnd, check_different
 from moldau.mirror.foreign.board import Board, RemoteTopic
@@ -21,14 +20,15 @@ from moldau.mirror.foreign.remote_acls import rights_to_add
 from moldau.mirror.foreign.remote_topics import plan_remote
 from moldau.mirror.foreign.target_topics import check_compacted, make_topic, read_positions, reader
 from moldau.mirror.foreign.telling import Telling
-from moldau.mirror.planning import SourceTopic, TargetTopic, TopicPlan
+from moldau.mirror.keeping import carry_out, keep, tell_progress
+from moldau.mirror.planning import SourceTopic, TargetTopic
 from moldau.mirror.sharing import Sharing
 from moldau.names import counted
 from moldau.notices import Notices
 
 logger = logging.getLogger(__name__)
 notices = Notices(logger)
-TOLD_EACH_S: Final = 60.0
+COMPARED: Final = "topics and settings"
 
 
 class ForeignWorker:
@@ -65,8 +65,8 @@ class ForeignWorker:
         tasks = [
             asyncio.ensure_future(self._sharing.run()),
             asyncio.ensure_future(self.lanes.run()),
-            asyncio.ensure_future(self._tell_progress()),
-            asyncio.ensure_future(self._keep(self.refresh)),
+            asyncio.ensure_future(tell_progress(self.told)),
+            asyncio.ensure_future(keep(self.refresh, self.settings.refresh_s, COMPARED)),
         ]
         try:
             await asyncio.gather(*tasks)
@@ -87,19 +87,6 @@ class ForeignWorker:
         return (
             f"{counted(len(self.lanes.copies), 'lane')}, {moved:,} records since the last line, {behind} behind{halted}"
         )
-
-    async def _tell_progress(self) -> None:
-        while True:
-            await asyncio.sleep(TOLD_EACH_S)
-            logger.info("mirroring: %s", self.told())
-
-    async def _keep(self, what: Callable[[], Awaitable[None]]) -> None:
-        while True:
-            await asyncio.sleep(self.settings.refresh_s)
-            try:
-                await what()
-            except KafkaError as failure:
-                notices.warning("", "topics and settings cannot be compared now: %s", failure)
 
     async def _make_internal_topics(self) -> None:
         policy, board = self.settings.policy, self.board
@@ -180,29 +167,8 @@ class ForeignWorker:
         if wanted.refused:
             return False, wanted.refused
         try:
-            await self._carry_out(name, remote, len(view.partitions), wanted)
+            begun, factor = f"{name} is mirrored into {remote}", self.settings.replication_factor
+            await carry_out(self.target, remote, len(view.partitions), wanted, factor, begun)
         except KafkaError as failure:
             return False, f"{remote} cannot be kept as {name} in the source is: {failure}"
         return wanted.make or wanted.expand_to is not None, ""
-
-    async def _carry_out(self, name: str, remote: str, partitions: int, wanted: TopicPlan) -> None:
-        admin = self.target.admin
-        if wanted.make:
-            try:
-                await admin.create_topic(
-                    remote,
-                    partitions=partitions,
-                    replication_factor=self.settings.replication_factor,
-                    configs=wanted.changes,
-                )
-            except KafkaError as failure:
-                if failure.code is not ErrorCode.TOPIC_ALREADY_EXISTS:  # another worker was faster
-                    raise
-            logger.info("%s is mirrored into %s from now on", name, remote)
-            return
-        if wanted.expand_to is not None:
-            await admin.create_partitions(remote, wanted.expand_to)
-            logger.info("%s has %d partitions now, as in the source cluster", remote, wanted.expand_to)
-        if wanted.changes:
-            await admin.alter_topic_configs(remote, wanted.changes)
-            logger.info("%s: settings changed as in the source: %s", remote, ", ".join(sorted(wanted.changes)))
