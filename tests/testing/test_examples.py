@@ -1,4 +1,4 @@
-"""The examples of docs/testing.md and of the README are run as they stand there, each as a file of its own."""
+"""The examples of docs/testing.md, the quick start and the README are run as they stand there, each as a file."""
 
 import os
 import re
@@ -26,7 +26,8 @@ def examples(page: str) -> dict[str, str]:
     return {name[1]: block for block in blocks if (name := re.match(r"# (test_\w+\.py)\n", block))}
 
 
-EXAMPLES = {(page, name): text for page in ("docs/testing.md", "README.md") for name, text in examples(page).items()}
+PAGES = ("docs/testing.md", "docs/quick-start.md", "README.md")
+EXAMPLES = {(page, name): text for page in PAGES for name, text in examples(page).items()}
 
 
 def is_foreign(text: str) -> bool:

@@ -2,9 +2,9 @@
 
 usage: python -m tools.documentation.build [FOLDER]    (`make site`)
 
-The pages are those of docs/ and of the top folder; `pages` says in which chapter each is, `reference` makes two more
-from code. They are laid out in a folder of their own, and Sphinx with MyST makes HTML of them. Nothing is loaded from
-the network, neither now nor by a reader.
+The pages are those of docs/ and of the top folder; `pages` says in which chapter each is, `reference` makes more of
+them from code. They are laid out in a folder of their own, and Sphinx with MyST makes HTML of them. Nothing is loaded
+from the network, neither now nor by a reader.
 """
 
 import re
@@ -12,13 +12,28 @@ import shutil
 import subprocess
 import sys
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
 
 from tools.documentation.pages import CHAPTERS, FRONT
-from tools.documentation.reference import commands_page, errors_page
+from tools.documentation.reference import (
+    client_settings_page,
+    commands_page,
+    errors_page,
+    metrics_page,
+    versions_page,
+)
 
 NAMED_BY_FILE = re.compile(r"\[(?:[\w./-]*/)?[\w-]+\.md\]\(([\w./-]+\.md(?:#[\w-]+)?)\)")
 """A link whose text is the file's name: on the site the page's title stands there."""
+MADE: dict[str, Callable[[], str]] = {
+    "commands": commands_page,
+    "client-settings": client_settings_page,
+    "versions": versions_page,
+    "metrics": metrics_page,
+    "error-codes": errors_page,
+}
+"""The pages of `reference/`."""
 ROOT = Path(__file__).resolve().parents[2]
 HERE = Path(__file__).parent
 
@@ -29,8 +44,8 @@ def lay_out(source: Path) -> None:
     for page in ROOT.glob("*.md"):
         shutil.copy(page, source)
     (source / "reference").mkdir()
-    (source / "reference" / "commands.md").write_text(commands_page())
-    (source / "reference" / "error-codes.md").write_text(errors_page())
+    for name, make in MADE.items():
+        (source / "reference" / f"{name}.md").write_text(make())
     front = [FRONT]
     for title, names in CHAPTERS.items():
         front.append("\n".join([f"```{{toctree}}\n:hidden:\n:caption: {title}\n", *names, "```\n"]))
@@ -39,6 +54,7 @@ def lay_out(source: Path) -> None:
         page.write_text(NAMED_BY_FILE.sub(r"[](\1)", page.read_text()))
     for name in ("conf.py", "glossary_links.py"):
         shutil.copy(HERE / name, source)
+    shutil.copytree(HERE / "assets", source / "assets")
 
 
 def missing(source: Path) -> list[str]:

@@ -12,6 +12,8 @@ release = version = __version__
 extensions = ["myst_parser", "glossary_links"]
 html_theme = "furo"
 html_title = f"Moldau {__version__}"
+html_static_path = ["assets"]
+html_css_files = ["site.css"]
 html_copy_source = False
 html_show_sphinx = False
 html_show_copyright = False

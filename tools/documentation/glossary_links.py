@@ -1,4 +1,7 @@
-"""The first time that a page uses a term of the glossary, it becomes a link to the glossary."""
+"""The first time that a page uses a term of the glossary, it becomes a link to the term's line there.
+
+A term that is also an ordinary word (a call, a table) is linked only on pages about the design, where it is meant.
+"""
 
 import re
 from typing import Any
@@ -7,21 +10,56 @@ from docutils import nodes  # type: ignore[import-untyped]
 from sphinx.application import Sphinx
 
 GLOSSARY = "docs/glossary"
-LONG_WORD = 8
-"""Letters of a term of one word: a shorter one is too often an ordinary word."""
+PAGES_OF_DESIGN = ("ARCHITECTURE", "CONTRIBUTING", "docs/coordinators", "docs/performance", "docs/protocol")
+ORDINARY = frozenset(
+    {
+        "accounting", "answer", "bug", "call", "chain", "cleaned", "conversion", "copies", "deadlines", "decision",
+        "dispatch", "gate", "harness", "image", "kit", "link", "live", "load", "mirror", "patience", "places",
+        "pool", "recording", "replica", "reply", "rights", "session", "stored", "swap", "table", "tier",
+        "transcript", "turn", "window", "world",
+    }
+)  # fmt: skip
+"""Terms that are ordinary words elsewhere."""
+NEVER_MEANT = frozenset(
+    {"answer", "bug", "call", "copies", "live", "replica", "reply", "rights", "session", "stored", "table"}
+)
+"""Terms that are mostly ordinary words on pages of the design, too."""
+
+
+def mark_terms(app: Sphinx, tree: nodes.document) -> None:
+    """Give each line of the glossary's tables an anchor, for its first term."""
+    if app.env.docname != GLOSSARY:
+        return
+    for row in tree.findall(nodes.row):
+        cell = row.children[0]
+        if cell.astext() != "term":
+            cell["ids"].append(anchor_of(terms_of(cell.astext())[0]))
+
+
+def terms_of(cell: str) -> list[str]:
+    """The terms of a line: those before the parentheses, in lower case."""
+    return [term.strip().lower() for term in cell.partition("(")[0].split(",")]
+
+
+def anchor_of(term: str) -> str:
+    return f"term-{re.sub(r'[^a-z0-9]+', '-', term)}"
 
 
 def terms_in(app: Sphinx) -> dict[str, str]:
-    """Each term of the tables in lower case -> the anchor of its chapter."""
+    """Each term of the glossary -> its anchor."""
     found: dict[str, str] = {}
     for row in app.env.get_doctree(GLOSSARY).findall(nodes.row):
-        chapter: Any = row.parent
-        while not isinstance(chapter, nodes.section):
-            chapter = chapter.parent
-        for term in row.children[0].astext().partition("(")[0].split(","):
-            if " " in term.strip() or len(term.strip()) >= LONG_WORD:
-                found.setdefault(term.strip().lower(), chapter["ids"][0])
+        terms = terms_of(row.children[0].astext())
+        if terms != ["term"]:
+            for term in terms:
+                found.setdefault(term, anchor_of(terms[0]))
     return found
+
+
+def linked_on(page: str, terms: dict[str, str]) -> dict[str, str]:
+    """Those of the terms that become links on that page."""
+    left_out = NEVER_MEANT if page in PAGES_OF_DESIGN else ORDINARY
+    return {term: anchor for term, anchor in terms.items() if term not in left_out}
 
 
 def link_terms(app: Sphinx, tree: nodes.document, page: str) -> None:
@@ -30,10 +68,9 @@ def link_terms(app: Sphinx, tree: nodes.document, page: str) -> None:
         return
     if not hasattr(app, "moldau_terms"):
         app.moldau_terms = terms_in(app)  # type: ignore[attr-defined]
-    left: dict[str, str] = dict(app.moldau_terms)  # type: ignore[attr-defined]
-    if not left:
-        return
-    pattern = re.compile(rf"\b({'|'.join(map(re.escape, sorted(left, key=len, reverse=True)))})\b", re.IGNORECASE)
+    left = linked_on(page, app.moldau_terms)  # type: ignore[attr-defined]
+    words = "|".join(map(re.escape, sorted(left, key=len, reverse=True)))
+    pattern = re.compile(rf"(?<![\w-])({words})(?:s|es)?(?![\w-])", re.IGNORECASE)
     target = app.builder.get_relative_uri(page, GLOSSARY)
     for text in list(tree.findall(nodes.Text)):
         if _is_plain(text):
@@ -52,9 +89,11 @@ def _is_plain(text: nodes.Text) -> bool:
 def _link(text: nodes.Text, pattern: re.Pattern[str], left: dict[str, str], target: str) -> None:
     words, pieces, end = str(text), [], 0
     for match in pattern.finditer(words):
-        anchor = left.pop(match[0].lower(), None)
+        anchor = left.get(match[1].lower())
         if anchor is None:
             continue
+        for term in [term for term, of in left.items() if of == anchor]:
+            del left[term]
         pieces.append(nodes.Text(words[end : match.start()]))
         pieces.append(nodes.reference("", match[0], refuri=f"{target}#{anchor}", classes=["glossary-term"]))
         end = match.end()
@@ -65,5 +104,6 @@ def _link(text: nodes.Text, pattern: re.Pattern[str], left: dict[str, str], targ
 
 def setup(app: Sphinx) -> dict[str, bool]:
     """Called by Sphinx."""
+    app.connect("doctree-read", mark_terms)
     app.connect("doctree-resolved", link_terms)
     return {"parallel_read_safe": True, "parallel_write_safe": False}
