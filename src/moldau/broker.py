@@ -21,6 +21,7 @@ from moldau.cluster.copies import Copies
 from moldau.cluster.opening import open_embedded
 from moldau.cluster.state.image import Endpoint, Image
 from moldau.config import BrokerConfig
+from moldau.config.listeners import bound_host
 from moldau.coordinators.assembly import Coordinators
 from moldau.descriptors import share_out
 from moldau.errors import MoldauError, StartInterrupted, StorageError
@@ -326,9 +327,11 @@ class Broker:
 
             self.metrics = metrics_of(self)
         endpoints = []
-        for name, protocol, host, port, advertised in self.config.client_listeners:
+        listeners = self.config.client_listeners
+        for one in listeners:
+            name, protocol, host, port, advertised = one
             tls = self._guards.tls.get(name) if self._guards is not None else None
-            bound = self.ports[name] = await self.server.start(host or None, port, name, tls)
+            bound = self.ports[name] = await self.server.start(bound_host(one, listeners), port, name, tls)
             if advertised is not None:
                 endpoints.append(
                     Endpoint(name, protocol, advertised.host or _reachable(host), advertised.port or bound)

@@ -82,10 +82,18 @@ class ErrorCode(enum.IntEnum):
     SASL_AUTHENTICATION_FAILED = 58, False, "the credentials are wrong"
     UNKNOWN_PRODUCER_ID = 59, False, "the broker no longer knows that producer id"
     REASSIGNMENT_IN_PROGRESS = 60, False, "the partition is being moved to other brokers"
-    DELEGATION_TOKEN_AUTH_DISABLED = 61, False, "delegation tokens are not enabled"
+    DELEGATION_TOKEN_AUTH_DISABLED = (
+        61,
+        False,
+        "delegation tokens need delegation.token.secret.key at the brokers",
+    )
     DELEGATION_TOKEN_NOT_FOUND = 62, False, "the delegation token does not exist"
     DELEGATION_TOKEN_OWNER_MISMATCH = 63, False, "the delegation token belongs to someone else"
-    DELEGATION_TOKEN_REQUEST_NOT_ALLOWED = 64, False, "delegation tokens cannot be requested on this connection"
+    DELEGATION_TOKEN_REQUEST_NOT_ALLOWED = (
+        64,
+        False,
+        "delegation tokens need a login by SASL or a certificate",
+    )
     DELEGATION_TOKEN_AUTHORIZATION_FAILED = 65, False, "this is not allowed on the delegation token"
     DELEGATION_TOKEN_EXPIRED = 66, False, "the delegation token is no longer valid"
     INVALID_PRINCIPAL_TYPE = 67, False, "that type of principal is unknown"

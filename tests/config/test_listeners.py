@@ -3,7 +3,7 @@
 import pytest
 
 from moldau.config import ClientListener, Listener, broker_config
-from moldau.config.listeners import unauthenticated
+from moldau.config.listeners import bound_host, unauthenticated
 from moldau.errors import ConfigError
 
 TWO = {
@@ -148,6 +148,23 @@ def test_each_broken_rule_is_refused_in_one_sentence(properties: dict[str, str],
     with pytest.raises(ConfigError, match=sentence) as refused:
         broker_config(properties)
     assert "\n" not in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("listeners", "hosts"),
+    [
+        ("A://:1,B://[::]:2,C://localhost:3,D://[::1]:4", [None, None, "localhost", "::1"]),
+        ("A://0.0.0.0:1,B://[::]:1", ["0.0.0.0", "::"]),
+        ("A://0.0.0.0:0,B://[::]:0", ["0.0.0.0", None]),
+    ],
+)
+def test_every_address_of_ipv6_is_every_interface_as_in_java(listeners: str, hosts: list[str | None]) -> None:
+    names = [one[0] for one in listeners.split(",")]
+    protocols = ",".join(f"{name}:PLAINTEXT" for name in names)
+    more = {"listener.security.protocol.map": protocols, "inter.broker.listener.name": "A"}
+    advertised = {"advertised.listeners": "A://here:1"} if "0.0.0.0" in listeners else {}
+    found = broker_config({"listeners": listeners, **more, **advertised})[0].client_listeners
+    assert [bound_host(one, found) for one in found] == hosts
 
 
 @pytest.mark.parametrize(

@@ -39,6 +39,25 @@ def test_settings_of_single_listeners_are_described_by_their_whole_names() -> No
     assert [name for name, (_, _, secret) in found.items() if secret] == ["listener.name.out.plain.sasl.jaas.config"]
 
 
+def test_one_mechanism_of_a_listener_has_tokens_of_its_own() -> None:
+    """Kafka's own documents write them so."""
+    of_it = "listener.name.out.oauthbearer.sasl.oauthbearer"
+    own = {
+        f"{of_it}.jwks.endpoint.url": "https://out/keys",
+        f"{of_it}.expected.audience": "a,b",
+        f"{of_it}.client.credentials.client.secret": "hunter4",
+    }
+    common = {"sasl.oauthbearer.jwks.endpoint.url": "https://all/keys", "sasl.oauthbearer.expected.issuer": "us"}
+    config, warnings = broker_config(TWO | common | own)
+    out = config.of_mechanism("OUT", "OAUTHBEARER")
+    assert out.sasl_oauthbearer_jwks_endpoint_url == "https://out/keys"
+    assert out.sasl_oauthbearer_expected_audience == ("a", "b") and out.sasl_oauthbearer_expected_issuer == "us"
+    assert config.of_listener("OUT").sasl_oauthbearer_jwks_endpoint_url == "https://all/keys"
+    assert len(warnings) == 1 and "hunter" not in repr(config)
+    secrets = [one.name for one, _ in of_single_listeners(config.own_settings) if one.sensitive]
+    assert secrets == [f"{of_it}.client.credentials.client.secret"]
+
+
 def test_what_has_no_effect_is_said() -> None:
     names = (
         "listener.name.controller.ssl.client.auth",

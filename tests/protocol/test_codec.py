@@ -3,6 +3,7 @@
 import io
 import struct
 from collections.abc import Sequence
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -13,11 +14,12 @@ from kio.schema.response_header.v0.header import ResponseHeader as KioReplyHeade
 from kio.schema.response_header.v1.header import ResponseHeader as KioReplyHeaderV1
 from kio.serial import entity_reader, entity_writer
 
-from moldau.errors import ProtocolViolation
+from moldau.errors import ConfigError, ProtocolViolation
 from moldau.protocol.apis import (
     API_VERSIONS,
     APIS,
     ASSIGN_REPLICAS_TO_DIRS,
+    CREATE_TOPICS,
     ENVELOPE,
     HEARTBEAT,
     OFFSET_DELETE,
@@ -32,6 +34,7 @@ from moldau.protocol.codec import (
     write_request,
     write_request_around,
 )
+from moldau.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from moldau.protocol.messages.heartbeat import HeartbeatRequest
 from moldau.protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from moldau.protocol.primitives import Detached
@@ -133,3 +136,25 @@ def test_any_negative_length_of_a_client_id_is_null_as_for_kafka() -> None:
 def test_bytes_after_a_request_are_ignored_as_kafka_does() -> None:
     frame = write_request(HEARTBEAT, 4, 1, "c", HeartbeatRequest(group_id="g"))[4:] + b"more"
     assert read_request(HEARTBEAT, 4, frame, read_header(frame).body).group_id == "g"
+
+
+@pytest.mark.parametrize(
+    ("topic", "sentence"),
+    [
+        (
+            {"num_partitions": 10**11},
+            "a number in CreateTopics is too large or too small: it must be -2147483648 to",
+        ),
+        ({"replication_factor": -(10**5)}, "it must be -32768 to 32767"),
+        ({"name": "\udcff"}, "a text in CreateTopics has characters that are not Unicode"),
+    ],
+)
+def test_what_the_protocol_cannot_carry_is_a_sentence(topic: dict[str, Any], sentence: str) -> None:
+    request = CreateTopicsRequest(topics=[CreatableTopic(**{"name": "t", **topic})], timeout_ms=1)
+    with pytest.raises(ConfigError) as refused:
+        write_request(CREATE_TOPICS, 7, 1, "client", request)
+    assert sentence in str(refused.value)
+    with pytest.raises(ConfigError, match="a number in CreateTopics is too large or too small"):
+        write_request(CREATE_TOPICS, 7, 1, "c" * 40_000, CreateTopicsRequest(topics=[], timeout_ms=1))
+    with pytest.raises(ConfigError, match="a number in CreateTopics is too large"):
+        write_request(CREATE_TOPICS, 7, 10**30, "client", CreateTopicsRequest(topics=[], timeout_ms=1))

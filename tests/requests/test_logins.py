@@ -20,7 +20,7 @@ from moldau.protocol.messages.alter_user_scram_credentials import (
     ScramCredentialDeletion,
     ScramCredentialUpsertion,
 )
-from moldau.requests.logins import PLAIN_MODULE, ListenerLogins, login_at_brokers
+from moldau.requests.logins import PLAIN_MODULE, ListenerLogins
 from moldau.runtime import Runtime
 from moldau.transport.jaas import Login
 from moldau.transport.sasl import scram
@@ -239,40 +239,6 @@ def test_a_listener_that_nobody_could_log_in_at_is_refused_without_a_password_in
         ListenerLogins("CLIENTS", config(**changes), Runtime())
     assert sentence in str(refused.value)
     assert "secret" not in str(refused.value)
-
-
-def member(**changes: str | None) -> BrokerConfig:
-    """Of one of several brokers, that logs in at the others by PLAIN."""
-    return config(
-        zookeeper_connect="here:1", broker_id="1", **{"sasl_mechanism_inter_broker_protocol": "PLAIN", **changes}
-    )
-
-
-@pytest.mark.parametrize(
-    ("changes", "sentence"),
-    [
-        ({"sasl_mechanism_inter_broker_protocol": None}, "is GSSAPI; brokers log in at each other by one of PLAIN"),
-        ({"sasl_mechanism_inter_broker_protocol": SHA256}, "sha-256.sasl.jaas.config must be one login module"),
-        ({JAAS: f'{PLAIN_MODULE} required user_a="secret";'}, f"{JAAS} must be {PLAIN_MODULE} required username="),
-        (
-            {"sasl_mechanism_inter_broker_protocol": SHA256, "sasl_jaas_config": USERS},
-            "scram-sha-256.sasl.jaas.config must be org.apache.kafka.common.security.scram.ScramLoginModule required",
-        ),
-    ],
-)
-def test_a_broker_that_could_not_log_in_at_others_is_refused(changes: dict[str, str | None], sentence: str) -> None:
-    with pytest.raises(ConfigError) as refused:
-        login_at_brokers(member(**changes))
-    assert sentence in str(refused.value)
-    assert "secret" not in str(refused.value)
-
-
-def test_a_broker_logs_in_at_others_as_the_user_of_the_login_module() -> None:
-    assert login_at_brokers(member()).exchange().first() == b"\0x\0y"
-    scram_module = 'org.apache.kafka.common.security.scram.ScramLoginModule required username="b" password="p";'
-    by_scram = {"sasl_mechanism_inter_broker_protocol": SHA256, "sasl_jaas_config": scram_module}
-    login = login_at_brokers(member(**by_scram))
-    assert login.mechanism == SHA256 and login.exchange().first().startswith(b"n,,n=b,r=")
 
 
 def test_a_class_of_one_s_own_is_refused() -> None:

@@ -1,6 +1,7 @@
 """The keys of tokens: from files and URLs, read again when they change, and users that log in by token."""
 
 import asyncio
+import ssl
 import threading
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, HTTPServer
@@ -9,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from harness.certificates import PASSWORD, Authority
 from moldau.config import BrokerConfig
 from moldau.errors import ConfigError, ErrorCode
 from moldau.protocol.apis import DESCRIBE_CLUSTER
@@ -18,6 +20,7 @@ from moldau.requests.token_keys import TokenKeys
 from moldau.runtime import Runtime
 from moldau.transport.allowed_urls import VARIABLE
 from moldau.transport.sasl.oauthbearer import OauthbearerClient, TokenRefused
+from moldau.transport.token_sources import TOKEN_MODULE
 from tests.transport.issuing import AUDIENCE, ISSUER, NOW_S, Issuer
 
 from .test_logins import JAAS, Dialled, config, run
@@ -44,8 +47,8 @@ class Clock:
 class Publisher:
     """Answers with a set of keys, or a status; counts how often it was asked."""
 
-    def __init__(self, answer: Any):
-        self.answer, self.asked = answer, 0
+    def __init__(self, answer: Any, certificate: Path | None = None):
+        self.answer, self.asked, self.certificate = answer, 0, certificate
         publisher = self
 
         class Handler(BaseHTTPRequestHandler):
@@ -60,14 +63,23 @@ class Publisher:
 
             def log_message(self, *_: Any) -> None: ...
 
-        self._server = HTTPServer(("127.0.0.1", 0), Handler)
+        class Server(HTTPServer):
+            def handle_error(self, *_: Any) -> None:
+                """A client that does not trust it goes away."""
+
+        self._server = Server(("127.0.0.1", 0), Handler)
+        if certificate is not None:
+            context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+            context.load_cert_chain(certificate, password=PASSWORD)
+            self._server.socket = context.wrap_socket(self._server.socket, server_side=True)
         self.port = self._server.server_port
         self._thread = threading.Thread(target=self._server.serve_forever, args=(0.01,))
         self._thread.start()
 
     @property
     def url(self) -> str:
-        return f"http://127.0.0.1:{self.port}/keys"
+        place = "http://127.0.0.1" if self.certificate is None else "https://localhost"
+        return f"{place}:{self.port}/keys"
 
     def close(self) -> None:
         self._server.shutdown()
@@ -105,6 +117,40 @@ def test_keys_come_from_a_file_or_a_url(file: Path, publisher: Publisher) -> Non
             assert (await keys_of(url, Clock()).check(ISSUERS.token())).user == "alice"
 
     asyncio.run(scenario())
+
+
+def test_the_keys_may_be_those_of_one_mechanism_of_a_listener(file: Path) -> None:
+    of_it = "listener.name.clients.oauthbearer.sasl.oauthbearer"
+    changes: dict[str, str | None] = {
+        "sasl_oauthbearer_expected_issuer": "https://another.example.org",
+        "sasl_oauthbearer_expected_audience": None,
+        f"{of_it}.jwks.endpoint.url": file.as_uri(),
+        f"{of_it}.expected.issuer": ISSUER,
+        f"{of_it}.expected.audience": AUDIENCE,
+    }
+    logins = ListenerLogins("CLIENTS", of_tokens(None, **changes), Runtime())
+    client = OauthbearerClient(ISSUERS.token(exp=4_000_000_000, iat=None))
+    login = logins.begin("OAUTHBEARER")
+
+    async def answered() -> bytes:
+        answer = login.answer(client.first())
+        return answer if isinstance(answer, bytes) else await answer
+
+    assert asyncio.run(answered()) == b""
+    assert login.authenticated is not None and login.authenticated.user == "alice"
+
+
+def test_the_server_of_the_keys_is_trusted_as_the_login_module_says(tmp_path: Path) -> None:
+    authority = Authority(tmp_path)
+    publisher = Publisher(ISSUERS.published(), authority.signed("issuer", "localhost"))
+    url, jaas = publisher.url, "listener.name.clients.oauthbearer.sasl.jaas.config"
+    trusting = f'{TOKEN_MODULE} required ssl.truststore.location="{authority.trusted}";'
+    try:
+        with pytest.raises(ConfigError, match=r"the server cannot be reached: .*, so no token could be checked"):
+            ListenerLogins("CLIENTS", of_tokens(url), Runtime())
+        ListenerLogins("CLIENTS", of_tokens(url, **{jaas: trusting}), Runtime())
+    finally:
+        publisher.close()
 
 
 def test_only_urls_that_the_environment_allows_are_read(

@@ -1,7 +1,9 @@
 """The TLS contexts of listeners from their settings: what is read, and what is refused in a sentence."""
 
+import contextlib
 import shutil
 import ssl
+import time
 from pathlib import Path
 
 import pytest
@@ -9,7 +11,8 @@ import pytest
 from harness.certificates import PASSWORD, Authority
 from moldau.config import BrokerConfig, broker_config
 from moldau.errors import ConfigError
-from moldau.transport.certificates import context_of_listener
+from moldau.handlers.security.certificates import tell_of_ends
+from moldau.transport.certificates import context_of_listener, context_to_brokers
 from moldau.transport.listeners import ListenerTls
 
 
@@ -45,7 +48,8 @@ def subject_shown(server: ssl.SSLContext, authority: Authority) -> str:
 
 
 def test_a_pem_file_has_the_certificate_and_its_locked_key(authority: Authority, own: Path) -> None:
-    for password in ({"key_password": PASSWORD}, {"keystore_password": PASSWORD}):
+    both = {"key_password": PASSWORD, "keystore_password": "of the file, which PEM does not have"}
+    for password in ({"key_password": PASSWORD}, {"keystore_password": PASSWORD}, both):
         context = context_of_listener(settings(keystore_location=own, **password), "none")
         assert subject_shown(context, authority) == "broker"
 
@@ -91,10 +95,17 @@ def test_certificate_and_key_may_be_text_in_lines_or_in_one_line(authority: Auth
         ({"keystore_location": "nowhere.pem"}, "cannot use nowhere.pem, .* No such file or directory"),
         ({"keystore_location": "nowhere"}, "cannot use nowhere, .* No such file or directory"),
         ({"keystore_location": "{folder}/old.jks"}, "keytool -importkeystore -srckeystore .*old.jks -destkeystore"),
+        ({"keystore_location": "{folder}/key.pem"}, "cannot use .*key.pem, .* it has no certificate"),
+        ({"keystore_location": "{folder}/authority.pem"}, "cannot use .*authority.pem, .* it has no key"),
         ({"keystore_location": "{folder}/noise"}, "ssl.keystore.type must be PEM or PKCS12, and .*noise does not look"),
         ({"enabled_protocols": "TLSv1.1"}, "'TLSv1.1' is no version of TLS that ssl takes: TLSv1.2 and TLSv1.3 are"),
         ({"enabled_protocols": ""}, "'' is no version of TLS"),
         ({"cipher_suites": "NONE_SUCH"}, "ssl.cipher.suites names no cipher suite that Python has"),
+        ({"cipher_suites": "TLS_AES_256_GCM_SHA"}, "ssl.cipher.suites names no cipher suite that Python has"),
+        (
+            {"cipher_suites": "TLS_AES_256_GCM_SHA384", "enabled_protocols": "TLSv1.2"},
+            "ssl.cipher.suites is of TLS 1.3, which ssl.enabled.protocols leaves out",
+        ),
     ],
 )
 def test_what_cannot_be_used_is_refused_in_a_sentence(
@@ -102,6 +113,7 @@ def test_what_cannot_be_used_is_refused_in_a_sentence(
 ) -> None:
     own.with_name("old.jks").write_bytes(b"\xfe\xed\xfe\xed\0\0\0\2")
     own.with_name("noise").write_bytes(b"\1noise")
+    own.with_name("key.pem").write_text(own.read_text().partition("-----BEGIN CERT")[0])
     monkeypatch.chdir(own.parent)
     filled = {name: value.format(own=own, folder=own.parent) for name, value in given.items()}
     with pytest.raises(ConfigError, match=sentence) as refused:
@@ -189,3 +201,71 @@ def test_a_listener_with_sasl_asks_for_certificates_only_if_its_own_setting_says
     assert ListenerTls("PLAINTEXT", "SASL_SSL", broker_config(given)[0]).client_auth == "none"
     own_setting = {"listener.name.plaintext.ssl.client.auth": "required"}
     assert ListenerTls("PLAINTEXT", "SASL_SSL", broker_config(given | own_setting)[0]).client_auth == "required"
+
+
+def test_an_authority_in_between_is_trusted_without_the_one_that_signed_it(tmp_path: Path) -> None:
+    """As by Java, for which every certificate in a trust store is an anchor."""
+    between = Authority(tmp_path, "between", signed_by=Authority(tmp_path, "root"))
+    given = settings(keystore_location=between.signed("broker", "localhost"), key_password=PASSWORD)
+    config = broker_config({"ssl.truststore.location": str(between.trusted)})[0]
+    client, server = context_to_brokers(config), context_of_listener(given, "none")
+    to_server, to_client = ssl.MemoryBIO(), ssl.MemoryBIO()
+    sides = (
+        client.wrap_bio(to_client, to_server, server_hostname="localhost"),
+        server.wrap_bio(to_server, to_client, server_side=True),
+    )
+    for side in sides * 3:
+        with contextlib.suppress(ssl.SSLWantReadError):
+            side.do_handshake()
+    assert sides[0].getpeercert()
+
+
+@pytest.mark.parametrize(
+    ("suites", "versions"),
+    [
+        ("TLS_AES_256_GCM_SHA384,TLS_AES_128_GCM_SHA256", (ssl.TLSVersion.TLSv1_3, ssl.TLSVersion.TLSv1_3)),
+        ("TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256", (ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3)),
+    ],
+)
+def test_suites_of_tls_1_3_alone_leave_no_older_version(
+    own: Path, suites: str, versions: tuple[ssl.TLSVersion, ssl.TLSVersion]
+) -> None:
+    given = settings(keystore_location=own, key_password=PASSWORD, cipher_suites=suites)
+    context = context_of_listener(given, "none")
+    assert (context.minimum_version, context.maximum_version) == versions
+    older = [one["name"] for one in context.get_ciphers() if one["protocol"] != "TLSv1.3"]
+    assert versions[0] == ssl.TLSVersion.TLSv1_3 or older == ["ECDHE-RSA-AES128-GCM-SHA256"]
+
+
+def test_a_certificate_that_has_expired_is_named_and_does_not_replace_one_that_has_not(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    authority = Authority(tmp_path)
+    used, broker = tmp_path / "used.pem", {"broker.id": "1", "zookeeper.connect": "here:1"}
+    given = {
+        "listener.security.protocol.map": "PLAINTEXT:SSL",
+        "ssl.keystore.location": str(used),
+        "ssl.key.password": PASSWORD,
+        "ssl.truststore.location": str(authority.trusted),
+    }
+    shutil.copy(authority.signed("broker", "localhost"), used)
+    config, now_s = broker_config(given)[0], time.time()
+    tls = ListenerTls("PLAINTEXT", "SSL", config, now_ms=lambda: int(now_s * 1000) + 120_000)
+    assert abs(tls.valid_until_s - now_s - 365 * 86_400) < 600
+    for days, said in (
+        (300, ""),
+        (360, "PLAINTEXT expires in 5 days"),
+        (364.5, "in less than a day"),
+        (366, "has exp"),
+    ):
+        caplog.clear()
+        tell_of_ends([tls], int((now_s + days * 86_400) * 1000))
+        assert said in caplog.text and bool(said) == bool(caplog.text)
+
+    shutil.copy(authority.signed("broker", "localhost", days=0), used)
+    with pytest.raises(ConfigError, match="the new certificate has expired, or is not valid yet, and the one before"):
+        tls.reload(config)
+    expired = ListenerTls("PLAINTEXT", "SSL", config, now_ms=lambda: int(now_s * 1000) + 120_000)
+    expired.reload(config)  # in place of another one that has
+    with pytest.raises(ConfigError, match=r"\(certificate has expired\): ssl.keystore.location needs a cert"):
+        ListenerTls("PLAINTEXT", "SSL", broker_config(given | broker)[0], True)

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from moldau.errors import ConfigError
-from moldau.transport.jaas import Login, login_of
+from moldau.transport.jaas import Login, LoginModule, login_of, module_of
 
 DIGEST = "org.apache.zookeeper.server.auth.DigestLoginModule"
 FILE = f"""
@@ -47,6 +47,7 @@ def test_a_login_does_not_print_its_password() -> None:
     ("text", "sentence"),
     [
         ("Client", "is not a JAAS file: a section is NAME"),
+        (f'Client {{ {DIGEST} required username="a', "is not a JAAS file: a quote in it does not end"),
         ("{ }", "is not a JAAS file: a section is NAME"),
         (f"Client {{ {DIGEST} required username", "username has no value in the section Client"),
         (f'Client {{ {DIGEST} required ="x"; }};', "= has no value in the section Client"),
@@ -73,3 +74,29 @@ def test_a_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:
     (tmp_path / "bytes").write_bytes(b"\xff\xfe")
     with pytest.raises(ConfigError, match="cannot read the JAAS file"):
         login_of(str(tmp_path / "bytes"), "Client")
+
+
+@pytest.mark.parametrize(
+    ("value", "read"),
+    [
+        ("'alice'", "alice"),
+        ("alice", "alice"),
+        ("'say \"hi\"; // no comment'", 'say "hi"; // no comment'),
+        ('"it\'s"', "it's"),
+        (r'"tab\tline\nquote\"back\\"', 'tab\tline\nquote"back\\'),
+        (r"'it\'s \101\7'", "it's A\a"),
+        ('""', ""),
+    ],
+)
+def test_values_are_quoted_and_escaped_as_java_reads_them(value: str, read: str) -> None:
+    module = module_of(f"a.b.ScramLoginModule  Required /* who */ username={value}\n password = 'p' ;", "setting")
+    assert module == LoginModule("a.b.ScramLoginModule", {"username": read, "password": "p"})
+
+
+@pytest.mark.parametrize(
+    "text", ["a required b='s3cr;", "a required b='s3cr\";", "a required 's3cr';", "a required b='s3cr' d"]
+)
+def test_what_is_no_login_module_is_refused_without_its_text(text: str) -> None:
+    with pytest.raises(ConfigError, match="setting must be one login module") as refused:
+        module_of(f"a required {text}", "setting")
+    assert "s3cr" not in str(refused.value)

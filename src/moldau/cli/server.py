@@ -85,6 +85,7 @@ def properties_of(arguments: Sequence[str]) -> dict[str, str]:
 
 def _properties(given: argparse.Namespace) -> dict[str, str]:
     from moldau.config import older_names, read_properties
+    from moldau.config.providers import resolved
 
     properties: dict[str, str] = {}
     if given.file is not None:
@@ -94,6 +95,7 @@ def _properties(given: argparse.Namespace) -> dict[str, str]:
         if not equals or not name.strip():
             raise ConfigError(f"--set {pair!r} is not of the form NAME=VALUE")
         properties[name.strip()] = value.strip()
+    properties = dict(resolved(properties))
     if given.port is not None and not 0 <= given.port <= PORT_MAX:
         raise ConfigError(f"--port must be 0 to {PORT_MAX}, not {given.port}")
     if given.data_dir is not None:

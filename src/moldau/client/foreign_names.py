@@ -63,7 +63,7 @@ INSTEAD = {
     "background.event.cb": "errors are raised by the call that they concern",
     "bootstrap.controllers": "every broker answers an admin client, bootstrap.servers names them",
     "broker.version.fallback": _VERSIONS,
-    "config.providers": "give the values themselves",
+    "config.providers": "they are looked up in a file of settings; here give the values themselves",
     "consume.cb": "process() of a consumer calls a function with each record",
     "consumer.timeout.ms": "poll() returns an empty list at its time-out",
     "debug": _LOGGING,

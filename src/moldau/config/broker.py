@@ -20,6 +20,7 @@ from moldau.config.listeners import (
     listener_warnings,
     names_of_listeners,
 )
+from moldau.config.providers import resolved
 from moldau.config.rights import check_authorizer, super_users
 from moldau.config.sasl import SaslSettings, TokenSettings
 from moldau.config.security import OF_LISTENER, SECURITY, OfListeners, ProtectionSettings, overrides
@@ -291,7 +292,7 @@ def broker_config(properties: Mapping[str, str]) -> tuple[BrokerConfig, list[str
     """The settings in `properties`, and warnings for people. Raises `ConfigError` for unknown names and invalid values."""
     values: dict[str, Any] = {}
     absent, of_listeners = [], {}
-    properties, older = older_names.current(properties)
+    properties, older = older_names.current(resolved(properties))
     for name, text in properties.items():
         setting = SETTINGS.get(name)
         if kafka_names.is_refused(name, text):

@@ -109,11 +109,9 @@ NAMES: frozenset[str] = frozenset(
     sasl.oauthbearer.assertion.claim.jti.include sasl.oauthbearer.assertion.claim.nbf.seconds
     sasl.oauthbearer.assertion.claim.sub sasl.oauthbearer.assertion.file sasl.oauthbearer.assertion.private.key.file
     sasl.oauthbearer.assertion.private.key.passphrase sasl.oauthbearer.assertion.template.file
-    sasl.oauthbearer.client.credentials.client.id sasl.oauthbearer.client.credentials.client.secret
     sasl.oauthbearer.header.urlencode
     sasl.oauthbearer.jwt.retriever.class sasl.oauthbearer.jwt.validator.class
-    sasl.oauthbearer.scope
-    sasl.oauthbearer.token.endpoint.url sasl.server.callback.handler.class
+    sasl.server.callback.handler.class
     security.providers
     server.max.startup.time.ms
     share.coordinator.append.linger.ms share.coordinator.cached.buffer.max.bytes

@@ -82,6 +82,13 @@ def client_listeners(settings: ListenerSettings) -> tuple[ClientListener, ...]:
     )
 
 
+def bound_host(listener: ClientListener, listeners: Iterable[ClientListener]) -> str | None:
+    """The host that a listener binds, None for every interface. `[::]` is every interface too, as in Java, unless
+    another listener has the same port for IPv4."""
+    others = [one for one in listeners if one.name != listener.name and one.port == listener.port and one.port]
+    return None if not listener.host or (listener.host == "::" and not others) else listener.host
+
+
 def inter_broker_listener(settings: ListenerSettings) -> str:
     """The name of the listener that other brokers connect to: by default that of `security.inter.broker.protocol`."""
     name = (settings.inter_broker_listener_name or "").strip().upper()

@@ -10,12 +10,10 @@ from moldau.config.setting import INT, INT_MAX, LIST, LONG, PASSWORD, STRING, Se
 
 OAUTHBEARER = "OAUTHBEARER"
 MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", OAUTHBEARER)
-BETWEEN_BROKERS = MECHANISMS[:3]
-"""By which a broker logs in at another one."""
 CALLBACK = "sasl.server.callback.handler.class"
 VALIDATOR = "org.apache.kafka.common.security.oauthbearer.OAuthBearerValidatorCallbackHandler"
 """Kafka's class that checks tokens as this broker does: it may be named."""
-OF_MECHANISM = ("connections.max.reauth.ms", "sasl.jaas.config")
+_OF_MECHANISM = ("connections.max.reauth.ms", "sasl.jaas.config", "sasl.oauthbearer.")
 _FIXED = {"read_only": True}
 
 
@@ -26,8 +24,8 @@ class SaslSettings:
     """The settings that one listener may have for itself, and their values for all others."""
 
     sasl_enabled_mechanisms: tuple[str, ...] = LIST(("GSSAPI",), "The SASL mechanisms of a listener: PLAIN, SCRAM-SHA-256, SCRAM-SHA-512, OAUTHBEARER. Kafka's default, GSSAPI, is not supported: set it for a listener with SASL.", **_FIXED)
-    sasl_jaas_config: str | None = PASSWORD(None, "The users of PLAIN, each as an option user_NAME=\"PASSWORD\" of PlainLoginModule; username and password are what this broker logs in with at the others, if sasl.mechanism.inter.broker.protocol is the mechanism.", **_FIXED)
-    sasl_mechanism_inter_broker_protocol: str = STRING("GSSAPI", "The SASL mechanism by which this broker logs in at other brokers; set it if their listener has SASL.", **_FIXED)
+    sasl_jaas_config: str | None = PASSWORD(None, "The users of PLAIN, each as an option user_NAME=\"PASSWORD\" of PlainLoginModule; username and password are what this broker logs in with at the others, if sasl.mechanism.inter.broker.protocol is the mechanism. With OAUTHBEARER, ssl.truststore.location and its type and password are options that say whom this broker trusts as an authorization server.", **_FIXED)
+    sasl_mechanism_inter_broker_protocol: str = STRING("GSSAPI", "The SASL mechanism by which this broker logs in at other brokers; set it if their listener has SASL, to one of sasl.enabled.mechanisms there.", **_FIXED)
     sasl_server_max_receive_size: int = INT(524_288, "The size of the largest request of a client that has not authenticated, in bytes.", low=1, **_FIXED)
     sasl_server_authentication_timeout_ms: int = INT(30_000, "The time after which a connection that has not authenticated is closed.", low=1, high=INT_MAX, **_FIXED)
     connection_failed_authentication_delay_ms: int = INT(100, "How long a client that fails to authenticate waits until it hears so and its connection is closed.", low=0, **_FIXED)
@@ -41,6 +39,10 @@ class SaslSettings:
     sasl_oauthbearer_clock_skew_seconds: int = INT(30, "How far the clock of a token's issuer may be from this broker's.", low=0, high=3_600, **_FIXED)
     sasl_oauthbearer_scope_claim_name: str = STRING("scope", "The claim of a token that has its scopes.", **_FIXED)
     sasl_oauthbearer_sub_claim_name: str = STRING("sub", "The claim of a token that has the name of its user.", **_FIXED)
+    sasl_oauthbearer_token_endpoint_url: str | None = STRING(None, "Where this broker's own tokens are, if sasl.mechanism.inter.broker.protocol is OAUTHBEARER: the https:// URL of an authorization server, or the file:// URL of a file with a token.", **_FIXED)
+    sasl_oauthbearer_client_credentials_client_id: str | None = STRING(None, "This broker's id at that authorization server; or the option clientId of the login module in sasl.jaas.config.", **_FIXED)
+    sasl_oauthbearer_client_credentials_client_secret: str | None = PASSWORD(None, "The secret of that id; or the option clientSecret.", **_FIXED)
+    sasl_oauthbearer_scope: str | None = STRING(None, "The scope that this broker's token is to have; or the option scope.", **_FIXED)
 # fmt: on
 
 
@@ -65,3 +67,5 @@ class TokenSettings:
 
 
 SASL: dict[str, Setting] = settings_of(SaslSettings)
+OF_MECHANISM: dict[str, Setting] = {name: one for name, one in SASL.items() if name.startswith(_OF_MECHANISM)}
+"""The settings that one mechanism of a listener may have for itself."""

@@ -138,4 +138,5 @@ def _check_callback(full: str, text: str) -> None:
 def _of_mechanism(name: str) -> tuple[str, Setting] | None:
     """The mechanism and the setting of `plain.sasl.jaas.config`."""
     mechanism, _, of_it = name.partition(".")
-    return (mechanism.upper(), SASL[of_it]) if mechanism.upper() in MECHANISMS and of_it in OF_MECHANISM else None
+    is_one = mechanism.upper() in MECHANISMS and of_it in OF_MECHANISM
+    return (mechanism.upper(), OF_MECHANISM[of_it]) if is_one else None

@@ -50,6 +50,12 @@ def login_steps(mechanism: str, exchange: ClientExchange) -> LoginSteps:
             ErrorCode.UNSUPPORTED_SASL_MECHANISM,
             f"the broker does not offer {mechanism}: set sasl.mechanism to one that it offers, {offered}",
         )
+    if answer.error_code == ErrorCode.ILLEGAL_SASL_STATE:
+        raise KafkaError(
+            ErrorCode.ILLEGAL_SASL_STATE,
+            f"the broker takes no login by {mechanism} on this connection: use the port of a listener with SASL, or "
+            "another security.protocol",
+        )
     if answer.error_code:
         raise KafkaError(
             error_of(answer.error_code),

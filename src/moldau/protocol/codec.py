@@ -4,10 +4,11 @@ A frame here is the bytes after the four-byte size. Sources: "Request and Respon
 KIP-482; the response header of ApiVersions is v0 in every version (KIP-511).
 """
 
+import re
 import struct
 from typing import Any, NamedTuple
 
-from moldau.errors import ProtocolViolation
+from moldau.errors import ConfigError, ProtocolViolation
 from moldau.protocol import schema
 from moldau.protocol.apis import API_VERSIONS, SUPPORTED, Api
 from moldau.protocol.primitives import Around, Buffer, skip_tagged_fields
@@ -19,6 +20,8 @@ request up to this size cannot hold enough of them to be worth counting."""
 FIXED_HEADER = struct.Struct(">hhih")
 """The start of a request header: API key, version, correlation id, length of the client id."""
 _SIZE_AND_CORRELATION = struct.Struct(">ii")
+_LIMITS = re.compile(r"requires (-?\d+) <= number <= (-?\d+)")
+"""In an error of `struct`."""
 
 
 class RequestHeader(NamedTuple):
@@ -93,15 +96,23 @@ def write_request_around(
     around: Around,
 ) -> list[Buffer]:
     """A whole request in pieces, with its size in front. `around` are the detached records in it, in its order, and
-    their bytes, which become pieces and are not copied."""
+    their bytes, which become pieces and are not copied. Raises `ConfigError` for a number or a text that a program was
+    given and that the protocol cannot carry."""
     flexible = version >= api.flexible
-    name = client_id.encode()
     out = bytearray(4)
-    out += FIXED_HEADER.pack(api.key, version, correlation_id, len(name))
-    out += name
-    if flexible:
-        out.append(0)
-    schema.writer(api.request, version, flexible)(out, request)
+    try:
+        name = client_id.encode()
+        out += FIXED_HEADER.pack(api.key, version, correlation_id, len(name))
+        out += name
+        if flexible:
+            out.append(0)
+        schema.writer(api.request, version, flexible)(out, request)
+    except (struct.error, OverflowError) as error:
+        limits = _LIMITS.search(str(error))
+        allowed = f": it must be {limits[1]} to {limits[2]}" if limits else ""
+        raise ConfigError(f"a number in {api.name} is too large or too small{allowed}") from None
+    except UnicodeEncodeError:
+        raise ConfigError(f"a text in {api.name} has characters that are not Unicode") from None
     struct.pack_into(">i", out, 0, len(out) - 4 + sum(place.length for place, _ in around))
     pieces: list[Buffer] = []
     start, view = 0, memoryview(out)

@@ -7,23 +7,21 @@ OAUTHBEARER   tokens, by the keys of their issuer (`token_keys.py`)
 
 import logging
 from collections.abc import Awaitable, Callable, Iterable, Mapping
-from secrets import token_hex
 from typing import TYPE_CHECKING
 
 from moldau.config import BrokerConfig
-from moldau.config.sasl import BETWEEN_BROKERS, MECHANISMS, OAUTHBEARER
+from moldau.config.sasl import MECHANISMS, OAUTHBEARER
 from moldau.errors import ConfigError
 from moldau.names import how_to_install
 from moldau.notices import Notices
-from moldau.peers.sessions import ClientLogin
 from moldau.requests.authentication import ServerLogin
 from moldau.runtime import Runtime
-from moldau.transport.jaas import Login, module_of
+from moldau.transport.jaas import module_of
 from moldau.transport.sasl import oauthbearer, plain, scram
 from moldau.transport.sasl.exchange import Authenticated
 from moldau.transport.sasl.oauthbearer import OauthbearerServer, TokenRefused
-from moldau.transport.sasl.plain import PlainClient, PlainServer
-from moldau.transport.sasl.scram import Credential, NamedCredential, ScramClient, ScramServer
+from moldau.transport.sasl.plain import PlainServer
+from moldau.transport.sasl.scram import Credential, NamedCredential, ScramServer
 
 if TYPE_CHECKING:
     from moldau.requests.token_keys import TokenKeys
@@ -32,7 +30,6 @@ FindCredential = Callable[[str, str], Awaitable[Credential | None]]
 """A user's credential for a mechanism. Raises `StorageError`."""
 FindToken = Callable[[str, str], Awaitable[NamedCredential | None]]
 """That of a delegation token, by its id. Raises `StorageError`."""
-SCRAM_MODULE = "org.apache.kafka.common.security.scram.ScramLoginModule"
 PLAIN_MODULE = "org.apache.kafka.common.security.plain.PlainLoginModule"
 _USER = "user_"
 notices = Notices(logging.getLogger(__name__))
@@ -53,7 +50,7 @@ class ListenerLogins:
         self._passwords: Mapping[str, str] = {}
         if plain.MECHANISM in of_mechanism:
             self._passwords = _passwords(of_mechanism[plain.MECHANISM].sasl_jaas_config, listener)
-        self._keys = _token_keys(own, runtime) if OAUTHBEARER in of_mechanism else None
+        self._keys = _token_keys(of_mechanism[OAUTHBEARER], runtime) if OAUTHBEARER in of_mechanism else None
         self._find: FindCredential
         self._find_token: FindToken
         self._secret = b""
@@ -171,26 +168,3 @@ def _passwords(jaas: str | None, listener: str) -> dict[str, str]:
     if not users or not all(users) or not all(users.values()):
         raise ConfigError(f'{setting} needs at least one user_NAME="PASSWORD", and neither may be empty')
     return users
-
-
-def login_at_brokers(config: BrokerConfig) -> ClientLogin:
-    """How this broker logs in at the others, whose listener has SASL. Raises `ConfigError`, without passwords."""
-    listener, mechanism = config.inter_broker_listener, config.sasl_mechanism_inter_broker_protocol
-    if mechanism not in BETWEEN_BROKERS:
-        raise ConfigError(
-            f"sasl.mechanism.inter.broker.protocol is {mechanism[:60]}; brokers log in at each other by one of "
-            f"{', '.join(BETWEEN_BROKERS)}"
-        )
-    needed = PLAIN_MODULE if mechanism == plain.MECHANISM else SCRAM_MODULE
-    setting = f"listener.name.{listener.lower()}.{mechanism.lower()}.sasl.jaas.config"
-    module = module_of(config.of_mechanism(listener, mechanism).sasl_jaas_config or "", setting)
-    user, password = module.options.get("username", ""), module.options.get("password", "")
-    if module.name != needed or not user or not password:
-        raise ConfigError(
-            f'{setting} must be {needed} required username="NAME" password="PASSWORD"; with the user that this broker '
-            "logs in as at the others"
-        )
-    login = Login(user, password)
-    if mechanism == plain.MECHANISM:
-        return ClientLogin(mechanism, lambda: PlainClient(login))
-    return ClientLogin(mechanism, lambda: ScramClient(mechanism, login, token_hex(20)))

@@ -6,6 +6,7 @@ cannot be read, those before stay in use, and a line in the log says so. Redirec
 
 import asyncio
 import logging
+import ssl
 import time
 import urllib.error
 import urllib.request
@@ -19,6 +20,7 @@ from moldau.notices import Notices
 from moldau.runtime import Runtime
 from moldau.transport.allowed_urls import check_allowed
 from moldau.transport.sasl.exchange import Authenticated
+from moldau.transport.token_sources import TOKEN_MODULE, https_context, module_options
 from moldau.transport.tokens import TokenRules, UnknownKey, check_token, read_keys
 
 URL = "sasl.oauthbearer.jwks.endpoint.url"
@@ -44,6 +46,7 @@ class TokenKeys:
             if not value:
                 raise ConfigError(f"OAUTHBEARER needs {setting}: without it, tokens of others would be taken")
         self._url = _checked(url or "")
+        self._tls = _trusting(config) if urlsplit(self._url).scheme == "https" else None
         self._rules = TokenRules(
             issuer or "",
             audiences,
@@ -105,7 +108,13 @@ class TokenKeys:
         raise AssertionError("unreachable")
 
     def _keys_now(self) -> Any:
-        return read_keys(_content(self._url))
+        return read_keys(_content(self._url, self._tls))
+
+
+def _trusting(config: BrokerConfig) -> ssl.SSLContext:
+    """The TLS to the server that has the keys. The login module may be another mechanism's. Raises `ConfigError`."""
+    jaas = config.sasl_jaas_config or ""
+    return https_context(module_options(jaas if TOKEN_MODULE in jaas else None, "sasl.jaas.config of OAUTHBEARER"))
 
 
 def _checked(url: str) -> str:
@@ -124,14 +133,14 @@ class _NoRedirection(urllib.request.HTTPRedirectHandler):
         return None
 
 
-def _content(url: str) -> bytes:
+def _content(url: str, tls: ssl.SSLContext | None) -> bytes:
     """Raises `OSError`, `ValueError`."""
     parts = urlsplit(url)
     if parts.scheme == "file":
         with Path(unquote(parts.path)).open("rb") as file:
             content = file.read(BYTES_MAX + 1)
     else:
-        opener = urllib.request.build_opener(_NoRedirection)
+        opener = urllib.request.build_opener(_NoRedirection, urllib.request.HTTPSHandler(context=tls))
         try:
             with opener.open(url, timeout=TIMEOUT_S) as reply:
                 content = reply.read(BYTES_MAX + 1)

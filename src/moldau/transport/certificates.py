@@ -10,6 +10,8 @@ from moldau.transport.tls import client_context, server_context
 _PREFIX = "ssl"
 _FLIGHTS = 4
 """More than a handshake takes."""
+_TIMES = (9, 10)
+"""OpenSSL's numbers of a certificate that is not valid yet, and of one that has expired."""
 _MODES = {"none": ssl.CERT_NONE, "requested": ssl.CERT_OPTIONAL, "required": ssl.CERT_REQUIRED}
 
 
@@ -95,9 +97,11 @@ def check_alike(to_brokers: ssl.SSLContext, context: ssl.SSLContext) -> None:
                 continue
     except ssl.SSLError as error:
         why = getattr(error, "verify_message", None) or (error.reason or "").replace("_", " ").lower()
+        remedy = "ssl.truststore.location must have the authority that signed the certificate in ssl.keystore.location"
+        if getattr(error, "verify_code", 0) in _TIMES:
+            remedy = "ssl.keystore.location needs a certificate that is valid now"
         raise ConfigError(
-            f"a broker with these files could not connect to another one with the same ({why}): "
-            "ssl.truststore.location must have the authority that signed the certificate in ssl.keystore.location"
+            f"a broker with these files could not connect to another one with the same ({why}): {remedy}"
         ) from None
     finally:
         to_brokers.check_hostname = checks_host
@@ -117,7 +121,7 @@ def key_store(settings: ListenerTlsSettings) -> Store | Pem | None:
         )
     if location:
         password = settings.ssl_keystore_password or settings.ssl_key_password
-        return Store(location, settings.ssl_keystore_type, password, "ssl.keystore")
+        return Store(location, settings.ssl_keystore_type, password, "ssl.keystore", settings.ssl_key_password)
     if not (chain or key):
         return None
     if not (chain and key):

@@ -1,9 +1,11 @@
-"""The subject of a certificate as Java writes it (`X500Principal.getName()`, RFC 2253), read from its DER.
+"""The subject of a certificate as Java writes it (`X500Principal.getName()`, RFC 2253), and when it is valid, read from
+its DER.
 
 Nothing is checked here: the handshake has verified the certificate. What is malformed all the same is a `ValueError`.
 """
 
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from typing import Final
 
 _KEYWORDS: Final = {
@@ -20,6 +22,7 @@ _KEYWORDS: Final = {
 _TEXTS: Final = frozenset((12, 19, 20, 22, 27, 28, 30))
 """UTF8String, PrintableString, T61String, IA5String, GeneralString, UniversalString, BMPString."""
 _SEQUENCE, _SET, _OID, _BOOLEAN, _VERSION, _EXTENSIONS = 0x30, 0x31, 0x06, 0x01, 0xA0, 0xA3
+_UTC_TIME: Final = 0x17
 _ALTERNATIVE_NAMES: Final = bytes((0x55, 0x1D, 0x11))
 _ESCAPED: Final = ',=+<>#;"\\'
 _BLANK: Final = " \r"
@@ -42,6 +45,20 @@ def alternative_names(certificate: bytes) -> frozenset[bytes]:
         if len(parts) == 2 and parts[0] == (_OID, _ALTERNATIVE_NAMES):
             return frozenset(bytes((tag,)) + name for tag, name in _elements(_first(parts[1][1])))
     return frozenset()
+
+
+def validity(certificate: bytes) -> tuple[int, int]:
+    """When a certificate begins and ends to be valid, in seconds since 1970."""
+    begins, ends = (_moment(tag, value) for tag, value in _elements(_fields(certificate)[3]))
+    return begins, ends
+
+
+def _moment(tag: int, value: bytes) -> int:
+    """A UTCTime, whose year has two digits (RFC 5280, section 4.1.2.5.1), or a GeneralizedTime."""
+    text = value.decode("ascii")
+    if tag == _UTC_TIME:
+        text = ("19" if text[:2] >= "50" else "20") + text
+    return int(datetime.strptime(text, "%Y%m%d%H%M%SZ").replace(tzinfo=UTC).timestamp())
 
 
 def _fields(certificate: bytes, all_of_them: bool = False) -> list[bytes]:

@@ -11,6 +11,8 @@ A JAAS file has sections, each with login modules and their options:
 A setting has one login module by itself:
 
     org.apache.kafka.common.security.plain.PlainLoginModule required username="kafka" password="secret";
+
+Values are in double or single quotes, where a backslash begins an escape as in Java (`StreamTokenizer`), or in none.
 """
 
 import re
@@ -24,7 +26,11 @@ _DIGEST_MODULE = "org.apache.zookeeper.server.auth.DigestLoginModule"
 _FLAGS = ("required", "requisite", "sufficient", "optional")
 _MARKS = ("{", "}", ";", "=")
 _FILE_BYTES_MAX = 1 << 20
-_TOKEN = re.compile(r'//[^\n]*|/\*.*?\*/|"((?:[^"\\]|\\.)*)"|([{};=])|([^\s{};="]+)', re.DOTALL)
+_TOKEN = re.compile(
+    r"""//[^\n]*|/\*.*?\*/|"((?:[^"\\]|\\.)*)"|'((?:[^'\\]|\\.)*)'|([{};=])|([^\s{};="']+)|(["'])""", re.DOTALL
+)
+_ESCAPE = re.compile(r"\\([0-3][0-7]{0,2}|[4-7][0-7]?|.)", re.DOTALL)
+_ESCAPED = {"a": "\a", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v": "\v"}
 
 
 class Login(NamedTuple):
@@ -48,7 +54,7 @@ class LoginModule(NamedTuple):
 def module_of(text: str, setting: str) -> LoginModule:
     """The only login module of a setting. Raises `ConfigError`, without the text: it has passwords."""
     wrong = ConfigError(f'{setting} must be one login module: MODULE required NAME="VALUE" ...;')
-    words = list(_tokens(text))
+    words = list(_tokens(text, wrong))
     if len(words) < 3 or words[-1] != ";" or words[1].lower() not in _FLAGS:
         raise wrong
     options: dict[str, str] = {}
@@ -68,7 +74,7 @@ def login_of(path: str, section: str) -> Login | None:
             text = file.read(_FILE_BYTES_MAX)
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigError(f"cannot read the JAAS file {path}: {getattr(error, 'strerror', None) or error}") from None
-    words = _tokens(text)
+    words = _tokens(text, ConfigError(f"{path} is not a JAAS file: a quote in it does not end"))
     for name in words:
         modules = _section(words, name, path)
         if name == section:
@@ -104,13 +110,22 @@ def _section(words: Iterator[str], name: str, path: str) -> list[tuple[str, dict
     return modules
 
 
-def _tokens(text: str) -> Iterator[str]:
+def _tokens(text: str, open_quote: ConfigError) -> Iterator[str]:
+    """Raises `open_quote` for a quote that does not end."""
     for token in _TOKEN.finditer(text):
-        quoted, mark, word = token.groups()
+        double, single, mark, word, quote = token.groups()
+        if quote:
+            raise open_quote
+        quoted = single if double is None else double
         if quoted is not None:
-            yield re.sub(r"\\(.)", r"\1", quoted)
+            yield _ESCAPE.sub(_unescaped, quoted)
         elif mark or word:
             yield mark or word
+
+
+def _unescaped(escape: re.Match[str]) -> str:
+    what = escape[1]
+    return chr(int(what, 8)) if what.isdecimal() and what < "8" else _ESCAPED.get(what, what)
 
 
 def _login(path: str, section: str, module: str, options: dict[str, str]) -> Login:

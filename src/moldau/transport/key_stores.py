@@ -25,12 +25,14 @@ _BLOCK = re.compile(r"-----BEGIN ([A-Z0-9 ]+)-----([^-]*)-----END \1-----")
 
 class Store(NamedTuple):
     """A key store or a trust store: its file, type (None if the file's name says it) and password, and what its
-    settings begin with, such as `zookeeper.ssl.keystore`."""
+    settings begin with, such as `zookeeper.ssl.keystore`. `key_password` is that of a key in PEM, if it has another
+    setting than the one of the file."""
 
     location: str
     kind: str | None
     password: str | None
     setting: str
+    key_password: str | None = None
 
     def __repr__(self) -> str:
         return f"Store({self.location!r})"
@@ -70,14 +72,29 @@ def identify(context: ssl.SSLContext, store: Store | Pem, key: str | None = None
             with _as_file(_in_lines(f"{store.key}\n{store.certificates}")) as path:
                 context.load_cert_chain(path, password=lambda: password)
         elif _kind(store) == "PEM":
-            context.load_cert_chain(store.location, key, password=lambda: password)
+            context.load_cert_chain(store.location, key, password=lambda: store.key_password or password)
         else:
             once = secrets.token_hex(16)
             key, certificates = _unlocked(store, once)
             with _as_file(key + certificates) as path:
                 context.load_cert_chain(path, password=once)
     except (OSError, ValueError) as error:
-        raise _unreadable(store, error) from None
+        raise _unreadable(store, ValueError(lacks) if (lacks := _lacks(store, key)) else error) from None
+
+
+def _lacks(store: Store | Pem, key: str | None) -> str | None:
+    """What a file in PEM does not have, which OpenSSL does not tell apart from a wrong password."""
+    if isinstance(store, Pem):
+        return None
+    try:
+        text = Path(store.location).read_text(errors="replace")
+    except OSError:
+        return None
+    if "-----BEGIN " not in text:
+        return None
+    if "CERTIFICATE-----" not in text:
+        return "it has no certificate"
+    return None if key is not None or "PRIVATE KEY-----" in text else "it has no key"
 
 
 def own_certificate(store: Store | Pem) -> bytes:

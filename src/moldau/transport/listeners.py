@@ -5,7 +5,7 @@ before, leaves the former in use.
 """
 
 import ssl
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -18,7 +18,7 @@ from moldau.transport.certificates import (
     key_store,
     trust_store,
 )
-from moldau.transport.distinguished_names import alternative_names, distinguished_name
+from moldau.transport.distinguished_names import alternative_names, distinguished_name, validity
 from moldau.transport.key_stores import Store, own_certificate
 from moldau.transport.principals import MappingRule, parsed_rules, principal_of
 
@@ -38,10 +38,14 @@ class ListenerTls:
     """Made from the settings that hold for the listener. Making it, `check` and `reload` read files, so they block;
     they raise `ConfigError`."""
 
-    def __init__(self, name: str, protocol: str, config: BrokerConfig, dials: bool = False):
-        """`dials`: its certificates are also those by which this broker connects to others."""
+    def __init__(
+        self, name: str, protocol: str, config: BrokerConfig, dials: bool = False, now_ms: Callable[[], int] = lambda: 0
+    ):
+        """`dials`: its certificates are also those by which this broker connects to others. `now_ms` is the time since
+        1970."""
         self.name = name
         self._dials = dials
+        self._now_ms = now_ms
         own = config.own_settings.get(name, {})
         settings = config.of_listener(name)
         self.client_auth: str = settings.ssl_client_auth
@@ -58,6 +62,11 @@ class ListenerTls:
     def files(self) -> Sequence[Path]:
         """The files that its contexts are made of."""
         return self._made.files
+
+    @property
+    def valid_until_s(self) -> int:
+        """When the listener's own certificate ends, in seconds since 1970."""
+        return validity(self._made.certificate)[1]
 
     def context(self) -> ssl.SSLContext:
         """The context for the next handshake."""
@@ -90,6 +99,8 @@ class ListenerTls:
                 raise ConfigError(
                     f"the new certificate is for {new!r}, not for {old!r}; ssl.allow.dn.changes=true would allow that"
                 )
+            if self._is_valid(before) and not self._is_valid(now):
+                raise ConfigError("the new certificate has expired, or is not valid yet, and the one before is valid")
             has_all = alternative_names(before) <= alternative_names(now)
             if not (has_all or is_start or settings.ssl_allow_san_changes):
                 raise ConfigError(
@@ -99,6 +110,10 @@ class ListenerTls:
         except (ConfigError, ValueError) as error:
             raise ConfigError(f"the listener {self.name} cannot use its new certificates: {error}") from None
         return made
+
+    def _is_valid(self, certificate: bytes) -> bool:
+        begins_s, ends_s = validity(certificate)
+        return begins_s * 1000 <= self._now_ms() <= ends_s * 1000
 
     def _make(self, config: BrokerConfig) -> _Made:
         settings = config.of_listener(self.name)

@@ -5,6 +5,13 @@ from collections.abc import Sequence
 
 from moldau.errors import ConfigError
 
+_OF_TLS_1_3 = (
+    "TLS_AES_256_GCM_SHA384",
+    "TLS_CHACHA20_POLY1305_SHA256",
+    "TLS_AES_128_GCM_SHA256",
+    "TLS_AES_128_CCM_SHA256",
+    "TLS_AES_128_CCM_8_SHA256",
+)
 _VERSIONS = {"TLSv1.2": ssl.TLSVersion.TLSv1_2, "TLSv1.3": ssl.TLSVersion.TLSv1_3}
 
 
@@ -27,6 +34,7 @@ def server_context(protocols: Sequence[str], suites: Sequence[str], prefix: str)
 
 def _context(side: "ssl._SSLMethod", protocols: Sequence[str], suites: Sequence[str], prefix: str) -> ssl.SSLContext:
     context = ssl.SSLContext(side)
+    context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN  # as in Java, any certificate of a trust store is trusted
     context.minimum_version, context.maximum_version = _versions(protocols, prefix)
     if suites:
         _choose_suites(context, suites, prefix)
@@ -48,10 +56,16 @@ def _checks_host(algorithm: str, prefix: str) -> bool:
 
 
 def _choose_suites(context: ssl.SSLContext, names: Sequence[str], prefix: str) -> None:
-    """Those of TLS 1.3 are always allowed: Python cannot choose among them."""
-    older = [_name_of_openssl(name) for name in names]
+    """Python cannot choose among the suites of TLS 1.3, which are all safe. Without a suite of TLS 1.2 there is no
+    TLS 1.2."""
+    older = [_name_of_openssl(name) for name in names if name not in _OF_TLS_1_3]
+    if not older:
+        if context.maximum_version < ssl.TLSVersion.TLSv1_3:
+            raise ConfigError(f"{prefix}.cipher.suites is of TLS 1.3, which {prefix}.enabled.protocols leaves out")
+        context.minimum_version = ssl.TLSVersion.TLSv1_3
+        return
     try:
-        context.set_ciphers(":".join(name for name in older if not name.startswith("TLS_")) or "DEFAULT")
+        context.set_ciphers(":".join(older))
     except ssl.SSLError:
         raise ConfigError(f"{prefix}.cipher.suites names no cipher suite that Python has: {', '.join(names)}") from None
 

@@ -115,6 +115,8 @@ def test_it_explains_which_rule_decides(acls: Acls) -> None:
             [*ANN, "--topic", "t", "--resource-pattern-type", "any"],
             "literal or prefixed, not",
         ),
+        ([*ANN, "--topic", "t", "--host", "db.example.com"], "a host is an IP address, or * for all, not 'db.exa"),
+        (["add", "--deny-principal", "User:b", "--deny-host", "10.0.0.0/8", "--topic", "t"], "are not looked up"),
         (["remove"], "give a resource, such as --topic NAME"),
         (["remove", "--topic", "t", "--permission", "maybe"], "--permission is allow or deny, not 'maybe'"),
         (["list", "--topic", "t", "--resource-pattern-type", "regex"], "match or any, not 'regex'"),

@@ -4,6 +4,8 @@ import re
 import shlex
 from pathlib import Path
 
+import pytest
+
 from harness.brokers import Broker
 from moldau.config import broker_config
 from moldau.config.properties import parse_properties
@@ -46,10 +48,17 @@ def test_the_commands_of_the_page_work_on_a_broker_with_its_settings(offline: Mo
     broker.stop()
 
 
-def test_the_settings_of_the_page_are_settings() -> None:
-    for settings in SETTINGS[1:]:
+def test_the_settings_of_the_page_are_settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("KEY_PASSWORD", "one")
+    (tmp_path / "secrets.properties").write_text("trust.password=two")
+    (tmp_path / "tokens").write_text("three")
+    for given in SETTINGS[1:]:
+        settings = {name: re.sub("/etc/moldau|/run/secrets", str(tmp_path), text) for name, text in given.items()}
         listeners = {"listeners": "CLIENTS://:0,BROKERS://:0", **SETTINGS[0], **settings}
         listeners["listeners"] = "CLIENTS://:0,BROKERS://:0"
         listeners["listener.security.protocol.map"] = "CLIENTS:SASL_SSL,BROKERS:SASL_SSL"
-        _, warnings = broker_config(listeners)
+        config, warnings = broker_config(listeners)
         assert warnings == []
+        if "config.providers" in settings:
+            assert (config.ssl_key_password, config.ssl_truststore_password) == ("one", "two")
+            assert config.delegation_token_secret_key == "three"

@@ -112,7 +112,8 @@ def test_a_credential_is_asked_for_as_with_kafka_s_tool(tmp_path: Path) -> None:
     by_keys = f"SCRAM-SHA-512=[name=alice,iterations=5000,salt={to_base64(salt)},saltedpassword={to_base64(salted)}]"
     (tmp_path / "secret").write_text("a,b=c\n")
     by_file = by_password.replace("password=a,b=c", f"passwordfile={tmp_path / 'secret'}")
-    for text in (by_password, by_keys, by_file):
+    quoted = by_password.replace("=alice", '="alice"').replace("=a,b=c", '="a,b=c"').replace("=5000", '="5000"')
+    for text in (by_password, by_keys, by_file, quoted):
         assert wanted(text) == ("alice", "SCRAM-SHA-512", expected)
 
 

@@ -25,7 +25,7 @@ def unregister(
     """
     with Admin(reachable(bootstrap_server)) as admin:
         admin.unregister_broker(broker)
-        known = admin.describe_topics(admin.list_topics()).values()
+        known = admin.list_topics(internal=True).values()
         left = sum(broker in part.replicas for topic in known for part in topic.partitions.values())
     print(f"broker {broker} is forgotten")
     if left:

@@ -1,5 +1,6 @@
 """The words of `moldau acls`: resources and operations as they are given, and ACLs as they are printed."""
 
+import ipaddress
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -85,6 +86,8 @@ def wanted_acls(
     """The ACLs that give, or deny, these rights. Raises `UsageError`."""
     if pattern not in ("literal", "prefixed"):
         raise UsageError(f"--resource-pattern-type is literal or prefixed, not {pattern!r}")
+    for host in hosts:
+        _check_host(host)
     made: list[Any] = [
         (kind, name, principal, operation_word(operation), permission, host, _pattern_of(kind, pattern))
         for principal in principals
@@ -92,6 +95,17 @@ def wanted_acls(
         for kind, name, operation in needed
     ]
     return [Acl(*one) for one in made]
+
+
+def _check_host(host: str) -> None:
+    """Brokers compare addresses: a name, or a network, would fit no client."""
+    try:
+        if host != "*":
+            ipaddress.ip_address(host)
+    except ValueError:
+        raise UsageError(
+            f"a host is an IP address, or * for all, not {host!r}: names and networks are not looked up"
+        ) from None
 
 
 def _pattern_of(kind: str, pattern: str) -> str:

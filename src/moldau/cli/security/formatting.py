@@ -75,12 +75,17 @@ def wanted(text: str) -> CredentialChange:
 
 
 def _fields(text: str) -> dict[str, str]:
-    """`name=value,name=value`; a comma in a value is kept if no field's name follows it."""
+    """`name=value,name="value"`; a comma in a value is kept if no field's name follows it."""
     parts = re.split(rf",\s*(?=(?:{'|'.join(_FIELDS)})=)", text.strip())
-    given = dict(part.partition("=")[::2] for part in parts)
+    given = {name: _unquoted(value) for name, _, value in (part.partition("=") for part in parts)}
     if len(given) < len(parts) or not given.keys() <= {*_FIELDS} or not given.get("name"):
         raise ConfigError(f"--add-scram has the fields {', '.join(_FIELDS)}, each once, and name always")
     return given
+
+
+def _unquoted(value: str) -> str:
+    """Kafka's documents have values in double quotes, which `kafka-storage` takes away."""
+    return value[1:-1] if len(value) > 1 and value[0] == value[-1] == '"' else value
 
 
 def _each(option: str, values: Iterable[str]) -> list[str]:

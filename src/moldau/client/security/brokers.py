@@ -35,8 +35,9 @@ def settings_in(addresses: object) -> Mapping[str, Any]:
     if not addresses.file:
         return addresses.settings
     from moldau.config.properties import read_properties
+    from moldau.config.providers import resolved
 
-    read = {name: text for name, text in read_properties(addresses.file).items() if name not in OF_JAVA}
+    read = {name: text for name, text in resolved(read_properties(addresses.file)).items() if name not in OF_JAVA}
     return {**read, **addresses.settings}
 
 

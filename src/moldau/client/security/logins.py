@@ -8,7 +8,7 @@ import secrets
 from collections.abc import Callable
 
 from moldau.client.security.security_settings import MECHANISMS, OAUTHBEARER, PLAIN, SecuritySettings
-from moldau.client.security.tokens import Tokens, token_source
+from moldau.client.security.tokens import token_source
 from moldau.errors import ConfigError, ErrorCode, KafkaError
 from moldau.peers.sessions import ClientLogin
 from moldau.transport.jaas import Login, LoginModule, module_of
@@ -16,6 +16,7 @@ from moldau.transport.sasl.exchange import ClientExchange
 from moldau.transport.sasl.oauthbearer import OauthbearerClient
 from moldau.transport.sasl.plain import PlainClient
 from moldau.transport.sasl.scram import ScramClient
+from moldau.transport.token_sources import Tokens
 
 _MODULES = {
     "PlainLoginModule": (PLAIN,),

@@ -41,7 +41,8 @@ def tls_settings(settings: SecuritySettings) -> TlsSettings:
         identity = Store(settings.ssl_certificate_location, "PEM", key_password, "ssl.certificate")
     elif settings.ssl_keystore_location:
         password = settings.ssl_keystore_password or key_password
-        identity = Store(settings.ssl_keystore_location, settings.ssl_keystore_type, password, "ssl.keystore")
+        kind = settings.ssl_keystore_type
+        identity = Store(settings.ssl_keystore_location, kind, password, "ssl.keystore", key_password)
     elif settings.ssl_keystore_certificate_chain is not None and key is not None:
         named = "ssl.keystore.key and ssl.keystore.certificate.chain"
         identity = Pem(settings.ssl_keystore_certificate_chain, key, key_password, named)

@@ -9,14 +9,14 @@ from collections.abc import Callable, Sequence
 from typing import TypeAlias
 
 from moldau.cluster.controlling import alterations, controller
-from moldau.cluster.controlling.alterations import ConfigChange, Replacement
+from moldau.cluster.controlling.alterations import ConfigChange, OpType, Replacement
 from moldau.cluster.controlling.change_queue import ChangeQueue, in_turn
 from moldau.cluster.controlling.controller import Refusal
 from moldau.cluster.state import layout
 from moldau.cluster.state.image import Image
 from moldau.cluster.state.metadata_cache import MetadataCache
 from moldau.config import BrokerConfig
-from moldau.config.security import names_file
+from moldau.config.security import OF_LISTENER, names_file
 from moldau.errors import ConfigError, ErrorCode
 from moldau.metadata_store.store import NodeOperation
 
@@ -97,6 +97,15 @@ def _names_file(change: ConfigChange) -> bool:
     return not isinstance(change, Replacement) and any(names_file(one.name) for one in change)
 
 
+def _of_no_listener(config: BrokerConfig, change: ConfigChange) -> str | None:
+    """The first setting of a file that would have no effect, because it is of no listener of this broker."""
+    if isinstance(change, Replacement):
+        return None
+    known = tuple(f"{OF_LISTENER}{one.name.lower()}." for one in config.client_listeners)
+    files = (one.name for one in change if names_file(one.name) and one.operation != OpType.DELETE)
+    return next((name for name in files if not name.startswith(known)), None)
+
+
 def _length(change: ConfigChange) -> int:
     return len(change.settings) if isinstance(change, Replacement) else len(change)
 
@@ -107,6 +116,8 @@ def broker_overrides(metadata: MetadataCache, broker: str, change: ConfigChange)
     now = metadata.image.broker_overrides.get(broker, {})
     if broker == layout.DEFAULT_BROKER and _names_file(change):
         return Refusal(ErrorCode.INVALID_REQUEST, "the files of a listener's certificates are set for one broker")
+    if broker == str(metadata.broker_id) and (name := _of_no_listener(metadata.config, change)) is not None:
+        return Refusal(ErrorCode.INVALID_REQUEST, f"{name[:200]} is of a listener that this broker does not have")
     overrides = alterations.broker_overrides(metadata.config, now, change)
     if isinstance(overrides, Refusal):
         return overrides

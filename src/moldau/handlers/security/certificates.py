@@ -6,7 +6,7 @@ keeps the old ones.
 """
 
 import logging
-from collections.abc import Coroutine, Mapping, Sequence
+from collections.abc import Coroutine, Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -15,11 +15,16 @@ from moldau.cluster.state.image import Image
 from moldau.cluster.state.metadata_cache import MetadataCache
 from moldau.config import BrokerConfig
 from moldau.errors import ConfigError
+from moldau.names import counted
 from moldau.runtime import Runtime
 from moldau.transport.listeners import ListenerTls
 from moldau.transport.reloading import FileWatch
 
 log = logging.getLogger(__name__)
+AHEAD_DAYS = 14
+"""The log warns of a certificate that ends within this time."""
+LOOKED_AT_MS = 12 * 3_600_000
+_DAY_S = 86_400
 
 
 class Certificates:
@@ -70,6 +75,22 @@ class Certificates:
             log.warning("%s. Those before stay in use until the files or the settings are changed again", error)
         else:
             log.info("the listener %s uses the certificates in its files as they are now", one.name)
+
+
+def tell_of_ends(tls: Iterable[ListenerTls], now_ms: int) -> None:
+    """Warn of certificates that have ended, or soon will."""
+    for one in tls:
+        left_s = one.valid_until_s - now_ms // 1000
+        if left_s <= 0:
+            line = "the certificate of the listener %s has expired: clients refuse it; put a new one into its file"
+            log.warning(line, one.name)
+        elif left_s < AHEAD_DAYS * _DAY_S:
+            line = "the certificate of the listener %s expires in %s: put a new one into its file"
+            log.warning(line, one.name, _days(left_s))
+
+
+def _days(left_s: int) -> str:
+    return counted(left_s // _DAY_S, "day") if left_s >= _DAY_S else "less than a day"
 
 
 def _files(one: ListenerTls) -> Sequence[Path]:

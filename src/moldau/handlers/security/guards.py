@@ -42,7 +42,10 @@ class Guards:
         with_tls = {one.name: one.protocol for one in config.client_listeners if one.protocol in _WITH_TLS}
         among = config.inter_broker_listener
         dialling = among if among in with_tls else next(iter(with_tls), None)  # others may have TLS there already
-        self.tls = {name: ListenerTls(name, protocol, config, name == dialling) for name, protocol in with_tls.items()}
+        now_ms = runtime.clock.now_ms
+        self.tls = {
+            name: ListenerTls(name, protocol, config, name == dialling, now_ms) for name, protocol in with_tls.items()
+        }
         self._audit: Audit | None
         self._end_audit: Callable[[], None]
         self._audit, self._end_audit = _audit(config, runtime) if config.authorizer_class_name else (None, _nothing)
@@ -83,9 +86,9 @@ class Guards:
 
     def jobs(self, cluster: Cluster) -> Sequence[Job]:
         """What is to be done now and then."""
-        config = self._config
+        config, ends = self._config, self._ends_of_certificates()
         if not config.delegation_token_secret_key:
-            return ()
+            return ends
         from moldau.cluster.users.token_changes import TokenChanges
 
         changes = TokenChanges(cluster.queue, lambda: config, self._runtime)
@@ -97,7 +100,17 @@ class Guards:
                     await changes.sweep()
 
         every_ms = config.delegation_token_expiry_check_interval_ms
-        return (Job("removal of tokens that are over", every_ms, every_ms, remove_ended),)
+        return (*ends, Job("removal of tokens that are over", every_ms, every_ms, remove_ended))
+
+    def _ends_of_certificates(self) -> Sequence[Job]:
+        if not self.tls:
+            return ()
+        from moldau.handlers.security.certificates import LOOKED_AT_MS, tell_of_ends
+
+        async def look() -> None:
+            tell_of_ends(self.tls.values(), self._runtime.clock.now_ms())
+
+        return (Job("certificates that end", 0, LOOKED_AT_MS, look),)
 
     async def close(self) -> None:
         """Write what waits to be written."""
@@ -142,7 +155,7 @@ def _logins(listeners: Sequence[str], config: BrokerConfig, runtime: Runtime) ->
 
 def _log_in(config: BrokerConfig, runtime: Runtime) -> Callable[[Link, int], Awaitable[None]]:
     from moldau.peers.sessions import LinkSession
-    from moldau.requests.logins import login_at_brokers
+    from moldau.requests.own_login import login_at_brokers
 
     login = login_at_brokers(config)
 

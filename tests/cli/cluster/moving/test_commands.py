@@ -13,7 +13,7 @@ import pytest
 from harness.patience import wait_until
 from moldau import Admin, Producer, TopicPartition
 from moldau.cli import main
-from moldau.cli.cluster.moving import carrying_out
+from moldau.cli.cluster.moving import carrying_out, commands
 from moldau.cli.cluster.moving.log_dirs import HEADERS
 from moldau.testing import Broker, Cluster
 from tests.testing.test_cluster import read
@@ -117,6 +117,61 @@ def test_a_plan_goes_on_where_it_was_left(admin: Admin, run: Runner, monkeypatch
     assert held(admin) == {2, 3, 4}
 
 
+def test_a_plan_goes_on_without_the_topics_that_were_deleted(admin: Admin, run: Runner) -> None:
+    rows = [{"topic": name, "partition": 0, "replicas": [4]} for name in ("deleted", TOPIC)]
+    Path("plan.json").write_text(json.dumps({"partitions": rows}))
+    out, err = run("reassign", "plan.json", "--dry-run")
+    assert "1 partition moves" in out and "deleted-0 was not moved: the cluster does not have it" in err
+    shown = run.json("reassign", "plan.json", code=1)
+    assert (shown["moved"], [one["topic"] for one in shown["left"]]) == (1, ["deleted"])
+    assert replicas(admin)[0] == (4,)
+    Path("plan.json").write_text(json.dumps({"partitions": rows[:1]}))
+    assert (
+        "the plan moves deleted-0, and nothing else, which the cluster does not have"
+        in run("reassign", "plan.json", code=1)[1]
+    )
+
+
+def test_what_is_created_while_a_broker_is_drained_leaves_it_too(
+    admin: Admin, run: Runner, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    carried_out = commands.carried_out
+
+    def slowly(*arguments: Any) -> Any:
+        course = carried_out(*arguments)
+        if "later" not in admin.list_topics():
+            admin.create_topic("later", assignment={0: [3, 1], 1: [1, 2]})
+        return course
+
+    monkeypatch.setattr(commands, "carried_out", slowly)
+    try:
+        _, err = run("drain-broker", "3")
+        later = admin.describe_topics(["later"])["later"].partitions
+        assert 3 not in held(admin) and all(3 not in part.replicas for part in later.values())
+        assert "1 partition of new topics to move, too" in err and "no replica is left on broker 3" in err
+    finally:
+        admin.delete_topic("later")
+
+
+def test_a_drain_that_new_topics_outrun_does_not_say_that_the_broker_is_empty(
+    admin: Admin, run: Runner, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(commands, "ROUNDS_MAX", 1)
+    carried_out = commands.carried_out
+
+    def slowly(*arguments: Any) -> Any:
+        course = carried_out(*arguments)
+        admin.create_topic("later", assignment={0: [3, 1]})
+        return course
+
+    monkeypatch.setattr(commands, "carried_out", slowly)
+    try:
+        shown = run.json("drain-broker", "3", code=1)
+        assert [one["topic"] for one in shown["left"]] == ["later"] and shown["moved"] == 4
+    finally:
+        admin.delete_topic("later")
+
+
 def test_what_waits_for_a_broker_that_is_away_is_cancelled(cluster: Cluster, admin: Admin, run: Runner) -> None:
     plan = {"partitions": [{"topic": TOPIC, "partition": 0, "replicas": [3]}]}
     Path("plan.json").write_text(json.dumps(plan))
@@ -203,7 +258,7 @@ def test_what_cannot_be_is_one_sentence(admin: Admin, run: Runner, words: list[s
 
 
 def test_a_share_is_a_percentage(run: Runner) -> None:
-    for text in ("0", "100%", "x", "-5%"):
+    for text in ("0", "100%", "x", "-5%", "0.8"):
         assert "is not a percentage between 0 and 100" in run("balance", "--only-full", text, code=2)[1]
 
 

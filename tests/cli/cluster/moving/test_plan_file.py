@@ -1,6 +1,8 @@
 """A plan as a file: Kafka's form, the same bytes for the same plan, and one sentence for a file that is none."""
 
 import json
+import os
+import stat
 from pathlib import Path
 
 import pytest
@@ -59,6 +61,7 @@ ROW = {"topic": "a", "partition": 0, "replicas": [1]}
                 {"replicas": None},
             )
         ),
+        (json.dumps({"partitions": [{**ROW, "replicas": [1, 2, 1]}]}), "has a broker twice among its replicas"),
         (json.dumps({"partitions": ["a"]}), "partition 1 of the list must be"),
     ],
 )
@@ -74,3 +77,17 @@ def test_files_that_cannot_be_used_are_one_sentence(tmp_path: Path) -> None:
         read_plan(tmp_path / "none")
     with pytest.raises(ConfigError, match="the plan cannot be written to"):
         write_plan(tmp_path / "none" / "plan.json", PLAN)
+
+
+def test_a_link_and_a_device_stay_what_they_are(tmp_path: Path) -> None:
+    link, real, pipe = tmp_path / "link.json", tmp_path / "real.json", tmp_path / "pipe"
+    link.symlink_to(real)
+    write_plan(link, PLAN)
+    assert link.is_symlink() and read_plan(real) == PLAN
+    os.mkfifo(pipe)
+    reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+    try:
+        write_plan(pipe, PLAN)
+        assert stat.S_ISFIFO(pipe.stat().st_mode) and os.read(reader, 1 << 16).decode() == plan_text(PLAN)
+    finally:
+        os.close(reader)

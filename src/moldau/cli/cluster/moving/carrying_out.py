@@ -14,10 +14,11 @@ from moldau.cli.cluster.moving.looking import Way, look_at
 from moldau.cli.cluster.moving.shown_plan import size_text
 from moldau.cli.cluster.moving.throttle import PlanThrottle
 from moldau.client.administration.admin import Admin
-from moldau.errors import KafkaError
+from moldau.errors import ErrorCode, KafkaError
 from moldau.names import TopicPartition, counted
 
 PAUSE_S = 1.0
+GONE = "the cluster does not have it any more"
 ASTRAY_S = 5.0
 """How long a partition has to be seen at rest elsewhere: brokers hear of changes one after the other."""
 
@@ -82,7 +83,7 @@ class Course:
             if not is_astray:
                 self.astray_since_s.pop(tp, None)
             if not way.exists:
-                self._leave(tp, "the cluster does not have it any more")
+                self._leave(tp, GONE)
             elif way.is_there:
                 self._end(tp)
                 self.done.add(tp)
@@ -106,7 +107,8 @@ class Course:
                 self.waiting.pop(tp, None)
                 self.under_way.setdefault(tp, 0)
             else:
-                self._leave(tp, str(error))
+                is_gone = error.code in (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.UNKNOWN_TOPIC_ID)
+                self._leave(tp, GONE if is_gone else str(error))
 
 
 def carried_out(

@@ -1,11 +1,13 @@
 """`moldau cluster reassign`, `drain-broker`, `replace-broker`, `add-broker`, `balance`."""
 
 import sys
+from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
 from moldau.cli.cluster.moving.balancing import balanced, relieved, spread_to
-from moldau.cli.cluster.moving.carrying_out import MovingPace, carried_out
+from moldau.cli.cluster.moving.carrying_out import GONE, Course, MovingPace, carried_out
 from moldau.cli.cluster.moving.cluster_layout import ClusterLayout, MovePlan, changed
 from moldau.cli.cluster.moving.folder_moves import begin_folder_moves, cancel_folder_moves
 from moldau.cli.cluster.moving.looking import read_layout
@@ -30,6 +32,8 @@ Throttle = Annotated[
 AtATime = Annotated[int, Option("--at-a-time", min=1, help="How many partitions are moved at a time.")]
 MaxBytes = Annotated[int | None, Option("--max-bytes", min=0, help="The most bytes to copy.")]
 PLAN_FILE, AT_A_TIME = Path("plan.json"), 20
+ROUNDS_MAX = 5
+"""How often replicas of topics that were created meanwhile are moved."""
 
 
 def reassign(
@@ -46,6 +50,8 @@ def reassign(
     of `moldau cluster` has written, or one for Kafka's `kafka-reassign-partitions`, whose "log_dirs" are followed too:
     `moldau cluster log-dirs` shows how far those moves are.
 
+    Partitions of topics that were deleted meanwhile are left out, and named.
+
     `--throttle` limits what is copied; followers that are in sync are never slowed. The cluster removes the limit by
     itself half a minute after the last move has ended. The exit code is 1 if a partition could not be moved.
 
@@ -61,12 +67,16 @@ def reassign(
             cancel_folder_moves(admin, folders)
             return _cancel(admin, wanted, as_json)
         layout = read_layout(admin)
-        _check(layout, wanted)
+        gone = {tp: GONE for tp in wanted if tp not in layout.partitions}
+        wanted = {tp: replicas for tp, replicas in wanted.items() if tp not in gone}
+        _check(layout, wanted, gone)
         if dry_run:
             _show(summary(layout, changed(layout, wanted)), as_json)
+            _tell_left(gone)
             return 0
-        refused = begin_folder_moves(admin, folders)
-        return _carry_out(admin, layout, wanted, plan, MovingPace(at_a_time, throttle), as_json) or int(refused)
+        refused = begin_folder_moves(admin, {(one, tp): path for (one, tp), path in folders.items() if tp not in gone})
+        course = _carried_out(admin, layout, wanted, plan, MovingPace(at_a_time, throttle))
+        return _tell(len(course.done), gone | course.left, as_json) or int(refused)
 
 
 def drain_broker(
@@ -80,7 +90,7 @@ def drain_broker(
 ) -> int:
     """
     Move every replica away from brokers, so that they can be stopped for good. A broker may be down already: its
-    partitions are copied from their other replicas.
+    partitions are copied from their other replicas. Replicas of topics that are created meanwhile are moved, too.
 
     Examples:
 
@@ -92,7 +102,8 @@ def drain_broker(
         layout = read_layout(admin)
         for broker in brokers:
             _check_known(layout, broker)
-        outcome = _run(admin, layout, drained(layout, brokers), plan, MovingPace(at_a_time, throttle), dry_run, as_json)
+        planned = partial(drained, brokers=brokers)
+        outcome = _run(admin, layout, planned, plan, MovingPace(at_a_time, throttle), dry_run, as_json)
     if outcome == 0 and not dry_run:
         note(f"no replica is left on {_named(brokers)}: it can be stopped for good")
     return outcome
@@ -121,7 +132,8 @@ def replace_broker(
         layout = read_layout(admin)
         _check_known(layout, old)
         _check_running(layout, new)
-        return _run(admin, layout, replaced(layout, old, new), plan, MovingPace(at_a_time, throttle), dry_run, as_json)
+        planned = partial(replaced, old=old, new=new)
+        return _run(admin, layout, planned, plan, MovingPace(at_a_time, throttle), dry_run, as_json)
 
 
 def add_broker(
@@ -146,15 +158,8 @@ def add_broker(
         layout = read_layout(admin)
         for broker in brokers:
             _check_running(layout, broker)
-        return _run(
-            admin,
-            layout,
-            spread_to(layout, brokers, max_bytes),
-            plan,
-            MovingPace(at_a_time, throttle),
-            dry_run,
-            as_json,
-        )
+        wanted = spread_to(layout, brokers, max_bytes)
+        return _run(admin, layout, lambda _: wanted, plan, MovingPace(at_a_time, throttle), dry_run, as_json, once=True)
 
 
 def balance(
@@ -185,25 +190,49 @@ def balance(
     with Admin(reachable(bootstrap_server)) as admin:
         layout = read_layout(admin)
         wanted = balanced(layout, max_bytes) if full is None else relieved(layout, full, max_bytes)
-        return _run(admin, layout, wanted, plan, MovingPace(at_a_time, throttle), dry_run, as_json)
+        return _run(admin, layout, lambda _: wanted, plan, MovingPace(at_a_time, throttle), dry_run, as_json, once=True)
 
 
 def _run(
-    admin: Admin, layout: ClusterLayout, wanted: MovePlan, path: Path, pace: MovingPace, is_dry: bool, as_json: bool
+    admin: Admin,
+    layout: ClusterLayout,
+    planned: Callable[[ClusterLayout], MovePlan],
+    path: Path,
+    pace: MovingPace,
+    is_dry: bool,
+    as_json: bool,
+    *,
+    once: bool = False,
 ) -> int:
-    """Show a plan and keep it; carry it out unless it is only to be shown."""
+    """Show the plan for this layout and keep it; carry it out unless it is only to be shown. Unless that is done
+    `once`, it is planned and carried out again for what new topics have brought meanwhile."""
+    wanted = planned(layout)
     shown = summary(layout, wanted)
     if is_dry or not as_json:
         _show(shown, as_json)
-    if not wanted:
-        if as_json and not is_dry:
-            print_json({"moved": 0, "left": []})
-        return 0
-    write_plan(path, wanted)
+    if wanted:
+        write_plan(path, wanted)
     if is_dry:
-        note(f"the plan is in {path}: `moldau cluster reassign {path}` carries it out")
+        if wanted:
+            note(f"the plan is in {path}: `moldau cluster reassign {path}` carries it out")
         return 0
-    return _carry_out(admin, layout, wanted, path, pace, as_json)
+    moved, left = 0, dict[TopicPartition, str]()
+    for number in range(1 if once else ROUNDS_MAX):
+        if not wanted:
+            break
+        if number:
+            note(f"{counted(len(wanted), 'partition')} of new topics to move, too")
+            write_plan(path, wanted)
+        course = _carried_out(admin, layout, wanted, path, pace)
+        moved += len(course.done)
+        left = {tp: why for tp, why in course.left.items() if why != GONE}
+        if left or once:
+            break
+        layout = read_layout(admin)
+        wanted = planned(layout)
+    else:
+        left = dict.fromkeys(wanted, "new topics are created all the time: run the command again")
+    return _tell(moved, left, as_json)
 
 
 def _show(shown: dict[str, Any], as_json: bool) -> None:
@@ -215,20 +244,25 @@ def _show(shown: dict[str, Any], as_json: bool) -> None:
         print_table(HEADERS, rows(shown))
 
 
-def _carry_out(
-    admin: Admin, layout: ClusterLayout, wanted: MovePlan, path: Path, pace: MovingPace, as_json: bool
-) -> int:
+def _carried_out(admin: Admin, layout: ClusterLayout, wanted: MovePlan, path: Path, pace: MovingPace) -> Course:
     try:
-        course = carried_out(admin, wanted, layout, pace, _progress)
+        return carried_out(admin, wanted, layout, pace, _progress)
     except KeyboardInterrupt:
         note(f"what has begun goes on in the cluster; `moldau cluster reassign {path}` goes on with the rest")
         raise
+
+
+def _tell(moved: int, left: Mapping[TopicPartition, str], as_json: bool) -> int:
     if as_json:
-        left = [{"topic": tp.topic, "partition": tp.partition, "reason": why} for tp, why in course.left.items()]
-        print_json({"moved": len(course.done), "left": left})
-    for tp, why in course.left.items():
+        rows_left = [{"topic": tp.topic, "partition": tp.partition, "reason": why} for tp, why in left.items()]
+        print_json({"moved": moved, "left": rows_left})
+    _tell_left(left)
+    return int(bool(left))
+
+
+def _tell_left(left: Mapping[TopicPartition, str]) -> None:
+    for tp, why in left.items():
         note(f"{tp} was not moved: {why}")
-    return int(bool(course.left))
 
 
 def _progress(line: str) -> None:
@@ -250,10 +284,10 @@ def _cancel(admin: Admin, wanted: MovePlan, as_json: bool) -> int:
     return int(bool(failed))
 
 
-def _check(layout: ClusterLayout, wanted: MovePlan) -> None:
+def _check(layout: ClusterLayout, wanted: MovePlan, gone: Mapping[TopicPartition, str]) -> None:
+    if gone and not wanted:
+        raise ConfigError(f"the plan moves {next(iter(gone))}, and nothing else, which the cluster does not have")
     for tp, replicas in wanted.items():
-        if tp not in layout.partitions:
-            raise ConfigError(f"the plan moves {tp}, which the cluster does not have")
         for broker in replicas:
             if broker not in layout.partitions[tp].replicas:
                 _check_running(layout, broker)
@@ -275,8 +309,8 @@ def _share(text: str) -> float:
         share = float(text.removesuffix("%")) / 100
     except ValueError:
         share = 0.0
-    if not 0 < share < 1:
-        raise UsageError(f"--only-full {text!r} is not a percentage between 0 and 100")
+    if not 0.01 <= share < 1:  # 0.8 is meant as 80%
+        raise UsageError(f"--only-full {text!r} is not a percentage between 0 and 100, such as 80%")
     return share
 
 

@@ -36,9 +36,14 @@ def plan_text(plan: MovePlan) -> str:
 
 
 def write_plan(path: Path, plan: MovePlan) -> None:
-    """Replaces the file in one step. Raises `ConfigError`."""
-    beside = path.with_name(f"{path.name}.new")
+    """Replaces the file in one step, the one that a link names; a device such as /dev/null is written to. Raises
+    `ConfigError`."""
     try:
+        path = path.resolve()
+        if path.exists() and not path.is_file():
+            path.write_text(plan_text(plan), encoding="utf-8")
+            return
+        beside = path.with_name(f"{path.name}.new")
         beside.write_text(plan_text(plan), encoding="utf-8")
         os.replace(beside, path)
     except OSError as error:
@@ -94,6 +99,8 @@ def _entry(row: Any, where: str) -> PlanEntry:
             and all(map(_is_number, replicas))
         ):
             is_named = isinstance(folders, list) and all(isinstance(one, str) for one in folders)
+            if len({*replicas}) < len(replicas):
+                raise ConfigError(f"{where} has a broker twice among its replicas")
             if not is_named or len(folders) not in (0, len(replicas)):
                 raise ConfigError(f'{where} must have as many "log_dirs", each a path or "any", as "replicas"')
             return PlanEntry(TopicPartition(topic, partition), tuple(replicas), tuple(folders))
