@@ -12,10 +12,18 @@ from harness.brokers import Broker
 from moldau.cli.app import PLACES
 from moldau.cli.command_line import Group, parameters_of, read
 from moldau.cli.options import with_command_config
+from moldau.client.producing.producer import Producer
 from tests.cli.conftest import Moldau
 
 PAGE = Path(__file__).parents[2] / "docs" / "commands.md"
-COMMANDS = re.findall(r"^\| .* \| `moldau ([^`]+)`", PAGE.read_text(), re.MULTILINE)
+SECTIONS = dict(part.partition("\n")[::2] for part in PAGE.read_text().split("\n## "))
+
+
+def commands_of(section: str) -> list[str]:
+    return re.findall(r"^\| .* \| `moldau ([^`]+)`", SECTIONS[section], re.MULTILINE)
+
+
+COMMANDS = commands_of("From Kafka's scripts")
 OF_FILES = ("server", "log", "zookeeper", "mirror")
 """Commands that run on, or need what another test has."""
 SHOWN = {
@@ -38,7 +46,8 @@ SHOWN = {
     "consume --format": r"2\d{3}-\d\d-\d\dT.*\t(a|p)\t(apple|pear)",
     "consume --json": r'"key": "(a|p)", "value": "(apple|pear)", "headers": \[\]',
     "consume --group": "apple|pear",
-    "consume --from-time": "apple|pear",
+    "consume --key-type": "apple|pear",
+    "consume --internal": r'"group": "billing"',
     "groups list": r"billing +classic +Empty",
     "groups describe": r"(?s)billing  classic  Empty  0 members\nTOPIC.*COMMITTED +END +LAG.*orders +0",
     "groups describe --all": "billing",
@@ -103,6 +112,46 @@ def test_each_command_of_the_page_shows_what_kafkas_shows(moldau: Moldau) -> Non
         assert ran.code == 0, (command, ran)
         assert re.search(SHOWN[name], ran.out + ran.err), (command, ran)
     assert done == {*SHOWN, *ONLY_READ}, "patterns of commands that the page does not have"
+
+
+def test_records_are_read_and_written_as_the_page_says(moldau: Moldau, broker: Broker) -> None:
+    moldau("topics", "create", "orders", "--if-not-exists")
+    moldau("produce", "orders", "--key-separator", ":", stdin=LINES)
+    moldau("consume", "orders", "--group", "billing", "--from-beginning", "-n", "2")
+    with Producer(broker.address) as producer:
+        producer.send("orders.dlq", b"v", headers=[("__moldau.errors.topic", b"orders")])
+    for command in commands_of("Reading and writing records"):
+        words = shlex.split(command)
+        if words[0] == "pipeline":
+            assert_options_exist(words)
+        else:
+            assert moldau(*words).code == 0, command
+
+
+IN_BIN = """
+connect-distributed connect-mirror-maker connect-plugin-path connect-standalone kafka-acls kafka-broker-api-versions
+kafka-client-metrics kafka-cluster kafka-configs kafka-console-consumer kafka-console-producer
+kafka-console-share-consumer kafka-consumer-groups kafka-consumer-perf-test kafka-delegation-tokens
+kafka-delete-records kafka-dump-log kafka-e2e-latency kafka-features kafka-get-offsets kafka-groups kafka-jmx
+kafka-leader-election kafka-log-dirs kafka-metadata-quorum kafka-metadata-shell kafka-producer-perf-test
+kafka-reassign-partitions kafka-replica-verification kafka-run-class kafka-server-start kafka-server-stop
+kafka-share-consumer-perf-test kafka-share-groups kafka-storage kafka-streams-application-reset kafka-streams-groups
+kafka-topics kafka-transactions kafka-verifiable-consumer kafka-verifiable-producer kafka-verifiable-share-consumer
+trogdor
+"""
+"""The scripts of Apache Kafka 4.3's bin/, without .sh."""
+
+
+def test_each_script_of_kafkas_has_a_command_or_a_reason() -> None:
+    rows = re.findall(
+        r"^\| (.*?) \|", SECTIONS["From Kafka's scripts"] + SECTIONS["Scripts without a counterpart"], re.M
+    )
+    named = {word for row in rows for word in re.findall(r"`((?:kafka|connect|trogdor|zookeeper)[\w-]*)", row)}
+    assert {*IN_BIN.split()} - named == set()
+    assert named - {*IN_BIN.split()} == {
+        "kafka-avro-console-consumer", "kafka-json-schema-console-consumer", "kafka-protobuf-console-consumer",
+        "zookeeper-server-start", "zookeeper-server-stop", "zookeeper-shell",
+    }, "scripts of others, and of Kafka 3"  # fmt: skip
 
 
 def assert_options_exist(words: list[str]) -> None:

@@ -23,13 +23,17 @@ def test_bash_completes_commands_and_options(offline: Moldau) -> None:
     assert completed(script, bash, "topics", "delete-records", "events", "--be") == ["--before"]
     assert completed(script, bash, "consume", "--from-b") == ["--from-beginning"]
     assert completed(script, bash, "completion", "z") == ["zsh"]
+    assert completed(script, bash, "consume", "orders", "--value-type", "do") == ["double"]
+    assert completed(script, bash, "consume", "--bootstrap-server", "--") == [], "any value may follow"
+    assert "--json" in completed(script, bash, "consume", "orders", "--from-beginning", "--")
 
 
 def test_zsh_and_fish_have_scripts_of_their_own(offline: Moldau) -> None:
     zsh, fish = offline("completion", "zsh").out, offline("completion", "fish").out
     assert zsh.startswith("autoload -U +X bashcompinit && bashcompinit\n")
     assert "__fish_seen_subcommand_from topics; and not __fish_seen_subcommand_from offsets" in fish
-    assert "-l before -F" in fish
+    assert "-l before -r -F -d 'Delete the records below this offset" in fish
+    assert "-l value-type -x -a 'text short int long float double boolean hex base64'" in fish
     for name in ("zsh", "fish"):
         if (shell := shutil.which(name)) is not None:
             checked = subprocess.run([shell, "-n"], input=zsh if name == "zsh" else fish, text=True, timeout=60)

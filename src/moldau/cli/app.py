@@ -19,7 +19,7 @@ from moldau.cli.command_line import (
     parameters_of,
     read,
 )
-from moldau.cli.options import connecting, with_command_config
+from moldau.cli.options import Json, connecting, with_command_config
 from moldau.cli.output import note
 
 ABOUT = "A commit log that speaks the Apache Kafka protocol."
@@ -45,6 +45,11 @@ PLACES = {
         "moldau.cli.producing.produce", "produce", "Send each line as a record: from standard input or from files."
     ),
     "consume": CommandEntry("moldau.cli.consuming.consume", "consume", "Print records, each on a line, as they come."),
+    "dead-letters": CommandEntry(
+        "moldau.cli.dead_letters.commands",
+        "app",
+        "Records that a program could not process: list, show, replay.",
+    ),
     "perf": CommandEntry(
         "moldau.cli.measuring.commands", "app", "How fast records go in and out: produce, consume, latency."
     ),
@@ -100,7 +105,7 @@ PLACES = {
     "pipeline": CommandEntry(
         "moldau.cli.pipeline",
         "app",
-        "The Spark pipeline: load, audit, demo, compact, vacuum, history, widen, requeue, convert.",
+        "The Spark pipeline: load, audit, demo, compact, vacuum, history, widen, rejected, requeue, convert.",
     ),
     "completion": CommandEntry(
         "moldau.cli.completing", "completion", "A script that completes commands and options in bash, zsh or fish."
@@ -134,6 +139,7 @@ def format_server(
     setting: Annotated[
         list[str] | None, Option("--set", metavar="NAME=VALUE", help="One setting of the broker; repeatable.")
     ] = None,
+    as_json: Json = False,
 ) -> None:
     """
     Make the metadata of a broker, or of the cluster that it begins, with users that can log in at its first start.
@@ -145,7 +151,7 @@ def format_server(
     """
     from moldau.cli.security.formatting import format_broker
 
-    format_broker(file, add_scram or [], data_dir, setting or [])
+    format_broker(file, add_scram or [], data_dir, setting or [], as_json=as_json)
 
 
 def run_app(arguments: Sequence[str]) -> int:

@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import Annotated
 
 from moldau.cli.command_line import Group, Option
+from moldau.cli.dead_letters.rejected import rejected
 from moldau.cli.pipeline_audit import audit
 from moldau.cli.pipeline_load import load
 from moldau.cli.pipeline_needs import need
@@ -13,6 +14,7 @@ from moldau.cli.pipeline_widen import widen
 
 app = Group("pipeline")
 app.command()(load)
+app.command()(rejected)
 app.command()(requeue)
 app.command()(audit)
 

@@ -100,6 +100,7 @@ def history(
 def convert(
     warehouse: Annotated[str, Argument("WAREHOUSE", help="The folder of a warehouse of the earlier format.")],
     partition_by: Annotated[str, Option(help="How the tables are partitioned: date, hour (UTC) or none.")] = "date",
+    as_json: Json = False,
 ) -> None:
     """
     Turn a warehouse of the earlier format, with manifests, into Delta tables; once, losing nothing.
@@ -115,7 +116,10 @@ def convert(
     from moldau.pipeline.conversion.converting import convert
     from moldau.pipeline.tables.warehouse import Warehouse
 
-    for topic, records in convert(Warehouse(warehouse), partitioning(partition_by)).items():
+    converted = convert(Warehouse(warehouse), partitioning(partition_by))
+    if as_json:
+        print_json({topic: {"records": records} for topic, records in converted.items()})
+    for topic, records in [] if as_json else converted.items():
         print(f"{topic}: {counted(records, 'record')}")
 
 

@@ -239,6 +239,7 @@ def abort(
     ] = None,
     producer_epoch: Annotated[int | None, Option(min=0, max=32767, help="With --producer-id.")] = None,
     coordinator_epoch: Annotated[int | None, Option(min=-1, help="With --producer-id.")] = None,
+    as_json: Json = False,
 ) -> None:
     """
     Abort a transaction that hangs, in one partition. Never do that to one whose coordinator still knows it: what it
@@ -269,6 +270,9 @@ def abort(
             raise ConfigError("--producer-id needs --producer-epoch and --coordinator-epoch")
         admin.transactions.abort(tp, producer_id, producer_epoch, coordinator_epoch)
     note(f"the transaction of producer {producer_id} in {tp} is aborted")
+    if as_json:
+        aborted = {"producer_id": producer_id, "producer_epoch": producer_epoch, "coordinator_epoch": coordinator_epoch}
+        print_json({"topic": tp.topic, "partition": tp.partition, **aborted})
 
 
 def _started_at(admin: Admin, tp: TopicPartition, offset: int) -> ProducerDescription:

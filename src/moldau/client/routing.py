@@ -26,9 +26,7 @@ from moldau.net.connection import MAX_REPLY_BYTES
 from moldau.peers.address import Address, bootstrap_addresses
 from moldau.peers.link import REQUEST_TIMEOUT_MS, Link, connect
 from moldau.peers.negotiation import NO_LIMITS, IntendedBroker
-from moldau.peers.sessions import REPLY_BYTES_MAX, LinkSession
 from moldau.protocol.apis import ADD_PARTITIONS_TO_TXN, FIND_COORDINATOR, METADATA
-from moldau.protocol.messages.find_coordinator import FindCoordinatorRequest
 from moldau.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
 from moldau.runtime import Runtime
 
@@ -197,6 +195,8 @@ class Router:
         """A new link, protected and logged in."""
         protection, timeout_ms = self._protection, self._connect_timeout_ms
         login = None if protection is None else protection.login
+        if login is not None:
+            from moldau.peers.sessions import REPLY_BYTES_MAX, LinkSession
         link = await connect(
             address,
             self.client_id,
@@ -301,7 +301,7 @@ class Router:
     async def coordinator(self, key: str, key_type: int = GROUP_KEY) -> int:
         """The id of the broker that coordinates a group or a transactional id. Raises `KafkaError`, retriable while the
         coordinator is not available."""
-        request = FindCoordinatorRequest(key=key, key_type=key_type, coordinator_keys=[key])
+        request = FIND_COORDINATOR.request(key=key, key_type=key_type, coordinator_keys=[key])
         link = await self.any()
         reply = await link.call(FIND_COORDINATOR, request, self.request_timeout_ms)
         coordinator = reply.coordinators[0] if reply.coordinators else reply

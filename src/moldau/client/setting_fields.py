@@ -8,6 +8,8 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any, TypeVar, dataclass_transform
 
+from moldau.client.values import frozen
+
 T = TypeVar("T")
 
 
@@ -35,4 +37,4 @@ def setting(
 @dataclass_transform(frozen_default=True, kw_only_default=True, field_specifiers=(setting,))
 def settings(cls: type[T]) -> type[T]:
     """Make a dataclass of settings."""
-    return dataclasses.dataclass(frozen=True)(cls)
+    return frozen(cls)

@@ -25,6 +25,7 @@ from moldau.client.security.brokers import Brokers, settings_in
 from moldau.client.security.security_settings import PLAINTEXT, SecuritySettings
 from moldau.client.setting_fields import setting as setting
 from moldau.client.setting_fields import settings as settings
+from moldau.client.values import parameters_of_fields
 from moldau.errors import ConfigError
 from moldau.names import guess
 from moldau.runtime import Runtime
@@ -104,9 +105,11 @@ def configured(
             init(self, read_settings(settings_class, type(self).__name__, arguments, named))  # type: ignore[arg-type]
 
         wrapped.__doc__ = described(settings_class)
-        own = inspect.signature(settings_class).parameters.values()
+        own = parameters_of_fields(settings_class)
         me = inspect.Parameter("self", inspect.Parameter.POSITIONAL_OR_KEYWORD)
-        wrapped.__signature__ = inspect.Signature([me, *own], return_annotation=None)  # type: ignore[attr-defined]
+        wrapped.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
+            [me, *own], return_annotation=None, __validate_parameters__=False
+        )
         return cast(Callable[Concatenate[Any, P], None], wrapped)
 
     return decorate
@@ -140,7 +143,7 @@ def read_settings(
             raise ConfigError(f"{twice[0]} is given both in the mapping and as an argument")
         given |= mapped
         servers = given.pop("bootstrap_servers", None)
-    hints = typing.get_type_hints(settings_class)
+    hints = _hints(settings_class)
     for name, value in given.items():
         if name not in fields:
             plaintext = _text(given.get("security_protocol")) == PLAINTEXT
@@ -161,6 +164,16 @@ def read_settings(
         made.refuse_unprotected()
     made.check()
     return made
+
+
+_known_hints: dict[Any, dict[str, Any]] = {}
+
+
+def _hints(settings_class: Any) -> dict[str, Any]:
+    """The type of each setting."""
+    if settings_class not in _known_hints:
+        _known_hints[settings_class] = typing.get_type_hints(settings_class)
+    return _known_hints[settings_class]
 
 
 def _canonical(named: Mapping[str, Any], settings_class: Any, client: str) -> dict[str, Any]:
@@ -215,7 +228,7 @@ def _server_list(servers: object) -> str:
 def _from_mapping(mapping: Mapping[Any, Any], client: str, settings_class: type[ClientSettings]) -> dict[str, Any]:
     """The settings in a mapping with names in Kafka's or in Python's form; text is converted. Names that only other
     clients have are left out."""
-    hints = typing.get_type_hints(settings_class)
+    hints = _hints(settings_class)
     fields = {field.name: field for field in dataclasses.fields(settings_class) if not field.metadata["internal"]}
     plaintext = PLAINTEXT in (_text(mapping.get("security.protocol")), _text(mapping.get("security_protocol")))
     aliases = _aliases(settings_class)

@@ -54,10 +54,3 @@ def test_a_registry_that_is_not_there_ends_the_command(moldau: Moldau, broker: B
     nowhere = "http://127.0.0.1:1"
     ran = moldau("consume", topic, "--from-beginning", "-n", "1", "--schema-registry", nowhere)
     assert "127.0.0.1:1" in ran.error
-
-
-def test_a_time_goes_with_no_other_place(offline: Moldau) -> None:
-    refused = "--from-time goes with none of --group, --from-beginning and --offset"
-    for other in (["--group", "g"], ["--from-beginning"], ["--offset", "3", "--partition", "0"]):
-        assert offline("consume", "t", "--from-time", "2h", *other).error == refused
-    assert "--from-time 'soon' is neither" in offline("consume", "t", "--from-time", "soon").error

@@ -8,8 +8,8 @@ from typing import Annotated
 
 from moldau.cli.command_line import Argument, Option
 from moldau.cli.log.files import FilesOnly
-from moldau.cli.options import pairs
-from moldau.cli.output import note
+from moldau.cli.options import Json, pairs
+from moldau.cli.output import note, print_json
 from moldau.cluster.adopting import has_cluster, write_cluster
 from moldau.config import BrokerConfig, broker_config
 from moldau.errors import ConfigError, StorageError
@@ -33,6 +33,7 @@ def adopt(
         list[str] | None,
         Option("--set", metavar="NAME=VALUE", help="A setting `zookeeper.*`, as the broker will have it; repeatable."),
     ] = None,
+    as_json: Json = False,
 ) -> None:
     """
     Make a stopped broker that was alone the first broker of a new cluster of several. It keeps all it has: topics,
@@ -52,12 +53,19 @@ def adopt(
         lone = adoption.read(zookeeper)
         if lone is None:
             note("these folders were adopted before")
+            if as_json:
+                print_json({"adopted": False})
             return
         asyncio.run(_write(lone, zookeeper, settings or (), lambda: adoption.note(zookeeper)))
         adoption.finish()
-    topics = lone.image.topics.values()
-    what = f"{counted(len(topics), 'topic')}, {counted(sum(len(one.partitions) for one in topics), 'partition')}"
-    print(f"cluster {lone.image.cluster_id}: broker {lone.node_id} with {what}")
+    topics, cluster_id = lone.image.topics.values(), lone.image.cluster_id
+    partitions = sum(len(one.partitions) for one in topics)
+    if as_json:
+        ours = {"cluster_id": cluster_id, "broker": lone.node_id, "topics": len(topics), "partitions": partitions}
+        print_json({"adopted": True, **ours})
+    else:
+        what = f"{counted(len(topics), 'topic')}, {counted(partitions, 'partition')}"
+        print(f"cluster {cluster_id}: broker {lone.node_id} with {what}")
     dirs = ",".join(str(folder) for folder in folders)
     note(
         f"start it with: moldau server start --set log.dirs={dirs} --set broker.id={lone.node_id} "

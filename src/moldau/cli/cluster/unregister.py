@@ -3,8 +3,8 @@
 from typing import Annotated
 
 from moldau.cli.command_line import Argument
-from moldau.cli.options import BOOTSTRAP, BootstrapServer, reachable
-from moldau.cli.output import note
+from moldau.cli.options import BOOTSTRAP, BootstrapServer, Json, reachable
+from moldau.cli.output import note, print_json
 from moldau.client.administration.admin import Admin
 from moldau.names import counted
 
@@ -12,6 +12,7 @@ from moldau.names import counted
 def unregister(
     broker: Annotated[int, Argument("BROKER", help="A broker that was stopped and will not come back.")],
     bootstrap_server: BootstrapServer = BOOTSTRAP,
+    as_json: Json = False,
 ) -> None:
     """
     Forget a broker that has left for good: nothing waits for it any more.
@@ -27,7 +28,10 @@ def unregister(
         admin.unregister_broker(broker)
         known = admin.list_topics(internal=True).values()
         left = sum(broker in part.replicas for topic in known for part in topic.partitions.values())
-    print(f"broker {broker} is forgotten")
+    if as_json:
+        print_json({"unregistered": broker, "replicas": left})
+    else:
+        print(f"broker {broker} is forgotten")
     if left:
         kept = f"it is still a replica of {counted(left, 'partition')}"
         note(f"{kept}: `moldau cluster drain-broker {broker}` moves them")

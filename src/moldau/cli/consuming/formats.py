@@ -15,9 +15,10 @@ from moldau.errors import ConfigError
 _PLACEHOLDER = re.compile(r"\{(\w*)\}")
 
 
-def line_format(text: str) -> Callable[[Record], bytes]:
-    """A function that writes a record as a line in that format. Raises `ConfigError` for an unknown placeholder."""
-    pieces: list[bytes | Callable[[Record], bytes]] = []
+def line_format(text: str, null: bytes = b"null") -> Callable[[Record], bytes]:
+    """A function that writes a record as a line in that format, with `null` for what is missing. Raises `ConfigError`
+    for an unknown placeholder."""
+    pieces: list[bytes | Callable[[Record], bytes | None]] = []
     for number, piece in enumerate(_PLACEHOLDER.split(text)):
         if number % 2 == 0:
             pieces.append(piece.encode())
@@ -28,25 +29,33 @@ def line_format(text: str) -> Callable[[Record], bytes]:
                 f"--format has no placeholder {{{piece}}}, only {' '.join(f'{{{name}}}' for name in _FIELDS)}"
             )
     pieces.append(b"\n")
-    return lambda record: b"".join(piece if isinstance(piece, bytes) else piece(record) for piece in pieces)
+
+    def write(record: Record) -> bytes:
+        texts = [piece if isinstance(piece, bytes) else piece(record) for piece in pieces]
+        return b"".join(null if text is None else text for text in texts)
+
+    return write
 
 
-def _content(content: bytes | Decoded | None) -> bytes:
-    if isinstance(content, Decoded):
-        return json_text(content.value)
-    return b"null" if content is None else content
+def _content(content: Any) -> bytes | None:
+    if content is None or isinstance(content, bytes):
+        return content
+    if isinstance(content, str):
+        return content.encode()
+    return json_text(content.value if isinstance(content, Decoded) else content)
 
 
 def _headers(record: Record) -> bytes:
     return b",".join(name.encode() + b"=" + (b"null" if value is None else value) for name, value in record.headers)
 
 
-_FIELDS: dict[str, Callable[[Record], bytes]] = {
+_FIELDS: dict[str, Callable[[Record], bytes | None]] = {
     "topic": lambda r: r.topic.encode(),
     "partition": lambda r: b"%d" % r.partition,
     "offset": lambda r: b"%d" % r.offset,
     "timestamp": lambda r: time_text(r.timestamp_ms).encode(),
     "timestamp_ms": lambda r: b"%d" % r.timestamp_ms,
+    "epoch": lambda r: None if r.leader_epoch is None else b"%d" % r.leader_epoch,
     "key": lambda r: _content(r.key),
     "value": lambda r: _content(r.value),
     "headers": _headers,
@@ -68,10 +77,27 @@ def json_line(record: Record) -> bytes:
     return json_text(fields) + b"\n"
 
 
-def _named(name: str, content: bytes | Decoded | None) -> dict[str, Any]:
+def _named(name: str, content: Any) -> dict[str, Any]:
+    if content is None or isinstance(content, bytes):
+        return dict([named_content(name, content)])
     if isinstance(content, Decoded):
         return {name: content.value, f"{name}_schema_id": content.schema_id}
-    return dict([named_content(name, content)])
+    return {name: content}
+
+
+def internal_line(topic: str) -> Callable[[Record], bytes]:
+    """A function that writes the records of an internal topic as lines of JSON, decoded. Raises `ConfigError`."""
+    from moldau.files.inspection.decoding import OF_TOPIC
+
+    if topic not in OF_TOPIC:
+        raise ConfigError(f"--internal decodes the topics {' and '.join(sorted(OF_TOPIC))}, not {topic}")
+    decode = OF_TOPIC[topic]
+
+    def write(record: Record) -> bytes:
+        place = {name: getattr(record, name) for name in ("partition", "offset", "timestamp_ms")}
+        return json_text({**place, "record": decode(record.key, record.value)}) + b"\n"
+
+    return write
 
 
 def json_text(value: Any) -> bytes:

@@ -1,20 +1,20 @@
 """`moldau groups`: list, describe, delete, delete-offsets, reset-offsets."""
 
 from collections.abc import Mapping
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 from moldau.cli.command_line import Argument, Group, Option, UsageError
-from moldau.cli.groups.reset import reset_offsets
 from moldau.cli.options import BOOTSTRAP, BootstrapServer, Json, reachable
 from moldau.cli.output import note, print_json, print_table
 from moldau.client.administration.admin import Admin, GroupDescription
 from moldau.client.administration.group_offsets import parse_partitions
-from moldau.client.lag import Lag
 from moldau.errors import ConfigError, ErrorCode, KafkaError
 from moldau.names import TopicPartition, counted
 
-app = Group("groups")
-app.command("reset-offsets")(reset_offsets)
+if TYPE_CHECKING:
+    from moldau.client.lag import Lag
+
+app = Group("groups", {"reset-offsets": "moldau.cli.groups.reset:reset_offsets"})
 
 
 @app.command("list")
@@ -121,7 +121,7 @@ def _description(admin: Admin, group_id: str) -> dict[str, Any]:
     }
 
 
-def _lags(admin: Admin, offsets: Mapping[TopicPartition, int | None]) -> dict[TopicPartition, Lag]:
+def _lags(admin: Admin, offsets: Mapping[TopicPartition, int | None]) -> "dict[TopicPartition, Lag]":
     """Those of the partitions whose topics still exist."""
     existing = admin.list_topics(internal=True)
     there = {
@@ -136,6 +136,7 @@ def _lags(admin: Admin, offsets: Mapping[TopicPartition, int | None]) -> dict[To
 def delete(
     groups: Annotated[list[str], Argument("GROUP...", help="One or more groups without members.")],
     bootstrap_server: BootstrapServer = BOOTSTRAP,
+    as_json: Json = False,
 ) -> None:
     """
     Forget groups that have no members, and what they committed.
@@ -148,6 +149,8 @@ def delete(
         for group in groups:
             admin.delete_group(group)
             note(f"group {group} is deleted")
+    if as_json:
+        print_json({"deleted": groups})
 
 
 @app.command("delete-offsets")
@@ -155,6 +158,7 @@ def delete_offsets(
     group: Annotated[str, Argument("GROUP", help="The group.")],
     topics: Annotated[list[str], Argument("TOPIC[:PARTITION,...]...", help="Topics, or some of their partitions.")],
     bootstrap_server: BootstrapServer = BOOTSTRAP,
+    as_json: Json = False,
 ) -> None:
     """
     Forget what a group committed for partitions of topics to which none of its members subscribes.
@@ -178,3 +182,5 @@ def delete_offsets(
             raise ConfigError(f"group {group} has committed nothing there")
         admin.delete_group_offsets(group, wanted)
     note(f"group {group} has no offsets of {counted(len(wanted), 'partition')} any more")
+    if as_json:
+        print_json({"group": group, "deleted": [{"topic": tp.topic, "partition": tp.partition} for tp in wanted]})

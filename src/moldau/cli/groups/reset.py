@@ -20,7 +20,7 @@ from moldau.client.administration.group_offsets import (
     parse_partitions,
     time_ms,
 )
-from moldau.client.offsets import EARLIEST, LATEST
+from moldau.client.administration.records import EARLIEST, LATEST
 from moldau.errors import ConfigError, ErrorCode, KafkaError
 from moldau.names import OffsetAndMetadata, TopicPartition
 from moldau.runtime import RealClock

@@ -93,6 +93,7 @@ def register(
     reference: References = None,
     normalize: Annotated[bool, Option(help="Take forms that mean the same for the same schema.")] = False,
     schema_registry: Url = LOCAL,
+    as_json: Json = False,
 ) -> None:
     """
     Register a schema as the next version of a subject, and print its id. One that the subject has keeps its version.
@@ -104,7 +105,11 @@ def register(
       moldau schemas register gauges-value gauge.proto --reference river.proto=river:1
     """
     schema = _schema(file, kind, reference)
-    print(SchemaRegistry(schema_registry).register(subject, schema, normalize=normalize))
+    schema_id = SchemaRegistry(schema_registry).register(subject, schema, normalize=normalize)
+    if as_json:
+        print_json({"subject": subject, "id": schema_id})
+    else:
+        print(schema_id)
 
 
 @app.command()
@@ -115,6 +120,7 @@ def check(
     kind: Kind = "",
     reference: References = None,
     schema_registry: Url = LOCAL,
+    as_json: Json = False,
 ) -> int:
     """
     Ask whether a schema may follow the versions of a subject, without registering it. The exit code is 1 if not.
@@ -127,7 +133,10 @@ def check(
     """
     schema, number = _schema(file, kind, reference), _number(version) if version else None
     found = SchemaRegistry(schema_registry).incompatibilities(subject, schema, number)
-    print("\n".join(found) if found else f"{file} may be the next version of {subject}")
+    if as_json:
+        print_json({"subject": subject, "compatible": not found, "reasons": list(found)})
+    else:
+        print("\n".join(found) if found else f"{file} may be the next version of {subject}")
     return 1 if found else 0
 
 
@@ -138,6 +147,7 @@ def diff(
     old: Annotated[str, Option("--from", metavar="N", help="A version; the one before --to by default.")] = "",
     new: Annotated[str, Option("--to", metavar="N", help="A version; `latest` by default.")] = "latest",
     schema_registry: Url = LOCAL,
+    as_json: Json = False,
 ) -> int:
     """
     Show what changed between two versions, or between a version and a file. The exit code is 1 if they differ.
@@ -166,7 +176,10 @@ def diff(
             _readable(before.schema).splitlines(), text.splitlines(), _title(before), name, lineterm=""
         )
     )
-    print("\n".join(lines)) if lines else None
+    if as_json:
+        print_json({"subject": subject, "from": _title(before), "to": name, "changed": bool(lines), "diff": lines})
+    elif lines:
+        print("\n".join(lines))
     return 1 if lines else 0
 
 

@@ -6,7 +6,7 @@ import secrets
 from collections.abc import Iterable, Sequence
 
 from moldau.broker import Broker
-from moldau.cli.output import note
+from moldau.cli.output import note, print_json
 from moldau.cli.security.passwords import checked, password_in
 from moldau.cli.server import properties_of
 from moldau.cluster.cluster import Cluster
@@ -23,7 +23,9 @@ _WANTED = re.compile(r"\s*([A-Za-z0-9-]+)\s*=\s*\[(.*)\]\s*", re.DOTALL)
 _FIELDS = ("name", "password", "passwordfile", "iterations", "salt", "saltedpassword")
 
 
-def format_broker(file: str, users: Sequence[str], data_dir: str | None, settings: Sequence[str]) -> None:
+def format_broker(
+    file: str, users: Sequence[str], data_dir: str | None, settings: Sequence[str], *, as_json: bool
+) -> None:
     """Raises `ConfigError`, `StorageError`."""
     arguments = [*([file] if file else []), *(["--data-dir", data_dir] if data_dir is not None else [])]
     config, warnings = broker_config(properties_of([*arguments, *_each("--set", settings)]))
@@ -40,8 +42,11 @@ def format_broker(file: str, users: Sequence[str], data_dir: str | None, setting
 
     asyncio.run(formatted())
     where = config.zookeeper_connect or ", ".join(config.data_folders)
-    names = ", ".join(dict.fromkeys(one.user for one in changes))
-    print(f"formatted {where}" + (f" with the users {names}" if names else ""))
+    names = list(dict.fromkeys(one.user for one in changes))
+    if as_json:
+        print_json({"formatted": where, "users": names})
+    else:
+        print(f"formatted {where}" + (f" with the users {', '.join(names)}" if names else ""))
 
 
 def wanted(text: str) -> CredentialChange:

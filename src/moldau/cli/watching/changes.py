@@ -20,24 +20,34 @@ class SummedLag(NamedTuple):
     seconds: float | None
 
 
+class PartitionHealth(NamedTuple):
+    """`leaderless` and `under_replicated` are numbers of partitions, `replicas` the brokers that have one."""
+
+    leaderless: int = 0
+    under_replicated: int = 0
+    replicas: frozenset[int] = frozenset()
+
+
 class ClusterLook(NamedTuple):
     """A cluster at one moment: ends of partitions, groups, and of each API the count below each bound in seconds and
-    the sum of seconds."""
+    the sum of seconds. `unread` says which metrics could not be read, and why."""
 
     at_s: float
     ends: Mapping[TopicPartition, int]
     groups: Mapping[str, SummedLag]
     buckets: Mapping[str, Mapping[float, float]]
     sums: Mapping[str, float]
+    health: PartitionHealth = PartitionHealth()
+    unread: tuple[str, ...] = ()
 
 
 class TopicRate(NamedTuple):
-    """A row about a topic."""
+    """A row about a topic; `end_offsets` is the sum of those of its partitions."""
 
     topic: str
     partitions: int
     records_per_second: float
-    records: int
+    end_offsets: int
 
 
 class GroupRate(NamedTuple):

@@ -4,7 +4,7 @@ import contextlib
 import shutil
 import sys
 import time
-import urllib.request
+from collections.abc import Iterable, Iterator
 from typing import Annotated, Any
 
 from moldau.cli.command_line import Option
@@ -12,6 +12,7 @@ from moldau.cli.options import BOOTSTRAP, BootstrapServer, Json, reachable
 from moldau.cli.output import note, print_json, print_table, time_text
 from moldau.cli.watching.changes import (
     ClusterLook,
+    PartitionHealth,
     SummedLag,
     groups_between,
     requests_between,
@@ -19,8 +20,9 @@ from moldau.cli.watching.changes import (
     topics_between,
 )
 from moldau.client.administration.admin import Admin
+from moldau.client.cluster_view import TopicView
 from moldau.errors import KafkaError, MoldauError
-from moldau.names import TopicPartition
+from moldau.names import TopicPartition, counted
 from moldau.runtime import RealClock
 
 GROUPS_MAX = 100
@@ -43,7 +45,9 @@ def top(
 ) -> None:
     """
     Show the busiest topics, the groups that are furthest behind, and with --metrics the requests that take most time;
-    until Ctrl-C. Of more than 100 groups the first ones by name are asked for. With --json each view is an object.
+    until Ctrl-C. Brokers that are away and partitions without a leader or with replicas out of sync are named above.
+
+    Of more than 100 groups only the first ones by name are shown. With --json each view is an object.
 
     Examples:
 
@@ -54,11 +58,11 @@ def top(
       moldau top --once --json
     """
     with Admin(reachable(bootstrap_server)) as admin:
-        before = look(admin, metrics or [], internal=internal)
+        before = look(admin, metrics or [], internal=internal, needs_metrics=True)
         while True:
             time.sleep(interval)
             try:
-                now = look(admin, metrics or [], internal=internal)
+                now = look(admin, metrics or [], internal=internal, needs_metrics=once)
                 view = view_of(admin, before, now)
             except KafkaError as failure:  # brokers may be away for a while
                 if once:
@@ -71,9 +75,11 @@ def top(
             before = now
 
 
-def look(admin: Admin, metrics: list[str], *, internal: bool) -> ClusterLook:
-    """Raises `KafkaError`, `MoldauError` for metrics that cannot be read."""
-    topics = admin.list_topics(internal=internal)
+def look(admin: Admin, metrics: list[str], *, internal: bool, needs_metrics: bool) -> ClusterLook:
+    """Raises `KafkaError`, and with `needs_metrics` `MoldauError` for metrics that cannot be read: at the first look
+    the URL is wrong, later the broker may be away for a while."""
+    everything = admin.list_topics(internal=True)
+    topics = {name: topic for name, topic in everything.items() if internal or not topic.internal}
     led = [
         TopicPartition(name, number)
         for name, topic in topics.items()
@@ -85,8 +91,26 @@ def look(admin: Admin, metrics: list[str], *, internal: bool) -> ClusterLook:
     for listed in sorted(admin.list_groups(), key=lambda one: one.group_id)[:GROUPS_MAX]:
         with contextlib.suppress(KafkaError):  # it may have gone just now
             groups[listed.group_id] = _lag(admin, listed.group_id, listed.state)
-    buckets, sums = requests_in("\n".join(map(_metrics, metrics)))
-    return ClusterLook(time.monotonic(), ends, groups, buckets, sums)
+    texts: list[str] = []
+    unread: list[str] = []
+    for url in metrics:
+        try:
+            texts.append(_metrics(url))
+        except MoldauError as failure:
+            if needs_metrics:
+                raise
+            unread.append(str(failure))
+    buckets, sums = requests_in("\n".join(texts))
+    return ClusterLook(time.monotonic(), ends, groups, buckets, sums, _health(everything.values()), tuple(unread))
+
+
+def _health(topics: Iterable[TopicView]) -> PartitionHealth:
+    parts = [part for topic in topics for part in topic.partitions.values()]
+    return PartitionHealth(
+        sum(part.leader < 0 for part in parts),
+        sum(len(part.isr) < len(part.replicas) for part in parts),
+        frozenset(broker for part in parts for broker in part.replicas),
+    )
 
 
 def _lag(admin: Admin, group: str, state: str) -> SummedLag:
@@ -100,6 +124,8 @@ def _lag(admin: Admin, group: str, state: str) -> SummedLag:
 def _metrics(url: str) -> str:
     if not url.startswith(("http://", "https://")):
         raise MoldauError(f"--metrics {url!r} is not a URL such as http://localhost:9404/metrics")
+    import urllib.request  # imports much
+
     try:
         with urllib.request.urlopen(url, timeout=METRICS_S) as answer:
             text: bytes = answer.read(METRICS_BYTES_MAX)
@@ -110,15 +136,29 @@ def _metrics(url: str) -> str:
 
 def view_of(admin: Admin, before: ClusterLook, now: ClusterLook) -> dict[str, Any]:
     """What is shown, as JSON has it."""
-    cluster = admin.describe_cluster()
+    cluster, health = admin.describe_cluster(), now.health
     return {
         "time": time_text(RealClock().now_ms()),
         "cluster_id": cluster.cluster_id,
         "brokers": len(cluster.brokers),
+        "away": sorted(health.replicas - cluster.brokers.keys()),
+        "leaderless_partitions": health.leaderless,
+        "under_replicated_partitions": health.under_replicated,
+        "unread_metrics": [*now.unread],
         "topics": [_rounded(one._asdict()) for one in topics_between(before, now)],
         "groups": [_rounded(one._asdict()) for one in groups_between(before, now)],
         "requests": [_rounded(one._asdict()) for one in requests_between(before, now)],
     }
+
+
+def _what_is_wrong(view: dict[str, Any]) -> Iterator[str]:
+    if view["away"]:
+        yield f"away: {'broker' if len(view['away']) == 1 else 'brokers'} {', '.join(map(str, view['away']))}"
+    if view["leaderless_partitions"]:
+        yield f"{counted(view['leaderless_partitions'], 'partition')} without a leader"
+    if view["under_replicated_partitions"]:
+        yield f"{counted(view['under_replicated_partitions'], 'partition')} with replicas that are not in sync"
+    yield from view["unread_metrics"]
 
 
 def _rounded(row: dict[str, Any]) -> dict[str, Any]:
@@ -135,7 +175,10 @@ def _show(view: dict[str, Any], rows: int | None, *, as_json: bool, clears: bool
     if clears:
         print(CLEAR, end="")
     written = sum(row["records_per_second"] for row in view["topics"])
-    print(f"{view['time']}  cluster {view['cluster_id']}  {view['brokers']} brokers  {written:,.1f} records/s written")
+    brokers = counted(view["brokers"], "broker")
+    print(f"{view['time']}  cluster {view['cluster_id']}  {brokers}  {written:,.1f} records/s written")
+    for sentence in _what_is_wrong(view):
+        print(sentence)
     for name in tables:
         shown = view[name][:most]
         print()

@@ -1,10 +1,10 @@
 """Access rights: describe, create and delete ACLs. A broker without an authorizer answers `SecurityDisabled`."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
 from moldau.client.administration.asking import AdminPart, failure
+from moldau.client.values import value
 from moldau.errors import ConfigError, KafkaError
 from moldau.protocol.apis import CREATE_ACLS, DELETE_ACLS, DESCRIBE_ACLS
 
@@ -23,7 +23,7 @@ RESOURCE_TYPES, PATTERN_TYPES, OPERATIONS, PERMISSIONS = (
 """Kafka's numbers of the names."""
 
 
-@dataclass(frozen=True)
+@value
 class Acl:
     """Who may, or may not, do what with a resource. `resource` is a name, "*" for all; with the pattern "prefixed" the
     beginning of names; the cluster's is "kafka-cluster". `principal` is "User:name", `host` an address or "*"."""
@@ -41,7 +41,7 @@ class Acl:
             raise ConfigError('an Acl needs exact values; "any" and "match" are for an AclFilter')
 
 
-@dataclass(frozen=True)
+@value
 class AclFilter:
     """Selects ACLs: those that agree with all that is given. The pattern "match" selects all that concern `resource`:
     by its name, by a prefix, or by "*"."""

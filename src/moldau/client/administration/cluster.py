@@ -1,10 +1,11 @@
 """The cluster: brokers, features and API versions, log folders, elections, reassignments."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Literal, NamedTuple
 
 from moldau.client.administration.asking import AdminPart, failure
+from moldau.client.values import value
 from moldau.errors import ErrorCode, KafkaError
 from moldau.names import TopicPartition, by_topic
 from moldau.peers.address import Address
@@ -25,7 +26,7 @@ ELECTIONS = {"preferred": 0, "unclean": 1}
 Election = Literal["preferred", "unclean"]
 
 
-@dataclass(frozen=True)
+@value
 class ClusterDescription:
     """The brokers with their addresses and racks, by id, and which of them is the controller. `fenced`: brokers that
     are known to the cluster, but away, where they were asked for; they are not among the others."""
@@ -44,7 +45,7 @@ class VersionRange(NamedTuple):
     high: int
 
 
-@dataclass(frozen=True)
+@value
 class Features:
     """The features that a broker supports, and the versions in force in the cluster, by name (KIP-584). `epoch` is -1
     if the broker has none."""
@@ -62,7 +63,7 @@ class ReplicaSize(NamedTuple):
     is_future: bool
 
 
-@dataclass(frozen=True)
+@value
 class LogDir:
     """One log folder of a broker. `error` is set if the folder is offline; sizes of the disk are in bytes, None if
     unknown."""

@@ -1,12 +1,12 @@
 """Groups: list and describe them, their committed offsets and their lag; alter and delete offsets, delete groups."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from moldau.client.administration.asking import AdminPart, Outcomes
 from moldau.client.failures import check
 from moldau.client.given_positions import position_of
+from moldau.client.values import value
 from moldau.errors import ErrorCode, GroupIdNotFound, KafkaError, UnsupportedVersion
 from moldau.names import OffsetAndMetadata, TopicPartition, by_topic
 from moldau.protocol.apis import (
@@ -32,7 +32,7 @@ class GroupListing(NamedTuple):
     type: str
 
 
-@dataclass(frozen=True)
+@value
 class GroupMember:
     """A member of a group and its partitions; `instance_id` is its `group.instance.id`."""
 
@@ -43,7 +43,7 @@ class GroupMember:
     instance_id: str | None = None
 
 
-@dataclass(frozen=True)
+@value
 class GroupDescription:
     """One group and its members. `type`: "classic" or "consumer" (KIP-848); `protocol` is the name of its assignor;
     `epoch` is -1 for a classic group."""

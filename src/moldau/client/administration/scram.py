@@ -1,10 +1,11 @@
 """SCRAM credentials of users: describe and alter (KIP-554). Passwords are salted here and never sent."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Literal, NamedTuple
 
 from moldau.client.administration.asking import AdminPart, Outcomes, failure
+from moldau.client.values import value
 from moldau.errors import ConfigError
 from moldau.protocol.apis import ALTER_USER_SCRAM_CREDENTIALS, DESCRIBE_USER_SCRAM_CREDENTIALS
 
@@ -23,7 +24,7 @@ class ScramCredential(NamedTuple):
     iterations: int
 
 
-@dataclass(frozen=True)
+@value
 class ScramUpsertion:
     """A password that a user is given for a mechanism, in place of an earlier one."""
 
@@ -38,7 +39,7 @@ class ScramUpsertion:
             raise ConfigError(f"iterations={self.iterations!r} is not a number from 1")
 
 
-@dataclass(frozen=True)
+@value
 class ScramDeletion:
     """A credential that a user shall no longer have."""
 

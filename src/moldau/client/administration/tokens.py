@@ -1,10 +1,11 @@
 """Delegation tokens: create, renew, end, describe (KIP-48)."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from moldau.client.administration.asking import AdminPart
+from moldau.client.values import value
 from moldau.protocol.apis import (
     CREATE_DELEGATION_TOKEN,
     DESCRIBE_DELEGATION_TOKEN,
@@ -15,7 +16,7 @@ from moldau.protocol.apis import (
 USER = "User"
 
 
-@dataclass(frozen=True)
+@value
 class TokenDescription:
     """A delegation token. `hmac` is its secret; in base64 it is the password that a client logs in with. Users are
     names; times are in milliseconds since 1970."""

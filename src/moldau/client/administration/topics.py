@@ -1,17 +1,18 @@
 """Topics: list, describe, create, expand, delete, and their settings."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from moldau.client.administration.asking import AdminPart, Outcomes, only, setting_text
 from moldau.client.cluster_view import TopicView
 from moldau.client.failures import check, missing
+from moldau.client.values import value
 from moldau.errors import ErrorCode
 from moldau.protocol.apis import CREATE_PARTITIONS, CREATE_TOPICS, DELETE_TOPICS
 
 
-@dataclass(frozen=True)
+@value
 class NewTopic:
     """A topic to create; -1 means the broker's default. `configs` are settings in Kafka's names. `assignment` names the
     brokers of each partition, the preferred leader first, instead of `partitions` and `replication_factor`."""

@@ -10,15 +10,16 @@ import inspect
 import logging
 import traceback
 from collections.abc import Awaitable, Callable, Iterator, Mapping
-from typing import Any, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 from moldau.client.consuming.consumer_settings import ConsumerSettings
 from moldau.client.consuming.fetched.record import Record
-from moldau.client.producing.producer import AsyncProducer
-from moldau.client.producing.producer_settings import ProducerSettings
 from moldau.client.time_outs import milliseconds
 from moldau.errors import ConfigError
 from moldau.names import TopicPartition
+
+if TYPE_CHECKING:
+    from moldau.client.producing.async_producer import AsyncProducer
 
 logger = logging.getLogger(__name__)
 
@@ -166,6 +167,9 @@ class Processing:
         if topic is None:
             raise failure
         if self._producer is None:
+            from moldau.client.producing.async_producer import AsyncProducer  # few consumers need a producer
+            from moldau.client.producing.producer_settings import ProducerSettings
+
             settings = self._consumer.settings
             reaching = {**settings.reaching_brokers(), "client_id": f"{settings.client_id}-dead-letter"}
             self._producer = AsyncProducer(ProducerSettings(**reaching))

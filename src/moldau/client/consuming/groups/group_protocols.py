@@ -3,8 +3,6 @@
 from collections.abc import Callable
 
 from moldau.client.consuming.consumer_settings import CONSUMER, ConsumerSettings
-from moldau.client.consuming.groups.classic_membership import ClassicMembership
-from moldau.client.consuming.groups.consumer_membership import ConsumerMembership
 from moldau.client.consuming.groups.membership import GroupMembership, GroupSettings
 from moldau.client.routing import Router
 from moldau.client.zookeeper.group_names import GroupLayout
@@ -33,5 +31,10 @@ def member_of(router: Router, settings: ConsumerSettings, wake: Callable[[], obj
             backoff_ms=settings.rebalance_backoff_ms,
             retries_max=settings.rebalance_retries_max,
         )
-    made = ConsumerMembership if settings.group_protocol == CONSUMER else ClassicMembership
-    return made(router, group, wake)
+    if settings.group_protocol == CONSUMER:
+        from moldau.client.consuming.groups.consumer_membership import ConsumerMembership
+
+        return ConsumerMembership(router, group, wake)
+    from moldau.client.consuming.groups.classic_membership import ClassicMembership
+
+    return ClassicMembership(router, group, wake)

@@ -1,0 +1,71 @@
+"""What a command imports before its first request: most of its processor time goes there. Modules are counted, since
+seconds depend on the machine; `python -m benchmarks.startup --commands` measures those."""
+
+import os
+import subprocess
+import sys
+from collections.abc import Mapping
+
+import pytest
+
+from harness.brokers import SOURCE
+
+HEAVY = (
+    "argparse", "click", "cryptography", "difflib", "email", "http", "kazoo", "multiprocessing", "pyarrow", "pydantic",
+    "pyspark", "rich", "sqlite3", "typer", "unittest", "urllib.request", "uvicorn", "xml", "moldau.broker",
+    "moldau.config.broker", "moldau.coordinators", "moldau.handlers", "moldau.log", "moldau.mirror", "moldau.pipeline",
+    "moldau.registry", "moldau.replication",
+)  # fmt: skip
+"""No command below needs these before it asks a broker. Those that begin with `moldau` stand for their parts, too."""
+RECORDS = ("moldau.client.consuming", "moldau.client.producing", "moldau.records")
+ADMIN_MAX = 75
+OURS_MAX = {
+    "topics list": ADMIN_MAX,
+    "topics create t": ADMIN_MAX,
+    "groups describe g": ADMIN_MAX,
+    "configs describe topic t": ADMIN_MAX,
+    "acls list": ADMIN_MAX,
+    "cluster status": ADMIN_MAX,
+    "top --once": ADMIN_MAX,
+    "produce t": 115,
+    "consume t": 146,
+    "dead-letters list t": 147,
+}
+"""Of each command: the most modules of this package that it may import."""
+SCRIPT = f"""
+import os, sys
+for number, command in enumerate({[*OURS_MAX]}):
+    sys.stdout.flush()
+    if not (child := os.fork()):
+        told = os.dup(1)
+        for stream in (1, 2):
+            os.dup2(os.open(os.devnull, os.O_WRONLY), stream)
+        from moldau.cli.main import run
+        code = run(command.split())
+        os.write(told, " ".join([str(number), str(code), *sys.modules]).encode() + b"\\n")
+        os._exit(0)
+    os.waitpid(child, 0)
+"""
+
+
+@pytest.fixture(scope="module")
+def imported() -> Mapping[str, list[str]]:
+    """The modules of each command when it has found that no broker answers."""
+    environment = {**os.environ, "PYTHONPATH": str(SOURCE), "MOLDAU_BOOTSTRAP_SERVER": "127.0.0.1:1"}
+    done = subprocess.run([sys.executable, "-c", SCRIPT], env=environment, capture_output=True, text=True, check=True)
+    modules = {}
+    for line in done.stdout.splitlines():
+        number, code, *names = line.split()
+        assert code == "1", line
+        modules[[*OURS_MAX][int(number)]] = names
+    return modules
+
+
+@pytest.mark.parametrize("command", OURS_MAX)
+def test_a_command_imports_what_it_needs(command: str, imported: Mapping[str, list[str]]) -> None:
+    names = imported[command]
+    heavy = HEAVY if command.split()[0] in ("produce", "consume", "dead-letters") else (*HEAVY, *RECORDS)
+    found = [name for name in names if any(name == one or name.startswith(f"{one}.") for one in heavy)]
+    assert found == []
+    ours = sum(name.startswith("moldau.") for name in names)
+    assert ours <= OURS_MAX[command], f"{ours} modules of ours"
