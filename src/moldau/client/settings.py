@@ -23,9 +23,9 @@ from typing import Any, ClassVar, Concatenate, Literal, ParamSpec, TypeVar, Unio
 from moldau.client.foreign_names import judged
 from moldau.client.security.brokers import Brokers, settings_in
 from moldau.client.security.security_settings import PLAINTEXT, SecuritySettings
-from moldau.client.setting_fields import setting as setting
-from moldau.client.setting_fields import settings as settings
 from moldau.client.values import parameters_of_fields
+from moldau.client.values import setting as setting
+from moldau.client.values import settings as settings
 from moldau.errors import ConfigError
 from moldau.names import guess
 from moldau.runtime import Runtime

@@ -1,11 +1,13 @@
-"""Frozen dataclasses that are cheap to declare.
+"""Frozen dataclasses that are cheap to declare; `settings` and `setting` make those with the settings of a client.
 
 `dataclasses` compiles six functions for each frozen class, which was a large part of what a short command costs. Here
 all classes share theirs, so instances are slower to make: for settings, and for what an admin client takes and returns,
-of which a program makes few.
+of which a program makes few. `moldau.client.settings` reads values for settings.
 """
 
 import dataclasses
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeVar, dataclass_transform
 
 if TYPE_CHECKING:
@@ -14,14 +16,40 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 
+def setting(
+    *,
+    default: T,
+    about: str,
+    low: int | None = None,
+    kw_only: bool = True,
+    internal: bool = False,
+    secret: bool = False,
+    aliases: tuple[str, ...] = (),
+    classes: Mapping[str, Any] = MappingProxyType({}),
+) -> T:
+    """A field of a class of settings. `low` is the smallest number allowed; an `internal` setting has no name in
+    Kafka's form. The value of a `secret` is in no text about the settings. `aliases` are names that other clients have
+    for the same. `classes` maps the name of a class of Java's client, without its package, to the value that does the
+    same."""
+    metadata = {"about": about, "low": low, "internal": internal, "secret": secret, "aliases": aliases}
+    return dataclasses.field(
+        default=default, metadata={**metadata, "classes": classes}, kw_only=kw_only, repr=not secret
+    )
+
+
+@dataclass_transform(frozen_default=True, kw_only_default=True, field_specifiers=(setting,))
+def settings(cls: type[T]) -> type[T]:
+    """Make a dataclass of settings."""
+    return _frozen(cls)
+
+
 @dataclass_transform(frozen_default=True, field_specifiers=(dataclasses.field,))
 def value(cls: type[T]) -> type[T]:
     """Make a frozen dataclass."""
-    return frozen(cls)
+    return _frozen(cls)
 
 
-def frozen(cls: type[T]) -> type[T]:
-    """The same, for other decorators."""
+def _frozen(cls: type[T]) -> type[T]:
     made = dataclasses.dataclass(init=False, repr=False, eq=False)(cls)
     for name, shared in _SHARED.items():
         if name not in cls.__dict__:

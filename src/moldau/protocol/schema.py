@@ -23,6 +23,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple, TypeVar, dataclass_transform
 
 from moldau.errors import ProtocolViolation
+from moldau.protocol.first_init import first_init
 from moldau.protocol.primitives import (
     SIZES,
     ZERO_UUID,
@@ -76,35 +77,9 @@ def message(declared: type[T]) -> type[T]:
     compiling them at the import would be most of the cost of a start-up.
     """
     made = dataclasses.dataclass(slots=True, kw_only=True, init=False, eq=False, repr=False, match_args=False)(declared)
-    made.__init__ = _first_init  # type: ignore[method-assign]
+    made.__init__ = first_init  # type: ignore[method-assign]
     made.__eq__, made.__repr__, made.__hash__ = _equal, _shown, None  # type: ignore[method-assign, assignment]
     return made
-
-
-def _first_init(self: Any, **given: Any) -> None:
-    """The `__init__` of a message until the first one is made, which compiles the real one: a process uses few of the
-    messages that it imports."""
-    made = type(self)
-    made.__init__ = _compiled_init(made)
-    self.__init__(**given)
-
-
-def _compiled_init(made: type) -> Callable[..., None]:
-    """`def __init__(self, *, first=..., second=...)`, which sets every field."""
-    names: dict[str, Any] = {"missing": dataclasses.MISSING}
-    parameters, lines = [], []
-    for f in dataclasses.fields(made):
-        name, of_field = f.name, f"of_{f.name}"
-        if f.default_factory is dataclasses.MISSING:
-            names[of_field] = f.default
-            parameters.append(name if f.default is dataclasses.MISSING else f"{name}={of_field}")
-            lines.append(f" self.{name} = {name}")
-        else:
-            names[of_field] = f.default_factory
-            parameters.append(f"{name}=missing")
-            lines.append(f" self.{name} = {of_field}() if {name} is missing else {name}")
-    exec("\n".join([f"def __init__(self, *, {', '.join(parameters)}):", *(lines or [" pass"])]), names)
-    return names["__init__"]  # type: ignore[no-any-return]
 
 
 class ElementBudget:

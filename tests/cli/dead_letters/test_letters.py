@@ -4,7 +4,7 @@ import struct
 
 import pytest
 
-from moldau.cli.dead_letters.letters import DeadLetter, Wanted, letter_in
+from moldau.cli.dead_letters.letters import DeadLetter, WantedLetters, letter_in
 
 OWN = ("trace", b"7")
 
@@ -71,5 +71,9 @@ def test_the_place_says_what_is_known() -> None:
 
 def test_letters_are_chosen_by_topic_and_by_a_text() -> None:
     one = letter(exception="java.lang.TimeoutException", message="broker 3")
-    assert Wanted().takes(one) and Wanted("orders", "timeout").takes(one) and Wanted(text="BROKER").takes(one)
-    assert not Wanted("others").takes(one) and not Wanted(text="ValueError").takes(one)
+    assert (
+        WantedLetters().takes(one)
+        and WantedLetters("orders", "timeout").takes(one)
+        and WantedLetters(text="BROKER").takes(one)
+    )
+    assert not WantedLetters("others").takes(one) and not WantedLetters(text="ValueError").takes(one)

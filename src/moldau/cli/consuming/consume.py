@@ -6,7 +6,7 @@ from typing import Annotated, Any
 from moldau.cli.command_line import Argument, Option
 from moldau.cli.consuming.beginning import EARLIEST_NOW, LATEST_NOW, beginning_of
 from moldau.cli.consuming.formats import internal_line, json_line, line_format
-from moldau.cli.consuming.reading import Reading
+from moldau.cli.consuming.reading import TopicReading
 from moldau.cli.consuming.typed import ContentType, reader_of
 from moldau.cli.moments import moment_ms
 from moldau.cli.options import (
@@ -105,7 +105,7 @@ def consume(
     settings = client_settings(bootstrap_server, command_property, given)
     if settings.get("auto.offset.reset") == "earliest" and begin is LATEST_NOW:
         begin = EARLIEST_NOW
-    reading = Reading(
+    reading = TopicReading(
         topic, write, begin, _group(settings, from_group), partition, to_end or bool(until_time), until_ms
     )
     _check_group(reading)
@@ -151,7 +151,7 @@ def _group(settings: dict[str, Any], from_group: str) -> str:
     return ""
 
 
-def _check_group(reading: Reading) -> None:
+def _check_group(reading: TopicReading) -> None:
     """Raise `ConfigError` for a group with a place of its own."""
     if not reading.group:
         return

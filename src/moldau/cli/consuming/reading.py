@@ -18,7 +18,7 @@ POLL_MS: Final = 200
 POLL_RECORDS: Final = 2_000
 
 
-class Reading(NamedTuple):
+class TopicReading(NamedTuple):
     """What is read and printed: a topic, or one partition of it, from `begin` on; to the present ends if it `ends`,
     or before the records of `until_ms` if that is given too. A `group` begins where it has committed."""
 

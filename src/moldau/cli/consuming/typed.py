@@ -32,10 +32,10 @@ _BIG_ENDIAN: Final = {
     ContentType.DOUBLE: ">d",
     ContentType.BOOLEAN: ">?",
 }
-Reader = Callable[[bytes], Any]
+ContentReader = Callable[[bytes], Any]
 
 
-def reader_of(kind: ContentType, part: str) -> Reader | None:
+def reader_of(kind: ContentType, part: str) -> ContentReader | None:
     """What makes a key or value (the `part`) of its bytes; None for text. Bytes of another length stay as they are,
     which is said once."""
     if kind is ContentType.TEXT:

@@ -5,7 +5,7 @@ from typing import Annotated, Any
 
 from moldau.cli.command_line import Argument, Group, Option
 from moldau.cli.consuming.formats import json_text
-from moldau.cli.dead_letters.letters import DeadLetter, Wanted
+from moldau.cli.dead_letters.letters import DeadLetter, WantedLetters
 from moldau.cli.dead_letters.reading import all_letters
 from moldau.cli.options import BOOTSTRAP, BootstrapServer, CommandProperty, Json, client_settings, reachable
 from moldau.cli.output import named_content, note, print_json, print_table, time_text
@@ -97,7 +97,7 @@ def show(
     """
     settings = client_settings(bootstrap_server, command_property, {})
     reachable(bootstrap_server)
-    wanted, printed = Wanted(from_topic, exception), 0
+    wanted, printed = WantedLetters(from_topic, exception), 0
     for record, letter in all_letters(topic, bootstrap_server, settings, last):
         if wanted.takes(letter):
             line = json_text(_as_json_object(record, letter)) if as_json else _text(record, letter, stacktrace)
@@ -138,12 +138,12 @@ def replay(
 
       moldau dead-letters replay orders.dlq --exception Timeout --group retry-timeouts --execute
     """
-    from moldau.cli.dead_letters.replaying import Replay
+    from moldau.cli.dead_letters.replaying import LetterReplay
 
     settings = client_settings(bootstrap_server, command_property, {})
     reachable(bootstrap_server)
     name = group or f"moldau-replay-{topic}"
-    run = Replay(topic, bootstrap_server, settings, name, Wanted(from_topic, exception), to)
+    run = LetterReplay(topic, bootstrap_server, settings, name, WantedLetters(from_topic, exception), to)
     run.run(max_messages, execute=execute)
     if as_json:
         print_json({"group": name, "executed": execute, "replayed": run.counts, "passed_over": run.passed})

@@ -97,7 +97,7 @@ def _binary(value: bytes) -> int | None:
     return number if number >= 0 else None
 
 
-class Wanted(NamedTuple):
+class WantedLetters(NamedTuple):
     """Which letters are meant: those from a topic, those whose exception or message has a text; "" for all."""
 
     topic: str = ""

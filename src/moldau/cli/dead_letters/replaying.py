@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 
 from moldau.cli.consuming.ending import Ending, ending_of
-from moldau.cli.dead_letters.letters import DeadLetter, Wanted, letter_in
+from moldau.cli.dead_letters.letters import DeadLetter, WantedLetters, letter_in
 from moldau.cli.dead_letters.reading import POLL_MS, POLL_RECORDS
 from moldau.client.consuming.consumer import Consumer
 from moldau.client.consuming.fetched.record import Record
@@ -21,7 +21,7 @@ from moldau.names import TopicPartition
 CLIENT_ID: Final = "moldau-dead-letters"
 
 
-class Sent(NamedTuple):
+class SentBack(NamedTuple):
     """A record on its way back."""
 
     topic: str
@@ -30,11 +30,13 @@ class Sent(NamedTuple):
     letter: DeadLetter
 
 
-class Replay:
+class LetterReplay:
     """One run. `to` is a topic for all letters, "" for the topics that they come from. `counts` has the records by
     topic, `passed` those that were not wanted or are no dead letters."""
 
-    def __init__(self, topic: str, brokers: str, settings: Mapping[str, Any], group: str, wanted: Wanted, to: str):
+    def __init__(
+        self, topic: str, brokers: str, settings: Mapping[str, Any], group: str, wanted: WantedLetters, to: str
+    ):
         self.counts: dict[str, int] = {}
         self.passed = 0
         self._topic, self._brokers, self._group, self._wanted, self._to = topic, brokers, group, wanted, to
@@ -80,7 +82,7 @@ class Replay:
         for sent in chosen:
             self.counts[sent.topic] = self.counts.get(sent.topic, 0) + 1
 
-    def _sent(self, record: Record) -> Sent | None:
+    def _sent(self, record: Record) -> SentBack | None:
         """Where the record goes; None if it is not wanted. Raises `ConfigError` if that is not known."""
         letter = letter_in(record.headers)
         if letter is None or not self._wanted.takes(letter):
@@ -93,7 +95,7 @@ class Replay:
             raise ConfigError(f"{topic} is the topic of the dead letters itself: give --to with another one")
         known = self._partitions_of(topic)
         keeps = not self._to and letter.partition in known
-        return Sent(topic, letter.partition if keeps else None, record, letter)
+        return SentBack(topic, letter.partition if keeps else None, record, letter)
 
     def _partitions_of(self, topic: str) -> list[int]:
         if topic not in self._partitions:
@@ -101,7 +103,7 @@ class Replay:
         return self._partitions[topic]
 
 
-def _send(producer: Producer, sent: Sent) -> None:
+def _send(producer: Producer, sent: SentBack) -> None:
     """The record as it was, without the headers about its failure."""
     record = sent.record
     at_ms = record.timestamp_ms if record.timestamp_ms >= 0 else None

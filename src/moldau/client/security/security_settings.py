@@ -9,7 +9,7 @@ import ssl
 from collections.abc import Callable
 from typing import Any
 
-from moldau.client.setting_fields import setting, settings
+from moldau.client.values import setting, settings
 from moldau.errors import ConfigError
 
 PLAINTEXT, SSL, SASL_PLAINTEXT, SASL_SSL = "PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"
