@@ -13,7 +13,7 @@ import pytest
 from harness.brokers import Broker
 from harness.patience import stretched
 from moldau.cli import app, main
-from moldau.cli.consuming import consume as consuming
+from moldau.cli.consuming import reading as consuming
 from moldau.cli.terminated import Terminated, killable, terminable
 from moldau.client.administration.admin import Admin
 from moldau.client.consuming.consumer import Consumer
