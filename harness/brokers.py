@@ -161,12 +161,14 @@ class Broker:
         return process
 
 
-def started(command: Sequence[str], environment: Mapping[str, str], log: IO[str]) -> Process:
-    """The process of this command, which is forked if it may be."""
+def started(
+    command: Sequence[str], environment: Mapping[str, str], log: IO[str], folder: Path | None = None
+) -> Process:
+    """The process of this command in this folder, else the present one; it is forked if it may be."""
     if forking is not None and command[:2] == [sys.executable, "-m"] and forking.can(environment):
-        return forking.start(command[2], command[3:], environment, log.fileno())
+        return forking.start(command[2], command[3:], environment, log.fileno(), folder)
     return subprocess.Popen(
-        command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=log, text=True, env=environment
+        command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=log, text=True, env=environment, cwd=folder
     )
 
 

@@ -1,8 +1,8 @@
 """Programs that are forked from a process that has imported them already, in place of `python -m PROGRAM`.
 
-A broker's start is mostly the import of its modules, and tests start hundreds. The process here imports them once; what
-it forks is a process as any other, with its own environment, output and exit code. Benchmarks and the long tier start
-programs as users do.
+A broker's start is mostly the import of its modules, and tests start hundreds. The process here imports them once, also
+those of handlers and coordinators, which a broker imports when a client first needs them; what it forks is a process as
+any other, with its own environment, output and exit code. Benchmarks and the long tier start programs as users do.
 """
 
 import atexit
@@ -27,6 +27,7 @@ from typing import IO, Any
 
 ROOT = Path(__file__).resolve().parents[1]
 PRELOADED = (
+    "moldau.cli.app",
     "moldau.cli.main",
     "moldau.cli.server",
     "moldau.process",
@@ -47,12 +48,19 @@ MESSAGE_BYTES_MAX = 1 << 17
 
 
 class ForkedProcess:
-    """As `subprocess.Popen`, with text of the output."""
+    """As `subprocess.Popen`, with text of the output. At the end of a `with` block it is waited for."""
 
     def __init__(self, pid: int, status: int, stdout: IO[str]):
         self.pid, self.stdout = pid, stdout
         self.returncode: int | None = None
         self._status = status
+
+    def __enter__(self) -> "ForkedProcess":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stdout.close()
+        self.wait()
 
     def poll(self) -> int | None:
         if self.returncode is None and select.select([self._status], [], [], 0)[0]:
@@ -99,10 +107,16 @@ class Forking:
         return sys.platform == "linux" and at_start(environment) == self._at_start
 
     def start(
-        self, program: str, arguments: Sequence[str], environment: Mapping[str, str], stderr: int
+        self,
+        program: str,
+        arguments: Sequence[str],
+        environment: Mapping[str, str],
+        stderr: int,
+        folder: Path | None = None,
     ) -> ForkedProcess:
-        """Run a module with these arguments and this environment in the present folder."""
-        asked = {"program": program, "arguments": arguments, "environment": dict(environment), "folder": os.getcwd()}
+        """Run a module with these arguments and this environment in this folder, else in the present one."""
+        asked = {"program": program, "arguments": arguments, "environment": dict(environment)}
+        asked["folder"] = str(folder or Path.cwd())
         status, tell_status = os.pipe()
         output, write_output = os.pipe()
         with self._one_at_a_time:
@@ -185,10 +199,23 @@ def serve(control: socket.socket) -> dict[str, Any] | None:
             selector.register(os.pidfd_open(pid), selectors.EVENT_READ, (pid, tell_status))
 
 
-def main() -> None:
+def preload() -> None:
+    """Import all that brokers and commands need, and make the readers and writers of messages."""
     for name in PRELOADED:
         with contextlib.suppress(ImportError):  # uvloop may be missing
             importlib.import_module(name)
+    from moldau.handlers.table import TABLE
+    from moldau.protocol import schema
+
+    for api, row in TABLE.items():
+        row.import_all()
+        for message in (api.request, api.response):
+            empty = bytes(schema.write(message(), api.high, api.is_flexible(api.high)))
+            schema.read(message, api.high, api.is_flexible(api.high), empty)
+
+
+def main() -> None:
+    preload()
     gc.collect()
     gc.freeze()
     assert len(os.listdir(THREADS)) == 1, "a thread would be missing in what is forked"
@@ -201,7 +228,23 @@ def main() -> None:
     tempfile.tempdir = None
     time.tzset()
     sys.argv = [asked["program"], *asked["arguments"]]
-    runpy.run_module(asked["program"], run_name="__main__", alter_sys=True)
+    try:
+        runpy.run_module(asked["program"], run_name="__main__", alter_sys=True)
+    except SystemExit as ended:
+        if not isinstance(ended.code, int | None):
+            raise
+        leave(ended.code or 0)
+    leave(0)
+
+
+def leave(code: int) -> None:
+    """End as a program does, but for taking down, one by one, all modules that it was forked with."""
+    threading._shutdown()  # type: ignore[attr-defined]
+    atexit._run_exitfuncs()
+    for stream in (sys.stdout, sys.stderr):
+        with contextlib.suppress(OSError, ValueError):  # nobody reads it any more, or the program has closed it
+            stream.flush()
+    os._exit(code & 0xFF)
 
 
 if __name__ == "__main__":

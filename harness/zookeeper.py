@@ -3,11 +3,10 @@
 import os
 import signal
 import socket
-import subprocess
 import sys
 from pathlib import Path
 
-from harness.brokers import SOURCE
+from harness.brokers import SOURCE, started
 from harness.patience import stretched, wait_until
 
 
@@ -22,14 +21,8 @@ class ZooKeeper:
         self.folder = folder
         self.log = folder.parent / f"{folder.name}.log"
         given = ("--port", str(port), "--data-dir", str(folder), "--ensemble", str(size))
-        with self.log.open("ab") as stderr:
-            self.process = subprocess.Popen(
-                command(*given),
-                stdout=subprocess.PIPE,
-                stderr=stderr,
-                env={**os.environ, "PYTHONPATH": str(SOURCE)},
-                text=True,
-            )
+        with self.log.open("a") as stderr:
+            self.process = started(command(*given), {**os.environ, "PYTHONPATH": str(SOURCE)}, stderr)
         assert self.process.stdout is not None
         line = self.process.stdout.readline()
         if not line.startswith("listening on "):

@@ -5,6 +5,7 @@ the same tests run both ways. Property tests take the same examples in every run
 and a hundred times as many.
 """
 
+import functools
 import gc
 import importlib.abc
 import importlib.machinery
@@ -14,13 +15,14 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Generator, Sequence
 from pathlib import Path
 from types import ModuleType
 
 import hypothesis
 import pytest
 import pytest_timeout
+from hypothesis import strategies
 
 from harness import brokers, tiers
 from harness.forking import Forking
@@ -38,6 +40,8 @@ EXAMPLES = tiers.examples(30, 40)
 hypothesis.settings.register_profile("same", deadline=None, print_blob=True, derandomize=True, max_examples=EXAMPLES)
 hypothesis.settings.register_profile("new", deadline=None, print_blob=True, max_examples=EXAMPLES)
 hypothesis.settings.load_profile("new" if tiers.LONG else "same")
+hypothesis.core.function_digest = functools.cache(hypothesis.core.function_digest)
+"""Hypothesis reads the source of a function twice for each set of its parameters, and most have hundreds."""
 
 
 class InterpretedColumns(importlib.abc.MetaPathFinder):
@@ -127,14 +131,18 @@ def pytest_collection() -> Generator[None, object, object]:
 
 
 @pytest.hookimpl(trylast=True)
-def pytest_collection_finish() -> None:
-    """What collecting made stays until the end: no collection of garbage needs to look at it again."""
+def pytest_collection_finish(session: pytest.Session) -> None:
+    """What collecting made stays until the end: no collection of garbage needs to look at it again. What is forked
+    shares it, and Hypothesis's table of all characters, which takes seconds in a fresh clone."""
+    if session.config.getoption("forks", 0):
+        strategies.text().validate()
     gc.freeze()
 
 
-def pytest_unconfigure() -> None:
-    """Libraries that count what is left at their end find none of it."""
-    gc.unfreeze()
+def pytest_unconfigure(config: pytest.Config) -> None:
+    """Libraries that count what is left at their end find none of it. Processes of `tools.forks` end before that."""
+    if not config.getoption("forks", 0):
+        gc.unfreeze()
 
 
 def tier_of(item: pytest.Item) -> tiers.Tier:
@@ -169,10 +177,9 @@ def pytest_timeout_set_timer(item: pytest.Item, settings: pytest_timeout.Setting
     return True
 
 
-@pytest.fixture(autouse=True)
-def _logging_is_left_on() -> Iterator[None]:
-    """Whoever switches it off switches it on again: others look at what was logged."""
-    yield
+@pytest.hookimpl(trylast=True)
+def pytest_runtest_teardown() -> None:
+    """Whoever switches logging off switches it on again: others look at what was logged."""
     ours = logging.getLogger("moldau")
     left = logging.root.manager.disable, ours.level, ours.propagate
     assert left == (logging.NOTSET, logging.NOTSET, True), "this test leaves logging switched off"

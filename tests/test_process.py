@@ -14,7 +14,9 @@ from pathlib import Path
 
 import pytest
 
+from harness import brokers
 from harness.brokers import SOURCE, Broker, first_line
+from harness.commands import moldau
 from harness.patience import stretched, within
 from harness.tiers import sized
 from moldau import process
@@ -160,17 +162,20 @@ def started(
     stdout: int = subprocess.PIPE,
     descriptors: int | None = None,
     **environment: str,
-) -> "Iterator[subprocess.Popen[str]]":
+) -> Iterator[brokers.Process]:
     """A process that is told to start; it is gone afterwards."""
-    shell = ["sh", "-c", f'ulimit -n {descriptors}; exec "$@"', "sh"] if descriptors else []
-    command = [*shell, sys.executable, "-m", "moldau", "server", "start", "--host", host, "--port", "0"]
-    with subprocess.Popen(
-        [*command, "--data-dir", str(folder / "data")],
-        stdout=stdout,
-        stderr=subprocess.DEVNULL,
-        text=True,
-        env={**os.environ, "PYTHONPATH": str(SOURCE), **environment},
-    ) as process:
+    command = [sys.executable, "-m", "moldau", "server", "start", "--host", host, "--port", "0"]
+    command += ["--data-dir", str(folder / "data")]
+    if descriptors:
+        command = ["sh", "-c", f'ulimit -n {descriptors}; exec "$@"', "sh", *command]
+    whole = {**os.environ, "PYTHONPATH": str(SOURCE), **environment}
+    with open(os.devnull, "w") as nowhere:
+        process = (
+            brokers.started(command, whole, nowhere)
+            if stdout == subprocess.PIPE
+            else subprocess.Popen(command, stdout=stdout, stderr=nowhere, text=True, env=whole)
+        )
+    with process:
         try:
             yield process
         finally:
@@ -204,13 +209,8 @@ def test_a_second_broker_on_the_same_folder_says_so(tmp_path: Path, capfd: pytes
 
 def refused(folder: Path, port: int = 0) -> int:
     """The exit code of a start that has to fail, in a process of its own; it says why on our standard error."""
-    done = subprocess.run(
-        [sys.executable, "-m", "moldau", "server", "start", "--host", "127.0.0.1", "--port", str(port)]
-        + ["--data-dir", str(folder)],
-        stdout=subprocess.DEVNULL,
-        env={**os.environ, "PYTHONPATH": str(SOURCE)},
-        timeout=stretched(60),
-    )
+    done = moldau("server", "start", "--host", "127.0.0.1", "--port", str(port), "--data-dir", folder)
+    sys.stderr.write(done.stderr)
     return done.returncode
 
 

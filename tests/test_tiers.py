@@ -33,15 +33,16 @@ def test_versions(version): pass
 def test_a_tier_leaves_out_what_belongs_to_a_higher_one(
     pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch, tier: str, passed: int
 ) -> None:
-    monkeypatch.setenv("MOLDAU_TIER", tier)
+    monkeypatch.setattr(tiers, "ASKED", tier or None)
+    monkeypatch.setattr(tiers, "TIER", tiers.tier_of(tier or "check"))
     pytester.makeconftest(
-        f"import sys; sys.path.insert(0, {str(ROOT)!r})\n"
         "from tests.conftest import pytest_collection_modifyitems\n"
         "def pytest_configure(config):\n"
         "    for name in ('check', 'long'): config.addinivalue_line('markers', name)\n"
     )
     pytester.makepyfile(MARKED)
-    pytester.runpytest_subprocess("-p", "no:cacheprovider").assert_outcomes(passed=passed, deselected=5 - passed)
+    done = pytester.runpytest_inprocess("-p", "no:cacheprovider")
+    done.assert_outcomes(passed=passed, deselected=5 - passed)
 
 
 @pytest.mark.parametrize(("tier", "size"), [(Tier.TEST, 1), (Tier.CHECK, 20), (Tier.LONG, 300)])
@@ -63,7 +64,11 @@ def test_chance_belongs_to_the_long_tier_and_a_seed_can_be_given(monkeypatch: py
     assert tiers.seed_or(5) == 77 and tiers.seeds_or(5, 3) == range(77, 78)
 
 
-def test_an_unknown_tier_is_one_sentence() -> None:
-    run = [sys.executable, "-c", "import harness.tiers"]
-    done = subprocess.run(run, cwd=ROOT, env={"MOLDAU_TIER": "fast"}, capture_output=True, text=True)
-    assert done.returncode and done.stderr == "MOLDAU_TIER is 'fast': it is test, check or long\n"
+@pytest.mark.parametrize(
+    ("name", "code", "said"),
+    [("long", 0, "long 2\n"), ("", 0, "None 1\n"), ("fast", 1, "MOLDAU_TIER is 'fast': it is test, check or long\n")],
+)
+def test_a_variable_names_the_tier_and_an_unknown_one_is_one_sentence(name: str, code: int, said: str) -> None:
+    run = [sys.executable, "-c", "from harness.tiers import ASKED, TIER; print(ASKED, int(TIER))"]
+    done = subprocess.run(run, cwd=ROOT, env={"MOLDAU_TIER": name}, capture_output=True, text=True)
+    assert (done.returncode, done.stdout + done.stderr) == (code, said)

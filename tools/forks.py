@@ -4,12 +4,14 @@ usage: python -m pytest -p tools.forks --forks 4 tests
 
 Workers of pytest-xdist are processes of their own: each imports all tests, and tells its controller of each step of
 each test. Here tests are imported once, a worker begins with all of them in memory, and sends the reports of a test
-together. Groups of tests (a file, or what has the marker `together`) go to the workers one by one, in their order.
-A worker that dies fails the test that it ran, and another one takes its place.
+together. Groups of tests (a file, or what has the marker `together`) go to the workers one by one: to every second
+worker from the front, to the others from the back (tools/ordering.py). A worker that dies fails the test that it ran,
+and another one takes its place.
 """
 
 import atexit
 import contextlib
+import itertools
 import mmap
 import os
 import signal
@@ -20,7 +22,7 @@ from collections import deque
 from collections.abc import Iterator, Sequence
 from multiprocessing import Pipe
 from multiprocessing.connection import wait
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import pytest
 
@@ -59,6 +61,26 @@ def groups(items: Sequence[pytest.Item]) -> list[list[int]]:
     for number, item in enumerate(items):
         found.setdefault(group_of(item), []).append(number)
     return list(found.values())
+
+
+class Passed(NamedTuple):
+    """The report of a step that passed without a word: thousands do."""
+
+    when: Literal["setup", "call", "teardown"]
+    duration: float
+    start: float
+    stop: float
+    properties: list[tuple[str, object]]
+
+    def report(self, item: pytest.Item) -> pytest.TestReport:
+        return pytest.TestReport(
+            item.nodeid, item.location, {}, "passed", None, self.when, (), self.duration, self.start, self.stop,
+            self.properties,
+        )  # fmt: skip
+
+
+Told = Passed | dict[str, Any]
+"""What a worker tells of a step."""
 
 
 class Worker:
@@ -146,19 +168,23 @@ class Forks:
             return self._ended(worker)
         if said == "next":
             stops = self._session.shouldfail or self._session.shouldstop
-            worker.group = self._waiting.popleft() if self._waiting and not stops else []
+            take = self._waiting.pop if worker.number % 2 else self._waiting.popleft
+            worker.group = take() if self._waiting and not stops else []
             with contextlib.suppress(BrokenPipeError):  # it has died meanwhile
                 worker.connection.send(worker.group)
         else:
             self._take(worker, *said)
         return False
 
-    def _take(self, worker: Worker, number: int, reports: list[dict[str, Any]], warned: list[tuple[Any, ...]]) -> None:
+    def _take(self, worker: Worker, number: int, reports: list[Told], warned: list[tuple[Any, ...]]) -> None:
         hook, item = self._config.hook, self._session.items[number]
         worker.group = [one for one in worker.group if one != number]
         hook.pytest_runtest_logstart(nodeid=item.nodeid, location=item.location)
-        for data in reports:
-            report = hook.pytest_report_from_serializable(config=self._config, data=data)
+        for told in reports:
+            if isinstance(told, Passed):
+                report = told.report(item)
+            else:
+                report = hook.pytest_report_from_serializable(config=self._config, data=told)
             hook.pytest_runtest_logreport(report=report)
         for category, text, file, line, when, nodeid, location in warned:
             message = warnings.WarningMessage(Warning(f"{category}: {text}"), Warning, file, line)
@@ -191,13 +217,26 @@ def has_ended(pid: int) -> bool:
         return True
 
 
+codes: list[int] = []
+"""How a process of ours ends, once that is known."""
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
+    if session.config.getoption("forks"):
+        codes.append(int(exitstatus))
+
+
 @atexit.register
 def leave() -> None:
-    """The last that a worker does: an interpreter that is finalized looks for garbage in all that was collected."""
+    """The last that a worker does, and the process that forked it: an interpreter that is finalized takes down one by
+    one all that was collected, for seconds."""
     if os.environ.get(WORKER) == str(os.getpid()):
+        codes.append(0)
+    if codes:
         sys.stdout.flush()
         sys.stderr.flush()
-        os._exit(0)
+        os._exit(codes[-1])
 
 
 class Silent:
@@ -233,10 +272,14 @@ class Work:
 
     def __init__(self, session: pytest.Session, connection: "Connection", running: mmap.mmap):
         self._session, self._connection, self._running = session, connection, running
-        self._reports: list[dict[str, Any]] = []
+        self._reports: list[Told] = []
         self._warned: list[tuple[Any, ...]] = []
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        if report.passed and report.longrepr is None and not report.sections and not hasattr(report, "wasxfail"):
+            properties = list(report.user_properties)
+            self._reports.append(Passed(report.when, report.duration, report.start, report.stop, properties))
+            return
         config = self._session.config
         self._reports.append(config.hook.pytest_report_to_serializable(config=config, report=report))
 
@@ -251,13 +294,19 @@ class Work:
         session.config.pluginmanager.register(self, "moldau-work")
         self._warned.clear()  # pytest has just repeated the warnings of the collection
         item = None
-        while group := self._next():
+        factory: Any = session.config._tmp_path_factory  # type: ignore[attr-defined]
+        whole = factory.getbasetemp()
+        for number in itertools.count():
+            if not (group := self._next()):
+                break
+            factory._basetemp = whole / str(number)  # what makes a folder in it looks at the names of all others
+            factory._basetemp.mkdir(0o700)
             # Behind a group comes the session in the place of a test: fixtures of files end, those of the session stay.
-            for number, after in zip(group, [*(session.items[one] for one in group[1:]), session], strict=True):
-                item = session.items[number]
-                self._running[:8] = struct.pack("q", number)
+            for test, after in zip(group, [*(session.items[one] for one in group[1:]), session], strict=True):
+                item = session.items[test]
+                self._running[:8] = struct.pack("q", test)
                 session.config.hook.pytest_runtest_protocol(item=item, nextitem=after)
-                self._tell(number)
+                self._tell(test)
                 if session.shouldfail or session.shouldstop:
                     break
         if item is not None:

@@ -3,7 +3,7 @@ the end the ten slowest tests and the command that repeats each failure.
 
 usage: python -m pytest -p tools.forks -p tools.progress --forks 3 tests
 
-The group of tests that takes longest comes first, by `tests/durations.tsv`.
+Groups of tests are ordered by their seconds in `tests/durations.tsv` (tools/ordering.py).
 `MOLDAU_RECORD=1` writes the seconds of this run into the table.
 """
 
@@ -14,8 +14,7 @@ import resource
 import shlex
 import time
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Sequence
-from pathlib import Path
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 import pytest
@@ -24,6 +23,7 @@ from harness import tiers
 from tools import durations, rewriting
 from tools.durations import file_of
 from tools.forks import group_of
+from tools.ordering import Expected, folder_by_folder, from_both_ends
 from tools.workers import processors
 
 SLOWEST = 10
@@ -45,17 +45,21 @@ def pytest_collection(session: pytest.Session) -> None:
 
 
 @pytest.hookimpl(trylast=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """The folder with most to do first, so that folders are done one after the other, and in it the longest group."""
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Only forked workers begin at both ends."""
     table, files = durations.read(), Counter(file_of(item.nodeid) for item in items)
     groups: dict[str, dict[str, None]] = {}
     for item in items:
         groups.setdefault(group_of(item), {})[file_of(item.nodeid)] = None
-    seconds = {name: sum(table.of(TIER, file, files[file]) for file in of) for name, of in groups.items()}
-    folders: dict[str, float] = defaultdict(float)
-    for name in groups:
-        folders[folder_of(name)] += seconds[name]
-    ranks = {name: (-folders[folder_of(name)], folder_of(name), -seconds[name], name) for name in groups}
+    expected = {
+        name: Expected(
+            sum(table.of(TIER, file, files[file]) for file in of),
+            sum(table.used(TIER, file, files[file]) for file in of),
+        )
+        for name, of in groups.items()
+    }
+    order = from_both_ends if config.getoption("forks", 0) else folder_by_folder
+    ranks = {name: rank for rank, name in enumerate(order(expected, folder_of))}
     items.sort(key=lambda item: ranks[group_of(item)])
 
 
@@ -66,18 +70,20 @@ def processor_s() -> float:
 
 
 def descendants(process: int) -> Iterator[int]:
-    """The processes below this one; some may have ended."""
-    for path in Path(f"/proc/{process}/task").glob("*/children"):
-        with contextlib.suppress(OSError):
-            for child in map(int, path.read_text().split()):
-                yield child
-                yield from descendants(child)
+    """The processes below this one; some may have ended. It is asked for every test, so it makes no paths."""
+    with contextlib.suppress(OSError):
+        for thread in os.listdir(f"/proc/{process}/task"):
+            with contextlib.suppress(OSError), open(f"/proc/{process}/task/{thread}/children", "rb") as children:
+                for child in map(int, children.read().split()):
+                    yield child
+                    yield from descendants(child)
 
 
 def used_s(process: int) -> float:
     """User and system time of a process and of those it has waited for; 0 if it has ended."""
     try:
-        after_name = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
+        with open(f"/proc/{process}/stat", "rb") as stat:
+            after_name = stat.read().rpartition(b")")[2].split()
     except OSError:
         return 0.0
     return sum(map(int, after_name[11:15])) / TICKS
@@ -202,16 +208,24 @@ class Progress:
             terminalreporter.section("to repeat")
         for name in self._failed:
             terminalreporter.write_line(f"again: {again(name)}")
-        if os.environ.get("MOLDAU_RECORD") and TIER in durations.COLUMNS:
+        if os.environ.get("MOLDAU_RECORD") and TIER in durations.TIERS:
             self._record()
 
     def _record(self) -> None:
         """Of files in which no test failed."""
-        measured, failed = defaultdict[str, float](float), {file_of(name) for name in self._failed}
-        for name, seconds in self._test_s.items():
-            measured[file_of(name)] += seconds
-        self._table.take(TIER, {file: seconds for file, seconds in measured.items() if file not in failed})
+        failed = {file_of(name) for name in self._failed}
+        measured, used = (by_file(of, failed) for of in (self._test_s, self._test_processor_s))
+        self._table.take(TIER, measured, used)
         durations.write(self._table)
+
+
+def by_file(seconds: Mapping[str, float], left_out: Collection[str]) -> dict[str, float]:
+    """The sum of each file, from the seconds of its tests."""
+    sums: dict[str, float] = defaultdict(float)
+    for name, of_test in seconds.items():
+        if file_of(name) not in left_out:
+            sums[file_of(name)] += of_test
+    return dict(sums)
 
 
 def again(name: str) -> str:

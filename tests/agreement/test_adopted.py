@@ -4,7 +4,6 @@ import filecmp
 import os
 import shutil
 import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -13,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from harness.brokers import SOURCE, Broker
+from harness.commands import moldau
 from harness.logs import config, open_log
-from harness.patience import stretched
 from tests.agreement import apache, asking
 from tests.agreement.apache import COMPACTED, PARTITIONS, Written
 from tests.agreement.dumping import DEEP, DumpTool
@@ -26,12 +25,6 @@ FINE = {"segments", "dotted.name-with_all-2", "deleted", "emptied", "transaction
 """Topics with an index entry every 100 bytes."""
 PATHS = os.pathsep.join((str(SOURCE), str(SOURCE.parent)))
 SETTINGS = {"log.initial.task.delay.ms": "0", "log.retention.check.interval.ms": "200"}
-
-
-def run(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "moldau", *map(str, arguments)]
-    environment = {**os.environ, "PYTHONPATH": str(SOURCE)}
-    return subprocess.run(command, capture_output=True, text=True, timeout=stretched(60), env=environment)
 
 
 @dataclass(frozen=True)
@@ -54,7 +47,7 @@ def adopted(
     behind_ms = int(time.time() * 1000) - written.at_ms
     program, environment = ("tests.agreement.earlier",), {"MOLDAU_EARLIER_MS": str(behind_ms), "PYTHONPATH": PATHS}
     broker = Broker(tmp_path_factory.mktemp("ours"), SETTINGS, program, environment)
-    said = run("log", "adopt", theirs, "--data-dir", broker.data)
+    said = moldau("log", "adopt", theirs, "--data-dir", broker.data)
     assert said.returncode == 0, said.stdout + said.stderr
     broker.start()
     try:
@@ -144,7 +137,7 @@ def test_what_was_sent_to_kafka_is_a_duplicate_when_it_is_sent_to_us(
 
 @pytest.mark.parametrize("which", ["clean", "killed"])
 def test_our_verify_has_nothing_against_kafkas_files(written: Written, which: str) -> None:
-    found = run("log", "verify", getattr(written, which))
+    found = moldau("log", "verify", getattr(written, which))
     assert found.returncode == 0, found.stdout + found.stderr
     assert "error" not in found.stdout.replace("0 errors", "")
 
@@ -154,7 +147,7 @@ def test_our_dump_finds_what_kafkas_tool_finds(written: Written, which: str, too
     folder: Path = getattr(written, which)
     logs = sorted(path for topic in PARTITIONS for path in folder.glob(f"{topic}-[0-9]/*.log"))
     theirs = tool.dump(logs, *DEEP)
-    found = run("log", "dump", "--records", "--json", *logs)
+    found = moldau("log", "dump", "--records", "--json", *logs)
     assert theirs.complaints == []
     assert found.returncode == 0, found.stdout + found.stderr
     assert found.stdout.count('"type": "record"') == len(theirs.records())

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from harness.commands import moldau
 from harness.logs import NOW_MS, append, open_log
 from moldau.protocol.internal import TransactionLogKey, TransactionLogValue, TransactionPartitions
 from moldau.protocol.schema import writer
@@ -17,7 +18,6 @@ from tests.agreement import filling
 from tests.agreement.apache import Written
 from tests.agreement.dumping import DumpTool
 from tests.agreement.standing import InVirtualTime
-from tests.agreement.test_adopted import run
 
 DECODERS = {"__consumer_offsets": "--offsets-decoder", "__transaction_state": "--transaction-log-decoder"}
 CAMEL = re.compile(r"(?<!^)(?=[A-Z])")
@@ -48,7 +48,7 @@ def kafkas(tool: DumpTool, logs: list[Path], topic: str) -> list[tuple[int, dict
 @pytest.mark.parametrize("topic", DECODERS)
 def test_we_read_kafkas_internal_topics_as_kafka_does(written: Written, topic: str, tool: DumpTool) -> None:
     logs = sorted(written.clean.glob(f"{topic}-*/*.log"))
-    said = run("log", "dump", "--records", "--json", *logs)
+    said = moldau("log", "dump", "--records", "--json", *logs)
     assert said.returncode == 0, said.stderr
     ours = [document for document in map(json.loads, said.stdout.splitlines()) if "decoded" in document]
     theirs = kafkas(tool, logs, topic)

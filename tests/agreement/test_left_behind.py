@@ -8,13 +8,13 @@ import pytest
 
 from harness import apache_kafka
 from harness.brokers import Broker
+from harness.commands import moldau
 from harness.listening import stop
 from harness.patience import stretched
 from moldau import Admin
 from moldau.admin import Acl
 from tests.agreement import fixtures
 from tests.agreement.apache import SETTINGS
-from tests.agreement.test_adopted import run
 from tests.environments import kafka_jars
 
 SECURED = {
@@ -78,7 +78,7 @@ def write(folder: Path) -> tuple[dict[str, Path], None]:
 
 def test_what_kafka_had_beside_its_topics_is_named_and_the_next_start_is_clean(kafkas: Path, tmp_path: Path) -> None:
     broker = Broker(tmp_path)
-    as_json = json.loads(run("log", "adopt", kafkas, "--data-dir", broker.data, "--dry-run", "--json").stdout)
+    as_json = json.loads(moldau("log", "adopt", kafkas, "--data-dir", broker.data, "--dry-run", "--json").stdout)
     named, taken = ({(each["kind"], each["name"]) for each in as_json[key]} for key in ("left_behind", "taken_along"))
     assert taken == {
         ("SCRAM credential", "ann (SCRAM-SHA-256)"),
@@ -91,7 +91,7 @@ def test_what_kafka_had_beside_its_topics_is_named_and_the_next_start_is_clean(k
         ("setting of brokers", "all brokers: min.insync.replicas"),  # which Kafka 4.3.1 writes there by itself
         ("setting of groups", "readers: consumer.session.timeout.ms"),
     }
-    said = run("log", "adopt", kafkas, "--data-dir", broker.data)
+    said = moldau("log", "adopt", kafkas, "--data-dir", broker.data)
     assert said.returncode == 0, said.stderr
     assert "adopted SCRAM credential: ann (SCRAM-SHA-256); ann (SCRAM-SHA-512)" in said.stdout
     assert "left behind: setting of groups: readers: consumer.session.timeout.ms" in said.stdout

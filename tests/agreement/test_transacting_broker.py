@@ -11,11 +11,11 @@ from typing import Any
 import pytest
 
 from harness.brokers import Broker
+from harness.commands import moldau
 from harness.listening import Broker as Address
 from harness.patience import stretched
 from moldau.protocol.stored import TRANSACTION_STATES
 from tests.agreement.dumping import DEEP, DumpTool
-from tests.agreement.test_adopted import run
 from tests.agreement.test_decoders import DECODERS, kafkas
 from tests.agreement.transacting import steps
 from tests.differential.brokers import SETTINGS
@@ -69,7 +69,7 @@ def left_by_process(folder: Path, end: str) -> Left:
 @pytest.mark.parametrize("topic", DECODERS)
 def test_kafka_and_our_dump_read_the_same_in_what_coordinators_keep(left: Left, topic: str, tool: DumpTool) -> None:
     theirs = kafkas(tool, left.logs(topic), topic)
-    said = run("log", "dump", "--records", "--json", *left.logs(topic))
+    said = moldau("log", "dump", "--records", "--json", *left.logs(topic))
     assert said.returncode == 0, said.stderr
     ours = [document for document in map(json.loads, said.stdout.splitlines()) if "decoded" in document]
     assert [document["offset"] for document in ours] == [offset for offset, _, _ in theirs]
@@ -112,12 +112,12 @@ def test_kafka_finds_every_abort_in_the_transaction_indexes(left: Left, tool: Du
             for entry in file.entries
         ]
         assert found == aborts
-        said = run("log", "dump", "--json", *indexes)
+        said = moldau("log", "dump", "--json", *indexes)
         shown = [one for one in map(json.loads, said.stdout.splitlines()) if one["type"] == "aborted_transaction"]
         assert [(str(one["producer_id"]), str(one["last_offset"])) for one in shown] == [one[1:] for one in found]
         assert len(aborts) >= 3
 
 
 def test_nothing_that_was_left_contradicts_itself(left: Left) -> None:
-    said = run("log", "verify", left.folder)
+    said = moldau("log", "verify", left.folder)
     assert said.returncode == 0, said.stdout + said.stderr

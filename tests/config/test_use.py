@@ -1,12 +1,14 @@
 """A setting that nobody reads would be a promise that nobody keeps: it belongs into the list of what we do not have."""
 
-import ast
 from pathlib import Path
 
-import moldau
-from moldau.config import GROUP_SETTINGS, SETTINGS, TOPIC_SETTINGS
+import pytest
 
-SOURCE = Path(moldau.__file__).parent
+from moldau.config import GROUP_SETTINGS, SETTINGS, TOPIC_SETTINGS
+from tests.source_rules import read_all
+
+ROOT = Path(__file__).parents[2]
+pytestmark = pytest.mark.together("source")  # which is parsed once
 BEHIND_PROPERTIES = {
     "listeners": "client_listeners",
     "advertised.listeners": "client_listeners",
@@ -29,12 +31,13 @@ BEHIND_PROPERTIES |= {  # they are bounds of that one, and of nothing else
 
 def attributes_read() -> set[str]:
     """Every name that follows a dot anywhere outside of the settings themselves and the client's side."""
-    found: set[str] = set()
-    for path in sorted(SOURCE.rglob("*.py")):
-        if path.relative_to(SOURCE).parts[0] not in ("config", "client", "pipeline", "cli"):
-            tree = ast.parse(path.read_text())
-            found.update(node.attr for node in ast.walk(tree) if isinstance(node, ast.Attribute))
-    return found
+    apart = tuple(f"src/moldau/{name}/" for name in ("config", "client", "pipeline", "cli"))
+    return {
+        name
+        for source in read_all(ROOT, "src")
+        if source.path.startswith("src/moldau/") and not source.path.startswith(apart)
+        for name in source.facts.names_after_dots
+    }
 
 
 def test_every_setting_of_a_broker_is_read_by_someone_or_inherited_by_topics_or_groups() -> None:

@@ -13,7 +13,8 @@ import sys
 from contextlib import ExitStack
 from pathlib import Path
 
-from harness.brokers import SOURCE, first_line
+from harness.brokers import SOURCE, Process, first_line, started
+from harness.commands import moldau
 from harness.listening import free_port
 from harness.patience import stretched
 
@@ -27,7 +28,7 @@ class Shell:
     def __init__(self, folder: Path):
         self._folder = folder
         self._port = str(free_port())
-        self._serving: subprocess.Popen[str] | None = None
+        self._serving: Process | None = None
 
     def write(self, text: str) -> None:
         name = re.match(r"# (\S+)\n", text)
@@ -39,19 +40,21 @@ class Shell:
             self._ended(["sh", "-c", line])
             return
         assert line.startswith("moldau "), line
-        words = [sys.executable, "-m", "moldau", *shlex.split(line.replace("9093", self._port))[1:]]
-        environment = {**os.environ, "PYTHONPATH": str(SOURCE)}
+        words = shlex.split(line.replace("9093", self._port))[1:]
         if line.removeprefix("moldau ").startswith(RUNS_ON):
             self.stop()
             with open(self._folder / "log", "a") as log:
-                self._serving = subprocess.Popen(
-                    words, cwd=self._folder, env=environment, stdout=subprocess.PIPE, stderr=log, text=True
+                command, environment = (
+                    [sys.executable, "-m", "moldau", *words],
+                    {**os.environ, "PYTHONPATH": str(SOURCE)},
                 )
+                self._serving = started(command, environment, log, self._folder)
             said = first_line(self._serving, stretched(60))
             assert said.startswith("listening on "), (self._folder / "log").read_text()
             self._port = re.match(r"listening on \S+?:(\d+)", said)[1]  # type: ignore[index]
             return
-        self._ended(words)
+        done = moldau(*words, folder=self._folder)
+        assert done.returncode == 0, f"{line}: {done.stderr}"
 
     def program(self, text: str) -> None:
         self._ended([sys.executable, "-c", text.replace("9093", self._port)])
@@ -70,7 +73,9 @@ class Shell:
     def stop(self) -> None:
         if self._serving is not None:
             self._serving.terminate()
-            self._serving.communicate(timeout=stretched(60))
+            self._serving.wait(stretched(60))
+            assert self._serving.stdout is not None
+            self._serving.stdout.close()
             self._serving = None
 
 

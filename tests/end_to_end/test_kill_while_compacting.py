@@ -10,8 +10,6 @@ import random
 import re
 import shutil
 import signal
-import subprocess
-import sys
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -19,6 +17,7 @@ from pathlib import Path
 import pytest
 
 from harness.brokers import SOURCE, Broker, NotReady
+from harness.commands import moldau
 from harness.patience import stretched
 from harness.tiers import LONG, TIER, Tier, seed_or, sized
 from moldau.errors import KafkaError
@@ -166,14 +165,7 @@ class Arena:
     def verify_copy(self, folder: Path) -> None:
         """The tool for stopped brokers finds nothing wrong with what a kill left, and changes nothing."""
         shutil.copytree(self.broker.data, folder)
-        command = [sys.executable, "-m", "moldau", "log", "verify", str(folder)]
-        done = subprocess.run(
-            command,
-            capture_output=True,
-            text=True,
-            env={**os.environ, "PYTHONPATH": str(SOURCE)},
-            timeout=stretched(60),
-        )
+        done = moldau("log", "verify", folder)
         assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
         shutil.rmtree(folder)
 

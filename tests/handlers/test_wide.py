@@ -10,6 +10,7 @@ import asyncio
 import gc
 import threading
 from collections.abc import Awaitable, Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -19,11 +20,14 @@ from harness.patience import stretched
 from harness.tiers import sized
 from harness.wide_requests import request_of, wide_requests
 from moldau import turns
+from moldau.cluster import controller_link
+from moldau.cluster.controlling import change_queue
 from moldau.cluster.controlling.change_queue import ChangeQueue
+from moldau.coordinators.groups import coordinator
 from moldau.handlers.cluster.find_coordinator import GROUP, TRANSACTION
 from moldau.handlers.fetching import fetch_sessions
 from moldau.handlers.fetching.fetch_sessions import HELD_MAX
-from moldau.protocol import apis
+from moldau.protocol import apis, codec, schema
 from moldau.protocol.apis import FETCH, PRODUCE, Api
 from moldau.protocol.messages.end_txn import EndTxnRequest
 from moldau.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
@@ -46,13 +50,35 @@ from moldau.protocol.messages.txn_offset_commit import (
     TxnOffsetCommitRequestPartition,
     TxnOffsetCommitRequestTopic,
 )
+from moldau.requests import routes
 from moldau.runtime import Runtime
+from tests.handlers import longest_turn
 from tests.handlers.living import Living, Wire, batch, living, outcomes, produce
-from tests.handlers.longest_turn import answered_in_turns
 
-ELEMENTS = sized(10_000, 10_000, 30_000)
-LEAST_CALLS = 40_000
-"""A turn of the costliest API makes 32,000 calls here. With all elements in one turn, every second API makes more."""
+SMALLER = sized(4, 1, 1)
+"""In `make test`, turns, what counts as wide, requests and bounds are so many times smaller: the same ways of requests
+for less work."""
+SIZES = (
+    (turns, "ELEMENTS"),
+    (schema, "WIDE_ELEMENTS"),
+    (codec, "WIDE_BYTES"),
+    (routes, "WIDE_BYTES"),
+    (controller_link, "WIDE_BYTES"),
+    (change_queue, "DECIDED_AT_ONCE"),
+    (coordinator, "OFFSETS_PER_DECISION_MAX"),
+)
+"""How much is done in a turn or decided at once, and from which size on a message is wide."""
+ELEMENTS = sized(10_000, 10_000, 30_000) // SMALLER
+LEAST_CALLS = sized(12_000, 40_000, 40_000)
+"""A turn of the costliest API makes 32,000 calls here, and 11,000 if turns are smaller. With all elements in one turn,
+every second API makes more."""
+
+
+@pytest.fixture(autouse=True)
+def smaller_turns(monkeypatch: pytest.MonkeyPatch) -> None:
+    for module, name in SIZES:
+        monkeypatch.setattr(module, name, getattr(module, name) // SMALLER)
+    monkeypatch.setattr(turns.in_turns, "__defaults__", (turns.ELEMENTS,))
 
 
 CHEAP = {
@@ -78,11 +104,12 @@ WIDE = [pytest.param(*one, marks=[pytest.mark.long] * (one in CHEAP)) for one in
 @pytest.mark.parametrize(("api", "array"), WIDE, ids=lambda value: getattr(value, "name", value))
 def test_no_wide_request_holds_the_loop(api: Api, array: str, tmp_path: Path) -> None:
     async def scene(alive: Living, _: Wire) -> None:
-        await answered_in_turns(alive, api, request_of(api, array, ELEMENTS), least_calls=LEAST_CALLS)
+        await longest_turn.answered_in_turns(alive, api, request_of(api, array, ELEMENTS), least_calls=LEAST_CALLS)
 
     on_a_broker(scene, tmp_path)
 
 
+answered_in_turns = partial(longest_turn.answered_in_turns, least_calls=longest_turn.LEAST_CALLS // SMALLER)
 PARTITIONS = 100
 NUMBERS = [number % PARTITIONS for number in range(ELEMENTS)]
 

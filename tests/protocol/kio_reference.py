@@ -13,6 +13,7 @@ import io
 import types
 import typing
 import uuid
+from functools import cache
 from typing import Any
 
 from kio.serial import entity_reader, entity_writer
@@ -43,8 +44,9 @@ class KioField:
     default: Any
 
 
-def kio_fields(message: type) -> list[KioField]:
-    return [_kio_field(f) for f in dataclasses.fields(message)]
+@cache
+def kio_fields(message: type) -> tuple[KioField, ...]:
+    return tuple(_kio_field(f) for f in dataclasses.fields(message))
 
 
 def _kio_field(f: dataclasses.Field[Any]) -> KioField:
@@ -65,9 +67,10 @@ def _without_none(kind: Any) -> tuple[Any, bool]:
     return rest[0], True
 
 
-def our_fields(message: type, version: int) -> list[tuple[str, Spec, Any]]:
+@cache
+def our_fields(message: type, version: int) -> tuple[tuple[str, Spec, Any], ...]:
     """Our fields of that version, with their defaults."""
-    return [(name, spec, default) for name, spec, default in specs(message) if spec.since <= version <= spec.until]
+    return tuple(each for each in specs(message) if each[1].since <= version <= each[1].until)
 
 
 def number_on_the_wire(value: Any) -> Any:

@@ -64,27 +64,15 @@ def drawn_request(data: st.DataObject, version: int) -> tuple[Any, bytes]:
 
 @pytest.mark.parametrize("version", VERSIONS)
 @few
-@given(data=st.data(), before=st.binary(max_size=3))
-def test_a_request_is_read_as_the_schema_reads_it(version: int, data: st.DataObject, before: bytes):
+@given(data=st.data(), before=st.binary(max_size=3), patch=st.binary(min_size=1, max_size=5), place=st.floats(0, 1))
+def test_a_request_is_read_as_the_schema_reads_it_cut_short_a_violation_and_damaged_another_or_a_violation(
+    version: int, data: st.DataObject, before: bytes, patch: bytes, place: float
+):
     message, body = drawn_request(data, version)
     assert read_fetch(memoryview(before + body), version, len(before)) == as_by_hand(message, version)
-
-
-@pytest.mark.parametrize("version", VERSIONS)
-@few
-@given(data=st.data())
-def test_a_request_that_is_cut_short_is_a_violation(version: int, data: st.DataObject):
-    _, body = drawn_request(data, version)
     for end in range(len(body)):
         with pytest.raises(ProtocolViolation):
             read_fetch(memoryview(body)[:end], version, 0)
-
-
-@pytest.mark.parametrize("version", VERSIONS)
-@few
-@given(data=st.data(), patch=st.binary(min_size=1, max_size=5), place=st.floats(0, 1))
-def test_a_damaged_request_is_another_or_a_violation(version: int, data: st.DataObject, patch: bytes, place: float):
-    _, body = drawn_request(data, version)
     frame = bytearray(body)
     at = int(place * len(frame))
     frame[at : at + len(patch)] = patch
@@ -105,6 +93,7 @@ def by_the_general_way(frame: memoryview, version: int, at: int) -> Fetch:
 
 
 @pytest.mark.parametrize("version", VERSIONS)
+@few
 @given(data=st.data(), place=st.floats(0, 1), byte=st.integers(0, 255))
 def test_a_request_for_one_partition_is_read_as_any_other(version: int, data: st.DataObject, place: float, byte: int):
     topic = st.builds(

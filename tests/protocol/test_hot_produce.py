@@ -27,12 +27,13 @@ produce_topics = st.lists(st.tuples(st.text(max_size=9), st.uuids(), st.lists(pr
 
 @pytest.mark.parametrize("version", PRODUCE_VERSIONS)
 @few
-@given(data=st.data(), before=st.binary(max_size=3))
-def test_a_produce_request_is_read_as_the_schema_reads_it(version: int, data: st.DataObject, before: bytes) -> None:
-    kio_class = load_request_schema(PRODUCE.key, version)
-    message = data.draw(drawn.messages(PRODUCE.request, kio_class, version))
-    frame = before + bytes(schema.write(message, version, PRODUCE.is_flexible(version)))
-    read = hot_produce.read_produce(memoryview(frame), version, len(before))
+@given(data=st.data(), before=st.binary(max_size=3), patch=st.binary(min_size=1, max_size=5), place=st.floats(0, 1))
+def test_a_produce_request_is_read_as_by_the_schema_cut_short_a_violation_and_damaged_another_or_a_violation(
+    version: int, data: st.DataObject, before: bytes, patch: bytes, place: float
+) -> None:
+    message = data.draw(drawn.messages(PRODUCE.request, load_request_schema(PRODUCE.key, version), version))
+    body = bytes(schema.write(message, version, PRODUCE.is_flexible(version)))
+    read = hot_produce.read_produce(memoryview(before + body), version, len(before))
     assert (read.transactional_id, read.acks, read.timeout_ms) == (
         message.transactional_id,
         message.acks,
@@ -48,29 +49,10 @@ def test_a_produce_request_is_read_as_the_schema_reads_it(version: int, data: st
         )
         for topic in message.topic_data
     ]
-
-
-@pytest.mark.parametrize("version", PRODUCE_VERSIONS)
-@few
-@given(data=st.data())
-def test_a_produce_request_that_is_cut_short_is_a_violation(version: int, data: st.DataObject) -> None:
-    kio_class = load_request_schema(PRODUCE.key, version)
-    message = data.draw(drawn.messages(PRODUCE.request, kio_class, version))
-    frame = memoryview(bytes(schema.write(message, version, PRODUCE.is_flexible(version))))
-    for end in range(len(frame)):
+    for end in range(len(body)):
         with pytest.raises(ProtocolViolation):
-            hot_produce.read_produce(frame[:end], version, 0)
-
-
-@pytest.mark.parametrize("version", PRODUCE_VERSIONS)
-@few
-@given(data=st.data(), patch=st.binary(min_size=1, max_size=5), place=st.floats(0, 1))
-def test_a_damaged_produce_request_is_another_or_a_violation(
-    version: int, data: st.DataObject, patch: bytes, place: float
-) -> None:
-    kio_class = load_request_schema(PRODUCE.key, version)
-    message = data.draw(drawn.messages(PRODUCE.request, kio_class, version))
-    frame = bytearray(schema.write(message, version, PRODUCE.is_flexible(version)))
+            hot_produce.read_produce(memoryview(body)[:end], version, 0)
+    frame = bytearray(body)
     at = int(place * len(frame))
     frame[at : at + len(patch)] = patch
     try:

@@ -1,16 +1,14 @@
 """The pytest plugin, in a pytest of its own: one broker a session, a topic a test, settings, and what tests leave."""
 
-import os
-import subprocess
-import sys
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
 
-from harness.brokers import SOURCE
-from harness.patience import stretched
+from harness.commands import run
 
-SECONDS_MAX = 100
+FRESH = {"PYTHONWARNINGS": "error"}
+"""With these a process is not forked from one that has imported the broker (harness/forking.py)."""
 HEADER = """
 import pytest
 from moldau import Admin, Consumer, Producer, TopicPartition
@@ -24,21 +22,28 @@ class Project:
     def __init__(self, folder: Path):
         self.folder = folder
 
-    def pytest(self, test: str, *options: str, header: str = HEADER, conftest: str = "", ini: str = "") -> str:
+    def pytest(
+        self,
+        test: str,
+        *options: str,
+        header: str = HEADER,
+        conftest: str = "",
+        ini: str = "",
+        environment: Mapping[str, str] | None = None,
+    ) -> str:
         """Run pytest on these tests; returns what it printed, with `exit code N` as its last line."""
         (self.folder / "test_it.py").write_text(header + test)
         (self.folder / "conftest.py").write_text(conftest)
         (self.folder / "pytest.ini").write_text(f"[pytest]\naddopts = --strict-markers -p no:cacheprovider\n{ini}")
         plugins = "-p", "no:moldau", "-p", "moldau.testing.plugin"
         own = "--basetemp", str(self.folder / ".temporary")  # two that clean up the common folder warn of each other
-        done = subprocess.run(
-            [sys.executable, "-m", "pytest", "-q", *plugins, *own, *options, "."],
-            cwd=self.folder,
-            env={**os.environ, "PYTHONPATH": str(SOURCE), "PYTHONWARNINGS": "error"},
-            capture_output=True,
-            text=True,
-            timeout=stretched(SECONDS_MAX),
-        )
+        warned = (
+            "-W",
+            "error",
+            "-W",
+            "ignore:Module already imported so cannot be rewritten",
+        )  # in what it is forked from
+        done = run("pytest", "-q", *warned, *plugins, *own, *options, ".", environment=environment, folder=self.folder)
         return f"{done.stdout}{done.stderr}\nexit code {done.returncode}"
 
     def told(self) -> list[str]:
@@ -170,6 +175,7 @@ def test_collecting_imports_nothing_of_the_broker(project: Project) -> None:
         "def test_it(moldau_broker): pass\n",
         "--collect-only",
         header="",
+        environment=FRESH,
         conftest="""
 import sys
 
@@ -208,12 +214,5 @@ class Async(MoldauTestCase, unittest.IsolatedAsyncioTestCase):
         async with aio.Producer(self.broker.address) as producer:
             await producer.send(self.new_topic(), b"x")
 """)
-    done = subprocess.run(
-        [sys.executable, "-W", "error", "-m", "unittest", "-v"],
-        cwd=tmp_path,
-        env={**os.environ, "PYTHONPATH": str(SOURCE)},
-        capture_output=True,
-        text=True,
-        timeout=stretched(SECONDS_MAX),
-    )
+    done = run("unittest", "-v", environment=FRESH, folder=tmp_path)
     assert done.returncode == 0 and "Ran 4 tests" in done.stderr, done.stderr

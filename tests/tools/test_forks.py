@@ -105,6 +105,18 @@ def test_what_is_marked_goes_to_one_worker_and_the_end_of_a_session_may_fail(run
     assert done.parseoutcomes()["passed"] == 6 and done.parseoutcomes()["errors"] == 1
 
 
+def test_workers_take_groups_from_both_ends(run: Run, pytester: pytest.Pytester) -> None:
+    notes = """
+        import os, pathlib, time
+        def test_notes_its_worker():
+            time.sleep(0.3)
+            pathlib.Path("workers", f"{os.environ['PYTEST_XDIST_WORKER']}-{__name__}").touch()
+        """
+    run(**{f"test_{name}": notes for name in "abcd"}).assert_outcomes(passed=4)
+    assert {path.name for path in run.notes("gw0")} >= {"gw0-test_a"}
+    assert {path.name for path in run.notes("gw1")} >= {"gw1-test_d"}
+
+
 def test_groups_of_several_folders_follow_each_other(run: Run, pytester: pytest.Pytester) -> None:
     for number in range(4):
         pytester.mkpydir(f"folder{number}").joinpath("test_it.py").write_text("def test_fine(module): pass")

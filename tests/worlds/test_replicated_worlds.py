@@ -9,7 +9,7 @@ from tests.worlds.finding import SEEDS_MAX
 from tests.worlds.scenarios import live, run_replicated_groups, run_replicated_transactions
 
 SEEDS = range(1, 1 + sized(2, 4, 6))
-FRESH = sized(2, 3, 2000)
+FRESH = sized(1, 3, 2000)
 GROUPS, TRANSACTIONS = "replicated-groups", "replicated-transactions"
 RARELY_SEEN = (
     "acks=all is answered at the append",

@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import pytest
 
+from harness.tiers import sized
 from moldau.client.administration.admin import AsyncAdmin
 from moldau.client.cluster_view import ClusterView
 from moldau.client.producing.producer import AsyncProducer
@@ -25,7 +26,7 @@ def lived(seed: int) -> float:
     return world.run(restarts)
 
 
-@pytest.mark.parametrize("seed", range(1, 31))
+@pytest.mark.parametrize("seed", range(1, 1 + sized(10, 30, 30)))
 def test_a_producer_goes_on_when_its_broker_is_back_at_the_same_address(seed: int) -> None:
     assert lived(seed) <= GOES_ON_WITHIN_S
 

@@ -19,6 +19,8 @@ from tests.worlds.workload import Broken
 SEEDS = range(1, 1 + sized(4, 12, 12))
 MUTATION_SEEDS = range(1, 41)
 
+HEAPS = (("0", "0"), ("4242", "20011"), ("1", "3000"))
+"""Seeds of hashes, and how many objects are there before."""
 REPLAY = """
 import random, sys
 held = [bytearray(random.randrange(1, 5000)) for _ in range(int(sys.argv[2]))]
@@ -47,7 +49,7 @@ def test_virtual_seconds_cost_no_real_ones() -> None:
 
 def test_a_seed_has_one_history_whatever_the_heap_and_the_hashes_are() -> None:
     digests = set()
-    for hash_seed, garbage in (("0", "0"), ("1", "3000"), ("4242", "20011")):
+    for hash_seed, garbage in sized(HEAPS[:2], HEAPS, HEAPS):
         ran = subprocess.run(
             [sys.executable, "-c", REPLAY, "7", garbage],
             env={**os.environ, "PYTHONHASHSEED": hash_seed, "PYTHONPATH": os.pathsep.join(sys.path)},
