@@ -335,7 +335,7 @@ def with_changes(config: BrokerConfig, changes: Mapping[str, str]) -> BrokerConf
         value = WHILE_RUNNING[name].parse(changes[name])
         if name in RATES:
             values[RATES[name].field] = value
-    if any(map(security.names_file, changes)):
+    if any(map(security.changes_listener, changes)):
         values["own_settings"] = security.changed(config.own_settings, changes, names_of_listeners(config)[0])
     changed = replace(config, **values)
     _check(changed)

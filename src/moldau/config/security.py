@@ -101,14 +101,15 @@ def overrides(
 def changed(
     own: Mapping[str, Mapping[str, Any]], changes: Mapping[str, str], listeners: Collection[str]
 ) -> dict[str, dict[str, Any]]:
-    """The values of single listeners after those of `FILES` were changed; others have no effect. Raises
+    """The values of single listeners after their files or limits were changed; others have no effect. Raises
     `ConfigError`."""
     values = {listener: dict(settings) for listener, settings in own.items()}
     for listener in listeners:
-        for name in FILES:
+        for name in (*FILES, *_LIMITS):
             text = changes.get(f"{OF_LISTENER}{listener.lower()}.{name}")
             if text is not None:
-                values.setdefault(listener, {})[SECURITY[name].field] = SECURITY[name].parse(text)
+                setting = _LIMITS.get(name) or SECURITY[name]
+                values.setdefault(listener, {})[setting.field] = setting.parse(text)
     return values
 
 
@@ -120,7 +121,7 @@ def of_single_listeners(own: Mapping[str, Mapping[str, Any]]) -> list[tuple[Sett
         prefix = f"{OF_LISTENER}{owner.lower().replace('/', '.')}."
         for one, value in settings.items():
             setting = by_field[one]
-            fixed = setting.name not in FILES
+            fixed = setting.name not in FILES and setting.name not in _LIMITS
             found.append((replace(setting, name=prefix + setting.name, read_only=fixed), value))
     return found
 
@@ -128,6 +129,11 @@ def of_single_listeners(own: Mapping[str, Mapping[str, Any]]) -> list[tuple[Sett
 def names_file(name: str) -> bool:
     """Whether this is a setting of `FILES` for one listener."""
     return name.startswith(OF_LISTENER) and name.endswith(tuple(f".{one}" for one in FILES))
+
+
+def changes_listener(name: str) -> bool:
+    """Whether this is a setting of one listener that can be changed while the broker runs."""
+    return names_file(name) or (name.startswith(OF_LISTENER) and name.endswith(tuple(f".{one}" for one in _LIMITS)))
 
 
 def _check_callback(full: str, text: str) -> None:

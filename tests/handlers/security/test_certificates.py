@@ -150,6 +150,28 @@ def test_an_alteration_is_answered_once_the_new_file_is_in_use_and_lasts_for_the
     asyncio.run(scenario())
 
 
+def test_the_limits_of_one_listener_are_changed_while_the_broker_runs(tmp_path: Path) -> None:
+    name = "listener.name.secure.max.connections"
+
+    async def scenario() -> None:
+        async with Running(tmp_path).started() as running:
+            server = running.broker.server
+            await running.alter(name, "7")
+            assert server.limits.of("SECURE").max_connections == 7
+            described = {one.setting.name: one for one in running.broker.cluster.metadata.config_sources.broker()}
+            assert (described[name].value, described[name].source.name) == ("7", "BROKER")
+            for wrong in ("-1", "many"):
+                with pytest.raises(KafkaError, match=r"max\.connections must be"):
+                    await running.alter(name, wrong)
+            for typo in ("listener.name.secured.max.connections", "listener.name.typo.ssl.keystore.location"):
+                with pytest.raises(KafkaError, match=f"{typo} is of a listener that this broker does not have"):
+                    await running.alter(typo, "7")
+            await running.alter("listener.name.secure.max.connection.creation.rate", "1000", "")
+            assert server.limits.of("SECURE").creation_rate == 1000
+
+    asyncio.run(scenario())
+
+
 @pytest.mark.parametrize(
     ("name", "value", "sentence"),
     [

@@ -24,7 +24,7 @@ from moldau.config import (
     inherited,
     known_to_kafka,
 )
-from moldau.config.security import OF_LISTENER, names_file
+from moldau.config.security import OF_LISTENER, changes_listener
 from moldau.errors import ConfigError, ErrorCode
 
 
@@ -89,7 +89,7 @@ def broker_overrides(config: BrokerConfig, now: Mapping[str, str], change: Confi
     alterations = _alterations(now, change)
     for alteration in alterations:
         name = alteration.name
-        is_known = name in DYNAMIC or name in WHILE_RUNNING or names_file(name)
+        is_known = name in DYNAMIC or name in WHILE_RUNNING or changes_listener(name)
         if alteration.operation != OpType.DELETE and not is_known:
             why = "is not a setting of this broker"
             if name in SETTINGS or name.startswith(OF_LISTENER):

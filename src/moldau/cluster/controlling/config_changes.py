@@ -16,7 +16,7 @@ from moldau.cluster.state import layout
 from moldau.cluster.state.image import Image
 from moldau.cluster.state.metadata_cache import MetadataCache
 from moldau.config import BrokerConfig
-from moldau.config.security import OF_LISTENER, names_file
+from moldau.config.security import OF_LISTENER, changes_listener, names_file
 from moldau.errors import ConfigError, ErrorCode
 from moldau.metadata_store.store import NodeOperation
 
@@ -98,12 +98,12 @@ def _names_file(change: ConfigChange) -> bool:
 
 
 def _of_no_listener(config: BrokerConfig, change: ConfigChange) -> str | None:
-    """The first setting of a file that would have no effect, because it is of no listener of this broker."""
+    """The first setting that would have no effect, because it is of no listener of this broker."""
     if isinstance(change, Replacement):
         return None
     known = tuple(f"{OF_LISTENER}{one.name.lower()}." for one in config.client_listeners)
-    files = (one.name for one in change if names_file(one.name) and one.operation != OpType.DELETE)
-    return next((name for name in files if not name.startswith(known)), None)
+    named = (one.name for one in change if changes_listener(one.name) and one.operation != OpType.DELETE)
+    return next((name for name in named if not name.startswith(known)), None)
 
 
 def _length(change: ConfigChange) -> int:

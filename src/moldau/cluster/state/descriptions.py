@@ -132,7 +132,8 @@ class ConfigSources:
         return DescribedConfig(setting, synonyms[0].value, synonyms[0].source, synonyms)
 
     def _listeners_setting(self, setting: Setting, value: Value) -> DescribedConfig:
-        source = ConfigSource.BROKER if setting.name in self.own else ConfigSource.STATIC
+        of_all = ConfigSource.ALL_BROKERS if setting.name in self.everyone else ConfigSource.STATIC
+        source = ConfigSource.BROKER if setting.name in self.own else of_all
         text = setting.text(value)
         return DescribedConfig(setting, text, source, [ConfigSynonym(setting.name, text, source)])
 
