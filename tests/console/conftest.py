@@ -16,7 +16,7 @@ from tests.console.browser import ScreenlessBrowser
 def nothing_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     """Lists are asked for anew each time: a test's other client has just changed them."""
     monkeypatch.setattr(cluster_admin, "KEPT_S", 0.0)
-    monkeypatch.setattr(cluster_admin, "COMMITTED_KEPT_S", 0.0)
+    monkeypatch.setattr(cluster_admin, "READERS_KEPT_S", 0.0)
     monkeypatch.setattr(cluster_admin, "KEPT_TIMES", 0)
 
 

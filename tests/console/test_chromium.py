@@ -6,6 +6,8 @@
 import json
 import os
 import subprocess
+from collections.abc import Iterator
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -25,12 +27,18 @@ WANTED = RECORDS // 3
 PARTITIONS = 4
 
 
+@pytest.fixture(scope="module")
+def broker() -> Iterator[Broker]:
+    with Broker(metrics_port=0, metrics_host="127.0.0.1") as made:
+        yield made
+
+
 @pytest.mark.check
 def test_a_person_finds_changes_and_watches_by_the_keyboard(broker: Broker, tmp_path: Path) -> None:
     fill(broker)
     folder = Path(os.environ.get("MOLDAU_SCREENSHOTS") or tmp_path)
     python, chromium = python_with(PLAYWRIGHT), program("chromium-headless-shell", "chromium-headless-shell")
-    for url in served(ConsoleSettings(broker.client_settings(), "localhost", 0)):
+    for url in served(ConsoleSettings(broker.client_settings(), "localhost", 0, metrics=(broker.metrics_url,))):
         command = [python, Path(__file__).with_name("walk.py"), url, chromium, f"trace: t-{WANTED}", folder]
         with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as walking:
             assert walking.stdin is not None and walking.stdout is not None
@@ -46,6 +54,9 @@ def test_a_person_finds_changes_and_watches_by_the_keyboard(broker: Broker, tmp_
     assert "partition" in steps["produce"]["text"]
     assert steps["search"]["rows"] == 1 and f"of {RECORDS:,}" in steps["search"]["progress"], steps["search"]
     assert f"t-{WANTED}" in steps["record"]["text"]
+    kept = steps["kept"]
+    assert kept["rows"] == 1 and kept["left"] == 1 and "Asia/Tokyo" in kept["zone"], kept
+    assert datetime.fromisoformat(kept["local"]) - datetime.fromisoformat(kept["utc"]) == timedelta(hours=9)
     assert set(steps["lag"]["lags"]) == {10} and set(steps["fell"]["lags"]) == {0}
     assert sum(steps["reset"]["lags"]) == RECORDS
     dark = steps["dark"]

@@ -1,17 +1,22 @@
 """Transactions, access rights, quotas, schemas, moves and plots: what the pages show, and what their forms change."""
 
 import json
+import re
 from collections.abc import Iterator
 
 import pytest
 
 from moldau import Admin, Producer
+from moldau.console.asking import request_times
 from moldau.console.settings import ConsoleSettings
 from moldau.serializers import Schema, SchemaRegistry
 from moldau.testing import Broker, Cluster, RunningRegistry
 from tests.console.browser import ScreenlessBrowser
 from tests.console.conftest import served
 from tests.console.test_guarded import logged_in
+from tests.raw_transactions import Producer as OldProducer
+
+HOUR_MS = 3_600_000
 
 
 def test_transactions_are_listed_with_their_partitions(browser: ScreenlessBrowser, broker: Broker) -> None:
@@ -26,6 +31,39 @@ def test_transactions_are_listed_with_their_partitions(browser: ScreenlessBrowse
     assert "till/1" in browser.get("/transactions?state=CompleteCommit").text
     assert "till/1" not in browser.get("/transactions?q=other").text
     assert browser.get("/transactions/none").status in (400, 404)
+
+
+def test_a_hanging_transaction_is_found_and_aborted() -> None:
+    """One that an old client has begun, and of which no coordinator knows."""
+    with Broker({"transaction.partition.verification.enable": "false"}) as broker:
+        broker.create_topic("sold", 1)
+        hanging = OldProducer(broker.address)
+        hanging.write("sold", 0, age_ms=2 * HOUR_MS, version=9)
+        for url in served(ConsoleSettings(broker.client_settings(), "127.0.0.1", 0)):
+            with ScreenlessBrowser(url) as browser:
+                assert "Find hanging ones" in browser.get("/transactions").text
+                assert "None hangs" in browser.get("/hanging?topic=sold&minutes=130").text
+                assert browser.get("/hanging?topic=none").status == 400
+                page = browser.get("/hanging?topic=sold")
+                assert f"{hanging.producer_id}, epoch 0" in page.text
+                place = {"topic": "sold", "partition": "0", "minutes": "15"}
+                assert browser.post("/hanging/abort", {**place, "offset": "7"}).status == 400
+                done = browser.post("/hanging/abort", {**place, "offset": "0"})
+                assert "was aborted" in done.text and "None hangs" in done.text
+                assert browser.post("/hanging/abort", {**place, "offset": "0"}).status == 400
+        hanging.close()
+
+
+def test_a_setting_of_a_broker_is_changed_while_it_runs(browser: ScreenlessBrowser) -> None:
+    (broker_id,) = set(re.findall(r'href="/brokers/(\d+)"', browser.get("/brokers").html))
+    browser.get(f"/brokers/{broker_id}")
+    path = f"/brokers/{broker_id}/settings"
+    setting = {"setting": "log.cleaner.threads"}
+    assert "log.cleaner.threads 2 broker" in browser.post(path, {**setting, "value": "2"}).text
+    assert "log.cleaner.threads 1 default" in browser.post(path, {**setting, "reset": "1"}).text
+    wrong = browser.post(path, {**setting, "value": "many"})
+    assert wrong.status == 400 and "log.cleaner.threads" in wrong.text
+    assert browser.post(path, {"setting": "broker.id", "value": "7"}).status == 400
 
 
 def test_quotas_are_set_and_removed(browser: ScreenlessBrowser, broker: Broker) -> None:
@@ -78,6 +116,26 @@ def test_schemas_have_versions_and_text(broker: Broker) -> None:
                 assert browser.get("/schemas/a%2Fb-value?version=x").status == 404
 
 
+def test_two_versions_of_a_schema_are_compared(broker: Broker) -> None:
+    with RunningRegistry(broker) as running:
+        registry = SchemaRegistry(running.url)
+        registry.set_compatibility("NONE", "lakes-value")
+        name, km = '{"name": "name", "type": "string"}', '{"name": "<km>", "type": "int"}'.replace("<km>", "km")
+        for fields in (name, f"{name}, {km}"):
+            registry.register("lakes-value", Schema(f'{{"type": "record", "name": "Lake", "fields": [{fields}]}}'))
+        registry.set_compatibility("BACKWARD", "lakes-value")
+        for url in served(ConsoleSettings(broker.client_settings(), "127.0.0.1", 0, registry=registry)):
+            with ScreenlessBrowser(url) as browser:
+                assert "Compare version" in browser.get("/schemas/lakes-value").text
+                page = browser.get("/schemas/lakes-value/compare?from=1&to=2")
+                assert '<span class="added">+       &#34;name&#34;: &#34;km&#34;' in page.html, page.html
+                assert "not compatible" in page.text and "version 1" in page.text
+                back = browser.get("/schemas/lakes-value/compare?from=2&to=1")
+                assert "is compatible" in back.text and 'class="removed"' in back.html
+                assert browser.get("/schemas/lakes-value/compare?from=x").status == 404
+                assert browser.get("/schemas/lakes-value/compare?to=9").status == 404
+
+
 def test_without_a_registry_the_page_of_schemas_says_so(browser: ScreenlessBrowser) -> None:
     assert "--schema-registry" in browser.get("/schemas").text
     assert browser.get("/schemas/any").status == 404
@@ -92,6 +150,28 @@ def test_what_plots_are_drawn_from(browser: ScreenlessBrowser, broker: Broker) -
     assert after["records"] == 1 and after["bytes"] > 60
     (took_ms,) = json.loads(browser.get("/pulse").html).values()
     assert took_ms > 0
+
+
+def test_times_of_requests_come_from_the_metrics_of_brokers(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(request_times, "EACH_S", 0.0)
+    with Broker(metrics_port=0, metrics_host="127.0.0.1") as broker:
+        urls = (broker.metrics_url, "http://127.0.0.1:1/metrics")
+        for url in served(ConsoleSettings(broker.client_settings(), "127.0.0.1", 0, metrics=urls)):
+            with ScreenlessBrowser(url) as browser, Producer(broker.address) as producer:
+                assert 'data-of="p99 *"' in browser.get("/").html
+                assert json.loads(browser.get("/pulse/requests").html) == {}
+                producer.send("timed", b"1").result()
+                times = json.loads(browser.get("/pulse/requests").html)
+                assert 0 < times["average Produce"] <= times["p99 Produce"]
+                producer.send("timed", b"2").result()
+                table = browser.get("/request-times").text
+                assert "Produce" in table and "127.0.0.1:1/metrics cannot be read" in table
+
+
+def test_without_metrics_the_overview_says_how_to_get_them(browser: ScreenlessBrowser) -> None:
+    page = browser.get("/")
+    assert "--metrics URL" in page.text and "/pulse/requests" not in page.html
+    assert json.loads(browser.get("/pulse/requests").html) == {}
 
 
 def test_no_move_is_under_way(browser: ScreenlessBrowser) -> None:

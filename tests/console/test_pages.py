@@ -127,6 +127,7 @@ def test_a_group_with_members_keeps_its_offsets(browser: ScreenlessBrowser, read
         refused = browser.post("/groups/busy/reset", {"topic": read, "way": "earliest", "value": "", "execute": "1"})
         assert refused.status == 400 and "stop them first" in refused.text
         assert "Members" in browser.get("/groups/busy").text
+        assert re.search(r"busy .*Stable \w+ 1 read", browser.get("/group-rows?q=busy", HX_Request="true").text)
         assert browser.post("/groups/busy/delete", {"confirm": "busy"}).status == 400
     assert browser.post("/groups/busy/delete", {"confirm": "busy"}).status == 200
     assert browser.get("/groups/busy").status == 404

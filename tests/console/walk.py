@@ -85,6 +85,42 @@ def search(page: Page, url: str, header: str, shot: Callable[[str], None]) -> No
     page.wait_for_selector("dialog.record:not([open])", state="attached")
 
 
+ROWS = "table.records tbody tr"
+ENDED = "#results[data-state=ended]"
+HIDE = """(hidden) => { Object.defineProperty(document, "hidden", { value: hidden, configurable: true });
+    document.dispatchEvent(new Event("visibilitychange")); }"""
+
+
+def keep(page: Page, url: str) -> None:
+    """The search that was just made gets a name, and is there again after another page."""
+    page.once("dialog", lambda one: one.accept("by trace"))
+    with page.expect_navigation():
+        page.get_by_role("button", name="Save search").click()
+    page.goto(f"{url}/topics/many/messages")
+    page.wait_for_selector(ENDED)
+    with page.expect_navigation():
+        page.select_option("#saved select", label="by trace")
+    page.wait_for_selector(ENDED, timeout=WAIT_MS)
+    rows, utc = page.locator(ROWS).count(), page.locator(f"{ROWS} time").first.inner_text()
+    page.keyboard.press("z")
+    local, zone = page.locator(f"{ROWS} time").first.inner_text(), page.locator("#zone").inner_text()
+    page.keyboard.press("z")
+    page.get_by_role("button", name="Forget").click()
+    say("kept", rows=rows, utc=utc, local=local, zone=zone, left=page.locator("#saved option").count())
+
+
+def follow(page: Page, url: str) -> None:
+    """A live tail in a tab that is hidden for a moment."""
+    page.goto(f"{url}/topics/many/messages?tail=1")
+    page.get_by_text("0 new records seen").wait_for()
+    page.evaluate(HIDE, True)
+    page.evaluate(HIDE, False)
+    page.get_by_text("this tab was hidden").wait_for()
+    page.keyboard.press("Escape")
+    page.get_by_text("Stopped.").wait_for()
+    say("followed")
+
+
 LAGS = (
     "() => [...document.querySelectorAll('.behind, .zero')].map((one) => Number(one.textContent.replaceAll(',', '')))"
 )
@@ -151,7 +187,7 @@ def main(url: str, chromium: str, header: str, folder: str) -> None:
     problems: list[str] = []
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
-        page = browser.new_page(viewport={"width": 1280, "height": 800}, color_scheme="light")
+        page = browser.new_page(viewport={"width": 1280, "height": 800}, color_scheme="light", timezone_id="Asia/Tokyo")
         page.set_default_timeout(WAIT_MS)
         page.on("console", lambda one: problems.append(f"{one.type}: {one.text}"))
         page.on("pageerror", lambda one: problems.append(f"error: {one}"))
@@ -163,11 +199,15 @@ def main(url: str, chromium: str, header: str, folder: str) -> None:
         create(page, url)
         produce(page)
         search(page, url, header, shot)
+        keep(page, url)
+        follow(page, url)
         watch(page, url, shot)
         reset(page)
         looks(page, url, shot)
         page.goto(url)
         page.wait_for_selector(".uplot")
+        page.get_by_text("Requests per second").wait_for()
+        page.wait_for_timeout(4_000)
         shot("overview")
         narrow(page, url, shot)
         browser.close()

@@ -98,9 +98,9 @@ def test_the_names_of_kminion_replace_the_others_or_join_them(tmp_path: Path) ->
 def test_scrapes_that_wait_share_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     made, snapshot = [], Collecting.snapshot
 
-    async def counted(self: Collecting) -> Snapshot:
+    async def counted(self: Collecting, *, is_whole: bool = True) -> Snapshot:
         made.append(1)
-        return await snapshot(self)
+        return await snapshot(self, is_whole=is_whole)
 
     monkeypatch.setattr(Collecting, "snapshot", counted)
 
@@ -112,6 +112,26 @@ def test_scrapes_that_wait_share_one(tmp_path: Path, monkeypatch: pytest.MonkeyP
         assert len(made) == 2  # the first one had begun before the others came
         await metrics.scrape()
         assert len(made) == 3
+
+    run(scenario, tmp_path, **MEASURED)
+
+
+def test_families_that_are_named_come_alone_and_those_of_requests_look_at_no_partition(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def scenario(alive: Living) -> None:
+        await some_traffic(alive)
+        both = (
+            "/metrics?name[]=moldau_request_duration_seconds&name%5B%5D=kafka_server_brokertopicmetrics_bytesin_total"
+        )
+        found = {one.name for one in samples((await get(port_of(alive), both)).text)}
+        assert {name.rpartition("_")[0] for name in found} == {
+            "moldau_request_duration_seconds", "kafka_server_brokertopicmetrics_bytesin",
+        }  # fmt: skip
+        monkeypatch.delattr(Collecting, "_groups")
+        monkeypatch.setattr("moldau.metrics.collecting._partition", None)
+        found = {one.name for one in samples((await get(port_of(alive), both.partition("&")[0])).text)}
+        assert {name.rpartition("_")[0] for name in found} == {"moldau_request_duration_seconds"}
 
     run(scenario, tmp_path, **MEASURED)
 

@@ -1,24 +1,27 @@
 """The lag of a group: the number of records it has not read, and the age of the oldest of them.
 
-Deleted records do not count. Offsets whose records compaction removed do count, as in Kafka. The age is the time since
-the timestamp of the oldest unread record: it is 0 in a partition that was read to its end, and it grows while a record
-stays unread.
+The rules are those of a broker's metrics (`records.lag`), except that deleted records do not count here. Offsets whose
+records compaction removed do count, as in Kafka. The age is the time since the timestamp of the oldest record that a
+consumer has yet to be handed: records of aborted transactions are passed over, those of open ones wait.
 """
 
 from collections.abc import Mapping
 from typing import NamedTuple
 
 from moldau.client.failures import check
-from moldau.client.fetching import EARLIEST, LATEST, fetch_request
+from moldau.client.fetching import EARLIEST, LATEST, READ_COMMITTED, READ_UNCOMMITTED, Fetched, fetch_request
 from moldau.client.offsets import offsets_at
 from moldau.client.routing import Router
 from moldau.names import TopicPartition
 from moldau.protocol.apis import FETCH
 from moldau.records.batch import NO_TIMESTAMP, batches
+from moldau.records.lag import lag_records, lag_seconds
 from moldau.records.rows import iterate
 
 ONE_BATCH_BYTES = 1
 """Size limit of a Fetch that is to return one batch: the first batch comes complete whatever the limit."""
+PASSED_MAX = 256
+"""Batches without a record for consumers that are passed over; behind so many the age is not known."""
 
 
 class Lag(NamedTuple):
@@ -57,35 +60,39 @@ async def lags(
             by_partition[tp] = Lag(start, end, 0, 0.0)
             continue
         timestamp_ms = await first_timestamp(router, tp, position, end)
-        if timestamp_ms is None:  # only compacted offsets and markers up to the end
-            seconds: float | None = 0.0
-        else:
-            seconds = max(now_ms - timestamp_ms, 0) / 1000 if timestamp_ms >= 0 else None
-        by_partition[tp] = Lag(start, end, end - position, seconds)
+        seconds = None if timestamp_ms == NO_TIMESTAMP else lag_seconds(now_ms, timestamp_ms)
+        by_partition[tp] = Lag(start, end, lag_records(position, end), seconds)
     return by_partition
 
 
 async def first_timestamp(router: Router, tp: TopicPartition, offset: int, end: int) -> int | None:
-    """The timestamp of the first record from `offset` up to `end` (excluded), in ms; None without such a record. -1 if
-    the record has none, or if the broker returns nothing that tells whether one exists."""
-    while offset < end:
-        following = offset
-
-        async def ask(at: int = offset) -> bytes:
-            link = await router.broker(await router.leader(tp))
-            request = fetch_request(tp, at, ONE_BATCH_BYTES, wait_ms=0)
-            reply = await link.call(FETCH, request, router.request_timeout_ms)
-            check(reply.error_code, f"fetching {tp}")
-            part = reply.responses[0].partitions[0]
-            check(part.error_code, f"fetching {tp} from offset {at}")
-            return bytes(part.records or b"")
-
-        data = await router.retrying(ask)
-        for record in iterate(data):
-            if record.offset >= offset:
-                return record.timestamp_ms
-        following = max((header.next_offset for _, header in batches(data)), default=offset)
+    """The timestamp of the first record from `offset` up to `end` (excluded) that a consumer will be handed, in ms;
+    None without such a record. -1 if the record has none, or if the broker returns nothing that tells whether one
+    exists."""
+    for _ in range(PASSED_MAX):
+        if offset >= end:
+            return None
+        fetched = await _one_batch(router, tp, offset, READ_COMMITTED)
+        if not fetched.records:  # from the first open transaction on, everything waits
+            fetched = await _one_batch(router, tp, offset, READ_UNCOMMITTED)
+        for record in iterate(fetched.records, offset, aborted=fetched.aborted):
+            return record.timestamp_ms if record.offset < end else None
+        following = max((header.next_offset for _, header in batches(fetched.records)), default=offset)
         if following <= offset:
-            return NO_TIMESTAMP
+            break
         offset = following
-    return None
+    return NO_TIMESTAMP
+
+
+async def _one_batch(router: Router, tp: TopicPartition, offset: int, isolation: int) -> Fetched:
+    async def ask() -> Fetched:
+        link = await router.broker(await router.leader(tp))
+        request = fetch_request(tp, offset, ONE_BATCH_BYTES, wait_ms=0, isolation=isolation)
+        reply = await link.call(FETCH, request, router.request_timeout_ms)
+        check(reply.error_code, f"fetching {tp}")
+        part = reply.responses[0].partitions[0]
+        check(part.error_code, f"fetching {tp} from offset {offset}")
+        aborted = [] if isolation == READ_UNCOMMITTED else part.aborted_transactions or ()
+        return Fetched(bytes(part.records or b""), [(one.producer_id, one.first_offset) for one in aborted])
+
+    return await router.retrying(ask)

@@ -7,13 +7,14 @@ one sentence: a page of its own, or a line where a part of a page was asked for.
 import asyncio
 import contextlib
 import logging
-from collections.abc import AsyncIterator, Collection, Mapping
+from collections.abc import AsyncIterator, Collection
+from dataclasses import replace
 
 from moldau.console.context import ConsoleContext
 from moldau.console.pages.login import to_login
 from moldau.console.routes import FoundPage, find
 from moldau.console.web.answers import Answer, PageAnswer, StreamAnswer
-from moldau.console.web.guards import check_host, check_origin
+from moldau.console.web.guards import check_host, check_origin, check_reader
 from moldau.console.web.refusing import BAD_REQUEST, FORBIDDEN, GATEWAY_TIMEOUT, PageRefusal, refusal_of
 from moldau.console.web.requests import PageRequest
 from moldau.errors import MoldauError
@@ -44,21 +45,25 @@ class ConsoleApp:
             return  # the client went away
         start = {"type": "http.response.start", "status": getattr(answer, "status", 200)}
         await send({**start, "headers": answer.all_headers()})
-        if isinstance(answer, StreamAnswer):
+        if scope["method"] == "HEAD":  # nobody would see what a stream works for
+            await send({"type": "http.response.body", "body": b""})
+        elif isinstance(answer, StreamAnswer):
             await _stream(answer.pieces, receive, send)
         else:
-            body = b"" if scope["method"] == "HEAD" else answer.body
-            await send({"type": "http.response.body", "body": body})
+            await send({"type": "http.response.body", "body": answer.body})
 
     async def _answer(self, scope: Scope, receive: Receive) -> Answer | None:
         headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
         try:
             check_host(headers, self._names)
+            check_reader(headers)
         except PageRefusal as refused:  # no page: its links and cookies would be those of the foreign name
             return PageAnswer(f"{refused}\n".encode(), refused.status, "text/plain; charset=utf-8")
-        request = PageRequest("GET", (), {}, headers, self._console.sessions.of(headers.get("cookie", "")), "/")
+        session = self._console.sessions.of(headers.get("cookie", ""))
+        address = str((scope.get("client") or ("",))[0])
+        request = PageRequest("GET", (), {}, headers, session, "/", address=address)
         try:
-            request, found = self._routed(scope, headers, request)
+            request, found = self._routed(scope, request)
             if found is None:
                 return self._console.assets.answer(request.parts[1])
             if request.method == "POST":
@@ -84,15 +89,13 @@ class ConsoleApp:
             answer.cookies.append(self._console.sessions.cookie(request.session))
         return answer
 
-    def _routed(
-        self, scope: Scope, headers: Mapping[str, str], blank: PageRequest
-    ) -> tuple[PageRequest, FoundPage | None]:
+    def _routed(self, scope: Scope, blank: PageRequest) -> tuple[PageRequest, FoundPage | None]:
         """The request and its page; None for an asset. Raises `PageRefusal`, `UnusableTarget`."""
         raw = (scope.get("raw_path") or scope["path"].encode()).partition(b"?")[0]
         target = raw + (b"?" + scope["query_string"] if scope["query_string"] else b"")
         method = "GET" if scope["method"] == "HEAD" else scope["method"]
         parts, query = path_parts(raw), named_values(scope["query_string"])
-        request = PageRequest(method, parts, query, headers, blank.session, target.decode("latin-1"))
+        request = replace(blank, method=method, parts=parts, query=query, target=target.decode("latin-1"))
         if method == "GET" and len(parts) == 2 and parts[0] == ASSETS:
             return request, None
         return request, find(method, parts)
@@ -106,9 +109,7 @@ class ConsoleApp:
         self._console.tokens.check(request.session.id, form.get("csrf", [""])[0])
         if self._console.settings.read_only and not found.route.is_open:
             raise PageRefusal(FORBIDDEN, "this console is read-only: it was started with --read-only")
-        return PageRequest(
-            request.method, request.parts, request.query, request.headers, request.session, request.target, form
-        )
+        return replace(request, form=form)
 
     def _refused(self, request: PageRequest, refusal: PageRefusal) -> PageAnswer:
         template = "error_line.html" if request.is_fragment else "error.html"

@@ -1,21 +1,23 @@
 """`ConsoleContext`: what all pages share, and how one is made from a template."""
 
 import asyncio
-import contextlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+from moldau.console.asking.request_times import RequestTimes
 from moldau.console.search.decoding import RegistryDecoder
+from moldau.console.search.encoding import RegistryEncoder
 from moldau.console.search.masking import MaskRules
-from moldau.console.search.records import Decode
 from moldau.console.settings import ConsoleSettings
 from moldau.console.web.answers import PageAnswer
 from moldau.console.web.assets import Assets
+from moldau.console.web.attempts import LoginAttempts
 from moldau.console.web.guards import FormTokens
-from moldau.console.web.refusing import PageRefusal
 from moldau.console.web.rendering import Rendering
 from moldau.console.web.requests import PageRequest
 from moldau.console.web.sessions import ConsoleSessions
+from moldau.console.web.slots import StreamSlots
+from moldau.monotonic import monotonic_s
 from moldau.version import VERSION
 
 THEMES = ("light", "dark")
@@ -30,14 +32,16 @@ DONE = {
     "acl-removed": "The right was removed.",
     "quota": "The quota was changed.",
     "cancelled": "The move was cancelled.",
+    "aborted": "The transaction was aborted in that partition.",
     "group-deleted": "The group was deleted, with its offsets.",
 }
 """What a page says after a change: the path has the word, never the sentence."""
 
 
-SEARCHES_MAX, BUSY = 8, 503
-LOGINS_AT_ONCE = 4
-"""So many passwords are checked at once: guessing takes long."""
+SEARCHES_MAX, TAILS_MAX = 8, 20
+"""A live tail waits most of the time; it takes no search's place."""
+LOGINS_AT_ONCE, LOGINS_WAITING_MAX = 4, 20
+"""So many passwords are checked at once, since guessing is to take long; those that are checked or wait for it."""
 
 
 class NavigationEntry(NamedTuple):
@@ -100,8 +104,13 @@ class ConsoleContext:
         self.checked_at_once = asyncio.Semaphore(LOGINS_AT_ONCE)
         self.assets = Assets()
         self.masks = MaskRules(settings.masks)
-        self._decoder = None if settings.registry is None else RegistryDecoder(settings.registry)
-        self.searches = 0
+        self.decoder = None if settings.registry is None else RegistryDecoder(settings.registry)
+        self.encoder = None if settings.registry is None else RegistryEncoder(settings.registry)
+        self.request_times = RequestTimes(settings.metrics, monotonic_s)
+        self.searches = StreamSlots(SEARCHES_MAX, "searches and exports run")
+        self.tails = StreamSlots(TAILS_MAX, "live tails run")
+        self.logins = StreamSlots(LOGINS_WAITING_MAX, "logins are being checked")
+        self.attempts = LoginAttempts()
         self._rendering = Rendering(
             {
                 "version": VERSION,
@@ -111,24 +120,6 @@ class ConsoleContext:
             },
             self.assets.path,
         )
-
-    def decoder(self, topic: str) -> Decode | None:
-        """What decodes the records of a topic."""
-        return self._decoder
-
-    def refuse_when_busy(self) -> None:
-        """Raises `PageRefusal` if as many searches run as may."""
-        if self.searches >= SEARCHES_MAX:
-            raise PageRefusal(BUSY, f"{SEARCHES_MAX} searches run already: stop one, or try again later")
-
-    @contextlib.contextmanager
-    def search_slot(self) -> Iterator[None]:
-        """Counts a search while it runs."""
-        self.searches += 1
-        try:
-            yield
-        finally:
-            self.searches -= 1
 
     def page(self, request: PageRequest, template: str, status: int = 200, **values: Any) -> PageAnswer:
         """The page, or the part of one, that the template makes of these values."""

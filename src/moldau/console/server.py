@@ -45,9 +45,9 @@ class ConsoleServer:
         return [self._http.address()]
 
     @property
-    def searches(self) -> int:
-        """How many searches run."""
-        return self._console.searches
+    def streams(self) -> int:
+        """How many searches, exports and live tails run."""
+        return self._console.searches.used + self._console.tails.used
 
     async def start(self) -> None:
         await self._http.start()

@@ -24,4 +24,6 @@ class ConsoleSettings:
     masks: tuple[str, ...] = ()
     """What is hidden of records, as `MaskRules` reads it."""
     registry: SchemaRegistry | None = None
-    """Decodes records, and has its page."""
+    """Decodes and encodes records, and has its page."""
+    metrics: tuple[str, ...] = ()
+    """The addresses of brokers' metrics, from which times of requests are plotted."""

@@ -11,6 +11,7 @@ from typing import Any
 import uvicorn
 
 from moldau.errors import CannotListen
+from moldau.http.bounded import BoundedHttp
 from moldau.http.tls import HttpTls
 
 CONNECTIONS_MAX = 1_000
@@ -60,6 +61,7 @@ class HttpServer:
         """Serve this application."""
         config = uvicorn.Config(
             application,
+            http=BoundedHttp,
             lifespan="off",
             access_log=False,
             log_config=None,

@@ -91,10 +91,14 @@ class Collecting:
         self._lag_reader = LagReader(parts.replicas, parts.runtime)
         self._places = {RequestTimes.place(key): api.name for key, api in SUPPORTED.items()}
 
-    async def snapshot(self) -> Snapshot:
+    async def snapshot(self, *, is_whole: bool = True) -> Snapshot:
+        """Unless it is whole, it has the numbers of requests and of the broker itself, and no partition is looked at."""
         parts = self._parts
         image, metadata = parts.cluster.metadata.image, parts.cluster.metadata
         now = Snapshot(parts.runtime.clock.now_ms(), metadata.broker_id, image.cluster_id, parts.controls())
+        if not is_whole:
+            self._numbers(now)
+            return now
         pace, sizes, folders = ReadingPace(), Counter[str](), dict[int, str]()
         values = now.values = {"mirrors": 0, "unflushed": 0, "catching_up": 0, "offline_replicas": 0}
         async for replica in pace.paced(parts.replicas):

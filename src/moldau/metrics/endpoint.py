@@ -11,12 +11,13 @@ import time
 from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import AsyncExitStack
 from functools import partial
+from urllib.parse import parse_qs
 
 import cramjam
 
 from moldau.metrics.collecting import Collecting, MeasuredParts
 from moldau.metrics.exporter_names import exporter_families
-from moldau.metrics.families import OPEN_METRICS, TEXT, Family, text_of, wants_open_metrics
+from moldau.metrics.families import OPEN_METRICS, TEXT, TOTAL, Family, text_of, wants_open_metrics
 from moldau.metrics.jmx_names import jmx_families
 from moldau.metrics.kminion_names import kminion_families
 from moldau.metrics.loop_watch import LoopWatch
@@ -33,6 +34,11 @@ logger = logging.getLogger(__name__)
 
 PATH = "/metrics"
 KAFKA, KMINION = "kafka", "kminion"
+NAMES = "name[]"
+"""In a query: the families that are wanted, as Prometheus' own clients take it."""
+OF_REQUESTS = frozenset(("moldau_request_duration_seconds", "moldau_loop_delay_seconds"))
+"""Families for which no partition, topic or group is looked at."""
+ALL: frozenset[str] = frozenset()
 GZIP_LEVEL = 1
 """A scrape of 10,000 partitions is 13 MB of text that repeats itself: a higher level takes longer and saves little."""
 
@@ -49,8 +55,8 @@ class MetricsEndpoint:
         self._scraping = asyncio.Lock()
         self._last_scrape_s = 0.0
         self._waiting = 0
-        self._found: dict[bool, bytes] = {}
-        """The texts of the latest scrape, while somebody waits for one, by whether they are OpenMetrics."""
+        self._found: dict[tuple[bool, frozenset[str]], bytes] = {}
+        """The texts of the latest scrape, while somebody waits for one, by format and families."""
         self._found_at = 0.0
         """When that scrape began."""
 
@@ -78,37 +84,40 @@ class MetricsEndpoint:
         if question.path != PATH:
             return plain(404, f"the metrics are at {PATH}")
         open_metrics = wants_open_metrics(question.headers.get("accept", ""))
-        body = await self.scrape(open_metrics)
+        names = frozenset(parse_qs(question.query).get(NAMES, ()))
+        body = await self.scrape(open_metrics, names)
         headers: tuple[tuple[str, str], ...] = (("Vary", "Accept, Accept-Encoding"),)
         if accepts_gzip(question.headers.get("accept-encoding", "")):
             body = await to_its_end(self._runtime.run(partial(_zipped, body)))
             headers += (("Content-Encoding", "gzip"),)
         return HttpText(200, OPEN_METRICS if open_metrics else TEXT, body, headers)
 
-    async def scrape(self, open_metrics: bool = False) -> bytes:
-        """The whole exposition, not compressed."""
+    async def scrape(self, open_metrics: bool = False, names: frozenset[str] = ALL) -> bytes:
+        """The whole exposition, or the families with these names; not compressed."""
         arrived = time.perf_counter()
         self._waiting += 1
         try:
             async with self._scraping:
                 # Whoever has waited for a scrape that began later than the request came gets what that one found.
-                if open_metrics not in self._found or self._found_at < arrived:
-                    await self._scrape(open_metrics)
-                return self._found[open_metrics]
+                if (open_metrics, names) not in self._found or self._found_at < arrived:
+                    await self._scrape(open_metrics, names)
+                return self._found[open_metrics, names]
         finally:
             self._waiting -= 1
             if not self._waiting:
                 self._found.clear()
 
-    async def _scrape(self, open_metrics: bool) -> None:
+    async def _scrape(self, open_metrics: bool, names: frozenset[str]) -> None:
         began = time.perf_counter()
-        snapshot = await self._collecting.snapshot()
+        is_whole = not names or not names <= OF_REQUESTS
+        snapshot = await self._collecting.snapshot(is_whole=is_whole)
         snapshot.values["scrape_s"] = self._last_scrape_s
-        text = await to_its_end(self._runtime.run(partial(_text, snapshot, self._families, open_metrics)))
-        self._last_scrape_s = time.perf_counter() - began
+        text = await to_its_end(self._runtime.run(partial(_text, snapshot, self._families, open_metrics, names)))
+        if is_whole:
+            self._last_scrape_s = time.perf_counter() - began
         if self._found_at < began:
             self._found.clear()
-        self._found[open_metrics], self._found_at = text, began
+        self._found[open_metrics, names], self._found_at = text, began
 
 
 def accepts_gzip(header: str) -> bool:
@@ -124,9 +133,17 @@ def _zipped(body: bytes) -> bytes:
     return bytes(cramjam.gzip.compress(body, GZIP_LEVEL))
 
 
-def _text(snapshot: Snapshot, families: Callable[[Snapshot], Iterable[Family]], open_metrics: bool) -> bytes:
+def _text(
+    snapshot: Snapshot,
+    families: Callable[[Snapshot], Iterable[Family]],
+    open_metrics: bool,
+    names: Collection[str],
+) -> bytes:
     snapshot.process = process_numbers()
-    return text_of(families(snapshot), open_metrics)
+    found = families(snapshot)
+    if names:
+        found = (one for one in found if one.name in names or f"{one.name}{TOTAL}" in names)
+    return text_of(found, open_metrics)
 
 
 def families_of(snapshot: Snapshot, names: Collection[str]) -> Iterator[Family]:

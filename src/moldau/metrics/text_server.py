@@ -31,6 +31,7 @@ class HttpQuestion(NamedTuple):
 
     path: str
     headers: Mapping[str, str]
+    query: str = ""
 
 
 class HttpText(NamedTuple):
@@ -56,7 +57,8 @@ def question_in(head: bytes) -> tuple[str, HttpQuestion] | None:
         if line and (not colon or name != name.strip()):
             return None
         headers[name.lower()] = value.strip()
-    return words[0], HttpQuestion(words[1].partition("?")[0], headers)
+    path, _, query = words[1].partition("?")
+    return words[0], HttpQuestion(path, headers, query)
 
 
 class TextServer:

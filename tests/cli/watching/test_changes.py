@@ -1,22 +1,16 @@
 """Rates between two looks at a cluster."""
 
-import pytest
-
 from moldau.cli.watching.changes import (
     ClusterLook,
     GroupRate,
-    RequestRate,
     SummedLag,
     TopicRate,
     groups_between,
-    requests_between,
-    requests_in,
     topics_between,
 )
 from moldau.names import TopicPartition
 
 A0, A1, B0 = TopicPartition("a", 0), TopicPartition("a", 1), TopicPartition("b", 0)
-INF = float("inf")
 EMPTY = ClusterLook(10.0, {}, {}, {}, {})
 
 
@@ -37,18 +31,3 @@ def test_the_group_that_is_furthest_behind_is_first() -> None:
         GroupRate("y", "Empty", 0.0, 40, None),
         GroupRate("x", "Stable", 10.0, 3, 1.5),
     ]
-
-
-def test_requests_are_read_from_histograms_of_all_brokers() -> None:
-    one = (
-        'moldau_request_duration_seconds_bucket{api="Fetch",le="0.01"} 98\n'
-        'moldau_request_duration_seconds_bucket{api="Fetch",le="0.1"} 100\n'
-        'moldau_request_duration_seconds_bucket{api="Fetch",le="+Inf"} 100\n'
-        'moldau_request_duration_seconds_sum{api="Fetch"} 2.0\n'
-        'moldau_request_duration_seconds_bucket{api="Produce",le="+Inf"} 0\n'
-    )
-    buckets, sums = requests_in(one + one)
-    assert buckets["Fetch"] == {0.01: 196, 0.1: 200, INF: 200} and sums == {"Fetch": 4.0}
-    now = EMPTY._replace(at_s=12.0, buckets=buckets, sums=sums)
-    assert requests_between(EMPTY, now) == [RequestRate("Fetch", 100.0, pytest.approx(20.0), 100.0)]
-    assert requests_between(now, now) == []

@@ -7,6 +7,7 @@ from moldau.errors import ConfigError
 from moldau.names import how_to_install
 from moldau.process import Beside, RunsBeside
 
+EVERY_INTERFACE = ("", "0.0.0.0", "::")
 OF_PASSWORDS = ("SCRAM-SHA-512", "SCRAM-SHA-256", "PLAIN")
 
 
@@ -24,10 +25,19 @@ def console_beside(port: int) -> Beside:
         client = {"bootstrap.servers": address_of(listener, ports), "security.protocol": listener.protocol}
         if mechanism:
             client["sasl.mechanism"] = mechanism
-        settings = ConsoleSettings(client, listener.host or "localhost", port)
+        host = listener.host or "localhost"
+        settings = ConsoleSettings(client, host, port, metrics=_own_metrics(config))
         return ServerThread(ConsoleServer(settings), "console")
 
     return beside
+
+
+def _own_metrics(config: BrokerConfig) -> tuple[str, ...]:
+    """The address of the broker's metrics, if they have a port that is known before they listen."""
+    if config.metrics_port <= 0:
+        return ()
+    host = "localhost" if config.metrics_host in EVERY_INTERFACE else config.metrics_host
+    return (f"http://{f'[{host}]' if ':' in host else host}:{config.metrics_port}/metrics",)
 
 
 def _reached(config: BrokerConfig) -> tuple[ClientListener, str]:

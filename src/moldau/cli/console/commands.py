@@ -29,7 +29,13 @@ def console(
             help="Hide a part of records: key, value, header:NAME or $.path of JSON values; repeatable.",
         ),
     ] = None,
-    schema_registry: Annotated[str, Option(metavar="URL", help="Decode records by this schema registry.")] = "",
+    schema_registry: Annotated[
+        str, Option(metavar="URL", help="Decode and encode records by this schema registry.")
+    ] = "",
+    metrics: Annotated[
+        list[str] | None,
+        Option("--metrics", metavar="URL", help="A broker's /metrics, to plot times of requests; repeatable."),
+    ] = None,
     tls_certificate: Annotated[
         Path | None, Option(metavar="FILE", help="Listen with TLS: certificates, in PEM.")
     ] = None,
@@ -52,6 +58,8 @@ def console(
 
       moldau console -b broker1:9092,broker2:9092 --read-only --mask 'orders*:$.customer.email'
 
+      moldau console --schema-registry http://localhost:8081 --metrics http://localhost:9404/metrics
+
       moldau console -b broker1:9093 --command-config client.properties --host 0.0.0.0 --tls-certificate console.pem
     """
     try:
@@ -68,7 +76,9 @@ def console(
     client = client_settings(bootstrap_server, command_property, {})
     tls = TlsFiles(tls_certificate, tls_key, key_password)
     registry = SchemaRegistry(schema_registry) if schema_registry else None
-    settings = ConsoleSettings(client, host, port, tuple(name or ()), read_only, tls, tuple(mask or ()), registry)
+    settings = ConsoleSettings(
+        client, host, port, tuple(name or ()), read_only, tls, tuple(mask or ()), registry, tuple(metrics or ())
+    )
     if not users_log_in(client):
         reachable(bootstrap_server)
     return asyncio.run(until_signal(ConsoleServer(settings)))

@@ -1,14 +1,9 @@
-"""What changed between two looks at a cluster: rates of topics, groups and requests. Pure."""
+"""What changed between two looks at a cluster: rates of topics and groups. Pure."""
 
-import re
 from collections.abc import Mapping
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 from moldau.names import TopicPartition
-
-_BUCKET: Final = re.compile(r'moldau_request_duration_seconds_bucket\{.*?api="(\w+)".*?le="([^"]+)".*?\} ([0-9.e+]+)')
-_SUM: Final = re.compile(r'moldau_request_duration_seconds_sum\{.*?api="(\w+)".*?\} ([0-9.e+-]+)')
-SLOWEST: Final = 0.99
 
 
 class SummedLag(NamedTuple):
@@ -60,15 +55,6 @@ class GroupRate(NamedTuple):
     lag_seconds: float | None
 
 
-class RequestRate(NamedTuple):
-    """A row about an API; times in ms. `p99_ms` is the bound of the histogram below which 99 of 100 were."""
-
-    api: str
-    requests_per_second: float
-    average_ms: float
-    p99_ms: float
-
-
 def topics_between(before: ClusterLook, now: ClusterLook) -> list[TopicRate]:
     """Busiest first. A partition that was not there before, or whose log was truncated, counts from the next look."""
     took_s = max(now.at_s - before.at_s, 1e-9)
@@ -91,31 +77,3 @@ def groups_between(before: ClusterLook, now: ClusterLook) -> list[GroupRate]:
         read = max(0, group.committed - was.committed)
         found.append(GroupRate(name, group.state, read / took_s, group.lag, group.seconds))
     return sorted(found, key=lambda one: (-one.lag, one.group))
-
-
-def requests_between(before: ClusterLook, now: ClusterLook) -> list[RequestRate]:
-    """The APIs that took most time first; those without a request are left out."""
-    took_s = max(now.at_s - before.at_s, 1e-9)
-    found: list[tuple[float, RequestRate]] = []
-    for api, counts in now.buckets.items():
-        was = before.buckets.get(api, {})
-        new = {bound: max(0.0, count - was.get(bound, 0.0)) for bound, count in sorted(counts.items())}
-        total = new.get(float("inf"), 0.0)
-        if total <= 0:
-            continue
-        spent_s = max(0.0, now.sums.get(api, 0.0) - before.sums.get(api, 0.0))
-        p99_s = next(bound for bound, count in new.items() if count >= total * SLOWEST)
-        found.append((spent_s, RequestRate(api, total / took_s, spent_s / total * 1000, p99_s * 1000)))
-    return [row for _, row in sorted(found, key=lambda one: -one[0])]
-
-
-def requests_in(text: str) -> tuple[dict[str, dict[float, float]], dict[str, float]]:
-    """The histograms and sums of requests in what `/metrics` of a broker says."""
-    buckets: dict[str, dict[float, float]] = {}
-    for api, bound, count in _BUCKET.findall(text):
-        per_bound = buckets.setdefault(api, {})
-        per_bound[float(bound)] = per_bound.get(float(bound), 0.0) + float(count)
-    sums: dict[str, float] = {}
-    for api, seconds in _SUM.findall(text):
-        sums[api] = sums.get(api, 0.0) + float(seconds)
-    return buckets, sums

@@ -15,19 +15,16 @@ from moldau.cli.watching.changes import (
     PartitionHealth,
     SummedLag,
     groups_between,
-    requests_between,
-    requests_in,
     topics_between,
 )
 from moldau.client.administration.admin import Admin
+from moldau.client.administration.request_times import request_metrics, requests_between, requests_in
 from moldau.client.cluster_view import TopicView
 from moldau.errors import KafkaError, MoldauError
 from moldau.names import TopicPartition, counted
 from moldau.runtime import RealClock
 
 GROUPS_MAX = 100
-METRICS_BYTES_MAX = 64 << 20
-METRICS_S = 5.0
 CLEAR = "\x1b[H\x1b[2J"
 
 
@@ -95,7 +92,7 @@ def look(admin: Admin, metrics: list[str], *, internal: bool, needs_metrics: boo
     unread: list[str] = []
     for url in metrics:
         try:
-            texts.append(_metrics(url))
+            texts.append(request_metrics(url))
         except MoldauError as failure:
             if needs_metrics:
                 raise
@@ -119,19 +116,6 @@ def _lag(admin: Admin, group: str, state: str) -> SummedLag:
     behind = sum(one.records or 0 for one in known)
     seconds = [one.seconds for one in known if one.seconds is not None]
     return SummedLag(state, sum(one.end for one in known) - behind, behind, max(seconds, default=None))
-
-
-def _metrics(url: str) -> str:
-    if not url.startswith(("http://", "https://")):
-        raise MoldauError(f"--metrics {url!r} is not a URL such as http://localhost:9404/metrics")
-    import urllib.request  # imports much
-
-    try:
-        with urllib.request.urlopen(url, timeout=METRICS_S) as answer:
-            text: bytes = answer.read(METRICS_BYTES_MAX)
-    except (OSError, ValueError) as failure:
-        raise MoldauError(f"{url} cannot be read: {getattr(failure, 'reason', failure)}") from None
-    return text.decode(errors="replace")
 
 
 def view_of(admin: Admin, before: ClusterLook, now: ClusterLook) -> dict[str, Any]:

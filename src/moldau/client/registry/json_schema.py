@@ -21,7 +21,7 @@ class JsonSchemaSerializer(RegistrySerializer):
     KIND = JSON
 
     def _check_installed(self) -> None:
-        _need_jsonschema("JsonSchemaSerializer")
+        need_jsonschema("JsonSchemaSerializer")
 
     def _record_name(self, schema: Schema) -> str | None:
         tree = schema.tree
@@ -54,7 +54,7 @@ class JsonSchemaDeserializer:
         *,
         from_dict: Callable[[Any], Any] | None = None,
     ):
-        _need_jsonschema("JsonSchemaDeserializer")
+        need_jsonschema("JsonSchemaDeserializer")
         self._registry = registry
         self._reader = None if schema is None else checker(registry, as_schema(schema, JSON))
         self._from_dict = from_dict
@@ -104,7 +104,8 @@ def checker(registry: SchemaRegistry, schema: Schema) -> Validate:
     return check
 
 
-def _need_jsonschema(what: str) -> None:
+def need_jsonschema(what: str) -> None:
+    """Raise `ConfigError`, with how to install jsonschema-rs, if it is missing; `what` needs it."""
     import importlib.util
 
     if importlib.util.find_spec("jsonschema_rs") is None:

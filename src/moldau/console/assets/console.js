@@ -1,4 +1,5 @@
-// The console's own script: keyboard, theme, filters of long tables. Pages work without it, except searches and plots.
+// The console's own script: keyboard, theme, time zone, filters of long tables, searches. Pages work without it, except
+// searches and plots.
 "use strict";
 (() => {
   const byId = (id) => document.getElementById(id);
@@ -13,6 +14,45 @@
     document.documentElement.dataset.theme = theme;
     document.cookie = `moldau-theme=${theme}; path=/; max-age=31536000; samesite=lax`;
     document.dispatchEvent(new Event("moldau:theme"));
+  }
+
+  // What this browser keeps; without storage it lasts as long as the page.
+  function stored(name) { try { return localStorage.getItem(name); } catch { return null; } }
+  function keep(name, value) { try { localStorage.setItem(name, value); } catch { /* storage is off, or full */ } }
+
+  // Times are in UTC in the HTML, and those of the browser's zone if the user wants that.
+  let isLocal = stored("moldau-zone") === "local";
+  const digits = (number, count) => String(number).padStart(count, "0");
+  function localTime(ms) {
+    const at = new Date(ms);
+    if (Number.isNaN(at.getTime())) return String(ms);
+    const day = `${digits(at.getFullYear(), 4)}-${digits(at.getMonth() + 1, 2)}-${digits(at.getDate(), 2)}`;
+    const time = [at.getHours(), at.getMinutes(), at.getSeconds()].map((part) => digits(part, 2)).join(":");
+    return `${day} ${time}.${digits(at.getMilliseconds(), 3)}`;
+  }
+  function showTimes(root) {
+    for (const one of root.querySelectorAll("time[data-ms]")) {
+      one.dataset.utc ??= one.textContent;
+      one.textContent = isLocal ? localTime(Number(one.dataset.ms)) : one.dataset.utc;
+    }
+    const zone = isLocal ? Intl.DateTimeFormat().resolvedOptions().timeZone || "local" : "UTC";
+    for (const one of root.querySelectorAll("[data-zone]")) one.textContent = zone;
+  }
+  function switchZone() {
+    isLocal = !isLocal;
+    keep("moldau-zone", isLocal ? "local" : "utc");
+    showTimes(document);
+  }
+  // The server takes a time without a zone for UTC: one that was typed in the user's zone is sent with its zone.
+  const WITHOUT_ZONE = /^\d{4}-\d\d-\d\d([T ]\d\d:\d\d(:\d\d(\.\d+)?)?)?$/;
+  function addZones(event) {
+    if (!isLocal) return;
+    for (const field of event.target.querySelectorAll("input[data-time]")) {
+      const text = field.value.trim();
+      if (!WITHOUT_ZONE.test(text)) continue;
+      const at = new Date(text.length === 10 ? `${text}T00:00` : text.replace(" ", "T"));
+      if (!Number.isNaN(at.getTime())) field.value = at.toISOString();
+    }
   }
 
   // The main link of each row of the page's tables, in order.
@@ -48,7 +88,7 @@
       g: () => { waitsForPage = performance.now(); },
       j: () => step(1), k: () => step(-1),
       n: () => follow("a[rel=next]"), p: () => follow("a[rel=prev]"),
-      d: switchTheme,
+      d: switchTheme, z: switchZone,
     }[event.key];
     if (does) { event.preventDefault(); does(); }
   }
@@ -68,64 +108,89 @@
     const body = results.querySelector("tbody"), line = byId("progress"), stop = byId("stop");
     const isTail = "tail" in results.dataset;
     const began = performance.now();
-    let found = 0, shownAt = 0;
-    const source = new EventSource(results.dataset.source);
+    let found = 0, shownAt = 0, source = null, pausedAt = 0, seenBefore = 0, gaps = "";
+    let latest = { scanned: 0, total: 0, found: 0 };
     const number = (value) => value.toLocaleString("en-US");
-    function say(news, ending, hasEnded = false) {
+    function say(ending, hasEnded = false) {
       const seconds = ((performance.now() - began) / 1000).toFixed(1);
-      const seen = isTail ? `${number(news.scanned)} new records seen` : `scanned ${number(news.scanned)} of ${number(news.total)}`;
+      const seen = isTail ? `${number(seenBefore + latest.scanned)} new records seen`
+        : `scanned ${number(latest.scanned)} of ${number(latest.total)}`;
       line.replaceChildren();
-      if (!hasEnded && !isTail && news.total) {
+      if (!hasEnded && !isTail && latest.total) {
         const bar = document.createElement("progress");
-        bar.max = news.total; bar.value = news.scanned;
+        bar.max = latest.total; bar.value = latest.scanned;
         line.append(bar);
       }
-      line.append(`${number(news.found)} found, ${seen}${isTail ? "" : ` in ${seconds} s`}${hasEnded ? `. ${ending}` : " …"}`);
+      const count = number(isTail ? found : latest.found);
+      line.append(`${count} found, ${seen}${isTail ? "" : ` in ${seconds} s`}${hasEnded ? `. ${ending}` : " …"}${gaps}`);
     }
-    let latest = { scanned: 0, total: 0, found: 0 };
     function end(ending) {
-      source.close();
+      source?.close();
       stop.hidden = true;
-      say(latest, ending, true);
+      results.dataset.state = "ended";
+      say(ending, true);
       if (!found && !isTail) {
         byId("nothing").hidden = false;
         byId("nothing").querySelector(latest.total ? "[data-for-some]" : "[data-for-all]").hidden = false;
       }
-      results.dataset.state = "ended";
     }
-    source.addEventListener("rows", (event) => {
+    function addRows(event) {
       const part = document.createElement("template");
       part.innerHTML = `<table><tbody>${event.data}</tbody></table>`;
+      showTimes(part.content);
       const rows = [...part.content.querySelectorAll("tr")];
       found += rows.length;
       byId("found").hidden = false;
       if (isTail) body.prepend(...rows); else body.append(...rows);
       while (body.rows.length > ROWS_KEPT) body.rows[isTail ? body.rows.length - 1 : 0].remove();
-    });
-    source.addEventListener("progress", (event) => {
-      latest = JSON.parse(event.data);
-      if (performance.now() - shownAt > 100 || !shownAt) { shownAt = performance.now(); say(latest, ""); }
-    });
-    source.addEventListener("done", (event) => {
-      latest = JSON.parse(event.data);
-      end({ end: "", limit: "That is as many as were asked for.", error: latest.sentence }[latest.why] || "");
-    });
-    source.addEventListener("error", () => {
-      if (source.readyState === EventSource.CLOSED) end("The console refused or went away: load the page again.");
-    });
+    }
+    function connect() {
+      source = new EventSource(results.dataset.source);
+      source.addEventListener("rows", addRows);
+      source.addEventListener("progress", (event) => {
+        const news = JSON.parse(event.data);
+        if (isTail && news.scanned < latest.scanned) seenBefore += latest.scanned; // a new stream counts from 0
+        latest = news;
+        if (performance.now() - shownAt > 100 || !shownAt) { shownAt = performance.now(); say(""); }
+      });
+      source.addEventListener("done", (event) => {
+        latest = JSON.parse(event.data);
+        end({ end: "", limit: "That is as many as were asked for.", error: latest.sentence }[latest.why] || "");
+      });
+      source.addEventListener("error", () => {
+        if (source.readyState === EventSource.CLOSED) end("The console refused or went away: load the page again.");
+      });
+    }
+    // A browser opens six connections to one address, and each stream holds one: a hidden tab gives its own back.
+    function pause() {
+      if (results.dataset.state === "ended") return;
+      if (document.hidden) { source.close(); pausedAt = Date.now(); return; }
+      if (!pausedAt) return;
+      const at = (ms) => (isLocal ? localTime(ms) : new Date(ms).toISOString()).slice(11, 19);
+      gaps = `; records from ${at(pausedAt)} to ${at(Date.now())} are not shown: this tab was hidden`;
+      pausedAt = 0;
+      connect();
+    }
+    if (isTail) document.addEventListener("visibilitychange", pause);
+    if (isTail && document.hidden) pausedAt = Date.now(); else connect();
     stop.hidden = false;
     stop.addEventListener("click", () => end("Stopped."));
     document.addEventListener("keydown", (event) => {
       if (event.key === "Escape" && !stop.hidden && !byId("record").open && !isField(event.target)) end("Stopped.");
     });
-    addEventListener("pagehide", () => source.close());
+    addEventListener("pagehide", () => source?.close());
   }
   async function openRecord(event) {
     const link = event.target.closest?.("a.record"), dialog = byId("record");
     if (!link || !dialog || event.ctrlKey || event.metaKey || event.shiftKey || event.button) return;
     event.preventDefault();
-    const answer = await fetch(link.href, { headers: { "HX-Request": "true" } });
-    dialog.innerHTML = await answer.text();
+    try {
+      const answer = await fetch(link.href, { headers: { "HX-Request": "true" } });
+      const elsewhere = answer.headers.get("hx-redirect");
+      if (elsewhere) { location.href = elsewhere; return; }
+      dialog.innerHTML = await answer.text();
+    } catch { dialog.textContent = "The console does not answer."; }
+    showTimes(dialog);
     const close = document.createElement("button");
     close.textContent = "Close";
     close.addEventListener("click", () => dialog.close());
@@ -133,12 +198,51 @@
     dialog.addEventListener("close", () => link.focus(), { once: true });
     dialog.showModal();
   }
+  // Searches that the user has named, by topic: in this browser only.
+  const SAVED = "moldau-searches", SAVED_MAX = 200;
+  function savedSearches() {
+    let all = [];
+    try { all = JSON.parse(stored(SAVED) ?? "[]"); } catch { /* not ours */ }
+    const isSearch = (one) => Array.isArray(one) && one.length === 3 && one.every((part) => typeof part === "string");
+    return Array.isArray(all) ? all.filter(isSearch) : [];
+  }
+  function saved(box) {
+    const form = byId("search-form"), list = box.querySelector("select"), forget = box.querySelector("[data-forget]");
+    const topic = box.dataset.topic;
+    const isOther = (name) => ([itsTopic, itsName]) => itsTopic !== topic || itsName !== name;
+    function show() {
+      const searches = savedSearches().filter(([itsTopic]) => itsTopic === topic);
+      const option = (text, query) => new Option(text, query, false, query !== "" && query === location.search.slice(1));
+      list.replaceChildren(option(searches.length ? "Saved searches" : "No saved searches", ""),
+        ...searches.map(([, name, query]) => option(name, query)));
+      forget.hidden = !list.value;
+    }
+    const query = () => new URLSearchParams([...new FormData(form)].filter(([, value]) => value)).toString();
+    list.addEventListener("change", () => { if (list.value) location.search = list.value; });
+    box.querySelector("[data-save]").addEventListener("click", () => {
+      const name = prompt("Name of this search:")?.trim().slice(0, 80);
+      if (!name) return;
+      keep(SAVED, JSON.stringify([...savedSearches().filter(isOther(name)), [topic, name, query()]].slice(-SAVED_MAX)));
+      location.search = query();
+    });
+    forget.addEventListener("click", () => {
+      keep(SAVED, JSON.stringify(savedSearches().filter(isOther(list.selectedOptions[0].text))));
+      show();
+    });
+    box.hidden = false;
+    show();
+  }
+  if (byId("saved")) saved(byId("saved"));
+
   document.addEventListener("click", openRecord);
+  document.addEventListener("submit", addZones);
+  showTimes(document);
   const results = byId("results");
   if (results) search(results);
 
   document.addEventListener("keydown", keyPressed);
   document.addEventListener("input", filterRows);
   byId("theme")?.addEventListener("click", switchTheme);
+  byId("zone")?.addEventListener("click", switchZone);
   byId("keys")?.addEventListener("click", () => byId("help").showModal());
 })();

@@ -35,6 +35,10 @@
     const times = [];
     const values = new Map();
     let before = null;
+    // `data-of` names one series, or with `*` at its end all that begin so.
+    const prefix = (box) => (box.dataset.of.endsWith("*") ? box.dataset.of.slice(0, -1) : "");
+    const namesFor = (box) => (box.dataset.of.endsWith("*")
+      ? [...values.keys()].filter((name) => name.startsWith(prefix(box))) : [box.dataset.of]);
     function note(news, now) {
       if (isRate && before === null) { before = { news, now }; return; }
       times.push(now / 1000);
@@ -50,9 +54,10 @@
       if (times.length > POINTS) times.shift();
       before = { news, now };
       for (const box of boxes) {
-        const names = box.dataset.of === "*" ? [...values.keys()] : [box.dataset.of];
+        const names = namesFor(box);
         const data = [times, ...names.map((name) => values.get(name) ?? [])];
-        if (box.plot && box.plot.series.length === names.length + 1) box.plot.setData(data); else draw(box, names, data);
+        if (box.plot && box.plot.series.length === names.length + 1) box.plot.setData(data);
+        else draw(box, names.map((name) => name.slice(prefix(box).length)), data);
       }
     }
     async function ask() {

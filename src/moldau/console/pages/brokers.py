@@ -1,4 +1,4 @@
-"""Brokers: the list with the space of their disks, and one broker with its log folders and settings."""
+"""Brokers: the list with the space of their disks, and one broker with its log folders and settings, which change."""
 
 import asyncio
 from typing import NamedTuple
@@ -7,10 +7,11 @@ from moldau.client.administration.cluster import LogDir
 from moldau.client.administration.configs import Resource
 from moldau.console.asking.cluster_admin import ClusterAdmin
 from moldau.console.context import ConsoleContext
-from moldau.console.web.answers import Answer
-from moldau.console.web.refusing import NOT_FOUND, PageRefusal
+from moldau.console.web.answers import Answer, redirection
+from moldau.console.web.paths import path_to
+from moldau.console.web.refusing import BAD_REQUEST, NOT_FOUND, PageRefusal
 from moldau.console.web.requests import PageRequest, whole_number
-from moldau.errors import KafkaError
+from moldau.errors import KafkaError, MoldauError
 from moldau.peers.address import Address
 
 BROKER_ID_MAX = 2**31 - 1
@@ -47,6 +48,12 @@ async def brokers(console: ConsoleContext, request: PageRequest) -> Answer:
 
 
 async def broker(console: ConsoleContext, request: PageRequest, number: str) -> Answer:
+    return await _broker_page(console, request, number)
+
+
+async def _broker_page(
+    console: ConsoleContext, request: PageRequest, number: str, wrong: str = "", status: int = 200
+) -> Answer:
     broker_id = whole_number("the number of a broker", number, 0, BROKER_ID_MAX)
     cluster = await request.admin.describe_cluster()
     if broker_id not in cluster.brokers:
@@ -57,13 +64,22 @@ async def broker(console: ConsoleContext, request: PageRequest, number: str) -> 
     except KafkaError as denied:
         why_not = str(denied)
     return console.page(
-        request,
-        "broker.html",
-        cluster=cluster,
-        broker_id=broker_id,
-        entries=entries,
-        why_not=why_not,
-    )
+        request, "broker.html", status, cluster=cluster, broker_id=broker_id, entries=entries, why_not=why_not,
+        wrong=wrong, chosen=request.field("setting") or request.text("setting"),
+    )  # fmt: skip
+
+
+async def change_setting(console: ConsoleContext, request: PageRequest, number: str) -> Answer:
+    """Change a setting of the broker while it runs, or the one of all brokers that do not have their own."""
+    broker_id = whole_number("the number of a broker", number, 0, BROKER_ID_MAX)
+    setting = request.field("setting").strip()
+    value = None if request.is_checked("reset") else request.field("value")
+    try:
+        name = "" if request.is_checked("all") else str(broker_id)
+        await request.admin.configs.alter(Resource.BROKER, name, {setting: value})
+    except MoldauError as refused:
+        return await _broker_page(console, request, number, str(refused), BAD_REQUEST)
+    return redirection(path_to("brokers", str(broker_id)) + "?done=changed")
 
 
 async def log_folders(console: ConsoleContext, request: PageRequest, number: str) -> Answer:

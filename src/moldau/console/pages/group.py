@@ -21,7 +21,7 @@ ALL_TOPICS = ""
 RESETS = {
     "earliest": "to the first record",
     "latest": "to the end",
-    "time": "to a time (UTC), such as 2026-11-28T08:00:00",
+    "time": "to a time, such as 2026-11-28T08:00:00",
     "duration": "to a time before now, such as PT1H30M or P7D",
     "offset": "to an offset",
     "shift": "by a number of records, back if it is negative",
@@ -70,7 +70,7 @@ async def reset(console: ConsoleContext, request: PageRequest, group_id: str) ->
         if request.is_checked("execute") and targets:
             await _refuse_with_members(request, group_id)
             await request.admin.alter_group_offsets(group_id, targets)
-            request.admin.forget("committed")
+            request.admin.forget("readers")
             return redirection(path_to("groups", group_id) + "?done=reset")
     except MoldauError as refused:
         wrong = str(refused)
@@ -122,4 +122,5 @@ async def delete_group(console: ConsoleContext, request: PageRequest, group_id: 
         raise PageRefusal(BAD_REQUEST, f"type the name of the group, {group_id}, to delete it with its offsets")
     await request.admin.delete_group(group_id)
     request.admin.forget("groups")
+    request.admin.forget("readers")
     return redirection("/groups?done=group-deleted")

@@ -1,4 +1,4 @@
-"""The list of groups: names and states at once, topics and lag of those that are shown afterwards."""
+"""The list of groups: names and states at once; members, topics and lag of those that are shown afterwards."""
 
 from typing import Any, NamedTuple
 
@@ -11,9 +11,10 @@ ROWS = 50
 
 
 class GroupRow(NamedTuple):
-    """A group in the list; topics and lag (in records) are None before they are asked for."""
+    """A group in the list; None before it is asked for, and where it is not known. Lag is in records."""
 
     group: GroupListing
+    members: int | None = None
     topics: list[str] | None = None
     lag: int | None = None
 
@@ -25,8 +26,9 @@ async def groups(console: ConsoleContext, request: PageRequest) -> Answer:
 
 
 async def group_rows(console: ConsoleContext, request: PageRequest) -> Answer:
-    """The same rows with topics and lag, which the page loads."""
+    """The same rows with members, topics and lag, which the page loads."""
     part, shown = await _shown(request)
+    members = await request.admin.member_counts(shown)
     committed = await request.admin.committed(one.group_id for one in shown)
     there = await request.admin.topics_named({tp.topic for offsets in committed.values() for tp in offsets})
     places = {
@@ -40,7 +42,8 @@ async def group_rows(console: ConsoleContext, request: PageRequest) -> Answer:
     for one in shown:
         offsets = committed.get(one.group_id, {})
         behind = [max(ends[tp] - max(offset, starts.get(tp, 0)), 0) for tp, offset in offsets.items() if tp in ends]
-        rows.append(GroupRow(one, sorted({tp.topic for tp in offsets}), sum(behind) if behind else None))
+        topics, lag = sorted({tp.topic for tp in offsets}), sum(behind) if behind else None
+        rows.append(GroupRow(one, members.get(one.group_id), topics, lag))
     return console.page(request, "group_rows.html", rows=rows, paging=part, is_full=True, **_asked(request))
 
 

@@ -8,7 +8,8 @@ from moldau.console.web.requests import PageRequest
 
 
 async def overview(console: ConsoleContext, request: PageRequest) -> Answer:
-    return console.page(request, "overview.html", cluster=await request.admin.describe_cluster())
+    cluster = await request.admin.describe_cluster()
+    return console.page(request, "overview.html", cluster=cluster, has_metrics=bool(console.request_times))
 
 
 async def health(console: ConsoleContext, request: PageRequest) -> Answer:

@@ -1,14 +1,18 @@
 """The form that produces one record, empty or with what another record has."""
 
+import asyncio
+
+from moldau.client.cluster_view import TopicView
+from moldau.client.producing.delivery import Delivered
 from moldau.console.context import ConsoleContext
 from moldau.console.pages.messages import NUMBER_MAX, OFFSET_MAX, one_of
-from moldau.console.search.outgoing import ENCODINGS, form_of, record_of
+from moldau.console.search.outgoing import ENCODINGS, WITH_REGISTRY, form_of, record_of
 from moldau.console.web.answers import Answer
 from moldau.console.web.refusing import BAD_REQUEST
 from moldau.console.web.requests import PageRequest
 from moldau.errors import MoldauError
 
-FIELDS = ("partition", "key", "key_as", "value", "value_as", "headers")
+FIELDS = ("partition", "key", "key_as", "key_schema", "value", "value_as", "value_schema", "headers")
 EMPTY = {**dict.fromkeys(FIELDS, ""), "key_as": "null", "value_as": "text"}
 
 
@@ -16,17 +20,15 @@ async def produce_page(console: ConsoleContext, request: PageRequest, topic: str
     views = await request.admin.describe_topics([topic])
     form = dict(EMPTY)
     if request.text("offset"):
-        one = await one_of(
+        one, schemas = await one_of(
             console,
             request,
             topic,
             request.number("partition", 0, 0, NUMBER_MAX),
             request.number("offset", 0, 0, OFFSET_MAX),
         )
-        form |= form_of(one.key, one.value, one.headers)
-    return console.page(
-        request, "produce.html", topic=views[topic], form=form, wrong="", sent=None, encodings=ENCODINGS
-    )
+        form |= form_of(one.key, one.value, one.headers, schemas)
+    return _page(console, request, topic=views[topic], form=form)
 
 
 async def produce(console: ConsoleContext, request: PageRequest, topic: str) -> Answer:
@@ -34,10 +36,26 @@ async def produce(console: ConsoleContext, request: PageRequest, topic: str) -> 
     form = {name: request.field(name) for name in FIELDS}
     wrong, sent = "", None
     try:
-        sent = await request.admin.produce(topic, record_of(form))
+        record = await asyncio.to_thread(record_of, form, topic, console.encoder)  # it may ask the registry
+        sent = await request.admin.produce(topic, record)
     except (MoldauError, TypeError, ValueError) as refused:
         wrong = str(refused)
     status = BAD_REQUEST if wrong else 200
+    return _page(console, request, status, topic=views[topic], form=form, wrong=wrong, sent=sent)
+
+
+def _page(
+    console: ConsoleContext,
+    request: PageRequest,
+    status: int = 200,
+    *,
+    topic: TopicView,
+    form: dict[str, str],
+    wrong: str = "",
+    sent: Delivered | None = None,
+) -> Answer:
+    encodings = ENCODINGS if console.encoder is None else WITH_REGISTRY
     return console.page(
-        request, "produce.html", status, topic=views[topic], form=form, wrong=wrong, sent=sent, encodings=ENCODINGS
-    )
+        request, "produce.html", status, topic=topic, form=form, wrong=wrong, sent=sent, encodings=encodings,
+        has_registry=console.encoder is not None,
+    )  # fmt: skip

@@ -41,5 +41,18 @@ async def brokers_pulse(console: ConsoleContext, request: PageRequest) -> Answer
     return _json(times)
 
 
+async def request_times_pulse(console: ConsoleContext, request: PageRequest) -> Answer:
+    """Times of requests by API, over all brokers whose metrics the console was told."""
+    await console.request_times.look()
+    return _json(console.request_times.series())
+
+
+async def request_times(console: ConsoleContext, request: PageRequest) -> Answer:
+    """The table of all APIs, which the overview loads."""
+    await console.request_times.look()
+    times = console.request_times
+    return console.page(request, "request_times.html", rows=times.rates, problems=times.problems)
+
+
 def _json(tree: object) -> PageAnswer:
     return PageAnswer(json.dumps(tree).encode(), media_type=JSON)

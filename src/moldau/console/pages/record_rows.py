@@ -8,6 +8,9 @@ from moldau.console.search.records import ShownRecord, shown_bytes
 KEY_CHARACTERS, VALUE_CHARACTERS, HEADERS_SHOWN = 120, 400, 4
 WHOLE_BYTES_MAX = 512 * 1024
 """A record's own page shows at most this much of its key and of its value."""
+HEADERS_MAX, HEADER_CHARACTERS = 500, 4_000
+INDENTED_CHARACTERS_MAX = 2 * WHOLE_BYTES_MAX
+"""JSON that is longer when it is indented is shown as it is: deep nesting could make megabytes of a few bytes."""
 
 
 class RecordContent(NamedTuple):
@@ -30,13 +33,13 @@ class RecordRow(NamedTuple):
 
     @classmethod
     def of(cls, record: ShownRecord) -> Self:
-        headers = [(name[:60], _brief(value, 60)) for name, value in record.headers[:HEADERS_SHOWN]]
+        headers = [(name[:60], header_of(value, 60)) for name, value in record.headers[:HEADERS_SHOWN]]
         return cls(
             record,
             _brief(record.key, KEY_CHARACTERS),
             _brief(record.value, VALUE_CHARACTERS),
             headers,
-            len(record.headers) - len(headers),
+            record.header_count - len(headers),
         )
 
 
@@ -46,14 +49,32 @@ def _brief(data: bytes | None, characters: int) -> RecordContent:
     return RecordContent(text[:characters], kind, size, len(text) > characters or size > characters * 4)
 
 
+def header_of(value: bytes | None, characters: int = HEADER_CHARACTERS) -> RecordContent:
+    """The value of a header, which is cut."""
+    return _brief(value, characters)
+
+
 def content_of(data: bytes | None) -> RecordContent:
     """The bytes for their own page; JSON is indented."""
     text, kind = shown_bytes(None if data is None else data[:WHOLE_BYTES_MAX])
     size = len(data or b"")
     is_cut = size > WHOLE_BYTES_MAX
     if kind == "text" and not is_cut and text.lstrip()[:1] in ("{", "["):
-        try:
-            return RecordContent(json.dumps(json.loads(text), indent=2, ensure_ascii=False), "json", size)
-        except (ValueError, RecursionError):
-            pass
+        indented = _indented(text)
+        if indented is not None:
+            return RecordContent(indented, "json", size)
     return RecordContent(text, kind, size, is_cut)
+
+
+def _indented(text: str) -> str | None:
+    """JSON indented; None for what is not JSON, or would be too long."""
+    pieces, left = [], INDENTED_CHARACTERS_MAX
+    try:
+        for piece in json.JSONEncoder(indent=2, ensure_ascii=False).iterencode(json.loads(text)):
+            pieces.append(piece)
+            left -= len(piece)
+            if left < 0:
+                return None
+    except (ValueError, RecursionError):
+        return None
+    return "".join(pieces)

@@ -50,7 +50,7 @@ async def topic_groups(console: ConsoleContext, request: PageRequest, name: str)
     """The groups with committed offsets in the topic, and their lag."""
     topic = await _topic(request, name)
     places = [TopicPartition(name, number) for number in topic.partitions]
-    committed = await request.admin.all_committed()
+    committed = await request.admin.committed_in([name])
     lags = lags_by_topic(committed, await request.admin.starts(places), await request.admin.ends(places)).get(name, {})
     states = {group.group_id: group.state for group in await request.admin.groups()}
     rows = [(group_id, states.get(group_id, ""), lags[group_id]) for group_id in sorted(lags)]

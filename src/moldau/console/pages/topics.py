@@ -54,7 +54,7 @@ async def _full_rows(request: PageRequest, shown: list[TopicView]) -> list[Topic
     committed: Committed | None = None
     try:
         sizes = await admin.sizes(topic.name for topic in shown) if shown else {}
-        committed = await admin.all_committed()
+        committed = await admin.committed_in([topic.name for topic in shown])
     except KafkaError as denied:
         if denied.retriable:
             raise

@@ -1,6 +1,7 @@
 """`RegistryDecoder`: values that serializers of a schema registry wrote, as JSON."""
 
 import base64
+import contextlib
 import json
 from collections.abc import Callable
 from typing import Any
@@ -25,7 +26,7 @@ class RegistryDecoder:
     def __init__(self, registry: SchemaRegistry):
         self._registry = registry
         self._avro: AvroDeserializer | None = None
-        self._protobuf: ProtobufDeserializer | None = None
+        self._of_messages: ProtobufDeserializer | None = None
         self._kinds: dict[int, str] = {}
         self._failed_s: dict[int, float] = {}
 
@@ -44,6 +45,13 @@ class RegistryDecoder:
         except MoldauError:
             return None
 
+    def named(self, data: bytes) -> str:
+        """What decoded these bytes, as `RegistryEncoder` takes it: `#7`, for Protobuf with the message. Raises
+        `MoldauError`."""
+        schema_id = schema_id_of(data)
+        message = f" {self._protobuf(data).DESCRIPTOR.full_name}" if self._kind(schema_id) == PROTOBUF else ""
+        return f"#{schema_id}{message}"
+
     def _kind(self, schema_id: int) -> str:
         kind = self._kinds.get(schema_id)
         if kind is None:
@@ -58,6 +66,12 @@ class RegistryDecoder:
             self._kinds[schema_id] = kind
         return kind
 
+    @property
+    def _protobuf(self) -> ProtobufDeserializer:
+        if self._of_messages is None:
+            self._of_messages = ProtobufDeserializer(self._registry)
+        return self._of_messages
+
     def _of_avro(self, data: bytes) -> bytes:
         if self._avro is None:
             self._avro = AvroDeserializer(self._registry)
@@ -65,8 +79,6 @@ class RegistryDecoder:
         return json.dumps(value, ensure_ascii=False, default=_plain).encode("utf-8", "replace")
 
     def _of_protobuf(self, data: bytes) -> bytes | None:
-        if self._protobuf is None:
-            self._protobuf = ProtobufDeserializer(self._registry)
         from google.protobuf.json_format import MessageToDict
 
         message = self._protobuf(data)
@@ -75,6 +87,22 @@ class RegistryDecoder:
         except (TypeError, KeyError, ValueError, RecursionError):  # an Any whose type is not known, for example
             return None
         return json.dumps(tree, ensure_ascii=False).encode("utf-8", "replace")
+
+
+class WrittenWith:
+    """Decodes one record, and notes what its parts were written with: `schemas` has `key` and `value`, if they were
+    decoded."""
+
+    def __init__(self, decoder: RegistryDecoder):
+        self._decoder = decoder
+        self.schemas: dict[str, str] = {}
+
+    def __call__(self, part: str, data: bytes) -> bytes | None:
+        text = self._decoder(part, data)
+        if text is not None:
+            with contextlib.suppress(MoldauError):
+                self.schemas[part] = self._decoder.named(data)
+        return text
 
 
 def _plain(value: Any) -> Any:

@@ -49,8 +49,8 @@ class TopicMask:
         except (ValueError, RecursionError):
             return b"*** (not JSON)"
 
-    def masked_header(self, name: str, value: bytes | None) -> bytes | None:
-        return _HIDDEN if value is not None and name.lower() in self.headers else value
+    def hides_header(self, name: str) -> bool:
+        return name.lower() in self.headers
 
 
 NOTHING_HIDDEN = TopicMask()

@@ -10,10 +10,10 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from moldau.console.search.masking import TopicMask
+from moldau.console.search.masking import HIDDEN, TopicMask
 from moldau.records.arrow import HEADERS
 
-PREVIEW_BYTES = 2_000
+PREVIEW_BYTES, PREVIEW_HEADERS = 2_000, 20
 HEX_BYTES_MAX = 64
 US_PER_MS = 1_000
 Decode = Callable[[str, bytes], bytes | None]
@@ -29,7 +29,9 @@ class ShownRecord(NamedTuple):
     key: bytes | None
     value: bytes | None
     headers: list[tuple[str, bytes | None]]
+    """All of them, or the first ones in a preview; `header_count` counts all."""
     size_bytes: int
+    header_count: int = 0
 
 
 class ReadableColumns(NamedTuple):
@@ -49,11 +51,22 @@ def readable(batch: pa.RecordBatch, mask: TopicMask, decode: Decode | None) -> R
         shown = [mask.masked_value(_decoded("value", one, decode)) for one in value.to_pylist()]
         value = pa.array(shown, pa.binary())
     if mask.headers:
-        rows = headers.to_pylist()
-        for pair in (pair for row in rows for pair in row or ()):
-            pair["value"] = mask.masked_header(pair["key"], pair["value"])
-        headers = pa.array(rows, HEADERS)
+        headers = _masked(headers, mask)
     return ReadableColumns(key, value, headers)
+
+
+def _masked(headers: pa.Array, mask: TopicMask) -> pa.Array:
+    """The headers with hidden values, without an object for each of them."""
+    pairs = headers.flatten()
+    names, values = pairs.field(0), pairs.field(1)
+    hidden = [name for name in pc.unique(names).to_pylist() if mask.hides_header(name)]
+    is_hidden = pc.and_(pc.is_in(names, value_set=pa.array(hidden, names.type)), pc.is_valid(values))
+    values = pc.if_else(is_hidden, pa.scalar(HIDDEN.encode(), values.type), values)
+    counts = pc.list_value_length(headers).fill_null(0)
+    ends = pc.cumulative_sum(counts).cast(pa.int32())
+    offsets = pa.concat_arrays([pa.array([0], pa.int32()), ends])
+    made = pa.StructArray.from_arrays([names, values], fields=[*HEADERS.value_type])
+    return pa.ListArray.from_arrays(offsets, made, type=HEADERS)
 
 
 def _is_framed(column: pa.Array) -> bool:
@@ -70,17 +83,37 @@ def _decoded(part: str, data: bytes | None, decode: Decode | None) -> bytes | No
 def found(
     batch: pa.RecordBatch, columns: ReadableColumns, hits: pa.Array | None, preview: int | None = PREVIEW_BYTES
 ) -> Iterator[ShownRecord]:
-    """The hits of a batch, in its order; keys and values are cut after `preview` bytes."""
-    rows = None if hits is None else hits
+    """The hits of a batch, in its order. With a `preview`, keys and values are cut after so many bytes, and only the
+    first headers are taken: a record may have a million."""
     parts = [batch.column("partition"), batch.column("offset"), batch.column("timestamp").cast(pa.int64()), *columns]
-    if rows is not None:
-        parts = [part.filter(rows) for part in parts]
-    for partition, offset, timestamp_us, key, value, headers in zip(*(part.to_pylist() for part in parts), strict=True):
-        pairs = [(pair["key"], pair["value"]) for pair in headers or ()]
-        size = len(key or b"") + len(value or b"") + sum(len(name) + len(one or b"") for name, one in pairs)
+    if hits is not None:
+        parts = [part.filter(hits) for part in parts]
+    if not len(parts[0]):
+        return
+    headers, sizes = parts[-1], _sizes(*parts[-3:])
+    counts = pc.list_value_length(headers).fill_null(0)
+    if preview is not None:
+        parts[-1] = pc.list_slice(headers, 0, PREVIEW_HEADERS)
+        parts[-3:-1] = [pc.binary_slice(part, 0, preview) for part in parts[-3:-1]]
+    for partition, offset, timestamp_us, key, value, pairs, size, count in zip(
+        *(part.to_pylist() for part in (*parts, sizes, counts)), strict=True
+    ):
         timestamp_ms = -1 if timestamp_us is None or timestamp_us < 0 else timestamp_us // US_PER_MS
-        shown = [(name, _cut(one, preview)) for name, one in pairs]
-        yield ShownRecord(partition, offset, timestamp_ms, _cut(key, preview), _cut(value, preview), shown, size)
+        shown = [(pair["key"], _cut(pair["value"], preview)) for pair in pairs or ()]
+        yield ShownRecord(partition, offset, timestamp_ms, key, value, shown, size, count)
+
+
+def _sizes(key: pa.Array, value: pa.Array, headers: pa.Array) -> pa.Array:
+    """The bytes of each record's key, value and headers."""
+    pairs, rows = headers.flatten(), pc.list_parent_indices(headers)
+    lengths = [pc.binary_length(pairs.field(n)).fill_null(0).cast(pa.int64()) for n in (0, 1)]
+    of_pairs = pa.table({"row": rows.cast(pa.int64()), "size": pc.add(*lengths)})
+    of_pairs = of_pairs.group_by("row").aggregate([("size", "sum")])
+    of_headers = [0] * len(headers)
+    for row, size in zip(of_pairs["row"].to_pylist(), of_pairs["size_sum"].to_pylist(), strict=True):
+        of_headers[row] = size
+    of_parts = [pc.binary_length(part).fill_null(0).cast(pa.int64()) for part in (key, value)]
+    return pc.add(pc.add(*of_parts), pa.array(of_headers, pa.int64()))
 
 
 def _cut(data: bytes | None, size: int | None) -> bytes | None:

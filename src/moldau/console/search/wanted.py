@@ -8,7 +8,7 @@ from moldau.console.search.json_paths import JsonCondition, parse_condition
 from moldau.errors import ConfigError
 
 NEWEST, OLDEST, OFFSET, TIME = "newest", "oldest", "offset", "time"
-STARTS = {NEWEST: "newest first", OLDEST: "from the beginning", OFFSET: "from an offset", TIME: "from a time (UTC)"}
+STARTS = {NEWEST: "newest first", OLDEST: "from the beginning", OFFSET: "from an offset", TIME: "from a time"}
 LIMITS = (50, 200, 1_000)
 PATTERN_CHARACTERS_MAX = 1_000
 OFFSET_MAX = 2**63 - 1

@@ -43,6 +43,17 @@ def check_host(headers: Mapping[str, str], names: Collection[str]) -> None:
         )
 
 
+def check_reader(headers: Mapping[str, str]) -> None:
+    """Raises `PageRefusal` for what a page of another site loads as a picture, script or frame: it cannot read the
+    answer, but could have searches carried out. Links from other sites are followed."""
+    if headers.get("sec-fetch-site") == "cross-site":
+        is_link = (
+            headers.get("sec-fetch-mode") == "navigate" and headers.get("sec-fetch-dest", "document") == "document"
+        )
+        if not is_link:
+            raise PageRefusal(FORBIDDEN, "this console answers its own pages, and not those of another site")
+
+
 def check_origin(headers: Mapping[str, str]) -> None:
     """Raises `PageRefusal` if the request comes from a page that is not ours."""
     site, origin = headers.get("sec-fetch-site"), headers.get("origin")

@@ -25,6 +25,8 @@ class PageRequest:
     session: "ConsoleSession"
     target: str
     form: Mapping[str, list[str]] = field(default_factory=dict)
+    address: str = ""
+    """Where the browser is; behind a proxy on this machine what X-Forwarded-For says."""
 
     @property
     def admin(self) -> "ClusterAdmin":

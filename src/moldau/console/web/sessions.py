@@ -2,7 +2,7 @@
 
 Without logins all browsers share one cluster access, and a session is no more than its id in a cookie. With logins a
 session has the clients of its user, with the password, in memory only. It ends when it is idle for `IDLE_S` or older
-than `AGE_S`, at logout, and when too many others are in use.
+than `AGE_S`, at logout, and when too many others are in use: first those of the same user.
 """
 
 import secrets
@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from moldau.console.asking.cluster_admin import ClusterAdmin
 
 IDLE_S, AGE_S = 2 * 3_600.0, 12 * 3_600.0
-LOGGED_IN_MAX = 100
+LOGGED_IN_MAX, OF_A_USER_MAX = 100, 10
 ID_BYTES = 24
 ID_CHARACTERS_MAX = 64
 
@@ -55,6 +55,8 @@ class ConsoleSessions:
     async def log_in(self, user: str, admin: ClusterAdmin) -> ConsoleSession:
         """A session under a new id: the one before the login may be known to others."""
         await self.end_old()
+        while len(own := [one for one in self._logged_in.values() if one.user == user]) >= OF_A_USER_MAX:
+            await self.log_out(min(own, key=lambda one: one.seen_s))
         while len(self._logged_in) >= LOGGED_IN_MAX:
             await self.log_out(min(self._logged_in.values(), key=lambda one: one.seen_s))
         now_s = self._now_s()

@@ -1,0 +1,73 @@
+"""`BoundedHttp`: uvicorn's HTTP with bounds that uvicorn does not have, on heads of requests and on slow readers.
+
+Without them a client that sends nothing, or takes no answer, keeps one of the bounded number of connections for good,
+and one whose head never ends fills the memory.
+"""
+
+import asyncio
+
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+
+HEAD_S = 10.0
+"""From the connection, or the first byte of a later request, until the head is complete."""
+HEAD_BYTES_MAX = 64 << 10
+"""The bytes of a head that came in earlier reads; a read has 256 KiB at most."""
+
+STALL_S = 30.0
+"""A client that takes an answer so slowly that the socket's buffer does not empty for this long is given up."""
+
+
+class BoundedHttp(HttpToolsProtocol):
+    """A connection; it is closed when a head takes too long or has too many bytes, or when nobody reads the answer."""
+
+    _waiting: asyncio.TimerHandle | None = None
+    _stalled: asyncio.TimerHandle | None = None
+    _head_bytes = 0
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        super().connection_made(transport)
+        self._wait_for_head()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._has_head()
+        self._moves()
+        super().connection_lost(exc)
+
+    def pause_writing(self) -> None:
+        self._stalled = self.loop.call_later(STALL_S, self._give_up)
+        super().pause_writing()
+
+    def resume_writing(self) -> None:
+        self._moves()
+        super().resume_writing()
+
+    def data_received(self, data: bytes) -> None:
+        is_between = self.cycle is None or self.cycle.response_complete
+        if is_between and self._waiting is None:
+            self._wait_for_head()
+        super().data_received(data)
+        if self._waiting is not None:
+            self._head_bytes += len(data)
+            if self._head_bytes > HEAD_BYTES_MAX:
+                self._give_up()
+
+    def on_headers_complete(self) -> None:
+        self._has_head()
+        super().on_headers_complete()
+
+    def _wait_for_head(self) -> None:
+        self._head_bytes = 0
+        self._waiting = self.loop.call_later(HEAD_S, self._give_up)
+
+    def _has_head(self) -> None:
+        if self._waiting is not None:
+            self._waiting.cancel()
+            self._waiting = None
+
+    def _moves(self) -> None:
+        if self._stalled is not None:
+            self._stalled.cancel()
+            self._stalled = None
+
+    def _give_up(self) -> None:
+        self.transport.abort()

@@ -1,0 +1,25 @@
+"""What the open pages of a browser ask a console for, again and again: `tabs.py URL`, until it is ended."""
+
+import sys
+import time
+from urllib.request import Request, urlopen
+
+EACH_S = {
+    "/health": 10, "/pulse": 2, "/topic-rows": 15, "/group-rows": 10, "/topics/topic-00042": 5,
+    "/topics/topic-00042/pulse": 2, "/groups/group-0042": 3, "/topics/topic-00042/groups": 10,
+}  # fmt: skip
+"""Path -> seconds between two requests, as in the templates and in `plots.js`."""
+
+
+def main(url: str) -> None:
+    due = dict.fromkeys(EACH_S, 0.0)
+    while True:
+        path = min(due, key=lambda one: due[one])
+        time.sleep(max(due[path] - time.monotonic(), 0))
+        due[path] = time.monotonic() + EACH_S[path]
+        with urlopen(Request(url + path, headers={"HX-Request": "true"}), timeout=60) as part:
+            part.read()
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])

@@ -1,0 +1,251 @@
+"""Attacks on a console: hostile records and names, browsers that do not read, too many tabs, guessed passwords, a
+broker that goes away."""
+
+import asyncio
+import json
+import socket
+from collections.abc import Iterator
+from typing import cast
+from urllib.parse import quote, urlsplit
+from urllib.request import Request, urlopen
+
+import pytest
+
+from harness.patience import stretched, wait_until
+from moldau import Producer
+from moldau.console import context
+from moldau.console.asking import cluster_admin
+from moldau.console.asking.cluster_admin import ClusterAdmin
+from moldau.console.pages import login
+from moldau.console.pages.record_rows import content_of
+from moldau.console.server import ConsoleServer
+from moldau.console.settings import ConsoleSettings
+from moldau.console.web.attempts import FORGOTTEN_S, FREE, KNOWN_MAX, LONGEST_S, LoginAttempts
+from moldau.console.web.sessions import OF_A_USER_MAX, ConsoleSessions
+from moldau.http import bounded
+from moldau.http.in_thread import ServerThread
+from moldau.testing import Broker
+from tests.console.browser import ScreenlessBrowser
+from tests.console.conftest import served
+from tests.console.test_messages import events, rows
+
+SCRIPT = "<script>alert(1)</script>"
+SOME_HEADERS = 20_000
+
+
+@pytest.fixture(scope="module")
+def hostile(broker: Broker) -> str:
+    """Records that try to be pages, to be large when they are shown, and to be no text."""
+    broker.create_topic("hostile", 1)
+    with Producer(broker.address) as producer:
+        producer.send("hostile", SCRIPT, SCRIPT, headers=[(SCRIPT, SCRIPT.encode())])
+        producer.send("hostile", b"\xff\xfe\0" * 1_000, b"\0\r\ndata: forged\r\nevent: done\r\n")
+        producer.send("hostile", b"many", headers=[("h", b"%d" % number) for number in range(SOME_HEADERS)])
+        producer.send("hostile", "[" * 900 + "1," * 50_000 + "1" + "]" * 900)
+        producer.send("hostile", "x" * 900_000)
+    return "hostile"
+
+
+def test_records_are_text_and_never_page_or_event(console_url: str, hostile: str) -> None:
+    stream = events(console_url, f"/topics/{hostile}/search?start=oldest")
+    assert [name for name, _ in stream][-1] == "done" and {name for name, _ in stream} == {"progress", "rows", "done"}
+    shown = rows(stream)
+    assert shown.count("<tr>") == 5 and SCRIPT not in shown and "&lt;script&gt;" in shown
+    assert len(shown) < 20_000, "a row is short, whatever the record has"
+    assert f"{SOME_HEADERS - 4} more" in shown
+
+
+def test_a_record_of_any_kind_has_a_page_of_bounded_size(browser: ScreenlessBrowser, hostile: str) -> None:
+    pages = [browser.get(f"/topics/{hostile}/records/0/{offset}") for offset in range(5)]
+    assert [page.status for page in pages] == [200] * 5
+    assert all(SCRIPT not in page.html and len(page.html) < 1_500_000 for page in pages)
+    assert "more; the export has all" in pages[2].text and "only the beginning" in pages[4].text
+    assert "ff fe 00" in pages[1].text
+
+
+def test_json_is_indented_unless_that_makes_it_long() -> None:
+    assert content_of(b'{"a":[1]}').text == '{\n  "a": [\n    1\n  ]\n}'
+    bomb = b"[" * 900 + b"1," * 50_000 + b"1" + b"]" * 900
+    assert content_of(bomb) == (bomb.decode(), "text", len(bomb), False)
+
+
+@pytest.mark.parametrize("name", ["__proto__", "...", "-", "constructor", "a" * 249])
+def test_any_name_of_a_topic_has_its_pages(browser: ScreenlessBrowser, broker: Broker, name: str) -> None:
+    broker.create_topic(name, 1)
+    assert name in browser.get(f"/topics?q={quote(name)}").text
+    marked = f"~{name}" if name.startswith((".", "~")) else name
+    for part in ("", "/messages", "/groups", "/settings", "/produce"):
+        page = browser.get(f"/topics/{marked}{part}")
+        assert page.status == 200 and name in page.text, part
+    with urlopen(f"{browser.url}/topics/{marked}/export", timeout=stretched(30)) as file:
+        assert file.headers["content-disposition"] == f'attachment; filename="{name[:200]}.jsonl"'
+
+
+def test_a_question_for_the_head_of_a_stream_starts_no_search(console_url: str, hostile: str) -> None:
+    question = Request(f"{console_url}/topics/{hostile}/tail", method="HEAD")
+    with urlopen(question, timeout=stretched(30)) as answer:
+        assert answer.status == 200 and answer.read() == b""
+
+
+def test_a_browser_that_does_not_read_loses_its_stream(broker: Broker, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bounded, "STALL_S", 0.3)
+    broker.create_topic("long", 1)
+    with Producer(broker.address) as producer:
+        for _ in range(3_000):
+            producer.send("long", b"x" * 10_000)
+    server = ConsoleServer(ConsoleSettings(broker.client_settings(), "127.0.0.1", 0))
+    running = ServerThread(server, "console")
+    running.start()
+    try:
+        with socket.socket() as slow:
+            slow.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4_096)
+            slow.connect(("127.0.0.1", urlsplit(running.addresses[0]).port))
+            slow.sendall(b"GET /topics/long/export HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n")
+            assert slow.recv(8).startswith(b"HTTP/1.1")
+            assert wait_until(lambda: server.streams == 0)
+    finally:
+        running.stop()
+
+
+def test_live_tails_are_bounded_and_take_no_place_of_searches(
+    broker: Broker, hostile: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(context, "TAILS_MAX", 2)
+    monkeypatch.setattr(context, "SEARCHES_MAX", 1)
+    for url in served(ConsoleSettings(broker.client_settings(), "127.0.0.1", 0)):
+        tails = [urlopen(f"{url}/topics/{hostile}/tail", timeout=stretched(30)) for _ in range(2)]
+        for one in tails:
+            assert one.readline() == b"event: progress\n"
+        with ScreenlessBrowser(url) as browser:
+            assert browser.get(f"/topics/{hostile}/tail").status == 503
+        (told,) = events(url, f"/topics/{hostile}/tail", Accept="text/event-stream")
+        assert told[0] == "done" and "2 live tails run already" in json.loads(told[1])["sentence"]
+        assert rows(events(url, f"/topics/{hostile}/search"))
+        for one in tails:
+            one.close()
+
+
+def test_a_broker_that_goes_away_is_a_sentence_and_its_return_needs_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    short = {"default.api.timeout.ms": "500", "request.timeout.ms": "500"}
+    monkeypatch.setattr(cluster_admin, "CLIENT", {**cluster_admin.CLIENT, **short})
+    with Broker() as broker:
+        broker.create_topic("stays", 1)
+        with Producer(broker.address) as producer:
+            producer.send("stays", b"here").result()
+        for url in served(ConsoleSettings(broker.client_settings(), "127.0.0.1", 0)):
+            with ScreenlessBrowser(url) as browser:
+                assert browser.get("/topics/stays").status == 200
+                broker.kill()
+                for path in ("/", "/topics", "/topics/stays", "/groups", "/brokers"):
+                    page = browser.get(path)
+                    assert page.status in (502, 504) and 'role="alert"' in page.html, (path, page.text)
+                (told,) = events(url, "/topics/stays/search", Accept="text/event-stream")
+                assert json.loads(told[1])["why"] == "error"
+                broker.start()
+                for path in ("/", "/topics", "/topics/stays", "/groups", "/brokers"):
+                    assert wait_until(lambda path=path: browser.get(path).status == 200), path
+                assert "here" in rows(events(url, "/topics/stays/search"))
+
+
+def test_passwords_cannot_be_guessed_fast(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(login, "FAILED_S", 0.0)
+    with Broker(users={"ann": "ann-secret", "bob": "bob-secret"}) as broker:
+        for url in served(ConsoleSettings(broker.client_settings("ann"), "127.0.0.1", 0)):
+            with ScreenlessBrowser(url) as browser:
+                browser.get("/login")
+                for _ in range(FREE):
+                    assert browser.post("/login", {"user": "ann", "password": "guessed"}).status == 401
+                told = browser.post("/login", {"user": "ann", "password": "ann-secret"})
+                assert told.status == 429 and "wait 5 s" in told.text
+                assert browser.post("/login", {"user": "bob", "password": "bob-secret"}).status == 200
+
+
+def test_the_wait_after_failed_logins_doubles_and_is_forgotten() -> None:
+    attempts, now_s = LoginAttempts(), 1_000.0
+    waits = []
+    for _ in range(FREE + 8):
+        attempts.failed("here", "ann", now_s)
+        waits.append(attempts.wait_s("here", "ann", now_s))
+    assert waits == [0.0] * (FREE - 1) + [5.0, 10.0, 20.0, 40.0, 80.0, 160.0, LONGEST_S, LONGEST_S, LONGEST_S]
+    assert attempts.wait_s("here", "ann", now_s + LONGEST_S) == 0.0
+    assert attempts.wait_s("there", "ann", now_s) == 0.0 == attempts.wait_s("here", "bob", now_s)
+    attempts.failed("here", "ann", now_s + FORGOTTEN_S + 1)
+    assert attempts.wait_s("here", "ann", now_s + FORGOTTEN_S + 1) == 0.0
+    for number in range(KNOWN_MAX + 10):
+        attempts.failed("here", str(number), now_s)
+    assert len(attempts._failed) == KNOWN_MAX
+    attempts.succeeded("here", "20")
+    assert len(attempts._failed) == KNOWN_MAX - 1
+
+
+def test_a_user_who_logs_in_often_ends_no_session_of_others() -> None:
+    class Closed:
+        async def close(self) -> None:
+            return
+
+    async def scenario() -> None:
+        sessions = ConsoleSessions(None, lambda: 1.0, 8090, secure=False)
+        ann = await sessions.log_in("ann", cast(ClusterAdmin, Closed()))
+        own = [await sessions.log_in("bob", cast(ClusterAdmin, Closed())) for _ in range(OF_A_USER_MAX * 20)]
+        assert [sessions.of(sessions.cookie(one)).user for one in (ann, own[0], own[-1])] == ["ann", "", "bob"]
+
+    asyncio.run(scenario())
+
+
+@pytest.mark.parametrize(
+    ("site", "mode", "kind", "status"),
+    [
+        ("cross-site", "no-cors", "image", 403),
+        ("cross-site", "cors", "empty", 403),
+        ("cross-site", "navigate", "iframe", 403),
+        ("cross-site", "navigate", "document", 200),
+        ("same-origin", "cors", "empty", 200),
+        ("none", "navigate", "document", 200),
+    ],
+)
+def test_pages_of_other_sites_start_no_searches(
+    browser: ScreenlessBrowser, hostile: str, site: str, mode: str, kind: str, status: int
+) -> None:
+    sent = {"Sec_Fetch_Site": site, "Sec_Fetch_Mode": mode, "Sec_Fetch_Dest": kind}
+    assert browser.get(f"/topics/{hostile}/search?limit=1", **sent).status == status
+
+
+@pytest.fixture
+def hasty(broker: Broker, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[str, int]]:
+    """Host and port of a console that waits for a head for 0.2 s."""
+    monkeypatch.setattr(bounded, "HEAD_S", 0.2)
+    for url in served(ConsoleSettings(broker.client_settings(), "127.0.0.1", 0)):
+        yield "127.0.0.1", urlsplit(url).port or 0
+
+
+@pytest.mark.parametrize("begins", [b"", b"GET / HT", b"GET /nowhere HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\nGET / H"])
+def test_a_connection_without_a_whole_request_is_closed(hasty: tuple[str, int], begins: bytes) -> None:
+    with socket.create_connection(hasty, timeout=stretched(30)) as idle:
+        idle.sendall(begins)
+        while idle.recv(65_536):
+            continue
+
+
+def test_a_head_without_an_end_is_closed(console_url: str) -> None:
+    place = "127.0.0.1", urlsplit(console_url).port or 0
+    line = b"x: " + b"y" * 1_000 + b"\r\n"
+    with socket.create_connection(place, timeout=stretched(30)) as endless:
+        endless.sendall(b"GET / HTTP/1.1\r\n")
+        with pytest.raises(OSError):
+            send_for_ever(endless, line)
+
+
+def send_for_ever(to: socket.socket, line: bytes) -> None:
+    while True:
+        to.sendall(line)
+
+
+def test_a_request_in_pieces_is_answered(console_url: str) -> None:
+    request = Request(f"{console_url}/topics", headers={"Connection": "close"})
+    with urlopen(request, timeout=stretched(30)) as page:
+        assert page.status == 200
+    place = "127.0.0.1", urlsplit(console_url).port or 0
+    with socket.create_connection(place, timeout=stretched(30)) as slow:
+        for piece in (b"GET /topics HT", b"TP/1.1\r\nHost: 127", b".0.0.1\r\n\r\n"):
+            slow.sendall(piece)
+        assert slow.recv(16).startswith(b"HTTP/1.1 200")
