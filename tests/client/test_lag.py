@@ -4,7 +4,7 @@ import asyncio
 import contextlib
 
 import moldau
-from moldau.client.lag import first_timestamp
+from moldau.client.lag import Known, first_timestamp, lags
 from moldau.client.routing import Router
 from moldau.names import TopicPartition
 
@@ -39,3 +39,24 @@ def test_records_of_aborted_transactions_do_not_wait_and_those_of_open_ones_do(b
 
         assert [asyncio.run(found(offset)) for offset in (0, 2, open_at - 1, open_at)] == [3, 3, 4, 4]
         producer.abort_transaction()
+
+
+def test_what_is_known_of_a_group_that_stands_still_is_not_fetched_again(bootstrap: str, topic: str) -> None:
+    tp = TopicPartition(topic, 0)
+    with moldau.Producer(bootstrap) as producer, moldau.Producer(bootstrap, transactional_id=f"{topic}-t") as till:
+        producer.send(topic, b"x", timestamp_ms=5_000).result()
+        with till.transaction():
+            till.send(topic, b"x", timestamp_ms=6_000).result()
+
+    async def scenario() -> None:
+        known: Known = {}
+        async with Router(bootstrap) as router:
+            for _ in range(2):
+                found = await lags(router, {tp: 0}, 9_000, known)
+                assert found[tp].seconds == 4.0 and known == {(tp, 0): 5_000}
+            known[tp, 0] = 7_000
+            assert (await lags(router, {tp: 0}, 9_000, known))[tp].seconds == 2.0
+            assert (await lags(router, {tp: 1}, 9_000, known))[tp].seconds == 3.0
+            assert (tp, 1) not in known
+
+    asyncio.run(scenario())

@@ -43,10 +43,17 @@ class Lags(dict[TopicPartition, int]):
         return sum(self.values())
 
 
+Known = dict[tuple[TopicPartition, int], int]
+"""Partition and offset -> timestamp of the first record from there on, for programs that ask again and again: each
+look-up fetches a whole batch."""
+
+
 async def lags(
-    router: Router, committed: Mapping[TopicPartition, int | None], now_ms: int
+    router: Router, committed: Mapping[TopicPartition, int | None], now_ms: int, known: Known | None = None
 ) -> dict[TopicPartition, Lag]:
-    """The lag of each partition behind its committed offset; every partition must exist. Raises `KafkaError`."""
+    """The lag of each partition behind its committed offset; every partition must exist. What is in `known` is not
+    looked up, and what may be kept is added: timestamps that no end of a transaction can change. Raises
+    `KafkaError`."""
     starts = await offsets_at(router, dict.fromkeys(committed, EARLIEST))
     ends = await offsets_at(router, dict.fromkeys(committed, LATEST))
     by_partition: dict[TopicPartition, Lag] = {}
@@ -59,7 +66,11 @@ async def lags(
         if position >= end:
             by_partition[tp] = Lag(start, end, 0, 0.0)
             continue
-        timestamp_ms = await first_timestamp(router, tp, position, end)
+        timestamp_ms = None if known is None else known.get((tp, position))
+        if timestamp_ms is None:
+            timestamp_ms, is_settled = await _first(router, tp, position, end)
+            if known is not None and timestamp_ms is not None and is_settled:
+                known[tp, position] = timestamp_ms
         seconds = None if timestamp_ms == NO_TIMESTAMP else lag_seconds(now_ms, timestamp_ms)
         by_partition[tp] = Lag(start, end, lag_records(position, end), seconds)
     return by_partition
@@ -69,19 +80,27 @@ async def first_timestamp(router: Router, tp: TopicPartition, offset: int, end: 
     """The timestamp of the first record from `offset` up to `end` (excluded) that a consumer will be handed, in ms;
     None without such a record. -1 if the record has none, or if the broker returns nothing that tells whether one
     exists."""
+    return (await _first(router, tp, offset, end))[0]
+
+
+async def _first(router: Router, tp: TopicPartition, offset: int, end: int) -> tuple[int | None, bool]:
+    """As `first_timestamp`, and whether it is that of a record outside of transactions."""
     for _ in range(PASSED_MAX):
         if offset >= end:
-            return None
+            return None, False
         fetched = await _one_batch(router, tp, offset, READ_COMMITTED)
         if not fetched.records:  # from the first open transaction on, everything waits
             fetched = await _one_batch(router, tp, offset, READ_UNCOMMITTED)
         for record in iterate(fetched.records, offset, aborted=fetched.aborted):
-            return record.timestamp_ms if record.offset < end else None
+            if record.offset >= end:
+                return None, False
+            around = (h for _, h in batches(fetched.records) if h.base_offset <= record.offset <= h.last_offset)
+            return record.timestamp_ms, record.timestamp_ms >= 0 and not any(h.is_transactional for h in around)
         following = max((header.next_offset for _, header in batches(fetched.records)), default=offset)
         if following <= offset:
             break
         offset = following
-    return NO_TIMESTAMP
+    return NO_TIMESTAMP, False
 
 
 async def _one_batch(router: Router, tp: TopicPartition, offset: int, isolation: int) -> Fetched:

@@ -92,7 +92,7 @@ class Collecting:
         self._places = {RequestTimes.place(key): api.name for key, api in SUPPORTED.items()}
 
     async def snapshot(self, *, is_whole: bool = True) -> Snapshot:
-        """Unless it is whole, it has the numbers of requests and of the broker itself, and no partition is looked at."""
+        """Unless it is whole, it has the numbers of requests and of the broker itself: no partition is looked at."""
         parts = self._parts
         image, metadata = parts.cluster.metadata.image, parts.cluster.metadata
         now = Snapshot(parts.runtime.clock.now_ms(), metadata.broker_id, image.cluster_id, parts.controls())

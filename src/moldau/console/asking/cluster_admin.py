@@ -14,7 +14,7 @@ from moldau.client.administration.groups import GroupListing
 from moldau.client.administration.records import EARLIEST, LATEST
 from moldau.client.cluster_view import TopicView
 from moldau.client.failures import check, error_of
-from moldau.client.lag import Lag
+from moldau.client.lag import Known, Lag, lags
 from moldau.client.producing.async_producer import AsyncProducer
 from moldau.client.producing.delivery import Delivered
 from moldau.client.security.brokers import Brokers
@@ -39,6 +39,8 @@ READERS_KEPT_S = 15.0
 KEPT_TIMES = 300
 """An answer is kept so many times as long as it took: what is asked about a whole cluster takes less than 1% of its
 time, so that the 99th percentile of other requests stays what it is."""
+LAGS_KEPT_S, LAGS_MAX = 60.0, 20_000
+"""A group that stands still waits for the same records: their timestamps are not fetched again at each look."""
 GROUPS_AT_ONCE, OF_A_PAGE = 100, 2_000
 BATCHED = 4, 8
 """The first versions of FindCoordinator and OffsetFetch that take several groups (Kafka 3.0)."""
@@ -88,6 +90,8 @@ class ClusterAdmin(AsyncAdmin):
         self._client = client
         self._producer: AsyncProducer | None = None
         self._kept: dict[str, SharedAnswer] = {}
+        self._known: Known = {}
+        self._known_since_s = 0.0
 
     async def log_in(self) -> None:
         """Connect to one broker. Raises `AuthenticationFailed` and other `KafkaError`s."""
@@ -297,13 +301,15 @@ class ClusterAdmin(AsyncAdmin):
     async def lag_of(self, offsets: Mapping[TopicPartition, int | None]) -> dict[TopicPartition, Lag]:
         """The lag behind the ends of those of these partitions that still exist."""
         there = await self.topics_named({tp.topic for tp in offsets})
-        return await self.lags(
-            {
-                tp: offset
-                for tp, offset in sorted(offsets.items())
-                if tp.topic in there and tp.partition in there[tp.topic].partitions
-            }
-        )
+        wanted = {
+            tp: offset
+            for tp, offset in sorted(offsets.items())
+            if tp.topic in there and tp.partition in there[tp.topic].partitions
+        }
+        now_s = asyncio.get_running_loop().time()
+        if now_s - self._known_since_s > LAGS_KEPT_S or len(self._known) > LAGS_MAX:
+            self._known, self._known_since_s = {}, now_s
+        return await lags(self._router, wanted, self._router.runtime.clock.now_ms(), self._known)
 
 
 def is_internal(topic: str) -> bool:
