@@ -6,6 +6,7 @@ from urllib.request import urlopen
 
 import pytest
 
+from harness.listening import free_port
 from harness.patience import stretched
 from tests.cli.conftest import Moldau
 from tests.cli.test_main import started
@@ -14,7 +15,8 @@ NOWHERE = "127.0.0.1:1"
 
 
 def test_a_broker_runs_a_registry_and_a_console_beside_itself(tmp_path: Path) -> None:
-    beside = ("--registry-port", "0", "--console-port", "0")
+    registry_port, metrics_port = free_port(), free_port()
+    beside = ("--registry-port", str(registry_port), "--console-port", "0", "--set", f"metrics.port={metrics_port}")
     command = ("server", "start", "--port", "0", *beside, "--data-dir", str(tmp_path / "data"))
     with started(*command, stdout=subprocess.PIPE, text=True) as process:
         try:
@@ -24,6 +26,10 @@ def test_a_broker_runs_a_registry_and_a_console_beside_itself(tmp_path: Path) ->
             assert lines[2].startswith("console listening on http://localhost:")
             with urlopen(f"{lines[2].split()[-1]}/topics?internal=1", timeout=stretched(20)) as page:
                 assert "_schemas" in page.read().decode()
+            with urlopen(f"{lines[2].split()[-1]}/schemas", timeout=stretched(20)) as page:
+                assert "Compatibility level" in page.read().decode()
+            with urlopen(lines[2].split()[-1], timeout=stretched(20)) as page:
+                assert "/pulse/requests" in page.read().decode()
         finally:
             process.terminate()
         assert process.wait(stretched(30)) == 0

@@ -163,5 +163,5 @@ def start(arguments: Sequence[str]) -> int:
     if given.console_port is not None:
         from moldau.cli.beside.console import console_beside
 
-        beside.append(console_beside(given.console_port))
+        beside.append(console_beside(given.console_port, given.registry_port or 0))
     return run(properties, levels, given.accept_empty, beside)

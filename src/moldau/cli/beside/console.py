@@ -11,9 +11,11 @@ EVERY_INTERFACE = ("", "0.0.0.0", "::")
 OF_PASSWORDS = ("SCRAM-SHA-512", "SCRAM-SHA-256", "PLAIN")
 
 
-def console_beside(port: int) -> Beside:
-    """What the broker's process is to run beside the broker once that listens. Raises `ConfigError`."""
+def console_beside(port: int, registry_port: int = 0) -> Beside:
+    """What the broker's process is to run beside the broker once that listens. `registry_port` is that of the schema
+    registry in the same process, 0 without one whose port is known now. Raises `ConfigError`."""
     try:
+        from moldau.client.registry.schema_registry import SchemaRegistry
         from moldau.console.server import ConsoleServer
         from moldau.console.settings import ConsoleSettings
         from moldau.http.in_thread import ServerThread
@@ -26,7 +28,9 @@ def console_beside(port: int) -> Beside:
         if mechanism:
             client["sasl.mechanism"] = mechanism
         host = listener.host or "localhost"
-        settings = ConsoleSettings(client, host, port, metrics=_own_metrics(config))
+        open_to_all = next((one.host for one in config.client_listeners if one.protocol == "PLAINTEXT"), "")
+        registry = SchemaRegistry(_url(open_to_all, registry_port)) if registry_port else None
+        settings = ConsoleSettings(client, host, port, registry=registry, metrics=_own_metrics(config))
         return ServerThread(ConsoleServer(settings), "console")
 
     return beside
@@ -34,10 +38,13 @@ def console_beside(port: int) -> Beside:
 
 def _own_metrics(config: BrokerConfig) -> tuple[str, ...]:
     """The address of the broker's metrics, if they have a port that is known before they listen."""
-    if config.metrics_port <= 0:
-        return ()
-    host = "localhost" if config.metrics_host in EVERY_INTERFACE else config.metrics_host
-    return (f"http://{f'[{host}]' if ':' in host else host}:{config.metrics_port}/metrics",)
+    return (f"{_url(config.metrics_host, config.metrics_port)}/metrics",) if config.metrics_port > 0 else ()
+
+
+def _url(host: str, port: int) -> str:
+    """The address of another server in this process, from this machine."""
+    reached = "localhost" if host in EVERY_INTERFACE else host
+    return f"http://{f'[{reached}]' if ':' in reached else reached}:{port}"
 
 
 def _reached(config: BrokerConfig) -> tuple[ClientListener, str]:
