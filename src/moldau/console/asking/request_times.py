@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
 from moldau.client.administration.request_times import (
+    FAMILY,
     Buckets,
     RequestRate,
     checked_urls,
@@ -71,6 +72,8 @@ class RequestTimes:
             if isinstance(text, str):
                 texts.append(text)
                 answered.add(url)
+                if FAMILY not in text:
+                    problems.append(f"{url} has no {FAMILY}: it is not the metrics of a broker of Moldau")
             elif isinstance(text, MoldauError):
                 problems.append(str(text))
             else:
