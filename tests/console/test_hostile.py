@@ -4,7 +4,6 @@ broker that goes away."""
 import asyncio
 import json
 import socket
-from collections.abc import Iterator
 from typing import cast
 from urllib.parse import quote, urlsplit
 from urllib.request import Request, urlopen
@@ -208,44 +207,3 @@ def test_pages_of_other_sites_start_no_searches(
 ) -> None:
     sent = {"Sec_Fetch_Site": site, "Sec_Fetch_Mode": mode, "Sec_Fetch_Dest": kind}
     assert browser.get(f"/topics/{hostile}/search?limit=1", **sent).status == status
-
-
-@pytest.fixture
-def hasty(broker: Broker, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[str, int]]:
-    """Host and port of a console that waits for a head for 0.2 s."""
-    monkeypatch.setattr(bounded, "HEAD_S", 0.2)
-    for url in served(ConsoleSettings(broker.client_settings(), "127.0.0.1", 0)):
-        yield "127.0.0.1", urlsplit(url).port or 0
-
-
-@pytest.mark.parametrize("begins", [b"", b"GET / HT", b"GET /nowhere HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\nGET / H"])
-def test_a_connection_without_a_whole_request_is_closed(hasty: tuple[str, int], begins: bytes) -> None:
-    with socket.create_connection(hasty, timeout=stretched(30)) as idle:
-        idle.sendall(begins)
-        while idle.recv(65_536):
-            continue
-
-
-def test_a_head_without_an_end_is_closed(console_url: str) -> None:
-    place = "127.0.0.1", urlsplit(console_url).port or 0
-    line = b"x: " + b"y" * 1_000 + b"\r\n"
-    with socket.create_connection(place, timeout=stretched(30)) as endless:
-        endless.sendall(b"GET / HTTP/1.1\r\n")
-        with pytest.raises(OSError):
-            send_for_ever(endless, line)
-
-
-def send_for_ever(to: socket.socket, line: bytes) -> None:
-    while True:
-        to.sendall(line)
-
-
-def test_a_request_in_pieces_is_answered(console_url: str) -> None:
-    request = Request(f"{console_url}/topics", headers={"Connection": "close"})
-    with urlopen(request, timeout=stretched(30)) as page:
-        assert page.status == 200
-    place = "127.0.0.1", urlsplit(console_url).port or 0
-    with socket.create_connection(place, timeout=stretched(30)) as slow:
-        for piece in (b"GET /topics HT", b"TP/1.1\r\nHost: 127", b".0.0.1\r\n\r\n"):
-            slow.sendall(piece)
-        assert slow.recv(16).startswith(b"HTTP/1.1 200")

@@ -1,0 +1,114 @@
+"""Clients that send nothing, without end or in pieces, and clients that do not read, to a server of ours over TCP."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import pytest
+
+from harness.patience import within
+from moldau.http import bounded
+from moldau.http.serving import HttpServer
+
+Client = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
+WHOLE = b"GET / HTTP/1.1\r\nHost: here\r\n\r\n"
+
+
+class Application:
+    """Answers with `pieces` of 64 KiB, and notes when it has sent what."""
+
+    def __init__(self, pieces: int = 0):
+        self._pieces = pieces
+        self.ended = asyncio.Event()
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        await receive()
+        await send({"type": "http.response.start", "status": 200, "headers": []})
+        gone = asyncio.ensure_future(receive())
+        for _ in range(self._pieces):
+            if gone.done():
+                break
+            await send({"type": "http.response.body", "body": bytes(64 << 10), "more_body": True})
+        gone.cancel()
+        await send({"type": "http.response.body", "body": b"done"})
+        self.ended.set()
+
+
+def run(client: Client, pieces: int = 0) -> Application:
+    """Let the client talk to a server."""
+
+    async def scenario() -> Application:
+        application, server = Application(pieces), HttpServer("127.0.0.1", 0)
+        server.use(application)
+        await server.start()
+        reader, writer = await asyncio.open_connection("127.0.0.1", server.port, limit=4_096)
+        await within(client(reader, writer))
+        if pieces:
+            await within(application.ended.wait())
+        writer.transport.abort()
+        await server.stop()
+        server.close()
+        return application
+
+    return asyncio.run(scenario())
+
+
+@pytest.mark.parametrize("begins", [b"", b"GET / HT"])
+def test_a_connection_without_a_whole_request_is_closed(begins: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bounded, "HEAD_S", 0.05)
+
+    async def client(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.write(begins)
+        with pytest.raises(ConnectionError):
+            await reader.readexactly(1)
+
+    run(client)
+
+
+def test_a_second_request_has_as_much_time_as_the_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bounded, "HEAD_S", 0.05)
+
+    async def client(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.write(WHOLE)
+        await reader.readuntil(b"done")
+        writer.write(b"GET /")
+        with pytest.raises(ConnectionError):
+            await reader.readuntil(b"done")
+
+    run(client)
+
+
+def test_a_head_without_an_end_is_refused() -> None:
+    async def client(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        line = b"x: " + b"y" * 1_000 + b"\r\n"
+        writer.write(b"GET / HTTP/1.1\r\n")
+        with pytest.raises(ConnectionError):
+            await _sent_for_ever(writer, line)
+
+    run(client)
+
+
+async def _sent_for_ever(writer: asyncio.StreamWriter, line: bytes) -> None:
+    while True:
+        writer.write(line)
+        await writer.drain()
+
+
+def test_a_request_in_pieces_is_answered() -> None:
+    async def client(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        for _ in range(2):
+            for at in range(len(WHOLE)):
+                writer.write(WHOLE[at : at + 1])
+                await asyncio.sleep(0)
+            await reader.readuntil(b"done")
+
+    run(client)
+
+
+def test_a_client_that_does_not_read_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bounded, "STALL_S", 0.05)
+
+    async def client(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.write(WHOLE)  # and nothing is read: the reader stops at its limit
+
+    run(client, pieces=1_000)
