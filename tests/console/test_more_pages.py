@@ -37,7 +37,7 @@ def test_a_hanging_transaction_is_found_and_aborted() -> None:
     """One that an old client has begun, and of which no coordinator knows."""
     with Broker({"transaction.partition.verification.enable": "false"}) as broker:
         broker.create_topic("sold", 1)
-        hanging = OldProducer(broker.address)
+        hanging = OldProducer(broker.address, None)
         hanging.write("sold", 0, age_ms=2 * HOUR_MS, version=9)
         for url in served(ConsoleSettings(broker.client_settings(), "127.0.0.1", 0)):
             with ScreenlessBrowser(url) as browser:

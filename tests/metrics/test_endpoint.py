@@ -230,7 +230,7 @@ def test_an_answer_that_fails_is_an_error_of_the_server(caplog: pytest.LogCaptur
 
 def test_a_request_is_read_or_refused() -> None:
     method, asked = question_in(b"GET /metrics?a=b HTTP/1.1\r\nAccept: x\r\nACCEPT-Encoding:  gzip ") or ("", None)
-    assert (method, asked) == ("GET", HttpQuestion("/metrics", {"accept": "x", "accept-encoding": "gzip"}))
+    assert (method, asked) == ("GET", HttpQuestion("/metrics", {"accept": "x", "accept-encoding": "gzip"}, "a=b"))
     for wrong in (b"", b"GET /", b"GET / HTTP/2", b"GET metrics HTTP/1.1", b"GET / HTTP/1.1\r\nno colon", b"\xff\x00"):
         assert question_in(wrong) is None
     assert accepts_gzip("deflate, GZIP;q=0.5")

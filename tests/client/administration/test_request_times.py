@@ -4,6 +4,7 @@ from typing import NamedTuple
 
 import pytest
 
+from moldau import Admin
 from moldau.client.administration.request_times import (
     Buckets,
     RequestRate,
@@ -40,13 +41,15 @@ def test_requests_are_read_from_histograms_of_all_brokers() -> None:
 
 def test_a_broker_tells_about_its_requests_and_nothing_else() -> None:
     with Broker(metrics_port=0, metrics_host="127.0.0.1") as broker:
-        broker.create_topic("orders", 1)
-        text = request_metrics(broker.metrics_url)
+        with Admin(broker.address) as admin:
+            admin.create_topic("orders")
+        url = broker.metrics_url
+        text = request_metrics(url)
     assert "CreateTopics" in requests_in(text)[0]
     assert {line.split("_bucket")[0].split()[-1] for line in text.splitlines() if "_bucket" in line} == {
         "moldau_request_duration_seconds"
     }
     assert "orders" not in text and "kafka_" not in text
-    for wrong, says in (("file:///etc/passwd", "not a URL"), (broker.metrics_url, "cannot be read")):
+    for wrong, says in (("file:///etc/passwd", "not a URL"), (url, "cannot be read")):
         with pytest.raises(MoldauError, match=says):
             request_metrics(wrong)

@@ -20,10 +20,10 @@ RIVER = {
         {"name": "mark", "type": ["null", "bytes", "string"], "default": None},
         {"name": "since", "type": {"type": "int", "logicalType": "date"}, "default": 0},
         {"name": "at", "type": {"type": "long", "logicalType": "timestamp-millis"}, "default": 0},
-        {"name": "width", "type": {"type": "bytes", "logicalType": "decimal", "precision": 8, "scale": 2}},
+        {"name": "width", "type": ["null", {"type": "bytes", "logicalType": "decimal", "precision": 8, "scale": 2}]},
         {"name": "kind", "type": {"type": "enum", "name": "Kind", "symbols": ["RIVER", "BROOK"]}, "default": "RIVER"},
         {"name": "into", "type": {"type": "array", "items": "River"}, "default": []},
-        {"name": "id", "type": {"type": "fixed", "name": "Id", "size": 2}, "default": "ab"},
+        {"name": "id", "type": ["null", {"type": "fixed", "name": "Id", "size": 2}], "default": None},
         {"name": "levels", "type": {"type": "map", "values": "double"}, "default": {}},
     ],
 }  # fmt: skip
@@ -47,7 +47,7 @@ def registry() -> Iterator[SchemaRegistry]:
 @pytest.mark.parametrize(
     ("named", "tree", "serializer"),
     [
-        ("rivers-value", {"name": "Vltava", "km": 430, "width": 2}, AvroSerializer),
+        ("rivers-value", {"name": "Vltava", "km": 430, "width": None}, AvroSerializer),
         ("plain-value", {"n": 1, "text": "ž"}, JsonSchemaSerializer),
         ("proto-value", {"name": "Lipno"}, ProtobufSerializer),
     ],
@@ -78,6 +78,7 @@ def test_what_is_shown_of_a_record_is_encoded_to_the_same_bytes(registry: Schema
         ("rivers-value", "{", DoesNotFit, "not JSON"),
         ("rivers-value", "[]", DoesNotFit, "an object"),
         ("rivers-value", '{"km": 1}', DoesNotFit, "lacks 'name'"),
+        ("rivers-value", '{"name": "x"}', DoesNotFit, "lacks 'width'"),
         ("rivers-value", '{"name": "x", "kms": 1}', DoesNotFit, "'kms'"),
         ("rivers-value", '{"name": 1}', DoesNotFit, "name is text"),
         ("plain-value", "{}", DoesNotFit, "JSON Schema"),
