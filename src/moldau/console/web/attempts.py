@@ -16,12 +16,12 @@ KNOWN_MAX: Final = 10_000
 
 
 class FailedLogins(NamedTuple):
-    count: int
+    failures: int
     latest_s: float
 
     @property
     def wait_s(self) -> float:
-        over = self.count - FREE
+        over = self.failures - FREE
         return 0.0 if over < 0 else min(FIRST_S * 2 ** min(over, 20), LONGEST_S)
 
 
@@ -37,8 +37,8 @@ class LoginAttempts:
         return max(failed.latest_s + failed.wait_s - now_s, 0.0)
 
     def failed(self, address: str, user: str, now_s: float) -> None:
-        count = self._of(address, user, now_s).count + 1
-        self._failed[address, user] = FailedLogins(count, now_s)
+        failures = self._of(address, user, now_s).failures + 1
+        self._failed[address, user] = FailedLogins(failures, now_s)
         self._failed.move_to_end((address, user))
         while len(self._failed) > KNOWN_MAX:
             self._failed.popitem(last=False)
