@@ -1,10 +1,10 @@
 """The web console in the process of a broker: `moldau server start --console-port`."""
 
 from moldau.cli.beside.own_listener import address_of
+from moldau.cli.console.commands import needed
 from moldau.config.broker import BrokerConfig
 from moldau.config.listeners import ClientListener
 from moldau.errors import ConfigError
-from moldau.names import how_to_install
 from moldau.process import Beside, RunsBeside
 
 EVERY_INTERFACE = ("", "0.0.0.0", "::")
@@ -14,13 +14,11 @@ OF_PASSWORDS = ("SCRAM-SHA-512", "SCRAM-SHA-256", "PLAIN")
 def console_beside(port: int, registry_port: int = 0) -> Beside:
     """What the broker's process is to run beside the broker once that listens. `registry_port` is that of the schema
     registry in the same process, 0 without one whose port is known now. Raises `ConfigError`."""
-    try:
-        from moldau.client.registry.schema_registry import SchemaRegistry
-        from moldau.console.server import ConsoleServer
-        from moldau.console.settings import ConsoleSettings
-        from moldau.http.in_thread import ServerThread
-    except ImportError as missing:
-        raise ConfigError(f"the console needs {missing.name}: {how_to_install('console')}") from None
+    needed()
+    from moldau.client.registry.schema_registry import SchemaRegistry
+    from moldau.console.server import ConsoleServer
+    from moldau.console.settings import ConsoleSettings
+    from moldau.http.in_thread import ServerThread
 
     def beside(config: BrokerConfig, ports: "dict[str, int]") -> RunsBeside:
         listener, mechanism = _reached(config)

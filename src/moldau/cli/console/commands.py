@@ -62,13 +62,12 @@ def console(
 
       moldau console -b broker1:9093 --command-config client.properties --host 0.0.0.0 --tls-certificate console.pem
     """
-    try:
-        from moldau.client.registry.schema_registry import SchemaRegistry
-        from moldau.console.server import ConsoleServer, users_log_in
-        from moldau.console.settings import ConsoleSettings
-        from moldau.http.serving import TlsFiles
-    except ImportError as missing:
-        raise ConfigError(f"the console needs {missing.name}: {how_to_install('console')}") from None
+    needed()
+    from moldau.client.registry.schema_registry import SchemaRegistry
+    from moldau.console.server import ConsoleServer, users_log_in
+    from moldau.console.settings import ConsoleSettings
+    from moldau.http.serving import TlsFiles
+
     log_to_stderr()
     if tls_key is not None and tls_certificate is None:
         raise ConfigError("--tls-key needs --tls-certificate")
@@ -82,3 +81,11 @@ def console(
     if not users_log_in(client):
         reachable(bootstrap_server)
     return asyncio.run(until_signal(ConsoleServer(settings)))
+
+
+def needed() -> None:
+    """Raise `ConfigError`, with how to install it, if a package of the extra `console` is missing."""
+    try:
+        import moldau.console.server  # noqa: F401
+    except ImportError as missing:
+        raise ConfigError(f"the console needs {missing.name}: {how_to_install('console')}") from None

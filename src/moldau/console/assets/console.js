@@ -35,6 +35,7 @@
       one.dataset.utc ??= one.textContent;
       one.textContent = isLocal ? localTime(Number(one.dataset.ms)) : one.dataset.utc;
     }
+    document.documentElement.dataset.zone = isLocal ? "local" : "utc";
     const zone = isLocal ? Intl.DateTimeFormat().resolvedOptions().timeZone || "local" : "UTC";
     for (const one of root.querySelectorAll("[data-zone]")) one.textContent = zone;
   }
@@ -42,6 +43,7 @@
     isLocal = !isLocal;
     keep("moldau-zone", isLocal ? "local" : "utc");
     showTimes(document);
+    document.dispatchEvent(new Event("moldau:zone"));
   }
   // The server takes a time without a zone for UTC: one that was typed in the user's zone is sent with its zone.
   const WITHOUT_ZONE = /^\d{4}-\d\d-\d\d([T ]\d\d:\d\d(:\d\d(\.\d+)?)?)?$/;

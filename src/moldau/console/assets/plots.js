@@ -12,6 +12,13 @@
     return (Math.abs(value) >= 100 || Number.isInteger(value) ? value.toFixed(0) : value.toFixed(1)) + units[at];
   }
 
+  function clock(seconds) {
+    const at = new Date(seconds * 1000), isLocal = document.documentElement.dataset.zone === "local";
+    const parts = isLocal ? [at.getHours(), at.getMinutes(), at.getSeconds()]
+      : [at.getUTCHours(), at.getUTCMinutes(), at.getUTCSeconds()];
+    return parts.map((part) => String(part).padStart(2, "0")).join(":");
+  }
+
   function draw(box, names, data) {
     box.plot?.destroy();
     const axis = { stroke: colour("--muted"), grid: { stroke: colour("--line"), width: 1 }, ticks: { show: false }, font: "12px system-ui" };
@@ -19,9 +26,9 @@
       width: Math.max(box.clientWidth, 200), height: HEIGHT,
       legend: { show: names.length > 1 },
       cursor: { y: false },
-      axes: [axis, { ...axis, size: 52, values: (_, ticks) => ticks.map(short) }],
+      axes: [{ ...axis, values: (_, ticks) => ticks.map(clock) }, { ...axis, size: 52, values: (_, ticks) => ticks.map(short) }],
       scales: { x: { range: (_, low, high) => [high - (POINTS * EACH_MS) / 1000, high] }, y: { range: (_, low, high) => [0, Math.max(high * 1.15, 1)] } },
-      series: [{}, ...names.map((name, at) => ({
+      series: [{ value: (_, at) => (at === null ? "–" : clock(at)) }, ...names.map((name, at) => ({
         label: name, stroke: colour(COLOURS[at % COLOURS.length]), width: 1.75, points: { show: false },
         fill: names.length === 1 ? colour("--accent-soft") : undefined,
         value: (_, value) => (value === null ? "–" : short(value)),
@@ -69,6 +76,7 @@
     }
     function redraw() { for (const box of boxes) { box.plot?.destroy(); box.plot = null; } }
     document.addEventListener("moldau:theme", redraw);
+    document.addEventListener("moldau:zone", redraw);
     addEventListener("resize", redraw);
     ask();
     setInterval(ask, EACH_MS);
