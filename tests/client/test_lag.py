@@ -4,7 +4,7 @@ import asyncio
 import contextlib
 
 import moldau
-from moldau.client.lag import Known, first_timestamp, lags
+from moldau.client.lag import KnownTimestamps, first_timestamp, lags
 from moldau.client.routing import Router
 from moldau.names import TopicPartition
 
@@ -49,7 +49,7 @@ def test_what_is_known_of_a_group_that_stands_still_is_not_fetched_again(bootstr
             till.send(topic, b"x", timestamp_ms=6_000).result()
 
     async def scenario() -> None:
-        known: Known = {}
+        known: KnownTimestamps = {}
         async with Router(bootstrap) as router:
             for _ in range(2):
                 found = await lags(router, {tp: 0}, 9_000, known)

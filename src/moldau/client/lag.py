@@ -43,13 +43,13 @@ class Lags(dict[TopicPartition, int]):
         return sum(self.values())
 
 
-Known = dict[tuple[TopicPartition, int], int]
+KnownTimestamps = dict[tuple[TopicPartition, int], int]
 """Partition and offset -> timestamp of the first record from there on, for programs that ask again and again: each
 look-up fetches a whole batch."""
 
 
 async def lags(
-    router: Router, committed: Mapping[TopicPartition, int | None], now_ms: int, known: Known | None = None
+    router: Router, committed: Mapping[TopicPartition, int | None], now_ms: int, known: KnownTimestamps | None = None
 ) -> dict[TopicPartition, Lag]:
     """The lag of each partition behind its committed offset; every partition must exist. What is in `known` is not
     looked up, and what may be kept is added: timestamps that no end of a transaction can change. Raises

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from moldau.console.asking.request_times import RequestTimes
+from moldau.console.asking.request_times import ApiTimes
 from moldau.console.search.decoding import RegistryDecoder
 from moldau.console.search.encoding import RegistryEncoder
 from moldau.console.search.masking import MaskRules
@@ -106,7 +106,7 @@ class ConsoleContext:
         self.masks = MaskRules(settings.masks)
         self.decoder = None if settings.registry is None else RegistryDecoder(settings.registry)
         self.encoder = None if settings.registry is None else RegistryEncoder(settings.registry)
-        self.request_times = RequestTimes(settings.metrics, monotonic_s)
+        self.request_times = ApiTimes(settings.metrics, monotonic_s)
         self.searches = StreamSlots(SEARCHES_MAX, "searches and exports run")
         self.tails = StreamSlots(TAILS_MAX, "live tails run")
         self.logins = StreamSlots(LOGINS_WAITING_MAX, "logins are being checked")

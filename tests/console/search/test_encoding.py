@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from moldau.console.search.avro_values import AvroValues
+from moldau.console.search.avro_values import JsonToAvro
 from moldau.console.search.decoding import RegistryDecoder, WrittenWith
 from moldau.console.search.encoding import RegistryEncoder
 from moldau.errors import ConfigError, DoesNotFit, RegistryError
@@ -113,7 +113,7 @@ def test_what_cannot_be_encoded_is_a_sentence(
     ],
 )
 def test_values_of_avro_are_made_of_json(schema: Any, value: Any, made: Any) -> None:
-    assert AvroValues(schema).of(value) == made
+    assert JsonToAvro(schema).of(value) == made
 
 
 @pytest.mark.parametrize(
@@ -138,7 +138,7 @@ def test_values_of_avro_are_made_of_json(schema: Any, value: Any, made: Any) -> 
 )
 def test_values_that_do_not_fit_avro_are_refused(schema: Any, value: Any) -> None:
     with pytest.raises(DoesNotFit):
-        AvroValues(schema).of(value)
+        JsonToAvro(schema).of(value)
 
 
 def test_a_value_that_nests_without_end_is_refused() -> None:
@@ -147,4 +147,4 @@ def test_a_value_that_nests_without_end_is_refused() -> None:
     for _ in range(400):
         value = {"n": value}
     with pytest.raises(DoesNotFit):
-        AvroValues(node).of(value)
+        JsonToAvro(node).of(value)

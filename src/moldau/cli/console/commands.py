@@ -12,6 +12,18 @@ from moldau.errors import ConfigError
 from moldau.names import how_to_install
 from moldau.notices import log_to_stderr
 
+Masks = Annotated[
+    list[str] | None,
+    Option(
+        metavar="TOPICS:WHAT",
+        help="Hide a part of records: key, value, header:NAME or $.path of JSON values; repeatable.",
+    ),
+]
+Metrics = Annotated[
+    list[str] | None,
+    Option("--metrics", metavar="URL", help="A broker's /metrics, to plot times of requests; repeatable."),
+]
+
 
 def console(
     bootstrap_server: BootstrapServer = BOOTSTRAP,
@@ -22,20 +34,11 @@ def console(
         Option(metavar="HOST", help="A further name that browsers reach it by, as behind a proxy; repeatable."),
     ] = None,
     read_only: Annotated[bool, Option(help="Change nothing, whoever asks.")] = False,
-    mask: Annotated[
-        list[str] | None,
-        Option(
-            metavar="TOPICS:WHAT",
-            help="Hide a part of records: key, value, header:NAME or $.path of JSON values; repeatable.",
-        ),
-    ] = None,
+    mask: Masks = None,
     schema_registry: Annotated[
         str, Option(metavar="URL", help="Decode and encode records by this schema registry.")
     ] = "",
-    metrics: Annotated[
-        list[str] | None,
-        Option("--metrics", metavar="URL", help="A broker's /metrics, to plot times of requests; repeatable."),
-    ] = None,
+    metrics: Metrics = None,
     tls_certificate: Annotated[
         Path | None, Option(metavar="FILE", help="Listen with TLS: certificates, in PEM.")
     ] = None,

@@ -14,7 +14,7 @@ from moldau.client.administration.groups import GroupListing
 from moldau.client.administration.records import EARLIEST, LATEST
 from moldau.client.cluster_view import TopicView
 from moldau.client.failures import check, error_of
-from moldau.client.lag import Known, Lag, lags
+from moldau.client.lag import KnownTimestamps, Lag, lags
 from moldau.client.producing.async_producer import AsyncProducer
 from moldau.client.producing.delivery import Delivered
 from moldau.client.security.brokers import Brokers
@@ -90,7 +90,7 @@ class ClusterAdmin(AsyncAdmin):
         self._client = client
         self._producer: AsyncProducer | None = None
         self._kept: dict[str, SharedAnswer] = {}
-        self._known: Known = {}
+        self._known: KnownTimestamps = {}
         self._known_since_s = 0.0
 
     async def log_in(self) -> None:

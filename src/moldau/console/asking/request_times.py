@@ -1,4 +1,4 @@
-"""`RequestTimes`: times of requests by API, from the brokers' metrics, shared by all pages that show them."""
+"""`ApiTimes`: times of requests by API, from the brokers' metrics, shared by all pages that show them."""
 
 import asyncio
 from collections.abc import Callable, Iterable
@@ -32,7 +32,7 @@ class CountersLook(NamedTuple):
     problems: list[str]
 
 
-class RequestTimes:
+class ApiTimes:
     """`urls` are those of brokers' metrics; `now_s` is a monotonic clock. Belongs to one loop. Raises `MoldauError` for
     an address that is none."""
 

@@ -24,7 +24,7 @@ _TIMES: Final[dict[str, Callable[[str], Any]]] = {
 _MOMENTS: Final = ("timestamp-", "local-timestamp-")
 
 
-class AvroValues:
+class JsonToAvro:
     """Makes values for one schema; `tree` is fastavro's, whose names are full. Raises `DoesNotFit`."""
 
     def __init__(self, tree: Any):

@@ -15,7 +15,7 @@ from moldau.client.registry.json_schema import checker, need_jsonschema
 from moldau.client.registry.protobuf import message_types, need_protobuf
 from moldau.client.registry.schema_registry import SchemaRegistry
 from moldau.client.registry.schemas import AVRO, JSON, PROTOBUF, Schema
-from moldau.console.search.avro_values import AvroValues
+from moldau.console.search.avro_values import JsonToAvro
 from moldau.errors import ConfigError, DoesNotFit
 
 BY_ID = "#"
@@ -57,7 +57,7 @@ class RegistryEncoder:
         from fastavro import schemaless_writer
 
         parsed = parsed_avro(self._registry, schema)
-        value = AvroValues(parsed.tree).of(tree)
+        value = JsonToAvro(parsed.tree).of(tree)
         if parsed.plain_bytes:
             return bytes(value)
         out = io.BytesIO()
