@@ -1,4 +1,5 @@
-"""What the open pages of a browser ask a console for, again and again: `tabs.py URL`, until it is ended."""
+"""What the open pages of a browser ask a console for, again and again: `tabs.py URL SECONDS`. It prints which share of
+the requests that were due it could make."""
 
 import sys
 import time
@@ -11,15 +12,20 @@ EACH_S = {
 """Path -> seconds between two requests, as in the templates and in `plots.js`."""
 
 
-def main(url: str) -> None:
-    due = dict.fromkeys(EACH_S, 0.0)
+def main(url: str, seconds: float) -> None:
+    began_s = time.monotonic()
+    due, made = dict.fromkeys(EACH_S, began_s), 0
     while True:
         path = min(due, key=lambda one: due[one])
+        if due[path] >= began_s + seconds or time.monotonic() >= began_s + seconds:
+            break
         time.sleep(max(due[path] - time.monotonic(), 0))
-        due[path] = time.monotonic() + EACH_S[path]
+        due[path] += EACH_S[path]
         with urlopen(Request(url + path, headers={"HX-Request": "true"}), timeout=60) as part:
             part.read()
+        made += 1
+    print(made / sum(-(-seconds // each_s) for each_s in EACH_S.values()))
 
 
 if __name__ == "__main__":
-    main(sys.argv[1])
+    main(sys.argv[1], float(sys.argv[2]))

@@ -24,13 +24,17 @@ RIVER = {
         {"name": "kind", "type": {"type": "enum", "name": "Kind", "symbols": ["RIVER", "BROOK"]}, "default": "RIVER"},
         {"name": "into", "type": {"type": "array", "items": "River"}, "default": []},
         {"name": "id", "type": ["null", {"type": "fixed", "name": "Id", "size": 2}], "default": None},
+        {"name": "code", "type": "bytes", "default": "\u00ff"},
+        {"name": "pair", "type": {"type": "fixed", "name": "Pair", "size": 2}, "default": "ab"},
         {"name": "levels", "type": {"type": "map", "values": "double"}, "default": {}},
     ],
 }  # fmt: skip
 PROTO = 'syntax = "proto3"; message Lake { string name = 1; } message River { string name = 1; int64 km = 2; }'
+RIVER_OF_DEFAULTS = {"name": "Vltava", "km": 430, "width": None, "code": "/w==", "pair": "YWI="}
 VLTAVA: dict[str, Any] = {
     "name": "Vltava", "km": 430, "mark": "text", "since": "2026-11-28", "at": "2026-11-28T08:00:00.500000+00:00",
-    "width": "12.50", "kind": "RIVER", "into": [], "id": "AAE=", "levels": {"Praha": 1.5},
+    "width": "12.50", "kind": "RIVER", "into": [], "id": "AAE=", "levels": {"Praha": 1.5}, "code": "/w==",
+    "pair": "YWI=",
 }  # fmt: skip
 
 
@@ -47,7 +51,7 @@ def registry() -> Iterator[SchemaRegistry]:
 @pytest.mark.parametrize(
     ("named", "tree", "serializer"),
     [
-        ("rivers-value", {"name": "Vltava", "km": 430, "width": None}, AvroSerializer),
+        ("rivers-value", RIVER_OF_DEFAULTS, AvroSerializer),
         ("plain-value", {"n": 1, "text": "ž"}, JsonSchemaSerializer),
         ("proto-value", {"name": "Lipno"}, ProtobufSerializer),
     ],
@@ -55,8 +59,11 @@ def registry() -> Iterator[SchemaRegistry]:
 def test_the_bytes_are_those_of_a_serializer(
     registry: SchemaRegistry, named: str, tree: Any, serializer: type[AvroSerializer]
 ) -> None:
-    expected = serializer(registry, use_latest_version=True)(tree, topic=named.removesuffix("-value"))
-    assert RegistryEncoder(registry)(named, json.dumps(tree)) == expected
+    of_bytes = {"code": b"\xff", "pair": b"ab"} if tree is RIVER_OF_DEFAULTS else {}
+    expected = serializer(registry, use_latest_version=True)({**tree, **of_bytes}, topic=named.removesuffix("-value"))
+    for left_out in ((), ("code", "pair")):
+        given = {name: one for name, one in tree.items() if name not in left_out}
+        assert RegistryEncoder(registry)(named, json.dumps(given)) == expected
 
 
 def test_what_is_shown_of_a_record_is_encoded_to_the_same_bytes(registry: SchemaRegistry) -> None:
