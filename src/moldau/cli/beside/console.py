@@ -1,7 +1,7 @@
 """The web console in the process of a broker: `moldau server start --console-port`."""
 
+from moldau.cli.beside.console_extra import needed
 from moldau.cli.beside.own_listener import address_of
-from moldau.cli.console.commands import needed
 from moldau.config.broker import BrokerConfig
 from moldau.config.listeners import ClientListener
 from moldau.errors import ConfigError

@@ -4,12 +4,12 @@ import asyncio
 from pathlib import Path
 from typing import Annotated
 
+from moldau.cli.beside.console_extra import needed
 from moldau.cli.command_line import Option
 from moldau.cli.options import BOOTSTRAP, BootstrapServer, CommandProperty, client_settings, reachable
 from moldau.cli.security.passwords import password_in
 from moldau.cli.until_signal import until_signal
 from moldau.errors import ConfigError
-from moldau.names import how_to_install
 from moldau.notices import log_to_stderr
 
 Masks = Annotated[
@@ -84,11 +84,3 @@ def console(
     if not users_log_in(client):
         reachable(bootstrap_server)
     return asyncio.run(until_signal(ConsoleServer(settings)))
-
-
-def needed() -> None:
-    """Raise `ConfigError`, with how to install it, if a package of the extra `console` is missing."""
-    try:
-        import moldau.console.server  # noqa: F401
-    except ImportError as missing:
-        raise ConfigError(f"the console needs {missing.name}: {how_to_install('console')}") from None
