@@ -35,8 +35,8 @@ from moldau.metadata_store.embedded import EmbeddedStore
 from moldau.metadata_store.embedded_session import EmbeddedSession
 from moldau.metadata_store.store import MetadataStore
 from moldau.names import OFFSETS_TOPIC, TRANSACTIONS_TOPIC, BrokerId
-from moldau.net.accepted import Connected
 from moldau.net.limits import Limits, limits_of
+from moldau.net.ports import Connected
 from moldau.net.server import Server
 from moldau.net.watchdog import Watchdog
 from moldau.protocol.codec import request_name

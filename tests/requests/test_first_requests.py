@@ -29,7 +29,7 @@ class Broker:
         self.may_end = threading.Event()
         self.failure: Exception | None = None
         self._thread = threading.get_ident()
-        self._dispatch = Dispatch(
+        self.dispatch = Dispatch(
             {HEARTBEAT.key: lambda *_: HeartbeatResponse(), LEAVE_GROUP.key: lambda *_: LeaveGroupResponse()},
             Gate(),
             Turns(Runtime()),
@@ -47,7 +47,7 @@ class Broker:
 
     def ask(self, api: Api, frame: bytearray | None = None) -> Any:
         """The answer to a request on a connection of its own."""
-        handle = self._dispatch.connected(Peer("10.0.0.7", 50_000), "PUBLIC")
+        handle = self.dispatch.connected(Peer("10.0.0.7", 50_000), "PUBLIC")
         return handle(memoryview(frame or frame_of(api)))
 
 
@@ -85,6 +85,23 @@ def test_other_apis_are_answered_meanwhile() -> None:
         assert not waiting.done()
         broker.may_end.set()
         assert read(LEAVE_GROUP, await waiting) == LeaveGroupResponse()
+
+    asyncio.run(asked())
+
+
+def test_a_request_that_waits_for_an_import_is_noted_when_it_comes_and_not_again() -> None:
+    async def asked() -> None:
+        broker = Broker()
+        noted: list[int | float] = []
+        broker.dispatch.noted = noted
+        waiting = broker.ask(HEARTBEAT)
+        assert noted == [HEARTBEAT.key]
+        noted.append(0.1)  # as the read does that has brought it
+        broker.may_end.set()
+        assert read(HEARTBEAT, await waiting) == HeartbeatResponse()
+        assert noted == [HEARTBEAT.key, 0.1]
+        broker.ask(HEARTBEAT)
+        assert noted == [HEARTBEAT.key, 0.1, HEARTBEAT.key]
 
     asyncio.run(asked())
 

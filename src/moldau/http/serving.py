@@ -6,13 +6,15 @@ import socket
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import uvicorn
 
 from moldau.errors import CannotListen
 from moldau.http.bounded import BoundedHttp
-from moldau.http.tls import HttpTls
+
+if TYPE_CHECKING:
+    from moldau.http.tls import HttpTls
 
 CONNECTIONS_MAX = 1_000
 STOP_S = 5
@@ -42,7 +44,7 @@ class HttpServer:
 
     def __init__(self, host: str, port: int, tls: TlsFiles = TlsFiles()):
         self._host = host
-        self.tls = None if tls.certificate is None else HttpTls(tls.certificate, tls.key, tls.key_password)
+        self.tls = None if tls.certificate is None else _with(tls.certificate, tls)
         self._socket = bound(host, port)
         self._server: _Uvicorn | None = None
         self._serving: asyncio.Task[None] | None = None
@@ -101,6 +103,12 @@ class HttpServer:
     def close(self) -> None:
         """Give the port back."""
         self._socket.close()
+
+
+def _with(certificate: Path, tls: TlsFiles) -> "HttpTls":
+    from moldau.http.tls import HttpTls  # most servers have no TLS
+
+    return HttpTls(certificate, tls.key, tls.key_password)
 
 
 def bound(host: str, port: int) -> socket.socket:

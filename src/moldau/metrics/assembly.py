@@ -40,6 +40,7 @@ def metrics_of(broker: Measured) -> MetricsEndpoint:
     """The endpoint of a broker whose listeners are not open yet: its connections count the times of their requests from
     now on."""
     times = broker.server.times = RequestTimes()
+    broker.dispatch.noted = times.noted
     parts = MeasuredParts(
         broker.cluster,
         broker.replicas,
@@ -47,7 +48,6 @@ def metrics_of(broker: Measured) -> MetricsEndpoint:
         broker.coordinators,
         broker.cleaner,
         broker.server,
-        broker.dispatch.gate,
         broker.turns,
         broker.runtime,
         lambda: broker.ports,

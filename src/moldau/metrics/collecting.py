@@ -35,7 +35,6 @@ from moldau.replication.lag.asking import CallBroker, Committed, ask_leaders
 from moldau.replication.lag.reading import UNKNOWN_LAG, LagReader, PartitionLag
 from moldau.replication.replica import Replica
 from moldau.replication.replicas import Replicas
-from moldau.requests.gate import Gate
 from moldau.runtime import Runtime
 from moldau.turns import Turns
 
@@ -55,7 +54,6 @@ class MeasuredParts:
     coordinators: Coordinators
     cleaner: Cleaner
     server: Server
-    gate: Gate
     turns: Turns
     runtime: Runtime
     listeners: Callable[[], Iterable[str]]
@@ -89,7 +87,6 @@ class Collecting:
         self._times = times
         self._watch = watch
         self._lag_reader = LagReader(parts.replicas, parts.runtime)
-        self._places = {RequestTimes.place(key): api.name for key, api in SUPPORTED.items()}
 
     async def snapshot(self, *, is_whole: bool = True) -> Snapshot:
         """Unless it is whole, it has the numbers of requests and of the broker itself: no partition is looked at."""
@@ -200,12 +197,9 @@ class Collecting:
 
     def _numbers(self, now: Snapshot) -> None:
         parts, values = self._parts, now.values
-        now.requests = {SUPPORTED[key].name: count for key, count in parts.gate.requests.items() if count}
-        now.durations = {
-            name: self._times.by_place[place].copy()
-            for place, name in self._places.items()
-            if any(self._times.by_place[place].counts)
-        }
+        times = self._times
+        now.durations = {SUPPORTED[key].name: one.copy() for key, one in times.answered().items() if key in SUPPORTED}
+        now.requests = {SUPPORTED[key].name: times.requests(key) for key in times.seen() if key in SUPPORTED}
         now.loop_delay, now.loop_idle = self._watch.delay.copy(), self._watch.idle
         server, totals = parts.server, parts.cleaner.totals
         traffic = [*parts.replicas.traffic.by_topic.values(), parts.replicas.traffic.gone]

@@ -12,22 +12,19 @@ import asyncio
 import fcntl
 import logging
 import termios
-from collections.abc import Awaitable, Callable
-from typing import Protocol, cast
+from collections.abc import Awaitable, Sequence
+from typing import cast
 
 from moldau.errors import ProtocolViolation
 from moldau.net.busy_polling import BusyPolling
-from moldau.net.fair_share import SHARE_S, FairShare
+from moldau.net.fair_share import SHARE_S
 from moldau.net.guard import Guard
 from moldau.net.inbox import Inbox
-from moldau.net.limits import Limits
 from moldau.net.outbox import Outbox, Piece, SocketOutbox, TransportOutbox, outbox_of
 from moldau.net.peer import Peer
-from moldau.net.pool import Pool
+from moldau.net.ports import Acceptor, Handle
 from moldau.net.unanswered import UnansweredQueue
-from moldau.net.watchdog import Watchdog
-from moldau.notices import Notices
-from moldau.replies import Answer, Muting, Reply, Response, Unanswered
+from moldau.replies import Muting, Reply, Response, Unanswered
 
 log = logging.getLogger(__name__)
 
@@ -38,37 +35,13 @@ NAMED_S = 0.05
 HEAD_BYTES = 128
 """How much of a request's beginning is remembered: its header, and most of a long client id."""
 
-Handle = Callable[[memoryview], Answer]
-"""Answers one frame of a connection."""
-Connected = Callable[[Peer, str], Handle]
-"""A new connection's peer and listener -> what answers its frames."""
-
-
-class Acceptor(Protocol):
-    """The server, as its connections know it."""
-
-    limits: Limits
-    watchdog: Watchdog
-    pool: Pool
-    shared: memoryview
-    busy_polling: BusyPolling | None
-    notices: Notices
-
-    @property
-    def connected(self) -> Connected: ...
-    @property
-    def stopwatch(self) -> Callable[[], float]: ...
-    def fair_share(self, loop: asyncio.AbstractEventLoop) -> FairShare: ...
-    def is_urgent(self, connection: "Connection") -> bool: ...
-    def admit(self, connection: "Connection", transport: asyncio.Transport) -> bool:
-        """Whether a new connection is served now, and counted; otherwise it waits or was turned away."""
-
-    def forget(self, connection: "Connection") -> None: ...
-
 
 class Connection(asyncio.BufferedProtocol):
     """One accepted connection. `busy`: a request is in flight, or a reply has not left; nothing is handled until it
     has. `finishing`: it closes then."""
+
+    _noted: Sequence[int | float] = ()
+    """The requests of the last reads, if somebody counts them: see `measured.py`."""
 
     def __init__(self, server: Acceptor, loop: asyncio.AbstractEventLoop, listener: str = "PLAINTEXT"):
         self.server = server
@@ -156,6 +129,8 @@ class Connection(asyncio.BufferedProtocol):
         else:
             self._serve(nbytes, began + SHARE_S - self._spent_s)
         ended = self._stopwatch()
+        if self._noted:
+            self._count(ended - began)
         polling = self._busy_polling
         if polling is not None and not self._unanswered:  # these wait for brokers that may need this processor
             if began < polling.follows_until:
@@ -196,6 +171,9 @@ class Connection(asyncio.BufferedProtocol):
             self._pause_reading()
         elif inbox.filled:
             self._go_on()
+
+    def _count(self, seconds: float) -> None:
+        """A read took this long, in which some requests may have been `_noted`."""
 
     def _go_on(self) -> None:
         """Read on, unless requests are left (their share is used up) or memory is short."""
@@ -342,7 +320,10 @@ class Connection(asyncio.BufferedProtocol):
         if self.inbox.filled:
             began = self._stopwatch()
             self._serve(0, began + SHARE_S)
-            self._heavy = self._stopwatch() - began > SHARE_S / 2
+            served_s = self._stopwatch() - began
+            if self._noted:
+                self._count(served_s)
+            self._heavy = served_s > SHARE_S / 2
         self.resume()
 
     def _pause_reading(self) -> None:

@@ -12,8 +12,9 @@ import socket
 import ssl
 from typing import TYPE_CHECKING, Protocol, cast
 
-from moldau.net.accepted import Acceptor, Connection
+from moldau.net.accepted import Connection
 from moldau.net.peer import Peer
+from moldau.net.ports import Acceptor
 
 if TYPE_CHECKING:
     from moldau.net.measured import RequestTimes

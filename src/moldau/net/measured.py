@@ -1,33 +1,92 @@
 """Connections that measure how long their requests take, for metrics. A server without `RequestTimes` makes none.
 
 A request takes from the moment that the loop turns to what its connection has sent, until its reply is handed to the
-socket. The replies to the frames of one read leave together, so these frames all take as long as the read: two readings
-of the clock and one addition, whatever their number. A request whose reply has to wait (for records, replicas,
-members) takes until its answer is there.
+socket. The replies to the frames of one read leave together, so these frames all take as long as the read, which every
+connection measures anyway. Requests and reads are noted in one list, and counted when it is long or somebody asks:
+
+    0 0 0 0.00021 3 0.00009 0 1 0.00013     four Produces, a Metadata and a Fetch, in three reads
+
+A request whose reply has to wait (for records, replicas, members) is taken out again, and takes until its answer is
+there.
 """
 
-from collections.abc import Awaitable, Callable
-from typing import Any, cast
+from bisect import bisect_left
+from collections import Counter, defaultdict
+from collections.abc import Awaitable, Callable, Mapping, Sequence, Set
+from typing import Any
 
-from moldau.net.accepted import Connection, Handle
-from moldau.net.durations import BUCKETS, Durations
-from moldau.net.fair_share import SHARE_S
-from moldau.replies import Answer, Muting, Reply, Unanswered
+from moldau.net.accepted import Connection
+from moldau.net.durations import BOUNDS_S, Durations
+from moldau.net.unanswered import UnansweredQueue
+from moldau.replies import Muting, Reply, Unanswered
 
-PLACES = 256
-"""API keys below 128 have places of their own; those of our own APIs, which have two bytes, the others."""
+NOTED_MAX = 128
+"""Counting so many takes some 20 us, and the list stays in the nearest cache."""
 
 
 class RequestTimes:
-    """The times of all requests of a server. `by_place` has a histogram for each API: see `place`."""
+    """The times of all requests of a server, by the keys of their APIs. In `noted` are the keys of the requests of each
+    read, in whole numbers, and behind them its seconds; the last read may go on (reads do not overlap)."""
 
     def __init__(self) -> None:
-        self.by_place = [Durations() for _ in range(PLACES)]
+        self.noted: list[int | float] = []
+        self._by_key: defaultdict[int, Durations] = defaultdict(Durations)
+        self.unanswered: Counter[int] = Counter()
+        """How many requests wait for their answers, or never got one since their connections ended."""
 
-    @staticmethod
-    def place(key: int) -> int:
-        """Where the requests with that API key are counted."""
-        return key & 0xFF if key < 128 else key & 0xFF | 128
+    def answered(self) -> Mapping[int, Durations]:
+        """The times of all requests that were answered."""
+        self.count()
+        return self._by_key
+
+    def seen(self) -> Set[int]:
+        """The APIs that were asked for."""
+        return self.answered().keys() | self.unanswered.keys()
+
+    def requests(self, key: int) -> int:
+        """How many requests have come."""
+        answered = self.answered().get(key)
+        return self.unanswered[key] + (0 if answered is None else answered.count)
+
+    def add(self, key: int, seconds: float) -> None:
+        """A request that waited was answered."""
+        self._by_key[key].add(seconds)
+
+    def count(self) -> None:
+        """Count what is noted. Call it between two reads."""
+        noted = self.noted
+        if not noted:
+            return
+        key, keys, seconds = int(noted[0]), noted[::2], noted[1::2]
+        # By far the commonest: one API, and one request in each read. Then nothing is done for each of them in Python.
+        if len(keys) == len(seconds) == keys.count(key) and not seconds.count(key):
+            _add_all(self._by_key[key], seconds)
+        else:
+            self._count_reads()
+        noted.clear()
+
+    def _count_reads(self) -> None:
+        keys = Counter[int]()
+        for one in self.noted:
+            if isinstance(one, int):
+                keys[one] += 1
+                continue
+            for key, count in keys.items():
+                self._by_key[key].add(one, count)
+            keys.clear()
+
+
+def _add_all(durations: Durations, seconds: Sequence[float]) -> None:
+    """Add a duration for each of them."""
+    ordered, before = sorted(seconds), 0
+    for bucket, bound in enumerate(BOUNDS_S):
+        below = bisect_left(ordered, bound)
+        durations.counts[bucket] += below - before
+        before = below
+        if below == len(ordered):
+            break
+    durations.counts[-1] += len(ordered) - before
+    durations.sum_s += sum(ordered)
 
 
 class MeasuredConnection(Connection):
@@ -35,68 +94,67 @@ class MeasuredConnection(Connection):
 
     times: RequestTimes
 
-    def begin(self, sent: bytes = b"") -> None:
-        self._places = bytearray()
-        """The APIs of the frames that were answered in the read being served."""
-        super().begin(sent)
-        if not self._closed:
-            self._handle = self._measuring(self._handle)
+    def _count(self, seconds: float) -> None:
+        noted = self.times.noted
+        if type(noted[-1]) is int:
+            noted.append(seconds)
+            if len(noted) > NOTED_MAX:
+                self.times.count()
 
-    def _measuring(self, handle: Handle) -> Handle:
-        note, later = self._places.append, self._later
+    def _pause_for(self, later: Awaitable[Reply | Muting | Unanswered]) -> None:
+        noted, key = self.times.noted, int.from_bytes(self.asked[:2], "big")
+        if noted and noted[-1] == key and type(noted[-1]) is int:  # else it is a login's message, and no request
+            noted.pop()
+            later = self._answer_of(key).awaited(later)
+        super()._pause_for(later)
 
-        def measured(frame: memoryview) -> Answer:
-            answer = handle(frame)
-            place = frame[1] if not frame[0] else frame[1] | 128
-            if type(answer) is list or answer is None:
-                note(place)
-                return answer
-            return later(place, answer)
+    def _leave_unanswered(self, request: Unanswered, *size: int) -> UnansweredQueue:
+        if size:  # it was handled in this read, where it was noted last
+            request = self._answer_of(int(self.times.noted.pop())).packed(request)
+        return super()._leave_unanswered(request, *size)
 
-        return measured
-
-    def _serve(self, nbytes: int, share_ends_at: float) -> None:
-        places = self._places
-        super()._serve(nbytes, share_ends_at)
-        if not places:
-            return
-        seconds = self._stopwatch() - share_ends_at + SHARE_S
-        first, times = places[0], self.times.by_place
-        count = places.count(first)
-        one = times[first]
-        bits = int(seconds * 1e6).bit_length() if seconds > 0 else 0
-        one.counts[bits if bits < BUCKETS else BUCKETS - 1] += count
-        one.sum_s += seconds * count
-        if count < len(places):
-            for place in places:
-                if place != first:
-                    times[place].add(seconds)
-        places.clear()
-
-    def _later(self, place: int, answer: Any) -> Answer:
-        """An answer that has to wait, or mutes its connection: counted once it is there."""
-        if type(answer) is Muting:
-            self._places.append(place)
-            return answer
-        began, stopwatch, durations = self._stopwatch(), self._stopwatch, self.times.by_place[place]
-        if type(answer) is Unanswered:
-            answer.response.add_done_callback(lambda _: durations.add(stopwatch() - began))
-            return answer
-        return _timed(cast("Awaitable[Reply | Muting | Unanswered]", answer), durations, stopwatch, began)
+    def _answer_of(self, key: int) -> "_AnswerTime":
+        return _AnswerTime(self.times, key, self._stopwatch)
 
 
-async def _timed(
-    answer: Awaitable[Reply | Muting | Unanswered],
-    durations: Durations,
-    stopwatch: Callable[[], float],
-    began: float,
-) -> Reply | Muting | Unanswered:
-    try:
-        return await answer
-    finally:
-        durations.add(stopwatch() - began)
+class _AnswerTime:
+    """The time of one request whose answer has to wait; it runs from now on."""
+
+    __slots__ = ("_began", "_key", "_stopwatch", "_times")
+
+    def __init__(self, times: RequestTimes, key: int, stopwatch: Callable[[], float]):
+        self._times = times
+        self._key = key
+        self._stopwatch = stopwatch
+        self._began = stopwatch()
+        times.unanswered[key] += 1
+
+    def _ends(self) -> None:
+        self._times.unanswered[self._key] -= 1
+        self._times.add(self._key, self._stopwatch() - self._began)
+
+    async def awaited(self, later: Awaitable[Reply | Muting | Unanswered]) -> Reply | Muting | Unanswered:
+        """The same answer; the time ends when it is there."""
+        answer = await later
+        if isinstance(answer, Unanswered):
+            return self.packed(answer)
+        self._ends()
+        return answer
+
+    def packed(self, request: Unanswered) -> Unanswered:
+        """The same request; the time ends when its reply is packed. (Its response has room for one callback only.)"""
+        response, pack, admits = request
+
+        def packed(answer: Any) -> Reply | Muting | Unanswered:
+            reply = pack(answer)
+            if isinstance(reply, Unanswered):
+                return self.packed(reply)
+            self._ends()
+            return reply
+
+        return Unanswered(response, packed, admits)
 
 
 def measured(kind: type[Connection], times: RequestTimes) -> type[Connection]:
     """The class of such connections that are counted there."""
-    return type(f"Measured{kind.__name__}", (MeasuredConnection, kind), {"times": times})
+    return type(f"Measured{kind.__name__}", (MeasuredConnection, kind), {"times": times, "_noted": times.noted})

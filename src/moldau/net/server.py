@@ -15,13 +15,14 @@ from typing import TYPE_CHECKING, cast
 
 from moldau.errors import CannotListen
 from moldau.names import counted
-from moldau.net.accepted import Connected, Connection
-from moldau.net.accepted import Handle as Handle  # these two are part of what a server is given
+from moldau.net.accepted import Connection
 from moldau.net.busy_polling import BusyPolling, processors
 from moldau.net.fair_share import FairShare
 from moldau.net.limits import Limits, addresses
 from moldau.net.peer import Peer as Peer
 from moldau.net.pool import Pool
+from moldau.net.ports import Connected
+from moldau.net.ports import Handle as Handle  # these two are part of what a server is given
 from moldau.net.watchdog import Watchdog
 from moldau.notices import Notices
 

@@ -1,10 +1,8 @@
 """Where a change is made: here if this instance is the writer, else by the writer, which gets the request forwarded."""
 
 import asyncio
-import http.client
-import ssl
 from collections.abc import Callable
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 from urllib.parse import urlsplit
 
 from moldau.registry.decisions import Writes
@@ -12,12 +10,15 @@ from moldau.registry.http_messages import RestAnswer, RestRequest, answered
 from moldau.registry.refusals import Refused, no_writer, not_forwarded
 from moldau.registry.topic import SchemasTopic, WriterReplaced
 
+if TYPE_CHECKING:
+    import ssl
+
 FORWARDED = "x-forward"
 """A request with this header comes from another instance, and is not forwarded again."""
 PASSED_ON = ("accept", "authorization", "confluent-accept-unknown-properties", "content-type")
 ANSWER_BYTES_MAX = 16 << 20
 TRIES = 3
-MakeContext = Callable[[], ssl.SSLContext]
+MakeContext = Callable[[], "ssl.SSLContext"]
 """What the next connection to another instance is made by."""
 
 
@@ -56,6 +57,8 @@ class WriterRoute:
         raise no_writer()
 
     async def _forwarded(self, writer: str, request: RestRequest) -> RestAnswer:
+        import http.client  # with a parser of mail: the writer, and so most registries, never need it
+
         try:
             tls = None if self._tls is None else self._tls()
             return await asyncio.to_thread(_ask, writer, request, self._timeout_s, tls)
@@ -65,7 +68,9 @@ class WriterRoute:
             raise not_forwarded(f"The request could not be forwarded to the writer at {writer} ({why})") from None
 
 
-def _ask(writer: str, request: RestRequest, timeout_s: float, tls: ssl.SSLContext | None) -> RestAnswer:
+def _ask(writer: str, request: RestRequest, timeout_s: float, tls: "ssl.SSLContext | None") -> RestAnswer:
+    import http.client
+
     where = urlsplit(writer)
     host, port = where.hostname or "", where.port
     if where.scheme == "https":

@@ -7,7 +7,6 @@ from pathlib import Path
 from moldau.http.serving import HttpServer, TlsFiles
 from moldau.registry.api import RegistryApi
 from moldau.registry.asgi import RegistryApp
-from moldau.registry.authentication import RegistryGuard
 from moldau.registry.election import WriterElection
 from moldau.registry.forwarding import WriterRoute
 from moldau.registry.state import RegistryState
@@ -43,7 +42,11 @@ class RegistryServer:
     def __init__(self, brokers: str, settings: RegistrySettings):
         self._settings = settings
         state = RegistryState()
-        guard = None if settings.users_file is None else RegistryGuard(settings.users_file, state)
+        guard = None
+        if settings.users_file is not None:
+            from moldau.registry.authentication import RegistryGuard  # it imports all settings of a broker
+
+            guard = RegistryGuard(settings.users_file, state)
         self._server = HttpServer(
             settings.host, settings.port, TlsFiles(settings.certificate, settings.key, settings.key_password)
         )

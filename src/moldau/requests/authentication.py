@@ -24,9 +24,9 @@ from typing import NamedTuple, Protocol
 
 from moldau.errors import ErrorCode, ProtocolViolation, StorageError
 from moldau.names import NOBODY
-from moldau.net.accepted import Connected, Handle
 from moldau.net.guard import Guarded
 from moldau.net.peer import Peer
+from moldau.net.ports import Connected, Handle
 from moldau.notices import Notices
 from moldau.protocol.apis import API_VERSIONS, SASL_AUTHENTICATE, SASL_HANDSHAKE
 from moldau.protocol.codec import request_name

@@ -59,6 +59,8 @@ class Dispatch:
     ):
         """`imports`: what to call in the executor before the first request of an API, by key."""
         self.gate = gate
+        self.noted: list[int | float] | None = None
+        """Where the key of each request is appended, if somebody counts them (`net/measured.py`)."""
         self.not_imported = dict(imports or {})
         self.routes: dict[int, Route] = {}
         """Those that were asked for, by key and version in one number."""
@@ -102,7 +104,12 @@ class Dispatch:
                 if key in self.not_imported:
                     await self._turns.off_loop(self.not_imported[key])
                     del self.not_imported[key]
-        answered = answer(memoryview(frame))
+        noted = self.noted or []
+        count = len(noted)
+        try:
+            answered = answer(memoryview(frame))
+        finally:
+            del noted[count:]  # it was noted when it came
         return await answered if isinstance(answered, Awaitable) else answered
 
     async def wide(self, route: Route, call: Call, frame: Any, at: int) -> Reply | Muting | Unanswered:
@@ -229,13 +236,15 @@ class Requests:
     length, and only a different client id is decoded again.
     """
 
-    __slots__ = ("_at", "_client_id", "_dispatch", "_gate", "_length", "_routes", "_session", "_unpack")
+    __slots__ = ("_at", "_client_id", "_dispatch", "_gate", "_length", "_note", "_routes", "_session", "_unpack")
 
     def __init__(self, dispatch: Dispatch, session: Session):
         self._dispatch = dispatch
         self._session = session
         self._gate = dispatch.gate.__call__  # a bound method costs less to call than its instance
         self._routes = dispatch.routes
+        # A forwarded request is counted by the broker that its client is connected to.
+        self._note = None if dispatch.noted is None or session.is_forwarded else dispatch.noted.append
         self._expect(None)
 
     def _expect(self, client_id: str | None) -> None:
@@ -258,15 +267,19 @@ class Requests:
             header = codec.read_header(frame)
             self._expect(header.client_id)
             kind, correlation_id = header.key << 16 | header.version, header.correlation_id
-        route = self._routes.get(kind)
+        route, note = self._routes.get(kind), self._note
         if route is None:
             # Importing a handler here would hold up every other connection (see above).
             if (key := kind >> 16) in self._dispatch.not_imported:
+                if note is not None:
+                    note(key)
                 return self._dispatch.first(key, bytearray(frame), self.answer)
             route = self._dispatch.route(kind, self._session)
             if route is None:
                 return self._unsupported(frame)
         key, version, flexible, read, handler, at_once, pack, _, _, _, _ = route
+        if note is not None:
+            note(key)
         at = skip_tagged_fields(frame, self._at) if flexible else self._at
         session = self._session
         call = _new(Call, (session, key, version, correlation_id, session.client_id, len(frame)))
@@ -302,6 +315,8 @@ class Requests:
             raise ProtocolViolation(codec.request_name(frame))
         route = self._dispatch.route(api.key << 16, self._session)
         assert route is not None, "ApiVersions is supported from version 0 on"
+        if self._note is not None:
+            self._note(api.key)
         call = Call(self._session, api.key, header.version, header.correlation_id, header.client_id, len(frame))
         request = api.request()
         answer = self._gate(request, call, route.handler)

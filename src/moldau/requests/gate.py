@@ -1,8 +1,8 @@
 """The gate: every request passes it between being read and being handled, Produce and Fetch included.
 
-The gate counts requests and applies its rules before the handler: a rule may refuse a request, throttle its client, or
-both. Its accounting hears of every reply, and may throttle the client too. The reply to a throttled client carries the
-time in `throttle_time_ms` and is sent at once; then nothing is read from its connection for that time (KIP-219).
+The gate applies its rules before the handler: a rule may refuse a request, throttle its client, or both. Its accounting
+hears of every reply, and may throttle the client too. The reply to a throttled client carries the time in
+`throttle_time_ms` and is sent at once; then nothing is read from its connection for that time (KIP-219).
 
 A plain broker has neither rules nor accounting. Rights on a whole request (`requests/requirements.py`) are a rule, and
 so is the quota on changes of topics; quotas on bytes and on time are accounting.
@@ -13,7 +13,6 @@ from functools import partial
 from types import GeneratorType
 from typing import Any, NamedTuple, Protocol, TypeAlias
 
-from moldau.protocol.apis import SUPPORTED
 from moldau.protocol.hot_fetch import FetchReply
 from moldau.replies import Response
 from moldau.requests.refusals import refused
@@ -99,8 +98,7 @@ class Judged(NamedTuple):
 
 
 class Gate:
-    """`requests` counts the requests of each API since the start, by API key. `authorizer` decides for the connections
-    whose requests pass here; without one clients may do everything."""
+    """`authorizer` decides for the connections whose requests pass here; without one clients may do everything."""
 
     def __init__(
         self,
@@ -109,7 +107,6 @@ class Gate:
         authorizer: Authorizer | None = None,
     ) -> None:
         self.authorizer = authorizer
-        self.requests = dict.fromkeys(SUPPORTED, 0)
         self._rules = rules
         self._rules_of: dict[int, Sequence[Rule]] = {}
         """All rules of APIs that have some of their own, by key."""
@@ -139,11 +136,9 @@ class Gate:
     def __call__(self, request: Any, call: Call, handler: Handler) -> Any:
         """The handler's answer, as `Judged` if the client is throttled or accounted for. Raises `ProtocolViolation` if
         a rule refuses a request whose reply cannot say why."""
-        key = call.key
-        self.requests[key] += 1
         if self._is_open:
             return handler(request, call)
-        if self._rules or key in self._rules_of:
+        if self._rules or call[1] in self._rules_of:  # `call.key`, without a descriptor
             return self._judge(request, call, handler)
         now = self._now
         if now is None:

@@ -17,7 +17,7 @@ from moldau.config import BrokerConfig
 from moldau.config.listeners import SASL
 from moldau.errors import KafkaError, StorageError
 from moldau.metadata_store.store import StoreConflict
-from moldau.net.accepted import Connected
+from moldau.net.ports import Connected
 from moldau.peers.link import Link
 from moldau.replication.upkeep import Job
 from moldau.requests.dispatch import Dispatch

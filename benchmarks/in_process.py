@@ -1,0 +1,178 @@
+"""What metrics, access rights and quotas cost a request of one record in the broker alone, by processor time.
+
+Brokers in processes of their own answer the same frames in turns of a millisecond, without sockets and clients. Such
+ratios hold on a busy machine, too.
+
+usage: python -m benchmarks.in_process [--rounds 2000] [--before REVISION]
+
+A read brings 64 requests, as a producer that pipelines sends them, or one, as the busiest of those that do not.
+`--before`: all of it for that revision, too.
+"""
+
+import argparse
+import asyncio
+import contextlib
+import json
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from benchmarks import frames
+from benchmarks.broker_load import VALUE_BYTES, new_topic
+from benchmarks.earlier import source_of
+from benchmarks.secured import GUARDED, guarded_by_much
+from moldau.broker import Broker
+from moldau.config import broker_config
+from moldau.net.accepted import Connection
+from moldau.net.measured import measured
+from moldau.runtime import Runtime
+
+REQUESTS_A_ROUND = 64
+"""A millisecond: most rounds are interrupted by nothing."""
+METRICS = {"metrics.port": "0", "metrics.host": "127.0.0.1"}
+RIGHTS = {**GUARDED, "super.users": "User:ANONYMOUS"}
+KINDS = {"plain": {}, "metrics": METRICS, "rights and quotas": RIGHTS, "all of it": {**METRICS, **RIGHTS}}
+Round = Callable[[int], float]
+"""Requests in a read -> microseconds of processor time for each request."""
+
+
+class NoWire(asyncio.Transport):
+    """Takes all that is written."""
+
+    def __init__(self) -> None:
+        super().__init__({"peername": ("127.0.0.1", 50_000)})
+        self.is_paused = False
+
+    def write(self, data: Any) -> None: ...
+
+    def pause_reading(self) -> None:
+        self.is_paused = True
+
+    def resume_reading(self) -> None:
+        self.is_paused = False
+
+    def get_write_buffer_size(self) -> int:
+        return 0
+
+    def close(self) -> None: ...
+
+    def abort(self) -> None: ...
+
+
+class Asked(NamedTuple):
+    """A connection to a broker, and the frame that is sent on it."""
+
+    connection: Connection
+    wire: NoWire
+    frame: bytes
+
+    async def round(self, requests_a_read: int) -> float:
+        """Microseconds of processor time for each request."""
+        burst, connection = self.frame * requests_a_read, self.connection
+        size, began = len(burst), time.process_time()
+        for _ in range(REQUESTS_A_ROUND // requests_a_read):
+            connection.get_buffer(-1)[:size] = burst
+            connection.buffer_updated(size)
+            while self.wire.is_paused:  # it was interrupted, and its share of the loop is over
+                await asyncio.sleep(0)
+        return (time.process_time() - began) / REQUESTS_A_ROUND * 1e6
+
+
+async def answer_rounds(settings: dict[str, str], folder: str) -> None:
+    """A broker whose rounds are asked for on standard input, a line each: how many requests a read brings."""
+    config, _ = broker_config({"log.dirs": folder, "listeners": "PLAINTEXT://127.0.0.1:0", **settings})
+    broker = Broker(config, Runtime())
+    await broker.start()
+    port = next(iter(broker.ports.values()))
+    if "authorizer.class.name" in settings:
+        await asyncio.to_thread(guarded_by_much, f"127.0.0.1:{port}")
+    topic = await asyncio.to_thread(new_topic, port)
+    times, wire = broker.server.times, NoWire()
+    kind = Connection if times is None else measured(Connection, times)
+    connection = kind(broker.server, asyncio.get_running_loop())
+    connection.connection_made(wire)
+    asked = Asked(connection, wire, frames.produce(topic, 0, frames.batch(1, VALUE_BYTES)))
+    while line := sys.stdin.readline():
+        print(await asked.round(int(line)), flush=True)
+        await asyncio.sleep(0)
+    connection.close()
+    await broker.stop()
+
+
+@contextlib.contextmanager
+def running(settings: dict[str, str], source: Path | None) -> Iterator[Round]:
+    environment = os.environ if source is None else {**os.environ, "PYTHONPATH": str(source)}
+    with tempfile.TemporaryDirectory() as folder:
+        command = [sys.executable, "-m", "benchmarks.in_process", "--answer", json.dumps(settings), folder]
+        process = subprocess.Popen(
+            command,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            text=True,
+            env=environment,
+        )
+        assert process.stdin is not None and process.stdout is not None
+        asks, answers = process.stdin, process.stdout
+
+        def one_round(requests_a_read: int) -> float:
+            print(requests_a_read, file=asks, flush=True)
+            return float(answers.readline())
+
+        try:
+            yield one_round
+        finally:
+            asks.close()
+            process.wait(30)
+            answers.close()
+
+
+def taken(kinds: dict[str, Round], rounds: int, requests_a_read: int) -> dict[str, Sequence[float]]:
+    found: dict[str, list[float]] = {name: [] for name in kinds}
+    for number in range(rounds):
+        names = list(kinds)
+        for name in names[number % len(names) :] + names[: number % len(names)]:
+            found[name].append(kinds[name](requests_a_read))
+    return {name: one[rounds // 10 :] for name, one in found.items()}
+
+
+def tell(requests_a_read: int, found: dict[str, Sequence[float]]) -> None:
+    print(f"one-record Produce, {requests_a_read} in a read, processor time:")
+    for name, one in found.items():
+        plain = found["plain"]
+        ratio = statistics.median(first / second for first, second in zip(plain, one, strict=True))
+        tenth, tenth_of_plain = (statistics.quantiles(each, n=10)[0] for each in (one, plain))
+        print(
+            f"  {name:25} {statistics.median(one):6.2f} us, a tenth below {tenth:.2f}; keeps {ratio:.3f} of the rate, "
+            f"{tenth_of_plain / tenth:.3f} by the tenth",
+            flush=True,
+        )
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.in_process", description="What a request costs.")
+    parser.add_argument("--rounds", type=int, default=2_000)
+    parser.add_argument("--before", metavar="REVISION")
+    parser.add_argument("--answer", nargs=2, help=argparse.SUPPRESS)
+    asked = parser.parse_args()
+    if asked.answer:
+        asyncio.run(answer_rounds(json.loads(asked.answer[0]), asked.answer[1]))
+        return 0
+    with contextlib.ExitStack() as stack:
+        kinds = {name: stack.enter_context(running(settings, None)) for name, settings in KINDS.items()}
+        if asked.before:
+            source = stack.enter_context(source_of(asked.before))
+            kinds |= {f"{name}, before": stack.enter_context(running(one, source)) for name, one in KINDS.items()}
+        for requests_a_read in (64, 1):
+            tell(requests_a_read, taken(kinds, asked.rounds, requests_a_read))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
