@@ -8,6 +8,9 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 WIDTH, HEIGHT, MARGIN = 420, 220, 36
+LABEL = 20
+"""How high a number is, with the space around it."""
+INK = "#1f2937"
 COLOURS = ("#2563eb", "#d97706", "#059669")
 STYLE = "font-family='system-ui,sans-serif' font-size='12'"
 
@@ -27,7 +30,9 @@ class Bars(NamedTuple):
             left, height = MARGIN + at * step + step * 0.2, _height(value / top)
             middle, width, foot = left + step * 0.3, step * 0.6, HEIGHT - MARGIN
             parts.append(_box(left, foot - height, width, height))
-            parts.append(_text(middle, foot - 8, f"{value:.2f}", "#ffffff") + _text(middle, foot + 16, name))
+            inside = height >= LABEL  # white on the bar, else dark above it
+            y, colour = (foot - 8, "#ffffff") if inside else (foot - height - 4, INK)
+            parts.append(_text(middle, y, f"{value:.2f}", colour) + _text(middle, foot + 16, name))
             if name in self.targets:
                 y = foot - _height(self.targets[name] / top)
                 parts.append(
@@ -78,5 +83,5 @@ def _box(left: float, top: float, width: float, height: float) -> str:
     return f"<rect x='{left:.1f}' y='{top:.1f}' width='{width:.1f}' height='{height:.1f}' fill='{COLOURS[0]}' rx='3'/>"
 
 
-def _text(x: float, y: float, text: str, colour: str = "#1f2937") -> str:
+def _text(x: float, y: float, text: str, colour: str = INK) -> str:
     return f"<text x='{x:.1f}' y='{y:.1f}' text-anchor='middle' fill='{colour}'>{html.escape(text)}</text>"

@@ -31,7 +31,7 @@ def table(settings: Iterable[Setting]) -> str:
         cells = (
             f"`{setting.name}`",
             setting.kind.name.lower(),
-            setting.text(setting.default) or "",
+            f"`{default}`" if (default := setting.text(setting.default)) else "",
             setting.bounds,
             sentence,
         )

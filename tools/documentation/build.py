@@ -52,7 +52,7 @@ def lay_out(source: Path) -> None:
     (source / "index.md").write_text("\n".join(front))
     for page in source.rglob("*.md"):
         page.write_text(NAMED_BY_FILE.sub(r"[](\1)", page.read_text()))
-    for name in ("conf.py", "glossary_links.py"):
+    for name in ("conf.py", "glossary_links.py", "long_names.py"):
         shutil.copy(HERE / name, source)
     shutil.copytree(HERE / "assets", source / "assets")
 

@@ -9,7 +9,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 project = "Moldau"
 release = version = __version__
-extensions = ["myst_parser", "glossary_links"]
+extensions = ["myst_parser", "glossary_links", "long_names"]
 html_theme = "furo"
 html_title = f"Moldau {__version__}"
 html_static_path = ["assets"]
