@@ -24,6 +24,7 @@ from rich.console import Console
 
 import moldau.demo.run
 from harness.patience import stretched, wait_until
+from moldau.cli import main
 from moldau.demo import flights
 from moldau.demo.audit import COLUMNS, Book, Count, hash_sum
 from moldau.demo.inventory import REGISTRY
@@ -62,7 +63,7 @@ def every_nth(steps: Mapping[str, int], folder: Path) -> Path:
 
 @FORGIVING
 def test_a_tenth_of_the_data_ends_in_balanced_books_and_all_that_the_report_shows_works(
-    tmp_path: Path, spark: "SparkSession"
+    tmp_path: Path, spark: "SparkSession", monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "source").mkdir()
     folder, source, said = tmp_path / "demo", every_nth(A_TENTH, tmp_path / "source"), io.StringIO()
@@ -72,7 +73,7 @@ def test_a_tenth_of_the_data_ends_in_balanced_books_and_all_that_the_report_show
     numbers = check_what_is_left(folder, source)
     page = (folder / "report.html").read_text()
     check_queries(folder, page, numbers["flights"], numbers["planes"])
-    check_commands(folder, page)
+    check_commands(page, monkeypatch, capfd)
 
 
 def start(folder: Path, source: Path) -> "subprocess.Popen[str]":
@@ -186,29 +187,36 @@ def check_queries(folder: Path, page: str, flights_count: int, planes_count: int
     assert len(airlines) == 5 and sum(row[1] for row in fog) == flights_count and len(places) == 5
 
 
-def check_commands(folder: Path, page: str) -> None:
-    """The commands of the page start the broker and call it, except that the ports are free ones."""
+def check_commands(page: str, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> None:
+    """The commands of the page start the broker and call it, except that the ports are free ones. Two of them start
+    processes, as a user does; the others have the same arguments in this process."""
     start, consume, schema, load, decode, audit, history = shown(page, 'id="places"', "</main>")
+    start_command = shlex.split(start)
+
+    def printed(command: str) -> str:
+        command, *arguments = shlex.split(command.replace(REGISTRY, registry))
+        assert command == start_command[0]
+        capfd.readouterr()
+        assert main.run(arguments) == 0
+        return capfd.readouterr().out
+
     server = subprocess.Popen(
-        [*shlex.split(start), "--port", "0", "--registry-port", "0"],
+        [*start_command, "--port", "0", "--registry-port", "0"],
         stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
     )  # fmt: skip
     try:
         assert server.stdout is not None
         address = server.stdout.readline().removeprefix("listening on ").strip()
         registry = server.stdout.readline().partition(" listening on ")[2].strip()
-        env = {**os.environ, "MOLDAU_BOOTSTRAP_SERVER": address}
-        calls = [one.replace(REGISTRY, registry) for one in (consume, load, decode, audit, history, schema)]
-        said = [
-            subprocess.run(shlex.split(one), capture_output=True, text=True, env=env, check=True).stdout
-            for one in calls
-        ]
+        monkeypatch.setenv("MOLDAU_BOOTSTRAP_SERVER", address)
+        told = subprocess.run(shlex.split(schema.replace(REGISTRY, registry)), capture_output=True, check=True)
+        assert json.loads(told.stdout)["name"] == "Flights"
+        assert printed(consume).count('"carrier"') == 5
+        assert printed(load) == printed(decode) == "nothing new to load\n"
+        assert "complete: every tier holds" in printed(audit) and "flights" in printed(history)
     finally:
         server.terminate()
         server.communicate()
-    assert said[0].count('"carrier"') == 5 and said[1] == said[2] == "nothing new to load\n"
-    assert "complete: every tier holds" in said[3] and "flights" in said[4]
-    assert json.loads(said[5])["name"] == "Flights"
 
 
 def test_books_that_do_not_balance_end_the_demo_with_an_error(tmp_path: Path) -> None:
