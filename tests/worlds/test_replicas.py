@@ -40,7 +40,7 @@ from tests.worlds.workload import Broken, History, produce
 
 EVERY = HARMS | POWER_LOSSES | SESSIONS | FOLDER_MOVES
 SEEDS = {
-    name: range(100 * number, 100 * number + (sized(1, 2, 5) if name in FOLDER_MOVES else sized(2, 3, 5)))
+    name: range(100 * number, 100 * number + sized(1, 2 if name in FOLDER_MOVES else 3, 5))
     for number, name in enumerate(EVERY)
 }
 
