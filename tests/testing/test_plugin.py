@@ -154,6 +154,26 @@ def test_3(moldau_broker, moldau_topic):
     assert "3 passed" in printed
 
 
+def test_the_next_test_finds_a_broker_with_the_machines_time_and_all_records(project: Project) -> None:
+    printed = project.pytest("""
+def test_1(moldau_broker):
+    moldau_broker.create_topic("kept", retention_ms=-1)
+    with Producer(moldau_broker.address) as producer:
+        producer.send("kept", b"x").result()
+    moldau_broker.clock.advance(days=8)
+
+def test_2(moldau_broker, moldau_topic):
+    assert not moldau_broker.clock.ahead_s
+    with Producer(moldau_broker.address) as producer:
+        producer.send(moldau_topic, b"x").result()
+    moldau_broker.clock.advance(hours=1)  # the segments that have expired are deleted meanwhile
+    with Admin(moldau_broker.address) as admin:
+        for topic in ("kept", moldau_topic):
+            assert admin.watermarks(topic) == {TopicPartition(topic, 0): (0, 1)}
+""")
+    assert "2 passed" in printed
+
+
 def test_a_fault_of_the_broker_is_an_error_of_the_test_that_met_it(project: Project) -> None:
     printed = project.pytest("""
 import asyncio

@@ -82,6 +82,11 @@ class Clock:
         """The broker's loop from now on; None while the broker is stopped."""
         self._loop = loop
 
+    def put_back(self) -> None:
+        """To the machine's time; only while the broker is stopped, as timers that run cannot be moved back."""
+        assert self._loop is None
+        self._ahead_s = 0.0
+
 
 class ShiftedLoop(asyncio.SelectorEventLoop):
     """An event loop whose time is that of the clock. Ordinary asyncio timers run on it when the clock has reached

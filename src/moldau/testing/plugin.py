@@ -64,7 +64,7 @@ def moldau_broker(
     pytestconfig: pytest.Config, moldau_settings: dict[str, str], moldau_security: dict[str, Any]
 ) -> "Iterator[Broker]":
     """A broker for all tests of the session: `moldau_broker.bootstrap_servers` is its address. After each test its
-    faults are cleared, and it is started again if the test has killed it."""
+    faults are cleared, and it is started again if the test has killed it or moved its clock."""
     from moldau.testing.broker import Broker
 
     with Broker(moldau_settings, **moldau_security) as broker:
@@ -104,3 +104,5 @@ def pytest_runtest_teardown(item: pytest.Item) -> None:
         broker.check()
         if not broker.running:
             broker.start()
+        if broker.clock.ahead_s:  # records with the machine's time would expire in the tests that follow
+            broker.put_clock_back()
