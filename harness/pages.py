@@ -1,10 +1,11 @@
-"""The Python examples of a page of the documents, for tests that run them."""
+"""The Python examples and the commands of a page of the documents, for tests that run them."""
 
 import re
 from pathlib import Path
 from typing import NamedTuple
 
 _EXAMPLE = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+_TERMINAL = re.compile(r"^```(?:console)?\n(\$ .*?)^```$", re.MULTILINE | re.DOTALL)
 DOCS = Path(__file__).parents[1] / "docs"
 
 
@@ -19,6 +20,23 @@ def examples(page: str) -> list[Example]:
     """The examples of `docs/<page>`, or of README.md, in order."""
     text = (DOCS.parent if page == "README.md" else DOCS).joinpath(page).read_text()
     return [Example(text.count("\n", 0, m.start(1)) + 1, m.group(1)) for m in _EXAMPLE.finditer(text)]
+
+
+class ShownCommand(NamedTuple):
+    """A command line, and what the page shows below it."""
+
+    line: str
+    output: str
+
+
+def commands(page: str) -> list[ShownCommand]:
+    """The commands of `docs/<page>`, in order."""
+    found: list[ShownCommand] = []
+    for block in _TERMINAL.findall((DOCS / page).read_text()):
+        for part in re.split(r"^\$ ", block, flags=re.MULTILINE)[1:]:
+            line, _, output = part.partition("\n")
+            found.append(ShownCommand(line, output))
+    return found
 
 
 def run_examples(page: str) -> int:

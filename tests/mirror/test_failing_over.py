@@ -6,13 +6,17 @@ from collections.abc import Iterator
 
 import pytest
 
+from moldau.client.administration.groups import GroupListing
+from moldau.client.administration.transactions import ProducerDescription
 from moldau.client.consuming.consumer import Consumer
 from moldau.client.producing.producer import Producer
-from moldau.errors import KafkaError, NotDelivered
-from moldau.mirror.ends import SETTING
-from moldau.mirror.failing_over import fail_over, fence, rehearse
-from moldau.mirror.groups import to_commit
+from moldau.errors import ErrorCode, KafkaError, NotDelivered
+from moldau.mirror import failing_over
+from moldau.mirror.ends import SETTING, ClusterEnd
+from moldau.mirror.failing_over import fail_over, fail_over_all, fence, rehearse
+from moldau.mirror.groups import sync_groups, to_commit
 from moldau.mirror.promoting import promote
+from moldau.mirror.status import interrupted
 from moldau.names import OffsetAndMetadata, TopicPartition
 from moldau.records.batch import HANDOVER, Marker, encode_batch, encode_handover, encode_marker, read_control
 from moldau.testing import Broker
@@ -124,11 +128,30 @@ def test_a_promotion_waits_for_all_records_and_takes_the_offsets_of_groups(clust
             with pytest.raises(KafkaError, match="still lack 1 record: does a worker run"):
                 await promote(mirror.source, mirror.target, mirrors, ALL, 0)
             mirror.start()
-            assert (await promote(mirror.source, mirror.target, mirrors, ALL, 60))[0].end == 5
+            assert (await promote(mirror.source, mirror.target, mirrors, ALL, 60)).over[0].end == 5
 
     asyncio.run(scenario())
     produce(target, "payments", b"5")
     assert values(target, "payments", 3, "billing") == [b"3", b"4", b"5"]
+
+
+def test_a_promotion_waits_for_partitions_that_the_source_has_got(clusters: tuple[Broker, Broker]) -> None:
+    source, target = clusters
+    source.create_topic("widened", 1)
+    produce(source, "widened", b"1")
+
+    async def scenario() -> None:
+        async with mirroring(source, target, "widened") as mirror:
+            await mirror.until_equal(TopicPartition("widened", 0))
+            await mirror.stop()
+            await mirror.source.admin.create_partitions("widened", 2)
+            mirrors = {"widened": (await mirror.target.own_settings("widened"))[SETTING]}
+            with pytest.raises(KafkaError, match="widened has 2 partitions in the source, and its mirror 1"):
+                await promote(mirror.source, mirror.target, mirrors, ALL, 0)
+            mirror.start()
+            assert len((await promote(mirror.source, mirror.target, mirrors, ALL, 60)).over) == 2
+
+    asyncio.run(scenario())
 
 
 def test_a_promotion_that_finds_new_records_leaves_a_mirror(
@@ -156,6 +179,36 @@ def test_a_promotion_that_finds_new_records_leaves_a_mirror(
     asyncio.run(scenario())
 
 
+def test_a_topic_that_cannot_be_failed_over_holds_up_no_other(
+    clusters: tuple[Broker, Broker], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source, target = clusters
+    for name in ("held", "quick"):
+        source.create_topic(name, 1)
+        produce(source, name, b"1")
+
+    async def without_a_leader(end: ClusterEnd, tp: TopicPartition) -> list[ProducerDescription]:
+        if tp.topic == "held":
+            raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, "its leader is away")
+        return []
+
+    async def scenario() -> None:
+        async with mirroring(source, target, "held|quick") as mirror:
+            for name in ("held", "quick"):
+                await mirror.until_equal(TopicPartition(name, 0))
+            mirrors = {name: (await mirror.target.own_settings(name))[SETTING] for name in ("held", "quick")}
+            with monkeypatch.context() as patched:
+                patched.setattr(failing_over, "open_transactions", without_a_leader)
+                done = await fail_over_all(mirror.target, mirrors)
+            assert [one.tp.topic for one in done.over] == ["quick"]
+            assert str(done.failures["held"]) == "its leader is away"
+            assert await interrupted(mirror.target) == ["held"]
+            again = {"held": (await mirror.target.own_settings("held"))[SETTING]}
+            assert [one.tp.topic for one in (await fail_over_all(mirror.target, again)).over] == ["held"]
+
+    asyncio.run(scenario())
+
+
 def test_groups_are_kept_while_the_mirror_works(clusters: tuple[Broker, Broker]) -> None:
     source, target = clusters
     source.create_topic("read", 1)
@@ -178,6 +231,24 @@ def test_groups_are_kept_while_the_mirror_works(clusters: tuple[Broker, Broker])
             await scenario(mirror, 3)
 
     asyncio.run(played())
+
+
+def test_share_groups_have_no_offsets_to_keep(clusters: tuple[Broker, Broker], monkeypatch: pytest.MonkeyPatch) -> None:
+    """As Kafka 4 has them: OffsetFetch refuses their names."""
+
+    async def listed() -> list[GroupListing]:
+        return [GroupListing("sharing", "share", "Stable", "share")]
+
+    async def refused(name: str) -> dict[TopicPartition, OffsetAndMetadata]:
+        raise KafkaError(ErrorCode.GROUP_ID_NOT_FOUND, name)
+
+    async def scenario() -> None:
+        async with mirroring(*clusters, "nothing") as mirror:
+            monkeypatch.setattr(mirror.source.admin, "list_groups", listed)
+            monkeypatch.setattr(mirror.source.admin, "group_offsets", refused)
+            assert await sync_groups(mirror.source, mirror.target, [], ALL) == {}
+
+    asyncio.run(scenario())
 
 
 def test_a_group_gets_no_offset_that_has_not_arrived_and_none_below_its_own() -> None:

@@ -172,3 +172,15 @@ def test_a_column_of_equal_values_has_as_many_rows_as_asked_for(value: str | int
     column = arrow.repeated(value, pa.int32() if isinstance(value, int) else pa.string(), count)
     assert column.to_pylist() == [value] * count
     column.validate(full=True)
+
+
+def test_what_is_before_a_damaged_batch_comes_before_the_failure() -> None:
+    data = bytearray()
+    for number in range(3):
+        data += encode_batch([(b"k", b"v", NOW, ())], base_offset=number)
+    data[-1] ^= 1
+    pieces = arrow.to_record_batches(data, "t", 0)
+    assert next(pieces).column("offset").to_pylist() == [0, 1]
+    with pytest.raises(KafkaError) as damaged:
+        next(pieces)
+    assert damaged.value.code is ErrorCode.CORRUPT_MESSAGE

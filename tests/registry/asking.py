@@ -44,6 +44,9 @@ class LocalTopic:
             self.take_in(forms[-1] if forms else packed_key(key), packed_value(value))
         return answered(writes.answer)
 
+    async def catch_up(self) -> bool:
+        return False
+
 
 class LocalRegistry:
     """`ask(method, path, body)` is one request."""

@@ -67,6 +67,7 @@ def test_nobody_gets_in_without_the_password(registry: LocalRegistry, header: st
         ("ann", "POST", "/compatibility/subjects/shared/versions/latest", 200), ("ann", "GET", "/schemas/ids/1", 200),
         ("ann", "GET", "/schemas/ids/3", 403), ("ann", "GET", "/schemas/ids/3/schema", 403),
         ("ann", "GET", "/schemas/ids/3/versions", 403), ("ann", "GET", "/schemas/ids/99", 404),
+        ("ann", "GET", f"/schemas/ids/{'9' * 5_000}", 404),
         ("ann", "GET", "/subjects/:.:payments/versions", 403), ("ann", "GET", "/subjects/:.x:orders-a/versions", 403),
         ("bob", "GET", "/subjects/payments/versions", 200), ("bob", "POST", "/subjects/payments/versions", 403),
         ("bob", "PUT", "/config/payments", 403), ("bob", "DELETE", "/mode/payments", 403),
@@ -89,6 +90,7 @@ def test_lists_show_only_what_may_be_read(registry: LocalRegistry) -> None:
     assert by(registry, "ann", "GET", "/schemas/ids/2/subjects").tree == ["shared"]
     assert by(registry, "ann", "GET", "/schemas/ids/2/versions").tree == [{"subject": "shared", "version": 1}]
     assert by(registry, "bob", "GET", "/schemas/ids/2/subjects").tree == ["payments", "shared"]
+    assert {one["subject"] for one in by(registry, "ann", "GET", "/schemas").tree} == {"orders-value", "shared"}
 
 
 def test_a_reference_does_not_show_what_may_not_be_read(registry: LocalRegistry) -> None:

@@ -17,7 +17,8 @@ from harness.tiers import sized
 from moldau import Consumer, TopicPartition
 from moldau.registry.api import RegistryApi
 from moldau.registry.asgi import RegistryApp
-from moldau.registry.forwarding import WriterRoute
+from moldau.registry.forwarding import WriterRoute, _ask
+from moldau.registry.http_messages import RestRequest
 from moldau.registry.server import RegistryServer, RegistrySettings
 from moldau.registry.state import RegistryState
 from moldau.registry.topic import SchemasTopic, SchemasTopicSettings
@@ -75,6 +76,60 @@ def test_a_change_is_forwarded_to_the_writer_and_the_next_one_takes_over(broker:
             body = {"schema": '"string"'}
             assert await until(second.addresses[0], body, "/subjects/after/versions") == {"id": 5}
             assert len(await asyncio.to_thread(ask, f"{second.addresses[0]}/subjects")) == 5
+
+    asyncio.run(run())
+
+
+def test_what_one_instance_has_answered_every_other_one_finds(broker: Broker) -> None:
+    """Also if its reader has not come so far: what is not found is looked for in the topic before that is said."""
+
+    async def run() -> None:
+        async with serving(broker, "found") as one, serving(broker, "found") as other:
+            urls = [server.addresses[0] for server in (one, other)]
+            for number in range(10):
+                url, elsewhere = urls[number % 2], urls[1 - number % 2]
+                body = {"schema": json.dumps({"type": "fixed", "name": "F", "size": number + 1})}
+                given = (await until(url, body, f"/subjects/s{number}/versions"))["id"]
+                found = await asyncio.to_thread(ask, f"{elsewhere}/schemas/ids/{given}")
+                assert found == {"schema": found.get("schema")}, found
+                assert "id" in await asyncio.to_thread(ask, f"{url}/subjects/s{number}", "POST", body)
+
+    asyncio.run(run())
+
+
+def test_a_path_with_bytes_that_are_not_ascii_is_forwarded(broker: Broker) -> None:
+    """As curl sends it."""
+    path = "/subjects/größe/versions".encode().decode("latin-1")
+    request = RestRequest("POST", (), {}, {}, b'{"schema":"\\"int\\""}', path)
+
+    async def run() -> None:
+        async with serving(broker, "bytes") as server:
+            [url] = server.addresses
+            assert (await asyncio.to_thread(_ask, url, request, stretched(20), None)).status == 200
+            assert await asyncio.to_thread(ask, f"{url}/subjects") == ["größe"]
+
+    asyncio.run(run())
+
+
+def test_a_miss_costs_one_question_however_many_ask(broker: Broker) -> None:
+    async def run() -> None:
+        instance = Instance(broker, "missed")
+        await instance.topic.start()
+        asked_ends = 0
+        end = instance.topic._end
+
+        async def counted(consumer: Any) -> int:
+            nonlocal asked_ends
+            asked_ends += 1
+            return await end(consumer)
+
+        instance.topic._end = counted  # type: ignore[method-assign]
+        try:
+            answers = await asyncio.gather(*(asked(instance.app, "GET", "/schemas/ids/9", b"", {}) for _ in range(50)))
+            assert {one.tree["error_code"] for one in answers} == {40403}
+            assert asked_ends <= 3, "one that is under way, and one for all who came meanwhile"
+        finally:
+            await instance.topic.close()
 
     asyncio.run(run())
 

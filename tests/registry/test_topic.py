@@ -4,11 +4,12 @@ import asyncio
 import json
 from collections.abc import Awaitable, Callable, Iterator
 from typing import Any
+from urllib.error import HTTPError
 from urllib.request import Request, urlopen
 
 import pytest
 
-from harness.patience import stretched
+from harness.patience import stretched, wait_until
 from moldau import Admin, Producer
 from moldau.errors import ConfigError
 from moldau.registry.decisions import Writes
@@ -181,3 +182,66 @@ def test_a_change_that_takes_too_long_is_given_up(broker: Broker) -> None:
             await schemas.close()
 
     asyncio.run(run())
+
+
+def test_a_start_does_not_wait_for_what_a_dead_writer_has_left_open(broker: Broker) -> None:
+    key, value = b'{"keytype":"CONFIG","subject":"s","magic":0}', b'{"compatibilityLevel":"NONE"}'
+    broker.create_topic("left-open", 1, cleanup_policy="compact")
+    with Producer(broker.address, transactional_id="dead") as producer:
+        producer.begin_transaction()
+        producer.send("left-open", value, key).result()
+
+        async def work(schemas: SchemasTopic, state: RegistryState) -> None:
+            assert "s" not in state.configs
+
+        opened(broker, "left-open", work)
+        producer.abort_transaction()
+
+
+def test_a_topic_that_is_deleted_is_made_anew_by_the_next_change_and_nothing_of_the_old_one_stays(
+    broker: Broker,
+) -> None:
+    def work(url: str) -> Any:
+        for number in (1, 2):
+            schema = {"schema": json.dumps({"type": "fixed", "name": "F", "size": number})}
+            assert ask(f"{url}/subjects/s{number}/versions", "POST", schema) == {"id": number}
+        with Admin(broker.address) as admin:
+            admin.delete_topic("anew")
+        assert wait_until(lambda: registered(url))
+        assert ask(f"{url}/subjects") == ["t"]
+        with Admin(broker.address) as admin:
+            settings = {one.name: one.value for one in admin.topic_configs("anew")}
+        assert settings["cleanup.policy"] == "compact"
+        return registered(url)
+
+    def registered(url: str) -> Any:
+        """A producer may make the topic, or an offset show that it is another one: then the change is refused."""
+        try:
+            return ask(f"{url}/subjects/t/versions", "POST", {"schema": '"int"'})
+        except HTTPError as refused:
+            refused.close()
+            return None
+
+    given = served(broker, "anew", work)
+    assert served(broker, "anew", registered) == given
+
+
+def test_a_record_that_no_program_of_ours_expects_stops_nothing(
+    broker: Broker, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fault(state: RegistryState, key: RecordKey, *_: Any) -> None:
+        if key.subject == "odd":
+            raise ZeroDivisionError
+        apply(state, key, *_)
+
+    apply = RegistryState.apply
+    monkeypatch.setattr(RegistryState, "apply", fault)
+    broker.create_topic("odd", 1, cleanup_policy="compact")
+    with Producer(broker.address) as producer:
+        producer.send("odd", b"{}", b'{"keytype":"CONFIG","subject":"odd","magic":0}')
+
+    def work(url: str) -> None:
+        assert ask(f"{url}/subjects/s/versions", "POST", {"schema": '"int"'}) == {"id": 1}
+
+    served(broker, "odd", work)
+    assert any("is skipped: ZeroDivisionError()" in record.message for record in caplog.records)

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from moldau.error_codes import error_of as error_of
 from moldau.errors import ClientClosed as ClientClosed
 from moldau.errors import ErrorCode, KafkaError, MoldauError, NoSuchPartition, UnknownTopicOrPartition
+from moldau.names import TopicPartition
 from moldau.randomness import Random
 
 logger = logging.getLogger(__name__)
@@ -33,6 +34,13 @@ def check(code: int, about: str, message: str | None = None) -> None:
     if code:
         error = error_of(code)
         raise KafkaError(error, f"{about}: {message or sentence(error)}")
+
+
+def of_partition(tp: TopicPartition, code: ErrorCode, text: str) -> KafkaError:
+    """The error for a partition that cannot be read."""
+    failure = KafkaError(code, text)
+    failure.topic_partition = tp
+    return failure
 
 
 def own_fault(who: str, fault: Exception) -> KafkaError:

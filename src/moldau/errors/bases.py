@@ -9,6 +9,7 @@ ours (an `assert`, or any other exception) are never the same type.
 from typing import Any, Self, cast
 
 from moldau.error_codes import ErrorCode
+from moldau.names import TopicPartition
 
 
 class MoldauError(Exception):
@@ -45,8 +46,11 @@ _CLASSES: dict[ErrorCode | None, type["KafkaError"]] = {}
 class KafkaError(MoldauError):
     """A request was, or is to be, answered with one of Kafka's error codes.
 
-    `code` is the error code and `message` the text given, None for the code's own sentence.
+    `code` is the error code and `message` the text given, None for the code's own sentence. `topic_partition` is what a
+    consumer could not read, None for other errors.
     """
+
+    topic_partition: TopicPartition | None = None
 
     def __new__(cls, code: ErrorCode | None, *_: Any, **__: Any) -> Self:
         if cls is KafkaError and (kind := _CLASSES.get(code)) is not None:

@@ -98,6 +98,8 @@ class LogTruncated(KafkaError):
     """Records that were read are no longer in the log. `position` is the next offset to read, `offset` the first one
     that is lost, or None if the leader does not know. A consumer seeks to go on."""
 
+    topic_partition: TopicPartition
+
     def __init__(self, tp: TopicPartition, position: int, offset: int | None, hint: str, *, is_new_topic: bool = False):
         lost = "an unknown offset" if offset is None else f"offset {offset}"
         what = f"truncated at {lost}, before position {position}"

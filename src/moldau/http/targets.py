@@ -28,7 +28,7 @@ def named_values(raw: bytes, fields_max: int = FIELDS_MAX) -> dict[str, list[str
     """The values of each name in a query or a form. Raises `UnusableTarget`."""
     found: dict[str, list[str]] = {}
     try:
-        for name, value in parse_qsl(raw.decode("ascii", "replace"), keep_blank_values=True, max_num_fields=fields_max):
+        for name, value in parse_qsl(raw.decode("utf-8", "replace"), keep_blank_values=True, max_num_fields=fields_max):
             found.setdefault(name, []).append(value)
     except ValueError:
         raise UnusableTarget(f"The query has more than {fields_max} fields") from None

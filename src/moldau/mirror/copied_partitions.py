@@ -79,14 +79,14 @@ class CopiedPartitions:
         left_s = min(self._paused.values(), default=0.0) - asyncio.get_running_loop().time()
         return min(max(left_s, 0.0), PAUSE_S) if self._paused else PAUSE_S
 
-    def pause(self, tp: TopicPartition, why: str = "") -> None:
+    def pause(self, tp: TopicPartition, why: str = "", seconds: float = PAUSE_S) -> None:
         """Without a reason the pause is not logged."""
         if why:
             notices.warning(str(tp), "%s: mirroring pauses: %s", tp, why)
             self.counters.pauses += 1
         if tp in self.copies:
             self.copies[tp].forget()
-            self._paused[tp] = asyncio.get_running_loop().time() + PAUSE_S
+            self._paused[tp] = asyncio.get_running_loop().time() + seconds
 
     def stop(self, tp: TopicPartition, why: str) -> None:
         logger.error("%s is mirrored no longer: %s", tp, why)

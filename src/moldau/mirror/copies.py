@@ -26,12 +26,13 @@ class PartitionCopy:
     next; what is between both is on its way into the mirror. `mirror_start`: where the mirror's log starts.
     `source_start`: where the source's log starts, as the source's leader said. `source_epoch`: the leader epoch of the
     source that the mirror was compared in, None before; `leader`: the broker that led then. `session`: where it is
-    fetched, if it is. `stopped`: why nothing is copied any more. `records_behind` counts offsets up to the source's
-    end."""
+    fetched, if it is. `stopped`: why nothing is copied any more. `damaged`: why nothing is copied now. Batches before
+    `careful_until` are appended one by one, because one of them is damaged. `records_behind` counts offsets up to the
+    source's end."""
 
     __slots__ = (
-        "end", "leader", "mirror_start", "position", "records_behind", "session", "source_epoch", "source_start",
-        "stopped", "tp",
+        "careful_until", "damaged", "end", "leader", "mirror_start", "position", "records_behind", "session",
+        "source_epoch", "source_start", "stopped", "tp",
     )  # fmt: skip
 
     def __init__(self, tp: TopicPartition):
@@ -45,6 +46,8 @@ class PartitionCopy:
         self.session: SourceSession | None = None
         self.records_behind: int | None = None
         self.stopped = ""
+        self.damaged = ""
+        self.careful_until = -1
 
     @property
     def owes_start(self) -> bool:

@@ -7,6 +7,7 @@ are different clusters.
 import dataclasses
 import uuid
 from base64 import urlsafe_b64encode
+from collections.abc import Iterable
 from types import TracebackType
 from typing import Self
 
@@ -14,7 +15,8 @@ from moldau.client.administration.admin import AsyncAdmin
 from moldau.client.cluster_view import TopicView
 from moldau.client.routing import Router, router_of
 from moldau.client.settings import ClientSettings, read_settings
-from moldau.errors import ConfigError
+from moldau.errors import ConfigError, KafkaError
+from moldau.mirror.topic_settings import MadeSettings, settings_of
 from moldau.protocol.apis import FETCH, MIRROR_APPEND
 
 CLIENT_ID = "moldau-mirror"
@@ -67,10 +69,16 @@ class ClusterEnd:
         await self.router.retrying(lambda: self.router.refresh(None))
         return {name: topic for name, topic in sorted(self.router.view.topics.items()) if not topic.internal}
 
+    async def settings(self, topics: Iterable[str]) -> dict[str, MadeSettings | KafkaError]:
+        """As `settings_of`."""
+        return await settings_of(self.router, topics)
+
     async def own_settings(self, topic: str) -> dict[str, str]:
-        """The settings that were made for a topic."""
-        entries = await self.admin.topic_configs(topic)
-        return {one.name: one.value for one in entries if not one.is_default and one.value is not None}
+        """The settings that were made for a topic. Raises `KafkaError`."""
+        found = (await self.settings([topic]))[topic]
+        if isinstance(found, KafkaError):
+            raise found
+        return dict(found.own)
 
 
 async def check_ends(source: ClusterEnd, target: ClusterEnd) -> None:

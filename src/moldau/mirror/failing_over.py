@@ -11,8 +11,8 @@ Steps 2 and 3 are MirrorAppend: the leader has heard of step 1, and nothing came
 """
 
 import asyncio
-from collections.abc import Sequence
-from typing import Final, NamedTuple
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
 from moldau.client.administration.transactions import ProducerDescription
 from moldau.client.failures import STALE_METADATA, sentence
@@ -23,8 +23,8 @@ from moldau.mirror.requests import ASKS_ONLY, Appending, append
 from moldau.names import TopicPartition
 from moldau.records.batch import encode_handover, encode_marker, place
 
-AT_ONCE: Final = 16
-"""Partitions."""
+AT_ONCE, TOPICS_AT_ONCE = 16, 8
+"""Partitions of one topic, and topics."""
 
 
 class FailedOver(NamedTuple):
@@ -68,6 +68,29 @@ async def fail_over(target: ClusterEnd, topic: str, mirror_source: str) -> list[
         over += await asyncio.gather(*(_ended(target, tp, fenced) for tp in partitions[at : at + AT_ONCE]))
     await target.admin.alter_topic_configs(topic, {SETTING: None})
     return over
+
+
+class FailedOverTopics(NamedTuple):
+    """Partitions that clients may write to, and why each of the other topics takes no records, until the next run."""
+
+    over: list[FailedOver]
+    failures: dict[str, KafkaError]
+
+
+async def fail_over_all(target: ClusterEnd, mirrors: Mapping[str, str]) -> FailedOverTopics:
+    """Make these mirrors (name -> `mirror.source`) writable: one that cannot be holds up no other."""
+    found, turns = dict[str, list[FailedOver]](), asyncio.Semaphore(TOPICS_AT_ONCE)
+    failures: dict[str, KafkaError] = {}
+
+    async def one(name: str, mirror_source: str) -> None:
+        async with turns:
+            try:
+                found[name] = await fail_over(target, name, mirror_source)
+            except KafkaError as failure:
+                failures[name] = failure
+
+    await asyncio.gather(*(one(*mirror) for mirror in mirrors.items()))
+    return FailedOverTopics([part for name in mirrors for part in found.get(name, ())], failures)
 
 
 async def mirror_end(target: ClusterEnd, tp: TopicPartition, fenced: str) -> int:

@@ -13,6 +13,8 @@ from moldau.mirror.sharing import GROUP
 from moldau.names import OffsetAndMetadata, TopicPartition
 
 WITHOUT_MEMBERS = ("Empty", "Dead")
+SHARE = "share"
+"""The type of groups that have no offsets."""
 
 
 def to_commit(
@@ -38,12 +40,14 @@ async def sync_groups(
     states = {one.group_id: one.state for one in await target.admin.list_groups()}
     views = target.router.view.topics
     partitions = [TopicPartition(name, number) for name in topics if name in views for number in views[name].partitions]
-    ends = await target.admin.offsets(dict.fromkeys(partitions, "latest")) if partitions else {}
+    ends = await target.admin.offsets(dict.fromkeys(partitions, "latest"), known_only=True) if partitions else {}
     changed: dict[str, int] = {}
     failed: KafkaError | None = None
     for group in await source.admin.list_groups():
         name = group.group_id
-        if name.startswith(GROUP) or not groups.fullmatch(name) or states.get(name, "Empty") not in WITHOUT_MEMBERS:
+        if name.startswith(GROUP) or not groups.fullmatch(name) or group.type.lower() == SHARE:
+            continue
+        if states.get(name, "Empty") not in WITHOUT_MEMBERS:
             continue
         try:
             of_source = await source.admin.group_offsets(name)

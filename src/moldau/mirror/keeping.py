@@ -2,17 +2,19 @@
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable
-from typing import NoReturn
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Final, NoReturn
 
 from moldau.errors import ErrorCode, KafkaError
-from moldau.mirror.ends import ClusterEnd
+from moldau.mirror.ends import SETTING, ClusterEnd
 from moldau.mirror.planning import TopicPlan
 from moldau.notices import Notices
 
 logger = logging.getLogger(__name__)
 notices = Notices(logger)
 TOLD_EACH_S = 60.0
+UNFIT: Final = (ErrorCode.INVALID_CONFIG, ErrorCode.INVALID_REQUEST)
+"""What clusters answer for a setting that they do not have, or a value that they do not allow."""
 
 
 async def tell_progress(told: Callable[[], str]) -> NoReturn:
@@ -32,23 +34,71 @@ async def keep(what: Callable[[], Awaitable[None]], every_s: float, compared: st
             notices.warning("", "%s cannot be compared now: %s", compared, failure)
 
 
-async def carry_out(
-    end: ClusterEnd, name: str, partitions: int, wanted: TopicPlan, replication_factor: int, begun: str
-) -> None:
-    """Do what is planned for a topic of the target; `begun` is said of one that is made. Raises `KafkaError`."""
-    if wanted.make:
+class TopicUpkeep:
+    """Makes the mirrored topics of the target, and keeps their partitions and settings as they are planned. A setting
+    that the target refuses is logged once and left out, and the topic is mirrored without it."""
+
+    def __init__(self, end: ClusterEnd, replication_factor: int):
+        self._end = end
+        self._replication_factor = replication_factor
+        self._unfit: dict[str, dict[str, str | None]] = {}
+        """Settings that the target has refused, with their values, of each topic."""
+
+    async def carry_out(self, name: str, partitions: int, wanted: TopicPlan, begun: str) -> None:
+        """Do what is planned for a topic; `begun` is said of one that is made. Raises `KafkaError` if the topic cannot
+        be made; one that exists goes on as it is."""
+        if wanted.make:
+            await self._make(name, partitions, wanted.changes, begun)
+            return
         try:
-            await end.admin.create_topic(
-                name, partitions=partitions, replication_factor=replication_factor, configs=wanted.changes
-            )
+            if wanted.expand_to is not None:
+                await self._end.admin.create_partitions(name, wanted.expand_to)
+                logger.info("%s has %d partitions now, as in the source cluster", name, wanted.expand_to)
+            await self._change(name, wanted.changes)
+        except KafkaError as failure:
+            notices.error(name, "%s is mirrored, and cannot be kept as its source is: %s", name, failure)
+
+    async def _make(self, name: str, partitions: int, settings: Mapping[str, str | None], begun: str) -> None:
+        self._unfit.pop(name, None)
+        try:
+            try:
+                await self._create(name, partitions, settings)
+            except KafkaError as failure:
+                if failure.code not in UNFIT:
+                    raise
+                needed = {key: value for key, value in settings.items() if key == SETTING}
+                await self._create(name, partitions, needed)
+                await self._change(name, {key: value for key, value in settings.items() if key not in needed})
         except KafkaError as failure:
             if failure.code is not ErrorCode.TOPIC_ALREADY_EXISTS:  # another worker was faster
                 raise
         logger.info("%s from now on", begun)
-        return
-    if wanted.expand_to is not None:
-        await end.admin.create_partitions(name, wanted.expand_to)
-        logger.info("%s has %d partitions now, as in the source cluster", name, wanted.expand_to)
-    if wanted.changes:
-        await end.admin.alter_topic_configs(name, wanted.changes)
-        logger.info("%s: settings changed as in the source cluster: %s", name, ", ".join(sorted(wanted.changes)))
+
+    async def _create(self, name: str, partitions: int, settings: Mapping[str, str | None]) -> None:
+        factor = self._replication_factor
+        await self._end.admin.create_topic(name, partitions=partitions, replication_factor=factor, configs=settings)
+
+    async def _change(self, name: str, changes: Mapping[str, str | None]) -> None:
+        """Change settings at once; if the target refuses that, one by one. Raises `KafkaError`."""
+        unfit = self._unfit.setdefault(name, {})
+        wanted = {key: value for key, value in changes.items() if key not in unfit or unfit[key] != value}
+        if not wanted:
+            return
+        changed: list[str] = []
+        try:
+            await self._end.admin.alter_topic_configs(name, wanted)
+            changed = sorted(wanted)
+        except KafkaError as refusal:
+            if refusal.code not in UNFIT:
+                raise
+            for key, value in sorted(wanted.items()):
+                try:
+                    await self._end.admin.alter_topic_configs(name, {key: value})
+                    changed.append(key)
+                except KafkaError as failure:
+                    if failure.code not in UNFIT:
+                        raise
+                    unfit[key] = value
+                    logger.warning("%s is mirrored without the setting %s=%s: %s", name, key, value, failure)
+        if changed:
+            logger.info("%s: settings changed as in the source cluster: %s", name, ", ".join(changed))

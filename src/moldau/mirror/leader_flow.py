@@ -129,6 +129,8 @@ class LeaderFlow:
         for at, header in batches(answer.records):
             first = header.base_offset if first is None else first
             size, end = at + header.size, header.next_offset
+            if copy.position < copy.careful_until:
+                break
         if first is None:
             if len(answer.records) > MAGIC_AT and answer.records[MAGIC_AT] != MAGIC:
                 self._copied.stop(copy.tp, OLD_FORMAT.format(answer.records[MAGIC_AT], copy.position, MAGIC))

@@ -20,45 +20,57 @@ def families_of(worker: MirrorWorker) -> list[Family]:
     """Of a mirror in Moldau."""
     copies = worker.copying.copies
     counters: MirrorCounters = worker.copying.counters
+    behind = {tp: copy.records_behind for tp, copy in copies.items() if copy.records_behind is not None}
     return [
-        *_partitions({tp: copy.records_behind or 0 for tp, copy in copies.items()}),
-        _stopped(sum(bool(copy.stopped) for copy in copies.values())),
+        *_partitions(len(copies), behind),
+        _stopped(worker.gauges.stopped),
         one(
             "moldau_mirror_followed_partitions",
             "Partitions that are fetched now: not those that pause, have stopped, or are compared first.",
             worker.gauges.followed,
         ),
-        one("moldau_mirror_refused_topics", "Topics that are wanted and not mirrored.", len(worker.refused)),
+        _refused(len(worker.refused)),
         counter("moldau_mirror_offsets", "Offsets appended to the mirrors.", [("", counters.appended_offsets)]),
         counter("moldau_mirror_bytes", "Bytes of batches appended to the mirrors.", [("", counters.appended_bytes)]),
         counter("moldau_mirror_fetches", "Answers of the source that had records.", [("", counters.fetches)]),
         counter("moldau_mirror_appends", "Batches of one answer taken by a mirror's leader.", [("", counters.appends)]),
-        counter("moldau_mirror_pauses", "Times that a partition paused because of an error.", [("", counters.pauses)]),
+        _pauses(counters.pauses),
     ]
 
 
-def foreign_families(board: Board) -> list[Family]:
-    """Of a mirror in another Kafka."""
+def foreign_families(board: Board, lanes: int, refused: int) -> list[Family]:
+    """Of a mirror in another Kafka, of a worker with that many lanes, which refuses that many topics."""
     return [
-        *_partitions(board.behind),
+        *_partitions(len(board.positions_of.keys() | board.stopped.keys()), board.behind),
         _stopped(len(board.stopped)),
+        one("moldau_mirror_lanes", "Lanes that this worker copies.", lanes),
+        _refused(refused),
         counter("moldau_mirror_records", "Records copied.", [("", board.records)]),
+        _pauses(board.pauses),
     ]
 
 
-def _partitions(behind: Mapping[TopicPartition, int]) -> list[Family]:
+def _partitions(count: int, behind: Mapping[TopicPartition, int]) -> list[Family]:
     return [
-        one("moldau_mirror_partitions", "Partitions that this worker copies.", len(behind)),
+        one("moldau_mirror_partitions", "Partitions that this worker copies.", count),
         gauge(
             "moldau_mirror_partition_offsets_behind",
             "Offsets that the mirror lacks: what a fail-over would lose, at most.",
-            [(labels(topic=tp.topic, partition=tp.partition), count) for tp, count in sorted(behind.items())],
+            [(labels(topic=tp.topic, partition=tp.partition), left) for tp, left in sorted(behind.items())],
         ),
     ]
 
 
+def _refused(count: int) -> Family:
+    return one("moldau_mirror_refused_topics", "Topics that are wanted and not mirrored.", count)
+
+
+def _pauses(count: int) -> Family:
+    return counter("moldau_mirror_pauses", "Times that mirroring paused because of an error.", [("", count)])
+
+
 def _stopped(count: int) -> Family:
-    return one("moldau_mirror_stopped_partitions", "Partitions that are mirrored no longer: see the log.", count)
+    return one("moldau_mirror_stopped_partitions", "Partitions that are not mirrored, as the log says why.", count)
 
 
 @contextlib.asynccontextmanager

@@ -6,12 +6,12 @@ once the mirrors take no more records. Groups get the offsets that they have in 
 
 import asyncio
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from functools import partial
 
 from moldau.errors import ErrorCode, KafkaError
 from moldau.mirror.ends import SETTING, ClusterEnd
-from moldau.mirror.failing_over import FailedOver, fail_over, fence, mirror_end
+from moldau.mirror.failing_over import FailedOverTopics, fail_over_all, fence, mirror_end
 from moldau.mirror.groups import sync_groups
 from moldau.mirror.status import status
 from moldau.names import TopicPartition, counted
@@ -24,6 +24,11 @@ async def behind(source: ClusterEnd, target: ClusterEnd, topics: Mapping[str, st
     records = 0
     for one in await status(source, target):
         if one.topic in topics:
+            if one.end is None:
+                raise KafkaError(
+                    ErrorCode.LEADER_NOT_AVAILABLE,
+                    f"the leader of the mirror {one.topic}-{one.partition} does not answer",
+                )
             if one.records is None:
                 raise KafkaError(
                     ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
@@ -33,22 +38,35 @@ async def behind(source: ClusterEnd, target: ClusterEnd, topics: Mapping[str, st
     return records
 
 
+def narrower(source: ClusterEnd, target: ClusterEnd, topics: Iterable[str]) -> list[str]:
+    """A sentence for each topic that has partitions in the source which its mirror lacks, as was asked last."""
+    found: list[str] = []
+    for name in topics:
+        view, mirror = source.router.view.topics.get(name), target.router.view.topics.get(name)
+        if view is not None and mirror is not None and len(mirror.partitions) < len(view.partitions):
+            has = counted(len(view.partitions), "partition")
+            found.append(f"{name} has {has} in the source, and its mirror {len(mirror.partitions)}")
+    return found
+
+
 async def until_level(source: ClusterEnd, target: ClusterEnd, topics: Mapping[str, str], seconds: float) -> None:
-    """Wait until the mirrors have all records. Raises `KafkaError`: REQUEST_TIMED_OUT, and as `behind` does."""
+    """Wait until the mirrors have all partitions and all records. Raises `KafkaError`: REQUEST_TIMED_OUT, and as
+    `behind` does."""
     loop = asyncio.get_running_loop()
     deadline_s = loop.time() + seconds
-    while records := await behind(source, target, topics):
+    while True:
+        records, lacking = await behind(source, target, topics), narrower(source, target, topics)
+        if not records and not lacking:
+            return
         if loop.time() > deadline_s:
-            raise KafkaError(
-                ErrorCode.REQUEST_TIMED_OUT,
-                f"the mirrors still lack {counted(records, 'record')}: does a worker run? Do producers still write?",
-            )
+            what = "; ".join(lacking) or f"the mirrors still lack {counted(records, 'record')}"
+            raise KafkaError(ErrorCode.REQUEST_TIMED_OUT, f"{what}: does a worker run? Do producers still write?")
         await asyncio.sleep(LOOK_S)
 
 
 async def promote(
     source: ClusterEnd, target: ClusterEnd, mirrors: Mapping[str, str], groups: re.Pattern[str], seconds: float
-) -> list[FailedOver]:
+) -> FailedOverTopics:
     """Make these mirrors (name -> `mirror.source`) writable once they have all that the source has. Raises
     `KafkaError`: if the source still grows they are mirrors as before."""
     await until_level(source, target, mirrors, seconds)
@@ -61,12 +79,13 @@ async def promote(
             ErrorCode.INVALID_REQUEST, f"producers still write to {', '.join(grown)} in the source: stop them first"
         )
     await sync_groups(source, target, fenced, groups)
-    return [one for name in fenced for one in await fail_over(target, name, fenced[name])]
+    return await fail_over_all(target, fenced)
 
 
 async def _grown(source: ClusterEnd, target: ClusterEnd, fenced: Mapping[str, str]) -> list[str]:
-    """The topics that have records in the source which their mirrors, which take no more, lack."""
-    grown: list[str] = []
+    """The topics that have records in the source which their mirrors, which take no more, lack; or partitions."""
+    await source.topics()
+    grown = [name for name in fenced if narrower(source, target, [name])]
     for name in fenced:
         partitions = [TopicPartition(name, number) for number in target.router.view.topics[name].partitions]
         ends = await source.admin.offsets(dict.fromkeys(partitions, "latest"))

@@ -4,8 +4,9 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from moldau.client.lag import Lag
-from moldau.errors import KafkaError
+from moldau.errors import KafkaError, NoSuchPartition
 from moldau.mirror.ends import SETTING, ClusterEnd, source_of
+from moldau.mirror.planning import FAILING_OVER
 from moldau.names import TopicPartition
 
 
@@ -18,7 +19,7 @@ class MirrorStatus(NamedTuple):
     partition: int
     source_end: int | None
     stable_end: int | None
-    end: int
+    end: int | None
     records: int | None
     seconds: float | None
 
@@ -28,40 +29,53 @@ async def mirrors_in(target: ClusterEnd, source_cluster_id: str, names: Sequence
     of these names, if some are given. Raises `KafkaError`."""
     topics = await target.topics()
     mirrors: dict[str, str] = {}
-    for name in topics:
-        if not names or name in names:
-            source = (await target.own_settings(name)).get(SETTING, "")
-            if source and source_cluster_id in ("", source.split("/")[0]):
-                mirrors[name] = source
+    for name, settings in (await target.settings(name for name in topics if not names or name in names)).items():
+        if isinstance(settings, NoSuchPartition):  # deleted meanwhile
+            continue
+        if isinstance(settings, KafkaError):
+            raise settings
+        source = settings.own.get(SETTING, "")
+        if source and source_cluster_id in ("", source.split("/")[0]):
+            mirrors[name] = source
     return mirrors
+
+
+async def interrupted(target: ClusterEnd) -> list[str]:
+    """The topics whose fail-over was begun and has not ended. Raises `KafkaError`."""
+    return [*await mirrors_in(target, FAILING_OVER.rstrip("/"))]
 
 
 async def status(source: ClusterEnd, target: ClusterEnd) -> list[MirrorStatus]:
     """Each partition of the target that mirrors the source. Raises `KafkaError` if the target does not answer."""
     mirrors = await mirrors_in(target, source.cluster_id)
     of_target, of_source = dict(target.router.view.topics), await source.topics()
+    partitions = [TopicPartition(name, number) for name in mirrors for number in of_target[name].partitions]
+    ends = await target.admin.offsets(dict.fromkeys(partitions, "latest"), known_only=True) if partitions else {}
+    there: dict[TopicPartition, int] = {}
+    for tp, end in ends.items():
+        view = of_source.get(tp.topic)
+        is_same = view is not None and source_of(source.cluster_id, view.topic_id) == mirrors[tp.topic]
+        if view is not None and is_same and tp.partition in view.partitions:
+            there[tp] = end
+    lags, stable = await behind_source(source, there)
     shown: list[MirrorStatus] = []
-    for name, mirror_source in mirrors.items():
-        partitions = [TopicPartition(name, number) for number in of_target[name].partitions]
-        ends = await target.admin.offsets(dict.fromkeys(partitions, "latest"))
-        view = of_source.get(name)
-        is_same = view is not None and source_of(source.cluster_id, view.topic_id) == mirror_source
-        there = {tp: ends[tp] for tp in partitions if view is not None and is_same and tp.partition in view.partitions}
-        lags, stable = await behind_source(source, there)
-        for tp in partitions:
-            lag = lags.get(tp)
-            told = (None, None, None) if lag is None else (lag.end, lag.records, lag.seconds)
-            shown.append(MirrorStatus(*tp, told[0], stable.get(tp), ends[tp], *told[1:]))
+    for tp in partitions:
+        lag = lags.get(tp)
+        told = (None, None, None) if lag is None else (lag.end, lag.records, lag.seconds)
+        shown.append(MirrorStatus(*tp, told[0], stable.get(tp), ends.get(tp), *told[1:]))
     return shown
 
 
 async def behind_source(
     source: ClusterEnd, ends: Mapping[TopicPartition, int]
 ) -> tuple[Mapping[TopicPartition, Lag], Mapping[TopicPartition, int]]:
-    """How far these ends are behind, and the stable ends; nothing of a topic whose leaders do not answer."""
+    """How far these ends are behind, and the stable ends; nothing of partitions whose leaders do not answer."""
     try:
-        lags = await source.admin.lags(ends)
-        listed = await source.admin.list_offsets(dict.fromkeys(ends, "latest"), isolation_level="read_committed")
+        known = await source.admin.offsets(dict.fromkeys(ends, "latest"), known_only=True) if ends else {}
+        if not known:
+            return {}, {}
+        lags = await source.admin.lags({tp: ends[tp] for tp in known})
+        listed = await source.admin.list_offsets(dict.fromkeys(known, "latest"), isolation_level="read_committed")
     except KafkaError:
         return {}, {}
     return lags, {tp: one.offset for tp, one in listed.items() if one is not None}

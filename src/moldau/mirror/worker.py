@@ -17,9 +17,10 @@ from moldau.mirror.copying import Copying
 from moldau.mirror.counters import MirrorGauges
 from moldau.mirror.ends import NO_ID, SETTING, ClusterEnd, check_ends, source_of
 from moldau.mirror.groups import sync_groups
-from moldau.mirror.keeping import carry_out, keep, tell_progress
+from moldau.mirror.keeping import TopicUpkeep, keep, tell_progress
 from moldau.mirror.planning import SourceTopic, TargetTopic, plan
-from moldau.mirror.sharing import Sharing
+from moldau.mirror.sharing import MemberOptions, Sharing
+from moldau.mirror.topic_settings import MadeSettings, untold
 from moldau.names import counted
 from moldau.notices import Notices
 
@@ -32,13 +33,15 @@ COMPARED = "topics, settings and groups"
 class MirrorSettings:
     """`topics`: the mirrored topics are those whose whole names match it. `replication_factor`: of topics that are made
     in the target, -1 for its default. `refresh_s`: how often topics, settings and groups are looked at. `groups`: the
-    offsets of those groups are kept in the target, too. `acls`: access rights of mirrored topics are copied."""
+    offsets of those groups are kept in the target, too. `acls`: access rights of mirrored topics are copied. `member`:
+    how this worker takes part in the group of the workers."""
 
     topics: re.Pattern[str]
     replication_factor: int = -1
     refresh_s: float = 10.0
     groups: re.Pattern[str] = re.compile(".*")
     acls: bool = False
+    member: MemberOptions = MemberOptions()
 
 
 class MirrorWorker:
@@ -51,7 +54,8 @@ class MirrorWorker:
         self.copying = Copying(source.router, target.router)
         self.refused: dict[str, str] = {}
         self._bytes_told = 0
-        self._sharing = Sharing(target, source.cluster_id, self.copying, notices)
+        self._sharing = Sharing(target, source.cluster_id, self.copying, notices, settings.member)
+        self._upkeep = TopicUpkeep(target, settings.replication_factor)
 
     async def run(self) -> None:
         """Raises `ConfigError` if the clusters cannot be the ends of a mirror, `KafkaError` if they cannot be asked at
@@ -79,7 +83,7 @@ class MirrorWorker:
         return MirrorGauges(
             partitions=len(copies),
             followed=sum(copy.session is not None for copy in copies),
-            stopped=sum(bool(copy.stopped) for copy in copies),
+            stopped=sum(bool(copy.stopped or copy.damaged) for copy in copies),
             offsets_behind=sum(copy.records_behind or 0 for copy in copies),
             refused_topics=len(self.refused),
         )
@@ -102,18 +106,20 @@ class MirrorWorker:
         """Compare topics and settings, and do what is to be done. Raises `KafkaError`."""
         of_source, of_target = await self.source.topics(), await self.target.topics()
         names = [name for name in of_source if self.settings.topics.fullmatch(name)]
+        has = await self.source.settings(names)
+        had = await self.target.settings(name for name in names if name in of_target)
         mirrored: dict[str, CopiedTopic] = {}
         for name in names:
-            topic, refusal = await self._mirrored(name, of_source[name], of_target.get(name))
+            topic, refusal = await self._mirrored(name, of_source[name], has[name], of_target.get(name), had.get(name))
             if topic is not None:
                 mirrored[name] = topic
             self._tell(name, refusal)
         self.copying.mirror(mirrored)
+        self._sharing.want({name: len(of_source[name].partitions) for name in mirrored})
         if self.settings.acls and mirrored:
             added = await copy_acls(self.source, self.target, mirrored)
             if added:
                 logger.info("%s of mirrored topics copied", counted(added, "access right"))
-        self._sharing.want({name: len(of_source[name].partitions) for name in mirrored})
 
     def _tell(self, name: str, refusal: str) -> None:
         """Log a refusal when it is new."""
@@ -124,23 +130,32 @@ class MirrorWorker:
             self.refused[name] = refusal
 
     async def _mirrored(
-        self, name: str, view: TopicView, target_view: TopicView | None
+        self,
+        name: str,
+        view: TopicView,
+        settings: MadeSettings | KafkaError,
+        target_view: TopicView | None,
+        target_settings: MadeSettings | KafkaError | None,
     ) -> tuple[CopiedTopic | None, str]:
         """How the topic is copied, or why it is not."""
-        settings = await self.source.own_settings(name)
-        source = SourceTopic(len(view.partitions), settings, settings.get(SETTING, ""))
+        known = self.copying.topics.get(name)
+        why = untold(name, settings, target_settings)
+        if why or isinstance(settings, KafkaError):
+            if known is not None and target_view is not None and known.topic_id == view.topic_id:
+                notices.warning(name, "%s; it is mirrored as before", why)
+                return known, ""
+            return None, why
+        source = SourceTopic(len(view.partitions), settings.own, settings.own.get(SETTING, ""))
         target = None
-        if target_view is not None:
-            target = TargetTopic(len(target_view.partitions), await self.target.own_settings(name))
+        if target_view is not None and isinstance(target_settings, MadeSettings):
+            target = TargetTopic(len(target_view.partitions), target_settings.own)
         mirror_source = source_of(self.source.cluster_id, view.topic_id)
         wanted = plan(name, source, mirror_source, target, self.target.cluster_id)
         if wanted.refused:
             return None, wanted.refused
         try:
-            factor = self.settings.replication_factor
-            await carry_out(self.target, name, len(view.partitions), wanted, factor, f"{name} is mirrored")
+            await self._upkeep.carry_out(name, len(view.partitions), wanted, f"{name} is mirrored")
         except KafkaError as failure:
-            return None, f"{name} cannot be kept as its source is: {failure}"
+            return None, f"{name} cannot be made in the target: {failure}"
         mirror_id = NO_ID if target_view is None else target_view.topic_id
-        compacted = "compact" in settings.get("cleanup.policy", "")
-        return CopiedTopic(mirror_source, view.topic_id, mirror_id, compacted), ""
+        return CopiedTopic(mirror_source, view.topic_id, mirror_id, settings.compacted), ""

@@ -9,6 +9,7 @@ from typing import Any, Final
 
 import pyarrow as pa
 
+from moldau.errors import KafkaError
 from moldau.records import columns
 from moldau.records.arena import Arena
 from moldau.records.arrays import binaries, repeated, texts
@@ -69,11 +70,18 @@ def to_record_batches(
 ) -> Iterator[pa.RecordBatch]:
     """Like `to_record_batch`, in pieces of whole Kafka batches, about `bytes_max` inflated bytes each; yields nothing
     if no record is selected. Batches are inflated in `arena`; a piece no longer needs its memory. Only the columns
-    `names` are decoded, in the order of `SCHEMA`."""
+    `names` are decoded, in the order of `SCHEMA`. What is before a damaged batch is yielded before that raises."""
     arena = Arena() if arena is None else arena
     selected: list[Section] = []
-    size = 0
-    for section in sections(buffer, start_offset, end_offset, check_crcs=check_crcs, aborted=aborted, arena=arena):
+    size, damaged = 0, None
+    found = sections(buffer, start_offset, end_offset, check_crcs=check_crcs, aborted=aborted, arena=arena)
+    while True:
+        try:
+            section = next(found, None)
+        except KafkaError as failure:
+            section, damaged = None, failure
+        if section is None:
+            break
         selected.append(section)
         size += section.stop - section.start
         if size >= bytes_max:
@@ -85,6 +93,8 @@ def to_record_batches(
         piece = _record_batch(selected, topic, partition, names)
         arena.clear()
         yield piece
+    if damaged is not None:
+        raise damaged
 
 
 def _record_batch(selected: list[Section], topic: str, partition: int, names: Collection[str] = ALL) -> pa.RecordBatch:

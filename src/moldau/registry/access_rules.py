@@ -24,6 +24,7 @@ READ, WRITE, ADMIN = "read", "write", "admin"
 INCLUDES = {READ: (READ, WRITE, ADMIN), WRITE: (WRITE, ADMIN), ADMIN: (ADMIN,)}
 """What is asked for -> the rights that include it."""
 EVERYBODY = "*"
+ID_DIGITS_MAX = 10
 _SALT_BYTES, _HASH_BYTES = 16, 32
 _LOG2_COST, _BLOCK, _PARALLEL = 14, 8, 1
 _LOG2_COSTS, _BLOCKS, _PARALLELS = range(10, 18), range(1, 17), range(1, 5)
@@ -160,7 +161,7 @@ class RequestRules:
 
     def filtered(self, user: str, request: RestRequest, tree: object) -> object:
         """The answer without subjects that the user may not read."""
-        is_list = request.parts == ("subjects",) or request.parts[-1:] in (("subjects",), ("versions",))
+        is_list = request.parts in (("subjects",), ("schemas",)) or request.parts[-1:] in (("subjects",), ("versions",))
         if not is_list or request.method != "GET" or not isinstance(tree, list):
             return tree
         return [one for one in tree if self._may_see(user, one)]
@@ -183,7 +184,8 @@ class RequestRules:
         if kind == "guids":
             ids = self._state.ids_of_guid(which.lower())
         else:
-            ids = [(context, int(which)) for context in self._state.all_contexts()] if which.isdecimal() else []
+            is_number = which.isascii() and which.isdecimal() and len(which) <= ID_DIGITS_MAX
+            ids = [(context, int(which)) for context in self._state.all_contexts()] if is_number else []
         places = [place for context, number in ids for place in self._state.places(context, number)]
         if places and not any(self._rules.may(user, READ, subject) for subject, _ in places):
             raise forbidden(user, f"read the schema {which[:60]}")

@@ -101,6 +101,10 @@ class RegistryApi:
 
     # Schemas by id.
 
+    def list_schemas(self, request: RestRequest) -> list[dict[str, Any]]:
+        prefix, flags = request.text("subjectPrefix") or ANY, (request.flag("deleted"), request.flag("latestOnly"))
+        return [self._shown(one, request) for one in self._page(self._answers.all_versions(prefix, *flags), request)]
+
     def list_kinds(self, request: RestRequest) -> list[str]:
         return self._answers.kinds()
 
@@ -185,6 +189,7 @@ ROUTES: dict[str, dict[str, Callable[..., Any]]] = {
     "subjects/*/versions/*": {"GET": RegistryApi.get_version, "DELETE": RegistryApi.delete_version},
     "subjects/*/versions/*/schema": {"GET": RegistryApi.get_version_text},
     "subjects/*/versions/*/referencedby": {"GET": RegistryApi.list_referrers},
+    "schemas": {"GET": RegistryApi.list_schemas},
     "schemas/types": {"GET": RegistryApi.list_kinds},
     "schemas/ids/*": {"GET": RegistryApi.get_schema},
     "schemas/ids/*/schema": {"GET": RegistryApi.get_schema_text},

@@ -23,12 +23,18 @@ logger = logging.getLogger(__name__)
 
 BODY_BYTES_MAX = 4 << 20
 UNAUTHORIZED = 401
+NOT_FOUND = (40401, 40402, 40403)
+"""No such subject, version, schema."""
 
 
 class MakesChanges(Protocol):
     """What makes a change last before it is answered, here or at another instance."""
 
     async def change(self, decide: Decide, request: RestRequest) -> RestAnswer: ...
+
+    async def catch_up(self) -> bool:
+        """Take in what other instances have written; whether that was anything."""
+        ...
 
 
 class AdmitsRequests(Protocol):
@@ -90,7 +96,15 @@ class RegistryApp:
             raise Refused(405, 405, f"HTTP 405 Method Not Allowed: this path has {', '.join(found)}")
         function, arguments = found
         user = "" if self._guard is None else await self._guard.admit(request)
-        result = function(self._api, request, *arguments)
+        try:
+            result = function(self._api, request, *arguments)
+        except Refused as refusal:
+            # Another instance may have answered a moment ago that it is there.
+            if refusal.code not in NOT_FOUND or not await self._changes.catch_up():
+                raise
+            if self._guard is not None:  # it may be there by now, and not for this user
+                await self._guard.admit(request)
+            result = function(self._api, request, *arguments)
         if isinstance(result, RawText):
             return RestAnswer(200, result.text.encode("utf-8", "replace"))
         if callable(result):

@@ -54,7 +54,7 @@ def is_default_context(text: str) -> bool:
 def is_valid(text: str, may_be_context: bool = False) -> bool:
     """Whether a subject may have this name: no control characters, no reserved name, not empty."""
     subject = parse_subject(text)
-    if len(text) > SUBJECT_CHARACTERS_MAX or any(ord(sign) < 32 or ord(sign) == 127 for sign in text):
+    if len(text) > SUBJECT_CHARACTERS_MAX or any(ord(sign) < 32 or 127 <= ord(sign) < 160 for sign in text):
         return False
     if any(0xD800 <= ord(sign) < 0xE000 for sign in text):
         return False

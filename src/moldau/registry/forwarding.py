@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Protocol
-from urllib.parse import urlsplit
+from urllib.parse import quote, urlsplit
 
 from moldau.registry.decisions import Writes
 from moldau.registry.http_messages import RestAnswer, RestRequest, answered
@@ -18,6 +18,8 @@ FORWARDED = "x-forward"
 PASSED_ON = ("accept", "authorization", "confluent-accept-unknown-properties", "content-type")
 ANSWER_BYTES_MAX = 16 << 20
 TRIES = 3
+AS_SENT = "".join(map(chr, range(33, 127)))
+"""A client may send other bytes in a path than these, which http.client does not."""
 MakeContext = Callable[[], "ssl.SSLContext"]
 """What the next connection to another instance is made by."""
 
@@ -46,7 +48,9 @@ class WriterRoute:
             if writer and FORWARDED in request.headers:
                 raise no_writer()
             if writer:
-                return await self._forwarded(writer, request)
+                answer = await self._forwarded(writer, request)
+                await self.catch_up()  # so that who asks this instance next sees the change
+                return answer
             try:
                 return answered((await self._topic.write(decide)).answer)
             except WriterReplaced:
@@ -55,6 +59,10 @@ class WriterRoute:
                 if tried == TRIES - 1:
                     raise
         raise no_writer()
+
+    async def catch_up(self) -> bool:
+        """As `SchemasTopic.catch_up`."""
+        return await self._topic.catch_up()
 
     async def _forwarded(self, writer: str, request: RestRequest) -> RestAnswer:
         import http.client  # with a parser of mail: the writer, and so most registries, never need it
@@ -79,7 +87,8 @@ def _ask(writer: str, request: RestRequest, timeout_s: float, tls: "ssl.SSLConte
         connection = http.client.HTTPConnection(host, port, timeout=timeout_s)
     try:
         headers = {name: request.headers[name] for name in PASSED_ON if name in request.headers}
-        connection.request(request.method, request.target, request.body, {**headers, FORWARDED: "true"})
+        target = quote(request.target.encode("latin-1"), safe=AS_SENT)
+        connection.request(request.method, target, request.body, {**headers, FORWARDED: "true"})
         answer = connection.getresponse()
         body = answer.read(ANSWER_BYTES_MAX + 1)
     finally:

@@ -1,6 +1,5 @@
 """Requests and answers of the REST interface, as values."""
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -9,6 +8,7 @@ from moldau.http.targets import UnusableTarget, named_values, path_parts
 from moldau.registry.contexts import canonical, is_valid
 from moldau.registry.reading import LATEST
 from moldau.registry.refusals import Refused, bad_request, invalid_subject, invalid_version
+from moldau.registry.texts import strict_json
 from moldau.registry.topic_records import ID_MAX, SchemaContent, UnreadableRecord, compact, content_of
 
 CONTENT_TYPE = "application/vnd.schemaregistry.v1+json"
@@ -49,7 +49,7 @@ class RestRequest:
     def tree(self) -> dict[str, Any]:
         """The body. Raises `Refused`."""
         try:
-            tree = json.loads(self.body)
+            tree = strict_json(self.body)
         except (ValueError, RecursionError):
             raise bad_request("The body of the request is not JSON") from None
         if not isinstance(tree, dict):

@@ -9,7 +9,8 @@ from moldau.names import how_to_install
 from moldau.registry.levels import ReadableSchema
 from moldau.registry.refusals import invalid_schema
 
-PARSED_MAX = 256
+PARSED_MAX, PARSED_CHARACTERS_MAX = 256, 4_000_000
+"""Schemas that are remembered, and what their texts may have together: a parsed one takes some thirty times as much."""
 
 
 class Definition(ReadableSchema, Protocol):
@@ -53,6 +54,7 @@ class Definitions:
 
     def __init__(self) -> None:
         self._parsed: OrderedDict[tuple[Schema, tuple[tuple[str, str], ...]], Definition] = OrderedDict()
+        self._characters = 0
 
     def parse(self, schema: Schema, references: Mapping[str, str], is_new: bool = False) -> Definition:
         """The schema, with the texts that it refers to. Raises `Refused`."""
@@ -66,8 +68,13 @@ class Definitions:
                 known = make(schema.text, references, is_new)
             except RecursionError:
                 raise invalid_schema("it nests too deeply") from None
+            self._characters += 0 if key in self._parsed else _characters(*key)
             self._parsed[key] = known
-            if len(self._parsed) > PARSED_MAX:
-                self._parsed.popitem(last=False)
         self._parsed.move_to_end(key)
+        while len(self._parsed) > PARSED_MAX or (self._characters > PARSED_CHARACTERS_MAX and len(self._parsed) > 1):
+            self._characters -= _characters(*self._parsed.popitem(last=False)[0])
         return known
+
+
+def _characters(schema: Schema, references: tuple[tuple[str, str], ...]) -> int:
+    return len(schema.text) + sum(len(text) for _, text in references)

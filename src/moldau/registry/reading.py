@@ -85,6 +85,11 @@ class Answers:
         found = self._state.subjects(prefix, deleted or only_deleted)
         return [one for one in found if not (only_deleted and self._state.versions(one))]
 
+    def all_versions(self, prefix: str, deleted: bool, only_latest: bool) -> list[StoredVersion]:
+        """The versions of all subjects with this prefix, or the latest of each."""
+        found = [self._state.versions(subject, deleted) for subject in self._state.subjects(prefix, deleted)]
+        return [one for versions in found for one in (versions[-1:] if only_latest else versions)]
+
     def referrers(self, subject: str, number: int, deleted: bool) -> list[int]:
         """The ids of the schemas that refer to this version."""
         version = self.version(subject, number, deleted=True)

@@ -80,10 +80,12 @@ class SchemaResolver:
     def find(self, subject: str, content: SchemaContent, deleted: bool) -> StoredVersion | None:
         """The latest version of the subject that has this canonical content, whatever the white space it is stored
         with."""
-        for version in reversed(self._state.versions(subject, deleted)):
-            stored = version.content
-            if stored == content:
+        versions = self._state.versions(subject, deleted)
+        for version in reversed(versions):
+            if version.content == content:
                 return version
+        for version in reversed(versions):  # each of them has to be parsed
+            stored = version.content
             if (stored.metadata, stored.rules) != (content.metadata, content.rules):
                 continue
             if stored.schema.kind != content.schema.kind or stored.schema.references != content.schema.references:

@@ -8,6 +8,7 @@ can have written is reported and skipped.
 import asyncio
 import contextlib
 import logging
+import uuid
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -20,10 +21,10 @@ from moldau.client.producing.delivery import Delivery
 from moldau.client.security.brokers import Brokers, settings_in
 from moldau.errors import (
     ConfigError,
+    ErrorCode,
     InvalidProducerEpoch,
     InvalidRequest,
     KafkaError,
-    LogTruncated,
     MessageTooLarge,
     MoldauError,
     ProducerFenced,
@@ -49,6 +50,7 @@ logger = logging.getLogger(__name__)
 DEFAULT_TOPIC = "_schemas"
 POLL_MS = 1_000
 RETRY_S = 1.0
+CATCH_UP_S, LOOK_S = 1.0, 0.005
 REPORTED_MAX = 100
 """So many unreadable records are logged one by one."""
 
@@ -83,19 +85,24 @@ class SchemasTopic:
         self._reader: asyncio.Task[None] | None = None
         self._producer: AsyncProducer | None = None
         self._writing = asyncio.Lock()
+        self._catching_up: asyncio.Task[None] | None = None
         self._moved = asyncio.Event()
         self._next_offset = 0
+        self._topic_id: uuid.UUID | None = None
+        """Of the topic that is read; None if that is not known."""
         self.skipped = 0
         """The number of records that could not be read."""
 
     async def start(self) -> None:
         """Create the topic if it does not exist, and read it to its end. Raises `ConfigError` and `KafkaError`."""
-        end = await self._prepared()
+        self._topic_id = await self._prepared()
         self._consumer = AsyncConsumer(
-            self._brokers, auto_offset_reset="earliest", isolation_level="read_committed", enable_auto_commit=False
+            self._brokers, auto_offset_reset="none", isolation_level="read_committed", enable_auto_commit=False
         )
         await self._consumer.start()
         self._consumer.assign([self._partition])
+        await self._consumer.seek_to_beginning(self._partition)
+        end = await self._end(self._consumer)
         while await self._consumer.position(self._partition) < end:
             await self._take_in(self._consumer)
         self._reader = asyncio.ensure_future(self._read())
@@ -110,8 +117,10 @@ class SchemasTopic:
         if self._consumer is not None:
             await self._consumer.close()
 
-    async def _prepared(self) -> int:
-        """The end of the topic, which is created if it does not exist."""
+    async def _prepared(self, known: uuid.UUID | None = None) -> uuid.UUID | None:
+        """Create the topic if it does not exist, and check it. Returns its id, None if it was created. `known`: the id
+        before; another topic is one that a producer has made in its place, with settings that nobody chose. Raises
+        `ConfigError` and `KafkaError`."""
         name = self._settings.name
         async with AsyncAdmin(self._brokers) as admin:
             try:
@@ -122,44 +131,89 @@ class SchemasTopic:
                 for failure in (await admin.create_topics([new])).values():
                     if isinstance(failure, KafkaError) and not isinstance(failure, TopicAlreadyExists):
                         raise failure from None
-                return 0
+                return None
             if len(view.partitions) != 1:
                 raise ConfigError(
                     f"the topic {name} has {len(view.partitions)} partitions: a registry needs 1, so that "
                     "its records have one order"
                 )
             policy = next(one.value for one in await admin.topic_configs(name) if one.name == "cleanup.policy")
+            if policy != "compact" and known not in (None, view.topic_id):
+                await admin.alter_topic_configs(name, {"cleanup.policy": "compact"})
+                logger.warning("the topic %s was deleted and made anew: it has cleanup.policy=compact now", name)
+                policy = "compact"
             if policy != "compact":
                 raise ConfigError(
                     f"the topic {name} has cleanup.policy={policy}, which would delete schemas: set it to "
                     "compact, or choose another topic with --topic"
                 )
-            return (await admin.watermarks(name))[self._partition][1]
+            return view.topic_id
 
     async def _read(self) -> None:
         assert self._consumer is not None
         while True:
             try:
                 await self._take_in(self._consumer)
-            except LogTruncated as truncated:
-                logger.error("the topic %s has lost records: %s; it is read again", self._settings.name, truncated)
-                self._state.forget()
-                self._next_offset = 0
-                await self._consumer.seek_to_beginning(self._partition)
-            except MoldauError as failure:
-                logger.warning("the topic %s cannot be read now: %s", self._settings.name, failure)
+            except UnknownTopicOrPartition as failure:
+                logger.error("the topic %s is gone: %s", self._settings.name, failure)
+                async with self._writing:
+                    await self.resign()  # the next writer makes the topic anew, before a producer does
                 await asyncio.sleep(RETRY_S)
+            except MoldauError as failure:
+                if isinstance(failure, KafkaError) and failure.code is ErrorCode.OFFSET_OUT_OF_RANGE:
+                    logger.error("the topic %s has lost records: %s; it is read again", self._settings.name, failure)
+                    with contextlib.suppress(MoldauError):
+                        await self._begin_anew(self._consumer)
+                        continue
+                else:
+                    logger.warning("the topic %s cannot be read now: %s", self._settings.name, failure)
+                await asyncio.sleep(RETRY_S)
+
+    async def _begin_anew(self, consumer: AsyncConsumer) -> None:
+        """Forget all, and read the topic from its beginning, since it is another one. Raises `KafkaError`."""
+        await consumer.seek_to_beginning(self._partition)
+        self._state.forget()
+        self._next_offset = 0
+
+    async def catch_up(self) -> bool:
+        """Read what is committed in the topic now. Returns whether that was anything new; False also if the broker does
+        not answer in time."""
+        under_way, before = self._catching_up, self._next_offset
+        if under_way is not None and not under_way.done():  # it may have asked for the end too early for this caller
+            await asyncio.wait([under_way])
+        if self._catching_up is under_way:
+            self._catching_up = asyncio.ensure_future(self._to_end())
+        assert self._catching_up is not None
+        await asyncio.shield(self._catching_up)
+        return self._next_offset != before
+
+    async def _to_end(self) -> None:
+        consumer = self._consumer
+        if consumer is None:
+            return
+        try:
+            async with asyncio.timeout(CATCH_UP_S):
+                end = await self._end(consumer)
+                while await consumer.position(self._partition) < end:
+                    await asyncio.sleep(LOOK_S)
+        except (MoldauError, TimeoutError):
+            pass
+
+    async def _end(self, consumer: AsyncConsumer) -> int:
+        """Behind what is committed: a dead writer may have left a transaction open."""
+        return (await consumer.end_offsets([self._partition]))[self._partition]
 
     async def _take_in(self, consumer: AsyncConsumer) -> None:
         records = await consumer.poll(POLL_MS)
         for record in records:
             try:
                 self._apply(record)
-            except UnreadableRecord as unreadable:
+            except Exception as wrong:  # whoever writes to the topic must not be able to stop the registry
                 self.skipped += 1
                 if self.skipped <= REPORTED_MAX:
+                    why = str(wrong) if isinstance(wrong, UnreadableRecord) else repr(wrong)[:200]
                     logger.warning(
-                        "the record at offset %d of %s is skipped: %s", record.offset, self._settings.name, unreadable
+                        "the record at offset %d of %s is skipped: %s", record.offset, self._settings.name, why
                     )
         if records:
             self._next_offset = records[-1].offset + 1
@@ -210,8 +264,12 @@ class SchemasTopic:
 
     async def take_over(self) -> None:
         """Become the writer: fence the one before, whose open transaction is aborted, and read all that it wrote.
-        Raises `KafkaError`."""
+        Raises `ConfigError` and `KafkaError`."""
         await self.resign()
+        known, topic_id = self._topic_id, await self._prepared(self._topic_id)
+        if known not in (None, topic_id) and self._consumer is not None:
+            await self._begin_anew(self._consumer)
+        self._topic_id = topic_id
         producer = AsyncProducer(
             self._brokers,
             transactional_id=f"moldau-registry-{self._settings.name}",
@@ -235,14 +293,19 @@ class SchemasTopic:
     async def _send(self, writes: Writes) -> None:
         producer = self._producer
         assert producer is not None
-        deliveries: list[Delivery] = []
-        # Not `async with producer.transaction()`: it would wait for an abort, which the next writer does anyway.
-        await producer.begin_transaction()
+        sent: list[tuple[bytes, bytes | None]] = []
         for key, value in writes.records:
             forms, packed = self._state.forms_of(key), packed_value(value)
             own = forms[-1] if forms else packed_key(key)
-            for form in [own] if packed is not None else {*forms, own, packed_key(key)}:
-                deliveries.append(await producer.send(self._settings.name, packed, form, partition=0))
+            sent += [(form, packed) for form in ([own] if packed is not None else {*forms, own, packed_key(key)})]
+        deliveries: list[Delivery] = []
+        before = self._next_offset
+        # Not `async with producer.transaction()`: it would wait for an abort, which the next writer does anyway.
+        await producer.begin_transaction()
+        for form, packed in sent:
+            deliveries.append(await producer.send(self._settings.name, packed, form, partition=0))
         offset = [(await delivery).offset for delivery in deliveries][-1]
         await producer.commit_transaction()
+        if offset < before:
+            raise KafkaError(ErrorCode.UNKNOWN_TOPIC_ID, f"{self._settings.name} was deleted and made anew meanwhile")
         await self._read_back(offset)

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from moldau.client.registry.schemas import AVRO, Reference, Schema
+from moldau.registry.texts import strict_json
 
 SCHEMA, CONFIG, MODE, DELETE_SUBJECT, CLEAR_SUBJECT, NOOP, CONTEXT = (
     "SCHEMA", "CONFIG", "MODE", "DELETE_SUBJECT", "CLEAR_SUBJECT", "NOOP", "CONTEXT",
@@ -168,7 +169,7 @@ def compact(tree: Any, sort_keys: bool = False) -> str:
 
 def _object(data: bytes | None, what: str) -> dict[str, Any]:
     try:
-        tree = json.loads(data or b"")
+        tree = strict_json(data or b"")
     except (ValueError, RecursionError):
         raise UnreadableRecord(f"the {what} is not JSON") from None
     if not isinstance(tree, dict):

@@ -27,21 +27,22 @@ from moldau.cli.mirroring.foreign_options import (
     policy_of,
 )
 from moldau.cli.options import Json, reachable
-from moldau.cli.output import print_json, print_table
+from moldau.cli.output import note, print_json, print_table
 from moldau.cli.until_signal import cancelled_by_signal
 from moldau.client.pyarrow_needed import need_pyarrow
 from moldau.client.security.brokers import Brokers, settings_in
 from moldau.errors import ConfigError
 from moldau.metrics.families import Family
 from moldau.mirror.ends import ClusterEnd, is_ours
-from moldau.mirror.failing_over import FailedOver, fail_over, rehearse
+from moldau.mirror.failing_over import FailedOverTopics, fail_over_all, rehearse
 from moldau.mirror.foreign.foreign_settings import ForeignSettings
 from moldau.mirror.foreign.foreign_status import foreign_status
 from moldau.mirror.foreign.offset_syncs import LAG_MAX
 from moldau.mirror.foreign.policy import SEPARATOR, SOURCE, TARGET
 from moldau.mirror.mirror_metrics import NO_PORT, families_of, foreign_families, told_to_prometheus
 from moldau.mirror.promoting import promote, until_level
-from moldau.mirror.status import MirrorStatus, mirrors_in, status
+from moldau.mirror.sharing import SESSION_S, MemberOptions
+from moldau.mirror.status import MirrorStatus, interrupted, mirrors_in, status
 from moldau.mirror.worker import MirrorSettings, MirrorWorker
 from moldau.names import counted
 from moldau.notices import log_to_stderr
@@ -76,6 +77,14 @@ ReplicationFactor = Annotated[
 Refresh = Annotated[
     float, Option("--refresh", metavar="SECONDS", help="How often topics, settings and groups are compared.")
 ]
+Instance = Annotated[
+    str | None,
+    Option("--instance", metavar="NAME", help="The name of this worker: a restart with it moves no partition."),
+]
+SessionTimeout = Annotated[
+    float,
+    Option("--session-timeout", metavar="SECONDS", help="A worker that is silent this long has died for the others."),
+]
 MetricsPort = Annotated[
     int, Option("--metrics-port", help="Metrics for Prometheus are at http://HOST:PORT/metrics; 0: a free port.")
 ]
@@ -84,6 +93,9 @@ MetricsHost = Annotated[
 ]
 DryRun = Annotated[bool, Option("--dry-run", help="Only say what would be done.")]
 SHORTEST_S = 0.05
+NAME = re.compile(r"[A-Za-z0-9._-]{1,249}")
+"""What brokers take as `group.instance.id`."""
+AGAIN = "it takes no records until `moldau mirror failover` is run again"
 ALWAYS_WRITABLE = (
     "{0}: these brokers are not Moldau's, and topics that are mirrored there can be written to at any time. Stop the "
     "producers of the source, wait until `moldau mirror status` shows 0 records behind, stop the worker, and start the "
@@ -104,6 +116,8 @@ def start(
     acls: Acls = False,
     schemas: Schemas = False,
     refresh: Refresh = 10.0,
+    instance: Instance = None,
+    session_timeout: SessionTimeout = SESSION_S,
     metrics_port: MetricsPort = NO_PORT,
     metrics_host: MetricsHost = "",
     foreign: Foreign = False,
@@ -118,8 +132,8 @@ def start(
     compression: Compression = "none",
 ) -> int:
     """
-    Mirror topics until told to stop. The source is any Kafka. All state is in the target: stop the command, or kill it,
-    and start it again anywhere.
+    Mirror topics until told to stop. The source is any Kafka. All state is in the target: the command may be stopped or
+    killed, and started again anywhere.
 
     If the target is a cluster of Moldau: byte by byte, at the same offsets, into topics of the same names, to which
     nobody else writes. Partitions, settings and the offsets of groups are kept as in the source.
@@ -135,9 +149,9 @@ def start(
 
       moldau mirror start --from old:9092 --to kafka:9092 --from-alias old --topics 'orders|payments'
     """
-    settings = MirrorSettings(
-        _topics(topics, schemas), replication_factor, max(refresh, SHORTEST_S), _pattern(groups, "--groups"), acls
-    )
+    of_topics, of_groups, refresh_s = _topics(topics, schemas), _pattern(groups, "--groups"), max(refresh, SHORTEST_S)
+    member = _member(instance, session_timeout)
+    settings = MirrorSettings(of_topics, replication_factor, refresh_s, of_groups, acls, member)
     by_rules = ForeignSettings(
         settings.topics,
         policy_of(from_alias, to_alias, policy, separator),
@@ -180,22 +194,26 @@ def show_status(
     """
     ends, named = _ends(source, from_config, target, to_config), policy_of(from_alias, to_alias, policy, separator)
 
-    async def look(source_end: ClusterEnd, target_end: ClusterEnd) -> list[MirrorStatus]:
+    async def look(source_end: ClusterEnd, target_end: ClusterEnd) -> tuple[list[MirrorStatus], list[str]]:
         if foreign or not await is_ours(target_end):
-            return await foreign_status(source_end, target_end, named)
-        return await status(source_end, target_end)
+            return await foreign_status(source_end, target_end, named), []
+        return await status(source_end, target_end), await interrupted(target_end)
 
-    shown = asyncio.run(_with(ends, look))
+    shown, halfway = asyncio.run(_with(ends, look))
     if as_json:
         print_json([one._asdict() for one in shown])
         return
+    for name in halfway:
+        print(f"{name}: a fail-over was interrupted; {AGAIN}")
+    if not shown:
+        print(f"{target} has no mirror of {source}")
+        return
     headers = ["TOPIC", "PARTITION", "SOURCE END", "STABLE END", "END", "BEHIND", "SECONDS"]
     print_table(headers, [_row(one) for one in shown])
-    lost = sum(one.records or 0 for one in shown)
+    print(f"a fail-over now would lose {counted(sum(one.records or 0 for one in shown), 'record')}")
     unknown = sum(one.records is None for one in shown)
-    print(f"a fail-over now would lose {lost} record{'s'[: lost != 1]}")
     if unknown:
-        print(f"the source does not tell the ends of {unknown} partition{'s'[: unknown != 1]}")
+        print(f"{counted(unknown, 'partition')} cannot be compared: gone in the source, made anew, or without a leader")
 
 
 @app.command("failover")
@@ -206,7 +224,7 @@ def fail_over_now(
     schemas: Schemas = False,
     dry_run: DryRun = False,
     as_json: Json = False,
-) -> None:
+) -> int:
     """
     Make mirrors writable now, with what they have; the source is not asked, and may be gone.
 
@@ -222,11 +240,11 @@ def fail_over_now(
     pattern, brokers = _topics(topics, schemas), _end(target, to_config)
     reachable(brokers)
 
-    async def work() -> list[FailedOver]:
+    async def work() -> FailedOverTopics:
         async with ClusterEnd(brokers, "--to") as end:
             return await _over(end, await _mirrors(end, "", pattern), dry_run)
 
-    _print_over(asyncio.run(work()), dry_run, as_json)
+    return _print_over(asyncio.run(work()), dry_run, as_json)
 
 
 @app.command("promote")
@@ -243,7 +261,7 @@ def promote_mirrors(
     ] = 60.0,
     dry_run: DryRun = False,
     as_json: Json = False,
-) -> None:
+) -> int:
     """
     Make mirrors writable once they have all records of the source, and groups their last offsets: stop the producers
     of the source first, and leave a worker running until then.
@@ -257,14 +275,14 @@ def promote_mirrors(
     pattern, of_groups = _topics(topics, schemas), _pattern(groups, "--groups")
     ends = _ends(source, from_config, target, to_config)
 
-    async def work(source_end: ClusterEnd, target_end: ClusterEnd) -> list[FailedOver]:
+    async def work(source_end: ClusterEnd, target_end: ClusterEnd) -> FailedOverTopics:
         mirrors = await _mirrors(target_end, source_end.cluster_id, pattern)
         if dry_run:
             await until_level(source_end, target_end, mirrors, timeout)
             return await _over(target_end, mirrors, dry_run)
         return await promote(source_end, target_end, mirrors, of_groups, timeout)
 
-    _print_over(asyncio.run(_with(ends, work)), dry_run, as_json)
+    return _print_over(asyncio.run(_with(ends, work)), dry_run, as_json)
 
 
 async def _mirror(
@@ -282,13 +300,14 @@ async def _mirror(
         refresh_s=settings.refresh_s,
         groups=settings.groups,
         acls=settings.acls,
+        member=settings.member,
     )
     if foreign or not await is_ours(target):
         need_pyarrow("a mirror into a foreign Kafka")
         from moldau.mirror.foreign.foreign_worker import ForeignWorker
 
         abroad = ForeignWorker(source, target, by_rules)
-        async with measured(lambda: foreign_families(abroad.board)):
+        async with measured(lambda: foreign_families(abroad.board, len(abroad.lanes.copies), len(abroad.refused))):
             await abroad.run()
         return
     check_unused(by_rules)
@@ -305,30 +324,35 @@ async def _mirrors(target: ClusterEnd, cluster_id: str, topics: re.Pattern[str])
     found = await mirrors_in(target, cluster_id)
     chosen = {name: mirror_source for name, mirror_source in found.items() if topics.fullmatch(name)}
     if not chosen:
+        halfway = [name for name in await interrupted(target) if topics.fullmatch(name)]
+        if halfway:
+            raise ConfigError(f"a fail-over of {', '.join(halfway)} was interrupted; {AGAIN}")
         raise ConfigError(f"no mirror in {target.brokers} matches --topics {topics.pattern!r}")
     return chosen
 
 
-async def _over(target: ClusterEnd, mirrors: dict[str, str], dry_run: bool) -> list[FailedOver]:
-    over: list[FailedOver] = []
-    for name, mirror_source in mirrors.items():
-        over += await (rehearse(target, name) if dry_run else fail_over(target, name, mirror_source))
-    return over
+async def _over(target: ClusterEnd, mirrors: dict[str, str], dry_run: bool) -> FailedOverTopics:
+    if not dry_run:
+        return await fail_over_all(target, mirrors)
+    return FailedOverTopics([one for name in mirrors for one in await rehearse(target, name)], {})
 
 
-def _print_over(over: list[FailedOver], dry_run: bool, as_json: bool) -> None:
+def _print_over(done: FailedOverTopics, dry_run: bool, as_json: bool) -> int:
+    """Returns the exit code."""
     if as_json:
         print_json(
             [
                 {"topic": one.tp.topic, "partition": one.tp.partition, "end": one.end, "aborted": one.aborted}
-                for one in over
+                for one in done.over
             ]
         )
-        return
-    for one in over:
+    for one in [] if as_json else done.over:
         verbs = ("would be writable from", "would be aborted") if dry_run else ("is writable from", "aborted")
         aborted = f"; {counted(one.aborted, 'open transaction')} {verbs[1]}" if one.aborted else ""
         print(f"{one.tp} {verbs[0]} offset {one.end}{aborted}")
+    for name, failure in sorted(done.failures.items()):
+        note(f"error: {name} is not failed over, and {AGAIN}: {failure}")
+    return 1 if done.failures else 0
 
 
 def _topics(text: str, schemas: bool) -> re.Pattern[str]:
@@ -343,6 +367,15 @@ def _pattern(text: str, option: str) -> re.Pattern[str]:
         return re.compile(text)
     except re.error as wrong:
         raise ConfigError(f"{option} {text!r} is not a regular expression: {wrong}") from None
+
+
+def _member(instance: str | None, session_s: float) -> MemberOptions:
+    """Raises `ConfigError`."""
+    if instance is not None and not NAME.fullmatch(instance):
+        raise ConfigError(f"--instance {instance!r} is not a name of letters, digits, '.', '_' and '-'")
+    if not session_s > 0:
+        raise ConfigError(f"--session-timeout {session_s:g} is not a number of seconds above 0")
+    return MemberOptions(instance, session_s)
 
 
 def _row(one: MirrorStatus) -> list[object]:

@@ -3,12 +3,12 @@
 import asyncio
 import logging
 import uuid
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import NamedTuple
 
 from moldau.client.routing import Router
 from moldau.mirror.ends import ClusterEnd
-from moldau.mirror.foreign.copy_positions import NO_ID
+from moldau.mirror.foreign.copy_positions import NO_ID, lane_of
 from moldau.mirror.foreign.policy import ReplicationPolicy
 from moldau.mirror.sharing import GROUP
 from moldau.names import TopicPartition
@@ -26,9 +26,10 @@ class RemoteTopic(NamedTuple):
 
 
 class Board:
-    """`topics`: those that are mirrored, by their names in the source. `stopped`: why partitions are not copied.
-    `positions_of`: the next offset of the source, of partitions that were copied by this worker; `behind`: how many
-    offsets they lack. `records` counts what was copied. `lanes` is 0 before the positions topic is known."""
+    """`topics`: those that are mirrored, by their names in the source. `stopped`: why partitions are not copied, those
+    that pause included. `positions_of`: the next offset of the source, of the partitions of this worker; `behind`: how
+    many offsets they lack. `records` counts what was copied, `pauses` how often a partition or a lane paused because of
+    an error. `lanes` is 0 before the positions topic is known."""
 
     def __init__(
         self,
@@ -54,6 +55,9 @@ class Board:
         self.positions_of: dict[TopicPartition, int] = {}
         self.behind: dict[TopicPartition, int] = {}
         self.records = 0
+        self.pauses = 0
+        self._again_s: dict[TopicPartition, float] = {}
+        """When partitions that pause are tried again."""
         self._changed: dict[int, asyncio.Event] = {}
 
     @property
@@ -79,20 +83,46 @@ class Board:
             return
         anew = {name for name, topic in topics.items() if topic != self.topics.get(name)}
         self.topics = dict(topics)
-        for known in (self.stopped, self.behind, self.positions_of):
-            for tp in [tp for tp in known if tp.topic in anew or tp.topic not in topics]:
-                del known[tp]
-        self._look()
+        self._forget(lambda tp: tp.topic in anew or tp.topic not in topics)
+        self._look(self._changed)
+
+    def release(self, lane: int) -> None:
+        """Another worker may have the lane now, and knows more of its partitions."""
+        self._forget(lambda tp: lane_of(tp, self.lanes) == lane)
 
     def stop(self, tp: TopicPartition, why: str) -> None:
         """Copy this partition no longer."""
         logger.error("%s is mirrored no longer: %s", tp, why)
-        self.stopped[tp] = why
-        self._look()
+        self._set_aside(tp, why)
 
-    def _look(self) -> None:
-        for event in self._changed.values():
-            event.set()
+    def pause(self, tp: TopicPartition, why: str, seconds: float) -> None:
+        """Copy this partition again after this time, and the others of its lane meanwhile."""
+        logger.error("%s is not mirrored now, and tried again in %g s: %s", tp, seconds, why)
+        self._again_s[tp] = asyncio.get_running_loop().time() + seconds
+        self.pauses += 1
+        self._set_aside(tp, why)
+
+    def try_again(self) -> None:
+        """Let partitions that have paused for long enough be copied."""
+        now_s = asyncio.get_running_loop().time()
+        due = [tp for tp, again_s in self._again_s.items() if again_s <= now_s]
+        for tp in due:
+            del self._again_s[tp]
+            self.stopped.pop(tp, None)
+        self._look({lane_of(tp, self.lanes) for tp in due})
+
+    def _set_aside(self, tp: TopicPartition, why: str) -> None:
+        self.stopped[tp] = why
+        self._look([lane_of(tp, self.lanes)])
+
+    def _forget(self, which: Callable[[TopicPartition], bool]) -> None:
+        for known in (self.stopped, self.behind, self.positions_of, self._again_s):
+            for tp in [tp for tp in known if which(tp)]:
+                del known[tp]
+
+    def _look(self, lanes: Iterable[int]) -> None:
+        for lane in [*lanes]:
+            self.changed(lane).set()
 
     @staticmethod
     def id_in(router: Router, topic: str) -> uuid.UUID:

@@ -20,9 +20,10 @@ from moldau.mirror.foreign.remote_acls import rights_to_add
 from moldau.mirror.foreign.remote_topics import plan_remote
 from moldau.mirror.foreign.target_topics import check_compacted, make_topic, read_positions, reader
 from moldau.mirror.foreign.telling import Telling
-from moldau.mirror.keeping import carry_out, keep, tell_progress
+from moldau.mirror.keeping import TopicUpkeep, keep, tell_progress
 from moldau.mirror.planning import SourceTopic, TargetTopic
 from moldau.mirror.sharing import Sharing
+from moldau.mirror.topic_settings import MadeSettings, untold
 from moldau.names import counted
 from moldau.notices import Notices
 
@@ -49,12 +50,16 @@ class ForeignWorker:
         self.lanes = Lanes(self.board, Telling(self.board, settings))
         self.refused: dict[str, str] = {}
         self._told = 0
-        self._sharing = Sharing(target, settings.policy.source, self.lanes, notices)
+        self._sharing = Sharing(
+            target, settings.policy.source, self.lanes, notices, settings.member._replace(options=settings.digest)
+        )
+        self._upkeep = TopicUpkeep(target, settings.replication_factor)
 
     async def run(self) -> None:
         """Raises `ConfigError` if the clusters, or the topics that a mirror keeps in the target, are of no use, and
         `KafkaError` if they cannot be asked at the start."""
         check_different(self.source, self.target)
+        await self._sharing.admitted()
         await self.prepare()
         self._sharing.want({self.board.positions: self.board.lanes})
         logger.info(
@@ -103,19 +108,26 @@ class ForeignWorker:
 
     async def refresh(self) -> None:
         """Compare topics and settings, and do what is to be done. Raises `KafkaError`, and `ConfigError` for a loop."""
+        self.board.try_again()
         policy = self.settings.policy
         of_source, of_target = await self.source.topics(), await self.target.topics()
         loop = policy.loop(of_source)
         if loop:
             raise ConfigError(loop)
         names = [name for name in of_source if policy.selects(name, self.settings.topics)]
+        has = await self.source.settings(name for name in names if not policy.is_cycle(name))
+        remotes = {policy.remote(name) for name in has}
+        had = await self.target.settings(remote for remote in remotes if remote in of_target)
         made = False
         there: list[str] = []
         for name in names:
             if policy.is_cycle(name):
                 self._tell(name, f"{name} came from the target {policy.target!r}: it is not mirrored back")
                 continue
-            changed, refusal = await self._kept(name, of_source[name], of_target.get(policy.remote(name)))
+            remote = policy.remote(name)
+            changed, refusal = await self._kept(
+                name, of_source[name], has[name], of_target.get(remote), had.get(remote)
+            )
             self._tell(name, refusal)
             made = made or changed
             if not refusal:
@@ -154,21 +166,32 @@ class ForeignWorker:
         if refusal:
             self.refused[name] = refusal
 
-    async def _kept(self, name: str, view: TopicView, target_view: TopicView | None) -> tuple[bool, str]:
+    async def _kept(
+        self,
+        name: str,
+        view: TopicView,
+        settings: MadeSettings | KafkaError,
+        target_view: TopicView | None,
+        target_settings: MadeSettings | KafkaError | None,
+    ) -> tuple[bool, str]:
         """Make the target's topic what it is to be. Returns whether the target has another topic or more partitions
         now, and why the topic cannot be mirrored."""
         remote = self.settings.policy.remote(name)
-        settings = await self.source.own_settings(name)
-        source = SourceTopic(len(view.partitions), settings, settings.get(SETTING, ""))
+        why = untold(name, settings, target_settings)
+        if why or isinstance(settings, KafkaError):
+            if name in self.board.topics and target_view is not None:
+                notices.warning(name, "%s; it is mirrored as before", why)
+                return False, ""
+            return False, why
+        source = SourceTopic(len(view.partitions), settings.own, settings.own.get(SETTING, ""))
         target = None
-        if target_view is not None:
-            target = TargetTopic(len(target_view.partitions), await self.target.own_settings(remote))
+        if target_view is not None and isinstance(target_settings, MadeSettings):
+            target = TargetTopic(len(target_view.partitions), target_settings.own)
         wanted = plan_remote(name, remote, source, target, self.target.cluster_id)
         if wanted.refused:
             return False, wanted.refused
         try:
-            begun, factor = f"{name} is mirrored into {remote}", self.settings.replication_factor
-            await carry_out(self.target, remote, len(view.partitions), wanted, factor, begun)
+            await self._upkeep.carry_out(remote, len(view.partitions), wanted, f"{name} is mirrored into {remote}")
         except KafkaError as failure:
-            return False, f"{remote} cannot be kept as {name} in the source is: {failure}"
+            return False, f"{remote} cannot be made in the target: {failure}"
         return wanted.make or wanted.expand_to is not None, ""

@@ -7,12 +7,18 @@ the positions, which nobody changes any more, and checks them (`copy_positions`)
     begin; records of some partitions; wait for their offsets; pairs of offsets; positions; commit
 
 After any failure the lane is opened again in this way, so nothing that was remembered counts. A partition that cannot
-be copied stops with a sentence, and the others go on.
+be copied is set aside with a sentence, and the others go on:
+
+    its logs are others than before                        it stops, until its topic is another one (`copy_positions`)
+    the source has records that cannot be read             it pauses, and so on: nothing is ever skipped
+    the target does not take its records                   it pauses
+    it has no leader in one of the clusters                it pauses, for a shorter time
 """
 
 import asyncio
 import logging
 import uuid
+from collections import Counter
 from collections.abc import Iterable
 from typing import Any, Final
 
@@ -20,6 +26,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from moldau.client.consuming.async_consumer import AsyncConsumer
+from moldau.client.failures import sentence
 from moldau.client.offsets import EARLIEST, LATEST, offsets_at
 from moldau.client.producing.async_producer import AsyncProducer
 from moldau.errors import ErrorCode, KafkaError, LogTruncated
@@ -38,6 +45,7 @@ from moldau.mirror.foreign.copy_positions import (
 from moldau.mirror.foreign.mirror_records import OffsetSync, sync_record
 from moldau.mirror.foreign.offset_syncs import Pair, SyncRule, runs_of
 from moldau.mirror.foreign.target_topics import read_positions, reader
+from moldau.mirror.requests import by_leader
 from moldau.names import OffsetAndMetadata, TopicPartition
 from moldau.notices import Notices
 
@@ -47,6 +55,13 @@ PAUSE_S: Final = 0.5
 FENCED: Final = frozenset({ErrorCode.PRODUCER_FENCED, ErrorCode.INVALID_PRODUCER_EPOCH})
 FENCED_PAUSE_S: Final = 6.0
 """After another worker has taken the lane over: until then the group has told whose it is."""
+AGAIN_S: Final = 60.0
+"""How long a partition pauses whose records cannot be read, or are not taken: somebody has to do something first."""
+UNLED_AGAIN_S: Final = 5.0
+"""How long a partition pauses that has no leader, or whose leader did not take records in time."""
+TRIES: Final = 2
+"""Records are read so often before they count as unreadable: they may have been damaged on their way."""
+DELIVERY_MS: Final = 30_000
 FETCH_BYTES, PART_BYTES = 8 << 20, 1 << 20
 """The most bytes of one answer of the source, and of one partition in it. A larger batch comes whole all the same."""
 OF_ONE_PARTITION: Final = frozenset(
@@ -60,7 +75,12 @@ OF_ONE_PARTITION: Final = frozenset(
         ErrorCode.TOPIC_AUTHORIZATION_FAILED,
     }
 )
-"""The target will not take records of this partition, however often they are sent."""
+"""The target does not take records of this partition, however often they are sent."""
+OF_ALL: Final = FENCED | {
+    ErrorCode.INVALID_PRODUCER_ID_MAPPING, ErrorCode.INVALID_TXN_STATE, ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,
+    ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED, ErrorCode.TRANSACTION_ABORTABLE,
+}  # fmt: skip
+"""Errors of the transaction, which a partition only was the first to meet."""
 
 logger = logging.getLogger(__name__)
 notices = Notices(logger)
@@ -75,6 +95,8 @@ class Lane:
         self._rules: dict[TopicPartition, SyncRule] = {}
         self._ids: dict[TopicPartition, tuple[uuid.UUID, uuid.UUID]] = {}
         """Of the topics in source and target that a partition was checked with."""
+        self._unread: Counter[TopicPartition] = Counter()
+        """How often in a row the records at a partition's position could not be read."""
         self._told_s = 0.0
 
     def partitions(self) -> list[TopicPartition]:
@@ -89,18 +111,28 @@ class Lane:
 
     async def run(self) -> None:
         """Raises `ConfigError` if the positions are of no use."""
-        while True:
-            try:
-                await self._open()
-            except KafkaError as failure:
-                self._failed(failure)
-                await asyncio.sleep(FENCED_PAUSE_S if failure.code in FENCED else PAUSE_S)
+        try:
+            while True:
+                try:
+                    await self._open()
+                except KafkaError as failure:
+                    self._failed(failure)
+                    await asyncio.sleep(FENCED_PAUSE_S if failure.code in FENCED else PAUSE_S)
+        finally:
+            self._board.release(self._number)
 
     def _failed(self, failure: KafkaError) -> None:
-        if isinstance(failure, LogTruncated):
-            tp = failure.topic_partition
-            self._board.stop(tp, truncated(tp, self._board.remote(tp), str(failure)))
+        board, tp = self._board, failure.topic_partition
+        board.pauses += 1
+        if tp is not None and isinstance(failure, LogTruncated):
+            board.stop(tp, truncated(tp, board.remote(tp), str(failure)))
             return
+        if tp is not None and tp in self._rules:
+            self._unread[tp] += 1
+            if self._unread[tp] >= TRIES:
+                offset = board.positions_of.get(tp, 0)
+                board.pause(tp, f"the source's records cannot be read from offset {offset} on: {failure}", AGAIN_S)
+                return
         notices.warning(f"lane {self._number}", "lane %d: mirroring pauses: %s", self._number, failure)
 
     async def _open(self) -> None:
@@ -112,6 +144,7 @@ class Lane:
             transactional_id=board.transactional_id(self._number),
             compression_type=board.compression,
             linger_ms=0,
+            delivery_timeout_ms=DELIVERY_MS,
         )
         consumer = AsyncConsumer(
             board.source.brokers,
@@ -150,28 +183,35 @@ class Lane:
                 await self._send_position(producer, tp, verdict.start, verdict.epoch, 0)
             await producer.commit_transaction()
         self._rules = {tp: SyncRule(self._board.lag_max, one.start, one.downstream) for tp, one in going.items()}
+        self._board.positions_of.update({tp: verdict.start for tp, verdict in going.items()})
         consumer.assign(going)
         for tp, verdict in going.items():
             consumer.seek(tp, OffsetAndMetadata(verdict.start, leader_epoch=verdict.epoch))
 
     async def _verdicts(self, wanted: list[TopicPartition]) -> dict[TopicPartition, ResumePoint]:
+        """Of the partitions that have leaders; the others pause."""
         board = self._board
         async with reader(board.target) as positions_reader:
             positions = await read_positions(
                 positions_reader, board.positions, self._number, board.lanes, board.source.cluster_id
             )
-        there = {tp: TopicPartition(board.remote(tp), tp.partition) for tp in wanted}
         await asyncio.gather(board.source.topics(), board.target.topics())
         source, target = board.source.router, board.target.router
+        unled = (await by_leader(source, wanted)).failures
+        there = {tp: TopicPartition(board.remote(tp), tp.partition) for tp in wanted if tp not in unled}
+        unled_there = (await by_leader(target, there.values())).failures
+        unled |= {tp: unled_there[far] for tp, far in there.items() if far in unled_there}
+        for tp, failure in unled.items():
+            board.pause(tp, f"{sentence(failure.code)}: {failure}", UNLED_AGAIN_S)
+        there = {tp: far for tp, far in there.items() if tp not in unled}
         starts, ends, far_starts, far_ends = await asyncio.gather(
-            offsets_at(source, dict.fromkeys(wanted, EARLIEST)),
-            offsets_at(source, dict.fromkeys(wanted, LATEST)),
+            offsets_at(source, dict.fromkeys(there, EARLIEST)),
+            offsets_at(source, dict.fromkeys(there, LATEST)),
             offsets_at(target, dict.fromkeys(there.values(), EARLIEST)),
             offsets_at(target, dict.fromkeys(there.values(), LATEST)),
         )
         verdicts: dict[TopicPartition, ResumePoint] = {}
-        for tp in wanted:
-            far = there[tp]
+        for tp, far in there.items():
             logs = MirroredLogs(
                 LogSpan(starts[tp], ends[tp]),
                 LogSpan(far_starts[far], far_ends[far]),
@@ -198,6 +238,7 @@ class Lane:
         for tp, offsets, placed in await self._send(producer, pieces):
             pairs[tp] = self._rules[tp].copied(runs_of(offsets, placed))
             ends[tp] = placed[-1][0] + placed[-1][1]
+            self._unread.pop(tp, None)
         for tp, some in pairs.items():
             for upstream, downstream in some:
                 key, value = sync_record(OffsetSync(tp, upstream, downstream))
@@ -225,8 +266,9 @@ class Lane:
             try:
                 placed = [(rows.offset, rows.rows) for rows in await delivery]
             except KafkaError as failure:
-                if failure.code in OF_ONE_PARTITION:
-                    self._board.stop(tp, f"the target does not take its records: {failure}")
+                if failure.code not in OF_ALL:
+                    seconds = AGAIN_S if failure.code in OF_ONE_PARTITION else UNLED_AGAIN_S
+                    self._board.pause(tp, f"the target does not take its records: {failure}", seconds)
                 raise
             sent.append((tp, offsets, placed))
         return sent

@@ -26,7 +26,7 @@ from moldau.mirror.foreign.mirror_records import (
 from moldau.mirror.foreign.offset_syncs import OffsetTranslation
 from moldau.mirror.foreign.policy import HEARTBEATS
 from moldau.mirror.foreign.target_topics import make_topic, reader, records_from
-from moldau.mirror.groups import WITHOUT_MEMBERS, to_commit
+from moldau.mirror.groups import SHARE, WITHOUT_MEMBERS, to_commit
 from moldau.names import TopicPartition, counted
 from moldau.notices import Notices
 
@@ -111,21 +111,19 @@ class Telling:
         """Write the checkpoints of groups that are further than before. Raises `KafkaError`."""
         board, policy = self._board, self._board.policy
         await self._read_syncs(topics)
-        failed: KafkaError | None = None
         for group in await board.source.admin.list_groups():
             name = group.group_id
-            if not selects(name, self._settings.groups):
+            if not selects(name, self._settings.groups) or group.type.lower() == SHARE:
                 continue
             try:
                 of_source = await board.source.admin.group_offsets(name)
-                found = translated(name, of_source, board.topics, policy, self._translation)
-                await self._write(producer, news(found, self._known))
-            except KafkaError as failure:
-                failed = failure
+            except KafkaError as failure:  # it was deleted meanwhile, or rights are missing
+                notices.warning(name, "the positions of group %s cannot be read now: %s", name, failure)
+                continue
+            found = translated(name, of_source, board.topics, policy, self._translation)
+            await self._write(producer, news(found, self._known))
         if self._settings.sync_groups:
             await self._commit()
-        if failed is not None:
-            raise failed
 
     async def _write(self, producer: AsyncProducer, changed: list[GroupCheckpoint]) -> None:
         deliveries = []
@@ -157,4 +155,4 @@ class Telling:
         """Where the logs of these partitions end, of those that exist."""
         views = self._board.target.router.view.topics
         there = [tp for tp in told if tp.topic in views and tp.partition in views[tp.topic].partitions]
-        return await self._board.target.admin.offsets(dict.fromkeys(there, "latest")) if there else {}
+        return await self._board.target.admin.offsets(dict.fromkeys(there, "latest"), known_only=True) if there else {}

@@ -6,7 +6,7 @@ their namespace, or by an alias of the reader.
 
 from typing import NamedTuple
 
-from moldau.registry.avro.nodes import ABSENT, AvroField, AvroNode
+from moldau.registry.avro.nodes import ABSENT, AvroNode
 from moldau.registry.refusals import invalid_schema
 
 PAIRS_MAX = 100_000
@@ -105,7 +105,8 @@ class _Resolution:
         if reader.kind == "fixed" and reader.size != writer.size:
             found.append(AvroProblem("FIXED_SIZE_MISMATCH", f"{path}/size", f"{reader.size} and {writer.size}"))
         if reader.kind == "enum" and reader.default is ABSENT:
-            missing = [one for one in writer.symbols if one not in reader.symbols]
+            known = frozenset(reader.symbols)
+            missing = [one for one in writer.symbols if one not in known]
             if missing:
                 found.append(AvroProblem("MISSING_ENUM_SYMBOLS", f"{path}/symbols", f"[{', '.join(missing)}]"))
         return found + self._of_fields(reader, writer, path)
@@ -121,20 +122,15 @@ class _Resolution:
 
     def _of_fields(self, reader: AvroNode, writer: AvroNode, path: str) -> list[AvroProblem]:
         found = []
+        by_name = {one.name: one for one in writer.fields}
         for number, field in enumerate(reader.fields):
-            other = _written(field, writer)
+            other = next((by_name[name] for name in (field.name, *field.aliases) if name in by_name), None)
             at = f"{path}/fields/{number}"
             if other is not None:
                 found += self.problems(field.type, other.type, f"{at}/type")
             elif field.default is ABSENT:
                 found.append(AvroProblem("READER_FIELD_MISSING_DEFAULT_VALUE", at, field.name))
         return found
-
-
-def _written(field: AvroField, writer: AvroNode) -> AvroField | None:
-    names = (field.name, *field.aliases)
-    by_name = {one.name: one for one in writer.fields}
-    return next((by_name[name] for name in names if name in by_name), None)
 
 
 def _kind(node: AvroNode) -> str:

@@ -1,5 +1,6 @@
 """Compares two JSON Schemas, part by part, and finds the changes that the table does not allow."""
 
+from collections.abc import Hashable
 from decimal import Decimal
 from typing import Any
 
@@ -147,15 +148,20 @@ def _divides(one: Decimal, other: Decimal) -> bool:
 
 def _values(old: SchemaShape, new: SchemaShape, path: str) -> JsonChanges:
     if old.kind == "const":
-        return changed("" if _same(old.tree["const"], new.tree["const"]) else "ENUM_ARRAY_CHANGED", path)
-    one, two = old.tree["enum"], new.tree["enum"]
-    is_wider = all(any(_same(value, other) for other in two) for value in one)
-    is_narrower = all(any(_same(value, other) for other in one) for value in two)
-    if is_wider and is_narrower:
+        is_same = _comparable(old.tree["const"]) == _comparable(new.tree["const"])
+        return changed("" if is_same else "ENUM_ARRAY_CHANGED", path)
+    one, two = (frozenset(map(_comparable, shape.tree["enum"])) for shape in (old, new))
+    if one == two:
         return []
-    return changed(f"ENUM_ARRAY_{'EXTENDED' if is_wider else 'NARROWED' if is_narrower else 'CHANGED'}", f"{path}/enum")
+    return changed(
+        f"ENUM_ARRAY_{'EXTENDED' if one <= two else 'NARROWED' if two <= one else 'CHANGED'}", f"{path}/enum"
+    )
 
 
-def _same(one: Any, two: Any) -> bool:
-    """Whether two values are equal in JSON, where 1 and true differ."""
-    return isinstance(one, bool) == isinstance(two, bool) and one == two
+def _comparable(value: Any) -> Hashable:
+    """Equal for values that are equal in JSON, where 1 and 1.0 are one value, and 1 and true are not."""
+    if isinstance(value, list):
+        return ("array", *map(_comparable, value))
+    if isinstance(value, dict):
+        return frozenset((name, _comparable(one)) for name, one in value.items())
+    return isinstance(value, bool), value

@@ -12,13 +12,13 @@ Tree = dict[str, Any]
 def of_objects(comparison: Compares, old: Tree, new: Tree, path: str) -> JsonChanges:
     """The changes between the keywords of objects."""
     found = _required(old, new, f"{path}/required")
-    before, after = _mapping(old, "properties"), _mapping(new, "properties")
+    before, after, required = _mapping(old, "properties"), _mapping(new, "properties"), _required_in(new)
     for name in dict.fromkeys([*before, *after]):
         at = f"{path}/properties/{name}"
         if name not in after:
             found += _removed(comparison, before[name], name, new, at)
         elif name not in before:
-            found += _added(comparison, name, old, new, at)
+            found += _added(comparison, name, old, after[name], name in required, at)
         else:
             found += comparison.compare(before[name], after[name], at)
     found += _dependencies(comparison, old, new, f"{path}/dependencies")
@@ -40,9 +40,9 @@ def more(comparison: Compares, prefix: str, old: Tree, new: Tree, word: str, pat
 def _required(old: Tree, new: Tree, path: str) -> JsonChanges:
     found: JsonChanges = []
     before, after = _mapping(old, "properties"), _mapping(new, "properties")
+    newly = _required_in(new) - _required_in(old)
     for name in before:
-        is_new = name in _names(new, "required") and name not in _names(old, "required")
-        if name in after and is_new:
+        if name in after and name in newly:
             kind = "REQUIRED_ATTRIBUTE_WITH_DEFAULT_ADDED" if _has_default(after[name]) else "REQUIRED_ATTRIBUTE_ADDED"
             found += changed(kind, f"{path}/{name}")
     return found
@@ -60,8 +60,7 @@ def _removed(comparison: Compares, was: Any, name: str, new: Tree, path: str) ->
     return changed("" if is_false else "PROPERTY_REMOVED_FROM_CLOSED_CONTENT_MODEL", path)
 
 
-def _added(comparison: Compares, name: str, old: Tree, new: Tree, path: str) -> JsonChanges:
-    made, is_required = new["properties"][name], name in _names(new, "required")
+def _added(comparison: Compares, name: str, old: Tree, made: Any, is_required: bool, path: str) -> JsonChanges:
     if _is_open(comparison.old, old):
         if comparison.new.of(made).kind == "empty":
             return []
@@ -130,9 +129,9 @@ def _mapping(tree: Tree, word: str) -> Tree:
     return value if isinstance(value, dict) else {}
 
 
-def _names(tree: Tree, word: str) -> list[Any]:
-    value = tree.get(word)
-    return value if isinstance(value, list) else []
+def _required_in(tree: Tree) -> frozenset[str]:
+    names = tree.get("required")
+    return frozenset(name for name in names if isinstance(name, str)) if isinstance(names, list) else frozenset()
 
 
 def _has_default(schema: Any) -> bool:

@@ -168,7 +168,8 @@ class ClassicMembership(GroupMembership):
         timeout_ms = settings.rebalance_timeout_ms + self._router.request_timeout_ms
         protocols = [
             JoinGroupRequestProtocol(
-                name=name, metadata=subscription_bytes(name, topics, owned, self._last, settings.rack_id)
+                name=name + settings.kept_apart_by,
+                metadata=subscription_bytes(name, topics, owned, self._last, settings.rack_id),
             )
             for name in settings.assignors
         ]
@@ -212,7 +213,7 @@ class ClassicMembership(GroupMembership):
         await self._router.retrying(lambda: self._router.refresh(topics))
         view = self._router.view
         known = {topic: view.replica_racks(topic) for topic in topics if topic in view.topics}
-        assign = ASSIGNORS.get(joined.protocol_name or "")
+        assign = ASSIGNORS.get((joined.protocol_name or "").removesuffix(self._settings.kept_apart_by))
         if assign is None:
             code = ErrorCode.INCONSISTENT_GROUP_PROTOCOL
             raise KafkaError(code, f"group {self._settings.group_id} uses the assignor {joined.protocol_name!r}")

@@ -41,7 +41,8 @@ STALE = frozenset({ErrorCode.STALE_MEMBER_EPOCH})
 @dataclass(frozen=True, kw_only=True)
 class GroupSettings:
     """Settings of a group member. `assignors` are those of the classic protocol, the preferred one first;
-    `remote_assignor` is the broker's assignor (KIP-848), None for its default."""
+    `remote_assignor` is the broker's assignor (KIP-848), None for its default. `kept_apart_by`: a text behind the names
+    of the assignors, so that the coordinator refuses members that have another one (INCONSISTENT_GROUP_PROTOCOL)."""
 
     group_id: str
     group_instance_id: str | None = None
@@ -51,6 +52,7 @@ class GroupSettings:
     assignors: tuple[str, ...] = ("range", "cooperative-sticky")
     remote_assignor: str | None = None
     rack_id: str | None = None
+    kept_apart_by: str = ""
 
 
 class SubscribedTopics(NamedTuple):

@@ -96,11 +96,13 @@ class TablePolling:
                 chunk.records, *state.tp, state.position, aborted=chunk.aborted, arena=arena, names=COLUMNS
             )
             try:
-                record_batches += list(batches)
+                for batch in batches:
+                    record_batches.append(batch)
+                    state.position = batch.column("offset")[-1].as_py() + 1
             except KafkaError:
                 if not record_batches:
                     raise
-                state.go_back(state.position)
+                state.go_back(state.position)  # what is before the damaged batch is handed out first
                 break
             state.pass_chunk()
         return record_batches
