@@ -18,6 +18,8 @@ def nothing_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cluster_admin, "KEPT_S", 0.0)
     monkeypatch.setattr(cluster_admin, "READERS_KEPT_S", 0.0)
     monkeypatch.setattr(cluster_admin, "KEPT_TIMES", 0)
+    monkeypatch.setattr(cluster_admin, "ROWS_KEPT_S", 0.0)
+    monkeypatch.setattr(cluster_admin, "ROWS_TIMES", 0)
 
 
 @pytest.fixture(scope="module")

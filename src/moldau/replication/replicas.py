@@ -13,7 +13,7 @@ distinguishes it from a partition that is still being created and from one that 
 import asyncio
 import logging
 import uuid
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
 from functools import partial
 from typing import NamedTuple, Protocol
@@ -141,9 +141,10 @@ class Replicas:
         """The count of open files, which includes those that replies hold until they are sent."""
         return self._folders.files
 
-    async def log_directories(self) -> list[LogDirectory]:
-        """Every folder of `log.dirs` with its partitions and sizes, in the order of the setting."""
-        uses, copies = await self._runtime.run(self._folders.in_use), self.moves.copies()
+    async def log_directories(self, wanted: Collection[TopicPartition] | None = None) -> list[LogDirectory]:
+        """Every folder of `log.dirs` with its partitions, or those that are `wanted`, and sizes, in the order of the
+        setting."""
+        uses, copies = await self._runtime.run(partial(self._folders.in_use, wanted)), self.moves.copies()
         return [LogDirectory(*use, copies.get(use.path, {})) for use in uses]
 
     def high_watermarks(self) -> dict[TopicPartition, int]:

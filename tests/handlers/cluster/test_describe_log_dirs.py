@@ -6,13 +6,16 @@ from pathlib import Path
 import pytest
 
 from moldau.errors import ErrorCode
+from moldau.handlers.cluster import describe_log_dirs
 from moldau.protocol.apis import DESCRIBE_LOG_DIRS, PRODUCE
 from moldau.protocol.messages.describe_log_dirs import DescribableLogDirTopic, DescribeLogDirsRequest
 from tests.handlers.living import Living, batch, produce, run
 
 
 @pytest.mark.parametrize("version", [1, 3, 4, 5])
-def test_every_folder_tells_its_partitions_and_one_that_is_offline_says_so(tmp_path: Path, version: int):
+def test_every_folder_tells_its_partitions_and_one_that_is_offline_says_so(
+    tmp_path: Path, version: int, monkeypatch: pytest.MonkeyPatch
+):
     paths = [tmp_path / "a", tmp_path / "b"]
 
     async def scenario(alive: Living) -> None:
@@ -37,7 +40,10 @@ def test_every_folder_tells_its_partitions_and_one_that_is_offline_says_so(tmp_p
         size = alive.replica("t", 2).log.size
         first, second = map(str, paths)
         assert await ask() == [(0, first, [(0, 0), (2, size)]), (0, second, [(1, 0)])]
-        assert await ask(2, 5) == [(0, first, [(2, size)]), (0, second, [])]
+        for narrow in (0, describe_log_dirs.NARROW):  # with and without a look at all others
+            monkeypatch.setattr(describe_log_dirs, "NARROW", narrow)
+            assert await ask(2, 5) == [(0, first, [(2, size)]), (0, second, [])]
+            assert await ask(1, 0) == [(0, first, [(0, 0)]), (0, second, [(1, 0)])]
         alive.broker.folders.folders[1].fail(OSError(errno.EIO, "gone"))
         assert (await ask())[1] == (ErrorCode.KAFKA_STORAGE_ERROR, second, [])
 

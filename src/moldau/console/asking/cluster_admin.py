@@ -41,6 +41,9 @@ KEPT_TIMES = 300
 time, so that the 99th percentile of other requests stays what it is."""
 LAGS_KEPT_S, LAGS_MAX = 60.0, 20_000
 """A group that stands still waits for the same records: their timestamps are not fetched again at each look."""
+ROWS_KEPT_S, ROWS_TIMES = 2.0, 100
+"""The same of the rows of one part of a list, for which all its partitions are asked for offsets."""
+QUESTIONS_MAX = 200
 GROUPS_AT_ONCE, OF_A_PAGE = 100, 2_000
 BATCHED = 4, 8
 """The first versions of FindCoordinator and OffsetFetch that take several groups (Kafka 3.0)."""
@@ -73,12 +76,12 @@ class SharedAnswer:
         if not task.cancelled():
             task.exception()  # it is no surprise, even if the pages that waited for it have gone
 
-    def is_over(self, now_s: float, kept_s: float) -> bool:
+    def is_over(self, now_s: float, kept_s: float, times: int) -> bool:
         """Whether it has failed or is too old. What took long is kept longer."""
         if not self.task.done():
             return False
         failed = self.task.cancelled() or self.task.exception() is not None
-        return failed or now_s - self._ended_s > max(kept_s, KEPT_TIMES * (self._ended_s - self._began_s))
+        return failed or now_s - self._ended_s > max(kept_s, times * (self._ended_s - self._began_s))
 
 
 class ClusterAdmin(AsyncAdmin):
@@ -136,11 +139,20 @@ class ClusterAdmin(AsyncAdmin):
         """What all partitions add up to; asked in portions."""
         return await self._once("health", self._health)
 
-    async def _once(self, what: str, ask: Callable[[], Awaitable[T]], kept_s: float | None = None) -> T:
+    async def rows(self, what: str, names: Iterable[str], ask: Callable[[], Awaitable[T]]) -> T:
+        """The rows of a part of a list, with these names, which several browsers share while they are young."""
+        return await self._once(f"{what} {[*names]}", ask, ROWS_KEPT_S, ROWS_TIMES)
+
+    async def _once(
+        self, what: str, ask: Callable[[], Awaitable[T]], kept_s: float | None = None, times: int | None = None
+    ) -> T:
         """The answer to a question that several requests share while it is young."""
         loop = asyncio.get_running_loop()
+        if len(self._kept) > QUESTIONS_MAX:
+            self._kept = {name: one for name, one in self._kept.items() if not one.task.done()}
         known = self._kept.get(what)
-        if known is None or known.is_over(loop.time(), KEPT_S if kept_s is None else kept_s):
+        kept_s, times = KEPT_S if kept_s is None else kept_s, KEPT_TIMES if times is None else times
+        if known is None or known.is_over(loop.time(), kept_s, times):
             known = self._kept[what] = SharedAnswer(loop.create_task(_awaited(ask)), loop.time)
         result: T = await asyncio.shield(known.task)
         return result

@@ -3,6 +3,7 @@
 from typing import Any, NamedTuple
 
 from moldau.client.administration.groups import GroupListing
+from moldau.console.asking.cluster_admin import ClusterAdmin
 from moldau.console.context import ConsoleContext, Paging, paging
 from moldau.console.web.answers import Answer
 from moldau.console.web.requests import PageRequest
@@ -28,23 +29,29 @@ async def groups(console: ConsoleContext, request: PageRequest) -> Answer:
 async def group_rows(console: ConsoleContext, request: PageRequest) -> Answer:
     """The same rows with members, topics and lag, which the page loads."""
     part, shown = await _shown(request)
-    members = await request.admin.member_counts(shown)
-    committed = await request.admin.committed(one.group_id for one in shown)
-    there = await request.admin.topics_named({tp.topic for offsets in committed.values() for tp in offsets})
+    admin = request.admin
+    rows = await admin.rows("groups", (one.group_id for one in shown), lambda: _full_rows(admin, shown))
+    return console.page(request, "group_rows.html", rows=rows, paging=part, is_full=True, **_asked(request))
+
+
+async def _full_rows(admin: ClusterAdmin, shown: list[GroupListing]) -> list[GroupRow]:
+    members = await admin.member_counts(shown)
+    committed = await admin.committed(one.group_id for one in shown)
+    there = await admin.topics_named({tp.topic for offsets in committed.values() for tp in offsets})
     places = {
         tp
         for offsets in committed.values()
         for tp in offsets
         if tp.topic in there and tp.partition in there[tp.topic].partitions
     }
-    starts, ends = await request.admin.starts(places), await request.admin.ends(places)
+    starts, ends = await admin.starts(places), await admin.ends(places)
     rows = []
     for one in shown:
         offsets = committed.get(one.group_id, {})
         behind = [max(ends[tp] - max(offset, starts.get(tp, 0)), 0) for tp, offset in offsets.items() if tp in ends]
         topics, lag = sorted({tp.topic for tp in offsets}), sum(behind) if behind else None
         rows.append(GroupRow(one, members.get(one.group_id), topics, lag))
-    return console.page(request, "group_rows.html", rows=rows, paging=part, is_full=True, **_asked(request))
+    return rows
 
 
 def _asked(request: PageRequest) -> dict[str, Any]:

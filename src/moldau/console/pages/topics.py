@@ -3,7 +3,7 @@
 from typing import Any
 
 from moldau.client.cluster_view import TopicView
-from moldau.console.asking.cluster_admin import Committed, is_internal
+from moldau.console.asking.cluster_admin import ClusterAdmin, Committed, is_internal
 from moldau.console.asking.topic_rows import TopicRow, full_row, lags_by_topic, plain_row
 from moldau.console.context import ConsoleContext, Paging, paging
 from moldau.console.web.answers import Answer, redirection
@@ -27,7 +27,8 @@ async def topics(console: ConsoleContext, request: PageRequest) -> Answer:
 async def topic_rows(console: ConsoleContext, request: PageRequest) -> Answer:
     """The same rows with records, size, groups and lag, which the page loads."""
     part, shown = await _shown(request)
-    rows = await _full_rows(request, shown)
+    admin = request.admin
+    rows = await admin.rows("topics", (topic.name for topic in shown), lambda: _full_rows(admin, shown))
     return console.page(request, "topic_rows.html", rows=rows, paging=part, is_full=True, **_asked(request))
 
 
@@ -46,8 +47,7 @@ async def _shown(request: PageRequest) -> tuple[Paging, list[TopicView]]:
     return part, [*(await request.admin.topics_named(part.of(names))).values()]
 
 
-async def _full_rows(request: PageRequest, shown: list[TopicView]) -> list[TopicRow]:
-    admin = request.admin
+async def _full_rows(admin: ClusterAdmin, shown: list[TopicView]) -> list[TopicRow]:
     places = [TopicPartition(topic.name, number) for topic in shown for number in topic.partitions]
     starts, ends = await admin.starts(places), await admin.ends(places)
     sizes: dict[TopicPartition, dict[int, int]] = {}

@@ -25,6 +25,9 @@ from moldau.requests.access import DESCRIBE_CLUSTER
 from moldau.requests.session import Call
 from moldau.turns import Steps
 
+NARROW = 1_000
+"""A request about at most as many partitions looks at no others."""
+
 
 class DescribeLogDirs:
     def __init__(self, replicas: Replicas):
@@ -35,7 +38,7 @@ class DescribeLogDirs:
     ) -> DescribeLogDirsResponse | Steps[DescribeLogDirsResponse]:
         if not call.may(DESCRIBE_CLUSTER):
             return DescribeLogDirsResponse(error_code=DESCRIBE_CLUSTER.denied)
-        return self._response(request, await self._replicas.log_directories())
+        return self._response(request, await self._replicas.log_directories(_narrow(request)))
 
     def _response(
         self, request: DescribeLogDirsRequest, directories: list[LogDirectory]
@@ -52,6 +55,15 @@ class DescribeLogDirs:
         for directory in directories:
             response.results.append((yield from _result(directory, wanted)))
         return response
+
+
+def _narrow(request: DescribeLogDirsRequest) -> list[TopicPartition] | None:
+    """The partitions of a request about few, else None."""
+    if request.topics is None or len(request.topics) > NARROW:
+        return None
+    if sum(len(topic.partitions) for topic in request.topics) > NARROW:
+        return None
+    return [TopicPartition(topic.topic, number) for topic in request.topics for number in topic.partitions]
 
 
 def _result(directory: LogDirectory, wanted: Mapping[TopicPartition, None] | None) -> Steps[DescribeLogDirsResult]:

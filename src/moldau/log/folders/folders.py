@@ -288,10 +288,10 @@ class LogFolders:
         serving = {folder.path for folder in self.serving}
         return {str(path): path in serving for path in self._paths}
 
-    def in_use(self) -> list[FolderUse]:
-        """The content of every configured folder. Blocks."""
+    def in_use(self, wanted: Collection[TopicPartition] | None = None) -> list[FolderUse]:
+        """The content of every configured folder, or what it has of these partitions. Blocks."""
         by_path = {folder.path: folder for folder in self.serving}
-        return [use_of(path, by_path.get(path)) for path in self._paths]
+        return [use_of(path, by_path.get(path), wanted) for path in self._paths]
 
     def in_the_way(self, topic: str) -> Path | None:
         """A partition folder with this topic's name that belonged to no known topic at the start and still exists."""

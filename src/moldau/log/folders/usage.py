@@ -1,6 +1,6 @@
 """How much of its volume a log folder's partitions take: what DescribeLogDirs reports (KIP-827)."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
@@ -18,12 +18,17 @@ class FolderUse(NamedTuple):
     usable_bytes: int = -1
 
 
-def use_of(path: Path, folder: LogFolder | None) -> FolderUse:
-    """The use of the log folder at `path`; `folder` is None if it is offline. Blocks."""
+def use_of(path: Path, folder: LogFolder | None, wanted: Collection[TopicPartition] | None = None) -> FolderUse:
+    """The use of the log folder at `path`, with the sizes of all partitions or of those that are `wanted`; `folder` is
+    None if it is offline. Blocks."""
     if folder is None:
         return FolderUse(str(path), None)
     try:
         total, usable = folder.runtime.disk.space(path)
     except OSError:
         return FolderUse(str(path), None)
-    return FolderUse(str(path), {tp: log.size for tp, log in list(folder.logs.items())}, total, usable)
+    if wanted is None:
+        logs = list(folder.logs.items())
+    else:
+        logs = [(tp, log) for tp in wanted if (log := folder.logs.get(tp)) is not None]
+    return FolderUse(str(path), {tp: log.size for tp, log in logs}, total, usable)
