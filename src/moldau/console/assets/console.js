@@ -35,7 +35,7 @@
       one.dataset.utc ??= one.textContent;
       one.textContent = isLocal ? localTime(Number(one.dataset.ms)) : one.dataset.utc;
     }
-    document.documentElement.dataset.zone = isLocal ? "local" : "utc";
+    document.documentElement.dataset.times = isLocal ? "local" : "utc";
     const zone = isLocal ? Intl.DateTimeFormat().resolvedOptions().timeZone || "local" : "UTC";
     for (const one of root.querySelectorAll("[data-zone]")) one.textContent = zone;
   }
@@ -80,14 +80,14 @@
     if (event.ctrlKey || event.metaKey || event.altKey || document.querySelector("dialog[open]")) return;
     if (event.key === "Escape" && isField(event.target)) { event.target.blur(); return; }
     if (isField(event.target)) return;
-    if (waitsForPage && performance.now() - waitsForPage < 1500) {
+    if (waitsForPage && event.timeStamp - waitsForPage < 1500) {
       waitsForPage = 0;
       if (follow(`nav [data-key="${CSS.escape(event.key)}"]`)) { event.preventDefault(); return; }
     }
     const does = {
       "/": () => { const field = document.querySelector("main input[type=search]"); field?.focus(); field?.select(); },
       "?": () => byId("help")?.showModal(),
-      g: () => { waitsForPage = performance.now(); },
+      g: () => { waitsForPage = event.timeStamp; },
       j: () => step(1), k: () => step(-1),
       n: () => follow("a[rel=next]"), p: () => follow("a[rel=prev]"),
       d: switchTheme, z: switchZone,

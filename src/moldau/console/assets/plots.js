@@ -13,7 +13,7 @@
   }
 
   function clock(seconds) {
-    const at = new Date(seconds * 1000), isLocal = document.documentElement.dataset.zone === "local";
+    const at = new Date(seconds * 1000), isLocal = document.documentElement.dataset.times === "local";
     const parts = isLocal ? [at.getHours(), at.getMinutes(), at.getSeconds()]
       : [at.getUTCHours(), at.getUTCMinutes(), at.getUTCSeconds()];
     return parts.map((part) => String(part).padStart(2, "0")).join(":");
