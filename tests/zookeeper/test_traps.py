@@ -26,12 +26,12 @@ from tests.zookeeper.sessions import OpenSession, play
 def end_from_outside(session: ZooKeeperSession, connect: str) -> None:
     """Take the session up, as a process that knows its id and password can, and close it. The session itself takes the
     connection back at once: where it is faster than the close, that did not reach the server."""
-    while not session._is_over:
+    while not session._handler.is_over:
         client = KazooClient(connect, client_id=session._client.client_id)
         client.start(stretched())
         client.stop()
         client.close()
-        wait_until(lambda: session._is_over, seconds=1)
+        wait_until(lambda: session._handler.is_over, seconds=1)
 
 
 def test_nothing_goes_on_in_a_new_session_when_one_has_expired(single: ZooKeeper) -> None:

@@ -343,7 +343,7 @@ def test_records_that_the_target_does_not_take_stop_their_partition_only(cluster
     source, _ = clusters
     source.create_topic("dated", 2)
     with Producer(source.address) as producer:
-        producer.send("dated", b"far", partition=0, timestamp_ms=int(time.time() * 1000) + 1_000_000_000)
+        producer.send("dated", b"far", partition=0, timestamp_ms=int(time.time() * 1000) + 2_000_000)
     fill(source, "dated", 30, 1)
 
     with Broker({"log.message.timestamp.after.max.ms": "1000"}) as strict:
