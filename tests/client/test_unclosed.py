@@ -3,11 +3,15 @@
 import os
 import subprocess
 import sys
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
 from harness.brokers import SOURCE
 from harness.patience import stretched
+from moldau.client.background import LoopThread
+from moldau.client.producing.producer import _finish
 from tests.client.producing.beside import values
 
 
@@ -183,3 +187,16 @@ async def main():
 asyncio.run(main())
 """
     assert "the event loop ended with 10 records that are not delivered" in run(program, bootstrap, topic).stderr
+
+
+def test_a_producer_whose_close_a_signal_has_ended_says_nothing_more_at_exit(caplog: pytest.LogCaptureFixture) -> None:
+    thread = LoopThread("closed")
+    thread.start()
+    thread.stop()
+    core: Any = SimpleNamespace(
+        accumulator=SimpleNamespace(records=1),
+        settings=SimpleNamespace(client_id="c"),
+        unseen=SimpleNamespace(failure=lambda: None),
+    )
+    _finish(core, thread, 1.0)
+    assert caplog.text == ""

@@ -55,7 +55,7 @@ def script_of(shell: Shell, offered: Mapping[str, Offered]) -> str:
 
 _BASH = """@wake@_moldau() {
   local current="${COMP_WORDS[COMP_CWORD]}" before="${COMP_WORDS[COMP_CWORD-1]}" path='' words='' word
-  for word in "${COMP_WORDS[@]:1:COMP_CWORD-1}"; do
+  for word in "${COMP_WORDS[@]:1:$((COMP_CWORD - 1))}"; do
     case "$word" in -*) ;; *) _moldau_words "${path:+$path }$word" && path="${path:+$path }$word" ;; esac
   done
   _moldau_words "$path"

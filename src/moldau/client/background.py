@@ -56,6 +56,11 @@ class LoopThread:
         """Whether the caller runs in this thread, where nothing may wait for the loop."""
         return threading.current_thread() is self._thread
 
+    @property
+    def closing(self) -> bool:
+        """Whether `close` was called: no other work begins."""
+        return self._stopped
+
     def start(self) -> None:
         self._thread.start()
 

@@ -228,7 +228,11 @@ SICK = {
     [
         ({"controller": None}, ERROR, ("no controller",)),
         ({"away": [{"broker": 3, "address": "c:9092"}]}, WARNING, ("Broker 3, which was at c:9092", "unregister 3")),
-        ({"unhealthy": [SICK]}, WARNING, ("1 partition has replicas that are not in sync: t-0", "brokers 2, 3")),
+        (
+            {"unhealthy": [SICK]},
+            WARNING,
+            ("1 partition has replicas", "Start broker 3; wait until broker 2 has"),
+        ),
         ({"unhealthy": [SICK] * 5}, WARNING, ("5 partitions have", "and 2 more")),
         ({"unhealthy": [SICK | {"below_min_in_sync": True}]}, ERROR, ("cannot be written with acks=all",)),
         ({"unhealthy": [SICK | {"leader": None, "in_sync": [2]}]}, ERROR, ("without a leader: t-0", "Start broker 2")),
@@ -255,6 +259,7 @@ def test_topics_with_one_replica_count_where_there_are_several_brokers() -> None
     [
         (ServedFolder(2, "/d", "its disk has failed"), ERROR, ("/d of broker 2 is offline",)),
         (ServedFolder(2, "/d", "", 100 * GB, 10 * GB, 5, 80 * GB), WARNING, ("5 replicas take 80.0 GB",)),
+        (ServedFolder(2, "/d", "", GB // 10, GB // 20, 5), WARNING, ("51.2 MB of 102.4 MB are left",)),
         (ServedFolder(2, "/d", arriving=2), NOTE, ("2 replicas on the way to /d",)),
     ],
 )

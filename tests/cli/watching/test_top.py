@@ -8,6 +8,7 @@ from moldau.client.administration.admin import ClusterDescription
 from moldau.client.cluster_view import PartitionView, TopicView
 from moldau.client.consuming.consumer import Consumer
 from moldau.client.producing.producer import Producer
+from moldau.errors import ErrorCode, KafkaError
 from moldau.names import TopicPartition
 from moldau.peers.address import Address
 from moldau.testing import Broker
@@ -53,7 +54,7 @@ def test_a_broker_that_is_away_is_shown_and_its_metrics_do_not_end_the_view() ->
             return dict.fromkeys(wanted, 5)
 
         def list_groups(self) -> list[object]:
-            return []
+            raise KafkaError(ErrorCode.NETWORK_EXCEPTION, "broker 2 is away")
 
         def describe_cluster(self) -> ClusterDescription:
             return ClusterDescription("c", 1, {1: Address("h", 1)}, {})
@@ -66,5 +67,6 @@ def test_a_broker_that_is_away_is_shown_and_its_metrics_do_not_end_the_view() ->
         "away: broker 2",
         "1 partition without a leader",
         "1 partition with replicas that are not in sync",
+        "the groups cannot be listed: broker 2 is away",
         "http://127.0.0.1:1/metrics cannot be read: [Errno 111] Connection refused",
     ]

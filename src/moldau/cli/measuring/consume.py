@@ -5,7 +5,7 @@ import uuid
 from typing import Annotated
 
 from moldau.cli.command_line import Argument, Option
-from moldau.cli.measuring.produce import MB, PROGRESS_S
+from moldau.cli.measuring.latencies import MB, PROGRESS_S
 from moldau.cli.options import BOOTSTRAP, BootstrapServer, CommandProperty, Json, client_settings, reachable
 from moldau.cli.output import note, print_json
 from moldau.client.consuming.consumer import Consumer

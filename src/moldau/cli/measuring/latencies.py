@@ -5,6 +5,8 @@ from typing import Final
 
 SAMPLE_MAX: Final = 500_000
 SHOWN: Final = (50.0, 95.0, 99.0, 99.9)
+PROGRESS_S: Final = 5.0
+MB: Final = 1 << 20
 
 
 class RecordLatencies:

@@ -6,14 +6,12 @@ from pathlib import Path
 from typing import Annotated, Any
 
 from moldau.cli.command_line import Argument, Option
-from moldau.cli.measuring.latencies import LoadPace, RecordLatencies
+from moldau.cli.measuring.latencies import MB, PROGRESS_S, LoadPace, RecordLatencies
 from moldau.cli.options import BOOTSTRAP, BootstrapServer, CommandProperty, Json, client_settings, reachable
 from moldau.cli.output import note, print_json
 from moldau.client.producing.producer import Producer
 from moldau.errors import ConfigError, MoldauError
 
-PROGRESS_S = 5.0
-MB = 1 << 20
 """Of the tool: Kafka's counts in these, too."""
 PAYLOADS_MAX = 100_000
 DRAWN_BYTES = 1 << 20

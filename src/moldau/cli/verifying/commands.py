@@ -4,9 +4,8 @@ The lines have the names and fields of Kafka's verifiable clients.
 """
 
 from moldau.cli.command_line import Group
-from moldau.cli.verifying.consume import consume
-from moldau.cli.verifying.produce import produce
 
-app = Group("verifiable")
-app.command()(produce)
-app.command()(consume)
+app = Group(
+    "verifiable",
+    {"produce": "moldau.cli.verifying.produce:produce", "consume": "moldau.cli.verifying.consume:consume"},
+)

@@ -25,7 +25,7 @@ class PartitionHealth(NamedTuple):
 
 class ClusterLook(NamedTuple):
     """A cluster at one moment: ends of partitions, groups, and of each API the count below each bound in seconds and
-    the sum of seconds. `unread` says which metrics could not be read, and why."""
+    the sum of seconds. `unread` says what could not be read, and why."""
 
     at_s: float
     ends: Mapping[TopicPartition, int]

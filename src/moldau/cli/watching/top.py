@@ -25,6 +25,8 @@ from moldau.names import TopicPartition, counted
 from moldau.runtime import RealClock
 
 GROUPS_MAX = 100
+ANSWER_MS = 3_000
+"""How long one question may take: what a broker that is away would have answered is left out."""
 CLEAR = "\x1b[H\x1b[2J"
 
 
@@ -54,7 +56,8 @@ def top(
 
       moldau top --once --json
     """
-    with Admin(reachable(bootstrap_server)) as admin:
+    brokers = reachable(bootstrap_server)
+    with Admin(brokers, default_api_timeout_ms=ANSWER_MS, request_timeout_ms=ANSWER_MS) as admin:
         before = look(admin, metrics or [], internal=internal, needs_metrics=True)
         while True:
             time.sleep(interval)
@@ -85,11 +88,16 @@ def look(admin: Admin, metrics: list[str], *, internal: bool, needs_metrics: boo
     ]
     ends = admin.offsets(dict.fromkeys(led, "latest"), known_only=True)
     groups: dict[str, SummedLag] = {}
-    for listed in sorted(admin.list_groups(), key=lambda one: one.group_id)[:GROUPS_MAX]:
-        with contextlib.suppress(KafkaError):  # it may have gone just now
-            groups[listed.group_id] = _lag(admin, listed.group_id, listed.state)
     texts: list[str] = []
     unread: list[str] = []
+    try:
+        listed = sorted(admin.list_groups(), key=lambda one: one.group_id)[:GROUPS_MAX]
+    except KafkaError as failure:
+        listed = []
+        unread.append(f"the groups cannot be listed: {failure}")
+    for one in listed:
+        with contextlib.suppress(KafkaError):  # it may have gone just now
+            groups[one.group_id] = _lag(admin, one.group_id, one.state)
     for url in metrics:
         try:
             texts.append(request_metrics(url))
@@ -128,7 +136,7 @@ def view_of(admin: Admin, before: ClusterLook, now: ClusterLook) -> dict[str, An
         "away": sorted(health.replicas - cluster.brokers.keys()),
         "leaderless_partitions": health.leaderless,
         "under_replicated_partitions": health.under_replicated,
-        "unread_metrics": [*now.unread],
+        "unread": [*now.unread],
         "topics": [_rounded(one._asdict()) for one in topics_between(before, now)],
         "groups": [_rounded(one._asdict()) for one in groups_between(before, now)],
         "requests": [_rounded(one._asdict()) for one in requests_between(before, now)],
@@ -142,7 +150,7 @@ def _what_is_wrong(view: dict[str, Any]) -> Iterator[str]:
         yield f"{counted(view['leaderless_partitions'], 'partition')} without a leader"
     if view["under_replicated_partitions"]:
         yield f"{counted(view['under_replicated_partitions'], 'partition')} with replicas that are not in sync"
-    yield from view["unread_metrics"]
+    yield from view["unread"]
 
 
 def _rounded(row: dict[str, Any]) -> dict[str, Any]:

@@ -180,7 +180,7 @@ class Producer:
 def _finish(core: AsyncProducer, thread: LoopThread, timeout_s: float) -> None:
     """Deliver what a producer still holds that nobody closed before the interpreter exits."""
     waiting, name = core.accumulator.records, core.settings.client_id
-    if waiting:
+    if waiting and not thread.closing:  # a signal may have ended its close, whose caller has heard of it
         logger.warning(
             "%s: the program ends with %d records that are not delivered yet, and waits for them for up to %.0f s:"
             " close the producer, or use it in a with-statement",

@@ -4,7 +4,7 @@ from collections.abc import Collection, Iterator, Sequence
 from typing import Final, NamedTuple
 
 from moldau.cli.doctor.checks.diagnosis import Diagnosis, Severity, some_of
-from moldau.cli.doctor.checks.disks import size_text
+from moldau.cli.doctor.checks.disks import USABLE_BYTES_MIN, size_text
 from moldau.names import counted
 
 AREA: Final = "folders"
@@ -49,7 +49,7 @@ def of_served(folders: Collection[ServedFolder]) -> list[Diagnosis]:
             problem = f"The log folder {one.path} of broker {one.broker} is offline: {one.error}."
             advice = "Repair or replace its disk, then restart the broker (docs/cluster-operations.md, a disk lost)."
             found.append(Diagnosis(Severity.ERROR, AREA, problem, advice))
-        elif 0 <= one.usable < one.total * (1 - USED_SHARE_MANY):
+        elif 0 <= one.usable < max(one.total * (1 - USED_SHARE_MANY), USABLE_BYTES_MIN):
             problem = (
                 f"The disk of {one.path} of broker {one.broker} is nearly full: {size_text(one.usable)} of"
                 f" {size_text(one.total)} are left; {counted(one.replicas, 'replica')} take {size_text(one.size)}."

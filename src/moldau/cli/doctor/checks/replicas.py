@@ -34,14 +34,13 @@ def of_replicas(status: Mapping[str, Any], moving: int = 0, single: Collection[s
             f"{counted(len(below), 'partition')} cannot be written with acks=all, below min.insync.replicas:"
             f" {_named(below)}."
         )
-        found.append(Diagnosis(Severity.ERROR, AREA, problem, f"Start {_brokers(_lacking(below))}."))
+        found.append(Diagnosis(Severity.ERROR, AREA, problem, _start(below, status)))
     under = [one for one in sick if one["leader"] is not None and not one["below_min_in_sync"]]
     if under:
         problem = f"{counted(len(under), 'partition')} has replicas that are not in sync: {_named(under)}."
         if len(under) > 1:
             problem = problem.replace(" has ", " have ", 1)
-        advice = f"Start {_brokers(_lacking(under))}, or wait until they have caught up."
-        found.append(Diagnosis(Severity.WARNING, AREA, problem, advice))
+        found.append(Diagnosis(Severity.WARNING, AREA, problem, _start(under, status)))
     for topic in status["too_few_replicas"]:
         problem = (
             f"The internal topic {topic['topic']} has {counted(topic['replication_factor'], 'replica')}, and should"
@@ -63,6 +62,18 @@ def of_replicas(status: Mapping[str, Any], moving: int = 0, single: Collection[s
 
 def _lacking(partitions: Sequence[Mapping[str, Any]]) -> list[int]:
     return sorted({broker for one in partitions for broker in one["replicas"] if broker not in one["in_sync"]})
+
+
+def _start(partitions: Sequence[Mapping[str, Any]], status: Mapping[str, Any]) -> str:
+    """What to do about replicas that are not in sync: of brokers that are away, and of those that run."""
+    lacking, run = _lacking(partitions), {one["broker"] for one in status["brokers"]}
+    away, behind = [one for one in lacking if one not in run], [one for one in lacking if one in run]
+    advice = [f"Start {_brokers(away)}"] if away else []
+    if behind:
+        have = "has" if len(behind) == 1 else "have"
+        advice.append(f"wait until {_brokers(behind)} {have} caught up, or look in the log there why not")
+    text = "; ".join(advice)
+    return f"{text[:1].upper()}{text[1:]}."
 
 
 def _brokers(ids: Sequence[int]) -> str:
