@@ -2,8 +2,6 @@
 dump says the same, and nothing in it contradicts itself."""
 
 import json
-import subprocess
-import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -11,9 +9,8 @@ from typing import Any
 import pytest
 
 from harness.brokers import Broker
-from harness.commands import moldau
+from harness.commands import moldau, run
 from harness.listening import Broker as Address
-from harness.patience import stretched
 from moldau.protocol.stored import TRANSACTION_STATES
 from tests.agreement.dumping import DEEP, DumpTool
 from tests.agreement.test_decoders import DECODERS, kafkas
@@ -46,8 +43,7 @@ def left(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
     folder = tmp_path_factory.mktemp("broker")
     if how == "as a process":
         return left_by_process(folder, end)
-    command = [sys.executable, "-m", "tests.agreement.transacting", str(folder / "data"), end]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=stretched(60))
+    done = run("tests.agreement.transacting", folder / "data", end)
     assert done.returncode == 0, done.stderr
     return Left(folder / "data")
 

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from harness.patience import stretched
+from harness.tiers import sized
 from moldau import OffsetAndMetadata, Record, TopicPartition, errors
 from moldau.client.fetching import LATEST, list_offsets, read_columns
 from tests.clients.faces import SECONDS, Client, Face, filled, made, taken
@@ -60,7 +61,7 @@ class TestRecords:
 
     @pytest.mark.parametrize("codec", CODECS)
     def test_thousands_of_keyed_records_arrive_once_and_in_order(self, face: Face, topic: str, codec: str) -> None:
-        count = 5_000
+        count = sized(2_000, 5_000, 5_000)
 
         async def run() -> None:
             partitions = await made(face, topic, 3)
