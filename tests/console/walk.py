@@ -196,8 +196,8 @@ def main(url: str, chromium: str, header: str, folder: str) -> None:
         page.on("pageerror", lambda one: problems.append(f"error: {one}"))
         page.on("request", lambda one: None if one.url.startswith((url, "data:")) else problems.append(one.url))
 
-        def shot(name: str, *, whole: bool = False) -> None:
-            page.screenshot(path=f"{folder}/{name}.png", full_page=whole)
+        def shot(name: str) -> None:
+            page.screenshot(path=f"{folder}/{name}.png")
 
         page.on("pageerror", lambda one: print(f"error: {one}", file=sys.stderr, flush=True))
         create(page, url)
@@ -208,11 +208,12 @@ def main(url: str, chromium: str, header: str, folder: str) -> None:
         watch(page, url, shot)
         reset(page)
         looks(page, url, shot)
+        page.set_viewport_size({"width": 1280, "height": 1180})
         page.goto(url)
         page.wait_for_selector(".uplot")
         page.get_by_text("Requests per second").wait_for()
         page.wait_for_timeout(8_000)
-        shot("overview", whole=True)
+        shot("overview")
         narrow(page, url, shot)
         browser.close()
     say("end", problems=problems)

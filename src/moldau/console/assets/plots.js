@@ -60,6 +60,9 @@
       }
       if (times.length > POINTS) times.shift();
       before = { news, now };
+      paint();
+    }
+    function paint() {
       for (const box of boxes) {
         const names = namesFor(box);
         const data = [times, ...names.map((name) => values.get(name) ?? [])];
@@ -74,7 +77,11 @@
         if (answer.ok) note(await answer.json(), Date.now());
       } catch { /* the console went away for a moment: the next turn asks again */ }
     }
-    function redraw() { for (const box of boxes) { box.plot?.destroy(); box.plot = null; } }
+    function redraw() {
+      if (!times.length) return;
+      for (const box of boxes) { box.plot?.destroy(); box.plot = null; }
+      paint();
+    }
     document.addEventListener("moldau:theme", redraw);
     document.addEventListener("moldau:zone", redraw);
     addEventListener("resize", redraw);
