@@ -20,6 +20,8 @@ EACH_S = 2.0
 FORGOTTEN_S = 30.0
 """A look that is older is no beginning of a rate: nobody has watched since."""
 SHOWN = 5
+LASTS = 0.95
+"""What is left of a measure at the next look: those that are plotted do not change with each."""
 
 
 class CountersLook(NamedTuple):
@@ -43,6 +45,8 @@ class ApiTimes:
         self._latest: CountersLook | None = None
         self.rates: list[RequestRate] = []
         """Those between the latest two looks; empty before there are two."""
+        self._spent: dict[str, float] = {}
+        """API -> the time that its requests took together, the later the more it counts."""
 
     def __bool__(self) -> bool:
         return bool(self._urls)
@@ -62,6 +66,9 @@ class ApiTimes:
             # Sums over other brokers than before would have steps that are no requests.
             follows = before is not None and now.at_s - before.at_s < FORGOTTEN_S and now.answered == before.answered
             self.rates = requests_between(before, now) if before is not None and follows else []
+            spent = {rate.api: rate.requests_per_second * rate.average_ms for rate in self.rates}
+            for api in {*self._spent, *spent}:
+                self._spent[api] = LASTS * self._spent.get(api, 0.0) + spent.get(api, 0.0)
 
     async def _asked(self) -> CountersLook:
         texts, problems, answered = [], [], set()
@@ -81,10 +88,9 @@ class ApiTimes:
         return CountersLook(self._now_s(), *requests_in("\n".join(texts)), frozenset(answered), problems)
 
     def series(self) -> dict[str, float]:
-        """Numbers for plots, of the APIs that have taken most time since the brokers started: `average Produce` and
-        `p99 Produce`, in ms."""
-        sums = {} if self._latest is None else self._latest.sums
-        most = sorted(sums, key=lambda api: (-sums[api], api))[:SHOWN]
+        """Numbers for plots, of the APIs that have taken most time of late: `average Produce` and `p99 Produce`, in
+        ms."""
+        most = sorted(self._spent, key=lambda api: (-self._spent[api], api))[:SHOWN]
         numbers = {}
         for rate in self.rates:
             if rate.api in most:

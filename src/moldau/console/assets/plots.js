@@ -24,14 +24,13 @@
     const axis = { stroke: colour("--muted"), grid: { stroke: colour("--line"), width: 1 }, ticks: { show: false }, font: "12px system-ui" };
     box.plot = new uPlot({
       width: Math.max(box.clientWidth, 200), height: HEIGHT,
-      legend: { show: names.length > 1 },
+      legend: { show: names.length > 1, live: false },
       cursor: { y: false },
       axes: [{ ...axis, values: (_, ticks) => ticks.map(clock) }, { ...axis, size: 52, values: (_, ticks) => ticks.map(short) }],
       scales: { x: { range: (_, low, high) => [high - (POINTS * EACH_MS) / 1000, high] }, y: { range: (_, low, high) => [0, Math.max(high * 1.15, 1)] } },
-      series: [{ value: (_, at) => (at === null ? "–" : clock(at)) }, ...names.map((name, at) => ({
+      series: [{}, ...names.map((name, at) => ({
         label: name, stroke: colour(COLOURS[at % COLOURS.length]), width: 1.75, points: { show: false },
         fill: names.length === 1 ? colour("--accent-soft") : undefined,
-        value: (_, value) => (value === null ? "–" : short(value)),
       }))],
     }, data, box);
   }
