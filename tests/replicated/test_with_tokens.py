@@ -98,7 +98,7 @@ def test_brokers_replicate_over_tokens_that_end_and_find_together_again_when_the
 
                 def send_until(enough: int) -> None:
                     while server.issued < enough:
-                        sent.append(producer.send("replicated", b"%d" % len(sent)).result(SECONDS))
+                        sent.append(producer.send("replicated", b"%d" % len(sent), partition=0).result(SECONDS))
                         time.sleep(0.02)
 
                 send_until(6)

@@ -43,7 +43,7 @@ class ProtectionSettings:
     ssl_allow_san_changes: bool = BOOLEAN(False, "Whether a listener's new certificate may lack a host name or address of the one it replaces.", **_FIXED)
     ssl_principal_mapping_rules: str = STRING("DEFAULT", "How the name in a client's certificate becomes the name of its principal: rules RULE:pattern/replacement/ (with L or U at the end for lower or upper case) and DEFAULT, separated by commas; the first that matches decides, and a client that none matches is refused.", **_FIXED)
     ssl_enabled_protocols: tuple[str, ...] = LIST(("TLSv1.2", "TLSv1.3"), "The versions of TLS that may be used; none is older than TLSv1.2.", **_FIXED)
-    ssl_cipher_suites: tuple[str, ...] | None = LIST(None, "The cipher suites of TLS 1.2 that may be used, by Java's names or OpenSSL's; all that Python allows if not set.", **_FIXED)
+    ssl_cipher_suites: tuple[str, ...] | None = LIST(None, "The cipher suites of TLS 1.2 that may be used, by Java's names or OpenSSL's; all that Python allows if not set. If all of them are of TLS 1.3, TLS 1.2 is not spoken.", **_FIXED)
 # fmt: on
 
 

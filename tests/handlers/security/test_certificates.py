@@ -150,6 +150,18 @@ def test_an_alteration_is_answered_once_the_new_file_is_in_use_and_lasts_for_the
     asyncio.run(scenario())
 
 
+def test_a_broker_warns_at_its_start_of_a_certificate_that_ends_soon(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def scenario() -> None:
+        running = Running(tmp_path)
+        shutil.copy(running.authority.signed("broker", "localhost", days=5), running.file)
+        async with running.started():
+            await said(caplog, "the certificate of the listener SECURE expires in 4 days")
+
+    asyncio.run(scenario())
+
+
 def test_the_limits_of_one_listener_are_changed_while_the_broker_runs(tmp_path: Path) -> None:
     name = "listener.name.secure.max.connections"
 

@@ -127,7 +127,7 @@ def test_a_plan_goes_on_without_the_topics_that_were_deleted(admin: Admin, run: 
     assert replicas(admin)[0] == (4,)
     Path("plan.json").write_text(json.dumps({"partitions": rows[:1]}))
     assert (
-        "the plan moves deleted-0, and nothing else, which the cluster does not have"
+        "the cluster has none of the partitions that the plan moves, such as deleted-0"
         in run("reassign", "plan.json", code=1)[1]
     )
 
@@ -188,6 +188,14 @@ def test_what_waits_for_a_broker_that_is_away_is_cancelled(cluster: Cluster, adm
         cluster.brokers[2].start()
 
 
+def test_a_replica_that_is_not_on_the_broker_yet_is_said_to_be_none(
+    cluster: Cluster, admin: Admin, run: Runner
+) -> None:
+    folder = run.json("log-dirs", "4")[0]["path"]
+    _, err = run("log-dirs", "4", "--move", f"{TOPIC}-0={folder}")
+    assert err == f"{TOPIC}-0 has no replica on broker 4: if it gets one, that will be in {folder}\n"
+
+
 def test_folders_and_disks_are_shown(admin: Admin, run: Runner) -> None:
     shown = run.json("log-dirs")
     assert [one["broker"] for one in shown] == [1, 2, 3, 4]
@@ -222,6 +230,9 @@ def test_a_replica_moves_to_another_folder_of_its_broker(
                 _, err = run("log-dirs", "1", "--move", f"t-0={path}")
                 assert "1 replica will be in the log folder that you named" in err
             assert wait_until(lambda target=target: place() == target)
+        for absent in ("typo-0", "t-1"):
+            _, err = run("log-dirs", "1", "--move", f"{absent}={one}", code=1)
+            assert err == f"error: the cluster does not have {absent}\n"
         _, err = run("log-dirs", "1", "--move", f"t-0={tmp_path / 'nowhere'}", code=1)
         assert "t-0 on broker 1 does not move to" in err
         assert "--move needs one broker" in run("log-dirs", "--move", "t-0=/x", code=2)[1]

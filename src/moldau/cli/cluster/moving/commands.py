@@ -286,7 +286,7 @@ def _cancel(admin: Admin, wanted: MovePlan, as_json: bool) -> int:
 
 def _check(layout: ClusterLayout, wanted: MovePlan, gone: Mapping[TopicPartition, str]) -> None:
     if gone and not wanted:
-        raise ConfigError(f"the plan moves {next(iter(gone))}, and nothing else, which the cluster does not have")
+        raise ConfigError(f"the cluster has none of the partitions that the plan moves, such as {next(iter(gone))}")
     for tp, replicas in wanted.items():
         for broker in replicas:
             if broker not in layout.partitions[tp].replicas:

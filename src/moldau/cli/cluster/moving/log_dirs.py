@@ -1,5 +1,6 @@
 """`moldau cluster log-dirs`: the log folders of brokers, and replicas that move between those of one broker."""
 
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Any
 
 from moldau.cli.cluster.moving.folder_moves import begin_folder_moves
@@ -8,6 +9,8 @@ from moldau.cli.command_line import Argument, Option, UsageError
 from moldau.cli.options import BOOTSTRAP, BootstrapServer, Json, pairs, reachable
 from moldau.cli.output import note, print_json, print_table
 from moldau.client.administration.admin import Admin
+from moldau.client.administration.cluster import LogDir
+from moldau.errors import ConfigError
 from moldau.log.folders.folder_names import partition_of
 from moldau.names import TopicPartition, counted
 
@@ -49,10 +52,11 @@ def log_dirs(
     refused = False
     with Admin(reachable(bootstrap_server)) as admin:
         if wanted and brokers:
+            _check_known(admin, wanted)
             refused = begin_folder_moves(admin, {(brokers[0], tp): path for tp, path in wanted.items()})
-            if not refused:
-                note(f"{counted(len(wanted), 'replica')} will be in the log folder that you named")
         found = admin.describe_log_dirs(brokers or None)
+    if wanted and brokers and not refused:
+        _tell_moves(brokers[0], wanted, found[brokers[0]])
     shown: list[dict[str, Any]] = [
         {
             "broker": broker,
@@ -74,6 +78,21 @@ def log_dirs(
     table = [[size_text(value) if "bytes" in name and value else value for name, value in row.items()] for row in shown]
     print_table(HEADERS, table)
     return int(refused)
+
+
+def _check_known(admin: Admin, wanted: Mapping[TopicPartition, str]) -> None:
+    topics = admin.list_topics(internal=True)
+    for tp in wanted:
+        if tp.topic not in topics or tp.partition not in topics[tp.topic].partitions:
+            raise ConfigError(f"the cluster does not have {tp}")
+
+
+def _tell_moves(broker: int, wanted: Mapping[TopicPartition, str], folders: Sequence[LogDir]) -> None:
+    held = {tp for one in folders for tp in one.replicas}
+    if moving := held & wanted.keys():
+        note(f"{counted(len(moving), 'replica')} will be in the log folder that you named")
+    for tp in wanted.keys() - held:
+        note(f"{tp} has no replica on broker {broker}: if it gets one, that will be in {wanted[tp]}")
 
 
 def _partition(name: str) -> TopicPartition:
