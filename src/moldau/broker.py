@@ -333,9 +333,8 @@ class Broker:
             tls = self._guards.tls.get(name) if self._guards is not None else None
             bound = self.ports[name] = await self.server.start(bound_host(one, listeners), port, name, tls)
             if advertised is not None:
-                endpoints.append(
-                    Endpoint(name, protocol, advertised.host or _reachable(host), advertised.port or bound)
-                )
+                told = _reachable(advertised.host or host)
+                endpoints.append(Endpoint(name, protocol, told, advertised.port or bound))
         return sorted(endpoints, key=lambda endpoint: endpoint.name != self.config.inter_broker_listener)
 
     def _replaced(self, conflict: BrokerConflict) -> None:
