@@ -34,8 +34,8 @@ def log_dirs(
     Show the log folders of brokers: how many replicas and bytes they hold, what moves to them, and the space on their
     disks.
 
-    --move begins to move replicas between the log folders of one broker. It copies them while they are used; LEFT is
-    how many offsets the copies lack. To ask for the folder that a replica is in ends its move. The setting
+    --move begins to move replicas between the log folders of one broker, while they are used; LEFT is how many offsets
+    the copies lack. To ask for the folder that a replica is in ends its move. The setting
     replica.alter.log.dirs.io.max.bytes.per.second of the broker limits the rate.
 
     Examples:
@@ -52,8 +52,7 @@ def log_dirs(
     refused = False
     with Admin(reachable(bootstrap_server)) as admin:
         if wanted and brokers:
-            _check_known(admin, wanted)
-            refused = begin_folder_moves(admin, {(brokers[0], tp): path for tp, path in wanted.items()})
+            refused = _begun(admin, brokers[0], wanted)
         found = admin.describe_log_dirs(brokers or None)
     if wanted and brokers and not refused:
         _tell_moves(brokers[0], wanted, found[brokers[0]])
@@ -80,11 +79,13 @@ def log_dirs(
     return int(refused)
 
 
-def _check_known(admin: Admin, wanted: Mapping[TopicPartition, str]) -> None:
+def _begun(admin: Admin, broker: int, wanted: Mapping[TopicPartition, str]) -> bool:
+    """Whether any of these moves was refused."""
     topics = admin.list_topics(internal=True)
     for tp in wanted:
         if tp.topic not in topics or tp.partition not in topics[tp.topic].partitions:
             raise ConfigError(f"the cluster does not have {tp}")
+    return begin_folder_moves(admin, {(broker, tp): path for tp, path in wanted.items()})
 
 
 def _tell_moves(broker: int, wanted: Mapping[TopicPartition, str], folders: Sequence[LogDir]) -> None:
