@@ -80,8 +80,8 @@ def test_servers_of_zookeeper_and_brokers_on_them_start(terminal: Terminal, tmp_
     terminal.stop()
     terminal.play("$ moldau server start --data-dir data\n")
     terminal.stop()
-    for word in ("cluster adopt", "moldau-3"):
-        with ZooKeeper(tmp_path / word.replace(" ", "-"), 1) as zookeeper:
+    for number, word in enumerate(("cluster adopt", "moldau-3")):
+        with ZooKeeper(tmp_path / f"servers-{number}", 1) as zookeeper:
             [block] = blocks("sh", word)
             terminal.play_sh(block.code.replace(ZOOKEEPER, zookeeper.connect))
             terminal.stop()
