@@ -2,13 +2,14 @@
 
 from dataclasses import replace
 
-from moldau.config import GROUP_SETTINGS, RATES, SETTINGS, TOPIC_SETTINGS
+from moldau.config import CLIENT_METRICS_SETTINGS, GROUP_SETTINGS, RATES, SETTINGS, TOPIC_SETTINGS
 from tools import settings_page
 
 
 def test_every_setting_is_on_the_page_with_its_sentence() -> None:
     lines = settings_page.page(SETTINGS, TOPIC_SETTINGS, GROUP_SETTINGS).splitlines()
-    for setting in [*SETTINGS.values(), *TOPIC_SETTINGS.values(), *GROUP_SETTINGS.values(), *RATES.values()]:
+    tables = SETTINGS, TOPIC_SETTINGS, GROUP_SETTINGS, RATES, CLIENT_METRICS_SETTINGS
+    for setting in [setting for table in tables for setting in table.values()]:
         assert setting.sentence.endswith(".")
         start = f"| `{setting.name}` |"
         assert any(line.startswith(start) and setting.sentence in line for line in lines), setting.name

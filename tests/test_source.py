@@ -29,6 +29,7 @@ ENTRY_POINTS = (
 )
 
 MODULES_OF = {
+    "opentelemetry-proto": "opentelemetry",
     "protobuf": "google",
     "google-re2": "re2",
     "jsonschema-rs": "jsonschema_rs",
@@ -181,6 +182,7 @@ RECORD_WORK_ALLOWED = {
     "moldau.log.producers.rebuilding": "markers alone: before the broker serves, or in a truncation; one record each",
     "moldau.log.replicated": "markers alone: one record of at most 1 KiB each",
     "moldau.log.times": "at most 64 KiB on the loop, else in the executor; no objects",
+    "moldau.replication.telemetry.inflating": "what a client pushed: in the executor, one at a time, at most 64 MiB",
 }
 """Modules of a broker that look into records one by one, or inflate, and why that is bounded: docs/performance.md says
 it to readers. Another one needs a reason there and here."""

@@ -8,7 +8,7 @@ import sys
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-from moldau.config import GROUP_SETTINGS, RATES, SETTINGS, TOPIC_SETTINGS, Setting
+from moldau.config import CLIENT_METRICS_SETTINGS, GROUP_SETTINGS, RATES, SETTINGS, TOPIC_SETTINGS, Setting
 
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "settings.md"
 HEAD = """# Settings
@@ -16,11 +16,11 @@ HEAD = """# Settings
 Made by `make docs` from `src/moldau/config`; names, types, defaults and bounds are Kafka's, except that
 `group.initial.rebalance.delay.ms` is 0 here ([operations.md](operations.md)). A broker's settings come from the
 properties file of `moldau server start FILE.properties` or from `--set name=value`, a topic's from its creation or from
-`IncrementalAlterConfigs`, a group's, and those that a broker has only while it runs, from that request alone. One
-listener has a value of its own for a setting of TLS or SASL by `listener.name.<listener>.<name>`, one mechanism of SASL
-by `listener.name.<listener>.<mechanism>.<name>`, both in lower case. Kafka's settings that are not listed here are
-ignored with a warning. The start is refused by names that Kafka does not know either, and by an `authorizer.class.name`
-that is none of Kafka's.
+`IncrementalAlterConfigs`, a group's, those of client metrics, and those that a broker has only while it runs, from that
+request alone. One listener has a value of its own for a setting of TLS or SASL by `listener.name.<listener>.<name>`,
+one mechanism of SASL by `listener.name.<listener>.<mechanism>.<name>`, both in lower case. Kafka's settings that are
+not listed here are ignored with a warning. The start is refused by names that Kafka does not know either, and by an
+`authorizer.class.name` that is none of Kafka's.
 """
 
 
@@ -40,7 +40,13 @@ def table(settings: Iterable[Setting]) -> str:
 
 
 def page(broker: Mapping[str, Setting], topic: Mapping[str, Setting], group: Mapping[str, Setting]) -> str:
-    tables = {"broker": broker, "broker, only while it runs": RATES, "topic": topic, "consumer group": group}
+    tables = {
+        "broker": broker,
+        "broker, only while it runs": RATES,
+        "topic": topic,
+        "consumer group": group,
+        "subscription to client metrics": CLIENT_METRICS_SETTINGS,
+    }
     parts = [HEAD, *(f"## Of a {of}\n\n{table(settings.values())}" for of, settings in tables.items())]
     return "\n".join(parts)
 

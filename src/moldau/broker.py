@@ -26,6 +26,7 @@ from moldau.coordinators.assembly import Coordinators
 from moldau.descriptors import share_out
 from moldau.errors import MoldauError, StartInterrupted, StorageError
 from moldau.handlers.table import BrokerParts, FollowerParts, Handlers
+from moldau.handlers.telemetry.lazily import LazyTelemetry
 from moldau.log.compaction.cleaner import Candidate, Cleaner
 from moldau.log.folders.accepting import AcceptedNames
 from moldau.log.folders.folder import LogFolder
@@ -229,8 +230,7 @@ class Broker:
     async def _serve(self, undo: contextlib.AsyncExitStack) -> None:
         """Start what serves requests (coordinators, upkeep, cleaner, dispatch), then the listeners."""
         config, runtime = self.config, self.runtime
-        folders, cluster, replicas = self.folders, self.cluster, self.replicas
-        joined = self._joined
+        folders, cluster, replicas, joined = self.folders, self.cluster, self.replicas, self._joined
         coordinators = self.coordinators = Coordinators(
             config, cluster.metadata, cluster.producer_ids, replicas, runtime, joined.links if joined else None
         )
@@ -238,16 +238,16 @@ class Broker:
         await coordinators.follow(cluster.image, [OFFSETS_TOPIC, TRANSACTIONS_TOPIC])
         cluster.metadata.subscribe(self._follow)
         cluster.metadata.subscribe(coordinators.forget_topics)
-
         upkeep = self.upkeep = Upkeep(cluster.metadata, replicas, folders, config, runtime)
         undo.push_async_callback(upkeep.stop)
         cleaner = self.cleaner = Cleaner(self._cleaning_candidates, lambda: cluster.metadata.config, runtime)
         undo.push_async_callback(cleaner.stop)
         exchange = None if joined is None else self._exchange(joined, coordinators)
-        followers = None
-        if exchange is not None and self._throttles is not None:
-            followers = FollowerParts(exchange.consider, self._throttles.leader)
+        throttles = self._throttles
+        followers = FollowerParts(exchange.consider, throttles.leader) if exchange and throttles else None
         turns = self.turns = Turns(runtime)
+        telemetry = self.telemetry = LazyTelemetry(cluster, replicas, runtime, joined.links if joined else None)
+        undo.push_async_callback(telemetry.stop)
         parts = BrokerParts(
             cluster,
             replicas,
@@ -258,6 +258,7 @@ class Broker:
             turns,
             lambda: coordinators.coordinator_anywhere,
             followers,
+            lambda: telemetry.telemetry,
         )
         dispatch = self.dispatch = self._dispatch(parts)
         self.watchdog = Watchdog(request_name, runtime.stopwatch)

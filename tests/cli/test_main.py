@@ -96,6 +96,8 @@ ASKED = {
     "cluster reassign": [str(Path(__file__).parent / "cluster" / "moving" / "plan.json")],
     "cluster replace-broker": ["1", "2"],
     "cluster unregister": ["1"],
+    "client-metrics alter": ["s", "--metrics", "*"],
+    "client-metrics read": ["t"],
     "configs alter": ["topic", "t", "--config", "a=b"],
     "configs describe": ["topic", "t"],
     "groups reset-offsets": ["g", "--all-topics", "--to-latest"],
@@ -128,6 +130,7 @@ IN_VAIN = {
     "pipeline load of nothing": (["--warehouse", "w"], "give one of --topics and --pattern"),
     "topics alter": (["t"], "give --partitions"),
     "topics delete-records": (["t"], "give topics and --before"),
+    "client-metrics alter": (["s"], "give --metrics, --interval or --match"),
     "groups describe": (["g", "--all"], "give groups, or --all"),
     "perf produce": (["t", "-n", "5", "--warmup-records", "5"], "--warmup-records leaves nothing"),
 }

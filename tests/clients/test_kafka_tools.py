@@ -149,10 +149,14 @@ class TestKafkaTools:
         tool(CONFIGS, *entity, "--alter", "--delete-config", "moldau.groups")
         assert "moldau.groups=INFO" in tool(CONFIGS, *entity, "--describe")
 
-    def test_client_metrics_are_refused_by_name(self, tool: Tool) -> None:
+    def test_subscriptions_to_metrics_of_clients_are_made_told_and_deleted(self, tool: Tool) -> None:
+        tool(CLIENT_METRICS, "--alter", "--name", "mine", "--interval", "5000", "--metrics", "org.apache.kafka.")
+        assert tool(CLIENT_METRICS, "--list").split() == ["mine"]
+        assert "interval.ms=5000" in tool(CLIENT_METRICS, "--describe", "--name", "mine")
+        tool(CLIENT_METRICS, "--delete", "--name", "mine")
         assert tool(CLIENT_METRICS, "--list").split() == []
-        options = ("--alter", "--name", "mine", "--interval", "5000")
-        assert "this broker does not collect client metrics" in tool(CLIENT_METRICS, *options, code=1)
+        refused = tool(CLIENT_METRICS, "--alter", "--name", "mine", "--interval", "5", code=1)
+        assert "interval.ms must be 100 to 3600000" in refused
 
     def test_what_has_nothing_to_do_on_one_broker_says_so(self, tool: Tool, topic: str, tmp_path: Path) -> None:
         tool(TOPICS, "--create", "--topic", topic, "--partitions", "2")

@@ -74,6 +74,7 @@ PARTS: dict[str, st.SearchStrategy[Any]] = {
     "brokers": st.lists(BROKERS, max_size=4).map(lambda brokers: {one.id: one for one in brokers}),
     "broker_overrides": OWNERS,
     "group_overrides": OWNERS,
+    "client_metrics": OWNERS,
     "acls": st.dictionaries(PATTERNS, st.lists(ENTRIES, min_size=1, max_size=2).map(tuple), max_size=3),
     "quotas": st.dictionaries(ENTITIES, VALUES, max_size=3),
     "deleted": st.dictionaries(st.uuids(), TEXTS, max_size=2),

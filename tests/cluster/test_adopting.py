@@ -38,6 +38,7 @@ def alone() -> Image:
         "cluster",
         broker_overrides={"1": {"log.cleaner.threads": "2"}, "<default>": {"log.retention.ms": "5"}},
         group_overrides={"a/b": {"consumer.session.timeout.ms": "50000"}},
+        client_metrics={"a/b": {"metrics": "*"}},
         deleted={uuid.UUID(int=9): "gone"},
         controller_epoch=12,
         acls={AclPattern(2, "t"): (ANN,), AclPattern(3, "a/b", AclPatternType.PREFIXED): (ANN,)},

@@ -41,6 +41,7 @@ def test_everything_of_an_image_is_read_back_as_it_was() -> None:
         image(a=TopicImage("a", A, (part(3), part(2, made=False)), {"retention.ms": "1"})),
         broker_overrides={"1": {"log.cleaner.threads": "2"}, layout.DEFAULT_BROKER: {}},
         group_overrides={"a/../b": {"consumer.session.timeout.ms": "45000"}},
+        client_metrics={"a/../b": {"metrics": "*"}},
         deleted={B: "b"},
     )
     with contextlib.closing(EmbeddedStore.in_memory(EmbeddedStore.file_of(layout.whole(whole)))) as store:

@@ -64,6 +64,11 @@ PLACES = {
     "configs": CommandEntry(
         "moldau.cli.configs", "app", "Settings of topics, brokers, loggers and groups: describe, alter."
     ),
+    "client-metrics": CommandEntry(
+        "moldau.cli.client_metrics.commands",
+        "app",
+        "Subscriptions to metrics that clients push: list, describe, alter, delete, read.",
+    ),
     "transactions": CommandEntry(
         "moldau.cli.transactions", "app", "Transactions: list, describe, describe-producers, find-hanging, abort."
     ),

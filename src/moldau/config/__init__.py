@@ -1,4 +1,4 @@
-"""Every setting of a broker, a topic and a group, with Kafka's names, types, defaults and bounds.
+"""Every setting of a broker, a topic, a group and of client metrics, with Kafka's names, types, defaults and bounds.
 
 The modules are imported when one of their names is first used: a command that needs the names of two settings does not
 make the hundreds of the tables.
@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from moldau.config.broker import SETTINGS, BrokerConfig, broker_config, with_changes
+    from moldau.config.client_metrics import CLIENT_METRICS_SETTINGS, client_metrics_refusal
     from moldau.config.group import GROUP_SETTINGS, GroupConfig, group_config
     from moldau.config.inheriting import inherited
     from moldau.config.kafka_names import known as known_to_kafka
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from moldau.config.while_running import RATES, WHILE_RUNNING
 
 __all__ = [
+    "CLIENT_METRICS_SETTINGS",
     "GROUP_SETTINGS",
     "OURS",
     "RATES",
@@ -34,6 +36,7 @@ __all__ = [
     "TopicConfig",
     "Value",
     "broker_config",
+    "client_metrics_refusal",
     "group_config",
     "inherited",
     "known_to_kafka",
@@ -45,6 +48,7 @@ __all__ = [
 
 _MODULES = {
     "broker": ("SETTINGS", "BrokerConfig", "broker_config", "with_changes"),
+    "client_metrics": ("CLIENT_METRICS_SETTINGS", "client_metrics_refusal"),
     "group": ("GROUP_SETTINGS", "GroupConfig", "group_config"),
     "inheriting": ("inherited",),
     "kafka_names": ("known_to_kafka",),

@@ -40,7 +40,7 @@ from moldau.config.setting import (
 )
 from moldau.config.while_running import RATES, WHILE_RUNNING
 from moldau.errors import ConfigError
-from moldau.names import guess
+from moldau.names import INTERNAL_TOPICS, guess
 
 COMPRESSION_TYPES = ("uncompressed", "zstd", "lz4", "snappy", "gzip", "producer")
 TIMESTAMP_TYPES = ("CreateTime", "LogAppendTime")
@@ -62,6 +62,8 @@ class BrokerConfig(ProtectionSettings, SaslSettings, TokenSettings, OfListeners)
     metrics_port: int = INT(-1, "The port of the metrics for Prometheus, at http://HOST:PORT/metrics; 0 is a free port, -1 means none.", low=-1, high=65535, **_FIXED)
     metrics_host: str = STRING("", "The address that metrics.port listens on; empty: every interface. Whoever reaches it reads the names of topics and groups.", **_FIXED)
     metrics_names: tuple[str, ...] = LIST(("kafka",), "Which names metrics have besides our own: those of Kafka's JMX exporter and of kafka_exporter (kafka), those of kminion, or both.", choices=("kafka", "kminion"), **_FIXED)
+    client_metrics_topic: str = STRING("", "The topic that metrics pushed by clients go to (KIP-714); empty: none, and clients are not asked for any. It is created when the first are pushed.")
+    telemetry_max_bytes: int = INT(1048576, "The most bytes of metrics in one push of a client, compressed; what they inflate to may be 16 times as much, up to 64 MiB.", low=1, **_FIXED)
     broker_rack: str | None = STRING(None, "This broker's rack or zone, for clients that fetch from the closest replica.", **_FIXED)
     listeners: tuple[str, ...] = LIST(("PLAINTEXT://:9092",), "The listeners, as NAME://HOST:PORT; no host means every interface, port 0 a free port.")
     advertised_listeners: tuple[str, ...] | None = LIST(None, "The addresses that the clients of each listener connect to, as NAME://HOST:PORT; the value of listeners if not set.", **_FIXED)
@@ -362,6 +364,8 @@ def _check(config: BrokerConfig) -> None:
     if len(set(config.data_folders)) < len(config.data_folders):
         raise ConfigError("log.dirs names a folder twice")
     check_authorizer(config)
+    if config.client_metrics_topic in INTERNAL_TOPICS:
+        raise ConfigError(f"client.metrics.topic is {config.client_metrics_topic}, which has other records")
     if 0 < config.queued_max_request_bytes < config.socket_request_max_bytes:
         raise ConfigError(
             f"queued.max.request.bytes is {config.queued_max_request_bytes}, but must be at least "

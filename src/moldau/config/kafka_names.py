@@ -124,7 +124,6 @@ NAMES: frozenset[str] = frozenset(
     socket.connection.setup.timeout.max.ms socket.connection.setup.timeout.ms socket.listen.backlog.size
     ssl.engine.factory.class ssl.keymanager.algorithm
     ssl.protocol ssl.provider ssl.secure.random.implementation ssl.trustmanager.algorithm
-    telemetry.max.bytes
     transaction.two.phase.commit.enable
     unclean.leader.election.interval.ms
     unstable.api.versions.enable unstable.feature.versions.enable

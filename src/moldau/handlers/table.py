@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from moldau.coordinators.transactions.coordinator import TransactionCoordinator
     from moldau.coordinators.transactions.messages import AddsPartitions
     from moldau.handlers.fetching.fetch import Near
+    from moldau.handlers.telemetry.client_telemetry import ClientTelemetry
     from moldau.replication.markers import MarkerWriter
     from moldau.replication.replica import Replica
     from moldau.replication.throttling import Throttle
@@ -55,6 +56,8 @@ class BrokerParts(NamedTuple):
     coordinator_anywhere: "Callable[[], AddsPartitions]"
     followers: FollowerParts | None = None
     """None if no other broker may follow this one."""
+    telemetry: "Callable[[], ClientTelemetry] | None" = None
+    """None only where clients are not served: on the controller, for what it decides."""
 
     @property
     def metadata(self) -> MetadataCache:
@@ -239,6 +242,11 @@ def _transactions(parts: BrokerParts) -> tuple[Any, ...]:
     return (parts.transactions(),)
 
 
+def _telemetry(parts: BrokerParts) -> tuple[Any, ...]:
+    assert parts.telemetry is not None, "clients are served"
+    return (parts.telemetry(),)
+
+
 TABLE: Mapping[apis.Api, HandlerRow] = {
     apis.PRODUCE: HandlerRow("moldau.handlers.producing.produce:ProduceHandler", _of_produce),
     apis.FETCH: HandlerRow("moldau.handlers.fetching.fetch:FetchHandler", _of_fetch),
@@ -351,6 +359,10 @@ TABLE: Mapping[apis.Api, HandlerRow] = {
     apis.CONSUMER_GROUP_DESCRIBE: HandlerRow(
         "moldau.handlers.groups.consumer_group_describe:ConsumerGroupDescribe", _groups_and_image, OFFSETS_TOPIC
     ),
+    apis.GET_TELEMETRY_SUBSCRIPTIONS: HandlerRow(
+        "moldau.handlers.telemetry.requests:GetTelemetrySubscriptions", _telemetry
+    ),
+    apis.PUSH_TELEMETRY: HandlerRow("moldau.handlers.telemetry.requests:PushTelemetry", _telemetry),
     apis.LIST_CONFIG_RESOURCES: HandlerRow(
         "moldau.handlers.topics.configs:ConfigAdministration.list_resources", _configs
     ),

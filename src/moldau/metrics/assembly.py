@@ -5,6 +5,7 @@ from typing import Protocol
 from moldau.cluster.cluster import Cluster
 from moldau.config import BrokerConfig
 from moldau.coordinators.assembly import Coordinators
+from moldau.handlers.telemetry.lazily import LazyTelemetry
 from moldau.log.compaction.cleaner import Cleaner
 from moldau.log.folders.folders import LogFolders
 from moldau.metrics.collecting import MeasuredParts
@@ -29,6 +30,7 @@ class Measured(Protocol):
     dispatch: Dispatch
     server: Server
     turns: Turns
+    telemetry: LazyTelemetry
     runtime: Runtime
     ports: dict[str, int]
 
@@ -54,5 +56,6 @@ def metrics_of(broker: Measured) -> MetricsEndpoint:
         lambda: broker.controls,
         lambda: broker.cluster.unclean_elections,
         broker.cluster.ask_brokers,
+        lambda: broker.telemetry.made,
     )
     return MetricsEndpoint(parts, times, broker.runtime, broker.config.metrics_names)

@@ -9,7 +9,7 @@ import gc
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from moldau.cluster.cluster import Cluster
 from moldau.cluster.state.image import NO_LEADER
@@ -38,6 +38,9 @@ from moldau.replication.replicas import Replicas
 from moldau.runtime import Runtime
 from moldau.turns import Turns
 
+if TYPE_CHECKING:
+    from moldau.handlers.telemetry.client_telemetry import ClientTelemetry
+
 T = TypeVar("T")
 
 READ_IN_TURN = 200
@@ -61,6 +64,8 @@ class MeasuredParts:
     unclean_elections: Callable[[], int]
     ask_brokers: CallBroker | None = None
     """None for a broker alone."""
+    telemetry: "Callable[[], ClientTelemetry | None]" = lambda: None
+    """None until a client has asked which metrics to push."""
 
 
 class ReadingPace:
@@ -200,6 +205,7 @@ class Collecting:
         times = self._times
         now.durations = {SUPPORTED[key].name: one.copy() for key, one in times.answered().items() if key in SUPPORTED}
         now.requests = {SUPPORTED[key].name: times.requests(key) for key in times.seen() if key in SUPPORTED}
+        values.update(_telemetry(parts.telemetry()))
         now.loop_delay, now.loop_idle = self._watch.delay.copy(), self._watch.idle
         server, totals = parts.server, parts.cleaner.totals
         traffic = [*parts.replicas.traffic.by_topic.values(), parts.replicas.traffic.gone]
@@ -245,3 +251,21 @@ def _partition(replica: Replica) -> PartitionNumbers:
         sum(segment.size for segment in segments),
         len(segments),
     )
+
+
+def _telemetry(telemetry: "ClientTelemetry | None") -> dict[str, float]:
+    if telemetry is None:
+        return {}
+    counts = telemetry.counts
+    return {
+        "telemetry_clients": len(telemetry.instances),
+        "telemetry_pushes": counts.pushes,
+        "telemetry_bytes": counts.bytes,
+        "telemetry_throttled": counts.throttled,
+        "telemetry_unknown": counts.unknown_subscriptions,
+        "telemetry_refused": counts.refused,
+        "telemetry_crowded": counts.crowded,
+        "telemetry_held": telemetry.held_bytes,
+        "telemetry_written": counts.written,
+        "telemetry_lost": counts.lost,
+    }

@@ -102,6 +102,8 @@ DESCRIBE_TRANSACTIONS = Api(65, "DescribeTransactions", 0, 0, 0)
 LIST_TRANSACTIONS = Api(66, "ListTransactions", 0, 2, 0)
 CONSUMER_GROUP_HEARTBEAT = Api(68, "ConsumerGroupHeartbeat", 0, 1, 0)
 CONSUMER_GROUP_DESCRIBE = Api(69, "ConsumerGroupDescribe", 0, 1, 0)
+GET_TELEMETRY_SUBSCRIPTIONS = Api(71, "GetTelemetrySubscriptions", 0, 0, 0)
+PUSH_TELEMETRY = Api(72, "PushTelemetry", 0, 0, 0)
 LIST_CONFIG_RESOURCES = Api(74, "ListConfigResources", 0, 1, 0)
 DESCRIBE_TOPIC_PARTITIONS = Api(75, "DescribeTopicPartitions", 0, 0, 0)
 

@@ -12,6 +12,7 @@ from moldau.requests.access import (
     CLUSTER_NAME,
     CREATE_IN_CLUSTER,
     OPERATIONS,
+    WRITE_TOPIC,
     ResourceType,
     Right,
 )
@@ -22,8 +23,9 @@ UNKNOWN = "unknown"
 """Name and version of the client software until the client has sent them, as Kafka names them (KIP-511)."""
 
 
-RIGHTS_OF_BROKERS = (CLUSTER_ACTION, CREATE_IN_CLUSTER)
-"""Of a broker of the same cluster: it asks the controller for internal topics."""
+RIGHTS_OF_BROKERS = (CLUSTER_ACTION, CREATE_IN_CLUSTER, WRITE_TOPIC)
+"""Of a broker of the same cluster: it asks the controller for internal topics, and sends what clients have pushed to
+the leader of a topic of theirs (`client.metrics.topic`)."""
 
 
 _NOTHING: Final[Container[str]] = frozenset()

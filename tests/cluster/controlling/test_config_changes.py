@@ -1,4 +1,4 @@
-"""Settings of brokers and of groups: changed, kept over a restart, refused."""
+"""Settings of brokers, groups and client metrics: changed, kept over a restart, refused."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -60,6 +60,23 @@ def test_a_group_whose_settings_are_taken_back_is_forgotten(tmp_path: Path, take
     store = EmbeddedStore(tmp_path)
     assert store.children(layout.GROUP_CONFIGS) == []
     store.close()
+
+
+def test_client_metrics_of_any_name_are_kept_over_a_restart_until_their_settings_are_taken_back(tmp_path: Path) -> None:
+    every_minute = [Alteration("interval.ms", OpType.SET, "60000")]
+
+    async def alter(cluster: Cluster) -> None:
+        assert await cluster.configs.alter_client_metrics([(name, every_minute) for name in ODD_NAMES]) == [None] * 12
+
+    async def take_back(cluster: Cluster) -> None:
+        assert cluster.image.client_metrics == {key: {"interval.ms": "60000"} for key in ODD_NAMES}
+        await cluster.configs.alter_client_metrics([(name, Replacement([])) for name in ODD_NAMES])
+
+    async def look(cluster: Cluster) -> None:
+        assert cluster.image.client_metrics == {}
+
+    for step in (alter, take_back, look):
+        play(tmp_path, step)
 
 
 def test_what_is_refused_or_only_validated_changes_nothing(tmp_path: Path) -> None:

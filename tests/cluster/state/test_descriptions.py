@@ -89,7 +89,7 @@ def test_every_setting_is_described_once_in_the_order_of_names() -> None:
 
 
 def test_sources_have_kafkas_numbers() -> None:
-    assert [source.value for source in ConfigSource] == [1, 2, 3, 4, 5, 6, 8]
+    assert [source.value for source in ConfigSource] == [1, 2, 3, 4, 5, 6, 7, 8]
     assert ConfigSynonym("a", None, ConfigSource.TOPIC).source == 1
 
 

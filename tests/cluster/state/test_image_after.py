@@ -68,6 +68,7 @@ def settings(image: Image, chance: random.Random) -> Sequence[NodeOperation]:
     return [
         layout.config(path, {"x": str(chance.random())}, is_new=broker not in image.broker_overrides),
         *layout.group_changed(group, own, {} if own else {"y": "z"}),
+        *layout.client_metrics_changed(group, image.client_metrics.get(group), {} if own else {"metrics": "*"}),
     ]
 
 

@@ -34,6 +34,7 @@ from tests.differential.steps import (
     static_members,
     storage,
     surprises,
+    telemetry,
     times,
     together,
     topics,
@@ -98,5 +99,6 @@ SCRIPT: tuple[Step, ...] = (
     *times.IN_TRANSACTIONS,
     *groups.LAST_STEPS,
     *topics.LAST_STEPS,
+    *telemetry.STEPS,
     *(replace(one, since="4.4.0") for one in kafka_4_4.STEPS),
 )

@@ -13,7 +13,14 @@ from moldau.errors import ErrorCode, StorageError
 from moldau.handlers.cluster.api_versions import ApiVersions
 from moldau.handlers.table import TABLE
 from moldau.metadata_store.embedded import EmbeddedStore
-from moldau.protocol.apis import API_VERSIONS, APIS, INIT_PRODUCER_ID, SERVED
+from moldau.protocol.apis import (
+    API_VERSIONS,
+    APIS,
+    GET_TELEMETRY_SUBSCRIPTIONS,
+    INIT_PRODUCER_ID,
+    PUSH_TELEMETRY,
+    SERVED,
+)
 from moldau.protocol.messages.api_versions import ApiVersionsRequest
 from moldau.protocol.messages.init_producer_id import InitProducerIdRequest
 from tests.cluster.opening import open_cluster
@@ -32,12 +39,15 @@ def ask(folder: Path, version: int, *requests: InitProducerIdRequest) -> list[An
     return asyncio.run(scenario())
 
 
+OF_PUSHING = {GET_TELEMETRY_SUBSCRIPTIONS.key, PUSH_TELEMETRY.key}
+"""Told only while there is a topic for what clients push."""
 CLUSTER, NODE = "gZW1xyrxToKXBiAjZfFIVg", 1
 
 
-def versions(version: int, name: str = "some-client", software: str = "1.2.3", **meant: Any) -> Any:
-    """The answer of broker 1 of the cluster."""
-    handler = ApiVersions(MetadataCache(broker_config({"node.id": str(NODE)})[0], Image(CLUSTER)))
+def versions(version: int, name: str = "some-client", software: str = "1.2.3", topic: str = "", **meant: Any) -> Any:
+    """The answer of broker 1 of the cluster. `topic`: for metrics that clients push."""
+    config = broker_config({"node.id": str(NODE), "client.metrics.topic": topic})[0]
+    handler = ApiVersions(MetadataCache(config, Image(CLUSTER)))
     request = ApiVersionsRequest(client_software_name=name, client_software_version=software, **meant)
     return handler(request, call(API_VERSIONS, version))
 
@@ -49,15 +59,16 @@ def test_every_api_that_is_advertised_has_a_handler() -> None:
 def test_only_our_own_programs_are_told_of_apis_that_kafka_does_not_have() -> None:
     for version, name, are_told in ((3, "moldau", True), (5, "moldau", True), (2, "moldau", False), (5, "x", False)):
         keys = {one.api_key for one in versions(version, name).api_keys}
-        assert keys == set(SERVED if are_told else APIS)
+        assert keys == set(SERVED if are_told else APIS) - OF_PUSHING
 
 
+@pytest.mark.parametrize("topic", ["", "metrics"])
 @pytest.mark.parametrize("version", range(API_VERSIONS.low, API_VERSIONS.high + 1))
-def test_every_api_is_told_with_the_range_it_is_served_in(version: int) -> None:
-    response = versions(version)
+def test_every_api_is_told_with_the_range_it_is_served_in(version: int, topic: str) -> None:
+    response = versions(version, topic=topic)
     assert response.error_code == 0
     assert [(one.api_key, one.min_version, one.max_version) for one in response.api_keys] == [
-        (api.key, api.low, api.high) for api in sorted(APIS.values(), key=lambda api: api.key)
+        (key, APIS[key].low, APIS[key].high) for key in sorted(APIS) if topic or key not in OF_PUSHING
     ]
     features = {one.name: one.max_version_level for one in response.finalized_features}
     assert features == {"group.version": 1, "transaction.version": 2}

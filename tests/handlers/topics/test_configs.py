@@ -10,7 +10,7 @@ import pytest
 from moldau.cluster.cluster import Cluster
 from moldau.cluster.controlling.alterations import Replacement
 from moldau.cluster.controlling.controller import NewTopic
-from moldau.config import GROUP_SETTINGS, OURS, SETTINGS, TOPIC_SETTINGS
+from moldau.config import CLIENT_METRICS_SETTINGS, GROUP_SETTINGS, OURS, SETTINGS, TOPIC_SETTINGS
 from moldau.errors import ErrorCode
 from moldau.handlers.repetitions import NAMED_MAX
 from moldau.protocol.apis import ALTER_CONFIGS, DESCRIBE_CONFIGS, INCREMENTAL_ALTER_CONFIGS, LIST_CONFIG_RESOURCES
@@ -63,7 +63,13 @@ def alteration(*resources: tuple[int, str, list[tuple[str, int, str | None]]], c
 
 @pytest.mark.parametrize("version", range(DESCRIBE_CONFIGS.low, DESCRIBE_CONFIGS.high + 1))
 @pytest.mark.parametrize(
-    ("kind", "name", "names"), [(TOPIC, "a", KAFKAS), (BROKER, "1", SETTINGS), (GROUP, "g", GROUP_SETTINGS)]
+    ("kind", "name", "names"),
+    [
+        (TOPIC, "a", KAFKAS),
+        (BROKER, "1", SETTINGS),
+        (GROUP, "g", GROUP_SETTINGS),
+        (CLIENT_METRICS, "m", CLIENT_METRICS_SETTINGS),
+    ],
 )
 def test_every_setting_is_described_in_every_version(
     tmp_path: Path, version: int, kind: int, name: str, names: dict[str, Any]
@@ -127,7 +133,7 @@ def test_a_resource_is_described_as_often_as_kafka_does_it_up_to_a_bound(tmp_pat
         (LOGGER, "9", ErrorCode.INVALID_REQUEST),
         (LOGGER, "", ErrorCode.INVALID_REQUEST),
         (GROUP, "", ErrorCode.INVALID_REQUEST),
-        (CLIENT_METRICS, "m", ErrorCode.INVALID_REQUEST),
+        (CLIENT_METRICS, "", ErrorCode.INVALID_REQUEST),
         (0, "a", ErrorCode.INVALID_REQUEST),
     ],
 )
@@ -153,7 +159,11 @@ def test_each_resource_is_altered_or_refused_by_itself(tmp_path: Path, version: 
             (BROKER, "", [("log.segment.bytes", 0, "3000000")]),
             (BROKER, "9", []),
             (LOGGER, "9", []),
-            (CLIENT_METRICS, "m", [("interval.ms", 0, "5000")]),
+            (CLIENT_METRICS, "m", [("interval.ms", 0, "5000"), ("metrics", 0, "org.")]),
+            (CLIENT_METRICS, "n", [("interval.ms", 0, "5")]),
+            (CLIENT_METRICS, "o", [("match", 0, "client_id=[")]),
+            (CLIENT_METRICS, "p", [("metrics", 2, "org.")]),
+            (CLIENT_METRICS, "", []),
             (GROUP, "g", [("consumer.session.timeout.ms", 0, "50000")]),
             (GROUP, "h", [("consumer.session.timeout.ms", 0, "5")]),
             (GROUP, "", []),
@@ -171,12 +181,17 @@ def test_each_resource_is_altered_or_refused_by_itself(tmp_path: Path, version: 
         ErrorCode.NONE,
         ErrorCode.INVALID_REQUEST,
         ErrorCode.INVALID_REQUEST,
+        ErrorCode.NONE,
+        ErrorCode.INVALID_REQUEST,
+        ErrorCode.INVALID_CONFIG,
+        ErrorCode.INVALID_CONFIG,
         ErrorCode.INVALID_REQUEST,
         ErrorCode.NONE,
         ErrorCode.INVALID_CONFIG,
         ErrorCode.INVALID_REQUEST,
     ]
     assert cluster.image.group_overrides == {"g": {"consumer.session.timeout.ms": "50000"}}
+    assert cluster.image.client_metrics == {"m": {"interval.ms": "5000", "metrics": "org."}}
     assert all((one.error_message is None) == (one.error_code == 0) for one in response.responses)
     assert cluster.image.topics["a"].overrides == {"retention.ms": "5", "cleanup.policy": "delete,compact"}
     assert cluster.image.topics["b"].overrides == {}
@@ -297,10 +312,10 @@ def test_loggers_are_described_with_their_levels(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("version", "kinds", "told"),
     [
-        (0, [], []),
-        (1, [], [("a", 2), ("b", 2), ("1", 4), ("1", 8), ("g", 32)]),
+        (0, [], [("m", 16)]),
+        (1, [], [("a", 2), ("b", 2), ("1", 4), ("1", 8), ("m", 16), ("g", 32)]),
         (1, [GROUP, TOPIC, GROUP], [("g", 32), ("a", 2), ("b", 2)]),
-        (1, [CLIENT_METRICS], []),
+        (1, [CLIENT_METRICS], [("m", 16)]),
     ],
 )
 def test_what_has_settings_is_listed(
@@ -308,6 +323,7 @@ def test_what_has_settings_is_listed(
 ) -> None:
     async def scenario(cluster: Cluster, asker: Asker) -> Any:
         await cluster.configs.alter_groups([("g", Replacement([("consumer.session.timeout.ms", "50000")]))])
+        await cluster.configs.alter_client_metrics([("m", Replacement([("metrics", "*")]))])
         return await asker.ask(LIST_CONFIG_RESOURCES, version, ListConfigResourcesRequest(resource_types=kinds))
 
     response = play(tmp_path, scenario)

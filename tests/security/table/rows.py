@@ -305,6 +305,8 @@ ROWS: Mapping[int, Row] = {
     ),
     64: (Case("a broker that is not there", {"broker_id": 99}, (NOTHING, MAY_ALTER)),),
     73: BETWEEN_BROKERS,
+    71: NO_RIGHT,
+    72: NO_RIGHT,
     74: (
         Case("all", {"resource_types": []}),
         Case("topics", {"resource_types": [2]}, (("cluster describe_configs",),), (1, 99)),

@@ -1,4 +1,4 @@
-"""Describes and changes the settings of topics, brokers, brokers' loggers, and groups.
+"""Describes and changes the settings of topics, brokers, brokers' loggers, groups, and client metrics.
 
 Requests about one broker or its loggers go to that broker, all others to any broker. If the broker refuses a change,
 `KafkaError` is raised with the broker's message.
@@ -32,6 +32,7 @@ SOURCES = {
     4: "file",
     5: DEFAULT,
     6: "logger",
+    7: "client metrics",
     8: "group",
 }
 """Names of Kafka's codes for the source of a value; `file` includes the command line."""
@@ -43,10 +44,11 @@ class Resource(enum.IntEnum):
     TOPIC = 2
     BROKER = 4
     LOGGER = 8
+    CLIENT_METRICS = 16
     GROUP = 32
 
 
-Kind = Resource | Literal["topic", "broker", "logger", "group"]
+Kind = Resource | Literal["topic", "broker", "logger", "client_metrics", "group"]
 
 
 class ConfigEntry(NamedTuple):
@@ -61,7 +63,7 @@ class ConfigEntry(NamedTuple):
 
 
 Entries = list[ConfigEntry]
-_OWN = {Resource.TOPIC: 1, Resource.BROKER: 2, Resource.LOGGER: 6, Resource.GROUP: 8}
+_OWN = {Resource.TOPIC: 1, Resource.BROKER: 2, Resource.LOGGER: 6, Resource.CLIENT_METRICS: 7, Resource.GROUP: 8}
 _ALL_BROKERS = 3
 
 
@@ -125,7 +127,7 @@ class AsyncConfigs(AdminPart):
 
     async def _ask_about(self, api: Api, kind: Resource, name: str, request: Any, results: str) -> Any:
         """Send the request and return the result of its only resource."""
-        about = f"{kind.name.lower()} {name}" if name else "all brokers"
+        about = f"{kind.name.lower().replace('_', ' ')} {name}" if name else "all brokers"
 
         async def attempt() -> Any:
             link = await self._link(kind, name)

@@ -1,4 +1,5 @@
-"""The changes that IncrementalAlterConfigs and AlterConfigs make to one topic, broker or group. Pure.
+"""The changes that IncrementalAlterConfigs and AlterConfigs make to one topic, broker, group or
+subscription to metrics of clients. Pure.
 
 A list can be appended to and subtracted from; if it is not set, the change starts from the value in force. Unknown
 names may be deleted, so that a setting of an earlier version can be removed. AlterConfigs, the older request, names all
@@ -11,6 +12,7 @@ from typing import NamedTuple, TypeAlias
 
 from moldau.cluster.controlling.controller import Refusal
 from moldau.config import (
+    CLIENT_METRICS_SETTINGS,
     GROUP_SETTINGS,
     OURS,
     SETTINGS,
@@ -20,6 +22,7 @@ from moldau.config import (
     Setting,
     SettingType,
     Value,
+    client_metrics_refusal,
     group_config,
     inherited,
     known_to_kafka,
@@ -57,6 +60,7 @@ class Replacement(NamedTuple):
 
 ConfigChange: TypeAlias = Sequence[Alteration] | Replacement
 _ASKED_EACH_TIME = (
+    "client.metrics.topic",
     "group.consumer.assignment.interval.ms",
     "max.connection.creation.rate",
     "max.connections",
@@ -109,6 +113,16 @@ def group_overrides(config: BrokerConfig, now: Mapping[str, str], change: Config
         except ConfigError as wrong:
             return Refusal(ErrorCode.INVALID_CONFIG, str(wrong))
     return overrides
+
+
+def client_metrics_overrides(now: Mapping[str, str], change: ConfigChange) -> dict[str, str] | Refusal:
+    """As `topic_overrides`, for a subscription to metrics of clients. Kafka appends to none of its lists either."""
+    alterations = _alterations(now, change)
+    if any(one.operation in (OpType.APPEND, OpType.SUBTRACT) for one in alterations):
+        return Refusal(ErrorCode.INVALID_CONFIG, "client metrics can be set, not appended to or subtracted from")
+    overrides = _altered(now, alterations, CLIENT_METRICS_SETTINGS, lambda setting: setting.default)
+    refusal = None if isinstance(overrides, Refusal) else client_metrics_refusal(overrides)
+    return overrides if refusal is None else Refusal(*refusal)
 
 
 def _alterations(now: Mapping[str, str], change: ConfigChange) -> Sequence[Alteration]:

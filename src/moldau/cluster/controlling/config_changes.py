@@ -1,8 +1,8 @@
-"""Changes to the settings of topics, brokers and groups, as administrators ask for them.
+"""Changes to the settings of topics, brokers, groups and client metrics, as administrators ask for them.
 
-Topics and groups are altered many at a time: each is refused by itself, and what is not is written in one step, since
-every step makes a new image. Every method answers None, or the `Refusal`, for each; with `validate_only` nothing is
-written. Raises what `ChangeQueue.commit` raises; then none was altered.
+Topics, groups and client metrics are altered many at a time: each is refused by itself, and what is not is written in
+one step, since every step makes a new image. Every method answers None, or the `Refusal`, for each; with
+`validate_only` nothing is written. Raises what `ChangeQueue.commit` raises; then none was altered.
 """
 
 from collections.abc import Callable, Sequence
@@ -44,6 +44,14 @@ class ConfigChanges:
         """`wanted` names each group once, whether it exists or not."""
         image, config = self._metadata.image, self._metadata.config
         return await self._alter(wanted, lambda name, change: _of_group(image, config, name, change), validate_only)
+
+    @in_turn
+    async def alter_client_metrics(
+        self, wanted: Sequence[tuple[str, ConfigChange]], *, validate_only: bool = False
+    ) -> list[Refusal | None]:
+        """`wanted` names each subscription once; one without settings does not exist."""
+        image = self._metadata.image
+        return await self._alter(wanted, lambda name, change: _of_client_metrics(image, name, change), validate_only)
 
     async def _alter(
         self,
@@ -90,6 +98,14 @@ def _of_group(image: Image, config: BrokerConfig, group_id: str, change: ConfigC
     if isinstance(overrides, Refusal):
         return overrides
     return [] if overrides == (now or {}) else layout.group_changed(group_id, now, overrides)
+
+
+def _of_client_metrics(image: Image, name: str, change: ConfigChange) -> Altered:
+    now = image.client_metrics.get(name)
+    overrides = alterations.client_metrics_overrides(now or {}, change)
+    if isinstance(overrides, Refusal):
+        return overrides
+    return [] if overrides == (now or {}) else layout.client_metrics_changed(name, now, overrides)
 
 
 def _names_file(change: ConfigChange) -> bool:

@@ -65,6 +65,7 @@ def to_message(change: ImageChange) -> FollowedChange:
             )
             for entity, values in change.quotas.items()
         ],
+        client_metrics=_owners(change.client_metrics),
     )
 
 
@@ -84,6 +85,7 @@ def from_message(message: FollowedChange) -> ImageChange:
             QuotaOwner(one.user, one.client_id, one.ip): {of.name: of.value for of in one.values} or None
             for one in message.quotas
         },
+        client_metrics={one.owner: None if one.gone else _overrides(one.settings) for one in message.client_metrics},
     )
 
 

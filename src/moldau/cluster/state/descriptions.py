@@ -12,6 +12,7 @@ from functools import cached_property
 from typing import NamedTuple
 
 from moldau.config import (
+    CLIENT_METRICS_SETTINGS,
     GROUP_SETTINGS,
     OURS,
     SETTINGS,
@@ -34,6 +35,7 @@ class ConfigSource(enum.IntEnum):
     STATIC = 4
     DEFAULT = 5
     LOGGER = 6
+    CLIENT_METRICS = 7
     GROUP = 8
 
 
@@ -82,6 +84,13 @@ class ConfigSources:
         """All settings of a group with these overrides, sorted by name."""
         return [
             self._own_setting(GROUP_SETTINGS[name], overrides, ConfigSource.GROUP) for name in sorted(GROUP_SETTINGS)
+        ]
+
+    def client_metrics(self, overrides: Mapping[str, str]) -> list[DescribedConfig]:
+        """All settings of a subscription to metrics of clients, sorted by name."""
+        return [
+            self._own_setting(CLIENT_METRICS_SETTINGS[name], overrides, ConfigSource.CLIENT_METRICS)
+            for name in sorted(CLIENT_METRICS_SETTINGS)
         ]
 
     def broker(self) -> list[DescribedConfig]:

@@ -125,6 +125,8 @@ class Image:
     controller_epoch: int = 0
     acls: Acls = field(default_factory=dict)
     quotas: Quotas = field(default_factory=dict)
+    client_metrics: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    """By the name of a subscription to metrics of clients (KIP-714): its settings."""
 
     @property
     def leaving(self) -> frozenset[int]:
@@ -148,6 +150,11 @@ class Image:
         """The image with other settings for these groups; None removes a group's settings."""
         groups = {**self.group_overrides, **changed}
         return replace(self, group_overrides={name: own for name, own in groups.items() if own is not None})
+
+    def with_client_metrics(self, changed: Mapping[str, Mapping[str, str] | None]) -> "Image":
+        """The image with other settings for these subscriptions to metrics of clients; None removes one."""
+        subscriptions = {**self.client_metrics, **changed}
+        return replace(self, client_metrics={name: own for name, own in subscriptions.items() if own is not None})
 
     def with_acls(self, changed: Mapping[AclPattern, Entries | None]) -> "Image":
         """The image with other entries for these patterns; None or no entries remove a pattern."""

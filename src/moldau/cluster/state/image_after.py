@@ -52,6 +52,9 @@ def image_after(image: Image, nodes: Nodes) -> tuple[Image, list[str]]:
             case ["config", "groups", _]:
                 group = layout.group_of(path)
                 _put(changing("group_overrides"), group, node and documents.overrides(node, path))
+            case ["config", "client-metrics", _]:
+                subscription = layout.client_metrics_of(path)
+                _put(changing("client_metrics"), subscription, node and documents.overrides(node, path))
             case ["kafka-acl" | "kafka-acl-extended", *_] if (pattern := acls.pattern_of(path)) is not None:
                 _put(changing("acls"), pattern, node and (acls.entries_of(node, path) or None))
             case ["config", "users" | "clients" | "ips", *_] if (entity := quotas.entity_of(path)) is not None:

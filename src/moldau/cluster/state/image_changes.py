@@ -47,13 +47,14 @@ class ImageChange:
     deleted: Mapping[uuid.UUID, str | None] = field(default_factory=dict)
     acls: Mapping[AclPattern, Entries | None] = field(default_factory=dict)
     quotas: Mapping[QuotaOwner, QuotaValues | None] = field(default_factory=dict)
+    client_metrics: Mapping[str, Mapping[str, str] | None] = field(default_factory=dict)
 
     @property
     def entries(self) -> int:
         """The size of the change: partitions, brokers, topics, owners of settings and access rights in it."""
         new = sum(1 + len(topic.partitions) for topic in self.created)
         different = sum(1 + len(topic.partitions) for topic in self.changed)
-        owners = len(self.broker_overrides) + len(self.group_overrides) + len(self.quotas)
+        owners = len(self.broker_overrides) + len(self.group_overrides) + len(self.quotas) + len(self.client_metrics)
         rights = sum(1 + len(entries or ()) for entries in self.acls.values())
         return new + different + owners + rights + len(self.brokers) + len(self.removed) + len(self.deleted)
 
@@ -80,6 +81,7 @@ def difference(before: Image, after: Image) -> ImageChange:
         _different(before.deleted, after.deleted),
         _different(before.acls, after.acls),
         quotas=_different(before.quotas, after.quotas),
+        client_metrics=_different(before.client_metrics, after.client_metrics),
     )
 
 
@@ -97,6 +99,8 @@ def applied(image: Image, change: ImageChange) -> tuple[Image, list[str]]:
         after = after.with_acls(change.acls)
     if change.quotas:
         after = after.with_quotas(change.quotas)
+    if change.client_metrics:
+        after = after.with_client_metrics(change.client_metrics)
     after = replace(
         after,
         controller_id=change.controller_id,

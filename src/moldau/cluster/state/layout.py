@@ -12,6 +12,7 @@
                                               "elr", "last_elr" if not empty}; the node's version is the partition epoch
     /config/topics/T, /config/brokers/1      {"version": 1, "config": {...}}; /config/brokers/<default> is for all
     /config/groups/G                         the same, for the group whose name is G once unquoted
+    /config/client-metrics/S                 the same, for a subscription to metrics of clients
     /config/users/U, .../clients/C, ...      quotas and SCRAM credentials: see `quotas`
     /latest_producer_id_block                {"version": 1, "broker": 1, "block_start": "0", "block_end": "999"}
     /moldau/deleted_topics/ID                {"version": 1, "name": T, "brokers": [1], "directories": {"1": [ids of log
@@ -49,6 +50,7 @@ TOPICS = "/brokers/topics"
 TOPIC_CONFIGS = "/config/topics"
 BROKER_CONFIGS = "/config/brokers"
 GROUP_CONFIGS = "/config/groups"
+CLIENT_METRICS_CONFIGS = "/config/client-metrics"
 DELETED_TOPICS = "/moldau/deleted_topics"
 DIRECTORIES = "/moldau/directories"
 BROKER_EPOCHS = "/moldau/brokers"
@@ -61,7 +63,7 @@ PRODUCER_ID_BLOCK = "/latest_producer_id_block"
 PRODUCER_IDS_PER_BLOCK = 1000
 """Producer ids are assigned to brokers in blocks of this many: an id of the latest block may not be in use yet."""
 DEFAULT_BROKER = "<default>"
-_CONFIGS = ("/config", TOPIC_CONFIGS, BROKER_CONFIGS, GROUP_CONFIGS)
+_CONFIGS = ("/config", TOPIC_CONFIGS, BROKER_CONFIGS, GROUP_CONFIGS, CLIENT_METRICS_CONFIGS)
 _OF_KAFKA = (
     "/admin", "/admin/delete_topics", "/brokers/seqid", "/config/changes", "/config/clients", "/config/ips",
     "/config/users", "/consumers", "/isr_change_notification", "/log_dir_event_notification",
@@ -70,7 +72,7 @@ _OURS = ("/moldau", DELETED_TOPICS, BROKER_EPOCHS, DIRECTORIES)
 _TREE = ("/cluster", "/brokers", BROKERS, TOPICS, *_CONFIGS, *_OF_KAFKA, *_OURS)
 _SINGLE = (CONTROLLER, CONTROLLER_EPOCH, PRODUCER_ID_BLOCK, acls.LITERAL_ROOT, acls.EXTENDED_ROOT, *acls.CHANGES)
 ROOTS = tuple(path for path in (*_TREE, *_SINGLE) if path.count("/") == 1)
-NAMED_BELOW = (TOPICS, TOPIC_CONFIGS, BROKER_CONFIGS, GROUP_CONFIGS, DELETED_TOPICS, DIRECTORIES, *acls.PARENTS)
+NAMED_BELOW = (TOPICS, *_CONFIGS[1:], DELETED_TOPICS, DIRECTORIES, *acls.PARENTS)
 """The nodes whose children have the names of topics, brokers, groups and other resources."""
 
 
@@ -145,10 +147,14 @@ def _directories_moved() -> Reading[list[NodeOperation]]:
     return operations
 
 
+def _quoted(parent: str, name: str) -> str:
+    """A group or a subscription may have any name: it is quoted, and so are dots where it is only dots."""
+    quoted = urllib.parse.quote(name, safe="")
+    return f"{parent}/{quoted if name.strip('.') else quoted.replace('.', '%2E')}"
+
+
 def group_config_path(group_id: str) -> str:
-    """A group may have any name: it is quoted, and so are dots where it is only dots."""
-    quoted = urllib.parse.quote(group_id, safe="")
-    return f"{GROUP_CONFIGS}/{quoted if group_id.strip('.') else quoted.replace('.', '%2E')}"
+    return _quoted(GROUP_CONFIGS, group_id)
 
 
 def group_of(path: str) -> str:
@@ -158,7 +164,20 @@ def group_of(path: str) -> str:
 
 def group_changed(group_id: str, old: Mapping[str, str] | None, new: Mapping[str, str]) -> list[NodeOperation]:
     """From settings of a group's own to later ones; a group without any has no node."""
-    path = group_config_path(group_id)
+    return _owner_changed(group_config_path(group_id), old, new)
+
+
+def client_metrics_of(path: str) -> str:
+    """The name of the subscription to metrics of clients whose settings are in this node."""
+    return urllib.parse.unquote(path.removeprefix(CLIENT_METRICS_CONFIGS + "/"))
+
+
+def client_metrics_changed(name: str, old: Mapping[str, str] | None, new: Mapping[str, str]) -> list[NodeOperation]:
+    """As `group_changed`, for a subscription to metrics of clients; one without settings does not exist."""
+    return _owner_changed(_quoted(CLIENT_METRICS_CONFIGS, name), old, new)
+
+
+def _owner_changed(path: str, old: Mapping[str, str] | None, new: Mapping[str, str]) -> list[NodeOperation]:
     if new:
         return [config(path, new, is_new=old is None)]
     return [] if old is None else [Delete(path)]
@@ -382,6 +401,8 @@ def whole(image: Image, holders: Collection[int] = ()) -> list[NodeOperation]:
     operations = [*new_cluster(image.cluster_id), *([controller_epoch(epoch, None)] if epoch else [])]
     operations += [config(f"{BROKER_CONFIGS}/{name}", own, is_new=True) for name, own in image.broker_overrides.items()]
     operations += [step for group, own in image.group_overrides.items() for step in group_changed(group, None, own)]
+    for name, own in image.client_metrics.items():
+        operations += client_metrics_changed(name, None, own)
     operations += quotas_of(image)
     operations += [deleted(topic_id, name, dict.fromkeys(holders, ())) for topic_id, name in image.deleted.items()]
     operations += acls_of(image)

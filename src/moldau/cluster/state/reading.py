@@ -47,8 +47,9 @@ def read_image(left_out: LeftOut | None = None) -> Reading[Image | None]:
     with expecting("a cluster", layout.CLUSTER_ID):
         image = Image(as_text(document(node, layout.CLUSTER_ID)["id"]))
     image = yield from _with_surroundings(image)
-    groups = [f"{layout.GROUP_CONFIGS}/{name}" for name in (yield from children_of(layout.GROUP_CONFIGS))]
-    image = image.with_groups((yield from _read_group_overrides(groups)))
+    image = image.with_groups((yield from _read_owners(layout.GROUP_CONFIGS, layout.group_of)))
+    subscriptions = yield from _read_owners(layout.CLIENT_METRICS_CONFIGS, layout.client_metrics_of)
+    image = image.with_client_metrics(subscriptions)
     image = replace(image, acls=(yield from read_acls()))
     image = replace(image, quotas=(yield from read_quotas()))
     topics = yield from _read_topics((yield from children_of(layout.TOPICS)), left_out)
@@ -297,11 +298,9 @@ def _read_broker_overrides() -> Reading[dict[str, Mapping[str, str]]]:
     return {name: overrides(node, path) for name, path, node in (yield from read_below(layout.BROKER_CONFIGS))}
 
 
-def _read_group_overrides(paths: Sequence[str]) -> Reading[dict[str, Mapping[str, str] | None]]:
-    return {
-        layout.group_of(path): overrides(node, path) if node else None
-        for path, node in zip(paths, (yield from nodes_at(paths)), strict=True)
-    }
+def _read_owners(parent: str, owner: Callable[[str], str]) -> Reading[dict[str, Mapping[str, str] | None]]:
+    """The settings in the nodes below this one, by whose they are."""
+    return {owner(path): overrides(node, path) for _, path, node in (yield from read_below(parent))}
 
 
 def _read_deleted() -> Reading[dict[uuid.UUID, str]]:

@@ -11,11 +11,10 @@ from collections.abc import Collection
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
+from moldau.config.expressions import compiled
+
 KEPT_MAX = 100
 """The most expressions whose answers are kept; the least recently used one is dropped."""
-MEMORY_BYTES_MAX = 512 << 10
-"""The most memory of a compiled expression: enough for five thousand letters, and compiled in a few milliseconds.
-A larger expression is invalid."""
 NAME_STEPS, COMPILE_STEPS = 100, 1000
 """The fixed cost of matching a name, and of compiling an expression, in steps of 20 to 80 ns."""
 STEPS_AT_ONCE = 50_000
@@ -151,22 +150,3 @@ def _next(answer: _Answer, steps_max: int) -> tuple[list[str], int]:
             break
         count += 1
     return answer.left[: -count - 1 : -1], steps
-
-
-def compiled(expression: str) -> Any:
-    """The compiled expression, whose `fullmatch` matches names. Raises `ValueError` with the reason if it is
-    invalid."""
-    try:
-        import re2
-    except ImportError:
-        raise ValueError("this broker has no RE2: install the package google-re2") from None
-    options = re2.Options()
-    options.log_errors = False
-    options.max_mem = MEMORY_BYTES_MAX
-    try:
-        return re2.compile(expression, options=options)
-    except re2.error as error:
-        reason = error.args[0] if error.args else b""
-        raise ValueError(reason.decode(errors="replace") if isinstance(reason, bytes) else str(reason)) from None
-    except UnicodeEncodeError:
-        raise ValueError("it is not valid Unicode") from None

@@ -5,14 +5,16 @@ client then tries again. From version 3 on the request has the client's name and
 hyphens. A request of version 5 may name a cluster id and a broker id. One without the other is INVALID_REQUEST. A
 broker with other ids answers REBOOTSTRAP_REQUIRED, and the connection stays usable (KIP-1242). Of Kafka's features,
 `group.version` and `transaction.version` are finalized (KIP-584): clients choose their behaviour by them. Our own
-clients are told of the APIs of ours as well.
+clients are told of the APIs of ours as well. Those by which clients push
+metrics are offered while `client.metrics.topic` is set, as Kafka offers them if it has a receiver.
 """
 
 import re
+from collections.abc import Iterable
 
 from moldau.cluster.state.metadata_cache import MetadataCache
 from moldau.errors import ErrorCode
-from moldau.protocol.apis import API_VERSIONS, APIS, OURS
+from moldau.protocol.apis import API_VERSIONS, APIS, GET_TELEMETRY_SUBSCRIPTIONS, OURS, PUSH_TELEMETRY, Api
 from moldau.protocol.messages.api_versions import (
     ApiVersion,
     ApiVersionsRequest,
@@ -23,9 +25,18 @@ from moldau.protocol.messages.api_versions import (
 from moldau.requests.session import Call
 
 _SOFTWARE = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9.-]*[a-zA-Z0-9])?", re.ASCII)
-_ALL = [ApiVersion(api_key=api.key, min_version=api.low, max_version=api.high) for _, api in sorted(APIS.items())]
-_WITH_OURS = _ALL + [ApiVersion(api_key=api.key, min_version=api.low, max_version=api.high) for api in OURS.values()]
-_OWN = [ApiVersion(api_key=API_VERSIONS.key, min_version=API_VERSIONS.low, max_version=API_VERSIONS.high)]
+_TELEMETRY = (GET_TELEMETRY_SUBSCRIPTIONS, PUSH_TELEMETRY)
+
+
+def _ranges(apis: Iterable[Api]) -> list[ApiVersion]:
+    return [ApiVersion(api_key=api.key, min_version=api.low, max_version=api.high) for api in apis]
+
+
+_IN_ORDER = [api for _, api in sorted(APIS.items())]
+_ALL = {True: _ranges(_IN_ORDER), False: _ranges(api for api in _IN_ORDER if api not in _TELEMETRY)}
+"""By whether the broker wants metrics of clients."""
+_WITH_OURS = {wants: ranges + _ranges(OURS.values()) for wants, ranges in _ALL.items()}
+_OWN = _ranges([API_VERSIONS])
 _FEATURES = {"group.version": 1, "transaction.version": 2}
 _SUPPORTED = [SupportedFeatureKey(name=name, max_version=level) for name, level in _FEATURES.items()]
 _FINALIZED = [
@@ -55,8 +66,9 @@ class ApiVersions:
             call.session.software_version = request.client_software_version
         if self._is_misrouted(request):
             return ApiVersionsResponse(error_code=ErrorCode.REBOOTSTRAP_REQUIRED)
+        ranges = _WITH_OURS if call.version >= 3 and request.client_software_name == OUR_NAME else _ALL
         return ApiVersionsResponse(
-            api_keys=_WITH_OURS if call.version >= 3 and request.client_software_name == OUR_NAME else _ALL,
+            api_keys=ranges[bool(self._metadata.config.client_metrics_topic)],
             supported_features=_SUPPORTED if call.version >= MINIMUM_MAY_BE_0 else [],
             finalized_features_epoch=FEATURES_EPOCH,
             finalized_features=_FINALIZED,

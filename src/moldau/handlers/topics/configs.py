@@ -1,13 +1,13 @@
 """DescribeConfigs (key 32, versions 1 to 4), AlterConfigs (33, 0 to 2), IncrementalAlterConfigs (44, 0 to 1) and
-ListConfigResources (74, 0 to 1): the settings of topics, of this broker and its loggers, and of groups.
+ListConfigResources (74, 0 to 1): the settings of topics, of this broker and its loggers, of groups, and of
+subscriptions to metrics of clients (KIP-714).
 
-A broker is named by its number, and all of them by the empty name; a group by its id, whether it exists or not. Any
-broker alters the settings of any broker that is up; each describes its own, as in Kafka. A null or empty list of keys
-means all of them. Each resource of an alteration is independent: a refused one does not affect the others. Only if the
-metadata cannot be written do up to `OF_A_PORTION` resources fail together. AlterConfigs sets the named settings and
-resets all others to their defaults; older clients have no other request. Client metrics (KIP-714) are refused as
-INVALID_REQUEST: this broker does not collect them, and version 0 of ListConfigResources, which lists nothing else, is
-answered with nothing.
+A broker is named by its number, and all of them by the empty name; a group by its id, whether it exists or not. A
+subscription exists while it has settings; version 0 of ListConfigResources lists nothing else. Any broker alters the
+settings of any broker that is up; each describes its own, as in Kafka. A null or empty list of keys means all of them.
+Each resource of an alteration is independent: a refused one does not affect the others. Only if the metadata cannot be
+written do up to `OF_A_PORTION` resources fail together. AlterConfigs sets the named settings and resets all others to
+their defaults; older clients have no other request.
 
 A resource whose settings the client may not describe or alter has the error of its type: those of brokers, loggers and
 client metrics belong to the cluster. Descriptions that are denied come last.
@@ -52,7 +52,6 @@ OF_A_TURN = 100
 OF_A_PORTION = 2000
 """Resources, with their settings, that are altered together."""
 DOUBLED = Refusal(ErrorCode.INVALID_REQUEST, "the request names this resource more than once")
-NO_TOPIC = Refusal(ErrorCode.INVALID_REQUEST, "topics have no common settings: name a topic")
 
 
 class ConfigResourceType(enum.IntEnum):
@@ -65,6 +64,12 @@ class ConfigResourceType(enum.IntEnum):
     GROUP = 32
 
 
+_NAMELESS = {
+    ConfigResourceType.TOPIC: "topics have no common settings: name a topic",
+    ConfigResourceType.CLIENT_METRICS: "client metrics have no common settings: name a subscription",
+    ConfigResourceType.GROUP: "settings of a group need the group's id",
+}
+"""Why a resource of that type is refused without a name."""
 _PROTECTED_AS: Mapping[int, ResourceType] = {
     ConfigResourceType.TOPIC: ResourceType.TOPIC,
     ConfigResourceType.BROKER: ResourceType.CLUSTER,
@@ -128,7 +133,9 @@ class ConfigAdministration:
         if kind == ConfigResourceType.BROKER:
             return self._broker_refusal(name) or (sources.broker() if name else sources.all_brokers())
         if kind == ConfigResourceType.GROUP:
-            return _group_refusal(name) or sources.group(self._metadata.image.group_overrides.get(name, {}))
+            return _nameless(kind, name) or sources.group(self._metadata.image.group_overrides.get(name, {}))
+        if kind == ConfigResourceType.CLIENT_METRICS:
+            return _nameless(kind, name) or sources.client_metrics(self._metadata.image.client_metrics.get(name, {}))
         return _no_kind(kind)
 
     def _broker_refusal(self, name: str, *, only_one: bool = False) -> Refusal | None:
@@ -181,13 +188,18 @@ class ConfigAdministration:
         self, kind: int, wanted: Sequence[tuple[str, ConfigChange]], *, validate_only: bool
     ) -> Sequence[Refusal | None]:
         """Alter resources of one type, each of which is named once."""
-        if kind not in (ConfigResourceType.TOPIC, ConfigResourceType.GROUP):
-            each = in_turns(wanted, OF_A_TURN)
-            return [await self._alter_one(kind, *one, validate_only=validate_only) async for one in each]
-        alter = self._changes.alter_topics if kind == ConfigResourceType.TOPIC else self._changes.alter_groups
+        match kind:
+            case ConfigResourceType.TOPIC:
+                alter = self._changes.alter_topics
+            case ConfigResourceType.GROUP:
+                alter = self._changes.alter_groups
+            case ConfigResourceType.CLIENT_METRICS:
+                alter = self._changes.alter_client_metrics
+            case _:
+                each = in_turns(wanted, OF_A_TURN)
+                return [await self._alter_one(kind, *one, validate_only=validate_only) async for one in each]
         altered = iter(await alter([one for one in wanted if one[0]], validate_only=validate_only))
-        nameless = NO_TOPIC if kind == ConfigResourceType.TOPIC else _group_refusal("")
-        return [next(altered) if name else nameless for name, _ in wanted]
+        return [next(altered) if name else _nameless(kind, name) for name, _ in wanted]
 
     async def _alter_one(self, kind: int, name: str, change: ConfigChange, *, validate_only: bool) -> Refusal | None:
         if kind == ConfigResourceType.BROKER:
@@ -215,7 +227,7 @@ class ConfigAdministration:
             ConfigResourceType.TOPIC: image.topics,
             ConfigResourceType.BROKER: brokers,
             ConfigResourceType.BROKER_LOGGER: brokers,
-            ConfigResourceType.CLIENT_METRICS: (),
+            ConfigResourceType.CLIENT_METRICS: image.client_metrics,
             ConfigResourceType.GROUP: image.group_overrides,
         }
         return ListConfigResourcesResponse(
@@ -269,13 +281,11 @@ def change_of(
     return [Alteration(one.name, one.config_operation, one.value) for one in resource.configs]
 
 
-def _group_refusal(name: str) -> Refusal | None:
-    return None if name else Refusal(ErrorCode.INVALID_REQUEST, "settings of a group need the group's id")
+def _nameless(kind: int, name: str) -> Refusal | None:
+    return None if name else Refusal(ErrorCode.INVALID_REQUEST, _NAMELESS[ConfigResourceType(kind)])
 
 
 def _no_kind(kind: int) -> Refusal:
-    if kind == ConfigResourceType.CLIENT_METRICS:
-        return Refusal(ErrorCode.INVALID_REQUEST, "this broker does not collect client metrics")
     if kind == ConfigResourceType.BROKER_LOGGER:
         return Refusal(ErrorCode.INVALID_REQUEST, "levels of loggers are changed by IncrementalAlterConfigs only")
     return Refusal(ErrorCode.INVALID_REQUEST, f"there are no settings of resources of type {kind}")

@@ -7,7 +7,7 @@ Ids that the client may not describe are left out.
 
 from collections.abc import Callable
 
-from moldau.coordinators.consumer.expressions import compiled
+from moldau.config.expressions import compiled
 from moldau.coordinators.transactions.coordinator import TransactionCoordinator
 from moldau.errors import ErrorCode, KafkaError
 from moldau.protocol.messages.list_transactions import ListTransactionsRequest, ListTransactionsResponse

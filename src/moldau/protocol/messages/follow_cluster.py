@@ -51,7 +51,7 @@ class FollowedSetting:
 
 @message
 class FollowedSettings:
-    """The settings of a broker, or of a group."""
+    """The settings of a broker, of a group, or of a subscription to metrics of clients."""
 
     owner: str = STRING()
     gone: bool = BOOL()
@@ -141,6 +141,7 @@ class FollowedChange:
     deletions: list[FollowedDeletion] = ARRAY(FollowedDeletion)
     acls: list[FollowedAcls] = ARRAY(FollowedAcls, tag=0)
     quotas: list[FollowedQuotas] = ARRAY(FollowedQuotas, tag=1)
+    client_metrics: list[FollowedSettings] = ARRAY(FollowedSettings, tag=2)
 
 
 @message

@@ -1,0 +1,1 @@
+"""`moldau client-metrics`: subscriptions to metrics of clients (KIP-714)."""

@@ -1,0 +1,1 @@
+"""What clients have pushed (KIP-714), on its way into a topic."""

@@ -1,0 +1,1 @@
+"""Metrics that clients push to a broker (KIP-714)."""
