@@ -8,7 +8,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import uvicorn
+from uvicorn.config import Config
+from uvicorn.server import Server
 
 from moldau.errors import CannotListen
 from moldau.http.bounded import BoundedHttp
@@ -30,7 +31,7 @@ class TlsFiles:
     key_password: str = field(default="", repr=False)
 
 
-class _Uvicorn(uvicorn.Server):
+class _Uvicorn(Server):
     """uvicorn's server without handlers of signals: those belong to the process that it is in."""
 
     @contextlib.contextmanager
@@ -61,7 +62,7 @@ class HttpServer:
 
     def use(self, application: Any, connections_max: int = CONNECTIONS_MAX) -> None:
         """Serve this application."""
-        config = uvicorn.Config(
+        config = Config(
             application,
             http=BoundedHttp,
             lifespan="off",

@@ -11,13 +11,12 @@ import logging
 import uuid
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from moldau.client.administration.admin import AsyncAdmin
 from moldau.client.administration.topics import NewTopic
 from moldau.client.consuming.async_consumer import AsyncConsumer
 from moldau.client.consuming.fetched.record import Record
-from moldau.client.producing.async_producer import AsyncProducer
-from moldau.client.producing.delivery import Delivery
 from moldau.client.security.brokers import Brokers, settings_in
 from moldau.errors import (
     ConfigError,
@@ -44,6 +43,10 @@ from moldau.registry.topic_records import (
     read_key,
     read_value,
 )
+
+if TYPE_CHECKING:
+    from moldau.client.producing.async_producer import AsyncProducer
+    from moldau.client.producing.delivery import Delivery
 
 logger = logging.getLogger(__name__)
 
@@ -265,6 +268,8 @@ class SchemasTopic:
     async def take_over(self) -> None:
         """Become the writer: fence the one before, whose open transaction is aborted, and read all that it wrote.
         Raises `ConfigError` and `KafkaError`."""
+        from moldau.client.producing.async_producer import AsyncProducer  # an instance that only reads needs none
+
         await self.resign()
         known, topic_id = self._topic_id, await self._prepared(self._topic_id)
         if known not in (None, topic_id) and self._consumer is not None:

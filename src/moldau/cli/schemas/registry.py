@@ -1,6 +1,7 @@
 """`moldau registry`: run a schema registry, whose schemas are in a topic."""
 
 import asyncio
+import gc
 from pathlib import Path
 from typing import Annotated
 
@@ -51,11 +52,17 @@ def start(
 
       moldau registry start -b broker1:9092,broker2:9092 --host 0.0.0.0 --replication-factor 3
     """
+    from moldau.http.lean_uvicorn import leave_out_command_line
+
+    leave_out_command_line()
+    gc.disable()  # what modules make while they are imported stays: to look for garbage takes a tenth of the start
     try:
         from moldau.registry.server import RegistryServer, RegistrySettings
         from moldau.registry.topic import SchemasTopicSettings
     except ImportError as missing:
         raise ConfigError(f"the registry needs {missing.name}: {how_to_install('registry')}") from None
+    finally:
+        gc.enable()
     log_to_stderr()
     if tls_key is not None and tls_certificate is None:
         raise ConfigError("--tls-key needs --tls-certificate")
