@@ -176,18 +176,19 @@ def test_a_search_of_ten_million_records_takes_little_memory(tmp_path: Path) -> 
                 value = f'{{"order": {number}, "river": "Vltava", "amount": {number % 97}.5}}'
                 producer.send("many", value, b"customer-%d" % (number % 500), headers=[("trace", b"t-%d" % number)])
         with console_of(broker.address) as (url, pid):
-            began_s = time.monotonic()
+            began_s, used_s = time.monotonic(), processor_s(pid) + processor_s(broker.pid)
             with urlopen(f"{url}/topics/many/search?key=customer-7&limit=50", timeout=stretched(60)) as stream:
                 assert any(line == b"event: rows\n" for line in stream)
             first_s = time.monotonic() - began_s
+            used_s = processor_s(pid) + processor_s(broker.pid) - used_s
             began_s = time.monotonic()
             wanted = f"header=trace:%20t-{RECORDS // 3}"
             with urlopen(f"{url}/topics/many/search?{wanted}", timeout=stretched(600)) as stream:
                 *_, last = (line for line in stream if line.startswith(b"data: {"))
             all_s = time.monotonic() - began_s
             assert b'"found": 1, "why": "end"' in last and f'"scanned": {RECORDS}'.encode() in last
-            print(f"first hits {first_s:.2f} s, all of them {all_s:.1f} s, {peak_mb(pid):.0f} MB")
-            assert first_s < 1.0
+            print(f"first hits {first_s:.2f} s ({used_s:.2f} s used), all {all_s:.1f} s, {peak_mb(pid):.0f} MB")
+            assert first_s < stretched(1.0) and used_s < 1.0
             with urlopen(f"{url}/topics/many/search?{wanted}", timeout=stretched(60)) as stream:
                 assert stream.readline() == b"event: progress\n"
                 before_s = processor_s(pid)

@@ -25,7 +25,7 @@ from moldau.console.search.wanted import SearchWanted
 from moldau.names import TopicPartition
 from moldau.records.arena import Arena
 
-FETCH_BYTES, INFLATED_BYTES = 512 << 10, 4 << 20
+FETCH_BYTES, INFLATED_BYTES = 256 << 10, 2 << 20
 TIMEOUT_MS = 10_000
 COLUMNS = ("key", "value", "partition", "offset", "timestamp", "headers")
 
