@@ -1,7 +1,6 @@
 """`moldau console`: run the web console."""
 
 import asyncio
-import os
 from pathlib import Path
 from typing import Annotated
 
@@ -66,8 +65,6 @@ def console(
 
       moldau console -b broker1:9093 --command-config client.properties --host 0.0.0.0 --tls-certificate console.pem
     """
-    # Arrow's own allocators keep what a search has used, up to 50 MB more than the system's.
-    os.environ.setdefault("ARROW_DEFAULT_MEMORY_POOL", "system")
     needed()
     from moldau.client.registry.schema_registry import SchemaRegistry
     from moldau.console.server import ConsoleServer, users_log_in
