@@ -138,7 +138,7 @@ def truncated_frames(address: str) -> None:
 
 
 def unknown_keys(address: str) -> None:
-    for key, version in ((999, 0), (-1, 0), (4, 0), (3, 99), (3, -1), (0, 2), (1, 3), (71, 0)):
+    for key, version in ((999, 0), (-1, 0), (4, 0), (3, 99), (3, -1), (0, 2), (1, 3), (52, 0)):
         with Raw(address) as raw:
             body = struct.pack(">hhih", key, version, 1, -1) + bytes(40)
             raw.socket.sendall(struct.pack(">i", len(body)) + body)

@@ -254,7 +254,7 @@ def test_settings_are_described_by_the_kind_of_resource(bootstrap: str, topic: s
         assert not [one for one in admin.topic_configs(topic) if not one.is_default]
         admin.configs.alter("group", topic, {"consumer.session.timeout.ms": 50_000})
         assert topic in admin.configs.list_resources("group")
-        with pytest.raises(ConfigError, match="'bridge' is not one of topic, broker, logger, group"):
+        with pytest.raises(ConfigError, match="'bridge' is not one of topic, broker, logger, client_metrics, group"):
             admin.configs.describe("bridge", "1")  # type: ignore[arg-type]
 
 

@@ -23,7 +23,7 @@ ABSENT = ("aiokafka", "confluent_kafka", "faststream")
 """Packages that examples import and that are not installed here."""
 UNTYPED = ("duckdb", "pandas", "pyarrow")
 """Packages that have no types of their own."""
-_NO_STUBS = re.compile(rf"\b({'|'.join([*ABSENT, 'deltalake', 'duckdb', 'polars'])})\b|pandas")
+_NO_STUBS = re.compile(rf"\b({'|'.join([*ABSENT, 'deltalake', 'duckdb', 'opentelemetry', 'polars'])})\b|pandas")
 """In its strict mode pyright wants to know every type, also of packages that do not say it."""
 
 
