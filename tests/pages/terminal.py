@@ -106,6 +106,8 @@ class Terminal:
         if words[0] == "curl":
             with urllib.request.urlopen(f"http://{words[-1].removeprefix('http://')}", timeout=stretched(30)) as answer:
                 return str(answer.read().decode())
+        if words[0] == "cat":
+            return Path(words[1]).read_text()
         assert words[0] == "moldau", command
         name = " ".join(words[1:3])
         serves = next((one for one in SERVES if name == one or words[1] == one), "")

@@ -47,6 +47,7 @@ KAFKA_ALONE: Tree = {
 feature of KIP-584 was ever versioned in ZooKeeper."""
 OURS_ALONE: Tree = {
     "/config/groups": None,
+    "/config/client-metrics": None,
     "/moldau": None,
     "/moldau/brokers": None,
     "/moldau/deleted_topics": None,

@@ -26,5 +26,6 @@ def _compiled_init(made: type) -> Callable[..., None]:
             names[of_field] = f.default_factory
             parameters.append(f"{name}=missing")
             lines.append(f" self.{name} = {of_field}() if {name} is missing else {name}")
-    exec("\n".join([f"def __init__(self, *, {', '.join(parameters)}):", *(lines or [" pass"])]), names)
+    taken = ", ".join(["self", "*", *parameters] if parameters else ["self"])  # a bare * may not be the last
+    exec("\n".join([f"def __init__({taken}):", *(lines or [" pass"])]), names)
     return names["__init__"]  # type: ignore[no-any-return]
