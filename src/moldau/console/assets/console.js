@@ -171,6 +171,7 @@
       const at = (ms) => (isLocal ? localTime(ms) : new Date(ms).toISOString()).slice(11, 19);
       gaps = `; records from ${at(pausedAt)} to ${at(Date.now())} are not shown: this tab was hidden`;
       pausedAt = 0;
+      say("");
       connect();
     }
     if (isTail) document.addEventListener("visibilitychange", pause);
