@@ -177,9 +177,17 @@ def pytest_timeout_set_timer(item: pytest.Item, settings: pytest_timeout.Setting
     return True
 
 
+HEARD = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+
+
 @pytest.hookimpl(trylast=True)
 def pytest_runtest_teardown() -> None:
-    """Whoever switches logging off switches it on again: others look at what was logged."""
+    """Whoever switches logging off switches it on again: others look at what was logged. The same for handlers of
+    signals: tests of Ctrl-C would wait for their time-outs."""
+    handlers = {number: signal.getsignal(number) for number in HEARD}
+    for number, handler in HEARD.items():
+        signal.signal(number, handler)
+    assert handlers == HEARD, "this test leaves a handler of signals"
     ours = logging.getLogger("moldau")
     left = logging.root.manager.disable, ours.level, ours.propagate
     assert left == (logging.NOTSET, logging.NOTSET, True), "this test leaves logging switched off"

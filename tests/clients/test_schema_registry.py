@@ -96,7 +96,11 @@ def test_confluents_client_reads_what_ours_writes(
             producer.send(topic, river)
         producer.send_many(topic, RIVERS[2:])
     assert registry.versions(f"{topic}-value") == [1]
-    assert confluent("read", kind, server, topic, [len(RIVERS)]) == RIVERS
+    try:
+        read = confluent("read", kind, server, topic, [len(RIVERS)])
+    except subprocess.TimeoutExpired:  # Apicurio leaves a request unanswered now and then, also on an idle machine
+        read = confluent("read", kind, server, topic, [len(RIVERS)])
+    assert read == RIVERS
 
 
 @pytest.mark.parametrize("kind", ["avro", "json"])

@@ -47,7 +47,10 @@ class Run:
 def test_every_outcome_is_told_with_what_was_printed_and_its_reason(run: Run) -> None:
     done = run(
         test_a="""
-            import pytest
+            import pathlib, pytest, time
+            def test_both_workers_begin():
+                while len(list(pathlib.Path("workers").glob("began-*"))) < 2:
+                    time.sleep(0.01)
             @pytest.mark.parametrize("n", range(3))
             def test_fine(n, module): pass
             def test_bad():
@@ -66,7 +69,7 @@ def test_every_outcome_is_told_with_what_was_printed_and_its_reason(run: Run) ->
             def test_expected(): pytest.xfail("as it should")
             """,
     )
-    done.assert_outcomes(passed=5, failed=1, errors=1, skipped=1, xfailed=1, warnings=1)
+    done.assert_outcomes(passed=6, failed=1, errors=1, skipped=1, xfailed=1, warnings=1)
     done.stdout.fnmatch_lines(["*assert [[]1[]] == [[]2[]]*", "said before", "*UserWarning: it is old*"])
     assert done.ret == 1
     assert len(run.notes("began")) == len(run.notes("ended")) == 2 and len(run.notes("module")) == 1

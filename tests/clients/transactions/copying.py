@@ -38,6 +38,8 @@ BROKER = {
 }
 TIMEOUT_MS = 3000
 SESSION_S = 6.0
+SEEDS_MAX = 3
+NOTHING_SHOWN = "no stroke hit a transaction: this showed nothing"
 STEP_SECONDS_MAX = 20
 END_SECONDS_MAX = 180
 
@@ -184,17 +186,23 @@ def copy_under_strokes(
     if faults:
         faults += [f"{place.transactional_id}: {place.worker.errors()}" for place in copiers.places]
     elif size(contents(broker.address, COPY, PARTITIONS, "read_uncommitted")) <= fed:
-        faults.append("no stroke hit a transaction: this showed nothing")
+        faults.append(NOTHING_SHOWN)
     return faults
 
 
 def check_copy(command: Command, folder: Path, seed: int, kills: int, protocol: str, brokers: int) -> None:
-    """With a broker of its own, workers that are killed so often, and the fewer other strokes: the copy is exact."""
-    broker = of_its_own(folder, BROKER, brokers)
-    broker.start()
-    try:
-        faults = copy_under_strokes(broker, command, folder, drawn(seed, kills, -(-kills // 10)), protocol)
-        assert not faults, "\n".join([f"MOLDAU_SEED={seed}", *faults])
-        broker.stop()
-    finally:
-        broker.kill()
+    """With a broker of its own, workers that are killed so often, and the fewer other strokes: the copy is exact. Where
+    the machine was so busy that no stroke hit a transaction, all is done once more with the next seeds."""
+    for one in range(seed, seed + SEEDS_MAX):
+        place = folder / str(one)
+        place.mkdir()
+        broker = of_its_own(place, BROKER, brokers)
+        broker.start()
+        try:
+            faults = copy_under_strokes(broker, command, place, drawn(one, kills, -(-kills // 10)), protocol)
+            broker.stop()
+        finally:
+            broker.kill()
+        if faults != [NOTHING_SHOWN]:
+            break
+    assert not faults, "\n".join([f"MOLDAU_SEED={one}", *faults])
