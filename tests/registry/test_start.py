@@ -7,7 +7,7 @@ import sys
 from harness.brokers import SOURCE
 
 NOT_NEEDED = (
-    "click", "google.protobuf", "http.client", "jsonschema_rs", "multiprocessing", "pyarrow", "moldau.broker",
+    "google.protobuf", "http.client", "jsonschema_rs", "pyarrow", "moldau.broker",
     "moldau.client.producing.async_producer", "moldau.config", "moldau.http.tls", "moldau.registry.authentication",
     "moldau.registry.avro", "moldau.registry.json_schema", "moldau.registry.protobuf",
 )  # fmt: skip

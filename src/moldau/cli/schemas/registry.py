@@ -52,9 +52,6 @@ def start(
 
       moldau registry start -b broker1:9092,broker2:9092 --host 0.0.0.0 --replication-factor 3
     """
-    from moldau.http.lean_uvicorn import leave_out_command_line
-
-    leave_out_command_line()
     gc.disable()  # what modules make while they are imported stays: to look for garbage takes a tenth of the start
     try:
         from moldau.registry.server import RegistryServer, RegistrySettings
