@@ -102,3 +102,12 @@ class TopicUpkeep:
                     logger.warning("%s is mirrored without the setting %s=%s: %s", name, key, value, failure)
         if changed:
             logger.info("%s: settings changed as in the source cluster: %s", name, ", ".join(changed))
+
+
+def note_refusal(refused: dict[str, str], name: str, refusal: str) -> None:
+    """Keep why the topic is not mirrored, by its name, and log it when it is new; "": it is mirrored."""
+    if refusal and refused.get(name) != refusal:
+        logger.error("not mirrored: %s", refusal)
+    refused.pop(name, None)
+    if refusal:
+        refused[name] = refusal

@@ -17,7 +17,7 @@ from moldau.mirror.copying import Copying
 from moldau.mirror.counters import MirrorGauges
 from moldau.mirror.ends import NO_ID, SETTING, ClusterEnd, check_ends, source_of
 from moldau.mirror.groups import sync_groups
-from moldau.mirror.keeping import TopicUpkeep, keep, tell_progress
+from moldau.mirror.keeping import TopicUpkeep, keep, note_refusal, tell_progress
 from moldau.mirror.planning import SourceTopic, TargetTopic, plan
 from moldau.mirror.sharing import MemberOptions, Sharing
 from moldau.mirror.topic_settings import MadeSettings, untold
@@ -113,21 +113,13 @@ class MirrorWorker:
             topic, refusal = await self._mirrored(name, of_source[name], has[name], of_target.get(name), had.get(name))
             if topic is not None:
                 mirrored[name] = topic
-            self._tell(name, refusal)
+            note_refusal(self.refused, name, refusal)
         self.copying.mirror(mirrored)
         self._sharing.want({name: len(of_source[name].partitions) for name in mirrored})
         if self.settings.acls and mirrored:
             added = await copy_acls(self.source, self.target, mirrored)
             if added:
                 logger.info("%s of mirrored topics copied", counted(added, "access right"))
-
-    def _tell(self, name: str, refusal: str) -> None:
-        """Log a refusal when it is new."""
-        if refusal and self.refused.get(name) != refusal:
-            logger.error("not mirrored: %s", refusal)
-        self.refused.pop(name, None)
-        if refusal:
-            self.refused[name] = refusal
 
     async def _mirrored(
         self,

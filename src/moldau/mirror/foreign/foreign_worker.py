@@ -20,7 +20,7 @@ from moldau.mirror.foreign.remote_acls import rights_to_add
 from moldau.mirror.foreign.remote_topics import plan_remote
 from moldau.mirror.foreign.target_topics import check_compacted, make_topic, read_positions, reader
 from moldau.mirror.foreign.telling import Telling
-from moldau.mirror.keeping import TopicUpkeep, keep, tell_progress
+from moldau.mirror.keeping import TopicUpkeep, keep, note_refusal, tell_progress
 from moldau.mirror.planning import SourceTopic, TargetTopic
 from moldau.mirror.sharing import Sharing
 from moldau.mirror.topic_settings import MadeSettings, untold
@@ -122,13 +122,14 @@ class ForeignWorker:
         there: list[str] = []
         for name in names:
             if policy.is_cycle(name):
-                self._tell(name, f"{name} came from the target {policy.target!r}: it is not mirrored back")
+                refusal = f"{name} came from the target {policy.target!r}: it is not mirrored back"
+                note_refusal(self.refused, name, refusal)
                 continue
             remote = policy.remote(name)
             changed, refusal = await self._kept(
                 name, of_source[name], has[name], of_target.get(remote), had.get(remote)
             )
-            self._tell(name, refusal)
+            note_refusal(self.refused, name, refusal)
             made = made or changed
             if not refusal:
                 there.append(name)
@@ -157,14 +158,6 @@ class ForeignWorker:
                 raise error
         if missing:
             logger.info("%s of mirrored topics copied", counted(len(missing), "access right"))
-
-    def _tell(self, name: str, refusal: str) -> None:
-        """Log a refusal when it is new."""
-        if refusal and self.refused.get(name) != refusal:
-            logger.error("not mirrored: %s", refusal)
-        self.refused.pop(name, None)
-        if refusal:
-            self.refused[name] = refusal
 
     async def _kept(
         self,
