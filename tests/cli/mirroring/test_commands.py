@@ -3,6 +3,7 @@
 import signal
 import subprocess
 from collections.abc import Iterator
+from pathlib import Path
 from urllib.request import urlopen
 
 import pytest
@@ -66,11 +67,31 @@ def test_a_worker_mirrors_until_it_is_stopped_and_the_status_tells_how_far(
     [
         (["--topics", "a("], "--topics 'a(' is not a regular expression"),
         (["--topics", "a", "--from-config", "/nowhere.properties"], "cannot read /nowhere.properties"),
-        (["--topics", "a"], f"cannot connect to {NOWHERE}: Connection refused"),
     ],
 )
 def test_a_command_in_vain_says_why(options: list[str], sentence: str, offline: Moldau) -> None:
     assert offline("mirror", "start", "--from", NOWHERE, "--to", NOWHERE, *options).error.startswith(sentence)
+
+
+def test_a_cluster_that_does_not_answer_is_waited_for(
+    clusters: tuple[Broker, Broker], offline: Moldau, tmp_path: Path
+) -> None:
+    source, target = clusters
+    source.create_topic("waiting", 1)
+    target.kill()
+    ends = "--from", source.address, "--to", target.address
+    working = started("mirror", "start", *ends, "--topics", "waiting", stderr=subprocess.PIPE)
+    with working:
+        try:
+            assert working.stderr is not None and b"cannot connect" in working.stderr.readline()
+            target.start()
+            assert any(b"waiting is mirrored from now on" in line for line in working.stderr)
+        finally:
+            working.kill()
+    brief = tmp_path / "brief.properties"
+    brief.write_text("default.api.timeout.ms=100")
+    nowhere = "--from", NOWHERE, "--to", NOWHERE, "--topics", "a", "--from-config", brief
+    assert offline("mirror", "start", *nowhere).error.startswith(f"cannot connect to {NOWHERE}: Connection refused")
 
 
 def test_a_cluster_cannot_mirror_itself(clusters: tuple[Broker, Broker], offline: Moldau) -> None:

@@ -84,12 +84,15 @@ class ForeignMirroring:
             assert not deadline.passed, [(one.told(), one.board.stopped, one.refused) for one in self.workers]
             await asyncio.sleep(0.02)
 
-    async def until_equal(self, tp: TopicPartition, remote: str = "") -> list[Content]:
+    async def until_equal(
+        self, tp: TopicPartition, remote: str = "", meanwhile: Callable[[], None] = lambda: None
+    ) -> list[Content]:
         """Wait until the mirror of a partition has what the source has, no record twice; returns that."""
         wanted = await contents(self.source, tp)
         there = TopicPartition(remote or self.settings.policy.remote(tp.topic), tp.partition)
 
         async def is_equal() -> bool:
+            meanwhile()
             views = (await self.target.admin.list_topics()).get(there.topic)
             if views is None or there.partition not in views.partitions:
                 return not wanted

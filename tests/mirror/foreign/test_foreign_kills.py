@@ -40,6 +40,10 @@ class Workers:
         victim.kill()
         victim.wait()
 
+    def check(self) -> None:
+        """A worker has no reason to end by itself."""
+        assert [process.poll() for process in self._running] == [None, None]
+
     def stop(self) -> None:
         for process in self._running:
             process.kill()
@@ -104,7 +108,7 @@ def test_each_committed_record_is_in_the_target_once_whatever_was_killed(cluster
                 writing = asyncio.to_thread(write, source.address, number * count, count, done)
                 await asyncio.gather(writing, kill(mirror))
             for partition in range(PARTITIONS):
-                found = await mirror.until_equal(TopicPartition("killed", partition))
+                found = await mirror.until_equal(TopicPartition("killed", partition), meanwhile=workers.check)
                 assert len(found) > RECORDS // PARTITIONS // 4
 
     for _ in range(2):

@@ -132,8 +132,8 @@ def start(
     compression: Compression = "none",
 ) -> int:
     """
-    Mirror topics until told to stop. The source is any Kafka. All state is in the target: the command may be stopped or
-    killed, and started again anywhere.
+    Mirror topics until told to stop. The source is any Kafka. All state is in the target: the command may be killed and
+    started again anywhere. It waits for clusters that do not answer at the start, for `default.api.timeout.ms`: 60 s.
 
     If the target is a cluster of Moldau: byte by byte, at the same offsets, into topics of the same names, to which
     nobody else writes. Partitions, settings and the offsets of groups are kept as in the source.
@@ -161,7 +161,7 @@ def start(
         checkpoints_s=max(checkpoint_interval, SHORTEST_S),
         compression=compression,
     )
-    ends = _ends(source, from_config, target, to_config)
+    ends = _end(source, from_config), _end(target, to_config)  # a cluster that is down is waited for, as clients do
     log_to_stderr()
     measured = partial(told_to_prometheus, metrics_host, metrics_port)
     return asyncio.run(cancelled_by_signal(_with(ends, partial(_mirror, settings, by_rules, foreign, measured))))

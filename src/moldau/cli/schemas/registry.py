@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Annotated
 
 from moldau.cli.command_line import Argument, Group, Option
-from moldau.cli.options import BOOTSTRAP, BootstrapServer, reachable
+from moldau.cli.options import BOOTSTRAP, BootstrapServer
 from moldau.cli.security.passwords import password_in, typed_password
 from moldau.cli.until_signal import until_signal
 from moldau.errors import ConfigError
@@ -42,9 +42,9 @@ def start(
     """
     Run a schema registry with Confluent's REST interface until it is told to stop. Needs the extra `registry`.
 
-    When it serves it prints `listening on http://HOST:PORT`. Schemas are kept in a compacted topic, in the form of
-    Confluent's registry: a topic of theirs is taken over. Several instances on one topic share the work: one writes,
-    the others forward changes to it. SIGTERM and Ctrl-C stop it.
+    When it serves it prints `listening on http://HOST:PORT`. It waits 30 s for brokers that do not answer at the start.
+    Schemas are kept in a compacted topic, in the form of Confluent's registry: a topic of theirs is taken over. Several
+    instances on one topic share the work: one writes, the others forward changes to it. SIGTERM and Ctrl-C stop it.
 
     Examples:
 
@@ -69,7 +69,7 @@ def start(
     where = SchemasTopicSettings(topic, replication_factor)
     tls = tls_certificate, tls_key, key_password
     settings = RegistrySettings(host, port, where, advertised.rstrip("/"), users, *tls)
-    return asyncio.run(until_signal(RegistryServer(reachable(bootstrap_server), settings)))
+    return asyncio.run(until_signal(RegistryServer(bootstrap_server, settings)))
 
 
 @app.command()
