@@ -139,13 +139,15 @@ IN_VAIN = {
 
 def of_a_broker() -> Iterator[tuple[str, list[Parameter]]]:
     """Each command that has --bootstrap-server, and its parameters; without the doctor, whose finding it is that no
-    broker answers."""
+    broker answers, and the registry, which waits for one."""
     for name, place in PLACES.items():
         found = getattr(importlib.import_module(place.module), place.name)
         commands = {f"{name} {one}": made for one, made in found.commands.items()} if isinstance(found, Group) else {}
         for path, function in (commands or {name: found}).items():
             parameters = parameters_of(function)
-            if path != "doctor" and any("--bootstrap-server" in one.names for one in parameters):
+            if path not in ("doctor", "registry start") and any(
+                "--bootstrap-server" in one.names for one in parameters
+            ):
                 yield path, parameters
 
 

@@ -27,7 +27,18 @@ def test_every_example_of_the_page_runs() -> None:
             assert process.wait(stretched(30)) == 0
 
 
-def test_without_a_broker_the_command_says_so() -> None:
-    command = [sys.executable, "-m", "moldau", "registry", "start", "-b", "127.0.0.1:1"]
-    done = subprocess.run(command, capture_output=True, text=True, env={**os.environ, "PYTHONPATH": str(SOURCE)})
-    assert done.returncode == 1 and done.stderr.startswith("error: ") and done.stderr.count("\n") == 1
+def test_a_broker_that_does_not_answer_at_the_start_is_waited_for() -> None:
+    with Broker() as broker:
+        broker.kill()
+        command = [sys.executable, "-m", "moldau", "registry", "start", "-b", broker.address, "--port", "0"]
+        environment = {**os.environ, "PYTHONPATH": str(SOURCE)}
+        with subprocess.Popen(
+            command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        ) as process:
+            try:
+                assert process.stderr is not None and process.stdout is not None
+                assert "cannot connect" in process.stderr.readline()
+                broker.start()
+                assert process.stdout.readline().startswith("listening on http://localhost:")
+            finally:
+                process.kill()
