@@ -12,6 +12,8 @@ import pyarrow as pa
 import pytest
 
 from moldau.client.administration.admin import Admin
+from moldau.client.consuming.consumer import Consumer
+from moldau.client.consuming.tables.table_polling import TablePolling
 from moldau.client.fetching import LATEST, list_offsets, read_columns
 from moldau.client.producing.partitioning import positive_hash
 from moldau.client.producing.producer import AsyncProducer, Producer
@@ -244,3 +246,40 @@ def test_without_pyarrow_the_error_says_what_to_install(
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None if name == "pyarrow" else found(name))
     with Producer(bootstrap) as producer, pytest.raises(ConfigError, match=r"pip install 'moldau\[arrow\]'"):
         producer.send_table(topic, {"value": ["a"]})
+
+
+def test_a_table_ends_when_it_is_large_and_the_next_one_goes_on_there(
+    bootstrap: str, topic: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(TablePolling, "_table_bytes_max", 250_000)
+    with Admin(bootstrap) as admin:
+        admin.create_topic(topic, partitions=2)
+    with Producer(bootstrap, compression_type="zstd", linger_ms=0) as producer:
+        for number in range(40):
+            producer.send(topic, b"%02d" % number + bytes(60_000), partition=number % 2).result()
+    found: list[bytes] = []
+    with Consumer(bootstrap, auto_offset_reset="earliest") as consumer:
+        consumer.assign([TopicPartition(topic, number) for number in range(2)])
+        while len(found) < 40:
+            table = consumer.poll_table(timeout=30)
+            assert 0 < table.nbytes < 500_000
+            found += [value[:2] for value in table["value"].to_pylist()]
+    assert sorted(found) == [b"%02d" % number for number in range(40)]
+
+
+def test_a_consumer_refuses_a_batch_that_would_take_all_memory_and_names_it(
+    bootstrap: str, topic: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(TablePolling, "_inflated_max", 100_000)
+    monkeypatch.setattr("moldau.client.consuming.fetched.assigned.FETCHED_INFLATED_MAX", 100_000)
+    with Producer(bootstrap, compression_type="zstd", linger_ms=0) as producer:
+        producer.send(topic, b"small").result()
+        producer.send(topic, bytes(300_000)).result()
+    sentence = f"{topic}.*the batch at offset 1 cannot be inflated: the batch holds more than 100000 bytes"
+    for read in (lambda one: one.poll_table(timeout=30), lambda one: one.poll(timeout_ms=30_000)):
+        with Consumer(bootstrap, auto_offset_reset="earliest") as consumer:
+            consumer.assign([TopicPartition(topic, 0)])
+            assert len(read(consumer)) == 1
+            for _ in range(2):
+                with pytest.raises(KafkaError, match=sentence):
+                    read(consumer)

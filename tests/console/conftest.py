@@ -19,6 +19,7 @@ def nothing_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cluster_admin, "READERS_KEPT_S", 0.0)
     monkeypatch.setattr(cluster_admin, "KEPT_TIMES", 0)
     monkeypatch.setattr(cluster_admin, "ROWS_KEPT_S", 0.0)
+    monkeypatch.setattr(cluster_admin, "PULSE_KEPT_S", 0.0)
     monkeypatch.setattr(cluster_admin, "ROWS_TIMES", 0)
 
 

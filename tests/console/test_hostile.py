@@ -17,6 +17,7 @@ from moldau.console.asking import cluster_admin
 from moldau.console.asking.cluster_admin import ClusterAdmin
 from moldau.console.pages import login
 from moldau.console.pages.record_rows import content_of
+from moldau.console.search import scanning
 from moldau.console.server import ConsoleServer
 from moldau.console.settings import ConsoleSettings
 from moldau.console.web.attempts import FORGOTTEN_S, FREE, KNOWN_MAX, LONGEST_S, LoginAttempts
@@ -60,6 +61,21 @@ def test_a_record_of_any_kind_has_a_page_of_bounded_size(browser: ScreenlessBrow
     assert all(SCRIPT not in page.html and len(page.html) < 1_500_000 for page in pages)
     assert "more; the export has all" in pages[2].text and "only the beginning" in pages[4].text
     assert "ff fe 00" in pages[1].text
+
+
+def test_a_batch_that_would_take_all_memory_ends_a_search_with_a_sentence(
+    broker: Broker, console_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(scanning, "INFLATED_MAX", 100_000)
+    broker.create_topic("bombs", 2)
+    with Producer(broker.address, compression_type="zstd", linger_ms=0) as producer:
+        for partition, value in ((0, b"before"), (0, bytes(300_000)), (0, b"behind"), (1, b"beside")):
+            producer.send("bombs", value, partition=partition).result()
+    stream = events(console_url, "/topics/bombs/search?start=oldest")
+    sentence = json.loads(stream[-1][1])["sentence"]
+    assert "partition 0" in sentence and "more than 100000 bytes" in sentence and "later offset" in sentence
+    for query, found in (("partition=1", "beside"), ("start=offset&at=2", "behind")):
+        assert found in rows(events(console_url, f"/topics/bombs/search?{query}"))
 
 
 def test_json_is_indented_unless_that_makes_it_long() -> None:

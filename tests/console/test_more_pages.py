@@ -6,8 +6,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from moldau import Admin, Producer
-from moldau.console.asking import request_times
+from moldau import Admin, Producer, TopicPartition
+from moldau.console.asking import cluster_admin, request_times
+from moldau.console.asking.throughput import GrowthLook, growth
 from moldau.console.settings import ConsoleSettings
 from moldau.serializers import Schema, SchemaRegistry
 from moldau.testing import Broker, Cluster, RunningRegistry
@@ -164,8 +165,33 @@ def test_times_of_requests_come_from_the_metrics_of_brokers(monkeypatch: pytest.
                 times = json.loads(browser.get("/pulse/requests").html)
                 assert 0 < times["average Produce"] <= times["p99 Produce"]
                 producer.send("timed", b"2").result()
+                throughput = json.loads(browser.get("/pulse/throughput").html)
+                assert throughput["records in"] > 0 and throughput["bytes in"] > 60 and throughput["bytes out"] == 0
+                producer.send("timed", b"3").result()
                 table = browser.get("/request-times").text
                 assert "Produce" in table and "127.0.0.1:1/metrics cannot be read" in table
+
+
+def test_without_metrics_the_throughput_is_what_partitions_grow_by(
+    browser: ScreenlessBrowser, broker: Broker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with Producer(broker.address) as producer:
+        producer.send("grows", b"1").result()
+        browser.get("/pulse/throughput")
+        assert json.loads(browser.get("/pulse/throughput").html) == {"records in": 0, "bytes in": 0}
+        producer.send("grows", b"2").result()
+        throughput = json.loads(browser.get("/pulse/throughput").html)
+        assert throughput["records in"] > 0 and throughput["bytes in"] > 60
+    monkeypatch.setattr(cluster_admin, "PARTITIONS_MAX", 0)
+    assert json.loads(browser.get("/pulse/throughput").html) == {}
+
+
+def test_what_was_deleted_or_is_new_does_not_count_as_throughput() -> None:
+    one, other, new = (TopicPartition("t", number) for number in range(3))
+    before = GrowthLook(10.0, {one: 5, other: 100}, {one: 50, other: 1_000})
+    now = GrowthLook(12.0, {one: 9, other: 0, new: 1_000}, {one: 40, new: 10_000})
+    assert growth(before, now) == {"records in": 2.0, "bytes in": 0.0}
+    assert growth(None, now) == growth(GrowthLook(-100.0, {}, {}), now) == {}
 
 
 def test_without_metrics_the_overview_says_how_to_get_them(browser: ScreenlessBrowser) -> None:

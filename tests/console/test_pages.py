@@ -2,6 +2,7 @@
 
 import html
 import re
+import time
 
 import pytest
 
@@ -51,6 +52,22 @@ def test_the_list_of_topics_has_groups_and_their_largest_lag(browser: Screenless
     assert "a/b" in browser.get("/topics/read/groups").text
 
 
+def test_lists_of_groups_have_the_age_of_what_they_have_not_read(
+    browser: ScreenlessBrowser, broker: Broker, read: str
+) -> None:
+    three_hours_ago_ms = int(time.time() * 1_000) - 3 * 3_600_000
+    broker.create_topic("aged", 3)
+    with Producer(broker.address) as producer:
+        for number in range(3):
+            producer.send("aged", b"x", partition=number, timestamp_ms=three_hours_ago_ms + number * 60_000)
+    with Admin(broker.address) as admin:
+        admin.alter_group_offsets("late", {TopicPartition("aged", 1): 0, TopicPartition("aged", 2): 0})
+        admin.alter_group_offsets("done", {TopicPartition("aged", 0): 1})
+    rows = browser.get("/group-rows", HX_Request="true").text
+    assert "aged 2 3.0 h" in rows and "aged 0 0 s" in rows
+    assert "late Empty 2 3.0 h" in browser.get("/topics/aged/groups", HX_Request="true").text
+
+
 def test_a_list_is_shown_in_parts(browser: ScreenlessBrowser, broker: Broker) -> None:
     with Admin(broker.address) as admin:
         admin.create_topics([f"part-{number:03d}" for number in range(60)])
@@ -90,7 +107,7 @@ def test_a_group_has_its_lag_and_its_offsets_are_moved_after_they_were_shown(
     browser: ScreenlessBrowser, read: str, broker: Broker
 ) -> None:
     assert "a/b" in browser.get("/groups").text
-    assert browser.get("/group-rows?q=a/b", HX_Request="true").text.endswith("read 6")
+    assert " read 6 " in browser.get("/group-rows?q=a/b", HX_Request="true").text
     page = browser.get("/groups/a%2Fb")
     assert page.status == 200 and "Move the offsets" in page.text
     shown = browser.post("/groups/a%2Fb/reset", {"topic": "", "way": "shift", "value": "-3"})

@@ -107,3 +107,14 @@ def test_records_of_aborted_transactions_do_not_come_out() -> None:
     assert [row.key for row in rows.iterate(data, aborted=aborted)] == [b"2", b"4", b"9"]
     assert [row.offset for row in rows.iterate(data, control=True, aborted=aborted)] == [2, 3, 4, 5, 7, 9, 10, 11]
     assert len(list(rows.iterate(data))) == 7
+
+
+@pytest.mark.parametrize("codec", [1, 2, 3, 4])
+def test_a_batch_that_inflates_to_too_much_is_refused_behind_those_before_it(codec: int) -> None:
+    small, bomb = [(b"k", b"small", NOW, ())], [(b"k", bytes(300_000), NOW, ())]
+    data = encode_batch(small, codec=codec) + encode_batch(bomb, codec=codec, base_offset=1)
+    read = rows.iterate(data, inflated_max=100_000)
+    assert next(read).value == b"small"
+    with pytest.raises(KafkaError, match="offset 1 cannot be inflated: the batch holds more than 100000 bytes"):
+        next(read)
+    assert len([*rows.iterate(data, inflated_max=400_000)]) == 2

@@ -26,6 +26,7 @@ from moldau.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTo
 from moldau.protocol.messages.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
 from moldau.records.arena import Arena
 from moldau.records.batch import batches
+from moldau.records.sections import FETCHED_INFLATED_MAX
 
 if TYPE_CHECKING:
     import pyarrow
@@ -184,9 +185,11 @@ def read_range(
     arena: Arena,
     columns: Collection[str] | None = None,
     inflated_bytes: int = INFLATED_BYTES,
+    inflated_max: int = FETCHED_INFLATED_MAX,
 ) -> Iterator["pyarrow.RecordBatch"]:
     """As `read_columns`, through the connections of a caller, who takes all batches before it calls anything else. An
-    Arrow batch has about `inflated_bytes` at most, in whole batches of Kafka's."""
+    Arrow batch has about `inflated_bytes` at most, in whole batches of Kafka's, none of which may inflate to more than
+    `inflated_max` bytes."""
     from moldau.records.arrow import ALL, to_record_batches
 
     names = ALL if columns is None else columns
@@ -212,6 +215,7 @@ def read_range(
             aborted=fetched.aborted,
             arena=arena,
             names=names,
+            inflated_max=inflated_max,
         )
 
 

@@ -47,6 +47,7 @@ ROUTES = (
     PageRoute("GET", "/", overview.overview),
     PageRoute("GET", "/health", overview.health),
     PageRoute("GET", "/pulse", pulses.brokers_pulse),
+    PageRoute("GET", "/pulse/throughput", pulses.throughput_pulse),
     PageRoute("GET", "/pulse/requests", pulses.request_times_pulse),
     PageRoute("GET", "/request-times", pulses.request_times),
     PageRoute("GET", "/brokers", brokers.brokers),

@@ -94,14 +94,17 @@ class Collecting:
         self._lag_reader = LagReader(parts.replicas, parts.runtime)
 
     async def snapshot(self, *, is_whole: bool = True) -> Snapshot:
-        """Unless it is whole, it has the numbers of requests and of the broker itself: no partition is looked at."""
+        """Unless it is whole, it has the numbers of requests, of the broker itself and of its traffic: no partition is
+        looked at."""
         parts = self._parts
         image, metadata = parts.cluster.metadata.image, parts.cluster.metadata
         now = Snapshot(parts.runtime.clock.now_ms(), metadata.broker_id, image.cluster_id, parts.controls())
+        pace = ReadingPace()
         if not is_whole:
+            await self._traffic_sums(now, pace)
             self._numbers(now)
             return now
-        pace, sizes, folders = ReadingPace(), Counter[str](), dict[int, str]()
+        sizes, folders = Counter[str](), dict[int, str]()
         values = now.values = {"mirrors": 0, "unflushed": 0, "catching_up": 0, "offline_replicas": 0}
         async for replica in pace.paced(parts.replicas):
             row, leadership = _partition(replica), replica.leadership
@@ -126,8 +129,18 @@ class Collecting:
         await self._groups(now, pace)
         await self._transactions(now, pace)
         await self._connections(now, pace)
+        await self._traffic_sums(now, pace)
         self._numbers(now)
         return now
+
+    async def _traffic_sums(self, now: Snapshot, pace: ReadingPace) -> None:
+        traffic = self._parts.replicas.traffic
+        records_in = bytes_in = bytes_out = 0
+        async for one in pace.paced([traffic.gone, *traffic.by_topic.values()]):
+            records_in += one.records_in
+            bytes_in += one.bytes_in
+            bytes_out += one.bytes_out
+        now.values |= {"records_in": records_in, "bytes_in": bytes_in, "bytes_out": bytes_out}
 
     async def _cluster(self, now: Snapshot, pace: ReadingPace) -> None:
         """What there is once in a cluster."""

@@ -36,8 +36,16 @@ PATH = "/metrics"
 KAFKA, KMINION = "kafka", "kminion"
 NAMES = "name[]"
 """In a query: the families that are wanted, as Prometheus' own clients take it."""
-OF_REQUESTS = frozenset(("moldau_request_duration_seconds", "moldau_loop_delay_seconds"))
-"""Families for which no partition, topic or group is looked at."""
+OF_REQUESTS = frozenset(
+    (
+        "moldau_request_duration_seconds",
+        "moldau_loop_delay_seconds",
+        "moldau_traffic_records_in_total",
+        "moldau_traffic_bytes_in_total",
+        "moldau_traffic_bytes_out_total",
+    )
+)
+"""Families for which no partition and no group is looked at."""
 ALL: frozenset[str] = frozenset()
 GZIP_LEVEL = 1
 """A scrape of 10,000 partitions is 13 MB of text that repeats itself: a higher level takes longer and saves little."""

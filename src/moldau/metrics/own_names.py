@@ -20,6 +20,9 @@ class ValueRow(NamedTuple):
 
 G, C = MetricKind.GAUGE, MetricKind.COUNTER
 VALUES = (
+    ValueRow("records_in", "moldau_traffic_records_in", C, "Records appended, in all topics together."),
+    ValueRow("bytes_in", "moldau_traffic_bytes_in", C, "Bytes of record batches appended, in all topics together."),
+    ValueRow("bytes_out", "moldau_traffic_bytes_out", C, "Bytes of records sent to consumers, of all topics together."),
     ValueRow("long_turns", "moldau_loop_long_turns", C, "Turns of the event loop above 100 ms of processor time."),
     ValueRow("longest_turn_s", "moldau_loop_longest_turn_seconds", G, "The longest turn since the start."),
     ValueRow("request_bytes", "moldau_request_memory_bytes", G, "Memory for requests that are not handled yet."),

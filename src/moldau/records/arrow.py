@@ -15,7 +15,7 @@ from moldau.records.arena import Arena
 from moldau.records.arrays import binaries, repeated, texts
 from moldau.records.batch import HEADER_SIZE, write_batch
 from moldau.records.columns import Binary, Columns, Section, Source
-from moldau.records.sections import OFFSET_MAX, Buffer, sections
+from moldau.records.sections import INFLATED_MAX, OFFSET_MAX, Buffer, sections
 
 TIMESTAMP: Final = pa.timestamp("us", tz="UTC")
 HEADERS: Final = pa.list_(pa.struct([pa.field("key", pa.string()), pa.field("value", pa.binary())]))
@@ -67,14 +67,18 @@ def to_record_batches(
     aborted: Iterable[tuple[int, int]] = (),
     arena: Arena | None = None,
     names: Collection[str] = ALL,
+    inflated_max: int = INFLATED_MAX,
 ) -> Iterator[pa.RecordBatch]:
     """Like `to_record_batch`, in pieces of whole Kafka batches, about `bytes_max` inflated bytes each; yields nothing
     if no record is selected. Batches are inflated in `arena`; a piece no longer needs its memory. Only the columns
-    `names` are decoded, in the order of `SCHEMA`. What is before a damaged batch is yielded before that raises."""
+    `names` are decoded, in the order of `SCHEMA`. `inflated_max` as for `sections`. What is before a damaged batch is
+    yielded before that raises."""
     arena = Arena() if arena is None else arena
     selected: list[Section] = []
     size, damaged = 0, None
-    found = sections(buffer, start_offset, end_offset, check_crcs=check_crcs, aborted=aborted, arena=arena)
+    found = sections(
+        buffer, start_offset, end_offset, check_crcs=check_crcs, aborted=aborted, arena=arena, inflated_max=inflated_max
+    )
     while True:
         try:
             section = next(found, None)

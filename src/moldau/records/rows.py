@@ -9,7 +9,7 @@ from typing import Any, Final, NamedTuple, TypeVar
 
 from moldau.records import columns
 from moldau.records.arena import Arena
-from moldau.records.sections import OFFSET_MAX, Buffer, sections
+from moldau.records.sections import INFLATED_MAX, OFFSET_MAX, Buffer, sections
 
 T = TypeVar("T", bound=tuple[Any, ...])
 CREATE_TIME: Final = 0
@@ -36,6 +36,7 @@ def iterate(
     check_crcs: bool = True,
     aborted: Iterable[tuple[int, int]] = (),
     arena: Arena | None = None,
+    inflated_max: int = INFLATED_MAX,
 ) -> Iterator[Record]:
     """Every record with start_offset <= offset < end_offset in whole batches. Control records are included only on
     request; records of the transactions in `aborted`, as (producer id, first offset), never. Batches are inflated in
@@ -45,8 +46,9 @@ def iterate(
     """
     arena = Arena() if arena is None else arena
     for section in sections(
-        buffer, start_offset, end_offset, control=control, check_crcs=check_crcs, aborted=aborted, arena=arena
-    ):
+        buffer, start_offset, end_offset, control=control, check_crcs=check_crcs, aborted=aborted, arena=arena,
+        inflated_max=inflated_max,
+    ):  # fmt: skip
         records = columns.rows(section, Record)
         arena.clear()
         yield from records
@@ -60,11 +62,12 @@ def lists(
     *,
     aborted: Iterable[tuple[int, int]] = (),
     arena: Arena | None = None,
+    inflated_max: int = INFLATED_MAX,
 ) -> Iterator[list[T]]:
     """As `iterate` from `start_offset` on, a list for each batch that has any records, of tuples of the class `kind`: a
     record's fields and `place`."""
     arena = Arena() if arena is None else arena
-    for section in sections(buffer, start_offset, aborted=aborted, arena=arena):
+    for section in sections(buffer, start_offset, aborted=aborted, arena=arena, inflated_max=inflated_max):
         rows = columns.rows(section, kind, place)
         arena.clear()
         if rows:

@@ -27,7 +27,10 @@ from moldau.records.columns import Section
 Buffer: TypeAlias = bytes | bytearray | memoryview
 
 INFLATED_MAX: Final = 1 << 30
-"""The most bytes that one batch may inflate to when it is read."""
+"""The most bytes that one batch of a log may inflate to when it is read."""
+FETCHED_INFLATED_MAX: Final = 256 << 20
+"""The same of a batch that a client has fetched, from brokers of others too: as much as a broker of Moldau accepts with
+usual settings. librdkafka stops at `receive.message.max.bytes`, 100 MB."""
 OFFSET_MAX: Final = (1 << 63) - 1
 
 
@@ -61,9 +64,11 @@ def sections(
     check_crcs: bool = True,
     aborted: Iterable[tuple[int, int]] = (),
     arena: Arena | None = None,
+    inflated_max: int = INFLATED_MAX,
 ) -> Iterator[Section]:
     """The records of each batch that has any in start_offset <= offset < end_offset, except those of the transactions
-    in `aborted`: (producer id, first offset) of each. With `arena`, batches are inflated into its memory.
+    in `aborted`: (producer id, first offset) of each. With `arena`, batches are inflated into its memory. A
+    batch that inflates to more than `inflated_max` bytes is refused; no more than that is inflated.
 
     Raises `KafkaError` (CORRUPT_MESSAGE) for bytes that are not batches.
     """
@@ -83,7 +88,7 @@ def sections(
         if header.count > 0 and header.last_offset >= start_offset and (control or not header.is_control):
             if check_crcs and not crc_holds(view, at):
                 raise _corrupt(header, "fails its checksum")
-            yield section_of(view, at, header, start_offset, end_offset, arena=arena)
+            yield section_of(view, at, header, start_offset, end_offset, inflated_max, arena)
         at += size
 
 

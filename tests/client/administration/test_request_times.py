@@ -11,6 +11,7 @@ from moldau.client.administration.request_times import (
     request_metrics,
     requests_between,
     requests_in,
+    traffic_in,
 )
 from moldau.errors import MoldauError
 from moldau.testing import Broker
@@ -50,6 +51,7 @@ def test_a_broker_tells_about_its_requests_and_nothing_else() -> None:
         "moldau_request_duration_seconds"
     }
     assert "orders" not in text and "kafka_" not in text
+    assert traffic_in(text + text) == {"records in": 0, "bytes in": 0, "bytes out": 0} and traffic_in("") == {}
     for wrong, says in (("file:///etc/passwd", "not a URL"), (url, "cannot be read")):
         with pytest.raises(MoldauError, match=says):
             request_metrics(wrong)

@@ -1,4 +1,5 @@
-"""Times of requests by API, from what brokers tell Prometheus (docs/metrics.md): rates between two looks."""
+"""Times of requests by API, and traffic, from what brokers tell Prometheus (docs/metrics.md): rates between two
+looks."""
 
 import re
 from collections.abc import Iterable, Mapping
@@ -9,6 +10,13 @@ from moldau.errors import MoldauError
 FAMILY: Final = "moldau_request_duration_seconds"
 _BUCKET: Final = re.compile(FAMILY + r'_bucket\{.*?api="(\w+)".*?le="([^"]+)".*?\} ([0-9.e+]+)')
 _SUM: Final = re.compile(FAMILY + r'_sum\{.*?api="(\w+)".*?\} ([0-9.e+-]+)')
+TRAFFIC: Final = {
+    "records in": "moldau_traffic_records_in_total",
+    "bytes in": "moldau_traffic_bytes_in_total",
+    "bytes out": "moldau_traffic_bytes_out_total",
+}
+"""What is counted of all topics together, and the name of its counter."""
+_COUNTER: Final = re.compile(r"^(moldau_traffic_\w+_total) ([0-9.e+]+)", re.MULTILINE)
 SLOWEST: Final = 0.99
 ANSWER_BYTES_MAX: Final = 64 << 20
 ANSWER_S: Final = 5.0
@@ -66,6 +74,16 @@ def requests_in(text: str) -> tuple[dict[str, dict[float, float]], dict[str, flo
     return buckets, sums
 
 
+def traffic_in(text: str) -> dict[str, float]:
+    """The sums of the counters of `TRAFFIC` in what `/metrics` of brokers says; empty if they have none. Pure."""
+    names = {counter: name for name, counter in TRAFFIC.items()}
+    sums: dict[str, float] = {}
+    for counter, count in _COUNTER.findall(text):
+        if name := names.get(counter):
+            sums[name] = sums.get(name, 0.0) + float(count)
+    return sums
+
+
 def checked_urls(urls: Iterable[str]) -> list[str]:
     """Raises `MoldauError` unless each is the address of metrics."""
     given = [*urls]
@@ -76,13 +94,14 @@ def checked_urls(urls: Iterable[str]) -> list[str]:
 
 
 def request_metrics(url: str) -> str:
-    """The part of a broker's metrics that is about requests; a broker of ours looks at nothing else for it. Blocks.
-    Raises `MoldauError`."""
+    """The part of a broker's metrics that is about requests and traffic; a broker of ours looks at no partition for it.
+    Blocks. Raises `MoldauError`."""
     (checked,) = checked_urls([url])
     import urllib.request  # imports much
 
     try:
-        asked = f"{checked}{'&' if '?' in checked else '?'}name%5B%5D={FAMILY}"
+        names = "&".join(f"name%5B%5D={name}" for name in (FAMILY, *TRAFFIC.values()))
+        asked = f"{checked}{'&' if '?' in checked else '?'}{names}"
         with urllib.request.urlopen(asked, timeout=ANSWER_S) as answer:
             text: bytes = answer.read(ANSWER_BYTES_MAX)
     except (OSError, ValueError) as failure:

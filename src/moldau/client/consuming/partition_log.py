@@ -22,6 +22,7 @@ from moldau.names import TopicPartition
 from moldau.protocol.apis import FETCH, OFFSET_FOR_LEADER_EPOCH
 from moldau.records.batch import batches
 from moldau.records.rows import lists
+from moldau.records.sections import FETCHED_INFLATED_MAX
 
 
 @of_one_loop()
@@ -89,7 +90,8 @@ class AsyncPartitionLog:
         offset = at.offset
         records, aborted = await self._router.retrying(lambda: self._fetch(at))
         piece: list[Record] = []
-        for rows in lists(records, Record, self._place, offset, aborted=aborted):
+        fetched = lists(records, Record, self._place, offset, aborted=aborted, inflated_max=FETCHED_INFLATED_MAX)
+        for rows in fetched:
             piece += [self._record(row) for row in rows if row[0] < end]
         if at.offset == offset:
             at.offset = end

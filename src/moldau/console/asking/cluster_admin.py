@@ -14,14 +14,16 @@ from moldau.client.administration.groups import GroupListing
 from moldau.client.administration.records import EARLIEST, LATEST
 from moldau.client.cluster_view import TopicView
 from moldau.client.failures import check, error_of
-from moldau.client.lag import KnownTimestamps, Lag, lags
+from moldau.client.lag import KnownTimestamps, Lag, Place, lags, waiting_since
 from moldau.client.producing.async_producer import AsyncProducer
 from moldau.client.producing.delivery import Delivered
 from moldau.client.security.brokers import Brokers
 from moldau.client.settings import read_settings
 from moldau.console.asking.following import TopicFollower
+from moldau.console.asking.throughput import PARTITIONS_MAX, GrowthLook, growth, leaders_of
 from moldau.console.search.outgoing import RecordToSend
 from moldau.errors import ErrorCode, KafkaError
+from moldau.monotonic import monotonic_s
 from moldau.names import INTERNAL_TOPICS, TopicPartition
 from moldau.peers.address import Address
 from moldau.protocol.apis import (
@@ -43,6 +45,8 @@ LAGS_KEPT_S, LAGS_MAX = 60.0, 20_000
 """A group that stands still waits for the same records: their timestamps are not fetched again at each look."""
 ROWS_KEPT_S, ROWS_TIMES = 2.0, 100
 """The same of the rows of one part of a list, for which all its partitions are asked for offsets."""
+PULSE_KEPT_S = 1.9
+"""What plots ask for each two seconds is asked once for all browsers."""
 QUESTIONS_MAX = 200
 GROUPS_AT_ONCE, OF_A_PAGE = 100, 2_000
 BATCHED = 4, 8
@@ -95,6 +99,8 @@ class ClusterAdmin(AsyncAdmin):
         self._kept: dict[str, SharedAnswer] = {}
         self._known: KnownTimestamps = {}
         self._known_since_s = 0.0
+        self._growth: GrowthLook | None = None
+        self._dialled: set[int] = set()
 
     async def log_in(self) -> None:
         """Connect to one broker. Raises `AuthenticationFailed` and other `KafkaError`s."""
@@ -138,6 +144,43 @@ class ClusterAdmin(AsyncAdmin):
     async def health(self) -> ClusterHealth:
         """What all partitions add up to; asked in portions."""
         return await self._once("health", self._health)
+
+    async def throughput(self) -> dict[str, float]:
+        """Records and bytes per second of the whole cluster; empty at the first look, and if it is too large."""
+        return await self._once("throughput", self._throughput, PULSE_KEPT_S)
+
+    async def _throughput(self) -> dict[str, float]:
+        if (await self.health()).partitions > PARTITIONS_MAX:
+            return {}
+        topics: dict[str, TopicView] = await self._once("all topics", self.list_topics)
+        leaders, before = leaders_of(topics), self._growth
+        now_s, ends = asyncio.get_running_loop().time(), await self.ends(leaders)
+        try:
+            found = await self.sizes(topics)
+        except KafkaError:  # a user who may not see folders
+            found = {}
+        sizes = {tp: found[tp][leader] for tp, leader in leaders.items() if leader in found.get(tp, {})}
+        self._growth = GrowthLook(now_s, ends, sizes)
+        return growth(before, self._growth)
+
+    async def answer_times(self) -> dict[int, float | None]:
+        """Broker -> how long it took to answer a small request just now, in ms; None for one that did not answer."""
+        return await self._once("answer times", self._answer_times, PULSE_KEPT_S)
+
+    async def _answer_times(self) -> dict[int, float | None]:
+        brokers = [*(await self._once("cluster", self.describe_cluster)).brokers]
+
+        async def ask(broker_id: int) -> float:
+            if broker_id not in self._dialled:
+                await self.api_versions(broker_id)
+                self._dialled.add(broker_id)
+            began_s = monotonic_s()
+            await self.api_versions(broker_id)
+            return (monotonic_s() - began_s) * 1_000
+
+        answers = await asyncio.gather(*map(ask, brokers), return_exceptions=True)
+        times = zip(brokers, answers, strict=True)
+        return {broker: None if isinstance(took, BaseException) else round(took, 3) for broker, took in times}
 
     async def rows(self, what: str, names: Iterable[str], ask: Callable[[], Awaitable[T]]) -> T:
         """The rows of a part of a list, with these names, which several browsers share while they are young."""
@@ -318,10 +361,21 @@ class ClusterAdmin(AsyncAdmin):
             for tp, offset in sorted(offsets.items())
             if tp.topic in there and tp.partition in there[tp.topic].partitions
         }
+        return await lags(self._router, wanted, self.now_ms(), self._known_times())
+
+    async def waiting_since(self, wanted: Mapping[Place, int]) -> dict[Place, int | None]:
+        """The timestamps of the first records from these places on, each with the end of its partition."""
+        return await waiting_since(self._router, wanted, self._known_times())
+
+    def now_ms(self) -> int:
+        """The time of day, with which timestamps are compared."""
+        return self._router.runtime.clock.now_ms()
+
+    def _known_times(self) -> KnownTimestamps:
         now_s = asyncio.get_running_loop().time()
         if now_s - self._known_since_s > LAGS_KEPT_S or len(self._known) > LAGS_MAX:
             self._known, self._known_since_s = {}, now_s
-        return await lags(self._router, wanted, self._router.runtime.clock.now_ms(), self._known)
+        return self._known
 
 
 def is_internal(topic: str) -> bool:

@@ -7,11 +7,18 @@ from moldau.client.consuming.async_consumer import AsyncConsumer
 from moldau.console.search.masking import TopicMask
 from moldau.console.search.matching import SearchMatcher
 from moldau.console.search.records import Decode, ShownRecord, found, readable
+from moldau.console.search.scanning import INFLATED_MAX
 from moldau.names import TopicPartition
 
 WAIT_MS = 1_000
 FETCH_BYTES, PARTITION_BYTES = 2 << 20, 256 << 10
 PREVIEW_BYTES = 4_000
+
+
+class BoundedConsumer(AsyncConsumer):
+    """A consumer whose tables are small, whatever the records inflate to."""
+
+    _inflated_max = _table_bytes_max = INFLATED_MAX
 
 
 class TopicFollower:
@@ -33,7 +40,7 @@ class TopicFollower:
     ) -> AsyncIterator[tuple[list[ShownRecord], int]]:
         """The hits among the records that have come, with the number of all that have; at least once a second. Every
         record of a burst is handed out. Raises `KafkaError`."""
-        async with AsyncConsumer(self._settings) as consumer:
+        async with BoundedConsumer(self._settings) as consumer:
             consumer.assign(self._starts)
             for tp, offset in self._starts.items():
                 consumer.seek(tp, offset)

@@ -1,4 +1,4 @@
-"""`ApiTimes`: times of requests by API, from the brokers' metrics, shared by all pages that show them."""
+"""`ApiTimes`: times of requests by API and traffic, from the brokers' metrics, shared by all pages that show them."""
 
 import asyncio
 from collections.abc import Callable, Iterable
@@ -12,6 +12,7 @@ from moldau.client.administration.request_times import (
     request_metrics,
     requests_between,
     requests_in,
+    traffic_in,
 )
 from moldau.errors import MoldauError
 
@@ -30,6 +31,7 @@ class CountersLook(NamedTuple):
     at_s: float
     buckets: Buckets
     sums: dict[str, float]
+    traffic: dict[str, float]
     answered: frozenset[str]
     problems: list[str]
 
@@ -45,6 +47,8 @@ class ApiTimes:
         self._latest: CountersLook | None = None
         self.rates: list[RequestRate] = []
         """Those between the latest two looks; empty before there are two."""
+        self.traffic: dict[str, float] = {}
+        """Records and bytes per second between them, of all topics and brokers together."""
         self._spent: dict[str, float] = {}
         """API -> the time that its requests took together, the later the more it counts."""
 
@@ -66,6 +70,11 @@ class ApiTimes:
             # Sums over other brokers than before would have steps that are no requests.
             follows = before is not None and now.at_s - before.at_s < FORGOTTEN_S and now.answered == before.answered
             self.rates = requests_between(before, now) if before is not None and follows else []
+            self.traffic = {}
+            if before is not None and follows:
+                took_s = max(now.at_s - before.at_s, 1e-9)
+                for name, count in now.traffic.items():
+                    self.traffic[name] = round(max(count - before.traffic.get(name, count), 0.0) / took_s, 1)
             spent = {rate.api: rate.requests_per_second * rate.average_ms for rate in self.rates}
             for api in {*self._spent, *spent}:
                 self._spent[api] = LASTS * self._spent.get(api, 0.0) + spent.get(api, 0.0)
@@ -85,7 +94,8 @@ class ApiTimes:
                 problems.append(str(text))
             else:
                 raise text
-        return CountersLook(self._now_s(), *requests_in("\n".join(texts)), frozenset(answered), problems)
+        text = "\n".join(texts)
+        return CountersLook(self._now_s(), *requests_in(text), traffic_in(text), frozenset(answered), problems)
 
     def series(self) -> dict[str, float]:
         """Numbers for plots, of the APIs that have taken most time of late: `average Produce` and `p99 Produce`, in

@@ -4,6 +4,7 @@ from typing import Any, NamedTuple
 
 from moldau.client.administration.groups import GroupListing
 from moldau.console.asking.cluster_admin import ClusterAdmin
+from moldau.console.asking.group_lags import GroupLag, group_lags
 from moldau.console.context import ConsoleContext, Paging, paging
 from moldau.console.web.answers import Answer
 from moldau.console.web.requests import PageRequest
@@ -12,12 +13,12 @@ ROWS = 50
 
 
 class GroupRow(NamedTuple):
-    """A group in the list; None before it is asked for, and where it is not known. Lag is in records."""
+    """A group in the list; None before it is asked for, and where it is not known."""
 
     group: GroupListing
     members: int | None = None
     topics: list[str] | None = None
-    lag: int | None = None
+    lag: GroupLag | None = None
 
 
 async def groups(console: ConsoleContext, request: PageRequest) -> Answer:
@@ -45,12 +46,11 @@ async def _full_rows(admin: ClusterAdmin, shown: list[GroupListing]) -> list[Gro
         if tp.topic in there and tp.partition in there[tp.topic].partitions
     }
     starts, ends = await admin.starts(places), await admin.ends(places)
+    lags = await group_lags(admin, committed, starts, ends)
     rows = []
     for one in shown:
-        offsets = committed.get(one.group_id, {})
-        behind = [max(ends[tp] - max(offset, starts.get(tp, 0)), 0) for tp, offset in offsets.items() if tp in ends]
-        topics, lag = sorted({tp.topic for tp in offsets}), sum(behind) if behind else None
-        rows.append(GroupRow(one, members.get(one.group_id), topics, lag))
+        topics = sorted({tp.topic for tp in committed.get(one.group_id, {})})
+        rows.append(GroupRow(one, members.get(one.group_id), topics, lags.get(one.group_id)))
     return rows
 
 

@@ -6,7 +6,6 @@ import json
 from moldau.console.context import ConsoleContext
 from moldau.console.web.answers import Answer, PageAnswer
 from moldau.console.web.requests import PageRequest
-from moldau.monotonic import monotonic_s
 from moldau.names import TopicPartition
 
 JSON = "application/json"
@@ -25,20 +24,17 @@ async def topic_pulse(console: ConsoleContext, request: PageRequest, topic: str)
 
 async def brokers_pulse(console: ConsoleContext, request: PageRequest) -> Answer:
     """How long each broker takes to answer a small request, in ms."""
-    cluster = await request.admin.describe_cluster()
+    times = await request.admin.answer_times()
+    return _json({str(broker): took for broker, took in times.items()})
 
-    async def ask(broker_id: int) -> float:
-        await request.admin.api_versions(broker_id)  # dials, if it has to
-        began_s = monotonic_s()
-        await request.admin.api_versions(broker_id)
-        return (monotonic_s() - began_s) * 1_000
 
-    answers = await asyncio.gather(*map(ask, cluster.brokers), return_exceptions=True)
-    times = {
-        str(broker): None if isinstance(took, BaseException) else round(took, 3)
-        for broker, took in zip(cluster.brokers, answers, strict=True)
-    }
-    return _json(times)
+async def throughput_pulse(console: ConsoleContext, request: PageRequest) -> Answer:
+    """Records and bytes per second of the whole cluster: counted by the brokers, if the console was told their metrics,
+    or as its partitions grow."""
+    if console.request_times:
+        await console.request_times.look()
+        return _json(console.request_times.traffic)
+    return _json(await request.admin.throughput())
 
 
 async def request_times_pulse(console: ConsoleContext, request: PageRequest) -> Answer:

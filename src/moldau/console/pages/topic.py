@@ -2,7 +2,7 @@
 
 from moldau.client.administration.configs import Resource
 from moldau.client.cluster_view import PartitionView, TopicView
-from moldau.console.asking.topic_rows import lags_by_topic
+from moldau.console.asking.group_lags import group_lags
 from moldau.console.context import ConsoleContext, paging
 from moldau.console.web.answers import Answer, redirection
 from moldau.console.web.paths import path_to
@@ -47,11 +47,12 @@ def _leaders(view: PartitionView, by_broker: dict[int, int]) -> int | None:
 
 
 async def topic_groups(console: ConsoleContext, request: PageRequest, name: str) -> Answer:
-    """The groups with committed offsets in the topic, and their lag."""
+    """The groups with committed offsets in the topic, and their lag there."""
     topic = await _topic(request, name)
     places = [TopicPartition(name, number) for number in topic.partitions]
     committed = await request.admin.committed_in([name])
-    lags = lags_by_topic(committed, await request.admin.starts(places), await request.admin.ends(places)).get(name, {})
+    starts, ends = await request.admin.starts(places), await request.admin.ends(places)
+    lags = await group_lags(request.admin, committed, starts, ends)
     states = {group.group_id: group.state for group in await request.admin.groups()}
     rows = [(group_id, states.get(group_id, ""), lags[group_id]) for group_id in sorted(lags)]
     template = "topic_group_rows.html" if request.is_fragment else "topic_groups.html"

@@ -22,10 +22,13 @@ from moldau.console.search.matching import SearchMatcher
 from moldau.console.search.records import Decode, ShownRecord, found, readable
 from moldau.console.search.rounds import Ranges, SearchWindow, rounds
 from moldau.console.search.wanted import SearchWanted
+from moldau.errors import ErrorCode, KafkaError
 from moldau.names import TopicPartition
 from moldau.records.arena import Arena
 
 FETCH_BYTES, INFLATED_BYTES = 256 << 10, 2 << 20
+INFLATED_MAX = 64 << 20
+"""The most bytes that one batch may inflate to here: searches and live tails share the console's memory."""
 TIMEOUT_MS = 10_000
 COLUMNS = ("key", "value", "partition", "offset", "timestamp", "headers")
 
@@ -109,10 +112,24 @@ class TopicScan:
     def _window(self, caller: Caller, window: SearchWindow, arena: Arena, before: int) -> Iterator[ScanStep]:
         tp = TopicPartition(self._topic, window.partition)
         isolation = READ_COMMITTED if self._wanted.committed else READ_UNCOMMITTED
-        for batch in read_range(
-            caller, tp, window.start, window.end, isolation, FETCH_BYTES, arena, COLUMNS, INFLATED_BYTES
-        ):
+        batches = read_range(
+            caller, tp, window.start, window.end, isolation, FETCH_BYTES, arena, COLUMNS, INFLATED_BYTES, INFLATED_MAX
+        )
+        for batch in _readable_ones(batches, tp):
             columns = readable(batch, self._mask, self._decode)
             hits = [*found(batch, columns, self._matcher.hits(*columns), self._preview)]
             passed = batch.column("offset")[-1].as_py() + 1 - window.start if len(batch) else 0
             yield ScanStep(hits, before + passed)
+
+
+def _readable_ones(batches: Iterator[pa.RecordBatch], tp: TopicPartition) -> Iterator[pa.RecordBatch]:
+    """The batches up to one that is damaged, or too large; then raises `KafkaError` that says how to search on."""
+    try:
+        yield from batches
+    except KafkaError as failure:
+        if failure.code is not ErrorCode.CORRUPT_MESSAGE:
+            raise
+        advice = "leave this partition out, or start at a later offset or time"
+        raise KafkaError(
+            failure.code, f"partition {tp.partition} cannot be read on: {failure.message}; {advice}"
+        ) from None

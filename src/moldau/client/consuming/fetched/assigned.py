@@ -21,6 +21,7 @@ from moldau.names import TopicPartition
 from moldau.records.arena import Arena
 from moldau.records.batch import batches
 from moldau.records.rows import lists
+from moldau.records.sections import FETCHED_INFLATED_MAX
 
 
 def no_such_partition(tp: TopicPartition, view: ClusterView) -> NoSuchPartition:
@@ -247,5 +248,8 @@ class Assigned:
                 return False
             self._open = self.chunks.popleft()
             start, aborted = self.position or 0, self._open.aborted
-            self._lists = lists(self._open.records, Record, self.place, start, aborted=aborted, arena=self._arena)
+            self._lists = lists(
+                self._open.records, Record, self.place, start, aborted=aborted, arena=self._arena,
+                inflated_max=FETCHED_INFLATED_MAX,
+            )  # fmt: skip
         return True

@@ -15,6 +15,7 @@ from moldau.client.consuming.polling import Poller
 from moldau.client.pyarrow_needed import need_pyarrow
 from moldau.client.time_outs import milliseconds, time_out_s
 from moldau.errors import KafkaError
+from moldau.records.sections import FETCHED_INFLATED_MAX
 
 if TYPE_CHECKING:
     import pyarrow
@@ -23,6 +24,8 @@ COLUMNS = ["topic", "partition", "offset", "timestamp", "key", "value", "headers
 """The columns of a table of records."""
 WAIT_S = 1.0
 """How long a call waits for records by default."""
+TABLE_BYTES_MAX, PIECE_BYTES = 256 << 20, 64 << 20
+"""A table ends behind the piece with which it has this size: a few MB that were fetched may inflate to gigabytes."""
 
 
 class TablePolling:
@@ -36,11 +39,16 @@ class TablePolling:
     _loop: asyncio.AbstractEventLoop
     _poller: Poller
     _started: bool
+    _inflated_max = FETCHED_INFLATED_MAX
+    """The most bytes that one batch may inflate to."""
+    _table_bytes_max = TABLE_BYTES_MAX
+    _table_bytes = 0
+    """The size of the table that is being made."""
 
     async def poll_table(self, timeout_ms: int | None = None, *, timeout: float | None = None) -> "pyarrow.Table":
-        """All fetched records as a pyarrow table: topic, partition, offset, timestamp (UTC), key, value (both binary)
-        and headers. Waits up to `timeout_ms`, or `timeout` in seconds (by default one), if none are fetched yet, then
-        returns an empty table.
+        """All fetched records, or the first 256 MiB of them, as a pyarrow table: topic, partition, offset, timestamp
+        (UTC), key, value (both binary) and headers. Waits up to `timeout_ms`, or `timeout` in seconds (by default one),
+        if none are fetched yet, then returns an empty table.
 
         Records of earlier calls count as processed now. Deserializers and interceptors do not see tables. Raises as
         `poll` does, and `ConfigError` without pyarrow.
@@ -71,6 +79,7 @@ class TablePolling:
 
         from moldau.records.arrow import SCHEMA
 
+        self._table_bytes = 0
         taken = self._poller.take_all(self._read, self._hand_out) if self.may_take() else []
         schema = pa.schema([SCHEMA.field(name) for name in COLUMNS])
         if not taken:
@@ -85,20 +94,25 @@ class TablePolling:
             self._handout.polled({state.tp: batches[0].column("offset")[0].as_py() for state, batches in taken})
 
     def _read(self, state: Assigned) -> list[Any]:
-        """All fetched records of a partition as Arrow batches."""
+        """The fetched records of a partition as Arrow batches, up to what a table may have."""
         from moldau.records.arrow import to_record_batches
 
         arena = self._poller.arena
         record_batches: list[Any] = []
-        while (chunk := state.chunk) is not None:
+        while (chunk := state.chunk) is not None and self._table_bytes < self._table_bytes_max:
             assert state.position is not None
             batches = to_record_batches(
-                chunk.records, *state.tp, state.position, aborted=chunk.aborted, arena=arena, names=COLUMNS
-            )
+                chunk.records, *state.tp, state.position, aborted=chunk.aborted, arena=arena, names=COLUMNS,
+                bytes_max=min(PIECE_BYTES, self._table_bytes_max), inflated_max=self._inflated_max,
+            )  # fmt: skip
             try:
                 for batch in batches:
                     record_batches.append(batch)
                     state.position = batch.column("offset")[-1].as_py() + 1
+                    self._table_bytes += batch.nbytes
+                    if self._table_bytes >= self._table_bytes_max:
+                        state.go_back(state.position)  # the next table begins there
+                        return record_batches
             except KafkaError:
                 if not record_batches:
                     raise
