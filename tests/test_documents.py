@@ -137,7 +137,7 @@ def test_the_layers_are_those_that_are_executed() -> None:
     assert [re.findall(r"\w+", line) for line in blocks()[1].splitlines()] == executed
 
 
-@pytest.mark.parametrize("page", ["operations.md", "cluster-operations.md"])
+@pytest.mark.parametrize("page", ["log-lines.md", "cluster-log-lines.md"])
 def test_log_lines_that_operators_look_for_are_written(page: str) -> None:
     lines = [line for line in rows(page) if len(line) > 1 or " " in line[0]]
     texts = [text for source in read_all(ROOT, "src") for text in source.facts.strings]
@@ -146,6 +146,6 @@ def test_log_lines_that_operators_look_for_are_written(page: str) -> None:
 
 
 def test_the_pages_have_the_size_of_the_send_buffer() -> None:
-    settings, performance = ((ROOT / "docs" / name).read_text() for name in ("settings.md", "performance.md"))
+    settings, performance = ((ROOT / "docs" / name).read_text() for name in ("settings.md", "performance-design.md"))
     assert f"Where it is not set, {SEND_BUFFER_BYTES} is used" in settings
     assert f"a send buffer of {SEND_BUFFER_BYTES >> 10} KB" in performance

@@ -66,7 +66,7 @@ def _assigned(tree: ast.Module, name: ast.expr) -> list[ast.Constant]:
 
 
 def test_every_line_of_a_cluster_at_warning_and_above_is_explained() -> None:
-    known = [*rows("cluster-operations.md"), *rows("operations.md")]
+    known = [*rows("cluster-log-lines.md"), *rows("log-lines.md")]
     texts = [(where, text) for where, text in logged(OF_A_CLUSTER) if text not in IN_OTHER_WORDS]
     assert len(texts) > 50
     assert [one for one in texts if not any(is_in(parts, one[1]) for parts in known)] == []
@@ -75,4 +75,4 @@ def test_every_line_of_a_cluster_at_warning_and_above_is_explained() -> None:
 def test_a_line_that_changed_is_noticed() -> None:
     assert is_in(["a", "c"], "a b c")
     assert not is_in(["c", "a"], "a b c")
-    assert not any(is_in(parts, "broker 3 left without a word") for parts in rows("cluster-operations.md"))
+    assert not any(is_in(parts, "broker 3 left without a word") for parts in rows("cluster-log-lines.md"))

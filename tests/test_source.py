@@ -184,8 +184,8 @@ RECORD_WORK_ALLOWED = {
     "moldau.log.times": "at most 64 KiB on the loop, else in the executor; no objects",
     "moldau.replication.telemetry.inflating": "what a client pushed: in the executor, one at a time, at most 64 MiB",
 }
-"""Modules of a broker that look into records one by one, or inflate, and why that is bounded: docs/performance.md says
-it to readers. Another one needs a reason there and here."""
+"""Modules of a broker that look into records one by one, or inflate, and why that is bounded, as in
+docs/performance-design.md. Another one needs a reason there and here."""
 
 
 def test_a_broker_looks_into_records_only_where_that_is_bounded() -> None:
@@ -199,7 +199,7 @@ def test_a_broker_looks_into_records_only_where_that_is_bounded() -> None:
     unknown = [problem for name, problems in found.items() if name not in RECORD_WORK_ALLOWED for problem in problems]
     assert not unknown, listed(unknown)
     assert found.keys() == RECORD_WORK_ALLOWED.keys(), "a reason that nobody needs any more"
-    page = (ROOT / "docs" / "performance.md").read_text()
+    page = (ROOT / "docs" / "performance-design.md").read_text()
     assert all(f"`{name.removeprefix('moldau.').replace('.', '/')}`" in page for name in RECORD_WORK_ALLOWED)
 
 

@@ -13,14 +13,18 @@ from moldau.config import CLIENT_METRICS_SETTINGS, GROUP_SETTINGS, RATES, SETTIN
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "settings.md"
 HEAD = """# Settings
 
-Made by `make docs` from `src/moldau/config`; names, types, defaults and bounds are Kafka's, except that
-`group.initial.rebalance.delay.ms` is 0 here ([operations.md](operations.md)). A broker's settings come from the
-properties file of `moldau server start FILE.properties` or from `--set name=value`, a topic's from its creation or from
-`IncrementalAlterConfigs`, a group's, those of client metrics, and those that a broker has only while it runs, from that
-request alone. One listener has a value of its own for a setting of TLS or SASL by `listener.name.<listener>.<name>`,
-one mechanism of SASL by `listener.name.<listener>.<mechanism>.<name>`, both in lower case. Kafka's settings that are
-not listed here are ignored with a warning. The start is refused by names that Kafka does not know either, and by an
-`authorizer.class.name` that is none of Kafka's.
+Names, types, defaults and bounds are Kafka's, except that `group.initial.rebalance.delay.ms` is 0 here
+([run-a-broker.md](run-a-broker.md#start-and-stop)). `make docs` makes this page from `src/moldau/config`.
+
+- **A broker's settings** are in the properties file of `moldau server start FILE.properties`, or in `--set NAME=VALUE`.
+  Those that are not "read at start only" can be changed while the broker runs (`moldau configs alter broker`).
+- **A topic's settings** are set when it is created, or changed with `moldau configs alter topic`.
+- **Settings of groups, of client metrics, and those that a broker has only while it runs** are set with `moldau configs
+  alter` and `moldau client-metrics` only.
+- **One listener** has its own value for a setting of TLS or SASL by `listener.name.LISTENER.NAME`, one mechanism of
+  SASL by `listener.name.LISTENER.MECHANISM.NAME`, with the listener and the mechanism in lower case.
+- **Kafka's other settings** are ignored with a warning. A broker refuses to start with a name that Kafka does not know
+  either, and with an `authorizer.class.name` that is not one of Kafka's.
 """
 
 

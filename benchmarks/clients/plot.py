@@ -1,5 +1,5 @@
-"""Draws the figures that `python -m benchmarks.clients --json FILE` wrote, as docs/performance.md shows them: a bar for
-each way, and a line where the way of ours should be at most.
+"""Draws the figures that `python -m benchmarks.clients --json FILE` wrote, as docs/performance-clients.md shows them:
+a bar for each way, and a line where the way of ours should be at most.
 
 usage: python -m benchmarks.clients.plot OUT.svg FILE...
 """

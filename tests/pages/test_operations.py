@@ -1,4 +1,4 @@
-"""docs/operations.md, docs/doctor.md and docs/installation.md: their commands do what the pages say."""
+"""The pages for operators (`PAGES`, docs/doctor.md, docs/installation.md): their commands do what the pages say."""
 
 import re
 import shutil
@@ -14,23 +14,31 @@ from tests.cli.conftest import Moldau
 from tests.pages.blocks import Block, blocks_of, commands_in, words_of
 from tests.pages.terminal import Terminal
 
-PAGE = "docs/operations.md"
+PAGES = (
+    "docs/run-a-broker.md",
+    "docs/repair.md",
+    "docs/start-a-cluster.md",
+    "docs/zookeeper.md",
+    "docs/replication.md",
+    "docs/move-partitions.md",
+)
 ZOOKEEPER = "localhost:2181"
 
 
 def blocks(kind: str, *words: str) -> list[Block]:
-    """Those of the page of that kind that have all of these words."""
-    return [block for block in blocks_of(PAGE) if block.kind == kind and all(word in block.code for word in words)]
+    """Those of the pages of that kind that have all of these words."""
+    found = [block for page in PAGES for block in blocks_of(page)]
+    return [block for block in found if block.kind == kind and all(word in block.code for word in words)]
 
 
-def test_each_block_of_the_page_is_one_that_is_run_here() -> None:
+def test_each_block_of_the_pages_is_one_that_is_run_here() -> None:
     kinds = [("console", "--set num"), ("console", "log repair"), ("properties", ""), ("sh", "start"), ("sh", "alter")]
-    known = {block.line for kind, word in kinds for block in blocks(kind, word)}
-    assert {block.line for block in blocks_of(PAGE)} == known
+    known = {block.place for kind, word in kinds for block in blocks(kind, word)}
+    assert {block.place for page in PAGES for block in blocks_of(page)} == known
 
 
-@pytest.mark.parametrize("block", blocks("properties"), ids=lambda block: f"line {block.line}")
-def test_the_settings_of_the_page_are_accepted(block: Block) -> None:
+@pytest.mark.parametrize("block", blocks("properties"), ids=lambda block: block.place)
+def test_the_settings_of_the_pages_are_accepted(block: Block) -> None:
     _, warnings = broker_config(parse_properties(block.code))
     assert warnings == []
 

@@ -10,7 +10,7 @@ from docutils import nodes  # type: ignore[import-untyped]
 from sphinx.application import Sphinx
 
 GLOSSARY = "docs/glossary"
-PAGES_OF_DESIGN = ("ARCHITECTURE", "CONTRIBUTING", "docs/coordinators", "docs/performance", "docs/protocol")
+PAGES_OF_DESIGN = ("ARCHITECTURE", "CONTRIBUTING", "docs/coordinators", "docs/performance-design", "docs/protocol")
 ORDINARY = frozenset(
     {
         "accounting", "answer", "bug", "call", "chain", "cleaned", "conversion", "copies", "deadlines", "decision",

@@ -17,9 +17,9 @@ listening on localhost:9092
 | understand logs and groups | [Concepts](docs/concepts.md), with drawings; [glossary](docs/glossary.md) |
 | write a program | [Producer](docs/producer.md), [consumer](docs/consumer.md), [tables](docs/columns.md) |
 | have a broker in my tests | [Testing](docs/testing.md) |
-| run a broker | [Operations](docs/operations.md), [commands](reference/commands.md) |
+| run a broker | [Run a broker](docs/run-a-broker.md), [commands](reference/commands.md) |
 | look a setting up | [Of brokers and topics](docs/settings.md), [of clients](reference/client-settings.md) |
-| run a cluster | [Operating a cluster](docs/cluster-operations.md) |
+| run a cluster | [Start a cluster](docs/start-a-cluster.md), [operate it](docs/cluster-operations.md) |
 | protect it | [Security](docs/security.md) in ten minutes; [threats and promises](SECURITY.md) |
 | look at it | [Console](docs/console.md) in a browser, [metrics](docs/metrics.md), [doctor](docs/doctor.md) |
 | have the log in Spark, or in tables | [Spark](docs/spark.md), [warehouse](docs/warehouse.md) |
@@ -27,7 +27,8 @@ listening on localhost:9092
 | change from Kafka, Redpanda or testcontainers | [Coming from another broker](docs/coming-from-brokers.md) |
 | change from confluent-kafka, kafka-python or aiokafka | [Coming from another client](docs/coming-from.md) |
 | use the commands of Kafka's scripts | [Each script beside ours](docs/commands.md) |
-| understand an error | [Error codes](reference/error-codes.md), [log lines](docs/operations.md#read-the-log-lines) |
+| understand a log line | [Of a broker](docs/log-lines.md), [of a cluster](docs/cluster-log-lines.md) |
+| understand an error | [Error codes](reference/error-codes.md), [the doctor](docs/doctor.md) |
 | know what it does not do | [Limits](docs/limits.md) |
 | know how it works, and how fast | [Architecture](ARCHITECTURE.md), [performance](docs/performance.md) |
 """
@@ -43,9 +44,16 @@ CHAPTERS = {
         "docs/secure-clients.md", "docs/zookeeper-clients.md",
     ],
     "Coming from": ["docs/coming-from-brokers.md", "docs/coming-from.md", "docs/commands.md"],
-    "Operations": [
-        "docs/operations.md", "docs/cluster-operations.md", "docs/metrics.md", "docs/console.md", "docs/doctor.md",
-        "docs/files.md", "docs/storage.md", "docs/coordinators.md", "docs/mirror.md", "docs/mirror-foreign.md",
+    "Operate a broker": [
+        "docs/run-a-broker.md", "docs/log-lines.md", "docs/repair.md", "docs/files.md", "docs/storage.md",
+        "docs/coordinators.md",
+    ],
+    "Operate a cluster": [
+        "docs/start-a-cluster.md", "docs/cluster-operations.md", "docs/replication.md", "docs/move-partitions.md",
+        "docs/zookeeper.md", "docs/cluster-log-lines.md",
+    ],
+    "Watch, copy, describe": [
+        "docs/metrics.md", "docs/console.md", "docs/doctor.md", "docs/mirror.md", "docs/mirror-foreign.md",
         "docs/registry.md",
     ],
     "Security": [
@@ -59,7 +67,11 @@ CHAPTERS = {
     "Reference": [
         "reference/commands.md", "docs/settings.md", "reference/client-settings.md", "reference/versions.md",
         "docs/protocol.md", "reference/metrics.md", "reference/error-codes.md", "docs/glossary.md",
-        "docs/performance.md", "CHANGELOG.md",
+        "CHANGELOG.md",
     ],
-    "Design": ["ARCHITECTURE.md", "CONTRIBUTING.md"],
+    "Performance": [
+        "docs/performance.md", "docs/performance-clients.md", "docs/performance-replication.md",
+        "docs/performance-clusters.md", "docs/performance-spark.md",
+    ],
+    "Design": ["ARCHITECTURE.md", "docs/performance-design.md", "CONTRIBUTING.md"],
 }  # fmt: skip

@@ -12,8 +12,8 @@ OF_PASSWORDS = ("SCRAM-SHA-512", "SCRAM-SHA-256", "PLAIN")
 
 
 def console_beside(port: int, registry_port: int = 0) -> Beside:
-    """What the broker's process is to run beside the broker once that listens. `registry_port` is that of the schema
-    registry in the same process, 0 without one whose port is known now. Raises `ConfigError`."""
+    """Returns a function that starts the console when the broker listens. `registry_port` is the port of the schema
+    registry in the same process, or 0 if there is none or if its port is not known yet. Raises `ConfigError`."""
     needed()
     from moldau.client.registry.schema_registry import SchemaRegistry
     from moldau.console.server import ConsoleServer

@@ -8,7 +8,7 @@ from moldau.process import Beside, RunsBeside
 
 
 def registry_beside(port: int) -> Beside:
-    """What the broker's process is to run beside the broker once that listens. Raises `ConfigError`."""
+    """Returns a function that starts the registry when the broker listens. Raises `ConfigError`."""
     try:
         from moldau.http.in_thread import ServerThread
         from moldau.registry.server import RegistryServer, RegistrySettings

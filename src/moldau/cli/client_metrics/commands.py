@@ -22,7 +22,7 @@ BACK_TO_DEFAULT = "default"
 @app.command("list")
 def list_subscriptions(bootstrap_server: BootstrapServer = BOOTSTRAP, as_json: Json = False) -> None:
     """
-    List the subscriptions, with what each asks of which clients.
+    List the subscriptions: for each its metrics, interval and clients.
 
     Examples:
 
