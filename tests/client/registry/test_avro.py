@@ -2,6 +2,8 @@
 
 import contextlib
 import json
+from datetime import date
+from decimal import Decimal
 from typing import Any
 
 import pytest
@@ -71,6 +73,35 @@ def test_readers_get_the_fields_of_their_own_schema(registry: SchemaRegistry) ->
     assert reader(data) == {"name": "Labe", "country": "CZ"}
     with pytest.raises(DoesNotFit, match="schema id 1"):
         AvroDeserializer(registry, {**RIVER, "fields": [{"name": "other", "type": "int"}]})(data)
+
+
+def test_defaults_are_values_like_those_of_records_that_have_the_field(registry: SchemaRegistry) -> None:
+    pair = {"type": "fixed", "name": "Pair", "size": 2}
+    amount = {"type": "bytes", "logicalType": "decimal", "precision": 4, "scale": 2}
+    kinds: list[tuple[Any, Any, Any]] = [
+        ("bytes", "\u00ff\u0001", b"\xff\1"),
+        (pair, "\u00feb", b"\xfeb"),
+        (["Pair", "null"], "cd", b"cd"),
+        ({"type": "array", "items": "Pair"}, ["\u00fde"], [b"\xfde"]),
+        ({"type": "map", "values": "bytes"}, {"k": "\u0100"}, {"k": b"?"}),
+        (amount, "\u0001\u0002", Decimal("2.58")),
+        ({"type": "int", "logicalType": "date"}, 19_782, date(2024, 2, 29)),
+        (
+            {"type": "record", "name": "Box", "fields": [
+                {"name": "a", "type": "bytes"}, {"name": "b", "type": "Pair", "default": "\u00fcf"},
+                {"name": "next", "type": ["null", "Box"], "default": None}]},
+            {"a": "\u00fb"},
+            {"a": b"\xfb", "b": b"\xfcf", "next": None},
+        ),
+    ]  # fmt: skip
+    fields = [{"name": f"f{at}", "type": kind, "default": default} for at, (kind, default, _) in enumerate(kinds)]
+    wide = {**RIVER, "fields": [{"name": "name", "type": "string"}, *fields]}
+    whole = {"name": "Labe", **{f"f{at}": value for at, (_, _, value) in enumerate(kinds)}}
+    short = AvroSerializer(registry, {**RIVER, "fields": [{"name": "name", "type": "string"}]})({"name": "Labe"}, "t")
+    assert AvroDeserializer(registry, wide)(short) == whole
+    assert AvroDeserializer(registry)(AvroSerializer(registry, wide)({"name": "Labe"}, "t")) == whole
+    wrong = {"name": "f", "type": {"type": "string", "logicalType": "uuid"}, "default": "not one"}
+    assert AvroDeserializer(registry, {**RIVER, "fields": [wrong]})(short) == {"f": "not one"}
 
 
 @pytest.mark.parametrize(

@@ -83,6 +83,9 @@ def test_earlier_schemas_are_resolved_to_the_latest_or_the_given_one(small: Smal
     assert decoded(decoder(registry, "t"), values)[0] == [{"a": 1, "b": "-"}, {"a": 1 << 40, "b": "x"}]
     only = '{"type":"record","name":"R","fields":[{"name":"b","type":"string","default":"?"}]}'
     assert decoded(decoder(registry, "t", only), values)[0] == [{"b": "?"}, {"b": "x"}]
+    binary = '{"type":"record","name":"R","fields":[{"name":"c","type":"bytes","default":"\\u00ff"},%s]}'
+    day = '{"name":"d","type":{"type":"int","logicalType":"date"},"default":19782}'
+    assert decoded(decoder(registry, "t", binary % day), values)[0] == [{"c": b"\xff", "d": NOON.date()}] * 2
     other = '{"type":"record","name":"R","fields":[{"name":"c","type":"string"}]}'
     rows, reasons = decoded(decoder(registry, "t", other), values)
     assert not rows and "do not fit schema id 1" in reasons[0]

@@ -35,7 +35,7 @@ class AvroSerializer(RegistrySerializer):
         from fastavro import schemaless_writer
 
         parsed = parsed_avro(self._registry, schema)
-        tree, what = parsed.tree, parsed.full_name or "the Avro schema"
+        codec, what = parsed.codec, parsed.full_name or "the Avro schema"
 
         def encode(value: Any) -> bytes:
             if parsed.plain_bytes:
@@ -44,7 +44,7 @@ class AvroSerializer(RegistrySerializer):
                 return value
             out = io.BytesIO()
             try:
-                schemaless_writer(out, tree, value)
+                schemaless_writer(out, codec, value)
             except Exception as error:
                 raise DoesNotFit(f"the value does not fit {what}: {_why(error)}") from error
             return out.getvalue()
@@ -86,10 +86,10 @@ class AvroDeserializer:
         return value if self._from_dict is None else self._from_dict(value)
 
 
-def parsed_avro(registry: SchemaRegistry, schema: Schema) -> ParsedSchema:
-    """The schema with its references. Raises `SchemaInvalid` and `RegistryError`."""
+def parsed_avro(registry: SchemaRegistry, schema: Schema, changed: Callable[[Any], Any] | None = None) -> ParsedSchema:
+    """The schema with its references, as `parse` makes it. Raises `SchemaInvalid` and `RegistryError`."""
     others = {name: other.tree for name, other in registry.referenced(schema).items()}
-    return parse(schema.tree, others)
+    return parse(schema.tree, others, changed)
 
 
 def decoded(writer: ParsedSchema, reader: ParsedSchema | None, data: bytes, schema_id: int) -> Any:
@@ -102,7 +102,7 @@ def decoded(writer: ParsedSchema, reader: ParsedSchema | None, data: bytes, sche
     source = io.BytesIO(data)
     source.seek(FRAME_BYTES)
     try:
-        value = schemaless_reader(source, writer.tree, None if reader is None else reader.tree)
+        value = schemaless_reader(source, writer.codec, None if reader is None else reader.codec)
     except Exception as error:
         raise DoesNotFit(f"the bytes do not fit schema id {schema_id}: {_why(error)}") from error
     if source.tell() != len(data):

@@ -4,8 +4,10 @@ fastavro decodes in C: bytes that nest a recursive type some thousand times over
 an array of items without bytes may claim any length. Bytes for such schemas are walked through first (`check`).
 """
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
+from moldau.client.registry.avro_defaults import set_default_values
 from moldau.errors import ConfigError, DoesNotFit, SchemaInvalid
 
 PRIMITIVES = frozenset(("null", "boolean", "int", "long", "float", "double", "bytes", "string"))
@@ -15,10 +17,12 @@ ITEMS_MAX = 1_000_000
 
 
 class ParsedSchema(NamedTuple):
-    """`tree` is for fastavro; `full_name` is None for a schema that is not a named type; `plain_bytes` is the schema
-    `bytes`, which Confluent's serializers write without a length."""
+    """`tree` is the schema as fastavro parses it. `codec` is the same with its marks: it is not parsed again for
+    each value. `full_name` is None for a schema that is not a named type. `plain_bytes` is the schema `bytes`, which
+    Confluent's serializers write without a length."""
 
     tree: Any
+    codec: Any
     full_name: str | None
     plain_bytes: bool
     walked: bool
@@ -32,18 +36,26 @@ def need_fastavro(what: str) -> None:
         raise ConfigError(f"{what} needs fastavro: install it with pip install 'moldau[avro]'")
 
 
-def parse(tree: Any, referenced: dict[str, Any]) -> ParsedSchema:
-    """The schema, with the trees that it refers to by full name in it. Raises `SchemaInvalid`."""
+def parse(tree: Any, referenced: dict[str, Any], changed: Callable[[Any], Any] | None = None) -> ParsedSchema:
+    """The schema, with the trees that it refers to by full name in it, `changed` before fastavro sees it. Raises
+    `SchemaInvalid`."""
     from fastavro import parse_schema
 
     try:
         whole = _placed(tree, "", referenced, set())
-        parsed: Any = parse_schema(whole, _write_hint=False)
+        codec: Any = parse_schema(changed(whole) if changed else whole)
+        set_default_values(codec)
     except Exception as error:
         raise SchemaInvalid(f"the Avro schema is wrong: {error or type(error).__name__}") from None
+    parsed = [_unmarked(one) for one in codec] if isinstance(codec, list) else _unmarked(codec)
     name = parsed.get("name") if isinstance(parsed, dict) else None
     plain = tree == "bytes" or (isinstance(tree, dict) and tree.get("type") == "bytes" and "logicalType" not in tree)
-    return ParsedSchema(parsed, name, plain, _Hazards().found(parsed))
+    return ParsedSchema(parsed, codec, name, plain, _Hazards().found(parsed))
+
+
+def _unmarked(node: Any) -> Any:
+    """The marks hold a recursive type in itself, so that schemas with them cannot be compared."""
+    return {key: value for key, value in node.items() if key[:2] != "__"} if isinstance(node, dict) else node
 
 
 def _placed(node: Any, namespace: str, others: dict[str, Any], seen: set[str]) -> Any:

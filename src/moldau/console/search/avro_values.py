@@ -104,19 +104,9 @@ class JsonToAvro:
         for name, field in fields.items():
             if name in members:
                 made[name] = self._made(field["type"], members[name], f"{at}.{name}", depth + 1)
-            elif "default" in field:
-                # fastavro fills in the others; of bytes it takes the text of their default for the bytes themselves.
-                if isinstance(field["default"], str) and _kind(field["type"]) in ("bytes", "fixed"):
-                    made[name] = field["default"].encode("latin-1", "replace")
-            else:
+            elif "default" not in field:  # fastavro fills in the others
                 raise DoesNotFit(f"{at} lacks {name!r}, which has no default in {node['name']}")
         return made
-
-
-def _kind(node: Any) -> Any:
-    """The type of a field's default: that of a union is of its first type."""
-    first = node[0] if isinstance(node, list) and node else node
-    return first.get("type") if isinstance(first, dict) and "logicalType" not in first else first
 
 
 def _expected(kind: type[Any], name: str, value: Any, at: str) -> Any:

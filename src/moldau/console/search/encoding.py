@@ -62,7 +62,7 @@ class RegistryEncoder:
             return bytes(value)
         out = io.BytesIO()
         try:
-            schemaless_writer(out, parsed.tree, value)
+            schemaless_writer(out, parsed.codec, value)
         except Exception as error:  # fastavro raises whatever its Python does
             why = " ".join(str(error).split())[:300] or type(error).__name__
             raise DoesNotFit(f"the value does not fit {parsed.full_name or 'the Avro schema'}: {why}") from None

@@ -97,7 +97,7 @@ class _Types:
 
 
 def without_times(node: Any) -> Any:
-    """A parsed schema without the logical types that fastavro would make objects of, one by one; Arrow casts whole
+    """A schema without the logical types that fastavro would make objects of, one by one; Arrow casts whole
     columns of their numbers. Decimals stay."""
     if isinstance(node, list):
         return [without_times(one) for one in node]

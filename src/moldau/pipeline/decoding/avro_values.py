@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from moldau.client.registry.avro import decoded, parsed_avro
-from moldau.client.registry.avro_schema import ParsedSchema, parse
+from moldau.client.registry.avro_schema import ParsedSchema
 from moldau.client.registry.framing import FRAME_BYTES, framed, schema_id_of
 from moldau.client.registry.schema_registry import SchemaRegistry
 from moldau.client.registry.schemas import AVRO, Schema, as_schema
@@ -57,7 +57,7 @@ class AvroValues:
         parsed = parsed_avro(self._registry, self._schema)
         self.alone = self._any_type and not is_record(parsed)
         self.schema, self._raw, self._texts = columns_of(parsed, self.alone)
-        self._reader = _plain(parsed)
+        self._reader = parsed_avro(self._registry, self._schema, without_times)
         self._writers: dict[int, WriterSchema] = {}
         self._refused: dict[int, str] = {}
 
@@ -127,7 +127,7 @@ class AvroValues:
             raise SchemaNotFound(self._refused[schema_id])
         try:
             schema = as_schema(self._registry.schema(schema_id), AVRO)
-            parsed = _plain(parsed_avro(self._registry, schema))
+            parsed = parsed_avro(self._registry, schema, without_times)
         except (SchemaNotFound, SchemaInvalid) as error:
             if len(self._refused) < REFUSED_IDS_MAX:
                 self._refused[schema_id] = str(error)
@@ -194,10 +194,6 @@ def _cast(column: Any, kind: pa.DataType) -> Any:
         made = pa.MapArray.from_arrays(column.offsets, column.keys, _cast(column.items, kind.item_type))
         return made if not column.null_count else column.cast(kind)
     return column if column.type == kind else column.cast(kind)
-
-
-def _plain(parsed: ParsedSchema) -> ParsedSchema:
-    return parse(without_times(parsed.tree), {})
 
 
 def _as(kind: pa.DataType, value: Any) -> Any:
