@@ -13,6 +13,7 @@ import pytest
 
 from moldau.cluster.state.image import Image
 from moldau.errors import ConfigError
+from moldau.notices import Notices
 from moldau.protocol.apis import METADATA
 from moldau.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
 from moldau.requests.access import Operation, ResourceType, Right
@@ -102,6 +103,44 @@ def test_a_writer_that_is_slow_holds_nobody_up() -> None:
         assert threading.get_ident() not in threads
 
     asyncio.run(live())
+
+
+def test_denials_are_written_again_after_a_disk_failed_while_no_more_could_wait(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    import threading
+
+    monkeypatch.setattr(audit, "WAITING_MAX", 10)
+    monkeypatch.setattr(audit, "notices", Notices(logging.getLogger(__name__)))
+    lines: list[str] = []
+    failing, may_fail = [OSError(28, "No space left on device")], threading.Event()
+
+    def write(some: Sequence[str]) -> None:
+        may_fail.wait(60)
+        if failing:
+            raise failing.pop()
+        lines.extend(some)
+
+    async def live() -> None:
+        one = Audit(Runtime(), write)
+        by = AclAuthorizer(Image("c"), (), False, one.denied)
+        by.allows(called("User:ann"), READ, "lost", True)
+        await asyncio.sleep(0)  # it is being written
+        for number in range(15):
+            by.allows(called("User:ann"), READ, f"t{number}", True)
+        assert one.dropped == 5
+        may_fail.set()
+        await one.close()
+        assert one.dropped == 6 and not lines
+        by.allows(called("User:ann"), READ, "one more", True)
+        await one.close()
+        by.allows(called("User:ann"), READ, "kept", True)
+        await one.close()
+
+    asyncio.run(live())
+    told = [json.loads(line) for line in lines]
+    assert [line["name"] for line in told if "name" in line] == [*(f"t{number}" for number in range(10)), "kept"]
+    assert sum(line.get("dropped", 0) for line in told) == 7
 
 
 def test_a_broker_writes_denials_into_a_file_of_its_own(tmp_path: Path) -> None:

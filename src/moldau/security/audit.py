@@ -67,9 +67,13 @@ class Audit:
 
     def denied(self, call: Call, right: Right, name: str, decision: RightDecision) -> None:
         """Note a denial."""
-        if len(self._waiting) >= WAITING_MAX:
+        if len(self._waiting) < WAITING_MAX:
+            self._note(call, right, name, decision)
+        else:
             self.dropped += 1
-            return
+        self._begin()
+
+    def _note(self, call: Call, right: Right, name: str, decision: RightDecision) -> None:
         session = call.session
         client_id = None if call.client_id is None else call.client_id[:NAME_MAX]
         at_ms = self._runtime.clock.now_ms()
@@ -86,11 +90,15 @@ class Audit:
                 decision,
             )
         )
-        if self._writing is None:
+
+    def _begin(self) -> None:
+        """Write what waits, unless that goes on already: a failure has ended it, and the next denial tries again."""
+        if self._writing is None and (self._waiting or self.dropped > self._told):
             self._writing = asyncio.ensure_future(self._write_all())
 
     async def close(self) -> None:
         """Write what waits."""
+        self._begin()
         if self._writing is not None:
             await self._writing
 
@@ -102,7 +110,7 @@ class Audit:
                 try:
                     now_ms = self._runtime.clock.now_ms()
                     await self._runtime.run(partial(self._write_some, some, self._told - before, now_ms))
-                except OSError as error:  # the next denial tries again
+                except OSError as error:
                     self.dropped += len(some)
                     self._told = before
                     notices.error("", "denials cannot be written into the audit log: %s", error.strerror or error)
