@@ -33,6 +33,8 @@ OF_TOKENS = {
     JAAS: None,
 }
 
+NO_HTTP, HALF_A_CHUNK = "SSH-2.0-issuer\r\n", "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n9\r\n{"
+
 
 class Clock:
     """Time that tests move."""
@@ -45,7 +47,7 @@ class Clock:
 
 
 class Publisher:
-    """Answers with a set of keys, or a status; counts how often it was asked."""
+    """Answers with a set of keys, a status, or a text that is all it sends; counts how often it was asked."""
 
     def __init__(self, answer: Any, certificate: Path | None = None):
         self.answer, self.asked, self.certificate = answer, 0, certificate
@@ -55,6 +57,9 @@ class Publisher:
             def do_GET(self) -> None:
                 publisher.asked += 1
                 answer = publisher.answer
+                if isinstance(answer, str):
+                    self.wfile.write(answer.encode())
+                    return
                 self.send_response(200 if isinstance(answer, bytes) else answer)
                 if answer == 302:
                     self.send_header("Location", f"http://127.0.0.1:{publisher.port}/more")
@@ -211,6 +216,22 @@ def test_keys_are_read_again_after_a_while_and_stay_in_use_if_that_fails(
     asyncio.run(scenario())
 
 
+@pytest.mark.parametrize("answer", [NO_HTTP, HALF_A_CHUNK])
+def test_a_login_with_an_unknown_key_is_refused_while_the_keys_come_in_no_http(
+    answer: str, publisher: Publisher
+) -> None:
+    async def scenario() -> None:
+        clock = Clock()
+        keys = keys_of(publisher.url, clock)
+        publisher.answer = answer
+        clock.ms += 10_000
+        with pytest.raises(TokenRefused):
+            await keys.check(ISSUERS.token(header={"kid": "unknown"}))
+        assert (await keys.check(ISSUERS.token())).user == "alice" and keys._failures == 1
+
+    asyncio.run(scenario())
+
+
 @pytest.mark.parametrize("name", ["jwks_endpoint_url", "expected_issuer", "expected_audience"])
 def test_a_broker_that_could_not_check_tokens_is_refused(name: str, file: Path) -> None:
     changes = {f"sasl_oauthbearer_{name}": None}
@@ -226,7 +247,7 @@ def test_a_url_that_others_could_change_on_its_way_is_refused(url: str) -> None:
         TokenKeys(of_tokens(url), Runtime())
 
 
-@pytest.mark.parametrize("answer", [404, 302, b"{}", b"x" * (token_keys.BYTES_MAX + 1)])
+@pytest.mark.parametrize("answer", [404, 302, b"{}", b"x" * (token_keys.BYTES_MAX + 1), NO_HTTP, HALF_A_CHUNK])
 def test_a_start_without_keys_is_refused(answer: Any, publisher: Publisher) -> None:
     publisher.answer = answer
     with pytest.raises(ConfigError, match="so no token could be checked"):

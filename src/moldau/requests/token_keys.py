@@ -5,6 +5,7 @@ cannot be read, those before stay in use, and a line in the log says so. Redirec
 """
 
 import asyncio
+import http.client
 import logging
 import ssl
 import time
@@ -148,6 +149,8 @@ def _content(url: str, tls: ssl.SSLContext | None) -> bytes:
             raise OSError(f"the server answers with the status {error.code}") from None
         except urllib.error.URLError as error:
             raise OSError(f"the server cannot be reached: {error.reason}") from None
+        except http.client.HTTPException as error:
+            raise OSError(f"the server does not answer by HTTP, or not in full: {error!r}") from None
     if len(content) > BYTES_MAX:
         raise ValueError(f"it has more than {BYTES_MAX} bytes")
     return content

@@ -1,5 +1,7 @@
 """Times of requests between two looks at what brokers tell Prometheus."""
 
+import socket
+import threading
 from typing import NamedTuple
 
 import pytest
@@ -55,3 +57,18 @@ def test_a_broker_tells_about_its_requests_and_nothing_else() -> None:
     for wrong, says in (("file:///etc/passwd", "not a URL"), (url, "cannot be read")):
         with pytest.raises(MoldauError, match=says):
             request_metrics(wrong)
+
+
+def test_a_server_that_speaks_no_http_is_an_error_in_a_sentence() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+
+        def answer() -> None:
+            with server.accept()[0] as connection:
+                connection.recv(65_536)
+                connection.sendall(b"SSH-2.0-server\r\n")
+
+        answering = threading.Thread(target=answer)
+        answering.start()
+        with pytest.raises(MoldauError, match=r"/metrics cannot be read: SSH-2\.0-server"):
+            request_metrics(f"http://127.0.0.1:{server.getsockname()[1]}/metrics")
+        answering.join()

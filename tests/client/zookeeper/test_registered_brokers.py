@@ -39,6 +39,7 @@ def test_a_broker_is_found_at_the_listener_of_the_clients_protocol(
         b'{"host":"a"}',
         b'{"host":"a","port":"x"}',
         b'{"host":"a","port":99999}',
+        b'{"host":"a","port":1e999}',
         b'{"host":7,"port":1}',
         b'{"endpoints":[7]}',
         b'{"endpoints":["PLAINTEXT://a"]}',
@@ -53,5 +54,6 @@ def test_a_text_without_an_address_is_no_broker(text: bytes) -> None:
 
 def test_the_first_replica_of_each_partition_is_in_the_node_of_a_topic() -> None:
     assert first_replicas(b'{"version":3,"partitions":{"0":[2,1],"1":[1,2]},"topic_id":"x"}') == {0: 2, 1: 1}
-    for text in (b"", b"{}", b"[]", b'{"partitions":{"0":[]}}', b'{"partitions":{"x":[1]}}', b'{"partitions":7}'):
+    malformed = [b"", b"{}", b"[]", b'{"partitions":{"0":[]}}', b'{"partitions":{"x":[1]}}', b'{"partitions":7}']
+    for text in (*malformed, b'{"partitions":{"0":[1e999]}}'):
         assert first_replicas(text) is None

@@ -37,6 +37,9 @@ def test_a_position_is_read_as_it_was_written(at: CopyPosition) -> None:
         (b'["orders", 0]', b"{}"),
         (b'["orders", 0]', b'{"next": 1, "epoch": 1, "end": 1, "source.id": 5, "target.id": "", "cluster": ""}'),
         (b"\xff", b"[]"),
+        (b"[" * 100_000, b"{}"),
+        (b'["orders", 1e999]', b'{"next": 1, "epoch": 1, "end": 1, "source.id": "' + b"0" * 32 + b'"}'),
+        (b'["orders", 0]', b'{"next": 1e999, "epoch": 1}'),
     ],
 )
 def test_what_is_no_position_is_an_error(key: bytes | None, value: bytes | None) -> None:

@@ -6,7 +6,7 @@ import pytest
 
 from moldau.client.administration.acls import Acl
 from moldau.mirror.foreign.group_checkpoints import ToldCheckpoints, news, of_group, selects, translated
-from moldau.mirror.foreign.mirror_records import GroupCheckpoint
+from moldau.mirror.foreign.mirror_records import GroupCheckpoint, checkpoint_record, read_checkpoint
 from moldau.mirror.foreign.offset_syncs import OffsetTranslation
 from moldau.mirror.foreign.policy import ReplicationPolicy
 from moldau.mirror.foreign.remote_acls import rights_to_add
@@ -106,6 +106,16 @@ def test_positions_of_groups_are_told_for_mirrored_topics_once_they_are_known() 
         GroupCheckpoint("billing", THERE, 150, 11, "note")
     ]
     assert translated("billing", of_source, {}, policy, translation) == []
+
+
+def test_metadata_that_a_checkpoint_has_no_room_for_is_left_out_of_it() -> None:
+    translation = OffsetTranslation()
+    translation.add(TP, 100, 10)
+    translation.is_complete = True
+    for metadata, told in (("é" * 16_383, "é" * 16_383), ("é" * 16_384, "")):
+        of_source = {TP: OffsetAndMetadata(100, metadata)}
+        [one] = translated("billing", of_source, {"orders": ""}, ReplicationPolicy("A", "B"), translation)
+        assert read_checkpoint(*checkpoint_record(one)) == GroupCheckpoint("billing", THERE, 100, 10, told)
 
 
 @pytest.mark.parametrize(

@@ -97,13 +97,15 @@ def request_metrics(url: str) -> str:
     """The part of a broker's metrics that is about requests and traffic; a broker of ours looks at no partition for it.
     Blocks. Raises `MoldauError`."""
     (checked,) = checked_urls([url])
-    import urllib.request  # imports much
+    import http.client  # these two import much
+    import urllib.request
 
     try:
         names = "&".join(f"name%5B%5D={name}" for name in (FAMILY, *TRAFFIC.values()))
         asked = f"{checked}{'&' if '?' in checked else '?'}{names}"
         with urllib.request.urlopen(asked, timeout=ANSWER_S) as answer:
             text: bytes = answer.read(ANSWER_BYTES_MAX)
-    except (OSError, ValueError) as failure:
-        raise MoldauError(f"{url} cannot be read: {getattr(failure, 'reason', failure)}") from None
+    except (OSError, ValueError, http.client.HTTPException) as failure:
+        why = getattr(failure, "reason", None) or str(failure) or repr(failure)
+        raise MoldauError(f"{url} cannot be read: {why}") from None
     return text.decode(errors="replace")

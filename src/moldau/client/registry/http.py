@@ -117,7 +117,7 @@ def _refusal(url: str, status: int, data: bytes) -> RegistryError:
     try:
         tree = json.loads(data)
         code, said = int(tree.get("error_code", 0)), str(tree.get("message", ""))
-    except (ValueError, TypeError, AttributeError, RecursionError):
+    except (ValueError, TypeError, AttributeError, RecursionError, OverflowError):
         code, said = 0, ""
     return refused(url, status, code, said[:500])
 

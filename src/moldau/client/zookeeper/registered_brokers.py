@@ -26,7 +26,7 @@ def address_in(registration: bytes, protocol: str) -> Address | None:
         if endpoints:
             return _of_protocol(endpoints, read.get("listener_security_protocol_map") or {}, protocol)
         return _checked(read["host"], int(read["port"])) if protocol == PLAINTEXT else None
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError, OverflowError):
         return None
 
 

@@ -14,7 +14,7 @@ def first_replicas(data: bytes) -> dict[int, int] | None:
     try:
         assignment: Mapping[str, Any] = json.loads(data)["partitions"]
         return {int(number): int(replicas[0]) for number, replicas in assignment.items()}
-    except (ValueError, KeyError, TypeError, AttributeError, IndexError, RecursionError):
+    except (ValueError, KeyError, TypeError, AttributeError, IndexError, RecursionError, OverflowError):
         return None
 
 

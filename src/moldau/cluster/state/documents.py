@@ -30,7 +30,7 @@ def expecting(what: str, path: str) -> Iterator[None]:
     """Turn every error of reading a document into `MalformedMetadata`."""
     try:
         yield
-    except (KeyError, TypeError, ValueError, AttributeError) as wrong:
+    except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as wrong:
         raise MalformedMetadata(f"the metadata at {path} is not that of {what}: {wrong!r}") from wrong
 
 

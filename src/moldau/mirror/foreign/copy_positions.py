@@ -89,7 +89,7 @@ def read_position(key: bytes | None, value: bytes | None) -> tuple[TopicPartitio
             str(fields["cluster"]),
         )
         return TopicPartition(str(topic), int(partition)), at
-    except (KeyError, TypeError, ValueError, AttributeError) as wrong:
+    except (KeyError, TypeError, ValueError, AttributeError, RecursionError, OverflowError) as wrong:
         raise ValueError(f"a record that is not a position (key {key!r}): {wrong}") from None
 
 

@@ -34,13 +34,15 @@ def translated(
     policy: ReplicationPolicy,
     translation: OffsetTranslation,
 ) -> list[GroupCheckpoint]:
-    """The positions of a group in the topics that are mirrored, as far as they are known in the target."""
+    """The positions of a group in the topics that are mirrored, as far as they are known in the target. Metadata for
+    which a checkpoint has no room is left out: the position counts without it."""
     found: list[GroupCheckpoint] = []
     for tp, at in of_source.items():
         downstream = translation.translate(tp, at.offset) if tp.topic in mirrored else None
         if downstream is not None:
             there = TopicPartition(policy.remote(tp.topic), tp.partition)
-            found.append(GroupCheckpoint(group, there, at.offset, downstream, at.metadata))
+            metadata = at.metadata if len(at.metadata.encode()) <= TEXT_MAX else ""
+            found.append(GroupCheckpoint(group, there, at.offset, downstream, metadata))
     return found
 
 
