@@ -13,13 +13,14 @@ frames of all wide requests share one bound (`Turns.holding`).
 
 import asyncio
 import gc
-from collections.abc import AsyncIterator, Awaitable, Callable, Generator, Iterable, Iterator
+from collections.abc import AsyncIterator, Callable, Generator, Iterable, Iterator
 from contextlib import contextmanager
 from types import GeneratorType
 from typing import Any, TypeAlias, TypeVar
 
 from moldau.errors import ProtocolViolation
 from moldau.runtime import Runtime
+from moldau.tasks import to_its_end
 
 T = TypeVar("T")
 Steps: TypeAlias = Generator[None, None, T]
@@ -130,16 +131,3 @@ class Turns:
         """Run work that only computes in the executor. Work that has begun is awaited even after a cancellation: the
         next in the queue must not run beside it."""
         return await to_its_end(self._runtime.run(work))
-
-
-async def to_its_end(work: Awaitable[T]) -> T:
-    """Await work that is not cancelled when its caller is: the caller's cancellation is raised once the work has
-    ended, whatever came of it."""
-    running = asyncio.ensure_future(work)
-    try:
-        return await asyncio.shield(running)
-    except asyncio.CancelledError:
-        await asyncio.wait([running])
-        if not running.cancelled():
-            running.exception()  # nobody asks for it any more
-        raise

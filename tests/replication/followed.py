@@ -50,8 +50,8 @@ UP = {ME: 10, OTHER: 20}
 
 
 class Stage:
-    """`answers` are what the controller says to one proposal after the other, `replies` what the leader says to one
-    Fetch after the other; both wait when there is none."""
+    """`answers` are what the controller says to one proposal after the other (an exception: asking it raises that),
+    `replies` what the leader says to one Fetch after the other; both wait when there is none."""
 
     def __init__(self, folder: Path):
         room = Room(folder)
@@ -59,7 +59,7 @@ class Stage:
         self.leading: Replica = room.replicas["B"]
         self.quota = ReplicationQuota(11, 1000)
         self.throttle = Throttle(ME, attrgetter("follower_replication_throttled_replicas"), self.quota)
-        self.answers: asyncio.Queue[ErrorCode | KafkaError] = asyncio.Queue()
+        self.answers: asyncio.Queue[ErrorCode | Exception] = asyncio.Queue()
         self.replies: asyncio.Queue[FetchResponse | KafkaError] = asyncio.Queue()
         self.proposals: list[ProposedIsr] = []
         self.requests: list[FetchRequest] = []
@@ -78,7 +78,7 @@ class Stage:
     async def _alter(self, proposals: Sequence[ProposedIsr]) -> list[ErrorCode]:
         self.proposals += proposals
         answer = await self.answers.get()
-        if isinstance(answer, KafkaError):
+        if isinstance(answer, Exception):
             raise answer
         return [answer] * len(proposals)
 

@@ -1,7 +1,7 @@
 """What leaders propose to the controller, and what followers ask their leaders, with both played by the test."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import pytest
@@ -15,7 +15,7 @@ from moldau.names import BrokerId, LeaderEpoch, Offset
 from moldau.protocol.messages.fetch import EpochEndOffset, FetchResponse
 from moldau.replication import exchange, shortage
 from moldau.replication.leader_session import follower_settings
-from moldau.replication.leadership import PAUSE_MS, PartitionRoles
+from moldau.replication.leadership import PAUSE_MS, Leadership, PartitionRoles
 from moldau.replication.replica import Replica
 from moldau.replication.replicas import elapsed_ms
 from tests.replication.followed import ME, OTHER, SETTINGS, UP, Stage, play
@@ -31,9 +31,11 @@ def test_a_follower_that_may_join_is_proposed_with_both_brokers_epochs(tmp_path:
     play(tmp_path, scenario)
 
 
-@pytest.mark.parametrize("unknown", [ErrorCode.NOT_CONTROLLER, KafkaError(ErrorCode.NETWORK_EXCEPTION, "gone")])
+@pytest.mark.parametrize(
+    "unknown", [ErrorCode.NOT_CONTROLLER, KafkaError(ErrorCode.NETWORK_EXCEPTION, "gone"), RuntimeError("a fault")]
+)
 def test_a_proposal_whose_outcome_nobody_knows_counts_on_and_is_sent_again(
-    tmp_path: Path, unknown: ErrorCode | KafkaError
+    tmp_path: Path, unknown: ErrorCode | Exception
 ) -> None:
     async def scenario(stage: Stage) -> None:
         stage.roles(ME, ME)
@@ -69,6 +71,25 @@ def test_a_refused_proposal_is_made_again_after_a_pause(tmp_path: Path) -> None:
         assert asyncio.get_running_loop().time() - begun_s >= PAUSE_MS / 1000
 
     play(tmp_path, scenario)
+
+
+def test_followers_are_looked_at_again_after_a_fault(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def scenario(stage: Stage) -> None:
+        faults, looked = [RuntimeError("a fault")], asyncio.Event()
+
+        def look(leadership: Leadership, alive: Mapping[int, int], now_ms: int) -> None:
+            if faults:
+                raise faults.pop()
+            looked.set()
+
+        monkeypatch.setattr(Leadership, "look", look)
+        stage.roles(ME, ME)
+        await looked.wait()
+
+    play(tmp_path, scenario)
+    assert "internal error: the followers of this broker are looked at again" in caplog.text
 
 
 def test_a_partition_that_had_too_few_in_sync_replicas_for_long_is_named_with_the_brokers_that_lack(

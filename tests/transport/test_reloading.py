@@ -30,6 +30,31 @@ def test_a_signature_changes_when_a_file_is_written_replaced_or_missing(tmp_path
     assert len({tuple(one) for one in seen}) == 4
 
 
+def test_a_fault_in_what_is_made_of_the_files_leaves_the_watch_at_work(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    file = tmp_path / "a"
+    file.write_text("")
+
+    async def scenario() -> None:
+        happened, loop = asyncio.Event(), asyncio.get_running_loop()
+
+        def changed() -> None:
+            loop.call_soon_threadsafe(happened.set)
+            raise RuntimeError("a fault")
+
+        watch = FileWatch(lambda: [file], changed, Runtime())
+        watch.start()
+        for text in ("a", "ab"):
+            file.write_text(text)
+            await within(happened.wait())
+            happened.clear()
+        await watch.stop()
+
+    asyncio.run(scenario())
+    assert "internal error: files have changed" in caplog.text
+
+
 def test_a_change_is_told_once_and_a_file_that_is_being_written_not_before_it_is_whole(tmp_path: Path) -> None:
     file = tmp_path / "a"
     file.write_text("")

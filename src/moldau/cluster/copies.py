@@ -28,6 +28,7 @@ from moldau.metadata_store.embedded import FILE_NAME, EmbeddedStore
 from moldau.metadata_store.store import NodeOperation
 from moldau.notices import Notices
 from moldau.runtime import Disk, Runtime
+from moldau.tasks import ended
 
 COPY: Final = FILE_NAME + ".copy"
 SPARE: Final = FILE_NAME + ".spare"
@@ -128,9 +129,7 @@ class Copies:
 
     async def stop(self) -> None:
         """Stop the tasks, and bring all copies up to date."""
-        for task in self._tasks:
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await ended(*self._tasks)
         await self._runtime.run(lambda: self.write(self._folders.folders))
 
     async def _keep_copy(self) -> None:

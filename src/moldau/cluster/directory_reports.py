@@ -19,6 +19,7 @@ from moldau.metadata_store.store import StoreConflict
 from moldau.names import TopicPartition
 from moldau.notices import Notices
 from moldau.peers.unreachable import NO_CONTROLLER
+from moldau.tasks import ended
 
 COLLECT_S = 0.2
 RETRY_S = 0.5
@@ -76,9 +77,7 @@ class DirectoryReports(DirectoryPlacement):
     async def stop(self) -> None:
         """Report no more; the next start reports what is left."""
         self._is_started = False
-        if self._sending is not None:
-            self._sending.cancel()
-            await asyncio.gather(self._sending, return_exceptions=True)
+        await ended(self._sending)
 
     def _wake(self) -> None:
         if self._is_started and self._waiting and (self._sending is None or self._sending.done()):

@@ -30,6 +30,7 @@ from moldau.peers.unreachable import NOT_REACHED, tell_unreachable
 from moldau.protocol.apis import FOLLOW_CLUSTER
 from moldau.protocol.messages.follow_cluster import FollowClusterRequest, FollowClusterResponse
 from moldau.runtime import Runtime
+from moldau.tasks import ended
 
 SHOW_S = 0.5
 """A change that takes longer to show is shown while the next question is on its way."""
@@ -101,19 +102,14 @@ class Following:
         self._running = asyncio.ensure_future(self._follow())
 
     async def stop(self) -> None:
-        tasks = [task for task in (self._running, self._showing) if task is not None]
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        await ended(self._running, self._showing)
         self._link.close()
 
     async def leave(self, limit_s: float) -> bool:
         """Hand over what this broker leads, because it is about to stop. Returns True when it is in no ISR, and this
         and the other brokers act by that; False after the limit."""
         self._is_leaving = True
-        if self._running is not None:  # its question waits for a change
-            self._running.cancel()
-            await asyncio.gather(self._running, return_exceptions=True)
+        await ended(self._running)  # its question waits for a change
         self.start()
         try:
             async with asyncio.timeout(limit_s):

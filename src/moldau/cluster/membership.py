@@ -30,6 +30,7 @@ from moldau.metadata_store.store import (
 )
 from moldau.notices import Notices
 from moldau.runtime import Runtime
+from moldau.tasks import ended
 
 RETRY_S = 0.5
 CONFLICTS_MAX = 20
@@ -185,9 +186,7 @@ class Membership:
 
     async def close(self) -> None:
         """End the session: the node goes."""
-        if self._going_on is not None:
-            self._going_on.cancel()
-            await asyncio.gather(self._going_on, return_exceptions=True)
+        await ended(self._going_on)
         await self.store.close()
 
     async def _close_last(self) -> None:

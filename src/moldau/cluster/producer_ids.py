@@ -10,6 +10,7 @@ from moldau.cluster.state import layout
 from moldau.cluster.state.reading import block_end
 from moldau.errors import StorageError
 from moldau.metadata_store.store import MetadataStore, NodeOperation, OutcomeUnknown, Reading, StoreConflict, node_at
+from moldau.tasks import ended
 
 AHEAD = layout.PRODUCER_IDS_PER_BLOCK // 10
 """A broker of several takes the next block when it has no more ids than this left."""
@@ -66,9 +67,7 @@ class MemberProducerIds(ProducerIds):
 
     async def stop(self) -> None:
         """Take no more blocks ahead."""
-        if self._taking is not None:
-            self._taking.cancel()
-            await asyncio.gather(self._taking, return_exceptions=True)
+        await ended(self._taking)
 
     async def _try_ahead(self) -> None:
         with contextlib.suppress(StorageError):

@@ -27,7 +27,7 @@ from moldau.metrics.snapshot import Snapshot
 from moldau.metrics.text_server import HttpQuestion, HttpText, TextServer, plain
 from moldau.net.measured import RequestTimes
 from moldau.runtime import Runtime
-from moldau.turns import to_its_end
+from moldau.tasks import to_its_end
 from moldau.version import VERSION
 
 logger = logging.getLogger(__name__)

@@ -18,6 +18,7 @@ from moldau.mirror.mirror_leaders import MirrorLeaders
 from moldau.mirror.preparing import Preparation
 from moldau.mirror.requests import by_leader
 from moldau.names import TopicPartition
+from moldau.tasks import ended
 
 
 class Copying:
@@ -73,9 +74,7 @@ class Copying:
                     self._tasks.discard(task)
                     task.result()
         finally:
-            for task in self._tasks:
-                task.cancel()
-            await asyncio.gather(*self._tasks, return_exceptions=True)
+            await ended(*self._tasks)
 
     async def _look(self) -> None:
         """Prepare what is not followed, or followed at a broker that leads it no longer."""

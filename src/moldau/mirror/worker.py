@@ -23,6 +23,7 @@ from moldau.mirror.sharing import MemberOptions, Sharing
 from moldau.mirror.topic_settings import MadeSettings, untold
 from moldau.names import counted
 from moldau.notices import Notices
+from moldau.tasks import ended
 
 logger = logging.getLogger(__name__)
 notices = Notices(logger)
@@ -72,10 +73,7 @@ class MirrorWorker:
         try:
             await asyncio.gather(*tasks)
         finally:
-            for task in tasks:
-                if not task.cancelling():  # a second time would interrupt what a task does at its end
-                    task.cancel()
-            await asyncio.gather(*tasks, return_exceptions=True)
+            await ended(*tasks)
 
     @property
     def gauges(self) -> MirrorGauges:

@@ -14,6 +14,7 @@ from moldau.client.security.brokers import Brokers, settings_in
 from moldau.errors import GroupIdNotFound, KafkaError, MoldauError
 from moldau.monotonic import monotonic_s
 from moldau.names import TopicPartition
+from moldau.tasks import ended
 
 logger = logging.getLogger(__name__)
 
@@ -59,10 +60,7 @@ class WriterElection:
 
     async def stop(self) -> None:
         """Leave the group, which elects another instance at once."""
-        if self._staying is not None:
-            self._staying.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await self._staying
+        await ended(self._staying)
         for client in (self._consumer, self._admin):
             if client is not None:
                 with contextlib.suppress(MoldauError):

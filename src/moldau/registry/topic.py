@@ -43,6 +43,7 @@ from moldau.registry.topic_records import (
     read_key,
     read_value,
 )
+from moldau.tasks import ended
 
 if TYPE_CHECKING:
     from moldau.client.producing.async_producer import AsyncProducer
@@ -112,10 +113,7 @@ class SchemasTopic:
 
     async def close(self) -> None:
         """Stop reading and writing."""
-        if self._reader is not None:
-            self._reader.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await self._reader
+        await ended(self._reader)
         await self.resign()
         if self._consumer is not None:
             await self._consumer.close()

@@ -27,17 +27,21 @@ from moldau.replication.replicas import elapsed_ms
 from moldau.replication.shortage import Shortage
 from moldau.replication.throttling import Throttle
 from moldau.runtime import Runtime
+from moldau.tasks import ended
 
 LOOK_MS: Final = 500
 """How often leaders look who lags. Kafka: half of `replica.lag.time.max.ms`."""
 RETRY_S: Final = 0.1
+AFTER_FAULT_S: Final = 1.0
+"""The pause after a fault of ours."""
 DECIDED_LATER: Final = (
     ErrorCode.NONE, ErrorCode.INVALID_UPDATE_VERSION, ErrorCode.FENCED_LEADER_EPOCH, ErrorCode.UNKNOWN_TOPIC_ID,
     ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
 )  # fmt: skip
 """The proposal is accepted, or the controller has another state than it was made for: the cluster will show it."""
 
-notices = Notices(logging.getLogger(__name__))
+logger = logging.getLogger(__name__)
+notices = Notices(logger)
 
 
 class ReplicaExchange:
@@ -85,9 +89,7 @@ class ReplicaExchange:
     async def stop(self) -> None:
         """Returns when nothing is fetched or proposed any more."""
         self._is_stopped = True
-        for task in self._tasks:
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await ended(*self._tasks)
         await asyncio.gather(*(follower.stop() for follower in self._leaders.values()))
         self._leaders.clear()
 
@@ -150,30 +152,37 @@ class ReplicaExchange:
         return self._may_lead(replica.followers_silent_ms(now_ms) / 1000)
 
     async def _look(self) -> None:
-        """Look who lags, and whether this broker still leads, as time passes."""
+        """Look at all replicas, as time passes. After a fault of ours too: nobody else would do it."""
         while True:
             await asyncio.sleep(LOOK_MS / 1000)
-            now_ms, alive = elapsed_ms(), self._alive()
-            stood_still = self._standstill.is_over(now_ms)
-            has_lease, cut_off, has_moved = self._may_lead(inf), 0, False
-            for replica in list(self._led.values()):
-                if stood_still:
-                    replica.leadership.restart_clocks(now_ms)
-                replica.look(alive, now_ms)
-                leads = has_lease or self._is_followed(replica, now_ms)
-                has_moved |= replica.cut_off(not leads) and replica.internal
-                cut_off += not leads
-                self._consider(replica, now_ms)
-            if has_moved:
-                self._coordinators_moved()
-            self._tell_shortage(now_ms)
-            if cut_off:
-                notices.error(
-                    "",
-                    "clients of %s are refused: another broker may lead by now, since neither the cluster nor all "
-                    "in-sync followers have been heard from lately",
-                    counted(cut_off, "partition"),
-                )
+            try:
+                self._look_at_all(elapsed_ms())
+            except Exception:
+                logger.exception("internal error: the followers of this broker are looked at again")
+                await asyncio.sleep(AFTER_FAULT_S)
+
+    def _look_at_all(self, now_ms: int) -> None:
+        """Look who lags, and whether this broker still leads."""
+        alive, stood_still = self._alive(), self._standstill.is_over(now_ms)
+        has_lease, cut_off, has_moved = self._may_lead(inf), 0, False
+        for replica in list(self._led.values()):
+            if stood_still:
+                replica.leadership.restart_clocks(now_ms)
+            replica.look(alive, now_ms)
+            leads = has_lease or self._is_followed(replica, now_ms)
+            has_moved |= replica.cut_off(not leads) and replica.internal
+            cut_off += not leads
+            self._consider(replica, now_ms)
+        if has_moved:
+            self._coordinators_moved()
+        self._tell_shortage(now_ms)
+        if cut_off:
+            notices.error(
+                "",
+                "clients of %s are refused: another broker may lead by now, since neither the cluster nor all "
+                "in-sync followers have been heard from lately",
+                counted(cut_off, "partition"),
+            )
 
     def _tell_shortage(self, now_ms: int) -> None:
         short = (tp for tp, replica in self._led.items() if replica.leadership.has_too_few_in_sync)
@@ -202,12 +211,7 @@ class ReplicaExchange:
             if not proposals:
                 continue
             sent = [replica.leadership.proposal for replica in waiting.values()]
-            try:
-                codes = await self._alter_isr(proposals)
-            except MoldauError as unknown:
-                if not (isinstance(unknown, KafkaError) and unknown.code in NO_CONTROLLER):
-                    notices.error("", "the controller cannot be asked to change in-sync replicas: %s", unknown)
-                codes = [ErrorCode.NOT_CONTROLLER] * len(proposals)
+            codes = await self._answers_to(proposals)
             again = False
             for replica, proposal, code in zip(waiting.values(), sent, codes, strict=True):
                 if code is ErrorCode.NOT_CONTROLLER:
@@ -219,6 +223,18 @@ class ReplicaExchange:
             if again:
                 await asyncio.sleep(RETRY_S)
                 self._stirred.set()
+
+    async def _answers_to(self, proposals: Sequence[ProposedIsr]) -> Sequence[ErrorCode]:
+        """The controller's answers; NOT_CONTROLLER for all of them if nobody knows what became of them."""
+        try:
+            return await self._alter_isr(proposals)
+        except MoldauError as unknown:
+            if not (isinstance(unknown, KafkaError) and unknown.code in NO_CONTROLLER):
+                notices.error("", "the controller cannot be asked to change in-sync replicas: %s", unknown)
+        except Exception:
+            logger.exception("internal error: changes of in-sync replicas are proposed again")
+            await asyncio.sleep(AFTER_FAULT_S)
+        return [ErrorCode.NOT_CONTROLLER] * len(proposals)
 
 
 def _proposed(replica: Replica) -> ProposedIsr:

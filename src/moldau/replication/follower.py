@@ -43,6 +43,7 @@ from moldau.replication.replica import Replica
 from moldau.replication.replicas import elapsed_ms
 from moldau.replication.throttling import Throttle
 from moldau.runtime import Runtime
+from moldau.tasks import ended
 
 SOON_S: Final = 0.05
 """After an error that only says that the two brokers have not seen the same change of leaders yet."""
@@ -147,9 +148,7 @@ class LeaderFollower:
 
     async def stop(self) -> None:
         """Returns when nothing is on its way any more."""
-        if self._task is not None:
-            self._task.cancel()
-            await asyncio.gather(self._task, return_exceptions=True)
+        await ended(self._task)
         self._pauses.stop()
         under_way = [task for followed in self._followed.values() for task in followed.replica.under_way]
         await asyncio.gather(*under_way, return_exceptions=True)

@@ -28,7 +28,7 @@ from moldau.replication.results import ReadResult
 from moldau.replication.topic_rules import KEEPS_CODEC, rules_of
 from moldau.replication.waiting import Waiters
 from moldau.runtime import Runtime
-from moldau.turns import to_its_end
+from moldau.tasks import to_its_end
 
 notices = Notices(logging.getLogger(__name__))
 

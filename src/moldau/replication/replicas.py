@@ -33,7 +33,7 @@ from moldau.replication.replica import FLUSH_NEVER, Replica
 from moldau.replication.results import LogDirectory
 from moldau.replication.unserved import moved_away, moved_line, offline_line
 from moldau.runtime import Runtime
-from moldau.turns import to_its_end
+from moldau.tasks import to_its_end
 
 PARTITIONS_PER_TURN = 200
 """The most partitions that are hosted, or leave, in one turn of the loop: up to about 10 ms."""

@@ -18,6 +18,7 @@ from moldau.log.folders.folders import LogFolders
 from moldau.log.segment import Segment
 from moldau.replication.replicas import Replicas
 from moldau.runtime import Runtime
+from moldau.tasks import ended
 from moldau.turns import in_turns
 
 logger = logging.getLogger(__name__)
@@ -74,9 +75,7 @@ class Upkeep:
     async def stop(self) -> None:
         """Returns when no job runs any more."""
         async with self._one_at_a_time:
-            for task in self._tasks:
-                task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+            await ended(*self._tasks)
         self._tasks.clear()
 
     async def _repeat(self, job: Job) -> None:

@@ -5,11 +5,14 @@ nobody reads a file that is being written.
 """
 
 import asyncio
-import contextlib
+import logging
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from moldau.runtime import Runtime
+from moldau.tasks import ended
+
+logger = logging.getLogger(__name__)
 
 LOOK_S = 5.0
 SETTLED_S = 0.5
@@ -44,10 +47,7 @@ class FileWatch:
         self._task = asyncio.get_running_loop().create_task(self._run())
 
     async def stop(self) -> None:
-        if self._task is not None:
-            self._task.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await self._task
+        await ended(self._task)
 
     async def _look(self) -> list[tuple[int, ...]]:
         return await self._runtime.run(lambda: signature(self._files()))
@@ -63,4 +63,7 @@ class FileWatch:
                 await asyncio.sleep(SETTLED_S)
                 before, seen = seen, await self._look()
             self._seen = seen
-            await self._runtime.run(self._changed)
+            try:
+                await self._runtime.run(self._changed)
+            except Exception:  # later changes count all the same
+                logger.exception("internal error: files have changed, and what was made of them before stays in use")

@@ -18,6 +18,8 @@ from moldau.simulation.world import World
 from moldau.simulation.zookeeper import ModelZooKeeper
 from moldau.simulation.zookeeper_session import ModelSession
 
+NO_ANSWER = StorageError("ZooKeeper at zk:2181 did not answer within 6 s")
+
 
 def broker(port: int) -> bytes:
     return json.dumps({"endpoints": [f"PLAINTEXT://host:{port}"]}).encode()
@@ -34,14 +36,14 @@ class Story:
         self.zookeeper = ModelZooKeeper()
         self.other = ModelSession(self.zookeeper)
         self.opened: list[ModelSession] = []
-        self.refuses = False
+        self.refusal: Exception | None = None
         self.sessions = Sessions(self._open, "zk:2181")
         self.registry = Registry(self.sessions, "PLAINTEXT")
 
     async def _open(self) -> MetadataStore:
         await asyncio.sleep(0.1)
-        if self.refuses:
-            raise StorageError("ZooKeeper at zk:2181 did not answer within 6 s")
+        if self.refusal is not None:
+            raise self.refusal
         self.opened.append(ModelSession(self.zookeeper, 6.0))
         return self.opened[-1]
 
@@ -78,18 +80,19 @@ def test_brokers_and_partitions_are_known_as_soon_as_they_are_registered() -> No
     play(scenario)
 
 
-def test_what_is_known_stays_known_while_zookeeper_is_away_and_is_looked_at_again() -> None:
+@pytest.mark.parametrize("refusal", [NO_ANSWER, ConfigError("the certificate cannot be read")])
+def test_what_is_known_stays_known_while_there_is_no_session_and_is_looked_at_again(refusal: Exception) -> None:
     async def scenario(story: Story) -> None:
         changes: list[int] = []
         await story.registry.addresses()
         story.registry.follow("t", 1, lambda: changes.append(story.registry.partitions("t")))
         await asyncio.sleep(1)
         story.zookeeper.cut(story.opened[0].link)
-        story.refuses = True
+        story.refusal = refusal
         await story.other.multi([Create("/brokers/ids/2", broker(2)), Set("/brokers/topics/t", topic(2))])
         await asyncio.sleep(30)
         assert await story.registry.addresses() == [Address("host", 1)]
-        story.refuses = False
+        story.refusal = None
         await asyncio.sleep(3)
         assert await story.registry.addresses() == [Address("host", 1), Address("host", 2)]
         assert changes == [2]
@@ -100,10 +103,10 @@ def test_what_is_known_stays_known_while_zookeeper_is_away_and_is_looked_at_agai
 
 def test_without_an_answer_or_a_broker_there_is_an_error_that_may_be_tried_again() -> None:
     async def scenario(story: Story) -> None:
-        story.refuses = True
+        story.refusal = NO_ANSWER
         with pytest.raises(KafkaError, match="did not answer within 6 s") as silent:
             await story.registry.addresses()
-        story.refuses = False
+        story.refusal = None
         other = Registry(story.sessions, "SSL")
         with pytest.raises(KafkaError, match="no broker with a listener for SSL is registered") as missing:
             await other.addresses()

@@ -19,6 +19,7 @@ from moldau.client.consuming.subscription import Subscription
 from moldau.client.consuming.topic_filter import Wanted
 from moldau.client.own_loop import OwnLoop, of_one_loop
 from moldau.names import TopicPartition
+from moldau.tasks import ended
 
 
 @of_one_loop()
@@ -73,8 +74,7 @@ class AsyncStreams(Generic[Wanted]):
 
     async def stop(self) -> None:
         """End the streams: each loop ends when it asks for the next record."""
-        self._feeder.cancel()
-        await asyncio.gather(self._feeder, return_exceptions=True)
+        await ended(self._feeder)
         self._shares.end(None)
         self._shares.handout.cut()
 

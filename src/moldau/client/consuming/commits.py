@@ -19,6 +19,7 @@ from moldau.client.partitions import partition_of
 from moldau.errors import CommitFailed, KafkaError, MoldauError
 from moldau.monotonic import monotonic_s
 from moldau.names import OffsetAndMetadata, TopicPartition
+from moldau.tasks import ended
 
 logger = logging.getLogger(__name__)
 
@@ -161,9 +162,7 @@ class Commits:
 
     async def settle(self) -> None:
         """Wait for the commits in the background, and cancel the automatic one."""
-        if self._automatic is not None:
-            self._automatic.cancel()
-            await asyncio.gather(self._automatic, return_exceptions=True)
+        await ended(self._automatic)
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
 

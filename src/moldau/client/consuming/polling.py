@@ -27,6 +27,7 @@ from moldau.names import TopicPartition
 from moldau.protocol.apis import FETCH
 from moldau.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic, PartitionData
 from moldau.records.arena import Arena
+from moldau.tasks import ended
 
 T = TypeVar("T")
 CHUNKS_AHEAD = 2
@@ -94,11 +95,7 @@ class Poller:
 
     async def close(self) -> None:
         self._closed = True
-        tasks = [*self._fetches.values(), *self._comparisons.values()]
-        tasks += [self._refreshing] if self._refreshing is not None else []
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        await ended(*self._fetches.values(), *self._comparisons.values(), self._refreshing)
 
     @property
     def has_records(self) -> bool:

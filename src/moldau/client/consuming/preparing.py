@@ -14,6 +14,7 @@ from moldau.client.consuming.groups.membership import GroupMembership
 from moldau.client.consuming.positions import PositionLocator
 from moldau.client.consuming.rebalancing import Rebalancing
 from moldau.errors import CommitFailed
+from moldau.tasks import ended
 
 LOST_S = 0.05
 """The pause after the group has refused a member that does not know it yet."""
@@ -66,10 +67,8 @@ class Preparing:
 
     async def stop(self) -> None:
         """Cancel the task, and wait for its end."""
-        if self.task is not None:
-            self.task.cancel()
-            await asyncio.gather(self.task, return_exceptions=True)
-            self.task = None
+        await ended(self.task)
+        self.task = None
 
     async def _prepare(self) -> None:
         if self._rebalancing.is_due(self._loop.time()):

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from moldau.client.consuming.commits import Commits
 from moldau.client.consuming.groups.membership import GroupMembership
 from moldau.client.consuming.rebalancing import Rebalancing
+from moldau.tasks import ended
 
 
 class Tending:
@@ -38,9 +39,7 @@ class Tending:
             self._task = asyncio.get_running_loop().create_task(self._run())
 
     async def stop(self) -> None:
-        if self._task is not None:
-            self._task.cancel()
-            await asyncio.gather(self._task, return_exceptions=True)
+        await ended(self._task)
 
     async def _run(self) -> None:
         loop = asyncio.get_running_loop()

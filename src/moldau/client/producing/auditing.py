@@ -23,6 +23,7 @@ from moldau.records.columns import Binary, Source, decode, digest
 from moldau.records.digests import Digest, Rows, add_rows, digest_of
 from moldau.records.sections import section_of
 from moldau.runtime import Runtime
+from moldau.tasks import ended
 
 logger = logging.getLogger(__name__)
 
@@ -104,9 +105,7 @@ class ProducerAudit:
         """Send what was counted and the last event, for at most `timeout_s`."""
         if self._task is None:
             return
-        self._task.cancel()
-        with contextlib.suppress(asyncio.CancelledError):
-            await self._task
+        await ended(self._task)
         try:
             async with asyncio.timeout(timeout_s):
                 self._add_events()

@@ -37,6 +37,7 @@ from moldau.protocol.messages.produce import (
 from moldau.protocol.primitives import Detached
 from moldau.records.batch import TRANSACTIONAL_BIT
 from moldau.records.compression import CODECS
+from moldau.tasks import ended
 
 logger = logging.getLogger(__name__)
 
@@ -86,10 +87,7 @@ class Sender:
     async def close(self) -> None:
         """Stop; batches that are not acknowledged fail."""
         self._closing = True
-        tasks = [t for t in (self._task, *self._waiting_for.values()) if t is not None]
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        await ended(self._task, *self._waiting_for.values())
         closed = "the producer was closed before the broker acknowledged the record"
         self._fail_all(KafkaError(ErrorCode.NETWORK_EXCEPTION, closed))
 

@@ -17,14 +17,17 @@ from moldau.client.zookeeper.registered_brokers import BROKERS, address_in
 from moldau.client.zookeeper.registered_topics import TOPICS, first_replicas
 from moldau.client.zookeeper.sessions import Sessions, sessions_of
 from moldau.client.zookeeper.zookeeper_settings import ZooKeeperSettings
-from moldau.errors import ErrorCode, KafkaError, StorageError
+from moldau.errors import ConfigError, ErrorCode, KafkaError, StorageError
 from moldau.metadata_store.store import MetadataStore, Reading, children_of, node_at, nodes_at
+from moldau.notices import Notices
 from moldau.peers.address import Address
+from moldau.tasks import ended
 
 AGAIN_S = 1.0
 """The pause before another session is opened."""
 
 logger = logging.getLogger(__name__)
+notices = Notices(logger)
 
 
 class Registry:
@@ -73,9 +76,7 @@ class Registry:
         return self._counts[topic]
 
     async def close(self) -> None:
-        if self._following is not None:
-            self._following.cancel()
-            await asyncio.gather(self._following, return_exceptions=True)
+        await ended(self._following)
         await self.sessions.close()
 
     async def _follow(self) -> None:
@@ -88,6 +89,8 @@ class Registry:
                 self.sessions.drop(session)
             except KafkaError as failure:
                 logger.debug("the registry in ZooKeeper is looked at again: %s", failure)
+            except ConfigError as failure:  # a file that a session needs, such as a certificate, is of no use now
+                notices.warning("", "no session in ZooKeeper can be opened, and that is tried again: %s", failure)
             await asyncio.sleep(AGAIN_S)
 
     async def _follow_in(self, session: MetadataStore) -> None:

@@ -57,6 +57,7 @@ from moldau.metadata_store.store import (
 from moldau.names import TopicPartition, counted
 from moldau.notices import Notices
 from moldau.runtime import Runtime
+from moldau.tasks import ended
 
 CHECKS = 3
 """How often in `replica.lag.time.max.ms` the controller looks for brokers that have fallen silent."""
@@ -140,10 +141,7 @@ class Acting:
             pass
         finally:
             self._resign("its session in the store is over")
-            tasks = [carrying_out, *([self._deciding] if self._deciding is not None else [])]
-            for task in tasks:
-                task.cancel()
-            await asyncio.gather(*tasks, return_exceptions=True)
+            await ended(carrying_out, self._deciding)
             self._deciding = None
 
     async def assign_directories(

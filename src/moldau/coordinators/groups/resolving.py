@@ -12,6 +12,7 @@ from collections.abc import Callable, Collection
 from moldau.cluster.state.image import Image
 from moldau.coordinators.consumer.expressions import Expressions
 from moldau.runtime import Runtime
+from moldau.tasks import ended
 
 log = logging.getLogger(__name__)
 
@@ -55,9 +56,7 @@ class Resolver:
         return self._wanted.get(expression) if known is None else None
 
     async def stop(self) -> None:
-        if self._task is not None:
-            self._task.cancel()
-            await asyncio.wait([self._task])
+        await ended(self._task)
 
     def _renew(self) -> None:
         self._renewing = False

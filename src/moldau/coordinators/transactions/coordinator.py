@@ -34,6 +34,7 @@ from moldau.errors import ErrorCode, KafkaError, MoldauError
 from moldau.names import TopicPartition, TransactionMarkers
 from moldau.notices import Notices
 from moldau.runtime import Runtime
+from moldau.tasks import ended
 
 log = logging.getLogger(__name__)
 notices = Notices(log)
@@ -104,9 +105,7 @@ class TransactionCoordinator:
     async def stop(self) -> None:
         await self._runtime.stop()  # first: a decision that is committed meanwhile begins a round of markers
         await self._markers.stop()
-        if self._taking is not None:
-            self._taking.cancel()
-            await asyncio.gather(self._taking, return_exceptions=True)
+        await ended(self._taking)
 
     def partition_of(self, transactional_id: str) -> int:
         return partition_of(transactional_id, self.partitions)

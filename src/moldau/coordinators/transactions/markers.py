@@ -14,6 +14,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from moldau.coordinators.transactions.messages import WriteMarkers
 from moldau.errors import ErrorCode
 from moldau.names import TopicPartition, TransactionMarkers
+from moldau.tasks import ended
 
 log = logging.getLogger(__name__)
 
@@ -90,10 +91,7 @@ class MarkerRounds:
     async def stop(self) -> None:
         for partition in list(self._rounds):
             self.drop(partition)
-        tasks = list(self._tasks)
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        await ended(*self._tasks)
 
     def _begin(self) -> None:
         while self._ready and len(self._tasks) < ROUNDS_MAX:

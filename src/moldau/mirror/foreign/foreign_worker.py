@@ -14,7 +14,7 @@ from moldau.mirror.access import OF_TOPICS
 from moldau.mirror.ends import SETTING, ClusterEnd, check_different
 from moldau.mirror.foreign.board import Board, RemoteTopic
 from moldau.mirror.foreign.foreign_settings import ForeignSettings
-from moldau.mirror.foreign.lanes import Lanes, ended
+from moldau.mirror.foreign.lanes import Lanes
 from moldau.mirror.foreign.policy import HEARTBEATS
 from moldau.mirror.foreign.remote_acls import rights_to_add
 from moldau.mirror.foreign.remote_topics import plan_remote
@@ -26,6 +26,7 @@ from moldau.mirror.sharing import Sharing
 from moldau.mirror.topic_settings import MadeSettings, untold
 from moldau.names import counted
 from moldau.notices import Notices
+from moldau.tasks import ended
 
 logger = logging.getLogger(__name__)
 notices = Notices(logger)
@@ -76,7 +77,7 @@ class ForeignWorker:
         try:
             await asyncio.gather(*tasks)
         finally:
-            await ended(tasks)
+            await ended(*tasks)
 
     async def prepare(self) -> None:
         """Have all topics in the target. Raises as `run` does."""

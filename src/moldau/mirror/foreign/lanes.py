@@ -2,12 +2,13 @@
 
 import asyncio
 import contextlib
-from collections.abc import Collection, Iterable
+from collections.abc import Iterable
 
 from moldau.mirror.foreign.board import Board
 from moldau.mirror.foreign.lane import Lane
 from moldau.mirror.foreign.telling import Telling
 from moldau.names import TopicPartition
+from moldau.tasks import ended
 
 FIRST = 0
 """The worker with this lane tells of heartbeats and groups."""
@@ -41,7 +42,7 @@ class Lanes:
         try:
             await asyncio.gather(*work)
         finally:
-            await ended(work)
+            await ended(*work)
 
     async def run(self) -> None:
         """Raises what a lane raises."""
@@ -58,12 +59,4 @@ class Lanes:
                     with contextlib.suppress(asyncio.CancelledError):
                         task.result()
         finally:
-            await ended(self._tasks)
-
-
-async def ended(tasks: Collection[asyncio.Task[None]]) -> None:
-    """Cancel these tasks, and wait for what they do at their end."""
-    for task in tasks:
-        if not task.cancelling():  # a second time would interrupt that
-            task.cancel()
-    await asyncio.gather(*tasks, return_exceptions=True)
+            await ended(*self._tasks)

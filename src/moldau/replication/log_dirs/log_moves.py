@@ -25,7 +25,7 @@ from moldau.replication.quota import ReplicationQuota
 from moldau.replication.replica import Replica
 from moldau.replication.results import CopyInProgress
 from moldau.runtime import Runtime
-from moldau.turns import to_its_end
+from moldau.tasks import ended, to_its_end
 
 SAMPLES: Final = 11
 SAMPLE_MS: Final = 1000
@@ -134,10 +134,7 @@ class LogMoves:
 
     async def drop(self, partitions: Iterable[TopicPartition]) -> None:
         """These partitions leave this broker: returns when nothing works on their copies any more."""
-        ending = [move.task for tp in partitions if (move := self._moves.pop(tp, None)) and move.task is not None]
-        for task in ending:
-            task.cancel()
-        await asyncio.gather(*ending, return_exceptions=True)
+        await ended(*(move.task for tp in partitions if (move := self._moves.pop(tp, None)) is not None))
 
     async def stop(self) -> None:
         """Returns when nothing is copied any more; the next start goes on."""

@@ -30,6 +30,7 @@ from moldau.replication.replicas import Replicas
 from moldau.replication.results import AppendRefusal, AppendTerms
 from moldau.replication.telemetry.counts import TelemetryCounts
 from moldau.runtime import Runtime
+from moldau.tasks import ended
 
 BATCH_BYTES = 1 << 20
 """Payloads of that many bytes go into one batch, or one that is larger."""
@@ -90,9 +91,7 @@ class PushedMetricsWriter:
         """Write what is there, as far as that takes no longer than `STOP_S`; the rest is lost."""
         if self._task is not None:
             await asyncio.wait([self._task], timeout=STOP_S)
-        if self._task is not None:
-            self._task.cancel()
-            await asyncio.wait([self._task])
+        await ended(self._task)
 
     async def _write_all(self) -> None:
         try:

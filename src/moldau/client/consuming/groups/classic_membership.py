@@ -39,6 +39,7 @@ from moldau.protocol.messages.heartbeat import HeartbeatRequest
 from moldau.protocol.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol, JoinGroupResponse
 from moldau.protocol.messages.leave_group import LeaveGroupRequest, MemberIdentity
 from moldau.protocol.messages.sync_group import SyncGroupRequest, SyncGroupRequestAssignment
+from moldau.tasks import ended
 
 PROTOCOL_TYPE = "consumer"
 LOST_MEMBERSHIP = frozenset({ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.ILLEGAL_GENERATION})
@@ -108,9 +109,7 @@ class ClassicMembership(GroupMembership):
     async def leave(self) -> None:
         """Leave the group, so that it need not wait for the session time-out. A static member stays in the group."""
         joining, self._joining = self._joining, None
-        if joining is not None:
-            joining.cancel()
-            await asyncio.gather(joining, return_exceptions=True)
+        await ended(joining)
         await self._stop_heartbeats()
         await self._say_goodbye("the consumer is closing")
         self._subscribed = False
@@ -225,10 +224,8 @@ class ClassicMembership(GroupMembership):
     # -- heartbeats
 
     async def _stop_heartbeats(self) -> None:
-        if self._heartbeats is not None:
-            self._heartbeats.cancel()
-            await asyncio.gather(self._heartbeats, return_exceptions=True)
-            self._heartbeats = None
+        await ended(self._heartbeats)
+        self._heartbeats = None
 
     async def _keep_alive(self) -> None:
         """Send heartbeats until the next join; also while the group waits for it, because a member whose application is

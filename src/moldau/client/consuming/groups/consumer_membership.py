@@ -31,6 +31,7 @@ from moldau.protocol.messages.consumer_group_heartbeat import (
     ConsumerGroupHeartbeatResponse,
     TopicPartitions,
 )
+from moldau.tasks import ended
 
 JOINS, LEAVES, LEAVES_FOR_A_WHILE = 0, -1, -2
 OWN_ID_VERSION = REGEX_VERSION = 1
@@ -103,10 +104,8 @@ class ConsumerMembership(GroupMembership):
         await self._farewell(CONSUMER_GROUP_HEARTBEAT, request)
 
     async def _stop(self) -> None:
-        if self._beating is not None:
-            self._beating.cancel()
-            await asyncio.gather(self._beating, return_exceptions=True)
-            self._beating = None
+        await ended(self._beating)
+        self._beating = None
 
     def _begin(self) -> None:
         """Join with the first heartbeat of a new task."""

@@ -52,6 +52,7 @@ from moldau.metadata_store.store import (
     node_at,
 )
 from moldau.names import GroupMetadata, OffsetAndMetadata, TopicPartition
+from moldau.tasks import ended
 
 T = TypeVar("T")
 QUESTIONS = 6
@@ -297,9 +298,7 @@ class ZooKeeperMembership(GroupMembership):
     async def leave(self) -> None:
         """Give the partitions up and end the session, so that others need not wait for its time-out."""
         keeping, self._keeping = self._keeping, None
-        if keeping is not None:
-            keeping.cancel()
-            await asyncio.gather(keeping, return_exceptions=True)
+        await ended(keeping)
         self._lose_session()
         self._subscribed = False
 
