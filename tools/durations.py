@@ -19,6 +19,9 @@ UNKNOWN_TEST_S = 0.05
 UNKNOWN_SHARE = 0.5
 """The part of its time in which such a file uses a processor."""
 
+BUSY = 0.9
+"""The part of its time in which a processor is used, however many workers there are."""
+
 
 def file_of(nodeid: str) -> str:
     return nodeid.partition("::")[0]
@@ -39,6 +42,13 @@ class Durations:
         """What they are expected to use of a processor."""
         known = self.seconds[(tier if tier in TIERS else TIERS[-1]) + USED]
         return known.get(file, self.of(tier, file, tests) * UNKNOWN_SHARE)
+
+    def expected_s(self, tier: str, tests: Mapping[str, int], workers: int, processors: int) -> float:
+        """How long these numbers of tests of files take together: the workers wait for each other, and for processors,
+        of which they use `BUSY` at best."""
+        seconds = sum(self.of(tier, file, number) for file, number in tests.items())
+        used = sum(self.used(tier, file, number) for file, number in tests.items())
+        return max(seconds / workers, used / (processors * BUSY))
 
     def take(self, tier: str, measured: Mapping[str, float], used: Mapping[str, float]) -> None:
         """Files that are gone are forgotten."""

@@ -159,7 +159,7 @@ class Progress:
             self._left[folder_of(file)][file] = tests
             self._expected_s[file] = self._table.of(TIER, file, tests)
         workers = self._config.getoption("forks", 0) or self._config.getoption("numprocesses", None) or 1
-        minutes = sum(self._expected_s.values()) / workers / 60
+        minutes = self._table.expected_s(TIER, files, workers, processors()) / 60
         self._say(f"{len(ids):,} tests in {len(self._left)} folders, {workers} at a time: about {minutes:.0f} min")
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:

@@ -36,6 +36,13 @@ def test_a_file_that_nobody_measured_is_judged_by_its_tests() -> None:
     assert table.used("long", HERE, 100) == expected * durations.UNKNOWN_SHARE
 
 
+def test_files_together_take_as_long_as_workers_wait_or_processors_work() -> None:
+    waits = of(test={HERE: 80.0}, test_processor={HERE: 8.0})
+    works = of(test={HERE: 80.0}, test_processor={HERE: 72.0})
+    assert waits.expected_s("test", {HERE: 3}, 4, 2) == 20.0
+    assert works.expected_s("test", {HERE: 3}, 4, 2) == 72.0 / (2 * durations.BUSY)
+
+
 def test_every_file_of_the_table_exists() -> None:
     known = durations.read().seconds.values()
     assert [file for seconds in known for file in seconds if not (durations.ROOT / file).exists()] == []

@@ -11,6 +11,7 @@ import pytest
 
 import moldau
 from harness.patience import stretched
+from harness.tiers import sized
 from moldau import aio, errors, testing
 from moldau.client.blocking import Caller
 from moldau.client.security.brokers import Brokers
@@ -25,6 +26,8 @@ LOGIN = {**UNPROTECTED, "sasl.username": "alice", "sasl.password": PASSWORD}
 BY_TOKEN = {**UNPROTECTED, "sasl.mechanism": "OAUTHBEARER"}
 JAAS = "org.apache.kafka.common.security."
 OF_USER = f'{JAAS}plain.PlainLoginModule required username="alice" password="{PASSWORD}";'
+PAUSE_S = sized(0.01, 0, 0)
+"""Between records while logins end: without a pause, a test of some seconds keeps a processor busy."""
 OF_TOKEN = f'{JAAS}scram.ScramLoginModule required\n username="token-7" password="{PASSWORD}" tokenauth="true";'
 
 
@@ -170,6 +173,7 @@ def test_a_client_logs_in_again_before_its_login_ends(behind: testing.Broker) ->
                     producer.send("again", str(sent).encode())
                     sent += 1
                     values += [record.value for record in consumer.poll(20)]
+                    time.sleep(PAUSE_S)
                 producer.flush()
                 while len(values) < sent and time.monotonic() < until_s:
                     values += [record.value for record in consumer.poll(1_000)]
@@ -191,6 +195,7 @@ def test_logins_at_a_real_broker_are_renewed_on_their_connections(caplog: pytest
                 producer.send("renewed", str(sent).encode())
                 sent += 1
                 values += [record.value for record in consumer.poll(20)]
+                time.sleep(PAUSE_S)
             producer.flush()
             with moldau.Consumer(settings) as reader:
                 reader.assign([moldau.TopicPartition("renewed", 0)])
