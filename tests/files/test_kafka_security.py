@@ -16,7 +16,6 @@ from moldau.files.kafka_security import KafkaSecurity, security_of
 from moldau.files.metadata_log import (
     AccessControlEntryRecord,
     ClientQuotaRecord,
-    ConfigRecord,
     DelegationTokenRecord,
     QuotaEntityPart,
     UserScramCredentialRecord,
@@ -145,7 +144,6 @@ def test_what_ours_could_not_have_is_left_behind(store: EmbeddedStore) -> None:
         quota("producer_byte_rate", 1, ip="10.0.0.7"),
         quota("producer_byte_rate", 1, group="g"),
         token("../config"),
-        ConfigRecord(resource_type=4, resource_name="1", name="log.cleaner.threads", value="2"),
     )
     security = found(*strange)
     assert len(security.left) == len(strange) and not security.taken

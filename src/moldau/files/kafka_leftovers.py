@@ -1,7 +1,7 @@
 """Lists the entries of Kafka's metadata log that are not topics, by their names, without secrets and values.
 
-These are SCRAM credentials, client quotas, ACLs and delegation tokens, which may be adopted (`kafka_security`), and the
-settings of brokers, groups and client metrics, which are left behind.
+These are SCRAM credentials, client quotas, ACLs and delegation tokens (`kafka_security` says which can be adopted), and
+the settings of brokers, groups and client metrics (`kafka_resources`).
 """
 
 from collections.abc import Iterable

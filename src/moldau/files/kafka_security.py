@@ -17,6 +17,7 @@ from moldau.files.kafka_leftovers import MECHANISMS, InForce, Leftover
 from moldau.files.metadata_log import (
     AccessControlEntryRecord,
     ClientQuotaRecord,
+    ConfigRecord,
     DelegationTokenRecord,
     UserScramCredentialRecord,
 )
@@ -44,9 +45,11 @@ class KafkaSecurity(NamedTuple):
 
 
 def security_of(others: Iterable[InForce]) -> KafkaSecurity:
-    """Of the entries that are not topics."""
+    """Of the entries that are not topics; settings are left out (`kafka_resources`)."""
     found = KafkaSecurity([], [], [], [], [], [])
     for entry, record in others:
+        if isinstance(record, ConfigRecord):
+            continue
         match _ours(record):
             case FoundAcl() as acl:
                 found.acls.append(acl)

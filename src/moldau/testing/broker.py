@@ -209,11 +209,12 @@ class Broker(StartedInWith):
         if self._protection is not None:
             self._protection.close()
 
-    def create_topic(self, name: str, partitions: int = -1, **configs: object) -> str:
-        """Create a topic and return its name; without `partitions` it has `num.partitions`. `configs` are its settings,
-        in Kafka's names with underscores (`retention_ms=1000`). Raises `KafkaError`."""
+    def create_topic(self, name: str, partitions: int = -1, replication_factor: int = -1, **configs: object) -> str:
+        """Create a topic and return its name; without `partitions` it has `num.partitions`, without
+        `replication_factor` `default.replication.factor` replicas. `configs` are its settings, in Kafka's names with
+        underscores (`retention_ms=1000`). Raises `KafkaError`."""
         overrides = [(key.replace("_", "."), _as_text(value)) for key, value in configs.items()]
-        self._running().create_topic(NewTopic(name, partitions, configs=overrides))
+        self._running().create_topic(NewTopic(name, partitions, replication_factor, configs=overrides))
         return name
 
     def fault(

@@ -33,4 +33,5 @@ class MoldauTestCase(unittest.TestCase):
 
     def new_topic(self, partitions: int = -1, **configs: object) -> str:
         """The name of a new topic, called after the test; the rest as in `Broker.create_topic`."""
-        return self.broker.create_topic(f"{self.id().rpartition('.')[2]}-{next(_numbers)}", partitions, **configs)
+        name = f"{self.id().rpartition('.')[2]}-{next(_numbers)}"
+        return self.broker.create_topic(name, partitions, replication_factor=1, **configs)

@@ -144,9 +144,11 @@ class Cluster(StartedInWith):
             if self._protection is not None:
                 self._protection.close()
 
-    def create_topic(self, name: str, partitions: int = -1, **configs: object) -> str:
+    def create_topic(self, name: str, partitions: int = -1, replication_factor: int = -1, **configs: object) -> str:
         """As `Broker.create_topic`; all brokers know the topic then. Raises `KafkaError`."""
-        return self._by_controller(lambda controller: controller.create_topic(name, partitions, **configs))
+        return self._by_controller(
+            lambda controller: controller.create_topic(name, partitions, replication_factor, **configs)
+        )
 
     def _by_controller(self, work: "Callable[[_Member], T]") -> T:
         """Have the controller do this, another one if it is that no more. Raises `KafkaError`."""

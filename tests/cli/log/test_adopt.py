@@ -158,6 +158,33 @@ def test_settings_come_from_kafkas_metadata_log_if_it_is_there(offline: Moldau, 
     assert said_of.endswith("--default-settings ignores them")
 
 
+def test_settings_of_groups_brokers_and_client_metrics_come_along(
+    offline: Moldau, theirs: Path, tmp_path: Path
+) -> None:
+    source = tmp_path / "source"
+    shutil.copytree(theirs, source)
+    values = [
+        config("readers", "consumer.session.timeout.ms", "50000", 32),
+        config("basics", "metrics", "*", 16),
+        config("", "log.retention.ms", "-1", 4),
+        config("1", "log.cleaner.threads", "2", 4),
+    ]
+    (source / "__cluster_metadata-0" / f"{0:020d}.log").write_bytes(batches(values))
+    said = adopt(offline, source, tmp_path / "data", *SAFE)
+    assert said[-4:] == [
+        "adopted setting of brokers: all brokers: log.retention.ms",
+        "adopted setting of client metrics: basics: metrics",
+        "adopted setting of groups: readers: consumer.session.timeout.ms",
+        "left behind: setting of brokers: 1: log.cleaner.threads",
+    ]
+    store = EmbeddedStore(tmp_path / "data")
+    try:
+        image = store.read(read_image())
+    finally:
+        store.close()
+    assert image is not None and image.client_metrics == {"basics": {"metrics": "*"}}
+
+
 def test_internal_topics_are_compacted_whatever_others_are_given(offline: Moldau, theirs: Path, tmp_path: Path) -> None:
     source = tmp_path / "source"
     shutil.copytree(theirs, source)

@@ -87,7 +87,9 @@ def _counted(rows: Iterator[dict[str, Any]]) -> list[dict[str, Any]]:
             counts[key] = {**names, "records": 1, "first": at, "last": at, "reason": row["reason"]}
         else:
             known["records"] += 1
-            known["first"], known["last"] = min(known["first"], at), max(known["last"], at)
+            known["last"] = max(known["last"], at)
+            if at < known["first"]:
+                known["first"], known["reason"] = at, row["reason"]
     return sorted(counts.values(), key=lambda one: (one["topic"], -one["records"]))
 
 

@@ -24,7 +24,9 @@ from moldau.files import registration
 from moldau.files.adoption import Intake, bytes_of
 from moldau.files.foreign import ForeignTopic, Survey, refusal, survey
 from moldau.files.kafka_leftovers import Leftover
+from moldau.files.kafka_resources import KafkaResources, resources_of
 from moldau.files.kafka_security import KafkaSecurity, security_of
+from moldau.files.resource_registration import register_resources
 from moldau.files.security_registration import register_security
 from moldau.log.folders.folder_names import LOCK
 from moldau.metadata_store.embedded import FILE_NAME as STORE_FILE
@@ -47,6 +49,12 @@ class AdoptionPlan:
     """None until our folder was asked."""
     security: KafkaSecurity | None = None
     """Users and their rights, quotas and tokens."""
+    resources: KafkaResources | None = None
+    """Settings of all brokers and of groups, subscriptions to metrics of clients."""
+
+    @property
+    def taken(self) -> list[Leftover]:
+        return [each for part in (self.security, self.resources) if part is not None for each in part.taken]
 
 
 def adopt(
@@ -73,8 +81,9 @@ def adopt(
     Topics keep their names, ids, offsets and leader epochs, consumer groups their offsets. Folders are copied; those in
     DIR are not changed. A topic that is here already is refused. Settings of topics are in Kafka's metadata log: if DIR
     has it (__cluster_metadata-0) they are taken along, else a topic has the default ones; --set goes before both.
-    So are access rights (ACLs), users of SCRAM, quotas of clients and delegation tokens, unless --topic names topics;
-    what is here already of them stays as it is.
+    So are access rights (ACLs), users of SCRAM, quotas of clients, delegation tokens, subscriptions to metrics of
+    clients, and dynamic settings of groups and of all brokers, unless --topic names topics; what is here already of
+    them stays as it is.
 
     Examples:
 
@@ -95,12 +104,13 @@ def adopt(
     cluster_id = min(surveyed.clusters, default=None) or short_id(runtime.random.uuid())
     others = kafkas.others if kafkas else []
     security = None if topic else security_of(others)
-    plan = AdoptionPlan(chosen, overrides, base, cluster_id, node_id, security)
+    resources = None if topic else resources_of(others, base)
+    plan = AdoptionPlan(chosen, overrides, base, cluster_id, node_id, security, resources)
     if dry_run and not (data_dir / STORE_FILE).exists():
         _check(plan, Image(cluster_id), runtime.disk)
     else:
         plan = _carry_out(plan, surveyed, data_dir, runtime, dry_run)
-    left = security.left if security else [one.entry for one in others]
+    left = [*security.left, *resources.left] if security and resources else [one.entry for one in others]
     _report(plan, surveyed, left, as_json, dry_run)
 
 
@@ -222,6 +232,8 @@ def _take_in(intake: Intake, plan: AdoptionPlan, store: EmbeddedStore, runtime: 
         intake.forget(topic.name)
     if plan.security is not None:
         register_security(store, plan.security)
+    if plan.resources is not None:
+        register_resources(store, plan.resources)
     intake.end()
 
 
@@ -236,11 +248,11 @@ def _report(plan: AdoptionPlan, surveyed: Survey, left: Sequence[Leftover], as_j
         for topic in plan.topics
     ]
     skipped = [{"path": str(path), "reason": reason} for path, reason in surveyed.skipped]
-    taken = plan.security.taken if plan.security else []
     if as_json:
         adopted: dict[str, Any] = {"adopted": [] if dry_run else shown, "adoptable": shown if dry_run else []}
-        others = {"taken_along": [each._asdict() for each in taken], "left_behind": [each._asdict() for each in left]}
-        print_json({**adopted, "skipped": skipped, **others})
+        others = {"taken_along": plan.taken, "left_behind": left}
+        named = {word: [each._asdict() for each in entries] for word, entries in others.items()}
+        print_json({**adopted, "skipped": skipped, **named})
         return
     word = "would adopt" if dry_run else "adopted"
     for each in shown:
@@ -248,8 +260,8 @@ def _report(plan: AdoptionPlan, surveyed: Survey, left: Sequence[Leftover], as_j
         print(f"{word} topic {each['topic']}: partitions: {each['partitions']}, records: {each['records']:,}; {of}")
     for each in skipped:
         print(f"skipped {each['path']}: {each['reason']}")
-    for what, named in ((f"{word} {{}}", taken), ("left behind: {}", left)):
-        for kind, group in itertools.groupby(named, key=lambda each: each.kind):
+    for what, entries in ((f"{word} {{}}", plan.taken), ("left behind: {}", left)):
+        for kind, group in itertools.groupby(entries, key=lambda each: each.kind):
             print(f"{what.format(kind)}: {'; '.join(each.name for each in group)}")
     if any({*each["settings"]}.isdisjoint({"retention.ms", "cleanup.policy"}) for each in shown):
         note("by default the broker deletes records that are older than a week: --set retention.ms=-1 keeps them")

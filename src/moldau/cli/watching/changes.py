@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import NamedTuple
 
+from moldau.client.administration.cluster import ClusterDescription
 from moldau.names import TopicPartition
 
 
@@ -25,7 +26,7 @@ class PartitionHealth(NamedTuple):
 
 class ClusterLook(NamedTuple):
     """A cluster at one moment: ends of partitions, groups, and of each API the count below each bound in seconds and
-    the sum of seconds. `unread` says what could not be read, and why."""
+    the sum of seconds. `unread` says what could not be read, and why; `silent` are the brokers that did not answer."""
 
     at_s: float
     ends: Mapping[TopicPartition, int]
@@ -34,6 +35,8 @@ class ClusterLook(NamedTuple):
     sums: Mapping[str, float]
     health: PartitionHealth = PartitionHealth()
     unread: tuple[str, ...] = ()
+    cluster: ClusterDescription = ClusterDescription(None, -1, {}, {})
+    silent: frozenset[int] = frozenset()
 
 
 class TopicRate(NamedTuple):

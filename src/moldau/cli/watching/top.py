@@ -1,32 +1,23 @@
 """`moldau top`: rates, lag and slow requests of a cluster, again and again."""
 
-import contextlib
+import asyncio
 import shutil
 import sys
-import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from typing import Annotated, Any
 
 from moldau.cli.command_line import Option
 from moldau.cli.options import BOOTSTRAP, BootstrapServer, Json, reachable
 from moldau.cli.output import note, print_json, print_table, time_text
-from moldau.cli.watching.changes import (
-    ClusterLook,
-    PartitionHealth,
-    SummedLag,
-    groups_between,
-    topics_between,
-)
-from moldau.client.administration.admin import Admin
-from moldau.client.administration.request_times import request_metrics, requests_between, requests_in
-from moldau.client.cluster_view import TopicView
-from moldau.errors import KafkaError, MoldauError
-from moldau.names import TopicPartition, counted
+from moldau.cli.watching.changes import ClusterLook, groups_between, topics_between
+from moldau.cli.watching.looking import ANSWER_S, look
+from moldau.client.administration.admin import AsyncAdmin
+from moldau.client.administration.request_times import requests_between
+from moldau.errors import KafkaError
+from moldau.names import counted
 from moldau.runtime import RealClock
 
-GROUPS_MAX = 100
-ANSWER_MS = 3_000
-"""How long one question may take: what a broker that is away would have answered is left out."""
+ANSWER_MS = int(ANSWER_S * 1000)
 CLEAR = "\x1b[H\x1b[2J"
 
 
@@ -44,7 +35,8 @@ def top(
 ) -> None:
     """
     Show the busiest topics, the groups that are furthest behind, and with --metrics the requests that take most time;
-    until Ctrl-C. Brokers that are away and partitions without a leader or with replicas out of sync are named above.
+    until Ctrl-C. Brokers that are away or do not answer, and partitions without a leader or with replicas out of sync,
+    are named above. All brokers are asked at once, and none is waited for longer than 2 seconds.
 
     Of more than 100 groups only the first ones by name are shown. With --json each view is an object.
 
@@ -57,83 +49,41 @@ def top(
       moldau top --once --json
     """
     brokers = reachable(bootstrap_server)
-    with Admin(brokers, default_api_timeout_ms=ANSWER_MS, request_timeout_ms=ANSWER_MS) as admin:
-        before = look(admin, metrics or [], internal=internal, needs_metrics=True)
-        while True:
-            time.sleep(interval)
-            try:
-                now = look(admin, metrics or [], internal=internal, needs_metrics=once)
-                view = view_of(admin, before, now)
-            except KafkaError as failure:  # brokers may be away for a while
+
+    async def watch() -> None:
+        async with AsyncAdmin(
+            brokers,
+            default_api_timeout_ms=ANSWER_MS,
+            request_timeout_ms=ANSWER_MS,
+            socket_connection_setup_timeout_ms=ANSWER_MS,
+        ) as admin:
+            before = await look(admin, metrics or [], internal=internal, needs_metrics=True)
+            while True:
+                await asyncio.sleep(interval)
+                try:
+                    now = await look(admin, metrics or [], internal=internal, needs_metrics=once, silent=before.silent)
+                except KafkaError as failure:  # brokers may be away for a while
+                    if once:
+                        raise
+                    note(f"no broker answers: {failure}")
+                    continue
+                _show(view_of(before, now), rows, as_json=as_json, clears=not once and sys.stdout.isatty())
                 if once:
-                    raise
-                note(f"no broker answers: {failure}")
-                continue
-            _show(view, rows, as_json=as_json, clears=not once and sys.stdout.isatty())
-            if once:
-                return
-            before = now
+                    return
+                before = now
+
+    asyncio.run(watch())
 
 
-def look(admin: Admin, metrics: list[str], *, internal: bool, needs_metrics: bool) -> ClusterLook:
-    """Raises `KafkaError`, and with `needs_metrics` `MoldauError` for metrics that cannot be read: at the first look
-    the URL is wrong, later the broker may be away for a while."""
-    everything = admin.list_topics(internal=True)
-    topics = {name: topic for name, topic in everything.items() if internal or not topic.internal}
-    led = [
-        TopicPartition(name, number)
-        for name, topic in topics.items()
-        for number, part in topic.partitions.items()
-        if part.leader >= 0
-    ]
-    ends = admin.offsets(dict.fromkeys(led, "latest"), known_only=True)
-    groups: dict[str, SummedLag] = {}
-    texts: list[str] = []
-    unread: list[str] = []
-    try:
-        listed = sorted(admin.list_groups(), key=lambda one: one.group_id)[:GROUPS_MAX]
-    except KafkaError as failure:
-        listed = []
-        unread.append(f"the groups cannot be listed: {failure}")
-    for one in listed:
-        with contextlib.suppress(KafkaError):  # it may have gone just now
-            groups[one.group_id] = _lag(admin, one.group_id, one.state)
-    for url in metrics:
-        try:
-            texts.append(request_metrics(url))
-        except MoldauError as failure:
-            if needs_metrics:
-                raise
-            unread.append(str(failure))
-    buckets, sums = requests_in("\n".join(texts))
-    return ClusterLook(time.monotonic(), ends, groups, buckets, sums, _health(everything.values()), tuple(unread))
-
-
-def _health(topics: Iterable[TopicView]) -> PartitionHealth:
-    parts = [part for topic in topics for part in topic.partitions.values()]
-    return PartitionHealth(
-        sum(part.leader < 0 for part in parts),
-        sum(len(part.isr) < len(part.replicas) for part in parts),
-        frozenset(broker for part in parts for broker in part.replicas),
-    )
-
-
-def _lag(admin: Admin, group: str, state: str) -> SummedLag:
-    lags = admin.group_lag(group)
-    known = [one for one in lags.values() if one.records is not None]
-    behind = sum(one.records or 0 for one in known)
-    seconds = [one.seconds for one in known if one.seconds is not None]
-    return SummedLag(state, sum(one.end for one in known) - behind, behind, max(seconds, default=None))
-
-
-def view_of(admin: Admin, before: ClusterLook, now: ClusterLook) -> dict[str, Any]:
+def view_of(before: ClusterLook, now: ClusterLook) -> dict[str, Any]:
     """What is shown, as JSON has it."""
-    cluster, health = admin.describe_cluster(), now.health
+    cluster, health = now.cluster, now.health
     return {
         "time": time_text(RealClock().now_ms()),
         "cluster_id": cluster.cluster_id,
         "brokers": len(cluster.brokers),
         "away": sorted(health.replicas - cluster.brokers.keys()),
+        "silent": sorted(now.silent),
         "leaderless_partitions": health.leaderless,
         "under_replicated_partitions": health.under_replicated,
         "unread": [*now.unread],

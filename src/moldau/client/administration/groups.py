@@ -1,5 +1,6 @@
 """Groups: list and describe them, their committed offsets and their lag; alter and delete offsets, delete groups."""
 
+import asyncio
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -59,16 +60,21 @@ class GroupDescription:
 class GroupsPart(AdminPart):
     """The part of an admin client for groups."""
 
-    async def list_groups(self, *, states: Iterable[str] = (), types: Iterable[str] = ()) -> list[GroupListing]:
+    async def list_groups(
+        self, *, states: Iterable[str] = (), types: Iterable[str] = (), broker_ids: Iterable[int] | None = None
+    ) -> list[GroupListing]:
         """The groups of all brokers, sorted by name; only those in one of the states and of one of the types, if any is
-        given."""
+        given. With `broker_ids`, the groups that these brokers coordinate: each broker knows its own only."""
         request = LIST_GROUPS.request(states_filter=[*states], types_filter=[*types])
-        groups: dict[str, GroupListing] = {}
-        for broker_id in await self._brokers():
-            for group in (await self._ask(LIST_GROUPS, request, "listing groups", broker_id)).groups:
-                groups[group.group_id] = GroupListing(
-                    group.group_id, group.protocol_type, group.group_state, group.group_type
-                )
+        asked = [
+            self._ask(LIST_GROUPS, request, f"listing the groups of broker {broker_id}", broker_id)
+            for broker_id in (await self._brokers() if broker_ids is None else broker_ids)
+        ]
+        groups = {
+            group.group_id: GroupListing(group.group_id, group.protocol_type, group.group_state, group.group_type)
+            for reply in await asyncio.gather(*asked)
+            for group in reply.groups
+        }
         return [groups[name] for name in sorted(groups)]
 
     async def describe_group(self, group_id: str) -> GroupDescription:

@@ -93,9 +93,9 @@ def checked_urls(urls: Iterable[str]) -> list[str]:
     return given
 
 
-def request_metrics(url: str) -> str:
+def request_metrics(url: str, timeout_s: float = ANSWER_S) -> str:
     """The part of a broker's metrics that is about requests and traffic; a broker of ours looks at no partition for it.
-    Blocks. Raises `MoldauError`."""
+    Blocks, for at most `timeout_s` without a byte. Raises `MoldauError`."""
     (checked,) = checked_urls([url])
     import http.client  # these two import much
     import urllib.request
@@ -103,7 +103,7 @@ def request_metrics(url: str) -> str:
     try:
         names = "&".join(f"name%5B%5D={name}" for name in (FAMILY, *TRAFFIC.values()))
         asked = f"{checked}{'&' if '?' in checked else '?'}{names}"
-        with urllib.request.urlopen(asked, timeout=ANSWER_S) as answer:
+        with urllib.request.urlopen(asked, timeout=timeout_s) as answer:
             text: bytes = answer.read(ANSWER_BYTES_MAX)
     except (OSError, ValueError, http.client.HTTPException) as failure:
         why = getattr(failure, "reason", None) or str(failure) or repr(failure)
