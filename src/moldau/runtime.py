@@ -123,6 +123,10 @@ class Disk(Protocol):
     def space(self, folder: Path) -> tuple[int, int]:
         """The size of the folder's volume and its usable free space, in bytes."""
 
+    def mark(self, path: Path) -> str:
+        """Tells a file from its copies: another one once the file was copied, also over itself, or changed. Empty if
+        it does not exist."""
+
     def boot_id(self) -> str:
         """Another one after every start of the machine: what was written under the same one is there, flushed or not.
         Empty if the system does not tell."""
@@ -285,6 +289,13 @@ BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 
 
 class RealDisk:
+    def mark(self, path: Path) -> str:
+        try:
+            found = os.stat(path)
+        except FileNotFoundError:
+            return ""
+        return f"{found.st_ino}-{found.st_ctime_ns}"  # nobody can set the latter
+
     def boot_id(self) -> str:
         try:
             return BOOT_ID.read_text().strip()

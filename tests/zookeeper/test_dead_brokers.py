@@ -1,6 +1,8 @@
 """The session of a broker's process that has died is ended by another process, and only if it has died."""
 
 import asyncio
+import json
+import shutil
 from pathlib import Path
 
 import pytest
@@ -8,12 +10,11 @@ import pytest
 from harness.patience import within
 from harness.zookeeper import ZooKeeper
 from moldau.cluster.zookeeper_sessions import ZooKeeperSessions
-from moldau.log.folders.folder_names import LOCK
-from moldau.log.folders.identity import SESSION
+from moldau.log.folders.identity import LOCK, SESSION
 from moldau.metadata_store.store import Create, node_at
 from moldau.metadata_store.zookeeper import ZooKeeperSession
 from moldau.metadata_store.zookeeper_access import ZooKeeperAccess
-from moldau.runtime import Runtime
+from moldau.runtime import RealDisk, Runtime
 from moldau.zookeeper.dead_brokers import end_session
 
 
@@ -35,6 +36,11 @@ def test_a_session_is_ended_when_nobody_holds_the_folder_any_more(
         assert await observer.read(node_at("/controller")) is not None
         await session.multi([Create("/still-there")])
 
+        copy = shutil.copytree(tmp_path, tmp_path / "copy")
+        await end_session(copy, properties)
+        assert "it came with a copy of its folder" in caplog.text
+        assert await observer.read(node_at("/controller")) is not None, "the lock of a copy is no proof"
+
         unlock()
         await end_session(tmp_path, properties)
         assert await observer.read(node_at("/controller")) is None
@@ -53,7 +59,8 @@ def test_what_cannot_be_ended_is_a_line_in_the_log(tmp_path: Path, caplog: pytes
     end(tmp_path)
     assert not caplog.records, "there was no session"
     end(tmp_path / "missing")
-    (tmp_path / SESSION).write_text('{"session": 7, "password": "00"}')
+    note = {"session": 7, "password": "00", "lock": RealDisk().mark(tmp_path / LOCK)}
+    (tmp_path / SESSION).write_text(json.dumps(note))
     end(tmp_path, **{"zookeeper.connect": "localhost:port"})
     assert len(caplog.records) == 2
     assert all("is left to end by itself" in one.getMessage() for one in caplog.records)

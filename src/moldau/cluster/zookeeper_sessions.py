@@ -1,5 +1,6 @@
 """A broker's sessions in ZooKeeper, each closing the one before: the id and the password of a session are in the data
-folder, so that the next process that holds the folder ends what a killed one has left, and need not wait for it.
+folder, so that the next process that holds the folder ends what a killed one has left, and need not wait for it. The
+mark of the folder's lock is beside them: the lock of a copy says nothing about the process that serves the original.
 
 The first session is waited for, up to `zookeeper.connection.timeout.ms`, with a line now and then.
 """
@@ -9,7 +10,7 @@ import logging
 from pathlib import Path
 
 from moldau.log.checkpoints import CorruptCheckpoint, read_whole, replace_private_file
-from moldau.log.folders.identity import SESSION
+from moldau.log.folders.identity import LOCK, SESSION
 from moldau.metadata_store.zookeeper import ZooKeeperSession
 from moldau.metadata_store.zookeeper_access import Credentials, ZooKeeperAccess
 from moldau.notices import Notices
@@ -24,7 +25,7 @@ class ZooKeeperSessions:
 
     def __init__(self, access: ZooKeeperAccess, folder: Path, runtime: Runtime):
         self._access = access
-        self._path = folder / SESSION
+        self._path, self._lock = folder / SESSION, folder / LOCK
         self._runtime = runtime
         self._is_first = True
 
@@ -67,15 +68,20 @@ class ZooKeeperSessions:
             if data is None:
                 return None
             left = json.loads(data)
+            if left["lock"] != self._runtime.disk.mark(self._lock):
+                why = "it came with a copy of its folder, and the process that serves the original may live"
+                logger.warning("%s is not used, so the session it names is left to expire: %s", self._path, why)
+                return None
             return Credentials(int(left["session"]), bytes.fromhex(left["password"]))
         except (OSError, CorruptCheckpoint, ValueError, RecursionError, KeyError, TypeError) as error:
             logger.warning("%s cannot be read, so the session it names is left to expire: %s", self._path, error)
             return None
 
     def _keep(self, credentials: Credentials) -> None:
-        text = json.dumps({"session": credentials.session_id, "password": credentials.password.hex()})
+        note = {"session": credentials.session_id, "password": credentials.password.hex()}
         try:
-            replace_private_file(self._runtime.disk, self._path, text.encode(), flush=False)
+            note["lock"] = self._runtime.disk.mark(self._lock)
+            replace_private_file(self._runtime.disk, self._path, json.dumps(note).encode(), flush=False)
         except OSError as error:
             logger.warning(
                 "%s cannot be written; if this process is killed, its session ends only by its timeout: %s",

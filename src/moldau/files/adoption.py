@@ -29,8 +29,7 @@ from moldau.log import checkpoints
 from moldau.log.checkpoints import CorruptCheckpoint
 from moldau.log.file_names import DELETED_SUFFIX
 from moldau.log.folders import identity
-from moldau.log.folders.folder_names import LOCK
-from moldau.log.folders.identity import META_PROPERTIES
+from moldau.log.folders.identity import LOCK, META_PROPERTIES
 from moldau.log.folders.opening import LeftState, open_log
 from moldau.log.services import LogServices
 from moldau.names import TopicPartition

@@ -5,7 +5,7 @@ from pathlib import Path
 from types import TracebackType
 
 from moldau.errors import StorageError
-from moldau.log.folders.folder_names import LOCK
+from moldau.log.folders.identity import LOCK
 from moldau.runtime import Disk, is_locked
 
 

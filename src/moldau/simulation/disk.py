@@ -150,6 +150,9 @@ class SimulatedDisk:
         """An independent copy of this disk, without its faults."""
         return SimulatedDisk(self._root.copy({}))
 
+    def mark(self, path: Path) -> str:
+        return "original" if self.exists(path) else ""  # nothing copies folders here
+
     def boot_id(self) -> str:
         return f"boot-{self._boots}"
 

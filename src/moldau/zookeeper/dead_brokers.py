@@ -12,7 +12,7 @@ from pathlib import Path
 from moldau.cluster.zookeeper_sessions import ZooKeeperSessions
 from moldau.config import broker_config
 from moldau.errors import MoldauError
-from moldau.log.folders.folder_names import LOCK
+from moldau.log.folders.identity import LOCK
 from moldau.metadata_store.zookeeper_access import access_of
 from moldau.runtime import Runtime
 

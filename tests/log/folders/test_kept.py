@@ -1,6 +1,7 @@
 """What a log folder can show of itself at a start: since which registration of its broker it has lost nothing."""
 
 import random
+import shutil
 from pathlib import Path
 
 import pytest
@@ -64,6 +65,33 @@ def test_a_kill_has_lost_nothing_if_the_machine_has_run_on(tmp_path: Path, boots
     machine.boots = boots
     again = opened(tmp_path, machine)
     assert again.kept_since == kept
+    again.close(clean=False)
+
+
+@pytest.mark.parametrize("way", ["elsewhere", "put back", "over itself"])
+def test_a_copy_shows_nothing_for_it_may_lack_what_was_appended_since(tmp_path: Path, way: str) -> None:
+    machine, path, copy = Machine(), tmp_path / "data", tmp_path / "copy"
+    folder = opened(path, machine)
+    folder.note_running(17)
+    shutil.copytree(path, copy)
+    folder.close(clean=False)
+    if way == "put back":
+        shutil.rmtree(path)
+        copy.rename(path)
+    elif way == "over itself":
+        shutil.copytree(copy, path, dirs_exist_ok=True)
+    again = opened(copy if way == "elsewhere" else path, machine)
+    assert again.kept_since == -1
+    again.close(clean=False)
+
+
+def test_a_folder_that_was_renamed_is_no_copy(tmp_path: Path) -> None:
+    machine = Machine()
+    folder = opened(tmp_path / "data", machine)
+    folder.note_running(17)
+    folder.close(clean=False)
+    again = opened((tmp_path / "data").rename(tmp_path / "other"), machine)
+    assert again.kept_since == 17
     again.close(clean=False)
 
 

@@ -8,8 +8,8 @@ from moldau.cli.doctor.machine import PREFIX
 from moldau.errors import StorageError
 from moldau.files.inspection.kinds import FOLDER_FILES
 from moldau.files.inspection.surroundings import read_surroundings
-from moldau.log.folders.folder_names import DELETE_SUFFIX, LOCK, future_of, partition_of
-from moldau.log.folders.identity import CLEAN_MARKER, read_meta
+from moldau.log.folders.folder_names import DELETE_SUFFIX, future_of, partition_of
+from moldau.log.folders.identity import CLEAN_MARKER, LOCK, read_meta
 from moldau.metadata_store.embedded import FILE_NAME as STORE_FILE
 from moldau.names import TopicPartition
 from moldau.runtime import RealDisk, is_locked

@@ -12,7 +12,7 @@ from moldau.cli.doctor.checks.disks import DiskFacts
 from moldau.cli.doctor.checks.machines import ClockFacts, DescriptorFacts
 from moldau.descriptors import share_out
 from moldau.errors import StorageError
-from moldau.log.folders.folder_names import LOCK
+from moldau.log.folders.identity import LOCK
 
 FLUSHES: Final = 5
 FLUSHED_BYTES: Final = 4096

@@ -28,7 +28,7 @@ from moldau.files.kafka_resources import KafkaResources, resources_of
 from moldau.files.kafka_security import KafkaSecurity, security_of
 from moldau.files.resource_registration import register_resources
 from moldau.files.security_registration import register_security
-from moldau.log.folders.folder_names import LOCK
+from moldau.log.folders.identity import LOCK
 from moldau.metadata_store.embedded import FILE_NAME as STORE_FILE
 from moldau.metadata_store.embedded import EmbeddedStore
 from moldau.names import INTERNAL_TOPICS, short_id

@@ -9,7 +9,7 @@ from typing import Annotated
 from moldau.cli.command_line import Option
 from moldau.errors import StorageError
 from moldau.files.inspection.kinds import file_name_of
-from moldau.log.folders.folder_names import LOCK
+from moldau.log.folders.identity import LOCK
 from moldau.runtime import File, RealDisk, is_locked
 
 Force = Annotated[bool, Option("--force", help="Read the files even if a broker is using them.")]

@@ -36,9 +36,9 @@ from moldau.log.folders import arrival, identity, sifting
 from moldau.log.folders.arrival import Arrival
 from moldau.log.folders.closing import ClosingLogs, Pace
 from moldau.log.folders.folder_checkpoints import FolderCheckpoints
-from moldau.log.folders.folder_names import LOCK, folder_name_for_deletion, partition_of
+from moldau.log.folders.folder_names import folder_name_for_deletion, partition_of
 from moldau.log.folders.future_logs import FutureLogs
-from moldau.log.folders.identity import META_PROPERTIES, NO_BROKER_EPOCH, RUNNING
+from moldau.log.folders.identity import LOCK, META_PROPERTIES, NO_BROKER_EPOCH, RUNNING
 from moldau.log.folders.opening import LeftState, open_log
 from moldau.log.log import Log
 from moldau.log.recovering.progress import Progress

@@ -13,10 +13,9 @@ import uuid
 from typing import Final
 
 from moldau.log import checkpoints
-from moldau.log.folders.identity import CLEAN_MARKER, CLUSTER_STORE, META_PROPERTIES, RUNNING, SESSION
+from moldau.log.folders.identity import CLEAN_MARKER, CLUSTER_STORE, LOCK, META_PROPERTIES, RUNNING, SESSION
 from moldau.names import TopicPartition
 
-LOCK: Final = ".lock"
 DELETE_SUFFIX: Final = "-delete"
 FUTURE_SUFFIX: Final = "-future"
 NAME_BYTES_MAX: Final = 255

@@ -3,8 +3,9 @@
     meta.properties          version=1, cluster.id, node.id (broker.id before KRaft), directory.id (KIP-858); lines that
                              are somebody else's are kept
     .kafka_cleanshutdown     {"version": 0, "brokerEpoch": -1}; that it is there counts, whatever is in it
-    running-broker           {"version": 1, "brokerEpoch": 17, "bootId": ...} in a cluster: the registration that the
-                             folder was served in last, and the machine's boot then
+    running-broker           {"version": 1, "brokerEpoch": 17, "bootId": ..., "lock": ...} in a cluster: the
+                             registration that the folder was served in last, the machine's boot then, and the mark of
+                             `.lock`: a copy of the folder, which may lack what was appended since, has another one
     closed-offset-checkpoint which logs the last stop had closed when it was cut off, and where they end
 
 All are small files of text that anybody may have edited, and are taken for no more than that.
@@ -22,6 +23,7 @@ from moldau.names import TopicPartition
 from moldau.runtime import Disk
 
 CLEAN_MARKER, META_PROPERTIES = ".kafka_cleanshutdown", "meta.properties"
+LOCK: Final = ".lock"
 RUNNING: Final = "running-broker"
 SESSION: Final = "zookeeper-session"
 """The broker's session in ZooKeeper, for the next process that holds the folder."""
@@ -121,8 +123,13 @@ def leave_marker(disk: Disk, folder: Path, broker_epoch: int) -> None:
 
 def note_running(disk: Disk, folder: Path, broker_epoch: int) -> None:
     """From now on the folder is served in this registration of the broker. Flushes. Raises `OSError`."""
-    running = json.dumps({"version": 1, "brokerEpoch": broker_epoch, "bootId": disk.boot_id()}, separators=(",", ":"))
-    checkpoints.replace_file(disk, folder / RUNNING, running.encode())
+    running = {
+        "version": 1,
+        "brokerEpoch": broker_epoch,
+        "bootId": disk.boot_id(),
+        "lock": disk.mark(folder / LOCK),
+    }
+    checkpoints.replace_file(disk, folder / RUNNING, json.dumps(running, separators=(",", ":")).encode())
 
 
 def forget_running(disk: Disk, folder: Path) -> None:
@@ -133,12 +140,13 @@ def forget_running(disk: Disk, folder: Path) -> None:
 
 
 def running_epoch(disk: Disk, folder: Path) -> int:
-    """The broker epoch that the folder was served in last, if the machine has not been started since; else -1: a
-    process that ended in any way has lost nothing then. Raises `OSError`."""
-    boot_id = disk.boot_id()
+    """The broker epoch that the folder was served in last, if the machine has not been started since and the folder is
+    not a copy; else -1: a process that ended in any way has lost nothing then. Raises `OSError`."""
+    boot_id, mark = disk.boot_id(), disk.mark(folder / LOCK)
     try:
         document = json.loads(checkpoints.read_whole(disk, folder / RUNNING) or b"")
-        epoch = document["brokerEpoch"] if boot_id and document["bootId"] == boot_id else NO_BROKER_EPOCH
+        is_here = boot_id and (document["bootId"], document["lock"]) == (boot_id, mark)
+        epoch = document["brokerEpoch"] if is_here else NO_BROKER_EPOCH
     except (CorruptCheckpoint, ValueError, KeyError, TypeError, RecursionError):
         return NO_BROKER_EPOCH
     return epoch if isinstance(epoch, int) else NO_BROKER_EPOCH
