@@ -19,6 +19,7 @@ from moldau.protocol.apis import PRODUCE
 from moldau.records.batch import TRANSACTIONAL_BIT, Marker, Row, batches, encode_batch
 from moldau.records.rows import iterate
 from moldau.records.validation import check_own
+from moldau.replication.log_dirs.log_copy import LogCopy
 from moldau.replication.own_appends import append_marker, append_own
 from moldau.replication.replica import Replica
 from moldau.runtime import RealDisk
@@ -102,6 +103,37 @@ def test_nothing_is_lost_or_doubled_while_a_log_moves_to_and_fro_under_load(tmp_
         assert values(replica) == acknowledged and len(replica.log.segments) > 1
         assert replica.log.folder == tmp_path / "b" / "t-0"
         assert [path.name for path in sorted(tmp_path.glob("?/t-0*"))].count("t-0") == 1
+
+    run(scenario, tmp_path)
+
+
+def test_nothing_works_on_a_copy_when_its_partition_has_left_although_its_move_was_replaced(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def scenario(alive: Living) -> None:
+        await alive.make("t", 1)
+        await put(alive.replica("t"), b"v")
+        begun, may_end, steps = asyncio.Event(), asyncio.Event(), list[int]()
+        step = LogCopy.step
+
+        async def slow(copying: LogCopy, max_bytes: int) -> int:
+            begun.set()
+            await may_end.wait()
+            steps.append(await step(copying, max_bytes))
+            return steps[-1]
+
+        monkeypatch.setattr(LogCopy, "step", slow)
+        move(alive, "b")
+        await begun.wait()
+        move(alive, "a")
+        await asyncio.sleep(0)
+        dropping = asyncio.ensure_future(alive.broker.replicas.moves.drop([TP]))
+        for _ in range(10):
+            await asyncio.sleep(0)
+        assert not dropping.done()
+        may_end.set()
+        await dropping
+        assert len(steps) == 1
 
     run(scenario, tmp_path)
 

@@ -151,9 +151,8 @@ class LogMoves:
     async def _run(self, move: Move, before: Move | None) -> None:
         tp, target = move.replica.tp, move.target
         try:
-            if before is not None and before.task is not None:
-                before.task.cancel()
-                await asyncio.gather(before.task, return_exceptions=True)
+            if before is not None:  # also if this one is ended meanwhile: who ends it waits for both
+                await to_its_end(ended(before.task))
             others = [folder for folder in self._folders.serving if folder is not target and tp in folder.futures]
             for folder in others:
                 await self._discard(folder, tp)
