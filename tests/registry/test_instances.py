@@ -15,6 +15,9 @@ import pytest
 from harness.patience import stretched
 from harness.tiers import sized
 from moldau import Consumer, TopicPartition
+from moldau.client.administration.admin import AsyncAdmin
+from moldau.client.consuming.async_consumer import AsyncConsumer
+from moldau.errors import ErrorCode, KafkaError
 from moldau.registry.api import RegistryApi
 from moldau.registry.asgi import RegistryApp
 from moldau.registry.forwarding import WriterRoute, _ask
@@ -135,10 +138,11 @@ def test_a_miss_costs_one_question_however_many_ask(broker: Broker) -> None:
     asyncio.run(run())
 
 
-def test_a_request_that_was_forwarded_once_is_not_forwarded_again() -> None:
+@pytest.mark.parametrize("writer", ["http://127.0.0.1:1", "http://127.0.0.1:port"])
+def test_a_request_is_forwarded_once_and_refused_if_the_writer_cannot_be_asked(writer: str) -> None:
     class Elsewhere:
         async def writer(self) -> str:
-            return "http://127.0.0.1:1"
+            return writer
 
         def doubt(self) -> None:
             pass
@@ -152,6 +156,27 @@ def test_a_request_that_was_forwarded_once_is_not_forwarded_again() -> None:
         for headers in ({}, {"X_Forward": "true"})
     ]
     assert codes == [50003, 50004]
+
+
+def test_a_start_that_fails_leaves_no_client_open(monkeypatch: pytest.MonkeyPatch) -> None:
+    closed: list[object] = []
+
+    async def done(one: object) -> None: ...
+
+    async def refused_start(_: object) -> None:
+        raise KafkaError(ErrorCode.GROUP_AUTHORIZATION_FAILED)
+
+    async def close(one: object) -> None:
+        closed.append(type(one))
+
+    monkeypatch.setattr(SchemasTopic, "start", done)
+    for client, start in ((AsyncAdmin, done), (AsyncConsumer, refused_start)):
+        monkeypatch.setattr(client, "start", start)
+        monkeypatch.setattr(client, "close", close)
+    server = RegistryServer("127.0.0.1:1", RegistrySettings(port=0))
+    with pytest.raises(KafkaError):
+        asyncio.run(server.start())
+    assert closed == [AsyncConsumer, AsyncAdmin]
 
 
 class NobodyElected:

@@ -70,7 +70,7 @@ class WriterRoute:
         try:
             tls = None if self._tls is None else self._tls()
             return await asyncio.to_thread(_ask, writer, request, self._timeout_s, tls)
-        except (OSError, http.client.HTTPException) as failure:
+        except (OSError, ValueError, http.client.HTTPException) as failure:  # ValueError: that is no address
             self._election.doubt()
             why = f"{type(failure).__name__}: {failure}"[:200]
             raise not_forwarded(f"The request could not be forwarded to the writer at {writer} ({why})") from None

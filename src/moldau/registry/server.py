@@ -72,6 +72,7 @@ class RegistryServer:
             await self._topic.start()
             await self._election.start()
         except BaseException:
+            await self._election.stop()
             await self._topic.close()
             self._server.close()
             raise
