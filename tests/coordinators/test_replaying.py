@@ -3,8 +3,8 @@
 import pytest
 
 from moldau.coordinators.decision import InternalRecord
-from moldau.coordinators.replaying import Replaying
 from moldau.records.batch import CONTROL_BIT, TRANSACTIONAL_BIT, Row, encode_batch, encode_marker
+from tests.coordinators.replayed import Replaying
 
 
 def plain(*keys: bytes) -> bytes:

@@ -2,8 +2,8 @@
 
 A record that was written in a transaction takes effect with the marker that commits the transaction. Records of aborted
 transactions stay in the topic without effect, and so far do those of transactions that are open at the end of the log.
-If two committed records share a key, the higher offset wins, whichever transaction ended first. Source: KIP-98; the
-answers of Kafka 4.3.
+If two committed records share a key, the higher offset wins, whichever transaction ended first: state machines see to
+that (`offsets/pending.py`). Source: KIP-98; the answers of Kafka 4.3.
 """
 
 from collections.abc import Iterator
@@ -50,38 +50,3 @@ def _records(batch: Buffer) -> Iterator[list[InternalRecord]]:
     """The key and value of each record of the batch; records without a key are left out."""
     for section in sections(batch):
         yield [_make(row[3:5]) for row in columns.rows(section) if row[3] is not None]
-
-
-class Replaying:
-    """Reads one partition from its start, chunk by chunk, and returns only the records that take effect."""
-
-    def __init__(self) -> None:
-        self._undecided: dict[int, dict[bytes, tuple[int, InternalRecord]]] = {}
-        self._written = 0
-
-    def records(self, chunk: Buffer) -> Iterator[InternalRecord]:
-        """The records that take effect with the next chunk of whole batches, in that order. Raises as `steps` does."""
-        for step in steps(chunk):
-            if step.commits is not None:
-                ended = self._undecided.pop(step.producer_id, {})
-                if step.commits:
-                    for order, record in ended.values():
-                        self._overtake(record, order)
-                        yield record
-            elif step.producer_id != NO_PRODUCER_ID:
-                undecided = self._undecided.setdefault(step.producer_id, {})
-                for record in step.records:
-                    self._written += 1
-                    undecided[record.key] = self._written, record
-            elif self._undecided:
-                for record in step.records:
-                    self._overtake(record, self._written + 1)
-                    yield record
-            else:
-                yield from step.records
-
-    def _overtake(self, record: InternalRecord, order: int) -> None:
-        """Undecided records of that key which were written earlier lose their effect."""
-        for undecided in self._undecided.values():
-            if record.key in undecided and undecided[record.key][0] < order:
-                del undecided[record.key]

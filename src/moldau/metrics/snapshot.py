@@ -27,10 +27,6 @@ class PartitionNumbers(NamedTuple):
     size: int
     segments: int
 
-    @property
-    def is_under_replicated(self) -> bool:
-        return self.leads and self.isr < self.replicas
-
 
 class GroupOffset(NamedTuple):
     """A committed offset. `end` is None where nobody could say where the partition ends; `waiting_ms` is the timestamp

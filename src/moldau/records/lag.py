@@ -17,8 +17,6 @@ timestamp of the first record that it gets. Without a record below the end the l
 from collections.abc import Iterable
 from typing import NamedTuple
 
-UNKNOWN_MS = -1
-"""A record without a timestamp."""
 NOT_KNOWN = -2
 """In place of a timestamp: nobody could tell it."""
 

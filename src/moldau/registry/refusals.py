@@ -104,10 +104,6 @@ def too_large(what: str) -> Refused:
     return Refused(422, 42209, what)
 
 
-def invalid_rules(why: str) -> Refused:
-    return Refused(422, 42210, f"Invalid rule set: {why}")
-
-
 def store_failed(why: str) -> Refused:
     return Refused(500, 50001, why)
 

@@ -83,7 +83,6 @@ class EnsembleMember:
     applied: int = 0
     waiting: list[tuple[int, dict[str, Node | None]]] = field(default_factory=list)
     watches: dict[str, dict[ServedSession, None]] = field(default_factory=dict)
-    next_apply_s: float = 0.0
 
     def catch_up(self, until: int) -> None:
         """Apply what waits, up to a write."""

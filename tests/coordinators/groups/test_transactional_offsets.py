@@ -12,12 +12,13 @@ from moldau.coordinators.decision import InternalRecord, TransactionEnd
 from moldau.coordinators.groups.settings import GroupCoordinatorSettings
 from moldau.coordinators.offsets.messages import NewOffset, OffsetsToCommit, TransactionalOffsetCommit
 from moldau.coordinators.offsets.records import offset_record, read_offset
-from moldau.coordinators.replaying import Replaying, ReplayStep, steps
+from moldau.coordinators.replaying import ReplayStep, steps
 from moldau.names import TopicPartition
 from moldau.protocol.internal import OffsetCommitValue
 from moldau.records.batch import NO_PRODUCER_ID, TRANSACTIONAL_BIT, Row, encode_batch, encode_marker
 from tests.coordinators.groups.scene import TOPIC_ID, Stage
 from tests.coordinators.groups.transactional_model import Key, offsets_of
+from tests.coordinators.replayed import Replaying
 from tests.coordinators.settings import group_settings
 from tests.coordinators.slow_log import OnASlowLog
 

@@ -17,10 +17,10 @@ from moldau.coordinators.consumer.records import ConsumerGroupRecord, ConsumerRe
 from moldau.coordinators.decision import InternalRecord
 from moldau.coordinators.groups.records import read_record
 from moldau.coordinators.groups.shard import GroupShard
-from moldau.coordinators.replaying import Replaying
 from moldau.errors import KafkaError
 from moldau.names import OFFSETS_TOPIC, TopicPartition
 from moldau.records.batch import batches
+from tests.coordinators.replayed import Replaying
 from tests.worlds.workload import Broken
 
 READ_BYTES = 1 << 20

@@ -335,10 +335,6 @@ class LogFolders:
         """The folder at this path, exactly as `log.dirs` names it; None if it is offline or not there."""
         return next((folder for folder in self.serving if str(folder.path) == path), None)
 
-    def copied_to(self, tp: TopicPartition) -> LogFolder | None:
-        """The folder that a partition moves to."""
-        return next((folder for folder in self.serving if tp in folder.futures), None)
-
     def discard_copies(self, partitions: Collection[TopicPartition], now_ms: int) -> None:
         """These partitions do not move any more. Blocks."""
         for folder in self.serving:

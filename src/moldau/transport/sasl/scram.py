@@ -148,9 +148,7 @@ class ScramServer:
         if len(nonce) > _NONCE_MAX or not (nonce.isascii() and nonce.isprintable()):
             raise SaslFailed("Invalid SCRAM client first message format: the nonce is too long or not printable")
         if authorization and authorization != f"a={fields['n']}":
-            raise SaslFailed(
-                "Authentication failed: Client requested an authorization id that is different from username"
-            )
+            raise SaslFailed(OTHER_IDENTITY)
         by_token = _is_token(fields)
         self._known = self._find(name, by_token)
         found = self._credential = self._made_up(name) if self._known is None else self._known.credential
