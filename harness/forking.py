@@ -7,6 +7,7 @@ any other, with its own environment, output and exit code. Benchmarks and the lo
 
 import atexit
 import contextlib
+import ctypes
 import gc
 import importlib
 import json
@@ -23,7 +24,7 @@ import threading
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, NoReturn
 
 ROOT = Path(__file__).resolve().parents[1]
 PRELOADED = (
@@ -45,6 +46,10 @@ AT_START = ("PYTHON", "LD_", "MOLDAU_INTERPRETED", "MALLOC_")
 """Environment variables that count when a process starts or imports: a program with others cannot be forked."""
 THREADS = Path("/proc/self/task")
 MESSAGE_BYTES_MAX = 1 << 17
+ROOM_FOR_A_COMMAND = "-" * 4096
+"""The last argument of the process that forks: where what is forked writes its own command line."""
+ARGUMENTS_AT = 48
+"""The number of the field in /proc/PID/stat with the address of the command line, behind which comes its end."""
 
 
 class ForkedProcess:
@@ -133,7 +138,7 @@ class Forking:
                 self._control.close()
             self._control, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
             self._process = subprocess.Popen(
-                [sys.executable, "-m", "harness.forking", str(theirs.fileno())],
+                [sys.executable, "-m", "harness.forking", str(theirs.fileno()), ROOM_FOR_A_COMMAND],
                 cwd=ROOT,
                 env={**os.environ, "PYTHONPATH": str(ROOT / "src")},
                 stdin=subprocess.DEVNULL,
@@ -227,9 +232,15 @@ def main() -> None:
     os.chdir(asked["folder"])
     tempfile.tempdir = None
     time.tzset()
-    sys.argv = [asked["program"], *asked["arguments"]]
+    run(asked["program"], asked["arguments"])
+
+
+def run(program: str, arguments: Sequence[str]) -> NoReturn:
+    """Run a module in this forked process, to its end."""
+    show_command([sys.executable, "-m", program, *arguments])
+    sys.argv = [program, *arguments]
     try:
-        runpy.run_module(asked["program"], run_name="__main__", alter_sys=True)
+        runpy.run_module(program, run_name="__main__", alter_sys=True)
     except SystemExit as ended:
         if not isinstance(ended.code, int | None):
             raise
@@ -237,7 +248,15 @@ def main() -> None:
     leave(0)
 
 
-def leave(code: int) -> None:
+def show_command(words: Sequence[str]) -> None:
+    """Have /proc show these words, as far as there is room, in place of those of the process that forked."""
+    fields = Path("/proc/self/stat").read_text().rpartition(")")[2].split()
+    begin, end = (int(field) for field in fields[ARGUMENTS_AT - 3 :][:2])
+    shown = b"".join(os.fsencode(word) + b"\0" for word in words)[: end - begin - 1]
+    ctypes.memmove(begin, shown.ljust(end - begin, b"\0"), end - begin)
+
+
+def leave(code: int) -> NoReturn:
     """End as a program does, but for taking down, one by one, all modules that it was forked with."""
     threading._shutdown()  # type: ignore[attr-defined]
     atexit._run_exitfuncs()

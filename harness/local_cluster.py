@@ -1,26 +1,36 @@
-"""`moldau cluster start` as a user runs it: its process, and those that it keeps running."""
+"""`moldau cluster start` as a user runs it: its process, and those that it keeps running. Where brokers of tests are
+forked, those of the cluster are, too.
+"""
 
 import contextlib
 import os
 import signal
-import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-from harness.brokers import SOURCE, first_line
+from harness import brokers
+from harness.brokers import SOURCE, Process, first_line
 from harness.patience import stretched
 
 
 @contextlib.contextmanager
-def started(folder: Path, *arguments: str) -> Iterator[tuple[subprocess.Popen[str], list[str]]]:
+def started(folder: Path, *arguments: str) -> Iterator[tuple[Process, list[str]]]:
     """The command's process, and the addresses that it printed."""
-    command = [sys.executable, "-m", "moldau", "cluster", "start", "--port", "0", "--data-dir", str(folder / "data")]
-    command += ["--set", "offsets.topic.num.partitions=3", *arguments]
-    with (folder / "command.log").open("wb") as log:
-        process = subprocess.Popen(
-            command, stdout=subprocess.PIPE, stderr=log, text=True, env={**os.environ, "PYTHONPATH": str(SOURCE)}
-        )
+    environment = {**os.environ, "PYTHONPATH": f"{SOURCE}:{SOURCE.parent}"}
+    is_forked = brokers.forking is not None and brokers.forking.can(environment)
+    command = [sys.executable, "-m", "harness.forked_cluster" if is_forked else "moldau", "cluster", "start"]
+    command += [
+        "--port",
+        "0",
+        "--data-dir",
+        str(folder / "data"),
+        "--set",
+        "offsets.topic.num.partitions=3",
+        *arguments,
+    ]
+    with (folder / "command.log").open("w") as log:
+        process = brokers.started(command, environment, log)
     with process:
         try:
             line = first_line(process).strip()

@@ -83,7 +83,8 @@ def test_what_keeps_it_from_starting_is_one_sentence(tmp_path: Path, capfd: pyte
 
     def said(*arguments: str) -> str:
         capfd.readouterr()
-        assert main.run(["cluster", "start", "--data-dir", str(data), "--port", "0", *arguments]) == 1
+        given = ["--data-dir", str(data), "--port", "0", "--brokers", "1", *arguments]
+        assert main.run(["cluster", "start", *given]) == 1
         out, err = capfd.readouterr()
         assert out == ""
         return err.splitlines()[-1]
