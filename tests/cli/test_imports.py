@@ -27,6 +27,7 @@ OURS_MAX = {
     "acls list": ADMIN_MAX,
     "cluster status": ADMIN_MAX,
     "top --once": ADMIN_MAX,
+    "doctor": 80,
     "produce t": 115,
     "consume t": 146,
     "dead-letters list t": 147,

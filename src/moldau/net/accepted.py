@@ -12,7 +12,7 @@ import asyncio
 import fcntl
 import logging
 import termios
-from collections.abc import Awaitable, Sequence
+from collections.abc import Awaitable
 from typing import cast
 
 from moldau.errors import ProtocolViolation
@@ -32,6 +32,8 @@ SHARE_BYTES = 1 << 20
 """Replies of this size are sent before further requests of that connection are handled."""
 NAMED_S = 0.05
 """A request that took longer than this is remembered, for a line that names it."""
+NOTED_MAX = 2048
+"""So many requests and reads are counted at once: few steps of Python, and none for each read."""
 HEAD_BYTES = 128
 """How much of a request's beginning is remembered: its header, and most of a long client id."""
 
@@ -40,8 +42,8 @@ class Connection(asyncio.BufferedProtocol):
     """One accepted connection. `busy`: a request is in flight, or a reply has not left; nothing is handled until it
     has. `finishing`: it closes then."""
 
-    _noted: Sequence[int | float] = ()
-    """The requests of the last reads, if somebody counts them: see `measured.py`."""
+    _noted: list[float] | None = None
+    """The requests and times of the last reads, if somebody counts them: see `measured.py`."""
 
     def __init__(self, server: Acceptor, loop: asyncio.AbstractEventLoop, listener: str = "PLAINTEXT"):
         self.server = server
@@ -129,14 +131,17 @@ class Connection(asyncio.BufferedProtocol):
         else:
             self._serve(nbytes, began + SHARE_S - self._spent_s)
         ended = self._stopwatch()
-        if self._noted:
-            self._count(ended - began)
+        took_s = ended - began
+        if (noted := self._noted) is not None:
+            noted.append(took_s)
+            if len(noted) > NOTED_MAX:
+                self._count_noted()
         polling = self._busy_polling
         if polling is not None and not self._unanswered:  # these wait for brokers that may need this processor
             if began < polling.follows_until:
                 polling.stay_awake()
             polling.follows_until = ended + polling.window_s
-        spent_s = self._spent_s + ended - began
+        spent_s = self._spent_s + took_s
         self._spent_s = spent_s if nbytes == self._read_bytes_max else 0.0  # libuv repeats a full read at once
         if spent_s > SHARE_S:
             self._watchdog.ended(began, ended, self._serve)
@@ -172,8 +177,8 @@ class Connection(asyncio.BufferedProtocol):
         elif inbox.filled:
             self._go_on()
 
-    def _count(self, seconds: float) -> None:
-        """A read took this long, in which some requests may have been `_noted`."""
+    def _count_noted(self) -> None:
+        """Count what is `_noted`."""
 
     def _go_on(self) -> None:
         """Read on, unless requests are left (their share is used up) or memory is short."""
@@ -321,8 +326,8 @@ class Connection(asyncio.BufferedProtocol):
             began = self._stopwatch()
             self._serve(0, began + SHARE_S)
             served_s = self._stopwatch() - began
-            if self._noted:
-                self._count(served_s)
+            if self._noted is not None:
+                self._noted.append(served_s)
             self._heavy = served_s > SHARE_S / 2
         self.resume()
 

@@ -7,7 +7,8 @@ The bucket of a duration is the number of bits of its whole microseconds. Promet
 seconds, are made of it when somebody asks.
 """
 
-from collections.abc import Iterator, Mapping
+from bisect import bisect_left
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 BUCKETS: Final = 28
@@ -29,9 +30,17 @@ class Durations:
 
     def add(self, seconds: float, times: int = 1) -> None:
         """`times` events took this long each."""
-        bits = int(seconds * 1e6).bit_length() if seconds > 0 else 0
-        self.counts[bits if bits < BUCKETS else BUCKETS - 1] += times
+        self.counts[_bucket(seconds)] += times
         self.sum_s += seconds * times
+
+    def add_all(self, ordered: Sequence[float]) -> None:
+        """An event took each of these seconds, the shortest first: a step for each bucket, and none for each event."""
+        counts, before, bucket = self.counts, 0, _bucket(ordered[0]) if ordered else 0
+        while before < len(ordered):
+            below = bisect_left(ordered, BOUNDS_S[bucket], before) if bucket < BUCKETS - 1 else len(ordered)
+            counts[bucket] += below - before
+            before, bucket = below, bucket + 1
+        self.sum_s += sum(ordered)
 
     @property
     def count(self) -> int:
@@ -41,6 +50,11 @@ class Durations:
         copied = Durations()
         copied.counts, copied.sum_s = self.counts[:], self.sum_s
         return copied
+
+
+def _bucket(seconds: float) -> int:
+    bits = int(seconds * 1e6).bit_length() if seconds > 0 else 0
+    return bits if bits < BUCKETS else BUCKETS - 1
 
 
 def samples_of(durations: Durations, of: str = "") -> Iterator[tuple[str, float]]:

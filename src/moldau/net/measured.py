@@ -2,34 +2,32 @@
 
 A request takes from the moment that the loop turns to what its connection has sent, until its reply is handed to the
 socket. The replies to the frames of one read leave together, so these frames all take as long as the read, which every
-connection measures anyway. Requests and reads are noted in one list, and counted when it is long or somebody asks:
+connection measures anyway. Requests (as -1 - the key of their API) and the seconds of reads are noted in one list, and
+counted when it is long or somebody asks:
 
-    0 0 0 0.00021 3 0.00009 0 1 0.00013     four Produces, a Metadata and a Fetch, in three reads
+    -1 -1 -1 0.00021 -4 0.00009 -1 -2 0.00013     four Produces, a Metadata and a Fetch, in three reads
 
-A request whose reply has to wait (for records, replicas, members) is taken out again, and takes until its answer is
-there.
+So a request costs its hot path one `append`, and a read another one. A request whose reply has to wait (for records,
+replicas, members) is taken out again, and takes until its answer is there.
 """
 
-from bisect import bisect_left
 from collections import Counter, defaultdict
-from collections.abc import Awaitable, Callable, Mapping, Sequence, Set
+from collections.abc import Awaitable, Callable, Mapping, Set
+from itertools import groupby
 from typing import Any
 
 from moldau.net.accepted import Connection
-from moldau.net.durations import BOUNDS_S, Durations
+from moldau.net.durations import Durations
 from moldau.net.unanswered import UnansweredQueue
 from moldau.replies import Muting, Reply, Unanswered
 
-NOTED_MAX = 128
-"""Counting so many takes some 20 us, and the list stays in the nearest cache."""
-
 
 class RequestTimes:
-    """The times of all requests of a server, by the keys of their APIs. In `noted` are the keys of the requests of each
-    read, in whole numbers, and behind them its seconds; the last read may go on (reads do not overlap)."""
+    """The times of all requests of a server, by the keys of their APIs. In `noted` are the requests of each read, and
+    behind them its seconds; the last read may go on (reads do not overlap)."""
 
     def __init__(self) -> None:
-        self.noted: list[int | float] = []
+        self.noted: list[float] = []
         self._by_key: defaultdict[int, Durations] = defaultdict(Durations)
         self.unanswered: Counter[int] = Counter()
         """How many requests wait for their answers, or never got one since their connections ended."""
@@ -57,36 +55,26 @@ class RequestTimes:
         noted = self.noted
         if not noted:
             return
-        key, keys, seconds = int(noted[0]), noted[::2], noted[1::2]
-        # By far the commonest: one API, and one request in each read. Then nothing is done for each of them in Python.
-        if len(keys) == len(seconds) == keys.count(key) and not seconds.count(key):
-            _add_all(self._by_key[key], seconds)
+        keys, seconds = noted[::2], sorted(noted[1::2])
+        # By far the commonest: each read has brought one request, of one API. Then Python's own loops do all of it.
+        if len(seconds) == len(keys) == keys.count(keys[0]) and keys[0] < 0 <= seconds[0]:
+            self._by_key[~int(keys[0])].add_all(seconds)
         else:
             self._count_reads()
         noted.clear()
 
     def _count_reads(self) -> None:
-        keys = Counter[int]()
-        for one in self.noted:
-            if isinstance(one, int):
-                keys[one] += 1
+        """Count them read by read."""
+        by_key, of_read = defaultdict[int, list[float]](list), list[tuple[int, int]]()
+        for one, run in groupby(self.noted):
+            if one < 0:
+                of_read.append((~int(one), len(list(run))))
                 continue
-            for key, count in keys.items():
-                self._by_key[key].add(one, count)
-            keys.clear()
-
-
-def _add_all(durations: Durations, seconds: Sequence[float]) -> None:
-    """Add a duration for each of them."""
-    ordered, before = sorted(seconds), 0
-    for bucket, bound in enumerate(BOUNDS_S):
-        below = bisect_left(ordered, bound)
-        durations.counts[bucket] += below - before
-        before = below
-        if below == len(ordered):
-            break
-    durations.counts[-1] += len(ordered) - before
-    durations.sum_s += sum(ordered)
+            for key, count in of_read:
+                by_key[key] += [one] * count
+            of_read.clear()
+        for key, seconds in by_key.items():
+            self._by_key[key].add_all(sorted(seconds))
 
 
 class MeasuredConnection(Connection):
@@ -94,23 +82,19 @@ class MeasuredConnection(Connection):
 
     times: RequestTimes
 
-    def _count(self, seconds: float) -> None:
-        noted = self.times.noted
-        if type(noted[-1]) is int:
-            noted.append(seconds)
-            if len(noted) > NOTED_MAX:
-                self.times.count()
+    def _count_noted(self) -> None:
+        self.times.count()
 
     def _pause_for(self, later: Awaitable[Reply | Muting | Unanswered]) -> None:
         noted, key = self.times.noted, int.from_bytes(self.asked[:2], "big")
-        if noted and noted[-1] == key and type(noted[-1]) is int:  # else it is a login's message, and no request
+        if noted and noted[-1] == ~key:  # else it is a login's message, and no request
             noted.pop()
             later = self._answer_of(key).awaited(later)
         super()._pause_for(later)
 
     def _leave_unanswered(self, request: Unanswered, *size: int) -> UnansweredQueue:
         if size:  # it was handled in this read, where it was noted last
-            request = self._answer_of(int(self.times.noted.pop())).packed(request)
+            request = self._answer_of(~int(self.times.noted.pop())).packed(request)
         return super()._leave_unanswered(request, *size)
 
     def _answer_of(self, key: int) -> "_AnswerTime":

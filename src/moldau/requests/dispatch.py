@@ -59,8 +59,8 @@ class Dispatch:
     ):
         """`imports`: what to call in the executor before the first request of an API, by key."""
         self.gate = gate
-        self.noted: list[int | float] | None = None
-        """Where the key of each request is appended, if somebody counts them (`net/measured.py`)."""
+        self.noted: list[float] | None = None
+        """Where -1 - the key of each request is appended, if somebody counts them (`net/measured.py`)."""
         self.not_imported = dict(imports or {})
         self.routes: dict[int, Route] = {}
         """Those that were asked for, by key and version in one number."""
@@ -104,7 +104,7 @@ class Dispatch:
                 if key in self.not_imported:
                     await self._turns.off_loop(self.not_imported[key])
                     del self.not_imported[key]
-        noted = self.noted or []
+        noted = [] if self.noted is None else self.noted
         count = len(noted)
         try:
             answered = answer(memoryview(frame))
@@ -272,14 +272,14 @@ class Requests:
             # Importing a handler here would hold up every other connection (see above).
             if (key := kind >> 16) in self._dispatch.not_imported:
                 if note is not None:
-                    note(key)
+                    note(~key)
                 return self._dispatch.first(key, bytearray(frame), self.answer)
             route = self._dispatch.route(kind, self._session)
             if route is None:
                 return self._unsupported(frame)
         key, version, flexible, read, handler, at_once, pack, _, _, _, _ = route
         if note is not None:
-            note(key)
+            note(~key)
         at = skip_tagged_fields(frame, self._at) if flexible else self._at
         session = self._session
         call = _new(Call, (session, key, version, correlation_id, session.client_id, len(frame)))
@@ -316,7 +316,7 @@ class Requests:
         route = self._dispatch.route(api.key << 16, self._session)
         assert route is not None, "ApiVersions is supported from version 0 on"
         if self._note is not None:
-            self._note(api.key)
+            self._note(~api.key)
         call = Call(self._session, api.key, header.version, header.correlation_id, header.client_id, len(frame))
         request = api.request()
         answer = self._gate(request, call, route.handler)

@@ -10,7 +10,8 @@ import pytest
 from harness.brokers import Broker
 from harness.patience import wait_until
 from moldau import Admin
-from moldau.cli.doctor.machine import ClockWatch, broker_process, descriptor_facts, disk_facts
+from moldau.cli.doctor.clock_watch import ClockWatch
+from moldau.cli.doctor.machine import broker_process, descriptor_facts, disk_facts
 from moldau.testing import Cluster
 from tests.cli.conftest import Moldau
 

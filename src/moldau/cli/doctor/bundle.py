@@ -21,7 +21,8 @@ from importlib.metadata import distributions
 from pathlib import Path
 from typing import Any, Final
 
-from moldau.cli.doctor.examining import Examination, plain
+from moldau.cli.doctor.examining import Examination
+from moldau.cli.doctor.facts import plain
 from moldau.cli.doctor.redacting import Redactor
 from moldau.cli.version import version
 from moldau.config import read_properties

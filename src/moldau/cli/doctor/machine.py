@@ -1,15 +1,15 @@
-"""Facts about this machine: the disks below log folders, the clock, and how many files a process may open."""
+"""Facts about this machine: the disks below log folders, and how many files a process may open."""
 
 import os
 import resource
 import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
 from moldau.cli.doctor.checks.disks import DiskFacts
-from moldau.cli.doctor.checks.machines import ClockFacts, DescriptorFacts
+from moldau.cli.doctor.checks.machines import DescriptorFacts
 from moldau.descriptors import share_out
 from moldau.errors import StorageError
 from moldau.log.folders.identity import LOCK
@@ -81,19 +81,6 @@ def _file_system(device: int) -> str:
         if wanted in before.split()[2:3]:
             return after.split()[0]
     return ""
-
-
-class ClockWatch:
-    """Compares the wall clock with the monotonic one from its beginning to its `facts`."""
-
-    def __init__(self, wall_s: Callable[[], float] = time.time, monotonic_s: Callable[[], float] = time.monotonic):
-        self._wall_s, self._monotonic_s = wall_s, monotonic_s
-        self._began = wall_s(), monotonic_s()
-
-    def facts(self) -> ClockFacts:
-        wall_s, monotonic_s = self._wall_s(), self._monotonic_s()
-        drift_s = (wall_s - self._began[0]) - (monotonic_s - self._began[1])
-        return ClockFacts(int(wall_s * 1000), drift_s * 1000)
 
 
 def descriptor_facts(folders: Sequence[Path]) -> DescriptorFacts:

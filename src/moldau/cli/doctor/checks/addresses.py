@@ -8,10 +8,11 @@ every sentence names it.
 from collections.abc import Collection, Iterator, Mapping
 from typing import Final, NamedTuple
 
-from moldau.cli.doctor.checks.configuration import EVERYWHERE, LOOPBACK
 from moldau.cli.doctor.checks.diagnosis import Diagnosis, Severity
 
 AREA: Final = "addresses"
+LOOPBACK: Final = ("localhost", "127.0.0.1", "::1")
+EVERYWHERE: Final = ("", "0.0.0.0", "::")
 _NO_ADDRESS: Final = EVERYWHERE[1:]
 
 

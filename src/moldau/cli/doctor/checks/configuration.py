@@ -5,14 +5,13 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import PurePath
 from typing import Final
 
+from moldau.cli.doctor.checks.addresses import EVERYWHERE, LOOPBACK
 from moldau.cli.doctor.checks.diagnosis import Diagnosis, Severity, sentence
 from moldau.config import RATES, SETTINGS, BrokerConfig, broker_config, kafka_names, older_names, with_changes
 from moldau.errors import ConfigError
 from moldau.names import guess
 
 AREA: Final = "configuration"
-LOOPBACK: Final = ("localhost", "127.0.0.1", "::1")
-EVERYWHERE: Final = ("", "0.0.0.0", "::")
 _OF_LISTENER: Final = "listener.name."
 _TEMPORARY: Final = ("/tmp", "/var/tmp", "/dev/shm", "/run")
 _ALIKE: Final = (

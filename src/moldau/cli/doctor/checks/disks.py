@@ -1,7 +1,6 @@
 """Diagnoses of the disks below log folders: space, file system, and how long a flush takes."""
 
 from collections.abc import Collection, Iterator, Sequence
-from statistics import median
 from typing import Final, NamedTuple
 
 from moldau.cli.doctor.checks.diagnosis import Diagnosis, Severity
@@ -99,6 +98,8 @@ def _kind(disk: DiskFacts) -> Iterator[Diagnosis]:
 def _flushes(disk: DiskFacts) -> Iterator[Diagnosis]:
     if not disk.flush_ms:
         return
+    from statistics import median  # with all its numbers it is a tenth of the start
+
     usual_ms, worst_ms = median(disk.flush_ms), max(disk.flush_ms)
     if usual_ms < FLUSH_MS_SLOW and worst_ms < FLUSH_MS_BAD:
         return
