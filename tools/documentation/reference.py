@@ -13,10 +13,11 @@ from typing import Any
 
 import moldau
 from moldau import TopicPartition
-from moldau.cli.app import PLACES
+from moldau.cli.app import PLACES, start
 from moldau.cli.command_line import Group, parameters_of
 from moldau.cli.help import command_help
 from moldau.cli.options import with_command_config
+from moldau.cli.server import parser
 from moldau.client.administration.admin import AdminSettings
 from moldau.client.consuming.consumer_settings import ConsumerSettings
 from moldau.client.producing.producer_settings import ProducerSettings
@@ -30,8 +31,8 @@ from moldau.testing import Broker
 Row = tuple[str, ...]
 ERRORS = """# Error codes
 
-Kafka's. Each is an exception of its own in `moldau.errors`, a subclass of `KafkaError` with the name in camel case:
-`UNKNOWN_TOPIC_OR_PARTITION` is `UnknownTopicOrPartition`.
+The error codes are Kafka's. Each is an exception in `moldau.errors`, a subclass of `KafkaError` with its name in camel
+case: `UNKNOWN_TOPIC_OR_PARTITION` is `UnknownTopicOrPartition`.
 
 """
 
@@ -39,19 +40,19 @@ CLIENTS = {"producer": ProducerSettings, "consumer": ConsumerSettings, "admin cl
 CLIENT_SETTINGS = """# Settings of clients
 
 Keyword arguments of `moldau.Producer`, `Consumer` and `Admin`, also in `moldau.aio`, have underscores; a mapping and a
-file may have Kafka's names with dots (`bootstrap.servers`). A name of another client that means the same is understood
+file may have Kafka's names with dots (`bootstrap.servers`). Names of other clients for the same setting are understood
 as well. [Kafka's other names](../docs/coming-from.md) are ignored or refused with a sentence.
 """
 VERSIONS = """# APIs and versions
 
-The versions that ApiVersions advertises, and the access rights that each API asks for: one of the first column's for
-the whole request, those of the second for the resources that it names. [The protocol](../docs/protocol.md) says why the
-ranges are what they are, and what clients make of them.
+The versions that ApiVersions advertises, and the access rights that each API needs: one right of the first column for
+the whole request, and those of the second column for the resources that it names. [The protocol](../docs/protocol.md)
+explains the ranges, and how clients use them.
 """
 METRICS = """# Metrics
 
-All that a broker with `metrics.port` serves, with the labels of each, by its own words. [Metrics](../docs/metrics.md)
-has dashboards, alerts, and what the names are made after. `metrics.names` chooses whose names there are.
+All metrics that a broker with `metrics.port` serves, with their labels. [Metrics](../docs/metrics.md) has dashboards,
+alerts, and the sources of the names. `metrics.names` chooses the names of Kafka's exporters, those of kminion, or both.
 """
 
 
@@ -66,7 +67,7 @@ def commands_page() -> str:
     os.environ["COLUMNS"] = "100"  # of a terminal, for the help
     pieces = [
         "# Commands",
-        "What each command says with `--help`. [commands.md](../docs/commands.md) has what holds for all.",
+        "The `--help` of each command. [commands.md](../docs/commands.md) has Kafka's scripts and the common options.",
     ]
     for name, place in PLACES.items():
         found = getattr(importlib.import_module(place.module), place.name)
@@ -74,15 +75,21 @@ def commands_page() -> str:
         if isinstance(found, Group):
             pieces.append(place.summary)
             for one, function in found.commands.items():
-                pieces += [f"### moldau {name} {one}", _help(f"moldau {name} {one}", function)]
+                text = (
+                    _help(f"moldau {name} {one}", function) if function is not start else _text(parser().format_help())
+                )
+                pieces += [f"### moldau {name} {one}", text]
         else:
             pieces.append(_help(f"moldau {name}", found))
     return "\n\n".join(pieces) + "\n"
 
 
 def _help(path: str, function: Callable[..., Any]) -> str:
-    text = command_help(path, function.__doc__ or "", with_command_config(parameters_of(function)))
-    return f"```text\n{text}\n```"
+    return _text(command_help(path, function.__doc__ or "", with_command_config(parameters_of(function))))
+
+
+def _text(text: str) -> str:
+    return f"```text\n{text.rstrip()}\n```"
 
 
 def errors_page() -> str:

@@ -51,12 +51,12 @@ PLACES = {
         "Records that a program could not process: list, show, replay.",
     ),
     "perf": CommandEntry(
-        "moldau.cli.measuring.commands", "app", "How fast records go in and out: produce, consume, latency."
+        "moldau.cli.measuring.commands", "app", "Measure rates and latency: produce, consume, latency."
     ),
     "verifiable": CommandEntry(
         "moldau.cli.verifying.commands",
         "app",
-        "Clients that tell each record as a line of JSON, for test harnesses: produce, consume.",
+        "Clients for test harnesses, which print each record as a line of JSON: produce, consume.",
     ),
     "groups": CommandEntry(
         "moldau.cli.groups.commands", "app", "Consumer groups: list, describe, delete, delete-offsets, reset-offsets."
@@ -92,7 +92,7 @@ PLACES = {
     ),
     "top": CommandEntry("moldau.cli.watching.top", "top", "A live view: rates, lag and slow requests."),
     "zookeeper": CommandEntry(
-        "moldau.cli.zookeeper", "app", "ZooKeeper: start it from the jars of PySpark, show what is in one."
+        "moldau.cli.zookeeper", "app", "ZooKeeper: start it from the jars of PySpark, show a node."
     ),
     "schemas": CommandEntry(
         "moldau.cli.schemas.commands", "app", "Schemas in a registry: list, get, register, check, diff."
@@ -121,7 +121,7 @@ server = Group("server")
 
 @server.command()
 def start() -> int:
-    """Start a broker and run it until it is told to stop. `moldau server start --help` says more."""
+    """Start a broker and run it until SIGTERM or Ctrl-C. `moldau server start --help` says more."""
     from moldau.cli.server import start as start_server
 
     return start_server([])

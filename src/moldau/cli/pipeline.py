@@ -29,7 +29,7 @@ def demo(
     ),
 ) -> int:
     """
-    The whole journey on real data: broker, replay, loads, streams, audit, books and a report.
+    Run the demo on real data: broker, replay, loads, streams, audit, books and a report.
 
     Example:
 

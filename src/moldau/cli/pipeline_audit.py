@@ -29,7 +29,7 @@ def audit(
     as_json: Json = False,
 ) -> int:
     """
-    Compare what producers had acknowledged with what every tier holds, window by window of event time.
+    Compare the acknowledged records of producers with the records in every tier, in windows of event time.
 
     The producers need the setting audit_topic. The exit code is 0 only if every topic has a window that has ended, and
     every tier holds every record of these windows, and none twice.

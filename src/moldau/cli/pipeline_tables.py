@@ -76,7 +76,8 @@ def history(
     as_json: Json = False,
 ) -> None:
     """
-    The versions of each table, newest first: when, which operation or load, and how many records it changed.
+    Print the versions of each table, newest first: the time, the operation or load, and the number of records that it
+    changed.
 
     Example:
 

@@ -12,7 +12,7 @@ from typing import NoReturn
 from moldau.errors import ConfigError
 
 _EXAMPLES = """\
-Settings have Kafka's names. The command line goes before the file. Without a file and without --host the broker
+Settings have Kafka's names. The command line overrides the file. Without a file and without --host the broker
 listens on localhost only; `--host 0.0.0.0` listens on every interface. When ready it prints `listening on HOST:PORT`;
 SIGTERM and Ctrl-C stop it cleanly.
 
@@ -28,7 +28,7 @@ DEFAULT_LISTENER = "PLAINTEXT://localhost:9092"
 
 
 class Parser(argparse.ArgumentParser):
-    """What is wrong is one sentence here too."""
+    """Reports a wrong argument as one sentence."""
 
     def error(self, message: str) -> NoReturn:
         raise ConfigError(f"{message} (`{self.prog} --help` says more)")
@@ -37,18 +37,16 @@ class Parser(argparse.ArgumentParser):
 def parser() -> argparse.ArgumentParser:
     options = Parser(
         "moldau server start",
-        description="Start a broker and run it until it is told to stop.",
+        description="Start a broker and run it until SIGTERM or Ctrl-C.",
         epilog=_EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,
     )
-    options.add_argument("file", nargs="?", metavar="FILE.properties", help="a server.properties of Kafka's")
+    options.add_argument("file", nargs="?", metavar="FILE.properties", help="a properties file with Kafka's settings")
     options.add_argument("--host", help="the host of the first listener (localhost)")
     options.add_argument("--port", type=int, help="the port of the first listener; 0 takes a free one (9092)")
     options.add_argument("--data-dir", metavar="DIR", help="the folder of the log and the metadata (moldau-data)")
-    options.add_argument(
-        "--set", action="append", default=[], metavar="NAME=VALUE", help="one setting; may be repeated"
-    )
+    options.add_argument("--set", action="append", default=[], metavar="NAME=VALUE", help="one setting; repeatable")
     options.add_argument(
         "--log-level",
         action="append",

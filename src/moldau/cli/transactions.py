@@ -73,7 +73,7 @@ def describe(
     as_json: Json = False,
 ) -> None:
     """
-    Describe transactional ids: their producers, and since when the transaction is open in which partitions.
+    Describe transactional ids: their producers, and the start and the partitions of an open transaction.
 
     Examples:
 
@@ -157,8 +157,8 @@ def find_hanging(
     as_json: Json = False,
 ) -> None:
     """
-    Find transactions that hang: a partition holds them open for longer than may be, and their coordinator knows nothing
-    of them. Readers of committed records wait for their end until you abort them.
+    Find transactions that hang: they are open in a partition for longer than transaction.max.timeout.ms allows, and
+    their coordinator does not know them. Consumers of committed records wait until you abort them.
 
     Examples:
 
@@ -242,8 +242,8 @@ def abort(
     as_json: Json = False,
 ) -> None:
     """
-    Abort a transaction that hangs, in one partition. Never do that to one whose coordinator still knows it: what it
-    wrote here would be lost and the rest of it committed.
+    Abort a transaction that hangs, in one partition. Never abort a transaction that its coordinator still knows: its
+    records in this partition would be lost, and the others may be committed.
 
     Examples:
 

@@ -34,10 +34,10 @@ def start(
     classpath: Annotated[str, Option(metavar="JARS", help="ZooKeeper's jars, instead of those of PySpark.")] = "",
 ) -> int:
     """
-    Run ZooKeeper until it is told to stop. It needs Java, and the jars that come with PySpark.
+    Run ZooKeeper until SIGTERM or Ctrl-C. It needs Java, and the jars that come with PySpark.
 
     When all servers answer it prints `listening on HOST:PORT`, with a comma between servers. A server that ends is
-    started again; its log is in DIR. SIGTERM and Ctrl-C stop them all. An ensemble of three goes on if one is killed.
+    started again; its log is in DIR. An ensemble of three continues if one is killed.
 
     Examples:
 

@@ -88,8 +88,8 @@ def alter(
     as_json: Json = False,
 ) -> None:
     """
-    Make a subscription, or change its settings; those that are not named stay as they are. Clients push what they are
-    asked for to brokers that have client.metrics.topic set, and the brokers put it into that topic.
+    Make a subscription, or change its settings; those that are not named stay as they are. Clients push these metrics
+    to brokers that have client.metrics.topic set, and the brokers write them to that topic.
 
     Examples:
 
@@ -118,7 +118,7 @@ def alter(
 @app.command()
 def delete(name: Named, bootstrap_server: BootstrapServer = BOOTSTRAP, as_json: Json = False) -> None:
     """
-    Delete a subscription. Its clients stop to push within the time between two pushes.
+    Delete a subscription. Its clients stop pushing within one push interval.
 
     Examples:
 

@@ -22,20 +22,21 @@ POLL_MS, POLL_RECORDS = 200, 200
 def read(
     topic: Annotated[str, Argument("TOPIC", help="The topic of client.metrics.topic.")],
     bootstrap_server: BootstrapServer = BOOTSTRAP,
-    from_beginning: Annotated[bool, Option("--from-beginning", help="Also print what was pushed before.")] = False,
+    from_beginning: Annotated[bool, Option("--from-beginning", help="Also print earlier pushes.")] = False,
     from_time: Annotated[
         str, Option(metavar="TIME", help="Begin with what was pushed at or after this time, or a duration ago.")
     ] = "",
-    max_pushes: Annotated[int | None, Option("--max-pushes", "-n", min=0, help="Stop after so many pushes.")] = None,
+    max_pushes: Annotated[
+        int | None, Option("--max-pushes", "-n", min=0, help="Stop after this number of pushes.")
+    ] = None,
     timeout: Annotated[
         float | None, Option(metavar="SECONDS", min=0, help="Stop after this time without a new push.")
     ] = None,
     as_json: Json = False,
 ) -> None:
     """
-    Print what clients have pushed, one value of a metric on each line, as it comes: the time, the client's id, the
-    metric with its attributes, and the value. Until Ctrl-C, SIGTERM, --max-pushes or --timeout. Needs the extra
-    `telemetry`.
+    Print the metrics that clients push, one value on each line: the time, the client's id, the metric with its
+    attributes, and the value. It runs until Ctrl-C, SIGTERM, --max-pushes or --timeout. Needs the extra `telemetry`.
 
     Examples:
 

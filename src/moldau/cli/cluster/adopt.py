@@ -36,12 +36,11 @@ def adopt(
     as_json: Json = False,
 ) -> None:
     """
-    Make a stopped broker that was alone the first broker of a new cluster of several. It keeps all it has: topics,
-    records, settings, groups and their offsets, transactions, producer ids. Needs the extra `cluster`, with file:PATH
-    none.
+    Make a stopped single broker the first broker of a new cluster. It keeps its topics, records, settings, groups and
+    their offsets, transactions, and producer ids. Needs the extra `cluster`, except with file:PATH.
 
-    Its metadata go into ZooKeeper, or the file, where no other cluster may be. From then on it starts with
-    `zookeeper.connect`, and more brokers can join. If the command is cut off, run it again.
+    Its metadata goes to ZooKeeper, or to the file, which must not have another cluster. From then on the broker starts
+    with `zookeeper.connect`, and more brokers can join. If the command is interrupted, run it again.
 
     Examples:
 

@@ -16,7 +16,7 @@ def api_versions(
     bootstrap_server: BootstrapServer = BOOTSTRAP, broker_id: Broker = None, as_json: Json = False
 ) -> None:
     """
-    Print the versions of each API that the brokers support, and the one that our client would use.
+    Print the versions of each API that the brokers support, and the one that Moldau's client uses.
 
     Examples:
 

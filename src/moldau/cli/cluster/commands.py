@@ -42,7 +42,8 @@ def status(
     bootstrap_server: BootstrapServer = BOOTSTRAP,
     watch: Annotated[bool, Option("--watch", help="Print it again whenever it changes, until Ctrl-C.")] = False,
     wait: Annotated[
-        int | None, Option("--wait", metavar="SECONDS", min=0, help="Wait up to this time until all is well.")
+        int | None,
+        Option("--wait", metavar="SECONDS", min=0, help="Wait up to this time until all replicas are in sync."),
     ] = None,
     as_json: Json = False,
 ) -> int:

@@ -33,11 +33,11 @@ def start(
     embedded: Annotated[bool, Option("--embedded", help="Use a file in DIR instead of ZooKeeper.")] = False,
 ) -> int:
     """
-    Run a cluster on this machine until it is told to stop: ZooKeeper and several brokers, each a process of its own. It
+    Run a cluster on this machine until SIGTERM or Ctrl-C: ZooKeeper and several brokers, each a process of its own. It
     needs Java, the jars that come with PySpark, and the extra `cluster`; with --embedded, none of them.
 
     When all brokers serve it prints `listening on HOST:PORT,HOST:PORT,...`. A process that ends is started again; the
-    logs are in DIR. SIGTERM and Ctrl-C stop them all.
+    logs are in DIR.
 
     Examples:
 

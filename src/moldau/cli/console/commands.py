@@ -33,7 +33,7 @@ def console(
         list[str] | None,
         Option(metavar="HOST", help="A further name that browsers reach it by, as behind a proxy; repeatable."),
     ] = None,
-    read_only: Annotated[bool, Option(help="Change nothing, whoever asks.")] = False,
+    read_only: Annotated[bool, Option(help="Refuse every change.")] = False,
     mask: Masks = None,
     schema_registry: Annotated[
         str, Option(metavar="URL", help="Decode and encode records by this schema registry.")
@@ -49,7 +49,7 @@ def console(
     command_property: CommandProperty = None,
 ) -> int:
     """
-    Run the web console until it is told to stop. Needs the extra `console`.
+    Run the web console until SIGTERM or Ctrl-C. Needs the extra `console`.
 
     When it serves it prints `listening on http://HOST:PORT`. Where the brokers have logins (security.protocol=SASL_SSL
     or SASL_PLAINTEXT in --command-config), each user logs in with a name and password of the cluster and may do there

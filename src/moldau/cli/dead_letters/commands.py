@@ -33,8 +33,8 @@ def list_letters(
     Count the dead letters of topics by the topic in which they failed and by exception; the message is that of the
     newest one. All records of the topics are read.
 
-    Read are the headers of `Consumer.process(dead_letter=...)`, of Kafka Streams, Kafka Connect and Spring. Records
-    that a load into tables rejected are shown by `moldau pipeline rejected`.
+    The command reads the headers of `Consumer.process(dead_letter=...)`, of Kafka Streams, Kafka Connect and Spring.
+    Records that a load into tables rejected are shown by `moldau pipeline rejected`.
 
     Examples:
 
@@ -126,11 +126,11 @@ def replay(
     as_json: Json = False,
 ) -> None:
     """
-    Send dead letters back to the topic and partition in which they failed, as they were, each exactly once.
+    Send dead letters back to the topic and partition in which they failed, unchanged, each exactly once.
 
-    A group remembers the position: the next run goes on behind it, also if this one is killed. Records that --from or
+    A group holds the position: the next run continues there, even if this one is killed. Records that --from or
     --exception leave out are passed over and count as done for that group: to replay them later, name another --group.
-    The command ends at the present end of the topic, so a record that fails again is not sent round and round.
+    The command ends at the present end of the topic, so a run sends a record that fails again only once.
 
     Examples:
 

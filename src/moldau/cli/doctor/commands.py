@@ -43,11 +43,11 @@ def doctor(
     as_json: Json = False,
 ) -> int:
     """
-    Look for what is wrong with a broker or a cluster, and say what to do about it.
+    Find faults of a broker or a cluster, and say how to repair them.
 
-    With -b it asks brokers that run: are the addresses that they advertise reachable from this machine, are all
-    replicas in sync, do brokers and log folders work. With --config it looks at a broker of this machine, whether it
-    runs or not: its settings, disks, log folders, file descriptors, and its ZooKeeper. Give both for everything.
+    With -b it asks running brokers: whether this machine reaches their advertised addresses, whether all replicas are
+    in sync, and whether brokers and log folders work. With --config it checks a broker of this machine, running or
+    stopped: its settings, disks, log folders, file descriptors, and its ZooKeeper. Give both to check everything.
     Nothing is changed.
 
     The exit code is 1 if there is an error, else 0.

@@ -139,7 +139,7 @@ def delete(
     as_json: Json = False,
 ) -> None:
     """
-    Forget groups that have no members, and what they committed.
+    Delete groups that have no members, with their committed offsets.
 
     Examples:
 
@@ -161,7 +161,7 @@ def delete_offsets(
     as_json: Json = False,
 ) -> None:
     """
-    Forget what a group committed for partitions of topics to which none of its members subscribes.
+    Delete the committed offsets of a group, for topics to which none of its members subscribes.
 
     Examples:
 

@@ -76,14 +76,14 @@ def adopt(
     as_json: Json = False,
 ) -> None:
     """
-    Take the topics in another broker's log folders (Apache Kafka's) into ours. Neither broker may run.
+    Take over the topics in the log folders of another broker, such as Apache Kafka. Both brokers must be stopped.
 
     Topics keep their names, ids, offsets and leader epochs, consumer groups their offsets. Folders are copied; those in
-    DIR are not changed. A topic that is here already is refused. Settings of topics are in Kafka's metadata log: if DIR
-    has it (__cluster_metadata-0) they are taken along, else a topic has the default ones; --set goes before both.
+    DIR are not changed. A topic that Moldau already has is refused. Settings of topics are in Kafka's metadata log: if
+    DIR has it (__cluster_metadata-0) they are taken along, else a topic has the default ones; --set goes before both.
     So are access rights (ACLs), users of SCRAM, quotas of clients, delegation tokens, subscriptions to metrics of
-    clients, and dynamic settings of groups and of all brokers, unless --topic names topics; what is here already of
-    them stays as it is.
+    clients, and dynamic settings of groups and of all brokers, unless --topic names topics; those that Moldau already
+    has stay as they are.
 
     Examples:
 

@@ -60,10 +60,10 @@ def dump(
     as_json: Json = False,
 ) -> int:
     """
-    Print what is in files of a log: batches, records, indexes, producer snapshots, checkpoints.
+    Print the content of log files: batches, records, indexes, producer snapshots, checkpoints.
 
     With --json each line is one object; what is not UTF-8 is base64. In the folders of __consumer_offsets and
-    __transaction_state records are decoded without being told. The exit code is 1 if something cannot be read.
+    __transaction_state records are decoded without --decoder. The exit code is 1 if something cannot be read.
 
     Examples:
 
@@ -110,10 +110,10 @@ def verify(
     as_json: Json = False,
 ) -> int:
     """
-    Check that log folders hold: every batch and record, offsets, indexes, snapshots, checkpoints.
+    Check log folders: every batch and record, offsets, indexes, snapshots, checkpoints.
 
-    Each line is one finding: an error, or a note. What an unclean stop leaves and the next start cuts off or builds
-    anew is a note. The exit code is 0 if there is no error, else 1. With --json each line is one object.
+    Each line is one finding: an error, or a note. Damage by an unclean stop that the next start repairs is a note. The
+    exit code is 0 if there is no error, else 1. With --json each line is one object.
 
     Examples:
 

@@ -53,7 +53,8 @@ def import_files(
     Produce the records of log files, of message formats 0, 1 and 2, to a topic of a running broker.
 
     Keys, values, headers and timestamps stay as they are; without --partition and --keep-partitions a record's key
-    chooses its partition. What transactions aborted is left out. If it ends early it says where to go on.
+    chooses its partition. Records of aborted transactions are left out. If the command ends early, it says at which
+    offset to continue.
 
     Examples:
 

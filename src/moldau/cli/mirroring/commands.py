@@ -83,7 +83,7 @@ Instance = Annotated[
 ]
 SessionTimeout = Annotated[
     float,
-    Option("--session-timeout", metavar="SECONDS", help="A worker that is silent this long has died for the others."),
+    Option("--session-timeout", metavar="SECONDS", help="A worker that is silent for this long counts as dead."),
 ]
 MetricsPort = Annotated[
     int, Option("--metrics-port", help="Metrics for Prometheus are at http://HOST:PORT/metrics; 0: a free port.")
@@ -132,11 +132,12 @@ def start(
     compression: Compression = "none",
 ) -> int:
     """
-    Mirror topics until told to stop. The source is any Kafka. All state is in the target: the command may be killed and
-    started again anywhere. It waits for clusters that do not answer at the start, for `default.api.timeout.ms`: 60 s.
+    Mirror topics until SIGTERM or Ctrl-C. The source is any Kafka. All state is in the target: the command may be
+    killed and started again anywhere. It waits for clusters that do not answer at the start, for
+    `default.api.timeout.ms`: 60 s.
 
-    If the target is a cluster of Moldau: byte by byte, at the same offsets, into topics of the same names, to which
-    nobody else writes. Partitions, settings and the offsets of groups are kept as in the source.
+    If the target is a cluster of Moldau: byte by byte, at the same offsets, into topics of the same names, which refuse
+    other writers. Partitions, settings and the offsets of groups are kept as in the source.
 
     If the target is another Kafka: by MirrorMaker 2's rules and names, each record exactly once, with offset syncs,
     checkpoints and heartbeats. The options from --from-alias on are for that.
@@ -226,10 +227,10 @@ def fail_over_now(
     as_json: Json = False,
 ) -> int:
     """
-    Make mirrors writable now, with what they have; the source is not asked, and may be gone.
+    Make mirrors writable now, with the records that they have. The command does not need the source.
 
-    Transactions that are open at a mirror's end are aborted. Workers stop writing to it. An interrupted fail-over is
-    carried on by the same command. `moldau mirror status` says before how many records would be lost.
+    Transactions that are open at a mirror's end are aborted. Workers stop writing to the mirrors. Run the command again
+    to complete an interrupted fail-over. `moldau mirror status` shows beforehand how many records would be lost.
 
     Examples:
 

@@ -36,7 +36,7 @@ OffsetLagMax = Annotated[
 ]
 CheckpointInterval = Annotated[
     float,
-    Option("--checkpoint-interval", metavar="SECONDS", help="How often groups' positions are told in the target."),
+    Option("--checkpoint-interval", metavar="SECONDS", help="How often positions of groups are written to the target."),
 ]
 
 

@@ -27,7 +27,7 @@ Url = Annotated[
 LOCAL = "http://localhost:8081"
 Subject = Annotated[str, Argument("SUBJECT", help="The subject, such as orders-value.")]
 SchemaFile = Annotated[Path, Argument("FILE", help="The schema: .avsc (Avro), .json (JSON Schema) or .proto.")]
-Kind = Annotated[str, Option("--type", help="AVRO, JSON or PROTOBUF, instead of what the file's name says.")]
+Kind = Annotated[str, Option("--type", help="AVRO, JSON or PROTOBUF, instead of the type by the file's name.")]
 References = Annotated[
     list[str] | None,
     Option("--reference", metavar="NAME=SUBJECT:VERSION", help="A schema that this one refers to; repeatable."),
@@ -91,12 +91,13 @@ def register(
     file: SchemaFile,
     kind: Kind = "",
     reference: References = None,
-    normalize: Annotated[bool, Option(help="Take forms that mean the same for the same schema.")] = False,
+    normalize: Annotated[bool, Option(help="Compare schemas in their normalized form.")] = False,
     schema_registry: Url = LOCAL,
     as_json: Json = False,
 ) -> None:
     """
-    Register a schema as the next version of a subject, and print its id. One that the subject has keeps its version.
+    Register a schema as the next version of a subject, and print its id. A schema that the subject already has keeps
+    its version.
 
     Examples:
 

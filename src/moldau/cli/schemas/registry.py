@@ -40,11 +40,11 @@ def start(
     tls_key: Annotated[Path | None, Option(metavar="FILE", help="The key, if it is in a file of its own.")] = None,
 ) -> int:
     """
-    Run a schema registry with Confluent's REST interface until it is told to stop. Needs the extra `registry`.
+    Run a schema registry with Confluent's REST interface until SIGTERM or Ctrl-C. Needs the extra `registry`.
 
     When it serves it prints `listening on http://HOST:PORT`. It waits 30 s for brokers that do not answer at the start.
-    Schemas are kept in a compacted topic, in the form of Confluent's registry: a topic of theirs is taken over. Several
-    instances on one topic share the work: one writes, the others forward changes to it. SIGTERM and Ctrl-C stop it.
+    Schemas are kept in a compacted topic, in the form of Confluent's registry: an existing topic of that registry is
+    used. Several instances on one topic share the work: one writes, the others forward changes to it.
 
     Examples:
 
@@ -81,7 +81,7 @@ def password(
     ] = None,
 ) -> None:
     """
-    Print the line about a user's password for the file of `registry start --users`. The password is not in it.
+    Print the line of a user for the file of `registry start --users`. It has a hash of the password, not the password.
 
     Examples:
 

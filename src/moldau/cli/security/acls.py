@@ -38,7 +38,7 @@ Pattern = Annotated[
     Option(
         "--resource-pattern-type",
         metavar="literal|prefixed",
-        help="prefixed: the names are beginnings of names.",
+        help="prefixed: the names are prefixes.",
     ),
 ]
 FilteredPattern = Annotated[
@@ -55,14 +55,22 @@ Operations = Annotated[
 ]
 Allowed = Annotated[
     list[str] | None,
-    Option("--principal", "--allow-principal", metavar="User:NAME", help="Who may; User:* is everybody. Repeatable."),
+    Option(
+        "--principal",
+        "--allow-principal",
+        metavar="User:NAME",
+        help="A principal that is allowed; User:* is everybody. Repeatable.",
+    ),
 ]
-Denied = Annotated[list[str] | None, Option("--deny-principal", metavar="User:NAME", help="Who may not; repeatable.")]
+Denied = Annotated[
+    list[str] | None, Option("--deny-principal", metavar="User:NAME", help="A principal that is denied; repeatable.")
+]
 AllowHosts = Annotated[
-    list[str] | None, Option("--host", "--allow-host", metavar="ADDRESS", help="From where; everywhere by default.")
+    list[str] | None,
+    Option("--host", "--allow-host", metavar="ADDRESS", help="The address that it may come from; any by default."),
 ]
 DenyHosts = Annotated[
-    list[str] | None, Option("--deny-host", metavar="ADDRESS", help="From where not; everywhere by default.")
+    list[str] | None, Option("--deny-host", metavar="ADDRESS", help="The address that is denied; any by default.")
 ]
 Principal = Annotated[str | None, Option("--principal", metavar="User:NAME", help="Only the ACLs of this principal.")]
 
@@ -82,13 +90,13 @@ def add(
     user_principal: Users = None,
     cluster: OfCluster = False,
     pattern: Pattern = "literal",
-    producer: Annotated[bool, Option("--producer", help="What a producer needs of the topics and ids.")] = False,
-    consumer: Annotated[bool, Option("--consumer", help="What a consumer needs of the topics and groups.")] = False,
+    producer: Annotated[bool, Option("--producer", help="The rights of a producer on the topics and ids.")] = False,
+    consumer: Annotated[bool, Option("--consumer", help="The rights of a consumer on the topics and groups.")] = False,
     idempotent: Annotated[bool, Option("--idempotent", help="With --producer: what brokers before 2.8 ask.")] = False,
     as_json: Json = False,
 ) -> None:
     """
-    Add access rights: who may, or may not, do what with which resources. A DENY wins over every ALLOW. Without
+    Add access rights (ACLs): allow or deny a principal operations on resources. A DENY wins over every ALLOW. Without
     --operation the right is All.
 
     Examples:
@@ -134,7 +142,7 @@ def remove(
     as_json: Json = False,
 ) -> None:
     """
-    Remove access rights: all that agree with what is given. Without a resource, those of a principal on all resources.
+    Remove the access rights that match the options. Without a resource, those of a principal on all resources.
 
     Examples:
 
@@ -179,7 +187,7 @@ def list_acls(
     as_json: Json = False,
 ) -> None:
     """
-    List access rights: all, or those that agree with what is given.
+    List access rights: all, or those that match the options.
 
     Examples:
 
@@ -204,8 +212,8 @@ def list_acls(
 @app.command()
 def explain(
     bootstrap_server: BootstrapServer = BOOTSTRAP,
-    principal: Annotated[str, Option("--principal", metavar="User:NAME", help="Who asks.")] = "",
-    host: Annotated[str, Option("--host", metavar="ADDRESS", help="From where.")] = "127.0.0.1",
+    principal: Annotated[str, Option("--principal", metavar="User:NAME", help="The principal.")] = "",
+    host: Annotated[str, Option("--host", metavar="ADDRESS", help="The address of the client.")] = "127.0.0.1",
     operation: Operations = None,
     topic: Topics = None,
     group: Groups = None,
@@ -216,7 +224,7 @@ def explain(
     as_json: Json = False,
 ) -> int:
     """
-    Explain whether somebody may do something, and which rule decides: an ACL, super.users, no ACL that fits, or
+    Show whether a principal may perform an operation, and which rule decides: an ACL, super.users, no matching ACL, or
     allow.everyone.if.no.acl.found. The exit code is 0 if it is allowed, and 1 if it is not.
 
     Examples:

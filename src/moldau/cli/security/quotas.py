@@ -38,7 +38,7 @@ def set_quotas(
     """
     Set quotas of a user, a client id, both together, or an IP address: producer_byte_rate and consumer_byte_rate in
     bytes a second, request_percentage, controller_mutation_rate in partitions a second; of addresses
-    connection_creation_rate. They hold for each broker apart, and at once.
+    connection_creation_rate. Each broker applies them to its own traffic, at once.
 
     Examples:
 

@@ -21,7 +21,9 @@ Secret = Annotated[
 @app.command()
 def create(
     bootstrap_server: BootstrapServer = BOOTSTRAP,
-    owner: Annotated[str | None, Option("--owner", metavar="NAME", help="Another user than the one logged in.")] = None,
+    owner: Annotated[
+        str | None, Option("--owner", metavar="NAME", help="The owner, if not the user that is logged in.")
+    ] = None,
     renewer: Annotated[
         list[str] | None, Option("--renewer", metavar="NAME", help="A user that may renew it; repeatable.")
     ] = None,
@@ -31,8 +33,8 @@ def create(
     as_json: Json = False,
 ) -> None:
     """
-    Create a delegation token of the user that the command logs in as. Whoever has its secret logs in as that user, by
-    SCRAM with the id as the user, the HMAC as the password, and tokenauth="true" in the login module.
+    Create a delegation token of the user that the command logs in as. A client with its secret can log in as that user:
+    by SCRAM, with the id as the user, the HMAC as the password, and tokenauth="true" in the login module.
 
     Examples:
 
@@ -72,12 +74,12 @@ def expire(
     secret: Secret,
     bootstrap_server: BootstrapServer = BOOTSTRAP,
     period: Annotated[
-        int | None, Option("--period", min=0, metavar="MS", help="Let it be valid for this long; now it ends at once.")
+        int | None, Option("--period", min=0, metavar="MS", help="The time until it ends; by default it ends at once.")
     ] = None,
     as_json: Json = False,
 ) -> None:
     """
-    End a delegation token at once, or after a while.
+    End a delegation token at once, or after --period.
 
     Examples:
 

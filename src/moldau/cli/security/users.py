@@ -28,12 +28,14 @@ def add(
         Option("--password-file", metavar="FILE", help="Read the password from this file; - is the input."),
     ] = None,
     mechanism: Mechanism = None,
-    iterations: Annotated[int, Option(min=4096, max=16384, help="How slow it is to try a password.")] = ITERATIONS,
+    iterations: Annotated[
+        int, Option(min=4096, max=16384, help="SCRAM iterations: more make guessing a password slower.")
+    ] = ITERATIONS,
     as_json: Json = False,
 ) -> None:
     """
-    Add a user, or give one another password. It is asked for at the terminal, or read from a file. What is sent is
-    derived from it: the brokers never see the password.
+    Add a user, or change a user's password. The command asks for the password at the terminal, or reads it from a file.
+    It sends keys that are derived from the password: the brokers never see the password.
 
     Examples:
 

@@ -36,7 +36,8 @@ def delete_records(
     as_json: Json = False,
 ) -> int:
     """
-    Delete the oldest records of partitions, for good. Groups that were behind go on at the first record that is left.
+    Delete the oldest records of partitions, for good. Groups that were behind continue at the first record that is
+    left.
 
     The exit code is 1 if a partition kept its records. A topic that is only compacted refuses.
 

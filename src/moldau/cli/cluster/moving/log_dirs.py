@@ -35,7 +35,7 @@ def log_dirs(
     disks.
 
     --move begins to move replicas between the log folders of one broker, while they are used; LEFT is how many offsets
-    the copies lack. To ask for the folder that a replica is in ends its move. The setting
+    the copies lack. Naming the folder that a replica is in cancels its move. The setting
     replica.alter.log.dirs.io.max.bytes.per.second of the broker limits the rate.
 
     Examples:
