@@ -132,9 +132,8 @@ def start(
     compression: Compression = "none",
 ) -> int:
     """
-    Mirror topics until SIGTERM or Ctrl-C. The source is any Kafka. All state is in the target: the command may be
-    killed and started again anywhere. It waits for clusters that do not answer at the start, for
-    `default.api.timeout.ms`: 60 s.
+    Mirror topics until SIGTERM or Ctrl-C. The source is any Kafka. All state is in the target, so another machine can
+    continue after a kill. The command waits for clusters that do not answer at the start for `default.api.timeout.ms`.
 
     If the target is a cluster of Moldau: byte by byte, at the same offsets, into topics of the same names, which refuse
     other writers. Partitions, settings and the offsets of groups are kept as in the source.
