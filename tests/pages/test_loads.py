@@ -1,4 +1,4 @@
-"""docs/decoding.md, docs/upsert.md and docs/warehouse.md: each of their commands runs, on topics with records such as
+"""The pages about loads into tables (`PAGES`): each of their commands runs, on topics with records such as
 the pages mean. Each load has a broker, a registry and a warehouse of its own. `--every` is left out: it has no end."""
 
 import json
@@ -26,7 +26,14 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(600)]
-PAGES = ("docs/decoding.md", "docs/upsert.md", "docs/warehouse.md")
+PAGES = (
+    "docs/decoding.md",
+    "docs/iceberg.md",
+    "docs/rejected-records.md",
+    "docs/tables-upkeep.md",
+    "docs/upsert.md",
+    "docs/warehouse.md",
+)
 ORDER = json.dumps({"type": "record", "name": "Order", "fields": [{"name": "id", "type": "long"}]})
 ROW = {"type": "record", "name": "Row", "fields": [{"name": "id", "type": "long"}]}
 FIELDS = [("after", ["null", ROW]), ("op", "string"), ("ts_ms", ["null", "long"])]
@@ -140,7 +147,7 @@ def test_rejected_records_are_decoded_again_and_counted_as_the_page_says(
         load = ["pipeline", "load", "--topics", "clicks", "--warehouse", "w", "--decode", "json"]
         Path("first.ddl").write_text("size INT NOT NULL")
         assert offline(*load, "--schema", "first.ddl").code == 0
-        [sql] = [block.code for block in blocks_of("docs/decoding.md") if block.kind == "sql"]
+        [sql] = [block.code for block in blocks_of("docs/rejected-records.md") if block.kind == "sql"]
         quarantine = DeltaTable("w/_quarantine/clicks").to_pyarrow_dataset()
         assert duckdb.from_arrow(quarantine).query("quarantine", sql).fetchall()
         for command, printed in requeue:

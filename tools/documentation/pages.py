@@ -61,7 +61,8 @@ CHAPTERS = {
         "Threats and promises <SECURITY.md>",
     ],
     "Spark and the warehouse": [
-        "docs/spark.md", "docs/streams.md", "docs/warehouse.md", "docs/decoding.md", "docs/upsert.md", "docs/audit.md",
+        "docs/spark.md", "docs/streams.md", "docs/warehouse.md", "docs/iceberg.md", "docs/decoding.md",
+        "docs/rejected-records.md", "docs/upsert.md", "docs/tables-upkeep.md", "docs/removed-rows.md", "docs/audit.md",
         "docs/search-log.md",
     ],
     "Reference": [
