@@ -13,31 +13,31 @@ listening on localhost:9092
 
 | I want to ... | |
 |---|---|
-| see it in five minutes | [Quick start](docs/quick-start.md) |
+| try Moldau in five minutes | [Quick start](docs/quick-start.md) |
 | understand logs and groups | [Concepts](docs/concepts.md), with drawings; [glossary](docs/glossary.md) |
 | write a program | [Producer](docs/producer.md), [consumer](docs/consumer.md), [tables](docs/columns.md) |
-| have a broker in my tests | [Testing](docs/testing.md) |
+| use a broker in tests | [Testing](docs/testing.md) |
 | run a broker | [Run a broker](docs/run-a-broker.md), [commands](reference/commands.md) |
-| look a setting up | [Of brokers and topics](docs/settings.md), [of clients](reference/client-settings.md) |
+| look up a setting | [Of brokers and topics](docs/settings.md), [of clients](reference/client-settings.md) |
 | run a cluster | [Start a cluster](docs/start-a-cluster.md), [operate it](docs/cluster-operations.md) |
-| protect it | [Security](docs/security.md) in ten minutes; [threats and promises](SECURITY.md) |
-| look at it | [Console](docs/console.md) in a browser, [metrics](docs/metrics.md), [doctor](docs/doctor.md) |
-| have the log in Spark, or in tables | [Spark](docs/spark.md), [warehouse](docs/warehouse.md) |
-| have schemas, or a second site | [Registry](docs/registry.md), [mirrors](docs/mirror.md) |
+| protect a broker or a cluster | [Security](docs/security.md) in ten minutes; [threats and promises](SECURITY.md) |
+| watch a broker or a cluster | [Console](docs/console.md), [metrics](docs/metrics.md), [doctor](docs/doctor.md) |
+| read topics in Spark, or load them into tables | [Spark](docs/spark.md), [tables](docs/warehouse.md) |
+| run a schema registry, or mirror a cluster | [Registry](docs/registry.md), [mirrors](docs/mirror.md) |
 | change from Kafka, Redpanda or testcontainers | [Coming from another broker](docs/coming-from-brokers.md) |
 | change from confluent-kafka, kafka-python or aiokafka | [Coming from another client](docs/coming-from.md) |
-| use the commands of Kafka's scripts | [Each script beside ours](docs/commands.md) |
+| find the command for a script of Kafka's | [Kafka's scripts and Moldau's commands](docs/commands.md) |
 | understand a log line | [Of a broker](docs/log-lines.md), [of a cluster](docs/cluster-log-lines.md) |
 | understand an error | [Error codes](reference/error-codes.md), [the doctor](docs/doctor.md) |
-| know what it does not do | [Limits](docs/limits.md) |
-| know how it works, and how fast | [Architecture](ARCHITECTURE.md), [performance](docs/performance.md) |
+| know the missing features | [Limits](docs/limits.md) |
+| know the design and the performance | [Architecture](ARCHITECTURE.md), [performance](docs/performance.md) |
 """
 
 CHAPTERS = {
-    "Begin": [
+    "Start here": [
         "docs/quick-start.md", "docs/concepts.md", "docs/installation.md", "docs/testing.md", "docs/limits.md",
-        "What there is, on one page <README.md>",
-        "All pages, by reader <docs/index.md>",
+        "Overview on one page <README.md>",
+        "All pages by task <docs/index.md>",
     ],
     "Clients": [
         "docs/producer.md", "docs/consumer.md", "docs/columns.md", "docs/admin.md", "docs/schemas.md",

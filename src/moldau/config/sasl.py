@@ -28,7 +28,7 @@ class SaslSettings:
     sasl_mechanism_inter_broker_protocol: str = STRING("GSSAPI", "The SASL mechanism by which this broker logs in at other brokers; set it if their listener has SASL, to one of sasl.enabled.mechanisms there.", **_FIXED)
     sasl_server_max_receive_size: int = INT(524_288, "The size of the largest request of a client that has not authenticated, in bytes.", low=1, **_FIXED)
     sasl_server_authentication_timeout_ms: int = INT(30_000, "The time after which a connection that has not authenticated is closed.", low=1, high=INT_MAX, **_FIXED)
-    connection_failed_authentication_delay_ms: int = INT(100, "How long a client that fails to authenticate waits until it hears so and its connection is closed.", low=0, **_FIXED)
+    connection_failed_authentication_delay_ms: int = INT(100, "The time until a client that fails to authenticate gets the error and its connection is closed.", low=0, **_FIXED)
     connections_max_reauth_ms: int = LONG(0, "The longest time until a client has to authenticate again; 0 for no limit.", **_FIXED)
     sasl_oauthbearer_jwks_endpoint_url: str | None = STRING(None, "Where the keys are that OAUTHBEARER's tokens are signed with: the https:// or file:// URL of a JSON Web Key Set. OAUTHBEARER needs it.", **_FIXED)
     sasl_oauthbearer_jwks_endpoint_refresh_ms: int = LONG(3_600_000, "How often these keys are read again.", low=1, **_FIXED)
@@ -52,7 +52,7 @@ class TokenSettings:
 
     delegation_token_secret_key: str | None = PASSWORD(
         None,
-        "What the secrets of delegation tokens are made with, the same at every broker; without it there are no tokens.",
+        "The key that derives the secrets of delegation tokens, the same at every broker; without it tokens are refused.",
         **_FIXED,
     )
     delegation_token_max_lifetime_ms: int = LONG(
@@ -62,7 +62,7 @@ class TokenSettings:
         86_400_000, "How long a delegation token is valid without being renewed.", low=1, **_FIXED
     )
     delegation_token_expiry_check_interval_ms: int = LONG(
-        3_600_000, "How often delegation tokens that are over are removed.", low=1, **_FIXED
+        3_600_000, "How often expired delegation tokens are removed.", low=1, **_FIXED
     )
 
 
