@@ -125,10 +125,13 @@ class AdminPart:
 
         return await self._router.retrying(attempt)
 
-    async def _by_leader(self, partitions: Mapping[TopicPartition, T]) -> dict[int, dict[TopicPartition, T]]:
-        """The partitions by the broker that leads them. Raises `KafkaError`; for a topic or partition that does not
-        exist it cannot be retried."""
-        await self._router.refresh({partition_of(tp).topic for tp in partitions})
+    async def _by_leader(
+        self, partitions: Mapping[TopicPartition, T], *, is_fresh: bool = False
+    ) -> dict[int, dict[TopicPartition, T]]:
+        """The partitions by the broker that leads them; `is_fresh`: metadata of their topics were asked for just now.
+        Raises `KafkaError`; for a topic or partition that does not exist it cannot be retried."""
+        if not is_fresh:
+            await self._router.refresh({partition_of(tp).topic for tp in partitions})
         view, by_leader = self._router.view, dict[int, dict[TopicPartition, T]]()
         for tp, wanted in partitions.items():
             leader = view.leader(tp)

@@ -149,18 +149,18 @@ class ClusterPart(AdminPart):
     ) -> dict[int, list[LogDir]]:
         """The log folders of these brokers (all by default): replicas with their sizes, space on the disk. With
         `topics` only the replicas of these."""
+        partitions = None if topics is None else await self._views(topics)
+        asked = await self._brokers() if brokers is None else brokers
+        return {broker_id: await self._log_dirs(broker_id, partitions) for broker_id in asked}
+
+    async def _log_dirs(self, broker_id: int, partitions: Mapping[str, list[int]] | None) -> list[LogDir]:
+        """The log folders of one broker, with the replicas of these partitions of topics, or with all."""
         messages, wanted = DESCRIBE_LOG_DIRS.messages, None
-        if topics is not None:
-            views = await self._views(topics)
-            wanted = [
-                messages.DescribableLogDirTopic(topic=name, partitions=numbers) for name, numbers in views.items()
-            ]
+        if partitions is not None:
+            wanted = [messages.DescribableLogDirTopic(topic=name, partitions=of) for name, of in partitions.items()]
         request = messages.DescribeLogDirsRequest(topics=wanted)
-        log_dirs: dict[int, list[LogDir]] = {}
-        for broker_id in await self._brokers() if brokers is None else brokers:
-            reply = await self._ask(DESCRIBE_LOG_DIRS, request, f"log folders of broker {broker_id}", broker_id)
-            log_dirs[broker_id] = [_log_dir(result) for result in reply.results]
-        return log_dirs
+        reply = await self._ask(DESCRIBE_LOG_DIRS, request, f"log folders of broker {broker_id}", broker_id)
+        return [_log_dir(result) for result in reply.results]
 
     async def alter_replica_log_dirs(
         self, moves: Mapping[tuple[int, TopicPartition], str]

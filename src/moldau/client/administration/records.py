@@ -1,6 +1,7 @@
 """Offsets and records of partitions: list offsets by position or time, delete records from the front."""
 
 import asyncio
+import itertools
 from collections.abc import Callable, Mapping
 from datetime import datetime
 from typing import Any, Literal, NamedTuple
@@ -69,8 +70,13 @@ class RecordsPart(AdminPart):
         timeout_ms = min(KNOWN_MS, self._timeout_ms)
 
         async def list_some(asked: Mapping[TopicPartition, int]) -> None:
+            attempts = itertools.count()
+
+            async def attempt() -> None:
+                await self._list(asked, listing, timeout_ms, is_fresh=next(attempts) == 0)
+
             try:
-                await self._router.retrying(lambda: self._list(asked, listing, timeout_ms), timeout_ms=timeout_ms)
+                await self._router.retrying(attempt, timeout_ms=timeout_ms)
             except KafkaError as failure:
                 if not failure.retriable:
                     raise
@@ -81,11 +87,13 @@ class RecordsPart(AdminPart):
             by_leader.setdefault(self._router.view.leader(tp), {})[tp] = time_ms
         await asyncio.gather(*map(list_some, by_leader.values()))
 
-    async def _list(self, times: Mapping[TopicPartition, int], listing: "_Listing", timeout_ms: int) -> None:
-        """List those offsets that are not listed yet. Raises `KafkaError`."""
+    async def _list(
+        self, times: Mapping[TopicPartition, int], listing: "_Listing", timeout_ms: int, *, is_fresh: bool = False
+    ) -> None:
+        """List those offsets that are not listed yet; `is_fresh` as for `_by_leader`. Raises `KafkaError`."""
         messages, known = LIST_OFFSETS.messages, listing.offsets.keys() | listing.unknown
         missing = {tp: time_ms for tp, time_ms in times.items() if tp not in known}
-        for leader, partitions in (await self._by_leader(missing)).items():
+        for leader, partitions in (await self._by_leader(missing, is_fresh=is_fresh)).items():
             topics = _topics(
                 partitions,
                 messages.ListOffsetsTopic,

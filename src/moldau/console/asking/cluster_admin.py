@@ -9,6 +9,7 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping
 from typing import Any, NamedTuple, TypeVar
 
 from moldau.client.administration.admin import AdminSettings, AsyncAdmin
+from moldau.client.administration.cluster import ClusterDescription
 from moldau.client.administration.configs import Resource
 from moldau.client.administration.groups import GroupListing
 from moldau.client.administration.records import EARLIEST, LATEST
@@ -41,12 +42,18 @@ READERS_KEPT_S = 15.0
 KEPT_TIMES = 300
 """An answer is kept so many times as long as it took: what is asked about a whole cluster takes less than 1% of its
 time, so that the 99th percentile of other requests stays what it is."""
+KEPT_MAX_S = 300.0
+"""Nothing is kept for longer than this: an answer may have waited for a broker that is down."""
+UNHEALTHY_TIMES = 60
+"""In place of `KEPT_TIMES` for the counts of a cluster that has partitions without a leader or an in-sync replica."""
 LAGS_KEPT_S, LAGS_MAX = 60.0, 20_000
 """A group that stands still waits for the same records: their timestamps are not fetched again at each look."""
 ROWS_KEPT_S, ROWS_TIMES = 2.0, 100
 """The same of the rows of one part of a list, for which all its partitions are asked for offsets."""
 PULSE_KEPT_S = 1.9
 """What plots ask for each two seconds is asked once for all browsers."""
+ANSWER_S = 5.0
+"""A broker that does not answer for so long has a gap in the plot."""
 QUESTIONS_MAX = 200
 GROUPS_AT_ONCE, OF_A_PAGE = 100, 2_000
 BATCHED = 4, 8
@@ -85,7 +92,8 @@ class SharedAnswer:
         if not self.task.done():
             return False
         failed = self.task.cancelled() or self.task.exception() is not None
-        return failed or now_s - self._ended_s > max(kept_s, times * (self._ended_s - self._began_s))
+        slow_s = min(times * (self._ended_s - self._began_s), KEPT_MAX_S)
+        return failed or now_s - self._ended_s > max(kept_s, slow_s)
 
 
 class ClusterAdmin(AsyncAdmin):
@@ -101,6 +109,8 @@ class ClusterAdmin(AsyncAdmin):
         self._known_since_s = 0.0
         self._growth: GrowthLook | None = None
         self._dialled: set[int] = set()
+        self._counted_with: ClusterDescription | None = None
+        self._is_unhealthy = False
 
     async def log_in(self) -> None:
         """Connect to one broker. Raises `AuthenticationFailed` and other `KafkaError`s."""
@@ -142,8 +152,19 @@ class ClusterAdmin(AsyncAdmin):
         return await self._once("groups", self.list_groups)
 
     async def health(self) -> ClusterHealth:
-        """What all partitions add up to; asked in portions."""
-        return await self._once("health", self._health)
+        """What all partitions add up to; asked in portions, and again when a broker has come or gone, or another one is
+        the controller."""
+        cluster = await self.cluster()
+        if self._counted_with is not None and _members(cluster) != _members(self._counted_with):
+            self.forget("health")
+        self._counted_with = cluster
+        health = await self._once("health", self._health, times=UNHEALTHY_TIMES if self._is_unhealthy else KEPT_TIMES)
+        self._is_unhealthy = bool(health.leaderless or health.under_replicated)
+        return health
+
+    async def cluster(self) -> ClusterDescription:
+        """The brokers that are up, and the controller; shared by pages that ask at the same time."""
+        return await self._once("cluster", self.describe_cluster, PULSE_KEPT_S, 0)
 
     async def throughput(self) -> dict[str, float]:
         """Records and bytes per second of the whole cluster; empty at the first look, and if it is too large."""
@@ -165,18 +186,19 @@ class ClusterAdmin(AsyncAdmin):
 
     async def answer_times(self) -> dict[int, float | None]:
         """Broker -> how long it took to answer a small request just now, in ms; None for one that did not answer."""
-        return await self._once("answer times", self._answer_times, PULSE_KEPT_S)
+        return await self._once("answer times", self._answer_times, PULSE_KEPT_S, 0)
 
     async def _answer_times(self) -> dict[int, float | None]:
-        brokers = [*(await self._once("cluster", self.describe_cluster)).brokers]
+        brokers = [*(await self.cluster()).brokers]
 
         async def ask(broker_id: int) -> float:
-            if broker_id not in self._dialled:
+            async with asyncio.timeout(ANSWER_S):
+                if broker_id not in self._dialled:
+                    await self.api_versions(broker_id)
+                    self._dialled.add(broker_id)
+                began_s = monotonic_s()
                 await self.api_versions(broker_id)
-                self._dialled.add(broker_id)
-            began_s = monotonic_s()
-            await self.api_versions(broker_id)
-            return (monotonic_s() - began_s) * 1_000
+                return (monotonic_s() - began_s) * 1_000
 
         answers = await asyncio.gather(*map(ask, brokers), return_exceptions=True)
         times = zip(brokers, answers, strict=True)
@@ -271,12 +293,13 @@ class ClusterAdmin(AsyncAdmin):
     async def sizes(self, topics: Iterable[str]) -> dict[TopicPartition, dict[int, int]]:
         """Partition -> broker -> bytes of its replica there, for these topics. Brokers that do not answer are left
         out."""
-        names = [*topics]
+        views = await self.topics_named(topics)
+        partitions = {name: sorted(view.partitions) for name, view in views.items()}
         found: dict[TopicPartition, dict[int, int]] = {}
 
         async def ask(broker_id: int) -> None:
             try:
-                folders = (await self.describe_log_dirs([broker_id], topics=names))[broker_id]
+                folders = await self._log_dirs(broker_id, partitions)
             except KafkaError as failure:
                 if not failure.retriable:
                     raise
@@ -286,7 +309,8 @@ class ClusterAdmin(AsyncAdmin):
                     if not replica.is_future:
                         found.setdefault(tp, {})[broker_id] = replica.size_bytes
 
-        await asyncio.gather(*map(ask, await self._brokers()))
+        if partitions:
+            await asyncio.gather(*map(ask, [*self._router.view.brokers]))  # as the same metadata have them
         return found
 
     async def committed(self, group_ids: Iterable[str]) -> Committed:
@@ -376,6 +400,10 @@ class ClusterAdmin(AsyncAdmin):
         if now_s - self._known_since_s > LAGS_KEPT_S or len(self._known) > LAGS_MAX:
             self._known, self._known_since_s = {}, now_s
         return self._known
+
+
+def _members(cluster: ClusterDescription) -> tuple[int, frozenset[int]]:
+    return cluster.controller_id, frozenset(cluster.brokers)
 
 
 def is_internal(topic: str) -> bool:

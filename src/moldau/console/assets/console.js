@@ -237,6 +237,11 @@
   }
   if (byId("saved")) saved(byId("saved"));
 
+  // On a narrow screen the page that is open may be outside of what is seen of the side bar and the tabs.
+  for (const here of document.querySelectorAll("nav [aria-current]")) {
+    here.parentElement.scrollLeft = here.offsetLeft - here.parentElement.offsetLeft - 20;
+  }
+
   document.addEventListener("click", openRecord);
   document.addEventListener("submit", addZones);
   showTimes(document);

@@ -13,9 +13,9 @@ from moldau.client.administration.acls import (
 from moldau.client.administration.quotas import QuotaEntity
 from moldau.console.context import ConsoleContext, paging
 from moldau.console.web.answers import Answer, redirection
-from moldau.console.web.refusing import BAD_REQUEST, PageRefusal
+from moldau.console.web.refusing import BAD_REQUEST, PageRefusal, refusal_of
 from moldau.console.web.requests import PageRequest
-from moldau.errors import KafkaError, MoldauError
+from moldau.errors import ErrorCode, KafkaError, MoldauError
 
 ROWS = 100
 KINDS = ("user", "client-id", "ip")
@@ -28,6 +28,9 @@ CHOICES = {
     "resource_type": [one for one in get_args(ResourceTypeName) if one != "any"],
     "pattern": [one for one in get_args(PatternType) if one not in ("any", "match")],
 }
+WITHOUT_AUTHORIZER = (
+    "The brokers have no authorizer (authorizer.class.name), so everybody who can connect to them may do everything."
+)
 FIELDS = ("principal", "permission", "operation", "resource_type", "pattern", "resource", "host")
 
 
@@ -43,7 +46,7 @@ async def _acls(console: ConsoleContext, request: PageRequest, wrong: str = "", 
             one for one in await request.admin.describe_acls() if wanted in f"{one.principal} {one.resource}".lower()
         ]
     except KafkaError as failure:
-        why_not = str(failure)
+        why_not = WITHOUT_AUTHORIZER if failure.code is ErrorCode.SECURITY_DISABLED else str(refusal_of(failure))
     found.sort(key=lambda one: (one.principal, one.resource_type, one.resource, one.operation))
     part = paging(request, ROWS, len(found))
     form = {name: request.field(name) for name in FIELDS}

@@ -9,7 +9,7 @@ from moldau.console.asking.cluster_admin import ClusterAdmin
 from moldau.console.context import ConsoleContext
 from moldau.console.web.answers import Answer, redirection
 from moldau.console.web.paths import path_to
-from moldau.console.web.refusing import BAD_REQUEST, NOT_FOUND, PageRefusal
+from moldau.console.web.refusing import BAD_REQUEST, NOT_FOUND, PageRefusal, refusal_of
 from moldau.console.web.requests import PageRequest, whole_number
 from moldau.errors import KafkaError, MoldauError
 from moldau.peers.address import Address
@@ -62,7 +62,7 @@ async def _broker_page(
     try:
         entries = await request.admin.configs.describe(Resource.BROKER, number)
     except KafkaError as denied:
-        why_not = str(denied)
+        why_not = str(refusal_of(denied))
     return console.page(
         request, "broker.html", status, cluster=cluster, broker_id=broker_id, entries=entries, why_not=why_not,
         wrong=wrong, chosen=request.field("setting") or request.text("setting"),
@@ -94,7 +94,7 @@ async def _folders(admin: ClusterAdmin, broker_id: int, *, with_replicas: bool) 
         topics: list[str] | None = None if with_replicas else []
         return (await admin.describe_log_dirs([broker_id], topics=topics))[broker_id], ""
     except KafkaError as failure:
-        return [], str(failure)
+        return [], str(refusal_of(failure))
 
 
 def _sum(numbers: list[int | None]) -> int | None:

@@ -8,12 +8,13 @@ from moldau.console.web.requests import PageRequest
 
 
 async def overview(console: ConsoleContext, request: PageRequest) -> Answer:
-    cluster = await request.admin.describe_cluster()
-    return console.page(request, "overview.html", cluster=cluster, has_metrics=bool(console.request_times))
+    cluster, has_metrics = await request.admin.cluster(), bool(console.request_times)
+    return console.page(request, "overview.html", cluster=cluster, health=None, states={}, has_metrics=has_metrics)
 
 
 async def health(console: ConsoleContext, request: PageRequest) -> Answer:
-    """The counts, which the overview loads."""
+    """The brokers again and the counts, which the overview loads."""
     counts = await request.admin.health()
     states = Counter(group.state for group in await request.admin.groups())
-    return console.page(request, "overview_health.html", health=counts, states=states)
+    cluster = await request.admin.cluster()
+    return console.page(request, "overview_health.html", cluster=cluster, health=counts, states=states)
