@@ -91,3 +91,18 @@ def test_a_doubtful_broker_is_asked_rather_than_waiting_for_others_that_cannot_b
 
     asyncio.run(scenario())
     assert len(dialled) == 1
+
+
+def test_links_that_have_ended_do_not_stay() -> None:
+    async def scenario() -> None:
+        async with ScriptedCluster().running() as cluster, Router(cluster.bootstrap) as router:
+            await router.refresh([TOPIC])
+            for number in (0, 1):
+                link = await router.broker(number, "earlier")
+                link.connection.close()
+            with pytest.raises(KafkaError):
+                await router.link(Address("127.0.0.1", 1))
+            await router.broker(0, "now")
+            assert [purpose for _, purpose in router._links] == ["", "now"]
+
+    asyncio.run(scenario())

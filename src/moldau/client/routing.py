@@ -170,10 +170,17 @@ class Router:
             raise ClientClosed("this client is closed")
         key = (address, purpose)
         dialling = self._links.get(key)
-        if dialling is None or (dialling.done() and not _is_open(dialling)):
+        if dialling is None or _has_ended(dialling):
+            self._forget_ended()
             connecting = self._connect(address, broker_id)
             dialling = self._links[key] = asyncio.get_running_loop().create_task(connecting)
         return await asyncio.shield(dialling)
+
+    def _forget_ended(self) -> None:
+        """A broker may have another address each time that it starts: links that have ended, with their buffers, do
+        not stay."""
+        for key in [key for key, dialling in self._links.items() if _has_ended(dialling)]:
+            del self._links[key]
 
     async def _connect(self, address: Address, broker_id: int | None) -> Link:
         intended = self.view.intended(broker_id) if self._checks_brokers else None
@@ -350,6 +357,10 @@ class Router:
                     raise tried(failure, loop.time() - began_s) from None
                 backoff.say(failure, wait_ms)
             await asyncio.sleep(wait_ms / 1000)
+
+
+def _has_ended(dialling: asyncio.Task[Link]) -> bool:
+    return dialling.done() and not _is_open(dialling)
 
 
 def _is_open(dialling: asyncio.Task[Link]) -> bool:
