@@ -59,8 +59,8 @@ class Brokers:
         assert isinstance(found, JoinedCluster)
         return found
 
-    async def make(self, name: str, count: int) -> None:
-        [(_, made)] = await self.controller.topics.create([NewTopic(name, count)])
+    async def make(self, name: str, count: int, replicas: int = 1) -> None:
+        [(_, made)] = await self.controller.topics.create([NewTopic(name, count, replicas)])
         assert isinstance(made, TopicImage)
 
     def parts(self, name: str) -> tuple[PartitionImage, ...]:
@@ -68,7 +68,7 @@ class Brokers:
         return next(iter(self.running.values())).cluster.image.topics[name].partitions
 
     async def until_recorded(self, name: str) -> None:
-        while any(not part.directory_of(part.replicas[0]) for part in self.parts(name)):
+        while any(not part.directory_of(one) for part in self.parts(name) for one in part.replicas):
             await asyncio.sleep(0.01)
 
     async def until_led(self, name: str, leaders: Sequence[int]) -> None:
@@ -195,6 +195,31 @@ def test_a_log_folder_that_fails_takes_its_leaderships_and_gets_them_back(tmp_pa
                 await brokers.start(number)
                 await brokers.until_led("t", before)
                 assert [brokers.end("t", part) for part in range(8)] == [1] * 8
+
+    asyncio.run(scenario())
+
+
+def test_idle_replicas_in_a_log_folder_that_fails_leave_the_in_sync_replicas_for_good(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        async with two(tmp_path) as brokers:
+            await brokers.make("t", 8, 2)
+            await brokers.fill("t", range(8))
+            await brokers.until_recorded("t")
+            while any(len(part.isr) < 2 for part in brokers.parts("t")):
+                await asyncio.sleep(0.01)
+            right = brokers.running[2].folders.folders[1]
+            right.fail(OSError(5, "Input/output error"))
+            expected = [1 if part.directory_of(2) == right.directory_id else 2 for part in brokers.parts("t")]
+            assert expected.count(1) == 4
+            while [len(part.isr) for part in brokers.parts("t")] != expected:
+                await asyncio.sleep(0.01)
+            # Their leaders remember them as caught up, and propose them again while nothing is written.
+            leaders = brokers.running[1].replicas
+            asked_ms = brokers.running[1].runtime.clock.elapsed_s()
+            while brokers.running[1].runtime.clock.elapsed_s() < asked_ms + 2:
+                assert [len(part.isr) for part in brokers.parts("t")] == expected, leaders
+                await asyncio.sleep(0.05)
+            await brokers.fill("t", range(8))
 
     asyncio.run(scenario())
 

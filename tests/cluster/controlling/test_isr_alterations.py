@@ -2,14 +2,15 @@
 
 import asyncio
 import json
+import uuid
 from collections.abc import Awaitable, Sequence
 
 import pytest
 
 from moldau.cluster.controlling.controller import NewTopic
 from moldau.cluster.state import layout
-from moldau.cluster.state.image import Image, PartitionImage
-from moldau.cluster.state.isr_changes import UNSEEN, ProposedIsr, codes_of, request_of
+from moldau.cluster.state.image import BrokerImage, Endpoint, Image, PartitionImage, TopicImage
+from moldau.cluster.state.isr_changes import UNSEEN, ProposedIsr, codes_of, judged, request_of
 from moldau.errors import ErrorCode, KafkaError, StorageError
 from moldau.metadata_store.store import NodeOperation, Set, Written
 from moldau.names import TopicPartition
@@ -109,6 +110,19 @@ def test_a_sender_that_has_registered_again_is_refused_and_does_not_hold_up_othe
         assert controller.image.topics["t"].partitions[0].isr == (1, 2)
 
     play(scenario)
+
+
+@pytest.mark.parametrize("is_member", [False, True])
+def test_a_replica_whose_log_folder_is_offline_does_not_join(is_member: bool) -> None:
+    part = PartitionImage(1, 0, (1, 2), (1, 2) if is_member else (1,), ("a", "offline"))
+    brokers = {
+        number: BrokerImage(number, (Endpoint("PLAINTEXT", "PLAINTEXT", "host", 1),), None, ("a", "b"), epoch=number)
+        for number in (1, 2)
+    }
+    topic = TopicImage("t", uuid.UUID(int=7), (part,), {})
+    image = Image("", brokers=brokers, topics={"t": topic}, topics_by_id={topic.id: topic})
+    found = judged(image, 1, ProposedIsr(topic.id, 0, 0, 0, ((1, 1), (2, 2))), 1)
+    assert found == ((TopicPartition("t", 0), part) if is_member else ErrorCode.INELIGIBLE_REPLICA)
 
 
 def test_a_silent_broker_does_not_join() -> None:

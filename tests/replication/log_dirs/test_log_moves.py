@@ -78,6 +78,20 @@ def folder_of(alive: Living, name: str) -> LogFolder:
     return next(folder for folder in alive.broker.folders.folders if folder.path.name == name)
 
 
+def test_a_folder_whose_disk_is_nearly_full_is_refused_at_once(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def scenario(alive: Living) -> None:
+        await alive.make("t", 1)
+        monkeypatch.setattr(RealDisk, "space", lambda *_: (1 << 30, 1_000_000))
+        answer = alive.broker.replicas.moves.ask(TP, str(tmp_path / "b"), lambda: ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+        assert answer is ErrorCode.KAFKA_STORAGE_ERROR and not alive.broker.replicas.moves._moves
+        assert "its disk has only 1,000,000 bytes left" in caplog.text
+        assert home(alive) == "a"
+
+    run(scenario, tmp_path)
+
+
 def test_nothing_is_lost_or_doubled_while_a_log_moves_to_and_fro_under_load(tmp_path: Path) -> None:
     async def scenario(alive: Living) -> None:
         await alive.make("t", 1)

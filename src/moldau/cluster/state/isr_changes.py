@@ -1,10 +1,11 @@
 """The ISRs that leaders propose for their partitions with AlterPartition, judged by the controller's image. Pure.
 
 A proposal is accepted only if the sender leads in that leader epoch and has seen the latest state of the partition, and
-if every member is a replica that is up and has not registered again since the leader saw it fetch (KIP-497, 841, 903);
-a broker that is about to stop does not join. For a member of the committed ISR the broker epoch may be -1: the leader
-may not have seen a fetch of it yet, and a broker that registers again leaves the ISR. The codes and their order are
-those of Kafka 4.3.1.
+if every member is a replica that is up and has not registered again since the leader saw it fetch (KIP-497, 841, 903).
+Brokers that are about to stop, and replicas whose log folder is offline, do not join: the leader of an idle partition
+may remember them as caught up. For a member of the committed ISR the broker epoch may be -1: the leader may not have
+seen a fetch of it yet, and a broker that registers again leaves the ISR. The codes and their order are those of Kafka
+4.3.1.
 """
 
 import uuid
@@ -62,9 +63,7 @@ def judged(image: Image, sender: int, proposal: ProposedIsr, least: int, away: C
     refusal = _outdated(part, sender, proposal) or _invalid(part, sender, proposal)
     if refusal is not None:
         return refusal
-    if not all(
-        _is_eligible(image.brokers.get(one), epoch, away, is_in_sync=one in part.isr) for one, epoch in proposal.isr
-    ):
+    if not all(_is_eligible(image.brokers.get(one), epoch, away, part, one) for one, epoch in proposal.isr):
         return ErrorCode.INELIGIBLE_REPLICA
     proposed = {one for one, _ in proposal.isr}
     isr = tuple(one for one in part.replicas if one in proposed)
@@ -88,8 +87,13 @@ def _invalid(part: PartitionImage, sender: int, proposal: ProposedIsr) -> ErrorC
     return None if is_valid else ErrorCode.INVALID_REQUEST
 
 
-def _is_eligible(broker: BrokerImage | None, epoch: int, away: Collection[int], *, is_in_sync: bool) -> bool:
-    if broker is None or broker.id in away or (broker.leaving and not is_in_sync):
+def _is_eligible(
+    broker: BrokerImage | None, epoch: int, away: Collection[int], part: PartitionImage, replica: int
+) -> bool:
+    is_in_sync = replica in part.isr
+    if broker is None or broker.id in away:
+        return False
+    if not is_in_sync and (broker.leaving or not broker.serves(part.directory_of(replica))):
         return False
     return broker.epoch == epoch or (is_in_sync and epoch == UNSEEN)
 

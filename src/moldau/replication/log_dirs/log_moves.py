@@ -109,6 +109,9 @@ class LogMoves:
             return ErrorCode.NONE
         if not self._folders.whole and target is not now:  # as in Kafka: a copy may be in the one that is offline
             return ErrorCode.KAFKA_STORAGE_ERROR
+        if target is not now and (why := self._too_full(target)):
+            logger.error("%s does not move to %s: %s", tp, path, why)
+            return ErrorCode.KAFKA_STORAGE_ERROR
         self._begin(replica, target)
         return ErrorCode.NONE
 
@@ -231,13 +234,19 @@ class LogMoves:
         while self._is_throttled(rate):
             await asyncio.sleep(LOOK_AGAIN_S)
             rate = self._settings().replica_alter_log_dirs_io_max_bytes_per_second
-        with contextlib.suppress(OSError):  # it cannot be asked: the copy will find out
-            _, usable = self._runtime.disk.space(target.path)
-            if usable < SPARE_BYTES:
-                raise MoveEnded(f"its disk has only {counted(usable, 'byte')} left")
+        if why := self._too_full(target):
+            raise MoveEnded(why)
         size = await to_its_end(copying.step(step_bytes))
         self._quota.record(size, _now_ms())
         return size
+
+    def _too_full(self, target: LogFolder) -> str:
+        """Why nothing more can be copied there; "" if it can."""
+        try:
+            _, usable = self._runtime.disk.space(target.path)
+        except OSError:  # it cannot be asked: the copy will find out
+            return ""
+        return f"its disk has only {counted(usable, 'byte')} left" if usable < SPARE_BYTES else ""
 
     def _is_throttled(self, rate: int | None) -> bool:
         self._quota.limit = rate

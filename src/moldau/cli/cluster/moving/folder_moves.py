@@ -19,7 +19,8 @@ def begin_folder_moves(admin: Admin, moves: FolderMoves) -> bool:
     refused = False
     for (broker, tp), error in (admin.alter_replica_log_dirs(moves) if moves else {}).items():
         if error is not None and error.code is not ErrorCode.REPLICA_NOT_AVAILABLE:
-            note(f"{tp} on broker {broker} does not move to {moves[broker, tp]}: {error}")
+            why = f"{error}; broker {broker} logs why" if error.code is ErrorCode.KAFKA_STORAGE_ERROR else error
+            note(f"{tp} on broker {broker} does not move to {moves[broker, tp]}: {why}")
             refused = True
     return refused
 
