@@ -95,6 +95,16 @@ def test_groups_and_transactions_of_a_cluster_in_asyncio() -> None:
     asyncio.run(scenario())
 
 
+def test_a_topic_has_as_many_replicas_as_it_is_created_with() -> None:
+    with Cluster(brokers=2) as cluster:
+        cluster.create_topic("orders", partitions=2, replication_factor=2)
+        with Admin(cluster.bootstrap_servers) as admin:
+            (topic,) = admin.describe_topics(["orders"]).values()
+        assert all(sorted(part.replicas) == [1, 2] for part in topic.partitions.values())
+        with pytest.raises(KafkaError, match="3"):
+            cluster.create_topic("too-many", replication_factor=3)
+
+
 def test_what_cannot_be_is_refused() -> None:
     with pytest.raises(ConfigError, match=r"num\.partition"):
         Cluster(num_partition=3)

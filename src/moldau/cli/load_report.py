@@ -47,7 +47,10 @@ def print_loaded(loaded: "Loaded", as_json: bool, quarantine: str) -> None:
     else:
         print("nothing new to load")
     if loaded.rejected:
-        print(f"{counted(loaded.rejected, 'record')} could not be decoded: {quarantine} has the reasons")
+        print(
+            f"{counted(loaded.rejected, 'record')} could not be decoded: {quarantine} has the reasons, "
+            "`moldau pipeline rejected` shows them"
+        )
 
 
 def _totals(loaded: "Loaded") -> dict[str, Any]:

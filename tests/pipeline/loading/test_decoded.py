@@ -130,7 +130,9 @@ def test_the_command_takes_the_schema_from_a_file_and_counts_what_it_rejected(
     done = subprocess.run([*command, *decode], capture_output=True, text=True, timeout=stretched(100))
     assert done.returncode == 0, done.stderr
     assert done.stdout.startswith("loaded 1 record ")
-    assert done.stdout.endswith(f"1 record could not be decoded: {tmp_path / 'w'}/_quarantine has the reasons\n")
+    place = f"{tmp_path / 'w'}/_quarantine"
+    said = f"1 record could not be decoded: {place} has the reasons, `moldau pipeline rejected` shows them\n"
+    assert done.stdout.endswith(said)
     assert rows(Warehouse(tmp_path / "w").table(topic), "river", "cm") == [(0, "Labe", 132)]
 
 

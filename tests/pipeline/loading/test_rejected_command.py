@@ -6,7 +6,9 @@ from pathlib import Path
 import pytest
 
 from moldau.cli.main import run
+from moldau.pipeline.audit.warehouse_tier import WarehouseTier
 from moldau.pipeline.decoding.choosing import Decoding
+from moldau.pipeline.tables.columns import TableError
 from tests.pipeline.loading.tables_by_hand import TOPIC, ByHand
 
 DECODING = Decoding("json", "id INT, at TIMESTAMP")
@@ -85,3 +87,11 @@ def test_no_topic_and_no_warehouse_are_refused_in_a_sentence(
 ) -> None:
     assert run([*command[:3], ",", *command[4:]]) != 0
     assert "--topics names no topic" in capsys.readouterr().err
+
+
+def test_a_table_of_decoded_columns_is_not_audited(tmp_path: Path) -> None:
+    lake = ByHand(tmp_path, "delta")
+    lake.produce(0, b'{"id": 1}')
+    lake.load(DECODING)
+    with pytest.raises(TableError, match=r"decoded columns and no value, .*: load its topic into another warehouse"):
+        WarehouseTier(str(tmp_path)).digests(TOPIC, 60_000)

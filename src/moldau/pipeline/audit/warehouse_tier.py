@@ -42,7 +42,10 @@ class WarehouseTier:
                 )
             for name in ("value", "_key"):
                 if name not in table.columns.names:
-                    raise TableError(f"{table.where.uri} has decoded columns and no {name}, so it cannot be audited.")
+                    raise TableError(
+                        f"{table.where.uri} has decoded columns and no {name}, so it cannot be audited: load its topic "
+                        "into another warehouse, without --decode and --decode-key, and audit that one."
+                    )
             written_ms = {file.path: file.modified_ms for file in table.files()}
             for fragment in table.dataset().get_fragments():
                 for batch in _batches(fragment, COLUMNS):
