@@ -231,6 +231,12 @@ def test_what_waits_in_an_application_s_process_asks_a_clock_that_its_tests_do_n
     assert asked == []  # moldau.monotonic has that clock
 
 
+def test_who_stops_a_task_does_not_hide_that_it_was_cancelled_itself() -> None:
+    hides = re.compile(r"suppress\(asyncio\.CancelledError\):\n +await ")
+    found = [source.path for source in OURS if hides.search(source.text)]
+    assert found == ["src/moldau/cli/until_signal.py"]  # it is the outermost one; others call moldau.tasks.ended
+
+
 def test_links_between_our_pages_lead_somewhere() -> None:
     pages = [*ROOT.glob("*.md"), *ROOT.glob("docs/*.md")]
     links = [(page, link) for page in pages for link in re.findall(r"\]\(([^)#:]+)\)", page.read_text())]

@@ -96,8 +96,7 @@ class HttpServer:
         if self._server is not None:
             self._server.should_exit = True
         if self._serving is not None:
-            with contextlib.suppress(asyncio.CancelledError):
-                await self._serving
+            await asyncio.wait([self._serving])
             if self.tls is not None:
                 await self.tls.stop()
 
