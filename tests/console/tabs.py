@@ -6,7 +6,7 @@ import time
 from urllib.request import Request, urlopen
 
 EACH_S = {
-    "/health": 10, "/pulse": 2, "/topic-rows": 15, "/group-rows": 10, "/topics/topic-00042": 5,
+    "/health": 10, "/pulse": 2, "/pulse/throughput": 2, "/topic-rows": 15, "/group-rows": 10, "/topics/topic-00042": 5,
     "/topics/topic-00042/pulse": 2, "/groups/group-0042": 3, "/topics/topic-00042/groups": 10,
 }  # fmt: skip
 """Path -> seconds between two requests, as in the templates and in `plots.js`."""

@@ -52,6 +52,14 @@ def test_the_list_of_topics_has_groups_and_their_largest_lag(browser: Screenless
     assert "a/b" in browser.get("/topics/read/groups").text
 
 
+def test_a_mirror_says_whose_it_is(browser: ScreenlessBrowser, broker: Broker) -> None:
+    broker.create_topic("mirrored", 1)
+    assert "mirrors a topic" not in browser.get("/topics/mirrored").text
+    with Admin(broker.address) as admin:
+        admin.alter_topic_configs("mirrored", {"mirror.source": "far-away-cluster/AAAAAAAAAAAAAAAAAAAAAA"})
+    assert "mirrors a topic of the cluster far-away-cluster :" in browser.get("/topics/mirrored").text
+
+
 def test_lists_of_groups_have_the_age_of_what_they_have_not_read(
     browser: ScreenlessBrowser, broker: Broker, read: str
 ) -> None:

@@ -1,9 +1,10 @@
 // Plots of what a page asks for again and again: rates from the differences of counts, or values as they are.
 "use strict";
 (() => {
-  const COLOURS = ["--accent", "--warn", "--good", "--bad", "--muted"];
+  const COLOURS = ["--accent", "--warn", "--good", "--bad", "--muted", "#9a78d6", "#c9689a", "#7f9a3f"];
   const POINTS = 150, EACH_MS = 2000, HEIGHT = 150;
-  const colour = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
+  const colour = (name) => (name.startsWith("#") ? name
+    : getComputedStyle(document.documentElement).getPropertyValue(name).trim());
 
   function short(value) {
     const units = ["", "k", "M", "G", "T"];
@@ -58,6 +59,7 @@
         if (series.length > POINTS) series.shift();
       }
       if (times.length > POINTS) times.shift();
+      for (const [name, series] of values) if (series.every((one) => one === null)) values.delete(name);
       before = { news, now };
       paint();
     }
@@ -65,8 +67,9 @@
       for (const box of boxes) {
         const names = namesFor(box);
         const data = [times, ...names.map((name) => values.get(name) ?? [])];
-        if (box.plot && box.plot.series.length === names.length + 1) box.plot.setData(data);
+        if (box.plot && box.drawn === names.join()) box.plot.setData(data);
         else draw(box, names.map((name) => name.slice(prefix(box).length)), data);
+        box.drawn = names.join();
       }
     }
     async function ask() {

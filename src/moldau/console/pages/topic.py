@@ -8,11 +8,13 @@ from moldau.console.web.answers import Answer, redirection
 from moldau.console.web.paths import path_to
 from moldau.console.web.refusing import BAD_REQUEST, PageRefusal
 from moldau.console.web.requests import PageRequest, whole_number
-from moldau.errors import MoldauError
+from moldau.errors import KafkaError, MoldauError
 from moldau.names import TopicPartition
 
 ROWS = 100
 PARTITIONS_MAX = 100_000
+MIRROR_SOURCE = "mirror.source"
+"""The setting of a topic of Moldau's that is a mirror: the id of the cluster and of the topic there."""
 
 
 async def _topic(request: PageRequest, name: str) -> TopicView:
@@ -38,8 +40,21 @@ async def partitions(console: ConsoleContext, request: PageRequest, name: str) -
         }
         for tp in places
     ]
-    template = "topic_partition_rows.html" if request.is_fragment else "topic_partitions.html"
-    return console.page(request, template, topic=topic, rows=rows, paging=part)
+    if request.is_fragment:
+        return console.page(request, "topic_partition_rows.html", topic=topic, rows=rows, paging=part)
+    source = await _mirrored_cluster(request, name)
+    return console.page(request, "topic_partitions.html", topic=topic, rows=rows, paging=part, source=source)
+
+
+async def _mirrored_cluster(request: PageRequest, name: str) -> str:
+    """The id of the cluster that the topic mirrors, "" if it is not a mirror, or if its settings may not be read."""
+    try:
+        settings = {one.name: one.value for one in await request.admin.topic_configs(name)}
+    except KafkaError as failure:
+        if failure.retriable:
+            raise
+        return ""
+    return (settings.get(MIRROR_SOURCE) or "").split("/")[0]
 
 
 def _leaders(view: PartitionView, by_broker: dict[int, int]) -> int | None:
