@@ -1,13 +1,15 @@
 """How far mirrors are: asked from both clusters, of which a worker knows nothing more."""
 
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-from moldau.client.lag import Lag
 from moldau.errors import KafkaError, NoSuchPartition
 from moldau.mirror.ends import SETTING, ClusterEnd, source_of
 from moldau.mirror.planning import FAILING_OVER
 from moldau.names import TopicPartition
+
+if TYPE_CHECKING:
+    from moldau.client.lag import Lag
 
 
 class MirrorStatus(NamedTuple):
@@ -68,7 +70,7 @@ async def status(source: ClusterEnd, target: ClusterEnd) -> list[MirrorStatus]:
 
 async def behind_source(
     source: ClusterEnd, ends: Mapping[TopicPartition, int]
-) -> tuple[Mapping[TopicPartition, Lag], Mapping[TopicPartition, int]]:
+) -> tuple[Mapping[TopicPartition, "Lag"], Mapping[TopicPartition, int]]:
     """How far these ends are behind, and the stable ends; nothing of partitions whose leaders do not answer."""
     try:
         known = await source.admin.offsets(dict.fromkeys(ends, "latest"), known_only=True) if ends else {}

@@ -76,6 +76,8 @@ def message(declared: type[T]) -> type[T]:
     All messages share their `__eq__` and `__repr__`, and their `__init__` is compiled when the first one is made:
     compiling them at the import would be most of the cost of a start-up.
     """
+    # Without one `dataclass` writes the signature into it, which takes longer than all the rest.
+    declared.__doc__ = declared.__doc__ or declared.__name__
     made = dataclasses.dataclass(slots=True, kw_only=True, init=False, eq=False, repr=False, match_args=False)(declared)
     made.__init__ = first_init  # type: ignore[method-assign]
     made.__eq__, made.__repr__, made.__hash__ = _equal, _shown, None  # type: ignore[method-assign, assignment]
