@@ -9,6 +9,8 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
+import pytest
+
 from harness.brokers import SOURCE, Broker
 from harness.patience import stretched, wait_until
 from moldau import Admin
@@ -83,6 +85,19 @@ def test_people_see_it_as_tables(capsys) -> None:  # type: ignore[no-untyped-def
         "t-1             -      5  2         2        2            -",
         "t-2             1      6  1,3       1        2!           3",
     ]
+
+
+def test_a_broker_that_is_away_is_asked_for_where_partitions_have_no_leader_without_it(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    topics = {"t": TopicView("t", uuid.UUID(int=1), False, {0: PartitionView(-1, 5, (3, 2), ())})}
+    eligible = {TopicPartition("t", 0): EligibleLeaders((3,), ())}
+    status = status_of(replace(DESCRIBED, fenced={3: Address("c", 9094)}), topics, {}, {"t": 1}, eligible)
+    print_status(status, as_json=False)
+    assert (
+        "broker 3 at c:9094 is away: start it, since 1 partition without a leader needs it; if it will not come back"
+        in capsys.readouterr().out
+    )
 
 
 def test_a_broker_alone_is_a_cluster_of_one(moldau: Moldau, broker: Broker, fresh: Callable[[], str]) -> None:

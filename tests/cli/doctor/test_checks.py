@@ -227,7 +227,16 @@ SICK = {
     ("changed", "severity", "words"),
     [
         ({"controller": None}, ERROR, ("no controller",)),
-        ({"away": [{"broker": 3, "address": "c:9092"}]}, WARNING, ("Broker 3, which was at c:9092", "unregister 3")),
+        (
+            {"away": [{"broker": 3, "address": "c:9092", "needed_by": 0}]},
+            WARNING,
+            ("Broker 3, which was at c:9092, is away.", "unregister 3"),
+        ),
+        (
+            {"away": [{"broker": 3, "address": "c:9092", "needed_by": 2}]},
+            WARNING,
+            ("is away, and 2 partitions without a leader need it.", "Start it"),
+        ),
         (
             {"unhealthy": [SICK]},
             WARNING,

@@ -36,7 +36,7 @@ def status_of(
     parts = {TopicPartition(name, n): part for name, topic in topics.items() for n, part in topic.partitions.items()}
     leads = Counter(part.leader for part in parts.values())
     has = Counter(broker for part in parts.values() for broker in part.replicas)
-    unhealthy = [
+    unhealthy: list[dict[str, Any]] = [
         {
             "topic": tp.topic,
             "partition": tp.partition,
@@ -53,6 +53,9 @@ def status_of(
         for tp, part in sorted(parts.items())
         if _is_sick(part)
     ]
+    needed = Counter(
+        broker for one in unhealthy if one["leader"] is None for broker in one["eligible"] or one["in_sync"]
+    )
     return {
         "cluster_id": cluster.cluster_id,
         "controller": cluster.controller_id if cluster.controller_id >= 0 else None,
@@ -66,7 +69,10 @@ def status_of(
             }
             for broker, address in cluster.brokers.items()
         ],
-        "away": [{"broker": broker, "address": str(address)} for broker, address in cluster.fenced.items()],
+        "away": [
+            {"broker": broker, "address": str(address), "needed_by": needed[broker]}
+            for broker, address in cluster.fenced.items()
+        ],
         "topics": len(topics),
         "partitions": len(parts),
         "without_leader": sum(part.leader < 0 for part in parts.values()),
@@ -75,6 +81,11 @@ def status_of(
         "unhealthy": unhealthy,
         "too_few_replicas": below_their_setting(topics, settings, len(cluster.brokers)),
     }
+
+
+def without_leader(count: int) -> str:
+    """The clause that says for how many partitions a broker that is away is needed."""
+    return f"{counted(count, 'partition')} without a leader {'needs' if count == 1 else 'need'} it"
 
 
 def is_well(status: Mapping[str, Any]) -> bool:
@@ -94,8 +105,9 @@ def print_status(status: dict[str, Any], as_json: bool) -> None:
         rows.append([f"{one['broker']}{mark}", one["address"], one["rack"], one["leads"], one["replicas"]])
     print_table(["BROKER", "ADDRESS", "RACK", "LEADS", "REPLICAS"], rows)
     for one in status["away"]:
+        needed = f": start it, since {without_leader(one['needed_by'])}" if one["needed_by"] else ""
         print(
-            f"broker {one['broker']} at {one['address']} is away; if it will not come back, run `moldau cluster"
+            f"broker {one['broker']} at {one['address']} is away{needed}; if it will not come back, run `moldau cluster"
             f" unregister {one['broker']}`"
         )
     what = f"{counted(status['topics'], 'topic')}, {counted(status['partitions'], 'partition')}"

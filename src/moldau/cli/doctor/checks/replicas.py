@@ -3,6 +3,7 @@
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Final
 
+from moldau.cli.cluster.status import without_leader
 from moldau.cli.doctor.checks.diagnosis import Diagnosis, Severity, some_of
 from moldau.names import counted
 
@@ -16,7 +17,8 @@ def of_replicas(status: Mapping[str, Any], moving: int = 0, single: Collection[s
         problem = "The cluster has no controller, so nothing can be created or changed, and no dead broker is replaced."
         found.append(Diagnosis(Severity.ERROR, AREA, problem, "Look at ZooKeeper, and in the logs of the brokers."))
     for one in status["away"]:
-        problem = f"Broker {one['broker']}, which was at {one['address']}, is away."
+        why = f", and {without_leader(one['needed_by'])}" if one["needed_by"] else ""
+        problem = f"Broker {one['broker']}, which was at {one['address']}, is away{why}."
         advice = f"Start it; if it will not come back, replace it and run `moldau cluster unregister {one['broker']}`."
         found.append(Diagnosis(Severity.WARNING, AREA, problem, advice))
     sick = status["unhealthy"]
