@@ -1,10 +1,13 @@
 """A follower that is far behind asks for more before it has written what came."""
 
+import asyncio
+import logging
 from pathlib import Path
 
 import pytest
 
 from harness.logs import append
+from harness.patience import until
 from moldau.errors import ErrorCode
 from moldau.names import BrokerId
 from moldau.protocol.messages.fetch import FetchRequest, FetchResponse
@@ -66,6 +69,29 @@ def test_a_follower_whose_answer_cannot_be_written_asks_for_it_again(tmp_path: P
         stage.replies.put_nowait(FetchResponse(session_id=7))
         named = asked_from(third) or asked_from(await stage.asked(4))
         assert (named, stage.replica.log.log_end_offset) == ([0], 0)
+
+    play(tmp_path, scenario)
+
+
+def test_a_damaged_answer_is_asked_for_again_and_an_error_when_it_comes_again(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO)
+
+    def said(level: int) -> list[str]:
+        return [one.getMessage() for one in caplog.records if one.levelno == level]
+
+    async def scenario(stage: Stage) -> None:
+        stage.roles(OTHER, OTHER)
+        zeros = bytes(len(three_records(stage)))
+        stage.replies.put_nowait(stage.reply(records=zeros, high_watermark=0))
+        await until(lambda: bool(said(logging.INFO)))
+        assert "asks broker 2 again" in said(logging.INFO)[0] and not said(logging.ERROR)
+        while not said(logging.ERROR):
+            stage.replies.put_nowait(stage.reply(records=zeros, high_watermark=0))
+            await asyncio.sleep(0.01)
+        assert "cannot follow broker 2" in said(logging.ERROR)[0]
+        assert stage.replica.log.log_end_offset == 0
 
     play(tmp_path, scenario)
 

@@ -53,7 +53,8 @@ UNSETTLED: Final = (
 )  # fmt: skip
 LOST_SESSION: Final = (ErrorCode.FETCH_SESSION_ID_NOT_FOUND, ErrorCode.INVALID_FETCH_SESSION_EPOCH)
 
-notices = Notices(logging.getLogger(__name__))
+logger = logging.getLogger(__name__)
+notices = Notices(logger)
 
 AskLeader: TypeAlias = Callable[[FetchRequest, int], Awaitable[FetchResponse]]
 """Sends a request to the leading broker, behind those before it, with a time-out in milliseconds. Raises
@@ -320,7 +321,12 @@ class LeaderFollower:
         if rest.act is Act.PAUSE:
             assert rest.error is not None
             is_unsettled = rest.error.code in UNSETTLED
-            if not is_unsettled:
+            end = int(replica.log.log_end_offset)
+            if rest.error.code is ErrorCode.CORRUPT_MESSAGE and followed.damaged_at != end:
+                # A leader that has just become a follower cuts its file: `sendfile` may send zeros for what is cut.
+                followed.damaged_at = end
+                logger.info("%s asks broker %d again: %s", replica.tp, self._leader, rest.error)
+            elif not is_unsettled:
                 notices.error(str(replica.tp), "%s cannot follow broker %d: %s", replica.tp, self._leader, rest.error)
             self._pause(key, followed, SOON_S if is_unsettled else self._settings.pause_s)
         elif rest.act is Act.FLUSH:

@@ -52,15 +52,17 @@ def follower_settings(config: BrokerConfig) -> FollowerSettings:
 
 class FollowedReplica:
     """`asked`: the position that the session has for it, since the request with the number `asked_in`; None if it is
-    not in the session. `is_throttled`: it pauses, or paused last, because of the throttle."""
+    not in the session. `is_throttled`: it pauses, or paused last, because of the throttle. `damaged_at`: where the last
+    damaged answer was to be appended, -1 if there was none."""
 
-    __slots__ = ("asked", "asked_in", "is_throttled", "replica")
+    __slots__ = ("asked", "asked_in", "damaged_at", "is_throttled", "replica")
 
     def __init__(self, replica: Replica):
         self.replica = replica
         self.asked: FollowerPosition | None = None
         self.asked_in = 0
         self.is_throttled = False
+        self.damaged_at = -1
 
 
 class LeaderSession:
