@@ -57,7 +57,9 @@ def test_a_mirror_says_whose_it_is(browser: ScreenlessBrowser, broker: Broker) -
     assert "mirrors a topic" not in browser.get("/topics/mirrored").text
     with Admin(broker.address) as admin:
         admin.alter_topic_configs("mirrored", {"mirror.source": "far-away-cluster/AAAAAAAAAAAAAAAAAAAAAA"})
-    assert "mirrors a topic of the cluster far-away-cluster :" in browser.get("/topics/mirrored").text
+        assert "mirrors a topic of the cluster far-away-cluster :" in browser.get("/topics/mirrored").text
+        admin.alter_topic_configs("mirrored", {"mirror.source": "failing-over/AAAAAAAAAAAAAAAAAAAAAA"})
+    assert "was begun and has not ended" in browser.get("/topics/mirrored").text
 
 
 def test_lists_of_groups_have_the_age_of_what_they_have_not_read(

@@ -47,7 +47,8 @@ async def partitions(console: ConsoleContext, request: PageRequest, name: str) -
 
 
 async def _mirrored_cluster(request: PageRequest, name: str) -> str:
-    """The id of the cluster that the topic mirrors, "" if it is not a mirror, or if its settings may not be read."""
+    """The id of the cluster that the topic mirrors, `failing-over` while it stops being a mirror; "" if it is not a
+    mirror, or if its settings may not be read."""
     try:
         settings = {one.name: one.value for one in await request.admin.topic_configs(name)}
     except KafkaError as failure:
