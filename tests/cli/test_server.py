@@ -33,6 +33,8 @@ def test_host_port_and_folder_become_kafkas_settings() -> None:
     assert properties_of(["--host", "::1"])["listeners"] == "PLAINTEXT://[::1]:9092"
     with pytest.raises(ConfigError, match=r"--set log\.dirs"):
         properties_of(["--data-dir", "/a,/b"])
+    with pytest.raises(ConfigError, match=r"--data-dir and --set log\.dirs both name"):
+        properties_of(["--data-dir", "/a", "--set", "log.dirs=/b,/c"])
 
 
 def test_the_command_line_goes_before_the_file(tmp_path: Path) -> None:

@@ -99,6 +99,8 @@ def _properties(given: argparse.Namespace) -> dict[str, str]:
     if given.data_dir is not None:
         if "," in given.data_dir:
             raise ConfigError("--data-dir names one folder; give several with --set log.dirs=DIR,DIR")
+        if both := sorted({pair.partition("=")[0].strip() for pair in given.set} & {"log.dir", "log.dirs"}):
+            raise ConfigError(f"--data-dir and --set {both[0]} both name the folders of the log: give one of them")
         properties.pop("log.dir", None)
         properties["log.dirs"] = given.data_dir
     older = older_names.listener(properties)
