@@ -1,4 +1,5 @@
-"""docs/spark.md: its examples run one after another, and its tables name every option."""
+"""docs/spark.md: its examples run one after another; its tables, and those of docs/coming-from-spark.md, name every
+option."""
 
 import re
 from collections.abc import Callable
@@ -17,7 +18,9 @@ from tests.spark import run_example
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-PAGE = (Path(__file__).parents[2] / "docs" / "spark.md").read_text()
+DOCS = Path(__file__).parents[2] / "docs"
+PAGE = (DOCS / "spark.md").read_text()
+TABLES = PAGE + (DOCS / "coming-from-spark.md").read_text()
 EXAMPLES = re.findall(r"^```python\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
 
 
@@ -25,7 +28,7 @@ EXAMPLES = re.findall(r"^```python\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
     "name", sorted({*options.NAMES, *sink_options.NAMES, *table_options.NAMES} - {"path", "kafka.isolation.level"})
 )
 def test_every_option_is_in_a_table(name: str) -> None:
-    assert re.search(rf"^\|[^|]*`{re.escape(name)}`", PAGE, re.MULTILINE)
+    assert re.search(rf"^\|[^|]*`{re.escape(name)}`", TABLES, re.MULTILINE)
 
 
 @pytest.mark.check

@@ -26,6 +26,7 @@ listening on localhost:9092
 | run a schema registry, or mirror a cluster | [Registry](docs/registry.md), [mirrors](docs/mirror.md) |
 | change from Kafka, Redpanda or testcontainers | [Coming from another broker](docs/coming-from-brokers.md) |
 | change from confluent-kafka, kafka-python or aiokafka | [Coming from another client](docs/coming-from.md) |
+| change from Spark's Kafka connector | [Coming from Spark's connector](docs/coming-from-spark.md) |
 | find the command for a script of Kafka's | [Kafka's scripts and Moldau's commands](docs/commands.md) |
 | understand a log line | [Of a broker](docs/log-lines.md), [of a cluster](docs/cluster-log-lines.md) |
 | understand an error | [Error codes](reference/error-codes.md), [the doctor](docs/doctor.md) |
@@ -43,7 +44,9 @@ CHAPTERS = {
         "docs/producer.md", "docs/consumer.md", "docs/columns.md", "docs/admin.md", "docs/schemas.md",
         "docs/secure-clients.md", "docs/zookeeper-clients.md",
     ],
-    "Coming from": ["docs/coming-from-brokers.md", "docs/coming-from.md", "docs/commands.md"],
+    "Coming from": [
+        "docs/coming-from-brokers.md", "docs/coming-from.md", "docs/coming-from-spark.md", "docs/commands.md",
+    ],
     "Operate a broker": [
         "docs/run-a-broker.md", "docs/log-lines.md", "docs/repair.md", "docs/files.md", "docs/storage.md",
         "docs/coordinators.md",

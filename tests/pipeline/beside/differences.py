@@ -1,4 +1,4 @@
-"""Where our answer is another one than the connector's: what ours is, and why. docs/spark.md tells users of each."""
+"""Where our answer is another one than the connector's: what ours is, and why. docs/coming-from-spark.md has each."""
 
 from typing import NamedTuple
 
