@@ -90,6 +90,12 @@ def test_production_imports_only_what_the_install_brings() -> None:
     )
 
 
+def test_the_page_about_installation_names_every_extra() -> None:
+    page = (ROOT / "docs" / "installation.md").read_text()
+    named = re.findall(r"`([a-z-]+)`", "".join(re.findall(r"^\| (`[^|]*) \|", page, re.MULTILINE)))
+    assert set(PROJECT["project"]["optional-dependencies"]) - {"test", "dev", "site"} <= set(named)
+
+
 def test_only_tests_import_tests() -> None:
     assert not (found := [problem for source in EVERYTHING for problem in rules.imports_of_tests(source)]), listed(
         found

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from moldau.errors import KafkaError, MoldauError
+from moldau.errors import KafkaError, MoldauError, UnknownTopicOrPartition
 from moldau.pipeline.audit.naming import with_differences
 from moldau.pipeline.audit.produced import produced
 from moldau.pipeline.audit.reconciling import Books, reconcile
@@ -34,6 +34,11 @@ def audit(
     held = {topic: [(tier.name, *_held(tier, topic, window_ms)) for tier in tiers] for topic in topics}
     try:
         reports = produced(bootstrap, audit_topic, topics, window_ms)
+    except UnknownTopicOrPartition:
+        raise AuditFailed(
+            f"No producer has reported to topic {audit_topic}: give producers the setting audit_topic={audit_topic} "
+            "before they write what is audited, or name the topic of their reports with --audit-topic."
+        ) from None
     except KafkaError as failure:
         raise AuditFailed(f"The producers' reports in topic {audit_topic} cannot be read: {failure}.") from None
     books = [reconcile(topic, reports.topics[topic], held[topic], window_ms, now_ms) for topic in topics]
