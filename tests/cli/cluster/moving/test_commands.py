@@ -245,6 +245,8 @@ def test_a_broker_that_has_left_is_forgotten(admin: Admin, run: Runner, cluster:
     assert "Broker ID 9 is not currently registered" in run("unregister", "9", code=1)[1]
     cluster.brokers[3].kill()
     try:
+        for other in cluster.brokers[:3]:
+            other.until_known(3)
         out, err = run("unregister", "4")
         assert out == "broker 4 is forgotten\n" and err == ""
         assert "is not currently registered" in run("unregister", "4", code=1)[1]
