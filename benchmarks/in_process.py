@@ -1,9 +1,10 @@
 """What metrics, access rights and quotas cost a request of one record in the broker alone, by processor time.
 
 Brokers in processes of their own answer the same frames in turns of a millisecond, without sockets and clients. Such
-ratios hold on a busy machine, too.
+ratios hold on a busy machine, too. Two processes that do the same differ by up to a twentieth, by where their memory
+lies, so all brokers are started several times: the median of the starts counts, and "plain again" shows the noise.
 
-usage: python -m benchmarks.in_process [--rounds 2000] [--before REVISION]
+usage: python -m benchmarks.in_process [--starts 9] [--rounds 400] [--before REVISION]
 
 A read brings 64 requests, as a producer that pipelines sends them, or one, as the busiest of those that do not.
 `--before`: all of it for that revision, too.
@@ -135,7 +136,7 @@ def running(settings: dict[str, str], source: Path | None) -> Iterator[Round]:
             answers.close()
 
 
-def taken(kinds: dict[str, Round], rounds: int, requests_a_read: int) -> dict[str, Sequence[float]]:
+def taken(kinds: dict[str, Round], rounds: int, requests_a_read: int) -> dict[str, list[float]]:
     found: dict[str, list[float]] = {name: [] for name in kinds}
     for number in range(rounds):
         names = list(kinds)
@@ -150,35 +151,44 @@ def _together(times: Sequence[float]) -> list[float]:
     return [statistics.fmean(times[start : start + ROUNDS_TOGETHER]) for start in starts]
 
 
-def tell(requests_a_read: int, found: dict[str, Sequence[float]]) -> None:
+def tell(requests_a_read: int, starts: Sequence[dict[str, list[float]]]) -> None:
+    """`starts`: what was taken in each, by kind."""
     print(f"one-record Produce, {requests_a_read} in a read, processor time:")
-    for name, one in found.items():
-        plain = found["plain"]
-        ratio = statistics.median(first / second for first, second in zip(plain, one, strict=True))
-        tenth, tenth_of_plain = (statistics.quantiles(each, n=10)[0] for each in (one, plain))
-        print(
-            f"  {name:25} {statistics.median(one):6.2f} us, a tenth below {tenth:.2f}; keeps {ratio:.3f} of the rate, "
-            f"{tenth_of_plain / tenth:.3f} by the tenth",
-            flush=True,
-        )
+    for name in starts[0]:
+        us = statistics.median(one for start in starts for one in start[name])
+        kept = [
+            statistics.median(first / second for first, second in zip(start["plain"], start[name], strict=True))
+            for start in starts
+        ]
+        least, most = min(kept), max(kept)
+        print(f"  {name:25} {us:6.2f} us, keeps {statistics.median(kept):.3f} of the rate ({least:.3f} to {most:.3f})")
+    sys.stdout.flush()
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.in_process", description="What a request costs.")
-    parser.add_argument("--rounds", type=int, default=2_000)
+    parser.add_argument("--starts", type=int, default=9)
+    parser.add_argument("--rounds", type=int, default=400)
     parser.add_argument("--before", metavar="REVISION")
     parser.add_argument("--answer", nargs=2, help=argparse.SUPPRESS)
     asked = parser.parse_args()
     if asked.answer:
         asyncio.run(answer_rounds(json.loads(asked.answer[0]), asked.answer[1]))
         return 0
-    with contextlib.ExitStack() as stack:
-        kinds = {name: stack.enter_context(running(settings, None)) for name, settings in KINDS.items()}
-        if asked.before:
-            source = stack.enter_context(source_of(asked.before))
-            kinds |= {f"{name}, before": stack.enter_context(running(one, source)) for name, one in KINDS.items()}
-        for requests_a_read in (64, 1):
-            tell(requests_a_read, taken(kinds, asked.rounds, requests_a_read))
+    found: dict[int, list[dict[str, list[float]]]] = {64: [], 1: []}
+    with contextlib.ExitStack() as whole:
+        source = whole.enter_context(source_of(asked.before)) if asked.before else None
+        for _ in range(asked.starts):
+            with contextlib.ExitStack() as stack:
+                kinds = {name: stack.enter_context(running(settings, None)) for name, settings in KINDS.items()}
+                kinds["plain again"] = stack.enter_context(running({}, None))
+                if source is not None:
+                    for name, settings in KINDS.items():
+                        kinds[f"{name}, before"] = stack.enter_context(running(settings, source))
+                for requests_a_read, starts in found.items():
+                    starts.append(taken(kinds, asked.rounds, requests_a_read))
+        for requests_a_read, starts in found.items():
+            tell(requests_a_read, starts)
     return 0
 
 
