@@ -184,3 +184,13 @@ def test_what_is_before_a_damaged_batch_comes_before_the_failure() -> None:
     with pytest.raises(KafkaError) as damaged:
         next(pieces)
     assert damaged.value.code is ErrorCode.CORRUPT_MESSAGE
+
+
+def test_what_is_before_a_malformed_batch_whose_checksum_holds_comes_before_the_failure() -> None:
+    good = [encode_batch([(b"k", b"v", NOW, ())], base_offset=number) for number in range(3)]
+    malformed = batch(record(1), base_offset=2)
+    pieces = arrow.to_record_batches(b"".join([*good[:2], malformed, encode_batch([(b"k", b"v", NOW, ())])]), "t", 0)
+    assert [next(pieces).column("offset").to_pylist() for _ in range(2)] == [[0], [1]]
+    with pytest.raises(KafkaError, match="offset 2") as damaged:
+        next(pieces)
+    assert damaged.value.code is ErrorCode.CORRUPT_MESSAGE

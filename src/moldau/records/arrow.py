@@ -79,26 +79,45 @@ def to_record_batches(
     found = sections(
         buffer, start_offset, end_offset, check_crcs=check_crcs, aborted=aborted, arena=arena, inflated_max=inflated_max
     )
-    while True:
+    while damaged is None:
         try:
             section = next(found, None)
         except KafkaError as failure:
             section, damaged = None, failure
+        if section is not None:
+            selected.append(section)
+            size += section.stop - section.start
+            if size < bytes_max:
+                continue
+        pieces, malformed = _before_malformed(selected, topic, partition, names)
+        arena.clear()
+        yield from pieces
+        damaged = malformed or damaged
+        selected, size = [], 0
         if section is None:
             break
-        selected.append(section)
-        size += section.stop - section.start
-        if size >= bytes_max:
-            piece = _record_batch(selected, topic, partition, names)
-            arena.clear()
-            yield piece
-            selected, size = [], 0
-    if selected:
-        piece = _record_batch(selected, topic, partition, names)
-        arena.clear()
-        yield piece
     if damaged is not None:
         raise damaged
+
+
+def _before_malformed(
+    selected: list[Section], topic: str, partition: int, names: Collection[str]
+) -> tuple[list[pa.RecordBatch], KafkaError | None]:
+    """What is before the first batch whose checksum holds and whose records cannot be decoded, and that failure."""
+    if not selected:
+        return [], None
+    try:
+        return [_record_batch(selected, topic, partition, names)], None
+    except KafkaError as failure:
+        if len(selected) == 1:
+            return [], failure
+    pieces: list[pa.RecordBatch] = []
+    for section in selected:
+        one, malformed = _before_malformed([section], topic, partition, names)
+        pieces += one
+        if malformed is not None:
+            return pieces, malformed
+    return pieces, None
 
 
 def _record_batch(selected: list[Section], topic: str, partition: int, names: Collection[str] = ALL) -> pa.RecordBatch:
