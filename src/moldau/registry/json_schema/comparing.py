@@ -11,7 +11,7 @@ from moldau.registry.json_schema.shapes import COMBINED, SchemaShape, Shapes
 from moldau.registry.json_schema.table import BOUNDS, JsonChanges, changed
 from moldau.registry.refusals import invalid_schema
 
-PAIRS_MAX = 10_000
+PAIRS_MAX = 100_000
 _OF_KIND = {
     "string": ("maxLength", "minLength"),
     "number": ("maximum", "minimum", "exclusiveMaximum", "exclusiveMinimum"),
