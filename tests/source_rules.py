@@ -114,6 +114,7 @@ PURE_CORES = (
     "mirror.foreign.remote_acls",
     "mirror.foreign.remote_topics",
     "mirror.counters",
+    "mirror.latency",
     "mirror.source_session",
     "mirror.planning",
     "handlers.producing.mistimed",

@@ -233,6 +233,26 @@ def test_groups_are_kept_while_the_mirror_works(clusters: tuple[Broker, Broker])
     asyncio.run(played())
 
 
+def test_a_group_keeps_no_offset_of_a_topic_that_was_made_anew(clusters: tuple[Broker, Broker]) -> None:
+    source, _ = clusters
+    tp = TopicPartition("anew", 0)
+    source.create_topic("anew", 1)
+    produce(source, "anew", b"1", b"2", b"3")
+
+    async def scenario() -> None:
+        async with mirroring(*clusters, "anew") as mirror:
+            await mirror.until_equal(tp)
+            mirrors = {"anew": mirror.worker.copying.topics["anew"].source}
+            await mirror.stop()
+            await mirror.source.admin.delete_topics(["anew"])
+            await mirror.source.admin.create_topic("anew", partitions=1)
+            await asyncio.to_thread(produce, source, "anew", b"4", b"5")
+            await mirror.source.admin.alter_group_offsets("of the new one", {tp: 2})
+            assert "of the new one" not in await sync_groups(mirror.source, mirror.target, mirrors, ALL)
+
+    asyncio.run(scenario())
+
+
 def test_share_groups_have_no_offsets_to_keep(clusters: tuple[Broker, Broker], monkeypatch: pytest.MonkeyPatch) -> None:
     """As Kafka 4 has them: OffsetFetch refuses their names."""
 
@@ -246,7 +266,7 @@ def test_share_groups_have_no_offsets_to_keep(clusters: tuple[Broker, Broker], m
         async with mirroring(*clusters, "nothing") as mirror:
             monkeypatch.setattr(mirror.source.admin, "list_groups", listed)
             monkeypatch.setattr(mirror.source.admin, "group_offsets", refused)
-            assert await sync_groups(mirror.source, mirror.target, [], ALL) == {}
+            assert await sync_groups(mirror.source, mirror.target, {}, ALL) == {}
 
     asyncio.run(scenario())
 

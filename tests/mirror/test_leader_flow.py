@@ -23,7 +23,7 @@ TP, ID = TopicPartition("t", 0), UUID(int=1)
 @pytest.fixture
 def flow() -> LeaderFlow:
     copied = CopiedPartitions()
-    copied.mirror({"t": CopiedTopic("source/id", ID, ID, False)})
+    copied.mirror({"t": CopiedTopic("source/id", ID, ID)})
     copied.assign([TP])
     flow = LeaderFlow(1, cast(Any, None), cast(Any, None), copied)
     copy = copied.copies[TP]

@@ -79,10 +79,11 @@ def test_groups_and_the_status_go_on_without_a_partition_that_has_no_leader_in_t
             assert leaders[0] != leaders[1]
             await asyncio.to_thread(cluster.brokers[leaders[1] - 1].kill)
             await mirror.source.admin.alter_group_offsets("billing", {HERE: 4, AWAY: 5})
-            topics, deadline = mirror.worker.copying.topics, Deadline()
+            mirrors = {name: one.source for name, one in mirror.worker.copying.topics.items()}
+            deadline = Deadline()
             while True:
                 try:
-                    changed = await sync_groups(mirror.source, mirror.target, topics, ALL)
+                    changed = await sync_groups(mirror.source, mirror.target, mirrors, ALL)
                     break
                 except KafkaError:  # as the worker, until the cluster knows that the broker is gone
                     assert not deadline.passed

@@ -87,6 +87,28 @@ def test_a_worker_with_other_options_is_refused_while_others_run(
     asyncio.run(scenario())
 
 
+def test_a_right_that_is_taken_away_is_waited_for(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(sharing, "AGAIN_S", 0.1)
+
+    async def scenario(source: Broker, target: Broker) -> None:
+        source.create_topic("t", 1)
+        await asyncio.to_thread(fill, source, "t")
+        async with mirroring(source, target, "t") as mirror:
+            await mirror.until_equal(TopicPartition("t", 0))
+            with target.fault("Heartbeat", error="GROUP_AUTHORIZATION_FAILED"):
+                with target.fault("JoinGroup", error="GROUP_AUTHORIZATION_FAILED"):
+                    await mirror.until(lambda: "cannot share its partitions now" in caplog.text)
+                    assert "has no right" in caplog.text or "authoriz" in caplog.text.lower()
+            await asyncio.to_thread(fill, source, "t")
+            await mirror.until_equal(TopicPartition("t", 0))
+            await mirror.until(lambda: mirror.worker.copying.copies)
+
+    with Broker() as source, Broker() as target:
+        asyncio.run(scenario(source, target))
+
+
 def test_what_all_workers_must_have_alike_is_in_the_digest() -> None:
     usual = ForeignSettings(re.compile("orders"))
     for change in (

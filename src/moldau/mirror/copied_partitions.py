@@ -24,12 +24,11 @@ notices = Notices(logger)
 
 class CopiedTopic(NamedTuple):
     """`source`: its `mirror.source`. `topic_id`: the id in the source cluster, zero where topics have none;
-    `mirror_id`: that of the mirror, zero before it is known. `compacted`: its batches lose records."""
+    `mirror_id`: that of the mirror, zero before it is known."""
 
     source: str
     topic_id: UUID
     mirror_id: UUID
-    compacted: bool
 
 
 class CopiedPartitions:

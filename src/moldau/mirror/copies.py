@@ -9,6 +9,7 @@ silence.
 import uuid
 from typing import NamedTuple
 
+from moldau.mirror.latency import ReplicationLatency
 from moldau.mirror.source_session import SourceSession, WantedPartition
 from moldau.names import TopicPartition
 from moldau.records.batch import BatchHeader
@@ -28,10 +29,10 @@ class PartitionCopy:
     source that the mirror was compared in, None before; `leader`: the broker that led then. `session`: where it is
     fetched, if it is. `stopped`: why nothing is copied any more. `damaged`: why nothing is copied now. Batches before
     `careful_until` are appended one by one, because one of them is damaged. `records_behind` counts offsets up to the
-    source's end."""
+    source's end. `latency`: of the records that this worker has brought."""
 
     __slots__ = (
-        "careful_until", "damaged", "end", "leader", "mirror_start", "position", "records_behind", "session",
+        "careful_until", "damaged", "end", "latency", "leader", "mirror_start", "position", "records_behind", "session",
         "source_epoch", "source_start", "stopped", "tp",
     )  # fmt: skip
 
@@ -48,6 +49,7 @@ class PartitionCopy:
         self.stopped = ""
         self.damaged = ""
         self.careful_until = -1
+        self.latency = ReplicationLatency()
 
     @property
     def owes_start(self) -> bool:
@@ -89,11 +91,9 @@ def divergence(
     mirror: LogSpan,
     of_source: BatchHeader | None,
     of_mirror: BatchHeader | None,
-    compacted: bool,
 ) -> str:
     """Why the source's log does not go on from the mirror's: a sentence, empty if it does. `of_source`, `of_mirror`:
-    the batch that holds the last offset of the mirror, None where a log has none there (any more). `compacted`: batches
-    lose records."""
+    the batch that holds the last offset of the mirror, None where a log has none there (any more)."""
     if source.end < mirror.end:
         return (
             f"{tp} ends at {source.end} in the source cluster, before the mirror's end {mirror.end}: the source has "
@@ -102,7 +102,8 @@ def divergence(
     if of_source is None or of_mirror is None:
         return ""
     same = of_source.crc == of_mirror.crc and of_source.base_offset == of_mirror.base_offset
-    if same or (compacted and _same_writer(of_source, of_mirror)):
+    was_cleaned = _was_cleaned(of_source) or _was_cleaned(of_mirror)
+    if same or (was_cleaned and _written_as(of_source) == _written_as(of_mirror)):
         return ""
     return (
         f"{tp} has other records at offset {mirror.end - 1} in the source cluster than in the mirror: the source has "
@@ -110,10 +111,12 @@ def divergence(
     )
 
 
-def _same_writer(one: BatchHeader, other: BatchHeader) -> bool:
-    """Whether two batches may be what compaction left of the same one."""
-    return (one.producer_id, one.producer_epoch, one.last_offset) == (
-        other.producer_id,
-        other.producer_epoch,
-        other.last_offset,
-    )
+def _was_cleaned(batch: BatchHeader) -> bool:
+    """Whether compaction has written the batch anew, which it shows. The topic's settings do not say so: its policy may
+    be another one today, and the two clusters clean at other times."""
+    return batch.count <= batch.last_offset_delta or batch.has_delete_horizon
+
+
+def _written_as(batch: BatchHeader) -> tuple[int, int, int, int]:
+    """What compaction leaves of a batch as it was."""
+    return batch.producer_id, batch.producer_epoch, batch.base_sequence, batch.last_offset

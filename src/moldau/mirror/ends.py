@@ -15,7 +15,7 @@ from moldau.client.administration.admin import AsyncAdmin
 from moldau.client.cluster_view import TopicView
 from moldau.client.routing import Router, router_of
 from moldau.client.settings import ClientSettings, read_settings
-from moldau.errors import ConfigError, KafkaError
+from moldau.errors import ConfigError, ErrorCode, KafkaError
 from moldau.mirror.topic_settings import MadeSettings, settings_of
 from moldau.protocol.apis import FETCH, MIRROR_APPEND
 
@@ -26,6 +26,11 @@ BY_ID = {FETCH.key: FETCH.high}
 """A mirror fetches by topic ids where it can, so that it takes no topic for an earlier one of the same name."""
 NO_ID = uuid.UUID(int=0)
 NOT_OURS = "--to {0}: these brokers are not Moldau's, so topics cannot be mirrored into them byte by byte"
+
+ANOTHER = (
+    "{0} {1}: the cluster {2} answers there, and it was {3} when this worker started. Nothing is mirrored until {3} is "
+    "back; to mirror with {2}, start the worker again"
+)
 
 
 def source_of(cluster_id: str, topic_id: uuid.UUID) -> str:
@@ -65,8 +70,14 @@ class ClusterEnd:
         await self.admin.close()
 
     async def topics(self) -> dict[str, TopicView]:
-        """All topics but internal ones, as the cluster has them now; the router knows them too."""
+        """All topics but internal ones, as the cluster has them now; the router knows them too. Raises `KafkaError`:
+        `INCONSISTENT_CLUSTER_ID` if it is another cluster than before."""
         await self.router.retrying(lambda: self.router.refresh(None))
+        now = self.router.view.cluster_id or ""
+        if now != self.cluster_id:
+            raise KafkaError(
+                ErrorCode.INCONSISTENT_CLUSTER_ID, ANOTHER.format(self.option, self.brokers, now, self.cluster_id)
+            )
         return {name: topic for name, topic in sorted(self.router.view.topics.items()) if not topic.internal}
 
     async def settings(self, topics: Iterable[str]) -> dict[str, MadeSettings | KafkaError]:
@@ -78,7 +89,7 @@ class ClusterEnd:
         found = (await self.settings([topic]))[topic]
         if isinstance(found, KafkaError):
             raise found
-        return dict(found.own)
+        return found
 
 
 async def check_ends(source: ClusterEnd, target: ClusterEnd) -> None:

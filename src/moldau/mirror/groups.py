@@ -5,10 +5,10 @@ knows better. A position is the same offset in both clusters; its leader epoch i
 """
 
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 
 from moldau.errors import KafkaError
-from moldau.mirror.ends import ClusterEnd
+from moldau.mirror.ends import ClusterEnd, source_of
 from moldau.mirror.sharing import GROUP
 from moldau.names import OffsetAndMetadata, TopicPartition
 
@@ -33,16 +33,18 @@ def to_commit(
 
 
 async def sync_groups(
-    source: ClusterEnd, target: ClusterEnd, topics: Collection[str], groups: re.Pattern[str]
+    source: ClusterEnd, target: ClusterEnd, mirrors: Mapping[str, str], groups: re.Pattern[str]
 ) -> dict[str, int]:
-    """Commit for each group that matches; returns in how many partitions, of the groups that changed. Raises
-    `KafkaError`, for a group alone only if no other failed."""
+    """Commit for each group that matches; returns in how many partitions, of the groups that changed. `mirrors`: their
+    names, with their `mirror.source`. Raises `KafkaError`, for a group alone only if no other failed."""
     states = {one.group_id: one.state for one in await target.admin.list_groups()}
     views = target.router.view.topics
-    partitions = [TopicPartition(name, number) for name in topics if name in views for number in views[name].partitions]
+    partitions = [
+        TopicPartition(name, number) for name in mirrors if name in views for number in views[name].partitions
+    ]
     ends = await target.admin.offsets(dict.fromkeys(partitions, "latest"), known_only=True) if partitions else {}
-    changed: dict[str, int] = {}
     failed: KafkaError | None = None
+    positions: dict[str, dict[TopicPartition, OffsetAndMetadata]] = {}
     for group in await source.admin.list_groups():
         name = group.group_id
         if name.startswith(GROUP) or not groups.fullmatch(name) or group.type.lower() == SHARE:
@@ -51,8 +53,23 @@ async def sync_groups(
             continue
         try:
             of_source = await source.admin.group_offsets(name)
-            if not any(tp in ends for tp in of_source):
-                continue
+        except KafkaError as failure:  # it was deleted meanwhile, or rights are missing
+            failed = failure
+            continue
+        positions[name] = {tp: at for tp, at in of_source.items() if tp in ends}
+    # A topic that was made anew before these positions were asked has another id now: they are not of the mirror.
+    of_today = await source.topics()
+    mirrored = {
+        name
+        for name, mirror_source in mirrors.items()
+        if name in of_today and source_of(source.cluster_id, of_today[name].topic_id) == mirror_source
+    }
+    changed: dict[str, int] = {}
+    for name, found in positions.items():
+        of_source = {tp: at for tp, at in found.items() if tp.topic in mirrored}
+        if not of_source:
+            continue
+        try:
             of_target = await target.admin.group_offsets(name) if name in states else {}
             wanted = to_commit(of_source, of_target, ends)
             if wanted:

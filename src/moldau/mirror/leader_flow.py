@@ -14,6 +14,7 @@ from moldau.client.routing import Router
 from moldau.errors import ErrorCode, KafkaError
 from moldau.mirror.copied_partitions import CopiedPartitions
 from moldau.mirror.copies import PartitionCopy
+from moldau.mirror.latency import RecordTimes
 from moldau.mirror.mirror_leaders import MirrorLeaders
 from moldau.mirror.requests import Appending, fetch_next
 from moldau.mirror.source_session import FetchedBatches, SourceSession
@@ -125,10 +126,10 @@ class LeaderFlow:
         assert copy.end is not None
         copy.source_start = max(copy.source_start, answer.start)
         copy.records_behind = max(answer.high_watermark - copy.position, 0)
-        first, size, end = None, 0, copy.position
+        first, size, end, times = None, 0, copy.position, RecordTimes()
         for at, header in batches(answer.records):
             first = header.base_offset if first is None else first
-            size, end = at + header.size, header.next_offset
+            size, end, times = at + header.size, header.next_offset, times.with_batch(header)
             if copy.position < copy.careful_until:
                 break
         if first is None:
@@ -138,4 +139,4 @@ class LeaderFlow:
         # A log that starts within a batch is begun with the whole batch: its start moves with the next request.
         start = min(answer.start, first) if answer.start > copy.end else answer.start
         copy.read_to(end)
-        return Appending(self._copied.topics[copy.tp.topic].source, copy.end, start, answer.records[:size])
+        return Appending(self._copied.topics[copy.tp.topic].source, copy.end, start, answer.records[:size], times)

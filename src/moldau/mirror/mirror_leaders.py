@@ -61,6 +61,7 @@ class MirrorLeaders:
             self._copied.pause(tp, f"the mirror ends at {answer.end}, before {copy.position}")
             return
         copy.damaged = ""
+        copy.latency.arrived(sent.times, self._target.runtime.clock.now_ms(), asyncio.get_running_loop().time())
         counters.appends += 1
         counters.appended_bytes += len(sent.records)
         counters.appended_offsets += max(answer.end - sent.end, 0)

@@ -8,6 +8,7 @@ from moldau.metrics.families import OPEN_METRICS, TEXT, Family, counter, gauge, 
 from moldau.metrics.text_server import HttpQuestion, HttpText, TextServer, plain
 from moldau.mirror.counters import MirrorCounters
 from moldau.mirror.foreign.board import Board
+from moldau.mirror.latency import latency_families
 from moldau.mirror.worker import MirrorWorker
 from moldau.names import TopicPartition
 
@@ -16,8 +17,8 @@ NO_PORT = -1
 logger = logging.getLogger(__name__)
 
 
-def families_of(worker: MirrorWorker) -> list[Family]:
-    """Of a mirror in Moldau."""
+def families_of(worker: MirrorWorker, now_s: float) -> list[Family]:
+    """Of a mirror in Moldau, at this time of the loop."""
     copies = worker.copying.copies
     counters: MirrorCounters = worker.copying.counters
     behind = {tp: copy.records_behind for tp, copy in copies.items() if copy.records_behind is not None}
@@ -29,6 +30,7 @@ def families_of(worker: MirrorWorker) -> list[Family]:
             "Partitions that are fetched now: not those that pause, have stopped, or are compared first.",
             worker.gauges.followed,
         ),
+        *latency_families({tp: copy.latency for tp, copy in copies.items()}, now_s),
         _refused(len(worker.refused)),
         counter("moldau_mirror_offsets", "Offsets appended to the mirrors.", [("", counters.appended_offsets)]),
         counter("moldau_mirror_bytes", "Bytes of batches appended to the mirrors.", [("", counters.appended_bytes)]),
@@ -38,11 +40,12 @@ def families_of(worker: MirrorWorker) -> list[Family]:
     ]
 
 
-def foreign_families(board: Board, lanes: int, refused: int) -> list[Family]:
+def foreign_families(board: Board, lanes: int, refused: int, now_s: float) -> list[Family]:
     """Of a mirror in another Kafka, of a worker with that many lanes, which refuses that many topics."""
     return [
         *_partitions(len(board.positions_of.keys() | board.stopped.keys()), board.behind),
         _stopped(len(board.stopped)),
+        *latency_families(board.latencies, now_s),
         one("moldau_mirror_lanes", "Lanes that this worker copies.", lanes),
         _refused(refused),
         counter("moldau_mirror_records", "Records copied.", [("", board.records)]),

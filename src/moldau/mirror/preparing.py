@@ -72,7 +72,7 @@ class Preparation:
             return
         if self._copied.copied(tp) is not copy or copy.end != end:
             return
-        why = divergence(tp, source, mirror, of_source, of_mirror, topic.compacted)
+        why = divergence(tp, source, mirror, of_source, of_mirror)
         if why:
             self._copied.stop(tp, why)
             return

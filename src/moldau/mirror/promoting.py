@@ -78,7 +78,7 @@ async def promote(
         raise KafkaError(
             ErrorCode.INVALID_REQUEST, f"producers still write to {', '.join(grown)} in the source: stop them first"
         )
-    await sync_groups(source, target, fenced, groups)
+    await sync_groups(source, target, mirrors, groups)
     return await fail_over_all(target, fenced)
 
 

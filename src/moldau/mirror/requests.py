@@ -10,6 +10,7 @@ from moldau.client.fetching import fetch_request
 from moldau.client.routing import Router
 from moldau.error_codes import ErrorCode
 from moldau.errors import KafkaError
+from moldau.mirror.latency import RecordTimes
 from moldau.mirror.source_session import FetchedBatches, SourceSession, WantedPartition
 from moldau.names import TopicPartition
 from moldau.protocol.apis import FETCH, MIRROR_APPEND
@@ -23,12 +24,13 @@ ASKS_ONLY = -1
 
 class Appending(NamedTuple):
     """What the mirror's leader is sent for one partition: batches that go on at `end` (`ASKS_ONLY`: nothing, where does
-    its log end?), and where the source starts (-1: unknown)."""
+    its log end?), and where the source starts (-1: unknown). `times`: of the records."""
 
     source: str
     end: int
     source_start: int
     records: memoryview
+    times: RecordTimes = RecordTimes()
 
 
 class MirrorAnswer(NamedTuple):

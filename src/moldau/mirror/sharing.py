@@ -23,6 +23,8 @@ GROUP: Final = "moldau-mirror-"
 SESSION_S: Final = 10.0
 HEARTBEAT_S_MAX, REBALANCE_MS = 2.0, 60_000
 LOOK_S: Final = 0.2
+AGAIN_S: Final = 2.0
+"""After a failure that does not go away by itself."""
 REFUSED_MORE_S: Final = 2.0
 """A worker that died has left the group this long after its session time-out, at the latest."""
 OTHER_OPTIONS: Final = (
@@ -64,6 +66,7 @@ class Sharing:
         self._awake = asyncio.Event()
         self._wanted: dict[str, int] = {}
         self._is_new = member.instance is not None
+        self._was_member = False
         self._refused_since_s: float | None = None
         self._membership = ClassicMembership(
             target.router,
@@ -100,8 +103,8 @@ class Sharing:
             await self._wait(asyncio.get_running_loop().time())
 
     async def run(self) -> None:
-        """Raises `ConfigError` if other workers run with other options or with this one's name, and `KafkaError` for a
-        failure that does not go away, such as a missing right on the group."""
+        """Raises `ConfigError` if other workers run with other options or with this one's name, and `KafkaError` if the
+        group does not take this worker at the start, such as for a missing right. Later that is waited for."""
         try:
             while True:
                 self._awake.clear()
@@ -121,22 +124,26 @@ class Sharing:
     async def _step(self) -> None:
         membership, now_s = self._membership, asyncio.get_running_loop().time()
         membership.polled(now_s)
-        if membership.fatal is not None:
-            raise membership.fatal
-        if not self._wanted or not membership.is_due(now_s):
-            return
         try:
+            if membership.fatal is not None:
+                failure, membership.fatal = membership.fatal, None
+                membership.forget()
+                raise failure
+            if not self._wanted or not membership.is_due(now_s):
+                return
             await membership.rebalance(self, SubscribedTopics(sorted(self._wanted)))
             if membership.generation >= 0:
-                self._refused_since_s = None
+                self._refused_since_s, self._was_member = None, True
                 await self._check_shares()
         except KafkaError as failure:
             if failure.code is ErrorCode.INCONSISTENT_GROUP_PROTOCOL:
                 await self._wait(now_s)
                 return
-            if not failure.retriable:
+            if failure.code is ErrorCode.FENCED_INSTANCE_ID or not (failure.retriable or self._was_member):
                 raise
             self._notices.warning("", "the workers of the mirror cannot share its partitions now: %s", failure)
+            if not failure.retriable:  # such as a right that was taken away: it may be given back
+                await asyncio.sleep(AGAIN_S)
 
     async def _wait(self, now_s: float) -> None:
         """After a refusal, which may come from a worker that died and is a member still. Raises `ConfigError`."""

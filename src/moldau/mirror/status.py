@@ -36,7 +36,7 @@ async def mirrors_in(target: ClusterEnd, source_cluster_id: str, names: Sequence
             continue
         if isinstance(settings, KafkaError):
             raise settings
-        source = settings.own.get(SETTING, "")
+        source = settings.get(SETTING, "")
         if source and source_cluster_id in ("", source.split("/")[0]):
             mirrors[name] = source
     return mirrors

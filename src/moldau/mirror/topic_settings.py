@@ -2,8 +2,8 @@
 settings, so a mirror of 10,000 topics asks a hundred times instead of ten thousand.
 """
 
-from collections.abc import Iterable, Mapping
-from typing import Final, NamedTuple
+from collections.abc import Iterable
+from typing import Final, TypeAlias
 
 from moldau.client.failures import error_of, missing, sentence
 from moldau.client.routing import Router
@@ -20,15 +20,9 @@ TOPIC: Final = 2
 """Kafka's code for a topic's settings, among those of other resources."""
 OWN: Final = 1
 """Kafka's code for a value that was set for the topic itself."""
-CLEANUP: Final = "cleanup.policy"
 
-
-class MadeSettings(NamedTuple):
-    """`own`: the settings that were made for the topic. `compacted`: whether its log is compacted, also if that is the
-    cluster's default."""
-
-    own: Mapping[str, str]
-    compacted: bool
+MadeSettings: TypeAlias = dict[str, str]
+"""The settings that were made for a topic."""
 
 
 async def settings_of(router: Router, topics: Iterable[str]) -> dict[str, MadeSettings | KafkaError]:
@@ -50,7 +44,7 @@ async def settings_of(router: Router, topics: Iterable[str]) -> dict[str, MadeSe
 
         for one in await router.retrying(ask):
             found[one.resource_name] = _settings(one)
-    return {name: found.get(name) or missing(f"topic {name}") for name in names}
+    return {name: found[name] if name in found else missing(f"topic {name}") for name in names}
 
 
 def _settings(one: DescribeConfigsResult) -> MadeSettings | KafkaError:
@@ -59,9 +53,7 @@ def _settings(one: DescribeConfigsResult) -> MadeSettings | KafkaError:
         return missing(about)
     if error:
         return KafkaError(error, f"{about}: {one.error_message or sentence(error)}")
-    own = {entry.name: entry.value for entry in one.configs if entry.config_source == OWN and entry.value is not None}
-    policy = next((entry.value for entry in one.configs if entry.name == CLEANUP), None)
-    return MadeSettings(own, "compact" in (policy or ""))
+    return {entry.name: entry.value for entry in one.configs if entry.config_source == OWN and entry.value is not None}
 
 
 def untold(name: str, of_source: MadeSettings | KafkaError, of_target: MadeSettings | KafkaError | None) -> str:

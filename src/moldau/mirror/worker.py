@@ -10,7 +10,7 @@ import re
 from dataclasses import dataclass
 
 from moldau.client.cluster_view import TopicView
-from moldau.errors import KafkaError
+from moldau.errors import ErrorCode, KafkaError
 from moldau.mirror.access import copy_acls
 from moldau.mirror.copied_partitions import CopiedTopic
 from moldau.mirror.copying import Copying
@@ -96,13 +96,19 @@ class MirrorWorker:
 
     async def sync_groups(self) -> None:
         """Commit what groups of the source have committed. Raises `KafkaError`."""
-        changed = await sync_groups(self.source, self.target, self.copying.topics, self.settings.groups)
+        mirrors = {name: one.source for name, one in self.copying.topics.items()}
+        changed = await sync_groups(self.source, self.target, mirrors, self.settings.groups)
         for group in changed:
             notices.info(group, "offsets of group %s are kept in the target cluster", group)
 
     async def refresh(self) -> None:
         """Compare topics and settings, and do what is to be done. Raises `KafkaError`."""
-        of_source, of_target = await self.source.topics(), await self.target.topics()
+        try:
+            of_source, of_target = await self.source.topics(), await self.target.topics()
+        except KafkaError as failure:
+            if failure.code is ErrorCode.INCONSISTENT_CLUSTER_ID:
+                self.copying.mirror({})
+            raise
         names = [name for name in of_source if self.settings.topics.fullmatch(name)]
         has = await self.source.settings(names)
         had = await self.target.settings(name for name in names if name in of_target)
@@ -135,10 +141,10 @@ class MirrorWorker:
                 notices.warning(name, "%s; it is mirrored as before", why)
                 return known, ""
             return None, why
-        source = SourceTopic(len(view.partitions), settings.own, settings.own.get(SETTING, ""))
+        source = SourceTopic(len(view.partitions), settings, settings.get(SETTING, ""))
         target = None
-        if target_view is not None and isinstance(target_settings, MadeSettings):
-            target = TargetTopic(len(target_view.partitions), target_settings.own)
+        if target_view is not None and isinstance(target_settings, dict):
+            target = TargetTopic(len(target_view.partitions), target_settings)
         mirror_source = source_of(self.source.cluster_id, view.topic_id)
         wanted = plan(name, source, mirror_source, target, self.target.cluster_id)
         if wanted.refused:
@@ -148,4 +154,4 @@ class MirrorWorker:
         except KafkaError as failure:
             return None, f"{name} cannot be made in the target: {failure}"
         mirror_id = NO_ID if target_view is None else target_view.topic_id
-        return CopiedTopic(mirror_source, view.topic_id, mirror_id, settings.compacted), ""
+        return CopiedTopic(mirror_source, view.topic_id, mirror_id), ""

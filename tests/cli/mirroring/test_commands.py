@@ -49,6 +49,8 @@ def test_a_worker_mirrors_until_it_is_stopped_and_the_status_tells_how_far(
                 text = scraped.read().decode()
             assert 'moldau_mirror_partition_offsets_behind{topic="orders",partition="0"} 0' in text
             assert "moldau_mirror_offsets_total 3" in text
+            assert 'moldau_mirror_partition_records_total{topic="orders",partition="0"} 3' in text
+            assert 'moldau_mirror_partition_latency_max_seconds{topic="orders",partition="0"} ' in text
             working.send_signal(signal.SIGTERM)
             assert working.wait(stretched()) == 0
             assert working.stderr is not None and b"orders is mirrored from now on" in working.stderr.read()

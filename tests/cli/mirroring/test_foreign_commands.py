@@ -70,6 +70,7 @@ def test_a_worker_mirrors_by_the_rules_that_the_target_allows_and_the_status_tel
                 "moldau_mirror_refused_topics 0",
                 'moldau_mirror_partition_offsets_behind{topic="orders",partition="0"} 0',
                 "moldau_mirror_records_total 1",
+                'moldau_mirror_partition_records_total{topic="orders",partition="0"} 1',
                 "moldau_mirror_pauses_total 0",
             ):
                 assert line in lines, lines

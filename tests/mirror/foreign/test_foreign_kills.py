@@ -29,6 +29,7 @@ class Workers:
         self._command = [
             *(sys.executable, "-m", "moldau", "mirror", "start", "--from", source, "--to", target, "--foreign"),
             *("--topics", "killed", "--from-alias", "A", "--to-alias", "B", "--refresh", "0.2"),
+            *("--session-timeout", "2"),
         ]
         self._running: list[subprocess.Popen[bytes]] = []
 
@@ -52,7 +53,7 @@ class Workers:
 
 @pytest.fixture
 def clusters() -> Iterator[tuple[Broker, Broker]]:
-    with Broker() as source, Broker() as target:
+    with Broker() as source, Broker(group_min_session_timeout_ms=1_000) as target:
         yield source, target
 
 
@@ -78,6 +79,14 @@ def write(address: str, first: int, count: int, done: threading.Event) -> None:
                 transactional.commit_transaction()
 
 
+async def mirrored_records(mirror: ForeignMirroring) -> int:
+    """How many offsets the mirror has."""
+    known = (await mirror.target.admin.list_topics()).get("A.killed")
+    partitions = [TopicPartition("A.killed", number) for number in (known.partitions if known else ())]
+    ends = await mirror.target.admin.offsets(dict.fromkeys(partitions, "latest")) if partitions else {}
+    return sum(ends.values())
+
+
 @pytest.mark.check
 @pytest.mark.timeout(sized(120, 300, 3_600))
 def test_each_committed_record_is_in_the_target_once_whatever_was_killed(clusters: tuple[Broker, Broker]) -> None:
@@ -88,8 +97,11 @@ def test_each_committed_record_is_in_the_target_once_whatever_was_killed(cluster
     source.create_topic("killed", PARTITIONS)
     workers = Workers(source.address, target.address)
 
-    async def kill(mirror: ForeignMirroring) -> None:
-        await asyncio.sleep(chance.random())
+    async def kill(mirror: ForeignMirroring, number: int) -> None:
+        if number % 2:
+            await until_more(mirror)
+        else:
+            await asyncio.sleep(chance.random())
         what = chance.choice(["worker", "worker", "source", "target"])
         print(what)
         if what == "worker":
@@ -101,12 +113,25 @@ def test_each_committed_record_is_in_the_target_once_whatever_was_killed(cluster
         await asyncio.sleep(chance.random())
         await asyncio.to_thread(broker.start)
 
+    copied = 0
+
+    async def until_more(mirror: ForeignMirroring) -> None:
+        """Wait for records that were copied since the last time: a worker that has just started has copied none."""
+        before = copied
+
+        async def is_more() -> bool:
+            nonlocal copied
+            copied = await mirrored_records(mirror)
+            return copied > before
+
+        await mirror.until(is_more)
+
     async def scenario() -> None:
         async with foreign_mirroring(source.address, target.address, "killed", start=False) as mirror:
             for number in range(KILLS):
                 count = RECORDS // KILLS
                 writing = asyncio.to_thread(write, source.address, number * count, count, done)
-                await asyncio.gather(writing, kill(mirror))
+                await asyncio.gather(writing, kill(mirror, number))
             for partition in range(PARTITIONS):
                 found = await mirror.until_equal(TopicPartition("killed", partition), meanwhile=workers.check)
                 assert len(found) > RECORDS // PARTITIONS // 4

@@ -160,18 +160,21 @@ async def _mirror(
         acls=settings.acls,
         member=settings.member,
     )
+    loop = asyncio.get_running_loop()
     if foreign or not await is_ours(target):
         need_pyarrow("a mirror into a foreign Kafka")
         from moldau.mirror.foreign.foreign_worker import ForeignWorker
 
         abroad = ForeignWorker(source, target, by_rules)
-        async with measured(lambda: foreign_families(abroad.board, len(abroad.lanes.copies), len(abroad.refused))):
+        async with measured(
+            lambda: foreign_families(abroad.board, len(abroad.lanes.copies), len(abroad.refused), loop.time())
+        ):
             await abroad.run()
         return
     check_unused(by_rules)
     logger.info("the target is Moldau: topics are mirrored byte by byte, at the same offsets")
     worker = MirrorWorker(source, target, settings)
-    async with measured(lambda: families_of(worker)):
+    async with measured(lambda: families_of(worker, loop.time())):
         await worker.run()
 
 

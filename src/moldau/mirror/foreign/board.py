@@ -10,6 +10,7 @@ from moldau.client.routing import Router
 from moldau.mirror.ends import ClusterEnd
 from moldau.mirror.foreign.copy_positions import NO_ID, lane_of
 from moldau.mirror.foreign.policy import ReplicationPolicy
+from moldau.mirror.latency import ReplicationLatency
 from moldau.mirror.sharing import GROUP
 from moldau.names import TopicPartition
 
@@ -29,7 +30,7 @@ class Board:
     """`topics`: those that are mirrored, by their names in the source. `stopped`: why partitions are not copied, those
     that pause included. `positions_of`: the next offset of the source, of the partitions of this worker; `behind`: how
     many offsets they lack. `records` counts what was copied, `pauses` how often a partition or a lane paused because of
-    an error. `lanes` is 0 before the positions topic is known."""
+    an error. `latencies`: of the records of each partition. `lanes` is 0 before the positions topic is known."""
 
     def __init__(
         self,
@@ -54,6 +55,7 @@ class Board:
         self.stopped: dict[TopicPartition, str] = {}
         self.positions_of: dict[TopicPartition, int] = {}
         self.behind: dict[TopicPartition, int] = {}
+        self.latencies: dict[TopicPartition, ReplicationLatency] = {}
         self.records = 0
         self.pauses = 0
         self._again_s: dict[TopicPartition, float] = {}
@@ -116,7 +118,7 @@ class Board:
         self._look([lane_of(tp, self.lanes)])
 
     def _forget(self, which: Callable[[TopicPartition], bool]) -> None:
-        for known in (self.stopped, self.behind, self.positions_of, self._again_s):
+        for known in (self.stopped, self.behind, self.latencies, self.positions_of, self._again_s):
             for tp in [tp for tp in known if which(tp)]:
                 del known[tp]
 

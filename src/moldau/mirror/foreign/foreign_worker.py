@@ -9,7 +9,7 @@ import logging
 from typing import Final
 
 from moldau.client.cluster_view import TopicView
-from moldau.errors import ConfigError, KafkaError
+from moldau.errors import ConfigError, ErrorCode, KafkaError
 from moldau.mirror.access import OF_TOPICS
 from moldau.mirror.ends import SETTING, ClusterEnd, check_different
 from moldau.mirror.foreign.board import Board, RemoteTopic
@@ -111,7 +111,12 @@ class ForeignWorker:
         """Compare topics and settings, and do what is to be done. Raises `KafkaError`, and `ConfigError` for a loop."""
         self.board.try_again()
         policy = self.settings.policy
-        of_source, of_target = await self.source.topics(), await self.target.topics()
+        try:
+            of_source, of_target = await self.source.topics(), await self.target.topics()
+        except KafkaError as failure:
+            if failure.code is ErrorCode.INCONSISTENT_CLUSTER_ID:
+                self.board.mirror({})
+            raise
         loop = policy.loop(of_source)
         if loop:
             raise ConfigError(loop)
@@ -177,10 +182,10 @@ class ForeignWorker:
                 notices.warning(name, "%s; it is mirrored as before", why)
                 return False, ""
             return False, why
-        source = SourceTopic(len(view.partitions), settings.own, settings.own.get(SETTING, ""))
+        source = SourceTopic(len(view.partitions), settings, settings.get(SETTING, ""))
         target = None
-        if target_view is not None and isinstance(target_settings, MadeSettings):
-            target = TargetTopic(len(target_view.partitions), target_settings.own)
+        if target_view is not None and isinstance(target_settings, dict):
+            target = TargetTopic(len(target_view.partitions), target_settings)
         wanted = plan_remote(name, remote, source, target, self.target.cluster_id)
         if wanted.refused:
             return False, wanted.refused

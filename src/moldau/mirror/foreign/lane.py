@@ -45,6 +45,7 @@ from moldau.mirror.foreign.copy_positions import (
 from moldau.mirror.foreign.mirror_records import OffsetSync, sync_record
 from moldau.mirror.foreign.offset_syncs import Pair, SyncRule, runs_of
 from moldau.mirror.foreign.target_topics import read_positions, reader
+from moldau.mirror.latency import RecordTimes, ReplicationLatency
 from moldau.mirror.requests import by_leader
 from moldau.names import OffsetAndMetadata, TopicPartition
 from moldau.notices import Notices
@@ -60,7 +61,8 @@ AGAIN_S: Final = 60.0
 UNLED_AGAIN_S: Final = 5.0
 """How long a partition pauses that has no leader, or whose leader did not take records in time."""
 TRIES: Final = 2
-"""Records are read so often before they count as unreadable: they may have been damaged on their way."""
+"""Records are read so often before they count as unreadable, or as lost in the source: they may have been damaged on
+their way, or the address may have led to another cluster meanwhile."""
 DELIVERY_MS: Final = 30_000
 FETCH_BYTES, PART_BYTES = 8 << 20, 1 << 20
 """The most bytes of one answer of the source, and of one partition in it. A larger batch comes whole all the same."""
@@ -124,12 +126,12 @@ class Lane:
     def _failed(self, failure: KafkaError) -> None:
         board, tp = self._board, failure.topic_partition
         board.pauses += 1
-        if tp is not None and isinstance(failure, LogTruncated):
-            board.stop(tp, truncated(tp, board.remote(tp), str(failure)))
-            return
         if tp is not None and tp in self._rules:
             self._unread[tp] += 1
             if self._unread[tp] >= TRIES:
+                if isinstance(failure, LogTruncated):
+                    board.stop(tp, truncated(tp, board.remote(tp), str(failure)))
+                    return
                 offset = board.positions_of.get(tp, 0)
                 board.pause(tp, f"the source's records cannot be read from offset {offset} on: {failure}", AGAIN_S)
                 return
@@ -247,9 +249,18 @@ class Lane:
             at = positions[tp]
             await self._send_position(producer, tp, at.offset, at.leader_epoch, end)
         await producer.commit_transaction()
+        self._arrived(pieces)
         self._board.records += table.num_rows
         self._board.positions_of.update({tp: positions[tp].offset for tp in ends})
         self._tell_behind(consumer)
+
+    def _arrived(self, pieces: dict[TopicPartition, list[pa.RecordBatch]]) -> None:
+        """Note how long the records took."""
+        wall_ms, now_s = self._board.target.router.runtime.clock.now_ms(), asyncio.get_running_loop().time()
+        for tp, batches in pieces.items():
+            latency = self._board.latencies.setdefault(tp, ReplicationLatency())
+            for batch in batches:
+                latency.arrived(_times(batch), wall_ms, now_s)
 
     async def _send(
         self, producer: AsyncProducer, pieces: dict[TopicPartition, list[pa.RecordBatch]]
@@ -304,6 +315,16 @@ def by_partition(batches: Iterable[pa.RecordBatch]) -> dict[TopicPartition, list
             tp = TopicPartition(batch.column("topic")[0].as_py(), batch.column("partition")[0].as_py())
             pieces.setdefault(tp, []).append(batch)
     return pieces
+
+
+def _times(batch: pa.RecordBatch) -> RecordTimes:
+    """Of the records that have a time."""
+    stamps = batch.column("timestamp").cast(pa.int64())
+    dated = stamps.filter(pc.greater_equal(stamps, 0))
+    if not len(dated):
+        return RecordTimes()
+    mean_us, oldest_us = pc.mean(dated).as_py(), pc.min(dated).as_py()
+    return RecordTimes(len(dated), len(dated) * mean_us / 1000, oldest_us / 1000)
 
 
 def _dated(table: pa.Table) -> pa.Table:
