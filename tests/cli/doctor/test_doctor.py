@@ -140,3 +140,21 @@ def test_facts_of_a_machine(tmp_path: Path) -> None:
 def test_the_descriptors_of_a_broker_that_runs_here_are_counted(broker: Broker) -> None:
     facts = descriptor_facts([broker.folder / "data"])
     assert facts.of_broker > facts.open > 3
+
+
+def test_certificates_that_a_start_would_refuse_are_errors(offline: Moldau, tmp_path: Path) -> None:
+    assert offline("certificates", "make", str(tmp_path / "c"), "--host", "localhost", "--days", "3").code == 0
+    file = tmp_path / "c" / "localhost.pem"
+    own = settings(
+        tmp_path / "own",
+        log_dirs=str(tmp_path / "data"),
+        listeners="SSL://localhost:9093",
+        security_inter_broker_protocol="SSL",
+        ssl_keystore_location=str(file),
+    )
+    said = offline("doctor", "--config", str(own)).out
+    assert "WARNING certificates: The certificate of the listener SSL expires in " in said
+    file.write_text("garbage")
+    broken = offline("doctor", "--config", str(own))
+    assert broken.code == 1
+    assert f"ERROR   certificates: The listener SSL cannot use TLS: cannot use {file}, which " in broken.out

@@ -4,6 +4,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
+from moldau.cli.doctor.certificates import certificate_facts
+from moldau.cli.doctor.checks.certificates import AREA as CERTIFICATES
+from moldau.cli.doctor.checks.certificates import of_certificates
 from moldau.cli.doctor.checks.configuration import AREA as CONFIGURATION
 from moldau.cli.doctor.checks.configuration import of_settings
 from moldau.cli.doctor.checks.diagnosis import Diagnosis
@@ -20,6 +23,7 @@ from moldau.cli.doctor.log_folders import folder_facts
 from moldau.cli.doctor.machine import descriptor_facts, disk_facts
 from moldau.config import BrokerConfig, broker_config
 from moldau.errors import ConfigError
+from moldau.runtime import RealClock
 
 LARGEST: Final = 20
 """The partitions whose sizes are in the facts, of each log folder."""
@@ -48,6 +52,10 @@ async def examine_settings(
         *of_stopped(stopped, config.node_id if names_one else None),
     ]
     examined += [CONFIGURATION, DISK, DESCRIPTORS, FOLDERS]
+    if certificates := certificate_facts(config, RealClock().now_ms()):
+        facts["certificates"] = plain(certificates)
+        found += of_certificates(certificates)
+        examined.append(CERTIFICATES)
     zookeeper, ahead_ms = await zookeeper_facts(config, properties)
     if zookeeper is not None:
         facts["zookeeper"], facts["clocks_ahead_ms"] = plain(zookeeper), plain(ahead_ms)

@@ -17,8 +17,8 @@ class Severity(enum.StrEnum):
 
 
 class Diagnosis(NamedTuple):
-    """`area` is the part of the examination that found it: configuration, disk, clock, descriptors, addresses,
-    zookeeper, replicas or folders."""
+    """`area` is the part of the examination that found it: configuration, certificates, disk, clock, descriptors,
+    addresses, zookeeper, replicas or folders."""
 
     severity: Severity
     area: str
