@@ -29,6 +29,8 @@ BY_NAME = {"timeout", "timeout_ms"}
         ({"timeout": 3}, 3),
         ({"timeout_s": 2.5}, 2.5),
         ({"timeout": math.inf}, S_MAX),
+        ({"timeout": 10**400}, S_MAX),
+        ({"timeout_ms": 10**400}, S_MAX),
         ({"timeout": numpy.int64(3)}, 3),
         ({"timeout": numpy.float32(0.5)}, 0.5),
         ({"timeout_ms": numpy.int64(1500)}, 1.5),

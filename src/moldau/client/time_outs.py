@@ -25,7 +25,7 @@ def milliseconds(call: str, value: Any, name: str = "") -> float:
     except TypeError:
         ms = None
     if ms is not None:
-        return _checked(f"{name or 'timeout_ms'}={value}", ms / 1000 if ms < S_MAX * 1000 else S_MAX)
+        return _checked(f"{name or 'timeout_ms'}={value}", max(-1000, min(ms, S_MAX * 1000)) / 1000)
     equals = f"{name}=" if name else ""
     if isinstance(value, float) and math.isfinite(value):
         meant = int(value * 1000) if value <= SECONDS_MAX_MEANT else int(value)
@@ -47,8 +47,10 @@ def time_out_s(
     if timeout_ms is not None:
         return milliseconds(call, timeout_ms)
     value = given[names[0]]
-    if isinstance(value, bool) or not isinstance(value, numbers.Real) or math.isnan(value):
+    if isinstance(value, bool) or not isinstance(value, numbers.Real) or value != value:  # NaN
         raise ConfigError(f"{call}({names[0]}={value!r}): a time-out is a number of seconds")
+    if value < -1:  # a whole number may be beyond a double
+        value = -1
     return _checked(f"{names[0]}={value}", float(value) if value < S_MAX else S_MAX)
 
 

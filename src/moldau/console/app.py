@@ -67,7 +67,8 @@ class ConsoleApp:
             if found is None:
                 return self._console.assets.answer(request.parts[1])
             if request.method == "POST":
-                body = await asyncio.wait_for(body_of(receive, BODY_BYTES_MAX), BODY_S)
+                async with asyncio.timeout(BODY_S):
+                    body = await body_of(receive, BODY_BYTES_MAX)
                 if body is None:
                     return None
                 request = self._with_form(request, found, body)

@@ -53,9 +53,6 @@ class TopicMask:
         return name.lower() in self.headers
 
 
-NOTHING_HIDDEN = TopicMask()
-
-
 class MaskRules:
     """The rules of a console; raises `ConfigError` for one that cannot be read."""
 
