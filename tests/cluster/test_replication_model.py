@@ -39,7 +39,7 @@ def anybody(part: PartitionImage, can_lead: Callable[[int], bool], least: int) -
     return after
 
 
-def of_any_epoch(broker: Any, epoch: int, away: Any, *, is_in_sync: bool) -> bool:
+def of_any_epoch(broker: Any, epoch: int, away: Any, part: PartitionImage, replica: int) -> bool:
     return broker is not None
 
 
