@@ -21,7 +21,7 @@ demo: java setup ## the main job on real data: broker, replay, load, questions, 
 quick: setup ## the most telling tests, without Java: less than a minute
 	$(BIN)/python tools/quick.py
 
-test: java setup ## all that is deterministic and that Python and a JRE can run
+test: java setup ## all deterministic tests, with Python and a JRE
 	$(BIN)/python tools/stages.py test
 
 busy: java setup ## the same tests beside LOOPS=6 busy processes, TIMES=1

@@ -1,9 +1,11 @@
 """Tasks of the background are ended by their owner, who tells of their faults; work that has begun comes to its end."""
 
 import asyncio
+import contextlib
 
 import pytest
 
+from harness.patience import stretched
 from moldau.errors import ConfigError
 from moldau.tasks import ended, to_its_end
 
@@ -29,6 +31,47 @@ def test_tasks_are_cancelled_and_their_ends_are_waited_for() -> None:
         assert said == ["end", "end"] and all(task.cancelled() for task in tasks)
         await ended(tasks[0])
         await ended()
+
+    asyncio.run(scenario())
+
+
+def test_a_task_whose_own_time_out_has_just_run_out_ends() -> None:
+    async def waits_with_time_outs() -> None:
+        while True:
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(0):
+                    await asyncio.Event().wait()
+
+    async def scenario() -> None:
+        task = asyncio.ensure_future(waits_with_time_outs())
+        while not task.cancelling():  # by the time-out, which the task has not heard of
+            await asyncio.sleep(0)
+        async with asyncio.timeout(stretched()):
+            await ended(task)
+        assert task.cancelled()
+
+    asyncio.run(scenario())
+
+
+def test_what_a_cancelled_task_does_at_its_end_is_not_interrupted() -> None:
+    async def scenario() -> None:
+        may_end, has_ended = asyncio.Event(), asyncio.Event()
+
+        async def work() -> None:
+            try:
+                await asyncio.Event().wait()
+            finally:
+                await may_end.wait()
+                has_ended.set()
+
+        task = asyncio.ensure_future(work())
+        await asyncio.sleep(0)
+        task.cancel()
+        ending = asyncio.ensure_future(ended(task))
+        await asyncio.sleep(0)
+        may_end.set()
+        await ending
+        assert has_ended.is_set()
 
     asyncio.run(scenario())
 

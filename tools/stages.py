@@ -100,7 +100,7 @@ class Tier:
 
 TIERS = {
     "test": Tier(
-        "all that is deterministic and that Python and a JRE can run",
+        "all deterministic tests, with Python and a JRE",
         (Stage("tests", 8, tests=("tests",)),),
     ),
     "check": Tier(

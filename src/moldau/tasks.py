@@ -14,19 +14,26 @@ from moldau.errors import MoldauError
 
 T = TypeVar("T")
 logger = logging.getLogger(__name__)
+LOOK_AGAIN_S = 0.01
 
 
 async def ended(*tasks: "asyncio.Task[Any] | None") -> None:
     """Cancel these tasks (None: there is none), and wait for what they do at their end. A fault that has ended one of
     them is logged. The caller's own cancellation is raised."""
     working = [task for task in tasks if task is not None]
+    while left := [task for task in working if not task.done()]:
+        # A task that is being cancelled already does something at its end, which a second time would interrupt; or a
+        # time-out of its own has just run out, which it will take back, and go on.
+        others = [task for task in left if task.cancelling()]
+        for task in left:
+            if task not in others:
+                task.cancel()
+        await asyncio.wait(left, timeout=LOOK_AGAIN_S if others else None)
     for task in working:
-        if not task.cancelling():  # a second time would interrupt what it does at its end
-            task.cancel()
-    for task, outcome in zip(working, await asyncio.gather(*working, return_exceptions=True), strict=True):
-        if isinstance(outcome, Exception) and not isinstance(outcome, MoldauError):
+        fault = None if task.cancelled() else task.exception()
+        if isinstance(fault, Exception) and not isinstance(fault, MoldauError):
             name = getattr(task.get_coro(), "__qualname__", task.get_name())
-            logger.error("internal error: %s had ended", name, exc_info=outcome)
+            logger.error("internal error: %s had ended", name, exc_info=fault)
 
 
 async def to_its_end(work: Awaitable[T]) -> T:

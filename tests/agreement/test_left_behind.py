@@ -85,16 +85,16 @@ def test_what_kafka_had_beside_its_topics_is_named_and_the_next_start_is_clean(k
         ("SCRAM credential", "ann (SCRAM-SHA-512)"),
         ("client quota", "client-id default: producer_byte_rate"),
         ("access rule", "User:ann on topic flights"),
+        ("setting of groups", "readers: consumer.session.timeout.ms"),
     }
     assert named == {
         ("setting of brokers", "1: log.cleaner.threads"),
         ("setting of brokers", "all brokers: min.insync.replicas"),  # which Kafka 4.3.1 writes there by itself
-        ("setting of groups", "readers: consumer.session.timeout.ms"),
     }
     said = moldau("log", "adopt", kafkas, "--data-dir", broker.data)
     assert said.returncode == 0, said.stderr
     assert "adopted SCRAM credential: ann (SCRAM-SHA-256); ann (SCRAM-SHA-512)" in said.stdout
-    assert "left behind: setting of groups: readers: consumer.session.timeout.ms" in said.stdout
+    assert "left behind: setting of brokers: 1: log.cleaner.threads" in said.stdout
     assert "secret" not in said.stdout
     broker.settings |= LOGINS
     assert (broker.data / ".kafka_cleanshutdown").exists()
