@@ -15,6 +15,7 @@ from moldau.errors import MoldauError
 T = TypeVar("T")
 logger = logging.getLogger(__name__)
 LOOK_AGAIN_S = 0.01
+"""How soon a task that was being cancelled already is looked at again."""
 
 
 async def ended(*tasks: "asyncio.Task[Any] | None") -> None:
@@ -24,11 +25,10 @@ async def ended(*tasks: "asyncio.Task[Any] | None") -> None:
     while left := [task for task in working if not task.done()]:
         # A task that is being cancelled already does something at its end, which a second time would interrupt; or a
         # time-out of its own has just run out, which it will take back, and go on.
-        others = [task for task in left if task.cancelling()]
-        for task in left:
-            if task not in others:
-                task.cancel()
-        await asyncio.wait(left, timeout=LOOK_AGAIN_S if others else None)
+        others = [task for task in left if not task.cancelling()]
+        for task in others:
+            task.cancel()
+        await asyncio.wait(left, timeout=None if len(others) == len(left) else LOOK_AGAIN_S)
     for task in working:
         fault = None if task.cancelled() else task.exception()
         if isinstance(fault, Exception) and not isinstance(fault, MoldauError):

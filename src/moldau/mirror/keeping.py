@@ -5,6 +5,7 @@ import logging
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Final, NoReturn
 
+from moldau.client.cluster_view import TopicView
 from moldau.errors import ErrorCode, KafkaError
 from moldau.mirror.ends import SETTING, ClusterEnd
 from moldau.mirror.planning import TopicPlan
@@ -32,6 +33,19 @@ async def keep(what: Callable[[], Awaitable[None]], every_s: float, compared: st
             await what()
         except KafkaError as failure:
             notices.warning("", "%s cannot be compared now: %s", compared, failure)
+
+
+async def topics_of_both(
+    source: ClusterEnd, target: ClusterEnd, stop_all: Callable[[], None]
+) -> tuple[dict[str, TopicView], dict[str, TopicView]]:
+    """The topics of both clusters. If one is another cluster than before, `stop_all` ends all copying first. Raises
+    `KafkaError`."""
+    try:
+        return await source.topics(), await target.topics()
+    except KafkaError as failure:
+        if failure.code is ErrorCode.INCONSISTENT_CLUSTER_ID:
+            stop_all()
+        raise
 
 
 class TopicUpkeep:

@@ -10,14 +10,14 @@ import re
 from dataclasses import dataclass
 
 from moldau.client.cluster_view import TopicView
-from moldau.errors import ErrorCode, KafkaError
+from moldau.errors import KafkaError
 from moldau.mirror.access import copy_acls
 from moldau.mirror.copied_partitions import CopiedTopic
 from moldau.mirror.copying import Copying
 from moldau.mirror.counters import MirrorGauges
 from moldau.mirror.ends import NO_ID, SETTING, ClusterEnd, check_ends, source_of
 from moldau.mirror.groups import sync_groups
-from moldau.mirror.keeping import TopicUpkeep, keep, note_refusal, tell_progress
+from moldau.mirror.keeping import TopicUpkeep, keep, note_refusal, tell_progress, topics_of_both
 from moldau.mirror.planning import SourceTopic, TargetTopic, plan
 from moldau.mirror.sharing import MemberOptions, Sharing
 from moldau.mirror.topic_settings import MadeSettings, untold
@@ -103,12 +103,7 @@ class MirrorWorker:
 
     async def refresh(self) -> None:
         """Compare topics and settings, and do what is to be done. Raises `KafkaError`."""
-        try:
-            of_source, of_target = await self.source.topics(), await self.target.topics()
-        except KafkaError as failure:
-            if failure.code is ErrorCode.INCONSISTENT_CLUSTER_ID:
-                self.copying.mirror({})
-            raise
+        of_source, of_target = await topics_of_both(self.source, self.target, lambda: self.copying.mirror({}))
         names = [name for name in of_source if self.settings.topics.fullmatch(name)]
         has = await self.source.settings(names)
         had = await self.target.settings(name for name in names if name in of_target)

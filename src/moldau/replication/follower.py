@@ -232,9 +232,7 @@ class LeaderFollower:
 
     async def _drop_second(self) -> None:
         second, self._second = self._second, None
-        if second is not None:
-            second.cancel()
-            await asyncio.gather(second, return_exceptions=True)
+        await ended(second)
         self._session.answered = self._session.sent
 
     def _request(self) -> FetchRequest:

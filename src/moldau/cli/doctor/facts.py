@@ -1,4 +1,4 @@
-"""What the doctor has found out, as a report has it."""
+"""Facts of the doctor as plain JSON values, for its report and its bundle."""
 
 from collections.abc import Mapping
 from typing import Any

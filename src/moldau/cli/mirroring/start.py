@@ -78,7 +78,7 @@ MetricsHost = Annotated[
 ]
 SHORTEST_S = 0.05
 NAME = re.compile(r"[A-Za-z0-9._-]{1,249}")
-"""What brokers take as `group.instance.id`."""
+"""The names that brokers accept as `group.instance.id`."""
 
 
 def start(

@@ -1,7 +1,7 @@
 """One look at a cluster for `moldau top`: all brokers are asked at once, and none is waited for longer than `ANSWER_S`.
 
 A broker that did not answer the last look is asked again, but waited for only `AGAIN_S`, so that one broker that
-hangs does not slow the view down. What it alone knows is left out, and the look names it.
+hangs does not slow the view down. The look names it, and leaves out its groups and the ends of its partitions.
 """
 
 import asyncio

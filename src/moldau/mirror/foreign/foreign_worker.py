@@ -9,7 +9,7 @@ import logging
 from typing import Final
 
 from moldau.client.cluster_view import TopicView
-from moldau.errors import ConfigError, ErrorCode, KafkaError
+from moldau.errors import ConfigError, KafkaError
 from moldau.mirror.access import OF_TOPICS
 from moldau.mirror.ends import SETTING, ClusterEnd, check_different
 from moldau.mirror.foreign.board import Board, RemoteTopic
@@ -20,7 +20,7 @@ from moldau.mirror.foreign.remote_acls import rights_to_add
 from moldau.mirror.foreign.remote_topics import plan_remote
 from moldau.mirror.foreign.target_topics import check_compacted, make_topic, read_positions, reader
 from moldau.mirror.foreign.telling import Telling
-from moldau.mirror.keeping import TopicUpkeep, keep, note_refusal, tell_progress
+from moldau.mirror.keeping import TopicUpkeep, keep, note_refusal, tell_progress, topics_of_both
 from moldau.mirror.planning import SourceTopic, TargetTopic
 from moldau.mirror.sharing import Sharing
 from moldau.mirror.topic_settings import MadeSettings, untold
@@ -111,12 +111,7 @@ class ForeignWorker:
         """Compare topics and settings, and do what is to be done. Raises `KafkaError`, and `ConfigError` for a loop."""
         self.board.try_again()
         policy = self.settings.policy
-        try:
-            of_source, of_target = await self.source.topics(), await self.target.topics()
-        except KafkaError as failure:
-            if failure.code is ErrorCode.INCONSISTENT_CLUSTER_ID:
-                self.board.mirror({})
-            raise
+        of_source, of_target = await topics_of_both(self.source, self.target, lambda: self.board.mirror({}))
         loop = policy.loop(of_source)
         if loop:
             raise ConfigError(loop)
