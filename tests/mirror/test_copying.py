@@ -235,6 +235,8 @@ def test_what_is_no_mirror_is_not_written_to_and_loops_are_refused(clusters: tup
         await mirror.until(lambda: "is not a mirror" in mirror.worker.refused.get("both", ""))
         await mirror.until(lambda: "not mirrored back" in mirror.worker.refused.get("looped", ""))
         assert await log_of(mirror.target, TopicPartition("both", 0)) == b""
+        await mirror.source.admin.delete_topics(["looped"])
+        await mirror.until(lambda: mirror.worker.refused.keys() == {"both"})
 
     play(clusters, "both|looped", scenario)
     with Admin(target.address) as admin:

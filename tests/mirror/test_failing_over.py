@@ -23,11 +23,14 @@ from moldau.testing import Broker
 from tests.mirror.mirroring import Mirroring, log_of, mirroring
 
 ALL = re.compile(".*")
+METADATA_BYTES_MAX = 100
+"""Of offsets in the target; the source takes more."""
 
 
 @pytest.fixture(scope="module")
 def clusters(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Broker, Broker]]:
-    with Broker() as source, Broker(data_dir=tmp_path_factory.mktemp("target")) as target:
+    settings = {"offset.metadata.max.bytes": METADATA_BYTES_MAX}
+    with Broker() as source, Broker(settings, data_dir=tmp_path_factory.mktemp("target")) as target:
         yield source, target
 
 
@@ -179,6 +182,53 @@ def test_a_promotion_that_finds_new_records_leaves_a_mirror(
     asyncio.run(scenario())
 
 
+def test_a_promotion_tells_which_groups_did_not_get_their_offsets(clusters: tuple[Broker, Broker]) -> None:
+    source, target = clusters
+    source.create_topic("told", 1)
+    produce(source, "told", b"1", b"2")
+    tp = TopicPartition("told", 0)
+
+    async def scenario() -> None:
+        async with mirroring(source, target, "told") as mirror:
+            await mirror.until_equal(tp)
+            await mirror.stop()
+            of_source, of_target = mirror.source.admin, mirror.target.admin
+            await of_source.alter_group_offsets("brief", {tp: 2})
+            await of_source.alter_group_offsets("wordy", {tp: OffsetAndMetadata(2, "x" * (METADATA_BYTES_MAX + 1))})
+            mirrors = {"told": (await mirror.target.own_settings("told"))[SETTING]}
+            done = await promote(mirror.source, mirror.target, mirrors, ALL, 60)
+            assert [one.tp for one in done.over] == [tp]
+            assert {group: failure.code for group, failure in done.groups.items()} == {
+                "wordy": ErrorCode.OFFSET_METADATA_TOO_LARGE
+            }
+            assert (await of_target.group_offsets("brief"))[tp].offset == 2
+
+    asyncio.run(scenario())
+
+
+def test_a_promotion_that_cannot_ask_for_groups_leaves_mirrors(
+    clusters: tuple[Broker, Broker], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source, target = clusters
+    source.create_topic("unasked", 1)
+
+    async def away() -> list[GroupListing]:
+        raise KafkaError(ErrorCode.REQUEST_TIMED_OUT, "the source is away")
+
+    async def scenario() -> None:
+        async with mirroring(source, target, "unasked") as mirror:
+            await mirror.until_equal(TopicPartition("unasked", 0))
+            await mirror.until(lambda: "unasked" in mirror.worker.copying.topics)
+            await mirror.stop()
+            mirrors = {"unasked": (await mirror.target.own_settings("unasked"))[SETTING]}
+            monkeypatch.setattr(mirror.source.admin, "list_groups", away)
+            with pytest.raises(KafkaError, match="the source is away"):
+                await promote(mirror.source, mirror.target, mirrors, ALL, 60)
+            assert (await mirror.target.own_settings("unasked"))[SETTING] == mirrors["unasked"]
+
+    asyncio.run(scenario())
+
+
 def test_a_topic_that_cannot_be_failed_over_holds_up_no_other(
     clusters: tuple[Broker, Broker], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -248,7 +298,7 @@ def test_a_group_keeps_no_offset_of_a_topic_that_was_made_anew(clusters: tuple[B
             await mirror.source.admin.create_topic("anew", partitions=1)
             await asyncio.to_thread(produce, source, "anew", b"4", b"5")
             await mirror.source.admin.alter_group_offsets("of the new one", {tp: 2})
-            assert "of the new one" not in await sync_groups(mirror.source, mirror.target, mirrors, ALL)
+            assert "of the new one" not in (await sync_groups(mirror.source, mirror.target, mirrors, ALL)).changed
 
     asyncio.run(scenario())
 
@@ -266,7 +316,7 @@ def test_share_groups_have_no_offsets_to_keep(clusters: tuple[Broker, Broker], m
         async with mirroring(*clusters, "nothing") as mirror:
             monkeypatch.setattr(mirror.source.admin, "list_groups", listed)
             monkeypatch.setattr(mirror.source.admin, "group_offsets", refused)
-            assert await sync_groups(mirror.source, mirror.target, {}, ALL) == {}
+            assert await sync_groups(mirror.source, mirror.target, {}, ALL) == ({}, {})
 
     asyncio.run(scenario())
 

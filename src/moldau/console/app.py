@@ -27,7 +27,6 @@ BODY_S = 20.0
 PAGE_S = 30.0
 TOO_LARGE, FAILED = 413, 500
 ASSETS = "assets"
-NO_SESSION = 421
 
 
 class ConsoleApp:

@@ -3,11 +3,14 @@ are added and never taken away, since the target may have reasons of its own; a 
 is.
 """
 
-from collections.abc import Collection, Iterable
+import logging
+from collections.abc import Callable, Collection, Iterable
 
 from moldau.client.administration.acls import Acl, AclFilter
 from moldau.mirror.ends import ClusterEnd
+from moldau.names import counted
 
+logger = logging.getLogger(__name__)
 OF_TOPICS = AclFilter(resource_type="topic")
 EVERYTHING = "*"
 
@@ -27,10 +30,14 @@ def to_add(of_source: Iterable[Acl], of_target: Collection[Acl], topics: Collect
     ]
 
 
-async def copy_acls(source: ClusterEnd, target: ClusterEnd, topics: Collection[str]) -> int:
-    """Returns how many were added. Raises `KafkaError`: SECURITY_DISABLED if one of the clusters has no rights."""
-    missing = to_add(await source.admin.describe_acls(OF_TOPICS), await target.admin.describe_acls(OF_TOPICS), topics)
-    for error in (await target.admin.create_acls(missing)).values() if missing else ():
+async def copy_acls(
+    source: ClusterEnd, target: ClusterEnd, missing: Callable[[list[Acl], list[Acl]], list[Acl]]
+) -> None:
+    """Add the rights that are `missing`, given those of source and target. Raises `KafkaError`: SECURITY_DISABLED if
+    one of the clusters has no authorizer."""
+    added = missing(await source.admin.describe_acls(OF_TOPICS), await target.admin.describe_acls(OF_TOPICS))
+    for error in (await target.admin.create_acls(added)).values() if added else ():
         if error is not None:
             raise error
-    return len(missing)
+    if added:
+        logger.info("%s of mirrored topics copied", counted(len(added), "access right"))

@@ -71,10 +71,12 @@ async def fail_over(target: ClusterEnd, topic: str, mirror_source: str) -> list[
 
 
 class FailedOverTopics(NamedTuple):
-    """Partitions that clients may write to, and why each of the other topics takes no records, until the next run."""
+    """Partitions that clients may write to, and why each of the other topics takes no records, until the next run.
+    `groups`: why these groups do not have the offsets that they have in the source."""
 
     over: list[FailedOver]
     failures: dict[str, KafkaError]
+    groups: Mapping[str, KafkaError] = {}
 
 
 async def fail_over_all(target: ClusterEnd, mirrors: Mapping[str, str]) -> FailedOverTopics:

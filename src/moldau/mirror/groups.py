@@ -6,6 +6,7 @@ knows better. A position is the same offset in both clusters; its leader epoch i
 
 import re
 from collections.abc import Mapping
+from typing import NamedTuple
 
 from moldau.errors import KafkaError
 from moldau.mirror.ends import ClusterEnd, source_of
@@ -32,18 +33,26 @@ def to_commit(
     return wanted
 
 
+class GroupsSynced(NamedTuple):
+    """`changed`: in how many partitions offsets were committed, by group. `failures`: why those of other groups could
+    not be read or committed."""
+
+    changed: dict[str, int]
+    failures: dict[str, KafkaError]
+
+
 async def sync_groups(
     source: ClusterEnd, target: ClusterEnd, mirrors: Mapping[str, str], groups: re.Pattern[str]
-) -> dict[str, int]:
-    """Commit for each group that matches; returns in how many partitions, of the groups that changed. `mirrors`: their
-    names, with their `mirror.source`. Raises `KafkaError`, for a group alone only if no other failed."""
+) -> GroupsSynced:
+    """Commit the offsets of each group that matches. `mirrors`: name -> `mirror.source`. Raises `KafkaError` if a
+    cluster does not answer; a failure of one group holds up no other."""
     states = {one.group_id: one.state for one in await target.admin.list_groups()}
     views = target.router.view.topics
     partitions = [
         TopicPartition(name, number) for name in mirrors if name in views for number in views[name].partitions
     ]
     ends = await target.admin.offsets(dict.fromkeys(partitions, "latest"), known_only=True) if partitions else {}
-    failed: KafkaError | None = None
+    synced = GroupsSynced({}, {})
     positions: dict[str, dict[TopicPartition, OffsetAndMetadata]] = {}
     for group in await source.admin.list_groups():
         name = group.group_id
@@ -54,7 +63,7 @@ async def sync_groups(
         try:
             of_source = await source.admin.group_offsets(name)
         except KafkaError as failure:  # it was deleted meanwhile, or rights are missing
-            failed = failure
+            synced.failures[name] = failure
             continue
         positions[name] = {tp: at for tp, at in of_source.items() if tp in ends}
     # A topic that was made anew before these positions were asked has another id now: they are not of the mirror.
@@ -64,7 +73,6 @@ async def sync_groups(
         for name, mirror_source in mirrors.items()
         if name in of_today and source_of(source.cluster_id, of_today[name].topic_id) == mirror_source
     }
-    changed: dict[str, int] = {}
     for name, found in positions.items():
         of_source = {tp: at for tp, at in found.items() if tp.topic in mirrored}
         if not of_source:
@@ -74,9 +82,7 @@ async def sync_groups(
             wanted = to_commit(of_source, of_target, ends)
             if wanted:
                 await target.admin.alter_group_offsets(name, wanted)
-                changed[name] = len(wanted)
+                synced.changed[name] = len(wanted)
         except KafkaError as failure:  # a member has joined meanwhile, or rights are missing
-            failed = failure
-    if failed is not None and not changed:
-        raise failed
-    return changed
+            synced.failures[name] = failure
+    return synced

@@ -118,10 +118,8 @@ class TopicUpkeep:
             logger.info("%s: settings changed as in the source cluster: %s", name, ", ".join(changed))
 
 
-def note_refusal(refused: dict[str, str], name: str, refusal: str) -> None:
-    """Keep why the topic is not mirrored, by its name, and log it when it is new; "": it is mirrored."""
-    if refusal and refused.get(name) != refusal:
-        logger.error("not mirrored: %s", refusal)
-    refused.pop(name, None)
-    if refusal:
-        refused[name] = refusal
+def log_refusals(refused: Mapping[str, str], before: Mapping[str, str]) -> None:
+    """Log why topics are not mirrored, except those that were refused before for the same reason."""
+    for name, why in refused.items():
+        if before.get(name) != why:
+            logger.error("not mirrored: %s", why)

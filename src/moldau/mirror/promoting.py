@@ -68,18 +68,21 @@ async def promote(
     source: ClusterEnd, target: ClusterEnd, mirrors: Mapping[str, str], groups: re.Pattern[str], seconds: float
 ) -> FailedOverTopics:
     """Make these mirrors (name -> `mirror.source`) writable once they have all that the source has. Raises
-    `KafkaError`: if the source still grows they are mirrors as before."""
+    `KafkaError`: if the source still grows, or does not answer, they are mirrors as before."""
     await until_level(source, target, mirrors, seconds)
-    fenced = {name: await fence(target, name, mirror_source) for name, mirror_source in mirrors.items()}
-    grown = await _grown(source, target, fenced)
-    if grown:
+    fenced: dict[str, str] = {}
+    try:
+        for name, mirror_source in mirrors.items():
+            fenced[name] = await fence(target, name, mirror_source)
+        if grown := await _grown(source, target, fenced):
+            why = f"producers still write to {', '.join(grown)} in the source: stop them first"
+            raise KafkaError(ErrorCode.INVALID_REQUEST, why)
+        synced = await sync_groups(source, target, mirrors, groups)
+    except KafkaError:
         for name in fenced:
             await target.admin.alter_topic_configs(name, {SETTING: mirrors[name]})
-        raise KafkaError(
-            ErrorCode.INVALID_REQUEST, f"producers still write to {', '.join(grown)} in the source: stop them first"
-        )
-    await sync_groups(source, target, mirrors, groups)
-    return await fail_over_all(target, fenced)
+        raise
+    return (await fail_over_all(target, fenced))._replace(groups=synced.failures)
 
 
 async def _grown(source: ClusterEnd, target: ClusterEnd, fenced: Mapping[str, str]) -> list[str]:

@@ -8,16 +8,17 @@ import asyncio
 import logging
 import re
 from dataclasses import dataclass
+from functools import partial
 
 from moldau.client.cluster_view import TopicView
 from moldau.errors import KafkaError
-from moldau.mirror.access import copy_acls
+from moldau.mirror.access import copy_acls, to_add
 from moldau.mirror.copied_partitions import CopiedTopic
 from moldau.mirror.copying import Copying
 from moldau.mirror.counters import MirrorGauges
 from moldau.mirror.ends import NO_ID, SETTING, ClusterEnd, check_ends, source_of
 from moldau.mirror.groups import sync_groups
-from moldau.mirror.keeping import TopicUpkeep, keep, note_refusal, tell_progress, topics_of_both
+from moldau.mirror.keeping import TopicUpkeep, keep, log_refusals, tell_progress, topics_of_both
 from moldau.mirror.planning import SourceTopic, TargetTopic, plan
 from moldau.mirror.sharing import MemberOptions, Sharing
 from moldau.mirror.topic_settings import MadeSettings, untold
@@ -97,9 +98,11 @@ class MirrorWorker:
     async def sync_groups(self) -> None:
         """Commit what groups of the source have committed. Raises `KafkaError`."""
         mirrors = {name: one.source for name, one in self.copying.topics.items()}
-        changed = await sync_groups(self.source, self.target, mirrors, self.settings.groups)
-        for group in changed:
+        synced = await sync_groups(self.source, self.target, mirrors, self.settings.groups)
+        for group in synced.changed:
             notices.info(group, "offsets of group %s are kept in the target cluster", group)
+        for group, failure in synced.failures.items():
+            notices.warning(group, "offsets of group %s cannot be kept now: %s", group, failure)
 
     async def refresh(self) -> None:
         """Compare topics and settings, and do what is to be done. Raises `KafkaError`."""
@@ -108,17 +111,19 @@ class MirrorWorker:
         has = await self.source.settings(names)
         had = await self.target.settings(name for name in names if name in of_target)
         mirrored: dict[str, CopiedTopic] = {}
+        refused: dict[str, str] = {}
         for name in names:
             topic, refusal = await self._mirrored(name, of_source[name], has[name], of_target.get(name), had.get(name))
-            if topic is not None:
+            if topic is None:
+                refused[name] = refusal
+            else:
                 mirrored[name] = topic
-            note_refusal(self.refused, name, refusal)
+        log_refusals(refused, self.refused)
+        self.refused = refused
         self.copying.mirror(mirrored)
         self._sharing.want({name: len(of_source[name].partitions) for name in mirrored})
         if self.settings.acls and mirrored:
-            added = await copy_acls(self.source, self.target, mirrored)
-            if added:
-                logger.info("%s of mirrored topics copied", counted(added, "access right"))
+            await copy_acls(self.source, self.target, partial(to_add, topics=mirrored))
 
     async def _mirrored(
         self,

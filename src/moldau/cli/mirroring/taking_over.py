@@ -140,4 +140,6 @@ def _print_over(done: FailedOverTopics, dry_run: bool, as_json: bool) -> int:
         print(f"{one.tp} {verbs[0]} offset {one.end}{aborted}")
     for name, failure in sorted(done.failures.items()):
         note(f"error: {name} is not failed over, and {AGAIN}: {failure}")
-    return 1 if done.failures else 0
+    for group, failure in sorted(done.groups.items()):
+        note(f"error: group {group} does not have the offsets that it has in the source: {failure}")
+    return 1 if done.failures or done.groups else 0

@@ -6,11 +6,12 @@ as members of a group, and a lane's transactional id sees to it that one of them
 
 import asyncio
 import logging
+from functools import partial
 from typing import Final
 
 from moldau.client.cluster_view import TopicView
 from moldau.errors import ConfigError, KafkaError
-from moldau.mirror.access import OF_TOPICS
+from moldau.mirror.access import copy_acls
 from moldau.mirror.ends import SETTING, ClusterEnd, check_different
 from moldau.mirror.foreign.board import Board, RemoteTopic
 from moldau.mirror.foreign.foreign_settings import ForeignSettings
@@ -20,7 +21,7 @@ from moldau.mirror.foreign.remote_acls import rights_to_add
 from moldau.mirror.foreign.remote_topics import plan_remote
 from moldau.mirror.foreign.target_topics import check_compacted, make_topic, read_positions, reader
 from moldau.mirror.foreign.telling import Telling
-from moldau.mirror.keeping import TopicUpkeep, keep, note_refusal, tell_progress, topics_of_both
+from moldau.mirror.keeping import TopicUpkeep, keep, log_refusals, tell_progress, topics_of_both
 from moldau.mirror.planning import SourceTopic, TargetTopic
 from moldau.mirror.sharing import Sharing
 from moldau.mirror.topic_settings import MadeSettings, untold
@@ -115,25 +116,30 @@ class ForeignWorker:
         loop = policy.loop(of_source)
         if loop:
             raise ConfigError(loop)
-        names = [name for name in of_source if policy.selects(name, self.settings.topics)]
-        has = await self.source.settings(name for name in names if not policy.is_cycle(name))
+        selected = [name for name in of_source if policy.selects(name, self.settings.topics)]
+        refused = {
+            name: f"{name} came from the target {policy.target!r}: it is not mirrored back"
+            for name in selected
+            if policy.is_cycle(name)
+        }
+        names = [name for name in selected if name not in refused]
+        has = await self.source.settings(names)
         remotes = {policy.remote(name) for name in has}
         had = await self.target.settings(remote for remote in remotes if remote in of_target)
         made = False
         there: list[str] = []
         for name in names:
-            if policy.is_cycle(name):
-                refusal = f"{name} came from the target {policy.target!r}: it is not mirrored back"
-                note_refusal(self.refused, name, refusal)
-                continue
             remote = policy.remote(name)
             changed, refusal = await self._kept(
                 name, of_source[name], has[name], of_target.get(remote), had.get(remote)
             )
-            note_refusal(self.refused, name, refusal)
             made = made or changed
-            if not refusal:
+            if refusal:
+                refused[name] = refusal
+            else:
                 there.append(name)
+        log_refusals(refused, self.refused)
+        self.refused = refused
         if made:
             of_target = await self.target.topics()
         mirrored = {name: policy.remote(name) for name in there if policy.remote(name) in of_target}
@@ -149,16 +155,7 @@ class ForeignWorker:
             }
         )
         if self.settings.acls and mirrored:
-            await self._copy_acls(mirrored)
-
-    async def _copy_acls(self, mirrored: dict[str, str]) -> None:
-        of_source = await self.source.admin.describe_acls(OF_TOPICS)
-        missing = rights_to_add(of_source, await self.target.admin.describe_acls(OF_TOPICS), mirrored)
-        for error in (await self.target.admin.create_acls(missing)).values() if missing else ():
-            if error is not None:
-                raise error
-        if missing:
-            logger.info("%s of mirrored topics copied", counted(len(missing), "access right"))
+            await copy_acls(self.source, self.target, partial(rights_to_add, remotes=mirrored))
 
     async def _kept(
         self,
