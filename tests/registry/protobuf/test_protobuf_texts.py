@@ -12,6 +12,7 @@ from hypothesis import strategies as some
 from moldau.client.registry.proto.linking import LinkedFile
 from moldau.client.registry.proto.parsing import parse_proto
 from moldau.client.registry.proto.printing import json_name, printed
+from moldau.client.registry.proto.well_known import is_known_to_all
 from moldau.client.registry.schemas import Schema
 from moldau.registry.kinds import Definitions
 from moldau.registry.protobuf.schema import ProtobufDefinition
@@ -182,3 +183,24 @@ def test_no_text_is_anything_but_a_schema_or_refused(words: list[str]) -> None:
     except Refused:
         return
     assert text_of(text) == text
+
+
+TYPES = {
+    "money": "Money", "date": "Date", "datetime": "DateTime", "color": "Color", "decimal": "Decimal",
+    "timeofday": "TimeOfDay", "interval": "Interval",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", TYPES)
+def test_common_types_of_google_need_no_reference_since_javas_serializers_make_none(name: str) -> None:
+    """redpanda 5771: a schema with google.type.Money was refused, and its producer could not start."""
+    text = f'syntax = "proto3"; import "google/type/{name}.proto"; message M {{ google.type.{TYPES[name]} a = 1; }}'
+    assert f'import "google/type/{name}.proto";' in text_of(text)
+    assert not is_known_to_all(f"google/type/{name}.proto") and is_known_to_all("google/protobuf/any.proto")
+
+
+def test_a_reference_takes_the_place_of_a_common_type() -> None:
+    own = 'syntax = "proto3"; package google.type; message Money { int32 all = 1; }'
+    text = 'syntax = "proto3"; import "google/type/money.proto"; message M { google.type.Money a = 1; }'
+    definition = ProtobufDefinition(text, {"google/type/money.proto": own}, is_new=True)
+    assert definition.unreadable(ProtobufDefinition(text, {}, is_new=True), "new", "old")

@@ -63,12 +63,12 @@ class ProtobufSerializer(RegistrySerializer):
     def _with_imports(self, file: Any, known: dict[str, Schema]) -> Schema:
         """The schema of a generated file, whose imports are in the registry under their paths."""
         from moldau.client.registry.proto.files import text_of
-        from moldau.client.registry.proto.well_known import well_known
+        from moldau.client.registry.proto.well_known import is_known_to_all
 
         references = []
         for other in file.dependencies:
             path = other.name
-            if well_known(path) is not None:
+            if is_known_to_all(path):
                 continue
             if path not in known:
                 known[path] = self._with_imports(other, known)

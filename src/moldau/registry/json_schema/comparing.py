@@ -19,6 +19,8 @@ _OF_KIND = {
     "array": ("maxItems", "minItems", "maxContains", "minContains"),
 }
 
+_VALUES = {"const", "enum"}
+
 
 class JsonComparison:
     """Compares two schemas: `old` is what values were written with, `new` what reads them.
@@ -64,15 +66,21 @@ class JsonComparison:
             parts = new.parts if len(new.parts) == 1 or new.kind != "allOf" else []
             if any(not self.compare(old, part, path) for part in parts):
                 return []
+            # Values that fit each part fit all of them; Confluent's table misses that.
+            if new.kind == "allOf" and not any(self.compare(old, part, path) for part in new.parts):
+                return []
         if old.kind in COMBINED and new.kind not in COMBINED:
             parts = old.parts if len(old.parts) == 1 or old.kind == "allOf" else []
             if any(not self.compare(part, new, path) for part in parts):
+                return []
+            # The old value fitted one of the parts, and each of them can be read.
+            if old.kind != "allOf" and not any(self.compare(part, new, path) for part in old.parts):
                 return []
         if old.kind == "false" or new.kind == "empty":
             return []
         if old.kind in COMBINED and new.kind in COMBINED:
             return combined(self, old, new, path)
-        if old.kind != new.kind:
+        if old.kind != new.kind and not {old.kind, new.kind} <= _VALUES:
             return changed("TYPE_CHANGED", path)
         return self._of_kind(old, new, path)
 
@@ -147,14 +155,15 @@ def _divides(one: Decimal, other: Decimal) -> bool:
 
 
 def _values(old: SchemaShape, new: SchemaShape, path: str) -> JsonChanges:
-    if old.kind == "const":
-        is_same = _comparable(old.tree["const"]) == _comparable(new.tree["const"])
-        return changed("" if is_same else "ENUM_ARRAY_CHANGED", path)
-    one, two = (frozenset(map(_comparable, shape.tree["enum"])) for shape in (old, new))
+    """`const` is an `enum` of one value."""
+    one, two = (
+        frozenset(map(_comparable, shape.tree["enum"] if shape.kind == "enum" else [shape.tree["const"]]))
+        for shape in (old, new)
+    )
     if one == two:
         return []
     return changed(
-        f"ENUM_ARRAY_{'EXTENDED' if one <= two else 'NARROWED' if two <= one else 'CHANGED'}", f"{path}/enum"
+        f"ENUM_ARRAY_{'EXTENDED' if one <= two else 'NARROWED' if two <= one else 'CHANGED'}", f"{path}/{new.kind}"
     )
 
 

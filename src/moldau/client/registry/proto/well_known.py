@@ -10,6 +10,11 @@ _OF_GOOGLE = (
     "any", "api", "descriptor", "duration", "empty", "field_mask", "source_context", "struct", "timestamp", "type",
     "wrappers",
 )  # fmt: skip
+_TYPES = "google/type/"
+_OF_TYPES = (
+    "calendar_period", "color", "date", "datetime", "dayofweek", "decimal", "expr", "fraction", "interval", "latlng",
+    "localized_text", "money", "month", "phone_number", "postal_address", "quaternion", "timeofday",
+)  # fmt: skip
 _OF_CONFLUENT = {
     "confluent/meta.proto": 'syntax = "proto3"; package confluent;',
     "confluent/type/decimal.proto": 'syntax = "proto3"; package confluent.type;'
@@ -27,8 +32,17 @@ def well_known(path: str) -> Any:
     if path == f"google/protobuf/{name}.proto" and name in _OF_GOOGLE:
         module = importlib.import_module(f"google.protobuf.{name}_pb2")
         return descriptor_pb2.FileDescriptorProto.FromString(module.DESCRIPTOR.serialized_pb)
+    name = path.removeprefix(_TYPES).removesuffix(".proto")
+    if path == f"{_TYPES}{name}.proto" and name in _OF_TYPES:
+        module = importlib.import_module(f"google.type.{name}_pb2")
+        return descriptor_pb2.FileDescriptorProto.FromString(module.DESCRIPTOR.serialized_pb)
     if path in _OF_CONFLUENT:
         file = parse_proto(_OF_CONFLUENT[path])
         file.name = path
         return file
     return None
+
+
+def is_known_to_all(path: str) -> bool:
+    """Whether every registry knows the file. Some know Google's common types (`google/type`) only by reference."""
+    return not path.startswith(_TYPES) and well_known(path) is not None
