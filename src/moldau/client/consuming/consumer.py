@@ -18,7 +18,6 @@ from moldau.client.consuming.consumer_metrics import ConsumerMetrics
 from moldau.client.consuming.consumer_settings import ConsumerSettings
 from moldau.client.consuming.fetched.record import Record
 from moldau.client.consuming.partition_log import PartitionLog
-from moldau.client.consuming.processing import Handling, Processing
 from moldau.client.consuming.streams import MessageStream, Streams
 from moldau.client.consuming.subscription import RebalanceListener, Topics
 from moldau.client.consuming.tables.table_polling import WAIT_S
@@ -206,6 +205,8 @@ class Consumer:
         """
         if inspect.iscoroutinefunction(handler):
             raise ConfigError(f"{handler} is a coroutine function, which only moldau.aio.Consumer can call")
+        from moldau.client.consuming.processing import Handling, Processing  # few programs need it
+
         handling = Handling(retries, backoff_ms, backoff_max_ms, dead_letter)
         processing = Processing(self._core, handler, handling, until)
         processing.attempt = lambda records: self._thread.in_caller(processing.attempt_in_caller, records)

@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Callable, Coroutine, Iterator, Mapping
 from types import MappingProxyType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from moldau.client.consuming.commits import Commits
 from moldau.client.consuming.consumer_settings import ConsumerSettings
@@ -12,8 +12,10 @@ from moldau.client.consuming.fetched.handout import Handout
 from moldau.client.consuming.fetched.record import Record
 from moldau.client.consuming.groups.membership import GroupMembership
 from moldau.client.consuming.polling import Poller
-from moldau.client.consuming.processing import Handling, Processing
 from moldau.names import OffsetAndMetadata, TopicPartition
+
+if TYPE_CHECKING:
+    from moldau.client.consuming.processing import Processing
 
 NOTHING: Mapping[TopicPartition, int] = MappingProxyType({})
 
@@ -50,10 +52,12 @@ class RecordHandling:
         `backoff_ms` to `backoff_max_ms`. Then it is sent to the topic `dead_letter` with headers that say why, and
         counts as processed; without `dead_letter` the exception is raised, and the record is read again.
         """
+        from moldau.client.consuming.processing import Handling, Processing  # few programs need it
+
         processing = Processing(self, handler, Handling(retries, backoff_ms, backoff_max_ms, dead_letter), until)
         return await self.run_processing(processing, idle_ms)
 
-    async def run_processing(self, processing: Processing, idle_ms: int | None) -> int:
+    async def run_processing(self, processing: "Processing", idle_ms: int | None) -> int:
         """Run it, with records that are not deserialized meanwhile."""
         self._give_back()
         self._maker.keeps_bytes = True

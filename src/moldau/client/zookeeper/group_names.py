@@ -5,7 +5,7 @@ from enum import Enum
 
 from moldau.errors import ConfigError
 
-_UNFIT = re.compile("[/\x00-\x1f\x7f-\x9f\ud800-\uf8ff\ufff0-\uffff]")
+_UNFIT = "[/\x00-\x1f\x7f-\x9f\ud800-\uf8ff\ufff0-\uffff]"
 """What ZooKeeper does not take in the name of a node."""
 
 
@@ -18,5 +18,5 @@ class GroupLayout(Enum):
 
 def check_group(group: str) -> None:
     """Raise `ConfigError` unless the id can be the name of a node."""
-    if group in (".", "..") or _UNFIT.search(group):
+    if group in (".", "..") or re.search(_UNFIT, group):
         raise ConfigError(f"group_id={group!r} cannot be the name of a node in ZooKeeper, for example because of a /")
