@@ -4,6 +4,8 @@ broker that goes away."""
 import asyncio
 import json
 import socket
+from contextlib import suppress
+from http.client import HTTPException
 from typing import cast
 from urllib.parse import quote, urlsplit
 from urllib.request import Request, urlopen
@@ -15,7 +17,7 @@ from moldau import Producer
 from moldau.console import context
 from moldau.console.asking import cluster_admin
 from moldau.console.asking.cluster_admin import ClusterAdmin
-from moldau.console.pages import login
+from moldau.console.pages import login, messages
 from moldau.console.pages.record_rows import content_of
 from moldau.console.search import scanning
 from moldau.console.server import ConsoleServer
@@ -100,6 +102,18 @@ def test_a_question_for_the_head_of_a_stream_starts_no_search(console_url: str, 
     question = Request(f"{console_url}/topics/{hostile}/tail", method="HEAD")
     with urlopen(question, timeout=stretched(30)) as answer:
         assert answer.status == 200 and answer.read() == b""
+
+
+def test_a_fault_in_a_stream_ends_it_and_is_logged(
+    console_url: str, hostile: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def broken(*_: object) -> bytes:
+        raise RuntimeError("a fault of ours")
+
+    monkeypatch.setattr(messages, "rows_of", broken)
+    with suppress(HTTPException):
+        events(console_url, f"/topics/{hostile}/search")
+    assert wait_until(lambda: "a fault of ours" in caplog.text)
 
 
 def test_a_browser_that_does_not_read_loses_its_stream(broker: Broker, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -51,6 +51,11 @@ def test_a_change_of_a_setting_takes_the_key_that_the_topic_has_for_it() -> None
     assert registry.topic.records[-1][0] == CONFLUENT[1][0]
 
 
+def test_a_level_that_is_no_text_counts_as_none() -> None:
+    registry = LocalRegistry([(CONFLUENT[1][0], b'{"compatibilityLevel":[]}')])
+    assert registry.register("s", TEXT).tree == {"id": 1}
+
+
 def test_keys_are_written_as_confluents_registry_does() -> None:
     for packed, _ in CONFLUENT:
         if b"null" not in packed:

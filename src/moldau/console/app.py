@@ -19,6 +19,7 @@ from moldau.console.web.refusing import BAD_REQUEST, FORBIDDEN, GATEWAY_TIMEOUT,
 from moldau.console.web.requests import PageRequest
 from moldau.errors import MoldauError
 from moldau.http.targets import Receive, Scope, Send, UnusableTarget, body_of, named_values, path_parts
+from moldau.tasks import ended
 
 logger = logging.getLogger(__name__)
 
@@ -133,6 +134,4 @@ async def _stream(pieces: AsyncIterator[bytes], receive: Receive, send: Send) ->
     try:
         await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
     finally:
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        await ended(*tasks)

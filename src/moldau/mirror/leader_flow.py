@@ -21,6 +21,7 @@ from moldau.mirror.source_session import FetchedBatches, SourceSession
 from moldau.names import TopicPartition
 from moldau.notices import Notices
 from moldau.records.batch import MAGIC, MAGIC_AT, batches
+from moldau.tasks import ended
 
 WAIT_MS: Final = 500
 """How long a Fetch waits at a leader that has nothing new; a new partition is fetched after that time at the latest."""
@@ -61,8 +62,7 @@ class LeaderFlow:
         except KafkaError as failure:
             self._failed(failure)
         except asyncio.CancelledError:
-            for task in self._appending:
-                task.cancel()
+            await ended(*self._appending)
             raise
         finally:
             self.is_over = True

@@ -14,9 +14,11 @@ from moldau.client.security.brokers import Brokers, settings_in
 from moldau.errors import GroupIdNotFound, KafkaError, MoldauError
 from moldau.monotonic import monotonic_s
 from moldau.names import TopicPartition
+from moldau.notices import Notices
 from moldau.tasks import ended
 
 logger = logging.getLogger(__name__)
+notices = Notices(logger)
 
 SESSION_MS, HEARTBEAT_MS = 6_000, 1_500
 POLL_MS = 1_000
@@ -41,7 +43,6 @@ class WriterElection:
         self._is_elected = False
         self._known = ""
         self._known_until_s = 0.0
-        self._told = ""
 
     async def start(self) -> None:
         """Join the group; that goes on while the instance serves already."""
@@ -86,7 +87,7 @@ class WriterElection:
         except GroupIdNotFound:
             return ""  # nobody has joined yet
         except KafkaError as failure:
-            self._tell("the group %s cannot be described: %s", failure)
+            notices.warning("", "the group %s cannot be described: %s", self._group, failure)
             return ""
         wanted = TopicPartition(self._topic, 0)
         found = (one.client_id for one in group.members if wanted in one.partitions)
@@ -98,14 +99,8 @@ class WriterElection:
                 await consumer.poll(POLL_MS)
             except MoldauError as failure:
                 self._is_elected = False
-                self._tell("this instance is not in the group %s: %s", failure)
+                notices.warning("", "this instance is not in the group %s: %s", self._group, failure)
                 await asyncio.sleep(RETRY_S)
-
-    def _tell(self, text: str, failure: MoldauError) -> None:
-        """Log a failure, unless it was the last one that was logged: it may come back every second."""
-        if str(failure) != self._told:
-            self._told = str(failure)
-            logger.warning(text, self._group, failure)
 
     def _assigned(self, partitions: list[TopicPartition]) -> None:
         if not partitions:

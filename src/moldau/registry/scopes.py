@@ -35,7 +35,7 @@ def config_in_scope(state: RegistryState, subject: str | None) -> dict[str, Any]
 
 def level_in_scope(state: RegistryState, subject: str) -> str:
     level = config_in_scope(state, subject).get("compatibilityLevel")
-    return level if level in LEVELS else DEFAULT_LEVEL
+    return level if isinstance(level, str) and level in LEVELS else DEFAULT_LEVEL
 
 
 def normalizes(state: RegistryState, subject: str) -> bool:

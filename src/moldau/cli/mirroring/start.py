@@ -10,36 +10,7 @@ from functools import partial
 from typing import Annotated
 
 from moldau.cli.command_line import Option
-from moldau.cli.mirroring.foreign_options import (
-    Foreign,
-    FromAlias,
-    Policy,
-    PolicyName,
-    Separator,
-    ToAlias,
-    policy_of,
-)
-from moldau.cli.mirroring.foreign_worker_options import (
-    CheckpointInterval,
-    Compression,
-    OffsetLagMax,
-    SourceHeartbeats,
-    SyncGroupOffsets,
-    check_unused,
-)
-from moldau.cli.mirroring.options import (
-    From,
-    FromConfig,
-    Groups,
-    Schemas,
-    To,
-    ToConfig,
-    Topics,
-    end_of,
-    pattern_in,
-    topics_in,
-    with_ends,
-)
+from moldau.cli.mirroring import foreign_options, foreign_worker_options, options
 from moldau.cli.until_signal import cancelled_by_signal
 from moldau.client.pyarrow_needed import need_pyarrow
 from moldau.errors import ConfigError
@@ -82,30 +53,30 @@ NAME = re.compile(r"[A-Za-z0-9._-]{1,249}")
 
 
 def start(
-    source: From,
-    target: To,
-    topics: Topics,
-    from_config: FromConfig = None,
-    to_config: ToConfig = None,
+    source: options.From,
+    target: options.To,
+    topics: options.Topics,
+    from_config: options.FromConfig = None,
+    to_config: options.ToConfig = None,
     replication_factor: ReplicationFactor = -1,
-    groups: Groups = ".*",
+    groups: options.Groups = ".*",
     acls: Acls = False,
-    schemas: Schemas = False,
+    schemas: options.Schemas = False,
     refresh: Refresh = 10.0,
     instance: Instance = None,
     session_timeout: SessionTimeout = SESSION_S,
     metrics_port: MetricsPort = NO_PORT,
     metrics_host: MetricsHost = "",
-    foreign: Foreign = False,
-    from_alias: FromAlias = SOURCE,
-    to_alias: ToAlias = TARGET,
-    policy: Policy = PolicyName.DEFAULT,
-    separator: Separator = SEPARATOR,
-    source_heartbeats: SourceHeartbeats = False,
-    sync_group_offsets: SyncGroupOffsets = False,
-    offset_lag_max: OffsetLagMax = LAG_MAX,
-    checkpoint_interval: CheckpointInterval = 60.0,
-    compression: Compression = "none",
+    foreign: foreign_options.Foreign = False,
+    from_alias: foreign_options.FromAlias = SOURCE,
+    to_alias: foreign_options.ToAlias = TARGET,
+    policy: foreign_options.Policy = foreign_options.PolicyName.DEFAULT,
+    separator: foreign_options.Separator = SEPARATOR,
+    source_heartbeats: foreign_worker_options.SourceHeartbeats = False,
+    sync_group_offsets: foreign_worker_options.SyncGroupOffsets = False,
+    offset_lag_max: foreign_worker_options.OffsetLagMax = LAG_MAX,
+    checkpoint_interval: foreign_worker_options.CheckpointInterval = 60.0,
+    compression: foreign_worker_options.Compression = "none",
 ) -> int:
     """
     Mirror topics until SIGTERM or Ctrl-C. The source is any Kafka. All state is in the target, so another machine can
@@ -125,22 +96,24 @@ def start(
 
       moldau mirror start --from old:9092 --to kafka:9092 --from-alias old --topics 'orders|payments'
     """
-    of_topics, of_groups = topics_in(topics, schemas), pattern_in(groups, "--groups")
+    of_topics, of_groups = options.topics_in(topics, schemas), options.pattern_in(groups, "--groups")
     member = _member(instance, session_timeout)
     settings = MirrorSettings(of_topics, replication_factor, max(refresh, SHORTEST_S), of_groups, acls, member)
     by_rules = ForeignSettings(
         settings.topics,
-        policy_of(from_alias, to_alias, policy, separator),
+        foreign_options.policy_of(from_alias, to_alias, policy, separator),
         source_heartbeats=source_heartbeats,
         sync_groups=sync_group_offsets,
         lag_max=offset_lag_max,
         checkpoints_s=max(checkpoint_interval, SHORTEST_S),
         compression=compression,
     )
-    ends = end_of(source, from_config), end_of(target, to_config)  # a cluster that is down is waited for, as clients do
+    # Not `ends_of`: a cluster that is down is waited for, as clients do.
+    ends = options.end_of(source, from_config), options.end_of(target, to_config)
     log_to_stderr()
     measured = partial(told_to_prometheus, metrics_host, metrics_port)
-    return asyncio.run(cancelled_by_signal(with_ends(ends, partial(_mirror, settings, by_rules, foreign, measured))))
+    mirrored = options.with_ends(ends, partial(_mirror, settings, by_rules, foreign, measured))
+    return asyncio.run(cancelled_by_signal(mirrored))
 
 
 async def _mirror(
@@ -171,7 +144,7 @@ async def _mirror(
         ):
             await abroad.run()
         return
-    check_unused(by_rules)
+    foreign_worker_options.check_unused(by_rules)
     logger.info("the target is Moldau: topics are mirrored byte by byte, at the same offsets")
     worker = MirrorWorker(source, target, settings)
     async with measured(lambda: families_of(worker, loop.time())):

@@ -2,16 +2,7 @@
 
 import asyncio
 
-from moldau.cli.mirroring.foreign_options import (
-    Foreign,
-    FromAlias,
-    Policy,
-    PolicyName,
-    Separator,
-    ToAlias,
-    policy_of,
-)
-from moldau.cli.mirroring.options import AGAIN, From, FromConfig, To, ToConfig, ends_of, with_ends
+from moldau.cli.mirroring import foreign_options, options
 from moldau.cli.options import Json
 from moldau.cli.output import print_json, print_table
 from moldau.mirror.ends import ClusterEnd, is_ours
@@ -21,16 +12,16 @@ from moldau.names import counted
 
 
 def show_status(
-    source: From,
-    target: To,
-    from_config: FromConfig = None,
-    to_config: ToConfig = None,
+    source: options.From,
+    target: options.To,
+    from_config: options.FromConfig = None,
+    to_config: options.ToConfig = None,
     as_json: Json = False,
-    foreign: Foreign = False,
-    from_alias: FromAlias = SOURCE,
-    to_alias: ToAlias = TARGET,
-    policy: Policy = PolicyName.DEFAULT,
-    separator: Separator = SEPARATOR,
+    foreign: foreign_options.Foreign = False,
+    from_alias: foreign_options.FromAlias = SOURCE,
+    to_alias: foreign_options.ToAlias = TARGET,
+    policy: foreign_options.Policy = foreign_options.PolicyName.DEFAULT,
+    separator: foreign_options.Separator = SEPARATOR,
 ) -> None:
     """
     Show how far the mirrors of a cluster are: where the source's log ends (SOURCE END) and its committed transactions
@@ -44,7 +35,8 @@ def show_status(
 
       moldau mirror status --from old:9092 --to new:9092 --json
     """
-    ends, named = ends_of(source, from_config, target, to_config), policy_of(from_alias, to_alias, policy, separator)
+    ends = options.ends_of(source, from_config, target, to_config)
+    named = foreign_options.policy_of(from_alias, to_alias, policy, separator)
 
     async def look(source_end: ClusterEnd, target_end: ClusterEnd) -> tuple[list[MirrorStatus], list[str]]:
         if foreign or not await is_ours(target_end):
@@ -53,12 +45,12 @@ def show_status(
             return await foreign_status(source_end, target_end, named), []
         return await status(source_end, target_end), await interrupted(target_end)
 
-    shown, halfway = asyncio.run(with_ends(ends, look))
+    shown, halfway = asyncio.run(options.with_ends(ends, look))
     if as_json:
         print_json([one._asdict() for one in shown])
         return
     for name in halfway:
-        print(f"{name}: a fail-over was interrupted; {AGAIN}")
+        print(f"{name}: a fail-over was interrupted; {options.AGAIN}")
     if not shown:
         print(f"{target} has no mirror of {source}")
         return

@@ -5,22 +5,7 @@ import re
 from typing import Annotated
 
 from moldau.cli.command_line import Option
-from moldau.cli.mirroring.options import (
-    AGAIN,
-    DryRun,
-    From,
-    FromConfig,
-    Groups,
-    Schemas,
-    To,
-    ToConfig,
-    Topics,
-    end_of,
-    ends_of,
-    pattern_in,
-    topics_in,
-    with_ends,
-)
+from moldau.cli.mirroring import options
 from moldau.cli.options import Json, reachable
 from moldau.cli.output import note, print_json
 from moldau.errors import ConfigError
@@ -39,11 +24,11 @@ ALWAYS_WRITABLE = (
 
 
 def fail_over_now(
-    target: To,
-    topics: Topics,
-    to_config: ToConfig = None,
-    schemas: Schemas = False,
-    dry_run: DryRun = False,
+    target: options.To,
+    topics: options.Topics,
+    to_config: options.ToConfig = None,
+    schemas: options.Schemas = False,
+    dry_run: options.DryRun = False,
     as_json: Json = False,
 ) -> int:
     """
@@ -58,7 +43,7 @@ def fail_over_now(
 
       moldau mirror failover --to new:9092 --topics '.*'
     """
-    pattern, brokers = topics_in(topics, schemas), end_of(target, to_config)
+    pattern, brokers = options.topics_in(topics, schemas), options.end_of(target, to_config)
     reachable(brokers)
 
     async def work() -> FailedOverTopics:
@@ -69,17 +54,17 @@ def fail_over_now(
 
 
 def promote_mirrors(
-    source: From,
-    target: To,
-    topics: Topics,
-    from_config: FromConfig = None,
-    to_config: ToConfig = None,
-    groups: Groups = ".*",
-    schemas: Schemas = False,
+    source: options.From,
+    target: options.To,
+    topics: options.Topics,
+    from_config: options.FromConfig = None,
+    to_config: options.ToConfig = None,
+    groups: options.Groups = ".*",
+    schemas: options.Schemas = False,
     timeout: Annotated[
         float, Option("--timeout", metavar="SECONDS", help="How long to wait for the mirrors to have all records.")
     ] = 60.0,
-    dry_run: DryRun = False,
+    dry_run: options.DryRun = False,
     as_json: Json = False,
 ) -> int:
     """
@@ -92,8 +77,8 @@ def promote_mirrors(
 
       moldau mirror promote --from old:9092 --to new:9092 --topics 'orders|payments'
     """
-    pattern, of_groups = topics_in(topics, schemas), pattern_in(groups, "--groups")
-    ends = ends_of(source, from_config, target, to_config)
+    pattern, of_groups = options.topics_in(topics, schemas), options.pattern_in(groups, "--groups")
+    ends = options.ends_of(source, from_config, target, to_config)
 
     async def work(source_end: ClusterEnd, target_end: ClusterEnd) -> FailedOverTopics:
         mirrors = await _mirrors(target_end, source_end.cluster_id, pattern)
@@ -102,7 +87,7 @@ def promote_mirrors(
             return await _over(target_end, mirrors, dry_run)
         return await promote(source_end, target_end, mirrors, of_groups, timeout)
 
-    return _print_over(asyncio.run(with_ends(ends, work)), dry_run, as_json)
+    return _print_over(asyncio.run(options.with_ends(ends, work)), dry_run, as_json)
 
 
 async def _mirrors(target: ClusterEnd, cluster_id: str, topics: re.Pattern[str]) -> dict[str, str]:
@@ -114,7 +99,7 @@ async def _mirrors(target: ClusterEnd, cluster_id: str, topics: re.Pattern[str])
     if not chosen:
         halfway = [name for name in await interrupted(target) if topics.fullmatch(name)]
         if halfway:
-            raise ConfigError(f"a fail-over of {', '.join(halfway)} was interrupted; {AGAIN}")
+            raise ConfigError(f"a fail-over of {', '.join(halfway)} was interrupted; {options.AGAIN}")
         raise ConfigError(f"no mirror in {target.brokers} matches --topics {topics.pattern!r}")
     return chosen
 
@@ -139,7 +124,7 @@ def _print_over(done: FailedOverTopics, dry_run: bool, as_json: bool) -> int:
         aborted = f"; {counted(one.aborted, 'open transaction')} {verbs[1]}" if one.aborted else ""
         print(f"{one.tp} {verbs[0]} offset {one.end}{aborted}")
     for name, failure in sorted(done.failures.items()):
-        note(f"error: {name} is not failed over, and {AGAIN}: {failure}")
+        note(f"error: {name} is not failed over, and {options.AGAIN}: {failure}")
     for group, failure in sorted(done.groups.items()):
         note(f"error: group {group} does not have the offsets that it has in the source: {failure}")
     return 1 if done.failures or done.groups else 0

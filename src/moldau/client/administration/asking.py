@@ -125,14 +125,18 @@ class AdminPart:
 
         return await self._router.retrying(attempt)
 
-    async def _by_leader(
-        self, partitions: Mapping[TopicPartition, T], *, is_fresh: bool = False
-    ) -> dict[int, dict[TopicPartition, T]]:
-        """The partitions by the broker that leads them; `is_fresh`: metadata of their topics were asked for just now.
-        Raises `KafkaError`; for a topic or partition that does not exist it cannot be retried."""
-        if not is_fresh:
-            await self._router.refresh({partition_of(tp).topic for tp in partitions})
+    async def _refresh(self, partitions: Iterable[TopicPartition]) -> None:
+        """Ask for the metadata of the topics of these partitions. Raises `KafkaError`."""
+        topics = {partition_of(tp).topic for tp in partitions}
+        await self._router.retrying(lambda: self._router.refresh(topics))
+
+    async def _by_leader(self, partitions: Mapping[TopicPartition, T]) -> dict[int, dict[TopicPartition, T]]:
+        """The partitions by the broker that leads them. Call `_refresh` first; only topics that have turned out to be
+        stale since are asked for again. Raises `KafkaError`; for a topic or partition that does not exist it cannot be
+        retried."""
         view, by_leader = self._router.view, dict[int, dict[TopicPartition, T]]()
+        if stale := {tp.topic for tp in partitions if tp.topic not in view.topics}:
+            await self._router.refresh(stale)
         for tp, wanted in partitions.items():
             leader = view.leader(tp)
             if leader is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:

@@ -1,13 +1,12 @@
 """Offsets and records of partitions: list offsets by position or time, delete records from the front."""
 
 import asyncio
-import itertools
 from collections.abc import Callable, Mapping
 from datetime import datetime
 from typing import Any, Literal, NamedTuple
 
 from moldau.client.administration.asking import AdminPart
-from moldau.client.failures import STALE_METADATA, check, error_of
+from moldau.client.failures import check
 from moldau.errors import ConfigError, ErrorCode, KafkaError
 from moldau.names import TopicPartition, by_topic
 from moldau.protocol.apis import DELETE_RECORDS, LIST_OFFSETS
@@ -59,6 +58,8 @@ class RecordsPart(AdminPart):
             raise ConfigError(f"isolation_level={isolation_level!r} is not one of {', '.join(_ISOLATION)}")
         times = {tp: _time_ms(position) for tp, position in wanted.items()}
         listing = _Listing(_ISOLATION[isolation_level], known_only)
+        if times:
+            await self._refresh(times)
         if known_only:
             await self._list_known(times, listing)
         elif times:
@@ -70,30 +71,22 @@ class RecordsPart(AdminPart):
         timeout_ms = min(KNOWN_MS, self._timeout_ms)
 
         async def list_some(asked: Mapping[TopicPartition, int]) -> None:
-            attempts = itertools.count()
-
-            async def attempt() -> None:
-                await self._list(asked, listing, timeout_ms, is_fresh=next(attempts) == 0)
-
             try:
-                await self._router.retrying(attempt, timeout_ms=timeout_ms)
+                await self._router.retrying(lambda: self._list(asked, listing, timeout_ms), timeout_ms=timeout_ms)
             except KafkaError as failure:
                 if not failure.retriable:
                     raise
 
-        await self._router.retrying(lambda: self._router.refresh({tp.topic for tp in times}))
         by_leader: dict[object, dict[TopicPartition, int]] = {}
         for tp, time_ms in times.items():
             by_leader.setdefault(self._router.view.leader(tp), {})[tp] = time_ms
         await asyncio.gather(*map(list_some, by_leader.values()))
 
-    async def _list(
-        self, times: Mapping[TopicPartition, int], listing: "_Listing", timeout_ms: int, *, is_fresh: bool = False
-    ) -> None:
-        """List those offsets that are not listed yet; `is_fresh` as for `_by_leader`. Raises `KafkaError`."""
+    async def _list(self, times: Mapping[TopicPartition, int], listing: "_Listing", timeout_ms: int) -> None:
+        """List those offsets that are not listed yet. Raises `KafkaError`."""
         messages, known = LIST_OFFSETS.messages, listing.offsets.keys() | listing.unknown
         missing = {tp: time_ms for tp, time_ms in times.items() if tp not in known}
-        for leader, partitions in (await self._by_leader(missing, is_fresh=is_fresh)).items():
+        for leader, partitions in (await self._by_leader(missing)).items():
             topics = _topics(
                 partitions,
                 messages.ListOffsetsTopic,
@@ -105,8 +98,6 @@ class RecordsPart(AdminPart):
             for topic in reply.topics:
                 for p in topic.partitions:
                     tp = TopicPartition(topic.name, p.partition_index)
-                    if error_of(p.error_code) in STALE_METADATA:
-                        self._router.stale(topic.name)
                     if listing.known_only and p.error_code == ErrorCode.OFFSET_NOT_AVAILABLE:
                         listing.unknown.add(tp)
                         continue
@@ -156,6 +147,7 @@ class RecordsPart(AdminPart):
                         low[tp] = p.low_watermark
 
         if before:
+            await self._refresh(before)
             await self._router.retrying(attempt)
         return {tp: low[tp] for tp in before}
 

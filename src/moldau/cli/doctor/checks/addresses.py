@@ -18,8 +18,8 @@ _NO_ADDRESS: Final = EVERYWHERE[1:]
 
 class ConnectionAttempt(NamedTuple):
     """A connection that was tried. `addresses`: what the name resolves to. `unresolved`, `unreached`, `unanswered`: why
-    it does not resolve, cannot be connected to, or does not answer as a broker; "" if it does. `cluster_id` and
-    `broker_id`: who answered, None if unknown."""
+    it does not resolve, cannot be connected to, or does not answer as a broker; "" if it does. `cluster_id`: of the
+    broker that answered, None if unknown."""
 
     host: str
     port: int
