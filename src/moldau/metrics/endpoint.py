@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import AsyncExitStack
 from functools import partial
+from typing import NamedTuple
 from urllib.parse import parse_qs
 
 import cramjam
@@ -51,6 +52,14 @@ GZIP_LEVEL = 1
 """A scrape of 10,000 partitions is 13 MB of text that repeats itself: a higher level takes longer and saves little."""
 
 
+class _Scraped(NamedTuple):
+    """A scrape's format and families, when it began, and its text."""
+
+    wanted: tuple[bool, frozenset[str]]
+    began_s: float
+    text: bytes
+
+
 class MetricsEndpoint:
     """`port` is known after `start`. Belongs to the loop it is started on."""
 
@@ -63,10 +72,8 @@ class MetricsEndpoint:
         self._scraping = asyncio.Lock()
         self._last_scrape_s = 0.0
         self._waiting = 0
-        self._found: dict[tuple[bool, frozenset[str]], bytes] = {}
-        """The texts of the latest scrape, while somebody waits for one, by format and families."""
-        self._found_at = 0.0
-        """When that scrape began."""
+        self._latest: _Scraped | None = None
+        """The latest scrape, while somebody waits for one."""
 
     @property
     def port(self) -> int:
@@ -102,30 +109,29 @@ class MetricsEndpoint:
 
     async def scrape(self, open_metrics: bool = False, names: frozenset[str] = ALL) -> bytes:
         """The whole exposition, or the families with these names; not compressed."""
-        arrived = time.perf_counter()
+        arrived_s, wanted = time.perf_counter(), (open_metrics, names)
         self._waiting += 1
         try:
             async with self._scraping:
-                # Whoever has waited for a scrape that began later than the request came gets what that one found.
-                if (open_metrics, names) not in self._found or self._found_at < arrived:
-                    await self._scrape(open_metrics, names)
-                return self._found[open_metrics, names]
+                latest = self._latest
+                # A scrape that began after this request came serves it too.
+                if latest is None or latest.wanted != wanted or latest.began_s < arrived_s:
+                    latest = self._latest = await self._scrape(*wanted)
+                return latest.text
         finally:
             self._waiting -= 1
             if not self._waiting:
-                self._found.clear()
+                self._latest = None
 
-    async def _scrape(self, open_metrics: bool, names: frozenset[str]) -> None:
-        began = time.perf_counter()
+    async def _scrape(self, open_metrics: bool, names: frozenset[str]) -> "_Scraped":
+        began_s = time.perf_counter()
         is_whole = not names or not names <= OF_REQUESTS
         snapshot = await self._collecting.snapshot(is_whole=is_whole)
         snapshot.values["scrape_s"] = self._last_scrape_s
         text = await to_its_end(self._runtime.run(partial(_text, snapshot, self._families, open_metrics, names)))
         if is_whole:
-            self._last_scrape_s = time.perf_counter() - began
-        if self._found_at < began:
-            self._found.clear()
-        self._found[open_metrics, names], self._found_at = text, began
+            self._last_scrape_s = time.perf_counter() - began_s
+        return _Scraped((open_metrics, names), began_s, text)
 
 
 def accepts_gzip(header: str) -> bool:

@@ -108,12 +108,10 @@ def start(
         checkpoints_s=max(checkpoint_interval, SHORTEST_S),
         compression=compression,
     )
-    # Not `ends_of`: a cluster that is down is waited for, as clients do.
-    ends = options.end_of(source, from_config), options.end_of(target, to_config)
+    ends = options.end_of(source, from_config), options.end_of(target, to_config)  # one that is down is waited for
     log_to_stderr()
-    measured = partial(told_to_prometheus, metrics_host, metrics_port)
-    mirrored = options.with_ends(ends, partial(_mirror, settings, by_rules, foreign, measured))
-    return asyncio.run(cancelled_by_signal(mirrored))
+    work = partial(_mirror, settings, by_rules, foreign, partial(told_to_prometheus, metrics_host, metrics_port))
+    return asyncio.run(cancelled_by_signal(options.with_ends(ends, work)))
 
 
 async def _mirror(
