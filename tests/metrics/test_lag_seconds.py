@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from moldau import TopicPartition
-from moldau.aio import Consumer, Producer
+from moldau.aio import Admin, Consumer, Producer
 from moldau.cluster.state.image import Image, PartitionImage, TopicImage
 from moldau.errors import ErrorCode, KafkaError
 from moldau.handlers.between_brokers.describe_waiting import DescribeWaiting
@@ -16,7 +16,7 @@ from moldau.protocol.apis import DESCRIBE_WAITING, PRODUCE, Api
 from moldau.records import compression
 from moldau.records.batch import Row, encode_batch
 from moldau.records.lag import NOT_KNOWN
-from moldau.replication.lag.asking import ask_leaders
+from moldau.replication.lag.asking import answer_with, ask_leaders, lags_in
 from moldau.replication.lag.reading import UNKNOWN_LAG, LagReader, PartitionLag
 from tests.handlers.living import NOW_MS, Living, produce, run
 from tests.metrics.scraping import scrape, value
@@ -149,6 +149,31 @@ def test_a_group_that_has_read_all_of_an_idle_topic_has_none(tmp_path: Path) -> 
     run(scenario, tmp_path, metrics_port=0, metrics_host="127.0.0.1")
 
 
+def test_records_that_were_deleted_do_not_count(tmp_path: Path) -> None:
+    """redpanda 30624: a topic that retention had emptied showed a lag of millions for ever."""
+
+    async def scenario(alive: Living) -> None:
+        await alive.make(TOPIC)
+        await fill(alive, [rows(0, 10)])
+        place = TopicPartition(TOPIC, 0)
+        async with Consumer(f"127.0.0.1:{alive.broker.port}", group_id="late") as consumer:
+            await consumer.commit({place: 1})
+        async with Admin(f"127.0.0.1:{alive.broker.port}") as admin:
+            for start, left in ((4, 6), (10, 0)):
+                await admin.delete_records({place: start})
+                found = await scrape(alive.broker)
+                of = {"consumergroup": "late", "topic": TOPIC}
+                assert value(found, "kafka_consumergroup_lag", **of, partition=0) == left
+                assert value(found, "kafka_consumergroup_lag_sum", **of) == left
+                assert value(found, "kminion_kafka_consumer_group_topic_lag", group_id="late", topic_name=TOPIC) == left
+                assert (await admin.lags({place: 1}))[place].records == left
+        reader = LagReader(alive.broker.replicas, alive.broker.runtime)
+        lags = await reader.read_all([(place, 1)])
+        assert lags_in(answer_with(lags)) == lags == [PartitionLag(10, None, 10)]
+
+    run(scenario, tmp_path, metrics_port=0, metrics_host="127.0.0.1", metrics_names="kafka,kminion")
+
+
 def test_another_leader_is_asked_and_tells_the_same(tmp_path: Path) -> None:
     async def scenario(alive: Living) -> None:
         topic_id = await alive.make(TOPIC, 2)
@@ -170,7 +195,7 @@ def test_another_leader_is_asked_and_tells_the_same(tmp_path: Path) -> None:
         wider = Image("c", topics={**image.topics, "away": topic}, topics_by_id=image.topics_by_id)
         wanted = [(here, 0), (here, 1), (gone, 0), (TopicPartition("away", 0), 0)]
         lags = await ask_leaders(call, wider, wanted)
-        assert lags == {(here, 0): PartitionLag(1, NOW_MS - 5000), (here, 1): PartitionLag(1, None)}
+        assert lags == {(here, 0): PartitionLag(1, NOW_MS - 5000, 0), (here, 1): PartitionLag(1, None, 0)}
         assert sorted(asked) == [1, 2]
         assert topic_id == image.topics[TOPIC].id.bytes
         assert await reader.read_all([(gone, 0)]) == [UNKNOWN_LAG]

@@ -1,7 +1,7 @@
 """The lag of a group: the number of records it has not read, and the age of the oldest of them.
 
-The rules are those of a broker's metrics (`records.lag`), except that deleted records do not count here. Offsets whose
-records compaction removed do count, as in Kafka. The age is the time since the timestamp of the oldest record that a
+The rules are those of a broker's metrics (`records.lag`): deleted records do not count, offsets whose records
+compaction removed do. The age is the time since the timestamp of the oldest record that a
 consumer has yet to be handed: records of aborted transactions are passed over, those of open ones wait.
 """
 
@@ -82,7 +82,7 @@ async def lags(
             continue
         position = max(offset, start)
         seconds = waiting_seconds(now_ms, since[tp, position]) if position < end else 0.0
-        by_partition[tp] = Lag(start, end, lag_records(position, end), seconds)
+        by_partition[tp] = Lag(start, end, lag_records(offset, start, end), seconds)
     return by_partition
 
 

@@ -84,13 +84,13 @@ def _groups(snapshot: Snapshot) -> Iterator[Family]:
     lag_sums: dict[str, int] = {}
     for group in snapshot.groups:
         name = f'{{consumergroup="{label_value(group.group)}"'
-        for topic, partition, offset, end, waiting_ms in group.offsets:
+        for topic, partition, offset, end, waiting_ms, start in group.offsets:
             of_topic = f'{name},topic="{topic}"'
             at = f'{of_topic},partition="{partition}"}}'
             offsets.append((at, offset))
             offset_sums[of_topic + "}"] = offset_sums.get(of_topic + "}", 0) + offset
             if end is not None:
-                records = lag_records(offset, end)
+                records = lag_records(offset, start, end)
                 lags.append((at, records))
                 lag_sums[of_topic + "}"] = lag_sums.get(of_topic + "}", 0) + records
             if waiting_ms != NOT_KNOWN:

@@ -125,11 +125,11 @@ def _groups(snapshot: Snapshot) -> Iterator[Family]:
     lag_sums, offset_sums = dict[str, int](), dict[str, int]()
     for group in snapshot.groups:
         name = f'group_id="{label_value(group.group)}"'
-        for topic, partition, offset, end, _ in group.offsets:
+        for topic, partition, offset, end, _, start in group.offsets:
             of_topic = f'{{{name},topic_name="{topic}"}}'
             offset_sums[of_topic] = offset_sums.get(of_topic, 0) + offset
             if end is not None:
-                lag = lag_records(offset, end)
+                lag = lag_records(offset, start, end)
                 lags.append((f'{{{name},partition_id="{partition}",topic_name="{topic}"}}', lag))
                 lag_sums[of_topic] = lag_sums.get(of_topic, 0) + lag
     yield gauge(f"{OF}consumer_group_topic_partition_lag", "The lag of a group in a partition.", lags)

@@ -30,13 +30,15 @@ class PartitionNumbers(NamedTuple):
 
 class GroupOffset(NamedTuple):
     """A committed offset. `end` is None where nobody could say where the partition ends; `waiting_ms` is the timestamp
-    of the first record that the group has not read, None if there is no such record (`records.lag`)."""
+    of the first record that the group has not read, None if there is no such record (`records.lag`). `start` is where
+    the log begins."""
 
     topic: str
     partition: int
     offset: int
     end: int | None
     waiting_ms: int | None
+    start: int = 0
 
 
 class GroupNumbers(NamedTuple):

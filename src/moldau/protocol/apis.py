@@ -115,7 +115,7 @@ ASSIGN_REPLICAS_TO_DIRS = Api(73, "AssignReplicasToDirs", 0, 0, 0)
 INTRODUCE = Api(30_000, "Introduce", 0, 0, 0)
 FOLLOW_CLUSTER = Api(30_001, "FollowCluster", 0, 0, 0)
 GET_REPLICA_LOG_INFO = Api(30_002, "GetReplicaLogInfo", 0, 0, 0)
-DESCRIBE_WAITING = Api(30_003, "DescribeWaiting", 0, 0, 0)
+DESCRIBE_WAITING = Api(30_003, "DescribeWaiting", 0, 1, 0)
 MIRROR_APPEND = Api(30_010, "MirrorAppend", 0, 0, 0)
 
 BETWEEN_BROKERS: dict[int, Api] = {

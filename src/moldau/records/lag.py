@@ -2,7 +2,8 @@
 broker, the console and `moldau top` compute it with the same rule.
 
 Lag in records is the number of offsets between a committed offset and the end that consumers see (the high watermark).
-Offsets that hold no record count: markers of transactions, and what compaction has removed.
+Records that were deleted below the start of the log do not count: no consumer will ever read them. Offsets behind the
+start that hold no record do: markers of transactions, and what compaction has removed.
 
 Lag in seconds is the age of the oldest record that the group has yet to read, by that record's own timestamp: a group
 that has read everything has 0, however long ago the last record was written, and a group that stopped is one second
@@ -55,9 +56,10 @@ class WaitingBatch(NamedTuple):
         return self.span.timestamp_at(self.offset)
 
 
-def lag_records(committed: int, end: int) -> int:
-    """0 for a commit beyond the end, which an unclean election or a topic that was made anew can leave."""
-    return max(end - committed, 0)
+def lag_records(committed: int, start: int, end: int) -> int:
+    """In a log from `start` to `end`; 0 for a commit beyond the end, which an unclean election or a topic that was made
+    anew can leave."""
+    return max(end - max(committed, start), 0)
 
 
 def first_waiting(batches: Iterable[BatchSpan], committed: int, end: int) -> WaitingBatch | None:

@@ -78,6 +78,9 @@ class ConsumerMembers:
             if member is None:
                 known = group.members.get(ask.member_id)
                 return known or ConsumerMember(ask.member_id or self._new_id()), None
+            # It has missed the answer to its join, or was fenced: nobody else has its member id.
+            if member.member_id == ask.member_id and member.epoch != LEAVES_FOR_NOW:
+                return member, None
             if member.epoch != LEAVES_FOR_NOW and member.classic is None:
                 message = f"{member.member_id} still holds {ask.instance_id}."
                 raise HeartbeatRefused(ErrorCode.UNRELEASED_INSTANCE_ID, message)

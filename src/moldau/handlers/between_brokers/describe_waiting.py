@@ -1,4 +1,5 @@
-"""DescribeWaiting (key 30003, ours), version 0: how far groups are behind in partitions here, for their coordinators.
+"""DescribeWaiting (key 30003, ours), versions 0-1: how far groups are behind in partitions here, for coordinators.
+Version 1 says where each log begins.
 
 Answered on connections between brokers only, at most 1,000 partitions at once. NOT_LEADER_OR_FOLLOWER for a partition
 of which no replica here is in sync.

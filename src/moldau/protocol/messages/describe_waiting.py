@@ -33,6 +33,7 @@ class WaitingPartition:
     """Whether there is a record at or behind the committed offset."""
     timestamp_ms: int = INT64()
     """Its timestamp; -1 if it has none, -2 if it could not be told."""
+    log_start_offset: int = INT64(since=1)
 
 
 @message

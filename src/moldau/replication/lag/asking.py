@@ -82,12 +82,15 @@ def answer_with(lags: Sequence[PartitionLag]) -> DescribeWaitingResponse:
 
 
 def _packed(lag: PartitionLag) -> WaitingPartition:
-    end, waiting_ms = lag
+    end, waiting_ms, start = lag
     if end is None:
         return WaitingPartition(error_code=ErrorCode.NOT_LEADER_OR_FOLLOWER, high_watermark=-1, timestamp_ms=NOT_KNOWN)
     is_waiting = waiting_ms is not None
     return WaitingPartition(
-        high_watermark=end, is_waiting=is_waiting, timestamp_ms=-1 if waiting_ms is None else waiting_ms
+        high_watermark=end,
+        is_waiting=is_waiting,
+        timestamp_ms=-1 if waiting_ms is None else waiting_ms,
+        log_start_offset=start,
     )
 
 
@@ -95,6 +98,6 @@ def lags_in(answer: DescribeWaitingResponse) -> list[PartitionLag]:
     return [
         UNKNOWN_LAG
         if part.error_code
-        else PartitionLag(part.high_watermark, part.timestamp_ms if part.is_waiting else None)
+        else PartitionLag(part.high_watermark, part.timestamp_ms if part.is_waiting else None, part.log_start_offset)
         for part in answer.partitions
     ]

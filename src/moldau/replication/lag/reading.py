@@ -25,10 +25,11 @@ READ_IN_TURN: Final = 200
 
 class PartitionLag(NamedTuple):
     """`end` is the high watermark, None if nobody could tell; `waiting_ms` the timestamp of the first record that was
-    not read (-1: it has none), None if there is no such record, or `NOT_KNOWN`."""
+    not read (-1: it has none), None if there is no such record, or `NOT_KNOWN`; `start` is where the log begins."""
 
     end: int | None
     waiting_ms: int | None
+    start: int = 0
 
 
 UNKNOWN_LAG: Final = PartitionLag(None, NOT_KNOWN)
@@ -63,8 +64,9 @@ class LagReader:
                 lags.append(UNKNOWN_LAG)
                 continue
             end, log = int(replica.high_watermark), replica.log
+            start = int(log.log_start_offset)
             if offset >= end:
-                lags.append(PartitionLag(end, None))
+                lags.append(PartitionLag(end, None, start))
                 left -= 1
             else:
                 known = before.get((tp, offset))
@@ -77,7 +79,7 @@ class LagReader:
                     left -= READ_IN_TURN // LOOKED_UP_IN_TURN
                 if known is not None:
                     self._remembered[tp, offset] = known
-                lags.append(PartitionLag(end, since))
+                lags.append(PartitionLag(end, since, start))
             if left <= 0:
                 left = READ_IN_TURN
                 await asyncio.sleep(0)
