@@ -239,3 +239,15 @@ def test_records_of_a_registry_are_decoded(broker: Broker) -> None:
             consumer.seek_to_beginning()
             names = [record.value["name"] for record in itertools.islice(consumer, 2)]
         assert names == ["Vltava", "Otava"]
+
+
+def test_a_console_that_stops_ends_its_streams_and_complains_of_nothing(
+    broker: Broker, filled: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    running = ServerThread(ConsoleServer(ConsoleSettings(broker.client_settings(), "127.0.0.1", 0)), "console")
+    running.start()
+    with urlopen(f"{running.addresses[0]}/topics/{filled}/tail", timeout=stretched(30)) as stream:
+        assert stream.readline() == b"event: progress\n"
+        running.stop()
+        assert stream.read().startswith(b"data: ")
+    assert not caplog.records

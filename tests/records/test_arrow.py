@@ -4,7 +4,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, strategies
 
-from moldau.errors import ErrorCode, KafkaError
+from moldau.errors import DamagedBatch, ErrorCode, KafkaError
 from moldau.records import arrow, rows
 from moldau.records.batch import CONTROL_BIT, LOG_APPEND_TIME_BIT, encode_batch, read_header, stamp
 from moldau.records.validation import Rules, check_produce
@@ -194,3 +194,25 @@ def test_what_is_before_a_malformed_batch_whose_checksum_holds_comes_before_the_
     with pytest.raises(KafkaError, match="offset 2") as damaged:
         next(pieces)
     assert damaged.value.code is ErrorCode.CORRUPT_MESSAGE
+
+
+def test_a_batch_of_many_records_comes_in_pieces() -> None:
+    many = [(None, b"%d" % number, NOW, ()) for number in range(100)]
+    data = b"".join(
+        encode_batch(some, codec=codec, base_offset=at)
+        for at, codec, some in ((0, 4, many[:1]), (1, 4, many), (101, 0, many[:30]), (131, 4, many[:1]))
+    )
+    whole = arrow.to_record_batch(data, "t", 0, 5, 120)
+    pieces = list(arrow.to_record_batches(data, "t", 0, 5, 120, rows_max=30))
+    assert pa.Table.from_batches(pieces).combine_chunks() == pa.Table.from_batches([whole]).combine_chunks()
+    assert all(0 < len(piece) <= 30 for piece in pieces)
+
+
+def test_a_damaged_batch_names_its_offsets() -> None:
+    good = encode_batch([(None, b"v", NOW, ())] * 3, base_offset=7)
+    broken, malformed = bytearray(good), batch(record(1), base_offset=2)
+    broken[-1] ^= 1
+    for data, first, last in ((broken, 7, 9), (malformed, 2, 2)):
+        with pytest.raises(DamagedBatch) as damaged:
+            list(arrow.to_record_batches(data, "t", 0))
+        assert (damaged.value.first, damaged.value.last) == (first, last)

@@ -3,6 +3,7 @@ from hypothesis import given
 
 from moldau.errors import ErrorCode, KafkaError
 from moldau.records import rows
+from moldau.records.arena import Arena
 from moldau.records.batch import (
     CONTROL_BIT,
     LOG_APPEND_TIME_BIT,
@@ -118,3 +119,18 @@ def test_a_batch_that_inflates_to_too_much_is_refused_behind_those_before_it(cod
     with pytest.raises(KafkaError, match="offset 1 cannot be inflated: the batch holds more than 100000 bytes"):
         next(read)
     assert len([*rows.iterate(data, inflated_max=400_000)]) == 2
+
+
+def test_a_batch_of_many_records_becomes_objects_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    many = [(None, b"%d" % number, NOW, ()) for number in range(100)]
+    data = encode_batch(many, codec=4) + encode_batch(many[:5], codec=4, base_offset=100)
+    arena = Arena()
+    whole = list(rows.iterate(data, 5))
+    monkeypatch.setattr(rows, "ROWS_MAX", 30)
+    taken: list[list[Record]] = []
+    for some in rows.lists(data, Record, None, 5, arena=arena):
+        arena.room(1 << 16)[: 1 << 16] = bytes(1 << 16)  # as another partition's batch would
+        arena.clear()
+        taken.append(some)
+    assert [record for some in taken for record in some] == whole == list(rows.iterate(data, 5))
+    assert [len(some) for some in taken] == [30, 30, 30, 5, 5]

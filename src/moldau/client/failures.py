@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from moldau.error_codes import error_of as error_of
 from moldau.errors import ClientClosed as ClientClosed
-from moldau.errors import ErrorCode, KafkaError, MoldauError, NoSuchPartition, UnknownTopicOrPartition
+from moldau.errors import DamagedBatch, ErrorCode, KafkaError, MoldauError, NoSuchPartition, UnknownTopicOrPartition
 from moldau.names import TopicPartition
 from moldau.randomness import Random
 
@@ -41,6 +41,16 @@ def of_partition(tp: TopicPartition, code: ErrorCode, text: str) -> KafkaError:
     failure = KafkaError(code, text)
     failure.topic_partition = tp
     return failure
+
+
+def unread(tp: TopicPartition, failure: KafkaError) -> KafkaError:
+    """The error for a partition of which what was fetched cannot be read."""
+    text = f"reading {tp}: {failure}"
+    if not isinstance(failure, DamagedBatch):
+        return of_partition(tp, failure.code, text)
+    damaged = DamagedBatch(failure.first, failure.last, text)
+    damaged.topic_partition = tp
+    return damaged
 
 
 def own_fault(who: str, fault: Exception) -> KafkaError:

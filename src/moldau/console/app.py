@@ -7,13 +7,14 @@ one sentence: a page of its own, or a line where a part of a page was asked for.
 import asyncio
 import contextlib
 import logging
-from collections.abc import AsyncIterator, Collection
+from collections.abc import Collection
 from dataclasses import replace
 
 from moldau.console.context import ConsoleContext
 from moldau.console.pages.login import to_login
 from moldau.console.routes import FoundPage, find
 from moldau.console.web.answers import Answer, PageAnswer, StreamAnswer
+from moldau.console.web.events import MEDIA_TYPE as EVENTS
 from moldau.console.web.guards import check_host, check_origin, check_reader
 from moldau.console.web.refusing import BAD_REQUEST, FORBIDDEN, GATEWAY_TIMEOUT, PageRefusal, refusal_of
 from moldau.console.web.requests import PageRequest
@@ -28,6 +29,7 @@ BODY_S = 20.0
 PAGE_S = 30.0
 TOO_LARGE, FAILED = 413, 500
 ASSETS = "assets"
+END = {"type": "http.response.body", "body": b""}
 
 
 class ConsoleApp:
@@ -36,6 +38,7 @@ class ConsoleApp:
     def __init__(self, console: ConsoleContext, names: Collection[str]):
         self._console = console
         self._names = frozenset(names)
+        self._pumps: set[asyncio.Task[None]] = set()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -46,9 +49,9 @@ class ConsoleApp:
         start = {"type": "http.response.start", "status": getattr(answer, "status", 200)}
         await send({**start, "headers": answer.all_headers()})
         if scope["method"] == "HEAD":  # nobody would see what a stream works for
-            await send({"type": "http.response.body", "body": b""})
+            await send(END)
         elif isinstance(answer, StreamAnswer):
-            await _stream(answer.pieces, receive, send)
+            await self._stream(answer, receive, send)
         else:
             await send({"type": "http.response.body", "body": answer.body})
 
@@ -116,22 +119,33 @@ class ConsoleApp:
         template = "error_line.html" if request.is_fragment else "error.html"
         return self._console.page(request, template, refusal.status, sentence=str(refusal), code=refusal.status)
 
+    def end_streams(self) -> None:
+        """End what streams to browsers, before the console stops. Pages connect again; exports fail visibly."""
+        for task in self._pumps:
+            task.cancel()
 
-async def _stream(pieces: AsyncIterator[bytes], receive: Receive, send: Send) -> None:
-    """Send the pieces until they end or the client goes away; then nothing works for them any more."""
+    async def _stream(self, answer: StreamAnswer, receive: Receive, send: Send) -> None:
+        """Send the pieces until they end or the client goes away; then nothing works for them any more."""
 
-    async def pump() -> None:
-        async with contextlib.aclosing(pieces) as each:  # type: ignore[type-var]
-            async for piece in each:
-                await send({"type": "http.response.body", "body": piece, "more_body": True})
-        await send({"type": "http.response.body", "body": b""})
+        async def pump() -> None:
+            async with contextlib.aclosing(answer.pieces) as each:  # type: ignore[type-var]
+                async for piece in each:
+                    await send({"type": "http.response.body", "body": piece, "more_body": True})
+            await send(END)
 
-    async def gone() -> None:
-        while (await receive())["type"] != "http.disconnect":
-            continue
+        async def gone() -> None:
+            while (await receive())["type"] != "http.disconnect":
+                continue
 
-    tasks = [asyncio.ensure_future(pump()), asyncio.ensure_future(gone())]
-    try:
-        await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
-    finally:
-        await ended(*tasks)
+        pumping, leaving = asyncio.ensure_future(pump()), asyncio.ensure_future(gone())
+        self._pumps.add(pumping)
+        try:
+            await asyncio.wait([pumping, leaving], return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            self._pumps.discard(pumping)
+            was_ended = pumping.cancelled()
+            await ended(pumping, leaving)
+        if was_ended and answer.media_type == EVENTS:
+            await send(END)
+        elif not pumping.cancelled() and (failure := pumping.exception()) is not None:
+            logger.warning("a file was not sent to its end: %s", failure)

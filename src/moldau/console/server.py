@@ -37,7 +37,8 @@ class ConsoleServer:
         tokens = FormTokens(secrets.token_bytes(SECRET_BYTES))
         self._console = ConsoleContext(replace(settings, client=client), self._sessions, tokens, has_logins=has_logins)
         machine = {LOCALHOST, socket.gethostname().lower(), settings.host.lower()}
-        self._http.use(ConsoleApp(self._console, machine | {name.lower() for name in settings.names}), CONNECTIONS_MAX)
+        self._app = ConsoleApp(self._console, machine | {name.lower() for name in settings.names})
+        self._http.use(self._app, CONNECTIONS_MAX)
 
     @property
     def addresses(self) -> list[str]:
@@ -57,7 +58,8 @@ class ConsoleServer:
         await self._http.keep()
 
     async def stop(self) -> None:
-        """Answer what has begun, then end."""
+        """Answer what has begun, except searches, exports and live tails, then end."""
+        self._app.end_streams()
         await self._http.stop()
         await self._sessions.close()
         if self._shared is not None:

@@ -4,7 +4,7 @@ from typing import Any
 
 from moldau.error_codes import ErrorCode
 from moldau.errors.bases import KafkaError, MoldauError
-from moldau.errors.kafka import AuthenticationFailed, RequestTimedOut, UnknownTopicOrPartition
+from moldau.errors.kafka import AuthenticationFailed, CorruptMessage, RequestTimedOut, UnknownTopicOrPartition
 from moldau.names import TopicPartition
 
 
@@ -50,6 +50,16 @@ class SslHandshakeFailed(AuthenticationFailed):
 
     def __init__(self, sentence: str):
         super().__init__(ErrorCode.UNKNOWN_SERVER_ERROR, sentence)
+
+
+class DamagedBatch(CorruptMessage):
+    """A batch that was fetched cannot be read. `first` and `last` are the offsets that its header names: seek to `last
+    + 1` to leave it out."""
+
+    def __init__(self, first: int, last: int, sentence: str):
+        super().__init__(ErrorCode.CORRUPT_MESSAGE, sentence)
+        self.first = first
+        self.last = last
 
 
 class NotDelivered(KafkaError):

@@ -38,8 +38,8 @@ class Arena:
     def room(self, size: int) -> memoryview:
         """Writable memory of at least `size` bytes, which stays free until `take`."""
         if len(self._block) - self._used < size:
-            self._block = memoryview(mapped(max(size, 2 * len(self._block))))
-            self._used = 0
+            wanted, self._block = max(size, 2 * len(self._block)), memoryview(b"")
+            self._block, self._used = memoryview(mapped(wanted)), 0
         return self._block[self._used :]
 
     def take(self, size: int) -> memoryview:

@@ -9,13 +9,13 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from moldau.errors import KafkaError
+from moldau.errors import DamagedBatch, KafkaError
 from moldau.records import columns
 from moldau.records.arena import Arena
 from moldau.records.arrays import binaries, repeated, texts
 from moldau.records.batch import HEADER_SIZE, write_batch
 from moldau.records.columns import Binary, Columns, Section, Source
-from moldau.records.sections import INFLATED_MAX, OFFSET_MAX, Buffer, sections
+from moldau.records.sections import INFLATED_MAX, OFFSET_MAX, Buffer, malformed, parts, sections
 
 TIMESTAMP: Final = pa.timestamp("us", tz="UTC")
 HEADERS: Final = pa.list_(pa.struct([pa.field("key", pa.string()), pa.field("value", pa.binary())]))
@@ -32,6 +32,8 @@ SCHEMA: Final = pa.schema(
     ]
 )
 US_PER_MS: Final = 1000
+ROWS_MAX: Final = 1 << 20
+"""A batch of more records is decoded in pieces: columns of a million empty records have 40 MB."""
 ALL: Final = tuple(SCHEMA.names)
 
 
@@ -68,56 +70,61 @@ def to_record_batches(
     arena: Arena | None = None,
     names: Collection[str] = ALL,
     inflated_max: int = INFLATED_MAX,
+    rows_max: int = ROWS_MAX,
 ) -> Iterator[pa.RecordBatch]:
     """Like `to_record_batch`, in pieces of whole Kafka batches, about `bytes_max` inflated bytes each; yields nothing
-    if no record is selected. Batches are inflated in `arena`; a piece no longer needs its memory. Only the columns
+    if no record is selected. A batch of more than `rows_max` records comes in several pieces. Batches are inflated in
+    `arena`; a piece does not need its memory, the next one does. Only the columns
     `names` are decoded, in the order of `SCHEMA`. `inflated_max` as for `sections`. What is before a damaged batch is
-    yielded before that raises."""
+    yielded before `DamagedBatch` is raised."""
     arena = Arena() if arena is None else arena
-    selected: list[Section] = []
-    size, damaged = 0, None
     found = sections(
         buffer, start_offset, end_offset, check_crcs=check_crcs, aborted=aborted, arena=arena, inflated_max=inflated_max
     )
-    while damaged is None:
-        try:
-            section = next(found, None)
-        except KafkaError as failure:
-            section, damaged = None, failure
-        if section is not None:
+    is_over, damaged = False, None
+    while not is_over:
+        selected, size, rows = list[Section](), 0, 0
+        while size < bytes_max and rows < rows_max and not is_over:
+            try:
+                section = next(found, None)
+            except DamagedBatch as failure:
+                section, damaged = None, failure
+            if section is None:
+                is_over = True
+                continue
             selected.append(section)
             size += section.stop - section.start
-            if size < bytes_max:
-                continue
-        pieces, malformed = _before_malformed(selected, topic, partition, names)
-        arena.clear()
-        yield from pieces
-        damaged = malformed or damaged
-        selected, size = [], 0
-        if section is None:
-            break
+            rows += min(section.count, section.high - section.low)
+        try:
+            yield from _decoded(selected, topic, partition, names, rows_max)
+        finally:
+            arena.clear()
     if damaged is not None:
         raise damaged
 
 
-def _before_malformed(
-    selected: list[Section], topic: str, partition: int, names: Collection[str]
-) -> tuple[list[pa.RecordBatch], KafkaError | None]:
-    """What is before the first batch whose checksum holds and whose records cannot be decoded, and that failure."""
-    if not selected:
-        return [], None
-    try:
-        return [_record_batch(selected, topic, partition, names)], None
-    except KafkaError as failure:
-        if len(selected) == 1:
-            return [], failure
-    pieces: list[pa.RecordBatch] = []
-    for section in selected:
-        one, malformed = _before_malformed([section], topic, partition, names)
-        pieces += one
-        if malformed is not None:
-            return pieces, malformed
-    return pieces, None
+def _decoded(
+    selected: list[Section], topic: str, partition: int, names: Collection[str], rows_max: int
+) -> Iterator[pa.RecordBatch]:
+    """All records at once, unless a batch has too many of them or is malformed: then batch by batch. Raises
+    `DamagedBatch` for one whose checksum holds and whose records cannot be decoded."""
+    pieces = [piece for section in selected for piece in parts(section, rows_max)]
+    if len(pieces) == len(selected) > 1:
+        try:
+            whole = _record_batch(selected, topic, partition, names)
+        except KafkaError:
+            pass  # one of them is malformed
+        else:
+            pieces = []
+            if len(whole):
+                yield whole
+    for piece in pieces:
+        try:
+            one = _record_batch([piece], topic, partition, names)
+        except KafkaError as failure:
+            raise malformed(piece, failure) from None
+        if len(one):
+            yield one
 
 
 def _record_batch(selected: list[Section], topic: str, partition: int, names: Collection[str] = ALL) -> pa.RecordBatch:

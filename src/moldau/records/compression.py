@@ -144,7 +144,8 @@ def _grow_in(arena: Arena, decompress_into: _Into, data: Buffer, limit: int) -> 
     while (size := _inflated(decompress_into, data, room)) is None:
         if len(room) == limit:
             raise TooLarge(f"the batch holds more than {limit} bytes")
-        room = arena.room(min(4 * len(room), limit))[:limit]
+        size, room = min(4 * len(room), limit), memoryview(b"")  # the smaller block is given back first
+        room = arena.room(size)[:limit]
     return arena.take(size)
 
 

@@ -9,7 +9,7 @@ offset each. Such a transaction ends at the producer's next abort marker. Rows a
 from collections.abc import Iterable, Iterator
 from typing import Final, TypeAlias
 
-from moldau.errors import ErrorCode, KafkaError
+from moldau.errors import DamagedBatch, KafkaError
 from moldau.records import compression
 from moldau.records.arena import Arena
 from moldau.records.batch import (
@@ -70,7 +70,7 @@ def sections(
     in `aborted`: (producer id, first offset) of each. With `arena`, batches are inflated into its memory. A
     batch that inflates to more than `inflated_max` bytes is refused; no more than that is inflated.
 
-    Raises `KafkaError` (CORRUPT_MESSAGE) for bytes that are not batches.
+    Raises `DamagedBatch` for bytes that are not batches.
     """
     view = memoryview(buffer).cast("B")
     at, end = 0, len(view)
@@ -118,5 +118,22 @@ def section_of(
     )
 
 
-def _corrupt(header: BatchHeader, what: str) -> KafkaError:
-    return KafkaError(ErrorCode.CORRUPT_MESSAGE, f"the batch at offset {header.base_offset} {what}")
+def parts(section: Section, rows_max: int) -> Iterator[Section]:
+    """The section itself, or several with about `rows_max` of its records each, if it has more: a record of seven bytes
+    costs ten times as many in memory. The records are walked through once for each part."""
+    span = section.high - section.low
+    step = max(span * rows_max // max(section.count, 1), rows_max)
+    if section.count <= rows_max or span <= step:
+        yield section
+        return
+    for low in range(section.low, section.high, step):
+        yield section._replace(low=low, high=min(low + step, section.high))
+
+
+def malformed(section: Section, failure: KafkaError) -> DamagedBatch:
+    """The error for a batch whose checksum holds and whose records cannot be decoded."""
+    return DamagedBatch(section.base_offset, section.base_offset + section.last_offset_delta, str(failure))
+
+
+def _corrupt(header: BatchHeader, what: str) -> DamagedBatch:
+    return DamagedBatch(header.base_offset, header.last_offset, f"the batch at offset {header.base_offset} {what}")

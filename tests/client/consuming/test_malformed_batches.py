@@ -10,7 +10,7 @@ from harness.patience import Deadline, stretched
 from moldau.checksums import crc32c
 from moldau.client.consuming.consumer import Consumer
 from moldau.client.producing.producer import Producer
-from moldau.errors import ErrorCode, KafkaError
+from moldau.errors import DamagedBatch, ErrorCode
 from moldau.names import TopicPartition
 from moldau.records.batch import ATTRIBUTES_AT, CRC_AT, batches
 from moldau.testing import Broker
@@ -49,10 +49,10 @@ def test_a_table_has_what_precedes_it_and_the_next_call_raises(address: str) -> 
             found += consumer.poll_table(200).column("value").to_pylist()
         assert found == [b"0", b"1", b"2"]
         assert consumer.position(TP) == 3
-        with pytest.raises(KafkaError, match="offset 3") as malformed:
+        with pytest.raises(DamagedBatch, match="offset 3") as malformed:
             consumer.poll_table(timeout=stretched(30))
-        assert malformed.value.code is ErrorCode.CORRUPT_MESSAGE
-        consumer.seek(TP, 4)
+        assert malformed.value.code is ErrorCode.CORRUPT_MESSAGE and malformed.value.topic_partition == TP
+        consumer.seek(TP, malformed.value.last + 1)
         while not (rows := consumer.poll_table(200).to_pylist()):
             assert not deadline.passed
         assert [row["value"] for row in rows] == [b"4"]

@@ -18,7 +18,7 @@ from moldau.client.consuming.fetched.assigned import Assigned, no_such_partition
 from moldau.client.consuming.fetched.record import Record, RecordOrigin
 from moldau.client.consuming.fetched.reply_memory import HeldReply, ReplyMemory
 from moldau.client.consuming.fetched.truncation import compare, made_anew
-from moldau.client.failures import STALE_METADATA, error_of, of_partition, own_fault, sentence
+from moldau.client.failures import STALE_METADATA, error_of, of_partition, own_fault, sentence, unread
 from moldau.client.fetching import READ_COMMITTED, READ_UNCOMMITTED
 from moldau.client.routing import Router
 from moldau.errors import ErrorCode, KafkaError, NotAssigned
@@ -132,7 +132,7 @@ class Poller:
                     rows = state.take(most)
                 except KafkaError as failure:
                     if not portions:
-                        raise of_partition(state.tp, failure.code, f"reading {state.tp}: {failure}") from None
+                        raise unread(state.tp, failure) from None
                     break
                 if rows:
                     portions.append(Portion(state, rows))
@@ -157,7 +157,7 @@ class Poller:
                 except KafkaError as failure:
                     state.go_back(state.position)
                     if not taken:
-                        raise of_partition(state.tp, failure.code, f"reading {state.tp}: {failure}") from None
+                        raise unread(state.tp, failure) from None
                     break
                 if records:
                     taken.append((state, records))

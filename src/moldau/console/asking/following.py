@@ -7,10 +7,11 @@ from moldau.client.consuming.async_consumer import AsyncConsumer
 from moldau.console.search.masking import TopicMask
 from moldau.console.search.matching import SearchMatcher
 from moldau.console.search.records import Decode, ShownRecord, found, readable
-from moldau.console.search.scanning import INFLATED_MAX
+from moldau.console.search.scanning import INFLATED_MAX, ROWS_AT_ONCE
 from moldau.names import TopicPartition
 
 WAIT_MS = 1_000
+TABLE_BYTES, TABLE_ROWS = 8 << 20, 200_000
 FETCH_BYTES, PARTITION_BYTES = 2 << 20, 256 << 10
 PREVIEW_BYTES = 4_000
 
@@ -18,7 +19,7 @@ PREVIEW_BYTES = 4_000
 class BoundedConsumer(AsyncConsumer):
     """A consumer whose tables are small, whatever the records inflate to."""
 
-    _inflated_max = _table_bytes_max = INFLATED_MAX
+    _inflated_max, _table_bytes_max, _table_rows_max = INFLATED_MAX, TABLE_BYTES, TABLE_ROWS
 
 
 class TopicFollower:
@@ -46,8 +47,8 @@ class TopicFollower:
                 consumer.seek(tp, offset)
             while True:
                 table = await consumer.poll_table(timeout_ms=WAIT_MS)
-                hits: list[ShownRecord] = []
-                for batch in table.to_batches():
+                if not len(table):
+                    yield [], 0
+                for batch in table.to_batches(ROWS_AT_ONCE):
                     columns = readable(batch, mask, decode)
-                    hits += found(batch, columns, matcher.hits(*columns), PREVIEW_BYTES)
-                yield hits, len(table)
+                    yield [*found(batch, columns, matcher.hits(*columns), PREVIEW_BYTES)], len(batch)

@@ -105,13 +105,14 @@
   }
 
   // A search: rows come from the server as HTML that is escaped there.
-  const ROWS_KEPT = 1000;
+  const ROWS_KEPT = 1000, DAMAGED_SHOWN = 20;
   function search(results) {
     const body = results.querySelector("tbody"), line = byId("progress"), stop = byId("stop");
     const isTail = "tail" in results.dataset;
     const began = performance.now();
     let found = 0, shownAt = 0, source = null, pausedAt = 0, seenBefore = 0, gaps = "";
     let latest = { scanned: 0, total: 0, found: 0 };
+    const damaged = new Map(); // a stream that broke may tell some of it again
     const number = (value) => value.toLocaleString("en-US");
     function say(ending, hasEnded = false) {
       const seconds = ((performance.now() - began) / 1000).toFixed(1);
@@ -124,7 +125,9 @@
         line.append(bar);
       }
       const count = number(isTail ? found : latest.found);
-      line.append(`${count} found, ${seen}${isTail ? "" : ` in ${seconds} s`}${hasEnded ? `. ${ending}` : " …"}${gaps}`);
+      const lost = [...damaged.values()].reduce((sum, offsets) => sum + offsets, 0);
+      const unread = lost ? `, ${number(lost)} of them damaged` : "";
+      line.append(`${count} found, ${seen}${unread}${isTail ? "" : ` in ${seconds} s`}${hasEnded ? `. ${ending}` : " …"}${gaps}`);
     }
     function end(ending) {
       source?.close();
@@ -146,9 +149,20 @@
       if (isTail) body.prepend(...rows); else body.append(...rows);
       while (body.rows.length > ROWS_KEPT) body.rows[isTail ? body.rows.length - 1 : 0].remove();
     }
+    function addDamaged(event) {
+      const { sentence, offsets } = JSON.parse(event.data);
+      if (!damaged.has(sentence) && damaged.size <= DAMAGED_SHOWN) {
+        const item = document.createElement("li");
+        item.textContent = damaged.size < DAMAGED_SHOWN ? sentence : "… and more";
+        byId("damaged").querySelector("ul").append(item);
+        byId("damaged").hidden = false;
+      }
+      damaged.set(sentence, offsets);
+    }
     function connect() {
       source = new EventSource(results.dataset.source);
       source.addEventListener("rows", addRows);
+      source.addEventListener("damaged", addDamaged);
       source.addEventListener("progress", (event) => {
         const news = JSON.parse(event.data);
         if (isTail && news.scanned < latest.scanned) seenBefore += latest.scanned; // a new stream counts from 0

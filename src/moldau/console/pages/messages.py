@@ -18,7 +18,7 @@ from moldau.console.search.searching import searched, steps
 from moldau.console.search.wanted import LIMITS, OLDEST, STARTS, SearchWanted, wanted_by
 from moldau.console.web.answers import NOT_STORED, Answer, StreamAnswer
 from moldau.console.web.events import ALIVE, MEDIA_TYPE, event
-from moldau.console.web.refusing import BAD_REQUEST, NOT_FOUND, PageRefusal, refusal_of
+from moldau.console.web.refusing import BAD_GATEWAY, BAD_REQUEST, NOT_FOUND, PageRefusal, refusal_of
 from moldau.console.web.requests import PageRequest, whole_number
 from moldau.console.web.slots import StreamSlots
 from moldau.errors import ConfigError, KafkaError, MoldauError
@@ -56,7 +56,7 @@ async def messages(console: ConsoleContext, request: PageRequest, topic: str) ->
 
 
 async def search(console: ConsoleContext, request: PageRequest, topic: str) -> Answer:
-    """The search as a stream of events: `rows`, `progress`, and `done` at the end."""
+    """The search as a stream of events: `rows`, `progress`, `damaged` for what cannot be read, at the end `done`."""
     try:
         return await _search(console, request, topic)
     except MoldauError as failure:
@@ -120,6 +120,9 @@ async def _events(
         async for news in searched(scan, wanted):
             found += len(news.records)
             progress = {"scanned": before + news.scanned, "total": total, "found": found}
+            if (damaged := news.damaged) is not None:
+                offsets = damaged.last + 1 - damaged.first
+                yield event("damaged", {"sentence": str(damaged)[:500], "offsets": offsets})
             if news.records:
                 yield event("rows", rows_of(console, request, topic, news.records))
             is_small = news.left is not None and len(news.left) <= PLACE_PARTITIONS_MAX
@@ -226,6 +229,8 @@ async def one_of(
         )  # fmt: skip
         try:
             while (step := await scan.next()) is not None:
+                if step.damaged is not None:
+                    raise PageRefusal(BAD_GATEWAY, str(step.damaged))
                 if step.hits:
                     return step.hits[0], {} if noting is None else noting.schemas
         finally:

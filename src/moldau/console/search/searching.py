@@ -7,20 +7,22 @@ from typing import NamedTuple
 
 from moldau.console.search.records import ShownRecord
 from moldau.console.search.rounds import Ranges
-from moldau.console.search.scanning import ScanStep, TopicScan
+from moldau.console.search.scanning import DamagedRange, ScanStep, TopicScan
 from moldau.console.search.wanted import SearchWanted
+from moldau.errors import ErrorCode, KafkaError
 
 SHOW_EACH_S = 0.25
 
 
 class SearchProgress(NamedTuple):
     """Records to show now, and how far the search is. `left` is set at the end of a round: what is not searched yet.
-    `is_full`: the limit was reached, and the search has ended."""
+    `is_full`: the limit was reached, and the search has ended. `damaged` is what could not be read just now."""
 
     records: list[ShownRecord]
     scanned: int
     left: Ranges | None = None
     is_full: bool = False
+    damaged: DamagedRange | None = None
 
 
 async def searched(scan: TopicScan, wanted: SearchWanted) -> AsyncIterator[SearchProgress]:
@@ -40,6 +42,8 @@ async def searched(scan: TopicScan, wanted: SearchWanted) -> AsyncIterator[Searc
                     heapq.heappush(best, entry)
                 elif entry[0] > best[0][0]:
                     heapq.heapreplace(best, entry)
+            if step.damaged is not None:
+                yield SearchProgress([], step.scanned, damaged=step.damaged)
             if step.left is not None:
                 records = _in_order(best)
                 best, room = [], room - len(records)
@@ -66,9 +70,12 @@ def _negative(rank: tuple[int, int, int]) -> tuple[int, int, int]:
 
 
 async def steps(scan: TopicScan) -> AsyncIterator[ScanStep]:
-    """Each step as it comes, in the order of offsets, for an export."""
+    """Each step as it comes, in the order of offsets, for an export, which ends at what cannot be read: a file does not
+    say what it lacks. Raises `KafkaError`."""
     try:
         while (step := await scan.next()) is not None:
+            if step.damaged is not None:
+                raise KafkaError(ErrorCode.CORRUPT_MESSAGE, str(step.damaged))
             yield step
     finally:
         await scan.end()

@@ -26,6 +26,7 @@ WAIT_S = 1.0
 """How long a call waits for records by default."""
 TABLE_BYTES_MAX, PIECE_BYTES = 256 << 20, 64 << 20
 """A table ends behind the piece with which it has this size: a few MB that were fetched may inflate to gigabytes."""
+ROWS_MAX = 1 << 20
 
 
 class TablePolling:
@@ -42,6 +43,8 @@ class TablePolling:
     _inflated_max = FETCHED_INFLATED_MAX
     """The most bytes that one batch may inflate to."""
     _table_bytes_max = TABLE_BYTES_MAX
+    _table_rows_max = ROWS_MAX
+    """A batch of more records is decoded in pieces, each of which may end a table."""
     _table_bytes = 0
     """The size of the table that is being made."""
 
@@ -104,6 +107,7 @@ class TablePolling:
             batches = to_record_batches(
                 chunk.records, *state.tp, state.position, aborted=chunk.aborted, arena=arena, names=COLUMNS,
                 bytes_max=min(PIECE_BYTES, self._table_bytes_max), inflated_max=self._inflated_max,
+                rows_max=self._table_rows_max,
             )  # fmt: skip
             try:
                 for batch in batches:

@@ -1,0 +1,114 @@
+"""Batches that cannot be read: a search tells their offsets and goes on behind them; an export ends there."""
+
+import http.client
+import json
+from collections.abc import Iterator
+from urllib.request import urlopen
+
+import pytest
+
+from harness.patience import stretched
+from moldau import Producer
+from moldau.client.security.brokers import Brokers
+from moldau.console.search import scanning
+from moldau.console.search.masking import MaskRules
+from moldau.console.search.scanning import ScanStep, TopicScan
+from moldau.console.search.wanted import SearchWanted
+from moldau.console.settings import ConsoleSettings
+from moldau.records.batch import batches
+from moldau.testing import Broker
+from tests.console.browser import ScreenlessBrowser
+from tests.console.conftest import served
+from tests.console.test_messages import Events, events, rows
+
+OF_A_BATCH = 10
+
+
+@pytest.fixture(scope="module")
+def damaged(broker: Broker) -> str:
+    """Three batches in partition 0, of which the second fails its checksum, and one in partition 1."""
+    broker.create_topic("damaged", 2)
+    with Producer(broker.address, linger_ms=10_000) as producer:
+        for partition, name in ((0, "before"), (0, "within"), (0, "behind"), (1, "beside")):
+            for number in range(OF_A_BATCH):
+                producer.send("damaged", f"{name} {number}.", partition=partition, timestamp_ms=1_000 * number)
+            producer.flush()
+    segment = broker.data_dir / "damaged-0" / f"{0:020}.log"
+    with segment.open("r+b") as file:
+        (_, (at, second), _) = batches(file.read())
+        assert (second.base_offset, second.last_offset) == (10, 19)
+        file.seek(at + second.batch_length)
+        file.write(b"\xff")
+    return "damaged"
+
+
+def told(stream: Events) -> list[dict[str, object]]:
+    return [json.loads(data) for name, data in stream if name == "damaged"]
+
+
+@pytest.mark.parametrize("query", ["start=oldest", "start=newest", "start=oldest&value=%20", "start=offset&at=14"])
+def test_a_search_tells_which_offsets_are_damaged_and_goes_on_behind_them(
+    console_url: str, damaged: str, query: str
+) -> None:
+    stream = events(console_url, f"/topics/{damaged}/search?{query}")
+    found, done = rows(stream), json.loads(stream[-1][1])
+    first = 14 if "offset" in query else 10
+    assert "behind 9." in found and ("offset" in query or ("before 9." in found and "beside 9." in found))
+    assert "within" not in found and done["why"] == "end" and done["scanned"] == done["total"]
+    (one,) = told(stream)
+    assert one["offsets"] == 20 - first
+    assert str(one["sentence"]).startswith(f"offsets {first} to 19 of partition 0 cannot be read: the batch at offset")
+
+
+def test_one_damaged_record_has_a_sentence_in_place_of_its_page(console_url: str, damaged: str) -> None:
+    with ScreenlessBrowser(console_url) as browser:
+        page = browser.get(f"/topics/{damaged}/records/0/12")
+        assert page.status == 502 and "offset 12 of partition 0 cannot be read" in page.text
+        assert browser.get(f"/topics/{damaged}/records/0/20").status == 200
+
+
+def test_an_export_breaks_off_at_damage_instead_of_leaving_records_out(console_url: str, damaged: str) -> None:
+    with urlopen(f"{console_url}/topics/{damaged}/export?partition=0", timeout=stretched(30)) as file:
+        with pytest.raises(http.client.IncompleteRead) as broken:
+            file.read()
+    assert broken.value.partial.count(b"\n") == OF_A_BATCH
+    with urlopen(f"{console_url}/topics/{damaged}/export?start=offset&at=20&partition=0") as file:
+        assert len(file.read().splitlines()) == OF_A_BATCH
+
+
+def test_a_broker_that_cannot_read_on_is_asked_a_few_times(broker: Broker, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As when the length of a batch is damaged: nobody knows where the next one begins."""
+    monkeypatch.setattr(scanning, "TIMEOUT_MS", 100)
+    broker.create_topic("torn", 1)
+    with Producer(broker.address) as producer:
+        for number in range(30):
+            producer.send("torn", b"%d" % number).result()
+    segment = broker.data_dir / "torn-0" / f"{0:020}.log"
+    with segment.open("r+b") as file:
+        at, _ = [*batches(file.read())][15]
+        file.seek(at + 8)
+        file.write(b"\x7f")
+    for url in served(ConsoleSettings(broker.client_settings(), "127.0.0.1", 0)):
+        stream = events(url, "/topics/torn/search?start=oldest")
+        assert rows(stream).count("<tr>") == 15 and told(stream)[0]["offsets"] == 15
+
+
+def steps(broker: Broker, topic: str) -> Iterator[ScanStep]:
+    brokers, mask = Brokers(broker.address, {}), MaskRules([]).of(topic)
+    scan = TopicScan(brokers, topic, {0: (0, 1_000)}, SearchWanted(key="k"), mask)
+    try:
+        while (step := scan.step()) is not None:
+            yield step
+    finally:
+        scan.close()
+
+
+def test_a_batch_of_many_records_is_searched_part_by_part(broker: Broker, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(scanning, "ROWS_AT_ONCE", 100)
+    broker.create_topic("tiny", 1)
+    with Producer(broker.address, linger_ms=10_000, compression_type="zstd") as producer:
+        for _ in range(1_000):
+            producer.send("tiny", b"", b"k")
+    found = [step for step in steps(broker, "tiny") if step.hits]
+    assert sum(len(step.hits) for step in found) == 1_000 and max(len(step.hits) for step in found) <= 100
+    assert [step.scanned for step in found] == sorted({step.scanned for step in found})
