@@ -51,6 +51,7 @@ PURE_CORES = (
     "client.consuming.groups.zookeeper.group_reading",
     "client.consuming.groups.zookeeper.registered_members",
     "client.consuming.groups.zookeeper.sharing",
+    "client.registry.json_texts",
     "client.registry.proto",
     "client.zookeeper.group_names",
     "client.zookeeper.registered_brokers",

@@ -130,6 +130,7 @@ def test_other_brokers_connect_to_the_listener_of_that_name_or_of_that_protocols
         ({"listener.security.protocol.map": ""}, "has no protocol for the listener PLAINTEXT"),
         ({"listener.security.protocol.map": "PLAINTEXT:NOTHING"}, "list of NAME:PROTOCOL, not 'PLAINTEXT:NOTHING'"),
         ({"advertised.listeners": "PLAINTEXT://0.0.0.0:9092"}, "clients can connect to, not 0.0.0.0"),
+        ({"advertised.listeners": "PLAINTEXT://[::]:9092"}, "clients can connect to, not ::"),
         ({"advertised.listeners": "PLAINTEXT://a:1,PLAINTEXT://a:1"}, "advertised.listeners names the .* twice"),
         ({"advertised.listeners": "PLAINTEXT://a:1,SSL://a:2"}, "names SSL, which is not among listeners"),
         ({"inter.broker.listener.name": "OUTSIDE"}, r"is OUTSIDE, which is not among the advertised .*\(PLAINTEXT\)"),

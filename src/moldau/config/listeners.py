@@ -195,8 +195,8 @@ def _advertised(
             raise ConfigError(
                 f"advertised.listeners names {one.name}, which is not among listeners ({', '.join(opened)})"
             )
-        if one.host == "0.0.0.0":
-            raise ConfigError("advertised.listeners must name a host that clients can connect to, not 0.0.0.0")
+        if one.host in ("0.0.0.0", "::"):
+            raise ConfigError(f"advertised.listeners must name a host that clients can connect to, not {one.host}")
         advertised[one.name] = one
     return advertised
 

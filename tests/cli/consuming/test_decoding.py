@@ -1,6 +1,7 @@
 """`moldau consume --schema-registry`: what serializers of a registry have written, as JSON."""
 
 import json
+import math
 from collections.abc import Iterator
 
 import pytest
@@ -45,6 +46,36 @@ def test_each_kind_is_decoded_and_the_rest_stays(moldau: Moldau, broker: Broker,
     assert "do not fit schema id 1: they end too early; such data is printed as it is" in ran.err
     text = moldau("consume", topic, "--from-beginning", "-n", "2", "--schema-registry", url)
     assert text.lines == ['{"id": 7, "raw": "/w=="}', '{"name": "Rhine"}']
+
+
+def test_numbers_that_look_as_if_they_named_a_schema_end_nothing(
+    moldau: Moldau, broker: Broker, topic: str, url: str
+) -> None:
+    """akhq 842: keys of Java's LongSerializer begin with the byte 0, as what a registry's serializer writes does."""
+    moldau("topics", "create", topic)
+    avro = AvroSerializer(SchemaRegistry(url), ORDER)
+    keys = [(7).to_bytes(8, "big"), (1 << 24 | 7).to_bytes(8, "big")]
+    with Producer(broker.address) as producer:
+        for key in keys:
+            producer.send(topic, avro({"id": 7, "raw": b""}, topic=topic), key).result()
+    asked = ["consume", topic, "--from-beginning", "-n", "2", "--schema-registry", url, "--json"]
+    ran = moldau(*asked)
+    assert [json.loads(line)["value"]["id"] for line in ran.lines] == [7, 7]
+    assert "schema id 0 is not in the schema registry" in ran.err
+    assert ran.err.count("such data is printed as it is") == 2
+    ran = moldau(*asked, "--key-type", "long")
+    assert [json.loads(line)["key"] for line in ran.lines] == [7, 1 << 24 | 7] and not ran.err
+    assert [json.loads(line)["value"]["id"] for line in ran.lines] == [7, 7]
+
+
+def test_numbers_that_json_does_not_have_are_texts(moldau: Moldau, broker: Broker, topic: str, url: str) -> None:
+    moldau("topics", "create", topic)
+    schema = {"type": "array", "items": ["double", {"type": "map", "values": "float"}]}
+    avro = AvroSerializer(SchemaRegistry(url), schema)
+    with Producer(broker.address) as producer:
+        producer.send(topic, avro([1.5, math.nan, {"x": -math.inf}, math.inf], topic=topic)).result()
+    ran = moldau("consume", topic, "--from-beginning", "-n", "1", "--schema-registry", url)
+    assert ran.lines == ['[1.5, "NaN", {"x": "-Infinity"}, "Infinity"]']
 
 
 def test_a_registry_that_is_not_there_ends_the_command(moldau: Moldau, broker: Broker, topic: str) -> None:

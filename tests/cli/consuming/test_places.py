@@ -85,7 +85,10 @@ def test_it_begins_where_a_group_has_committed_and_leaves_the_group_alone(
         (["--group", "g", "--from-group", "h"], "--from-group does not join a group"),
         (["--group", "g", "--to-end"], "a group shares the partitions with its members"),
         (["--group", "g", "--partition", "0"], "--group and --partition cannot be combined"),
-        (["--key-type", "int", "--schema-registry", "http://x"], "--key-type and --schema-registry both say"),
+        (
+            ["--key-type", "int", "--value-type", "int", "--schema-registry", "http://x"],
+            "--key-type and --schema-registry both say",
+        ),
         (["--internal"], "--internal decodes the topics __consumer_offsets and __transaction_state, not t"),
     ],
     ids=lambda one: " ".join(one) if isinstance(one, list) else "",

@@ -1,6 +1,7 @@
 """What a user types as JSON is what a serializer of the registry writes, and what is shown goes back the same way."""
 
 import json
+import math
 from collections.abc import Iterator
 from typing import Any
 
@@ -79,6 +80,15 @@ def test_what_is_shown_of_a_record_is_encoded_to_the_same_bytes(registry: Schema
     assert noting.schemas == {"value": f"#{proto} River"}
 
 
+def test_numbers_that_json_does_not_have_are_shown_and_encoded_again(registry: SchemaRegistry) -> None:
+    """A browser reads no NaN: the page of such a record stayed empty, and the record could not be produced again."""
+    registry.register("gauges-value", Schema('{"type": "array", "items": ["null", "double"]}'))
+    data = RegistryEncoder(registry)("gauges-value", '[1.5, null, "NaN", "-Infinity"]')
+    shown = RegistryDecoder(registry)("value", data)
+    assert shown == b'[1.5, null, "NaN", "-Infinity"]'
+    assert RegistryEncoder(registry)("gauges-value", shown.decode()) == data
+
+
 @pytest.mark.parametrize(
     ("named", "text", "error", "says"),
     [
@@ -115,6 +125,8 @@ def test_what_cannot_be_encoded_is_a_sentence(
         (["null", "string"], None, None),
         (["bytes", "string"], "AAE=", "AAE="),
         (["null", "bytes"], "AAE=", b"\0\1"),
+        (["null", "double"], "-Infinity", -math.inf),
+        (["double", "string"], "NaN", "NaN"),
         ({"type": "array", "items": "int"}, [1, 2], [1, 2]),
         ({"type": "string", "logicalType": "uuid"}, "x", "x"),
     ],

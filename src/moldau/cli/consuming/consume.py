@@ -48,7 +48,11 @@ NullMarker = Annotated[str, Option(metavar="TEXT", help="What stands for a key, 
 KeyType = Annotated[ContentType, Option(help="What keys are; numbers are big endian, as Java's serializers have them.")]
 ValueType = Annotated[ContentType, Option(help="What values are.")]
 SchemaRegistryUrl = Annotated[
-    str, Option(metavar="URL", help="Decode keys and values that were written with this registry's schemas.")
+    str,
+    Option(
+        metavar="URL",
+        help="Decode keys and values that were written with this registry's schemas; a part with a type is not.",
+    ),
 ]
 Internal = Annotated[
     bool, Option("--internal", help="Decode the records of __consumer_offsets or __transaction_state, as JSON.")
@@ -131,14 +135,16 @@ def _decoders(
     types = {"key": key_type, "value": value_type}
     typed = [f"--{part}-type" for part, kind in types.items() if kind is not TEXT]
     given = [*typed[:1], *["--schema-registry"][: bool(url)], *["--internal"][:internal]]
-    if len(given) > 1:
+    # The registry decodes the part without a type: values with a schema often have numbers as keys.
+    shares = url and len(typed) == 1 and not internal
+    if len(given) > 1 and not shares:
         raise ConfigError(f"{given[0]} and {given[1]} both say what keys and values are: give one of them")
     if not url:
         return reader_of(key_type, "key"), reader_of(value_type, "value")
     from moldau.cli.consuming.decoding import registry_decoder  # imports what only this option needs
 
     decode = registry_decoder(url, brokers)
-    return decode, decode
+    return reader_of(key_type, "key") or decode, reader_of(value_type, "value") or decode
 
 
 def _group(settings: dict[str, Any], from_group: str) -> str:

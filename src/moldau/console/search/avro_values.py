@@ -1,7 +1,7 @@
 """Values of JSON as an Avro schema wants them: what the console shows of an Avro value, the other way round. Pure.
 
-Bytes are base64; dates and times ISO 8601; decimals a number or its text. A union takes its first type that fits. A
-member that the schema does not have is an error, and so is a missing one without a default.
+Bytes are base64; dates and times ISO 8601; decimals a number or its text; NaN and infinite numbers texts. A union takes
+its first type that fits. A member that the schema does not have is an error, and so is a missing one without a default.
 """
 
 import base64
@@ -11,6 +11,7 @@ from datetime import date, datetime, time
 from decimal import Decimal, InvalidOperation
 from typing import Any, Final
 
+from moldau.client.registry.json_texts import NOT_FINITE
 from moldau.errors import DoesNotFit
 
 DEPTH_MAX, STEPS_MAX = 200, 1_000_000
@@ -85,7 +86,8 @@ class JsonToAvro:
 
     def _of_union(self, node: list[Any], value: Any, at: str, depth: int) -> Any:
         # Any text might be bytes in base64: a type that is text comes first.
-        branches = sorted(node, key=lambda branch: branch == "bytes")
+        late = ("bytes", "float", "double") if _is_not_finite(value) else ("bytes",)
+        branches = sorted(node, key=lambda branch: isinstance(branch, str) and branch in late)
         reasons = []
         for branch in branches:
             try:
@@ -115,6 +117,10 @@ def _expected(kind: type[Any], name: str, value: Any, at: str) -> Any:
     return value
 
 
+def _is_not_finite(value: Any) -> bool:
+    return isinstance(value, str) and value in NOT_FINITE
+
+
 def _plain(name: str, value: Any, at: str) -> Any:
     """A value of a primitive type."""
     if name == "null":
@@ -128,6 +134,8 @@ def _plain(name: str, value: Any, at: str) -> Any:
             return base64.b64decode(_expected(str, "bytes as base64", value, at), validate=True)
         except (binascii.Error, ValueError):
             raise DoesNotFit(f"{at} is bytes as base64, not {value[:40]!r}") from None
+    if name in ("float", "double") and _is_not_finite(value):
+        return NOT_FINITE[value]
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise DoesNotFit(f"{at} is a number, not {type(value).__name__} {str(value)[:40]!r}")
     if name in ("float", "double"):

@@ -8,6 +8,7 @@ from typing import Any
 
 from moldau.client.registry.avro import AvroDeserializer
 from moldau.client.registry.framing import FRAME_BYTES, schema_id_of
+from moldau.client.registry.json_texts import json_text
 from moldau.client.registry.protobuf import ProtobufDeserializer
 from moldau.client.registry.schema_registry import SchemaRegistry
 from moldau.client.registry.schemas import AVRO, JSON, PROTOBUF
@@ -76,7 +77,7 @@ class RegistryDecoder:
         if self._avro is None:
             self._avro = AvroDeserializer(self._registry)
         value = self._avro(data)
-        return json.dumps(value, ensure_ascii=False, default=_plain).encode("utf-8", "replace")
+        return json_text(value, _plain).encode("utf-8", "replace")
 
     def _of_protobuf(self, data: bytes) -> bytes | None:
         from google.protobuf.json_format import MessageToDict

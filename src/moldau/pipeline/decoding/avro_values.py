@@ -7,7 +7,6 @@ registry that does not answer fails the load.
 
 import base64
 import decimal
-import json
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,6 +16,7 @@ import pyarrow.compute as pc
 from moldau.client.registry.avro import decoded, parsed_avro
 from moldau.client.registry.avro_schema import ParsedSchema
 from moldau.client.registry.framing import FRAME_BYTES, framed, schema_id_of
+from moldau.client.registry.json_texts import json_text
 from moldau.client.registry.schema_registry import SchemaRegistry
 from moldau.client.registry.schemas import AVRO, Schema, as_schema
 from moldau.errors import DoesNotFit, NotFramed, SchemaInvalid, SchemaNotFound
@@ -201,7 +201,7 @@ def _as(kind: pa.DataType, value: Any) -> Any:
     if value is None:
         return None
     if pa.types.is_string(kind):
-        return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=_json)
+        return value if isinstance(value, str) else json_text(value, _json)
     if pa.types.is_struct(kind):
         return {
             kind.field(at).name: _as(kind.field(at).type, value.get(kind.field(at).name)) for at in range(len(kind))
