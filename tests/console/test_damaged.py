@@ -2,18 +2,17 @@
 
 import http.client
 import json
-from collections.abc import Iterator
 from urllib.request import urlopen
 
 import pytest
 
 from harness.patience import stretched
-from moldau import Producer
+from moldau import Admin, Producer, TopicPartition
 from moldau.client.security.brokers import Brokers
 from moldau.console.search import scanning
 from moldau.console.search.masking import MaskRules
 from moldau.console.search.scanning import ScanStep, TopicScan
-from moldau.console.search.wanted import SearchWanted
+from moldau.console.search.wanted import OLDEST, SearchWanted
 from moldau.console.settings import ConsoleSettings
 from moldau.records.batch import batches
 from moldau.testing import Broker
@@ -27,7 +26,7 @@ OF_A_BATCH = 10
 @pytest.fixture(scope="module")
 def damaged(broker: Broker) -> str:
     """Three batches in partition 0, of which the second fails its checksum, and one in partition 1."""
-    broker.create_topic("damaged", 2)
+    broker.create_topic("damaged", 2, retention_ms=-1)
     with Producer(broker.address, linger_ms=10_000) as producer:
         for partition, name in ((0, "before"), (0, "within"), (0, "behind"), (1, "beside")):
             for number in range(OF_A_BATCH):
@@ -93,12 +92,15 @@ def test_a_broker_that_cannot_read_on_is_asked_a_few_times(broker: Broker, monke
         assert rows(stream).count("<tr>") == 15 and told(stream)[0]["offsets"] == 15
 
 
-def steps(broker: Broker, topic: str) -> Iterator[ScanStep]:
-    brokers, mask = Brokers(broker.address, {}), MaskRules([]).of(topic)
-    scan = TopicScan(brokers, topic, {0: (0, 1_000)}, SearchWanted(key="k"), mask)
+def scan_of(broker: Broker, topic: str) -> TopicScan:
+    """Of the first 1,000 offsets of its partition, from the beginning."""
+    wanted, mask = SearchWanted(start=OLDEST, key="k"), MaskRules([]).of(topic)
+    return TopicScan(Brokers(broker.address, {}), topic, {0: (0, 1_000)}, wanted, mask)
+
+
+def steps(scan: TopicScan) -> list[ScanStep]:
     try:
-        while (step := scan.step()) is not None:
-            yield step
+        return [*iter(scan.step, None)]
     finally:
         scan.close()
 
@@ -109,6 +111,19 @@ def test_a_batch_of_many_records_is_searched_part_by_part(broker: Broker, monkey
     with Producer(broker.address, linger_ms=10_000, compression_type="zstd") as producer:
         for _ in range(1_000):
             producer.send("tiny", b"", b"k")
-    found = [step for step in steps(broker, "tiny") if step.hits]
+    found = [step for step in steps(scan_of(broker, "tiny")) if step.hits]
     assert sum(len(step.hits) for step in found) == 1_000 and max(len(step.hits) for step in found) <= 100
     assert [step.scanned for step in found] == sorted({step.scanned for step in found})
+
+
+def test_records_that_are_deleted_while_a_search_goes_on_do_not_end_it(broker: Broker) -> None:
+    broker.create_topic("shrinking", 1)
+    with Producer(broker.address) as producer:
+        for _ in range(1_000):
+            producer.send("shrinking", b"", b"k")
+    scan = scan_of(broker, "shrinking")
+    with Admin(broker.address) as admin:
+        admin.delete_records({TopicPartition("shrinking", 0): 300})
+    found = steps(scan)
+    assert [one.offset for step in found for one in step.hits] == [*range(300, 1_000)]
+    assert found[-1].scanned == 1_000

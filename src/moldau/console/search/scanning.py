@@ -17,14 +17,22 @@ from typing import NamedTuple
 import pyarrow as pa
 
 from moldau.client.blocking import Caller
-from moldau.client.fetching import READ_COMMITTED, READ_UNCOMMITTED, read_range
+from moldau.client.fetching import EARLIEST, READ_COMMITTED, READ_UNCOMMITTED, offsets_of, read_range
 from moldau.client.security.brokers import Brokers
 from moldau.console.search.masking import TopicMask
 from moldau.console.search.matching import SearchMatcher
 from moldau.console.search.records import Decode, ShownRecord, found, readable
 from moldau.console.search.rounds import Ranges, SearchWindow, rounds
 from moldau.console.search.wanted import SearchWanted
-from moldau.errors import CorruptMessage, DamagedBatch, KafkaError, MoldauError, ProtocolViolation
+from moldau.errors import (
+    CorruptMessage,
+    DamagedBatch,
+    ErrorCode,
+    KafkaError,
+    MoldauError,
+    OffsetOutOfRange,
+    ProtocolViolation,
+)
 from moldau.names import TopicPartition
 from moldau.records.arena import Arena
 
@@ -147,6 +155,9 @@ class TopicScan:
                     at = window.start + step.scanned - before
                     yield step
                 return
+            except OffsetOutOfRange:  # deleted since the search began
+                at = self._start_after(window, at)
+                continue
             except (KafkaError, ProtocolViolation) as failure:
                 damaged = self._damaged(failure, window._replace(start=at))
             self._connect()
@@ -166,6 +177,14 @@ class TopicScan:
                 columns = readable(part, self._mask, self._decode)
                 hits = [*found(part, columns, self._matcher.hits(*columns), self._preview)]
                 yield ScanStep(hits, before + part.column("offset")[-1].as_py() + 1 - window.start)
+
+    def _start_after(self, window: SearchWindow, at: int) -> int:
+        """Where the partition begins now, if that is after this offset. Raises `KafkaError`, also if it is not."""
+        caller, tp = self._connect(), TopicPartition(self._topic, window.partition)
+        start = caller.retrying(lambda: offsets_of(caller.leader(tp), {tp: EARLIEST}))[tp]
+        if start <= at:
+            raise KafkaError(ErrorCode.OFFSET_OUT_OF_RANGE, f"{tp} ends before offset {at}: was the topic made anew?")
+        return start
 
     def _damaged(self, failure: MoldauError, rest: SearchWindow) -> DamagedRange:
         """What to leave out of the rest of a window after this failure: one batch, or all of it if the broker itself
