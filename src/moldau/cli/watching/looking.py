@@ -96,7 +96,6 @@ async def _lags(
     """The lag of the first `GROUPS_MAX` groups in the partitions whose ends are known, and what could not be read."""
     chosen = sorted(listed, key=lambda one: one.group_id)[:GROUPS_MAX]
     groups: dict[str, SummedLag] = {}
-    late = {one.group_id for one in chosen}
     turn = asyncio.Semaphore(GROUPS_AT_ONCE)
 
     async def read(one: GroupListing) -> None:
@@ -108,19 +107,19 @@ async def _lags(
                 groups[one.group_id] = SummedLag(one.state, sum(committed.values()), behind, None)
                 lags = (await admin.lags(committed)).values() if committed else ()
             except KafkaError:  # it may have gone just now
-                late.discard(one.group_id)
                 return
-            late.discard(one.group_id)
             behind = sum(lag.records or 0 for lag in lags)
             seconds = [lag.seconds for lag in lags if lag.seconds is not None]
             read_until = sum(lag.end for lag in lags) - behind
             groups[one.group_id] = SummedLag(one.state, read_until, behind, max(seconds, default=None))
 
+    reading = [asyncio.ensure_future(read(one)) for one in chosen]
     try:
         async with asyncio.timeout(ANSWER_S):
-            await asyncio.gather(*map(read, chosen))
+            await asyncio.gather(*reading)
     except TimeoutError:
-        return groups, [f"the lag of {counted(len(late), 'group')} could not be read within {ANSWER_S:g} s"]
+        late = sum(task.cancelled() for task in reading)
+        return groups, [f"the lag of {counted(late, 'group')} could not be read within {ANSWER_S:g} s"]
     return groups, []
 
 

@@ -147,6 +147,10 @@ class ClusterAdmin(AsyncAdmin):
         """The names of all topics, sorted; without their partitions where brokers can tell them (Kafka 4.1)."""
         return await self._once("topics", self._topic_names)
 
+    async def every_topic(self) -> dict[str, TopicView]:
+        """All topics with their partitions."""
+        return await self._once("every topic", lambda: self.list_topics(internal=True))
+
     async def groups(self) -> list[GroupListing]:
         """All groups, sorted by name."""
         return await self._once("groups", self.list_groups)

@@ -19,6 +19,31 @@ class GroupLag(NamedTuple):
     seconds: float | None
 
 
+async def ends_of(
+    admin: ClusterAdmin, committed: Committed
+) -> tuple[dict[TopicPartition, int], dict[TopicPartition, int]]:
+    """The first offsets and ends of the partitions that still exist among those with committed offsets."""
+    there = await admin.topics_named({tp.topic for offsets in committed.values() for tp in offsets})
+    places = {
+        tp
+        for offsets in committed.values()
+        for tp in offsets
+        if tp.topic in there and tp.partition in there[tp.topic].partitions
+    }
+    return await admin.starts(places), await admin.ends(places)
+
+
+async def records_behind(admin: ClusterAdmin) -> dict[str, int]:
+    """How many records each group of the cluster has not read. Of groups without a known offset nothing is known."""
+    committed = await admin.committed(one.group_id for one in await admin.groups())
+    starts, ends = await ends_of(admin, committed)
+    return {
+        group_id: sum(max(ends[tp] - max(at, starts.get(tp, 0)), 0) for tp, at in offsets.items() if tp in ends)
+        for group_id, offsets in committed.items()
+        if any(tp in ends for tp in offsets)
+    }
+
+
 async def group_lags(
     admin: ClusterAdmin,
     committed: Committed,

@@ -7,16 +7,19 @@ from typing import Any
 from moldau.client.administration.group_offsets import LogEnds, duration_ms, moved, time_ms
 from moldau.client.administration.groups import GroupDescription
 from moldau.client.lag import Lag
+from moldau.console.asking.group_lags import ends_of
 from moldau.console.context import ConsoleContext, paging
 from moldau.console.web.answers import Answer, redirection
 from moldau.console.web.paths import path_to
 from moldau.console.web.refusing import BAD_REQUEST, PageRefusal
 from moldau.console.web.requests import PageRequest, whole_number
+from moldau.console.web.sorting import DOWN, sorting
 from moldau.errors import ConfigError, GroupIdNotFound, MoldauError
 from moldau.names import OffsetAndMetadata, TopicPartition
 from moldau.runtime import RealClock
 
 ROWS = 100
+SORTS = {"topic": "", "lag": DOWN}
 ALL_TOPICS = ""
 RESETS = {
     "earliest": "to the first record",
@@ -33,12 +36,19 @@ async def group(console: ConsoleContext, request: PageRequest, group_id: str) ->
     committed = await request.admin.group_offsets(group_id)
     description = await _described(request, group_id, is_known=bool(committed))
     owners = {tp: member for member in description.members for tp in member.partitions} if description else {}
-    everything = sorted({*committed, *owners})
+    everything, order = sorted({*committed, *owners}), sorting(request, SORTS)
+    if order.column == "lag":
+        _, ends = await ends_of(request.admin, {group_id: {tp: one.offset for tp, one in committed.items()}})
+        behind = {tp: ends[tp] - one.offset for tp, one in committed.items() if tp in ends}
+        everything = order.of(everything, behind.get)
+    elif order.is_down:
+        everything.reverse()
     part = paging(request, ROWS, len(everything))
     shown = part.of(everything)
     lags = await request.admin.lag_of({tp: committed[tp].offset if tp in committed else None for tp in shown})
     rows = [(tp, committed.get(tp), lags.get(tp), owners.get(tp)) for tp in shown]
     values: dict[str, Any] = {"rows": rows, "paging": part, "group_id": group_id, "description": description}
+    values["order"] = order
     if request.is_fragment:
         return console.page(request, "group_offset_rows.html", **values)
     topics = sorted({tp.topic for tp in everything})

@@ -1,15 +1,18 @@
 """The list of groups: names and states at once; members, topics and lag of those that are shown afterwards."""
 
 from typing import Any, NamedTuple
+from urllib.parse import urlencode
 
 from moldau.client.administration.groups import GroupListing
 from moldau.console.asking.cluster_admin import ClusterAdmin
-from moldau.console.asking.group_lags import GroupLag, group_lags
+from moldau.console.asking.group_lags import GroupLag, ends_of, group_lags, records_behind
 from moldau.console.context import ConsoleContext, Paging, paging
 from moldau.console.web.answers import Answer
 from moldau.console.web.requests import PageRequest
+from moldau.console.web.sorting import DOWN, sorting
 
 ROWS = 50
+SORTS = {"group": "", "state": "", "lag": DOWN}
 
 
 class GroupRow(NamedTuple):
@@ -38,14 +41,7 @@ async def group_rows(console: ConsoleContext, request: PageRequest) -> Answer:
 async def _full_rows(admin: ClusterAdmin, shown: list[GroupListing]) -> list[GroupRow]:
     members = await admin.member_counts(shown)
     committed = await admin.committed(one.group_id for one in shown)
-    there = await admin.topics_named({tp.topic for offsets in committed.values() for tp in offsets})
-    places = {
-        tp
-        for offsets in committed.values()
-        for tp in offsets
-        if tp.topic in there and tp.partition in there[tp.topic].partitions
-    }
-    starts, ends = await admin.starts(places), await admin.ends(places)
+    starts, ends = await ends_of(admin, committed)
     lags = await group_lags(admin, committed, starts, ends)
     rows = []
     for one in shown:
@@ -55,7 +51,9 @@ async def _full_rows(admin: ClusterAdmin, shown: list[GroupListing]) -> list[Gro
 
 
 def _asked(request: PageRequest) -> dict[str, Any]:
-    return {"asked": request.text("q").strip()[:250], "state": request.text("state")[:40]}
+    asked, state = request.text("q").strip()[:250], request.text("state")[:40]
+    query = f"&{urlencode({'q': asked, 'state': state})}" if asked or state else ""
+    return {"asked": asked, "state": state, "query": query, "order": sorting(request, SORTS)}
 
 
 async def _shown(request: PageRequest) -> tuple[Paging, list[GroupListing]]:
@@ -65,5 +63,13 @@ async def _shown(request: PageRequest) -> tuple[Paging, list[GroupListing]]:
         for group in await request.admin.groups()
         if wanted in group.group_id.lower() and state in ("", group.state)
     ]
-    part = paging(request, ROWS, len(found))
+    part, order = paging(request, ROWS, len(found)), sorting(request, SORTS)
+    if order.column == "lag":
+        admin = request.admin
+        behind = await admin.rows("the lag of all groups", (), lambda: records_behind(admin))
+        found = order.of(found, lambda group: behind.get(group.group_id))
+    elif order.column == "state":
+        found = order.of(found, lambda group: group.state)
+    elif order.is_down:
+        found.reverse()
     return part, [*part.of(found)]
