@@ -241,11 +241,14 @@ def test_modes_say_what_may_be_written() -> None:
         ("PUT", "/config/s", {"compatibility": "NONE"}),
     ):
         assert registry.ask(method, path, body).tree["error_code"] == 42205
+    # Producers with auto.register.schemas go on beside a registry that stands by (redpanda docs 1686).
+    assert registry.register("s", V1).tree == {"id": 1}
     assert registry.ask("DELETE", "/mode/s").tree == {"mode": "READONLY"}
     assert registry.ask("PUT", "/mode/new", {"mode": "IMPORT"}).status == 200
     assert registry.register("new", V2).tree["error_code"] == 42205
     assert registry.register("new", V2, id=70, version=5).tree == {"id": 70}
     assert registry.register("new", V1, id=70, version=6).tree["error_code"] == 42205
+    assert registry.register("new", V2).tree == {"id": 70}
     assert registry.ask("GET", "/subjects/new/versions").tree == [5]
     registry.ask("DELETE", "/mode/new")
     assert registry.register("new", "string").status == 409

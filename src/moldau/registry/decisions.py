@@ -77,15 +77,16 @@ class Decisions:
     def register(self, given: NewSchema) -> Writes:
         """The answer is the `StoredVersion`. Raises `Refused`."""
         state, subject, context = self._state, given.subject, context_of(given.subject)
-        mode = self._check_mode(given)
         content, parsed = self._resolver.canonical(subject, given.content, given.normalize, is_new=given.id < 0)
-        schema_id = state.id_of(context, content)
-        if schema_id is not None and given.id >= 0 and given.id != schema_id:
-            schema_id = None
+        # Producers that register what is there already go on in every mode, since nothing is written.
         if given.version == 0:
             found = self._resolver.find(subject, content, deleted=False)
             if found is not None and given.id in (-1, found.id):
                 return Writes(found)
+        mode = self._check_mode(given)
+        schema_id = state.id_of(context, content)
+        if schema_id is not None and given.id >= 0 and given.id != schema_id:
+            schema_id = None
         if mode not in IMPORTING:
             self._check_compatible(subject, content, parsed)
         newest = max((one.version for one in state.versions(subject, deleted=True)), default=0)
