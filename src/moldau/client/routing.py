@@ -13,6 +13,7 @@ cluster, closes its links and asks the bootstrap servers, as it does when no kno
 import asyncio
 import logging
 import math
+from collections import deque
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, TypeVar
 
@@ -29,6 +30,7 @@ from moldau.peers.negotiation import NO_LIMITS, IntendedBroker
 from moldau.protocol.apis import ADD_PARTITIONS_TO_TXN, FIND_COORDINATOR, METADATA
 from moldau.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
 from moldau.runtime import Runtime
+from moldau.tasks import ended
 
 if TYPE_CHECKING:
     from moldau.client.security.protection import Protection
@@ -42,6 +44,8 @@ NEWEST_OF_CLIENTS = 3
 """The newest version of AddPartitionsToTxn that clients send; newer ones are for brokers."""
 REBOOTSTRAP, NO_RECOVERY = "rebootstrap", "none"
 """Values of `metadata.recovery.strategy`."""
+SLOW_DIAL_S = 1.0
+"""A broker that has neither answered nor refused a connection for so long may be gone: another one is asked, too."""
 LAG_S = 0.25
 """Brokers are asked again after this long for partitions that ZooKeeper has already."""
 GROUP_KEY, TRANSACTION_KEY = 0, 1
@@ -250,25 +254,45 @@ class Router:
         trusted = [one for one in opened if one[0] != self._doubted]
         if trusted:
             return min(trusted, key=lambda one: one[1].connection.in_flight)
-        failure: KafkaError | None = None
-        cluster_id = self.view.cluster_id
         addresses: dict[Address, int | None] = {address: number for number, address in self.view.brokers.items()}
         if self._recovers or not addresses:
             first = self._bootstrap if self.registry is None else await self.registry.addresses()
             addresses |= {address: None for address in first if address not in addresses}
-        for address in sorted(addresses, key=lambda address: address == self._doubted):
-            if failure is not None:
-                logger.debug("%s: %s (next: %s)", self.client_id, failure, address)
-            try:
-                return address, await self.link(address, broker_id=addresses[address])
-            except KafkaError as refused:
-                if self.view.cluster_id != cluster_id:  # the client has begun again: these addresses are forgotten
-                    raise
-                if isinstance(refused, AuthenticationFailed) and not isinstance(refused, SslHandshakeFailed):
-                    raise  # the other brokers have the same users
-                failure, self._doubted = refused, None  # rather a doubtful broker than none
-                if opened:
-                    return opened[0]
+        order = sorted(addresses, key=lambda address: address == self._doubted)
+        return await self._first_that_answers({one: addresses[one] for one in order}, opened[0] if opened else None)
+
+    async def _first_that_answers(
+        self, addresses: Mapping[Address, int | None], doubtful: tuple[Address, Link] | None
+    ) -> tuple[Address, Link]:
+        """Dial these brokers (address -> id, if it is known) in turn. One that neither answers nor refuses within
+        `SLOW_DIAL_S` is waited for beside the next one. A `doubtful` link is taken if the first attempt fails or is
+        slow."""
+        failure: KafkaError | None = None
+        cluster_id = self.view.cluster_id
+        attempts: dict[asyncio.Task[Link], Address] = {}
+        left = deque(addresses)
+        try:
+            while left or attempts:
+                if left:
+                    link = self.link(left[0], broker_id=addresses[left[0]])
+                    attempts[asyncio.get_running_loop().create_task(link)] = left.popleft()
+                slow_s = SLOW_DIAL_S if left or doubtful else None
+                done, _ = await asyncio.wait(attempts, timeout=slow_s, return_when=asyncio.FIRST_COMPLETED)
+                for attempt in [one for one in attempts if one in done]:
+                    try:
+                        return attempts.pop(attempt), attempt.result()
+                    except KafkaError as refused:
+                        if self.view.cluster_id != cluster_id:  # the client has begun again: these are forgotten
+                            raise
+                        if isinstance(refused, AuthenticationFailed) and not isinstance(refused, SslHandshakeFailed):
+                            raise  # the other brokers have the same users
+                        logger.debug("%s: %s", self.client_id, refused)
+                        failure, self._doubted = refused, None  # rather a doubtful broker than none
+                if doubtful and (failure or not done):
+                    self._doubted = None
+                    return doubtful
+        finally:
+            await ended(*attempts)  # what they dial goes on
         assert failure is not None
         raise failure
 

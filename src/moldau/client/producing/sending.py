@@ -19,7 +19,7 @@ from moldau.client.producing.partition_queue import PartitionQueue
 from moldau.client.producing.producer_metrics import Counters
 from moldau.client.producing.producer_settings import ProducerSettings
 from moldau.client.producing.transacting import ProducerTransactions
-from moldau.client.routing import Router
+from moldau.client.routing import SLOW_DIAL_S, Router
 from moldau.errors import ErrorCode, KafkaError, MoldauError, ProtocolViolation
 from moldau.monotonic import monotonic_s
 from moldau.names import TopicPartition
@@ -379,17 +379,28 @@ class Sender:
                     raise refused
                 self.give_up(refused, topic)
                 continue
-            view = self._router.view.topics.get(topic)
-            if view is None or any(p.leader < 0 for p in view.partitions.values()):
+            known = self._router.view.topics.get(topic)
+            leaders = [self._router.view.leader(TopicPartition(topic, one)) for one in known.partitions] if known else []
+            if known is None or any(isinstance(leader, ErrorCode) for leader in leaders):
                 raise KafkaError(ErrorCode.LEADER_NOT_AVAILABLE, f"topic {topic} has no leader")
 
     async def _connect(self, leader: int) -> None:
+        def ask_again() -> None:
+            nonlocal asking
+            self._router.view.topics.clear()
+            self._awake.set()
+            asking = self._loop.call_later(SLOW_DIAL_S, ask_again)
+
+        # While a host is silent, its time-out is far away, and another broker may lead by now.
+        asking = self._loop.call_later(SLOW_DIAL_S, ask_again)
         try:
             self._links[leader] = await self._router.broker(leader)
         except KafkaError:
             self._links.pop(leader, None)
             self._router.view.topics.clear()
             raise
+        finally:
+            asking.cancel()
 
     async def _introduce(self) -> None:
         link = await self._router.any()
