@@ -30,6 +30,10 @@ MAX_REPLY_BYTES = 128 * 1024 * 1024
 WAKE_BYTES = 1024 * 1024
 PIECES_MAX = 1024
 """As many pieces may be written at once (IOV_MAX)."""
+FIRST_CORRELATION_ID = 1
+TLS_ALERT = 0x1503
+"""How an alert of TLS begins: its type, and the first byte of the version."""
+WANTS_TLS = "its listener may want TLS (security.protocol SSL or SASL_SSL)"
 _SIZE = struct.Struct(">i")
 
 
@@ -206,6 +210,9 @@ class ClientConnection(asyncio.BufferedProtocol):
             self._end(tls_failure(self._name, exc, in_handshake=False))
             return
         why = f": {exc}" if exc else ""
+        is_plain = self._transport is not None and self._transport.get_extra_info("sslcontext") is None
+        if is_plain and self._awaited and self._awaited[0].correlation_id == FIRST_CORRELATION_ID:
+            why = f" before its first reply{why}; {WANTS_TLS}"
         self._end(KafkaError(ErrorCode.NETWORK_EXCEPTION, f"{self._name} closed the connection{why}"))
 
     def pause_writing(self) -> None:
@@ -245,6 +252,11 @@ class ClientConnection(asyncio.BufferedProtocol):
         at, filled, scratch = 0, self._filled, self._scratch
         while filled - at >= 4 and not self.closed:
             size = _SIZE.unpack_from(scratch, at)[0]
+            if size >> 16 == TLS_ALERT and self._max_reply_bytes < size:
+                self._end(
+                    KafkaError(ErrorCode.NETWORK_EXCEPTION, f"{self._name} answered with a TLS alert; {WANTS_TLS}")
+                )
+                return
             if not 4 <= size <= self._max_reply_bytes:
                 limit = f"this client takes {self._max_reply_bytes}; fetch.max.bytes raises that of a consumer"
                 what = f"{self._name} sent a reply of {size} bytes, and {limit}"

@@ -380,7 +380,9 @@ class Sender:
                 self.give_up(refused, topic)
                 continue
             known = self._router.view.topics.get(topic)
-            leaders = [self._router.view.leader(TopicPartition(topic, one)) for one in known.partitions] if known else []
+            leaders = (
+                [self._router.view.leader(TopicPartition(topic, one)) for one in known.partitions] if known else []
+            )
             if known is None or any(isinstance(leader, ErrorCode) for leader in leaders):
                 raise KafkaError(ErrorCode.LEADER_NOT_AVAILABLE, f"topic {topic} has no leader")
 
