@@ -3,8 +3,8 @@
 `Router` keeps one `Link` for each broker and purpose; requests to coordinators have their own links, because a long
 poll must not delay a heartbeat. It dials on first use and forgets a broken link. Its `ClusterView` knows the brokers'
 addresses and the leaders, and is refreshed when it turns out to be stale. `retrying` is the only place where an attempt
-is repeated: with backoff, until it succeeds, fails with an error that is not retriable, or its time is over. If a broker
-neither answers nor refuses a connection, the next one is dialled beside it.
+is repeated: with backoff, until it succeeds, fails with an error that is not retriable, or its time is over. If a
+broker neither answers nor refuses a connection, the next one is dialled beside it.
 
 A link to a broker of the metadata names that broker and its cluster to whoever answers (KIP-1242). If that is another
 one, or a broker says in reply to Metadata that its clients must start again (KIP-1102), the router does: it forgets the
