@@ -387,22 +387,19 @@ class Sender:
                 raise KafkaError(ErrorCode.LEADER_NOT_AVAILABLE, f"topic {topic} has no leader")
 
     async def _connect(self, leader: int) -> None:
-        def ask_again() -> None:
-            nonlocal asking
-            self._router.view.topics.clear()
-            self._awake.set()
-            asking = self._loop.call_later(SLOW_DIAL_S, ask_again)
-
-        # While a host is silent, its time-out is far away, and another broker may lead by now.
-        asking = self._loop.call_later(SLOW_DIAL_S, ask_again)
+        dialling = self._loop.create_task(self._router.broker(leader))
         try:
-            self._links[leader] = await self._router.broker(leader)
+            while not (await asyncio.wait([dialling], timeout=SLOW_DIAL_S))[0]:
+                # The host is silent, and its time-out may be far away: another broker may lead by now.
+                self._router.view.topics.clear()
+                self._awake.set()
+            self._links[leader] = dialling.result()
         except KafkaError:
             self._links.pop(leader, None)
             self._router.view.topics.clear()
             raise
         finally:
-            asking.cancel()
+            await ended(dialling)
 
     async def _introduce(self) -> None:
         link = await self._router.any()
