@@ -43,8 +43,8 @@ API_TIMEOUT_MS = 60_000
 METADATA_MAX_AGE_MS = 300_000
 NEWEST_OF_CLIENTS = 3
 """The newest version of AddPartitionsToTxn that clients send; newer ones are for brokers."""
-REBOOTSTRAP, NO_RECOVERY = "rebootstrap", "none"
-"""Values of `metadata.recovery.strategy`."""
+REBOOTSTRAP = "rebootstrap"
+"""The value of `metadata.recovery.strategy` with which clients return to the bootstrap servers."""
 SLOW_DIAL_S = 1.0
 """A broker that has neither answered nor refused a connection for so long may be gone: another one is asked, too."""
 LAG_S = 0.25

@@ -1,9 +1,9 @@
 """The first step of a broker in its cluster: begin the cluster if the store has none, become its controller, and lead
 the partitions that have no other leader.
 
-`/controller` is created, never replaced: the node of another session that is alive makes this broker give up. (Clusters
-of several brokers come later; until then every broker must be the controller of its own.) The same step raises
-`/controller_epoch`, which every later change checks: what a controller that was replaced still writes is refused.
+It is for a broker alone (one of several: `joined.py`). `/controller` is created, never replaced: the node of another
+session that is alive makes this broker give up. The same step raises `/controller_epoch`, which every later change
+checks: what a controller that was replaced still writes is refused.
 """
 
 from collections.abc import Mapping
@@ -95,8 +95,8 @@ def _check_no_other(image: Image, broker_id: int) -> None:
     if other != NO_LEADER:
         where = f" ({image.brokers[other].endpoints[0]})" if other in image.brokers else ""
         raise BrokerConflict(
-            f"broker {other}{where} is running in this cluster, and clusters of several brokers are not possible yet: "
-            f"stop it before starting broker {broker_id}, or give this one a store of its own"
+            f"broker {other}{where} is running in this cluster, which is that of a broker alone: stop it before "
+            f"starting broker {broker_id}, or give this one a store of its own"
         )
 
 

@@ -128,7 +128,7 @@ class Log:
         in the result; raises `KafkaError` (KAFKA_STORAGE_ERROR)."""
         if self.serving.offline:
             raise self.serving.storage_error()
-        _, _, header, max_timestamp, _, size, _, rewritten = checked
+        _, _, header, max_timestamp, size, _, rewritten = checked
         is_idempotent = header.producer_id >= 0
         if is_idempotent:
             duplicate_or_error = self.producers.check(header)
@@ -171,7 +171,7 @@ class Log:
             return not_appended(error, self.log_start_offset)
         batch = encode_marker(producer_id, epoch, marker.commits, marker.coordinator_epoch, now_ms)
         header = read_header(batch)
-        checked = Checked(_NONE, None, header, now_ms, 0, len(batch))
+        checked = Checked(_NONE, None, header, now_ms, len(batch))
         offset = self.log_end_offset
         with self.serving.guard():
             if self._active.is_full(len(batch), offset, now_ms, now_ms):

@@ -89,8 +89,6 @@ class Checked(NamedTuple):
     max_timestamp: int
     """The largest timestamp of the records themselves, not the header's; -1 if they have none. If timestamps were
     refused, the one of them that is furthest from the clock."""
-    offset_of_max_timestamp: int
-    """The offset delta of the first record with that timestamp; 0 under log append time."""
     size: int
     """Bytes of the batch; any bytes after them in the buffer are not appended."""
     record_errors: tuple[tuple[int, str], ...] = ()
@@ -114,7 +112,7 @@ def check_produce(buffer: memoryview, rules: Rules, now_ms: int) -> Checked:
     """Check the one batch that a client sent for a partition, record by record, under the topic's rules."""
     plain = _plain(buffer)
     if plain is not None:
-        fields, largest, at_largest, smallest, null_keys = plain
+        fields, largest, _, smallest, null_keys = plain
         size = fields[LENGTH] + LOG_OVERHEAD
         if (
             size <= rules.max_message_bytes
@@ -124,9 +122,7 @@ def check_produce(buffer: memoryview, rules: Rules, now_ms: int) -> Checked:
             and rules.compression_type == "producer"
             and crc32c(buffer[ATTRIBUTES_AT:]) == fields[CRC]
         ):
-            if rules.timestamp_type == LOG_APPEND_TIME:
-                at_largest = 0
-            return _new(Checked, (_NONE, None, _new(BatchHeader, fields), largest, at_largest, size, (), None))
+            return _new(Checked, (_NONE, None, _new(BatchHeader, fields), largest, size, (), None))
     return _check(buffer, rules, now_ms)
 
 
@@ -184,7 +180,7 @@ def _check_compressed(section: memoryview, header: BatchHeader, rules: Rules, no
 
 
 def _check_records(records: Buffer, start: int, stop: int, header: BatchHeader, rules: Rules, now_ms: int) -> Checked:
-    flaw, index, largest, at_largest, smallest, null_keys = columns.scan(
+    flaw, index, largest, _, smallest, null_keys = columns.scan(
         records, start, stop, header.count, header.base_timestamp
     )
     if flaw:
@@ -194,8 +190,6 @@ def _check_records(records: Buffer, start: int, stop: int, header: BatchHeader, 
         if append_time:
             return _rejected(0, 1, [(0, TYPE_REFUSED)])
         largest = smallest = header.max_timestamp
-    if append_time or header.log_append_time:
-        at_largest = 0
     if (null_keys and rules.compacted) or (
         not append_time and (largest > now_ms + rules.after_max_ms or smallest < now_ms - rules.before_max_ms)
     ):
@@ -207,8 +201,8 @@ def _check_records(records: Buffer, start: int, stop: int, header: BatchHeader, 
     if rules.compression_type != "producer":
         codec = compression.codec_named(rules.compression_type)
         if codec != header.codec:
-            return _rewrite(memoryview(records)[start:stop], codec, header, largest, at_largest, rules)
-    return Checked(ErrorCode.NONE, None, header, largest, at_largest, header.size)
+            return _rewrite(memoryview(records)[start:stop], codec, header, largest, rules)
+    return Checked(ErrorCode.NONE, None, header, largest, header.size)
 
 
 def _cut_short(buffer: memoryview) -> tuple[ErrorCode, str]:
@@ -301,9 +295,7 @@ def _rejected(keyless: int, mistimed: int, errors: list[tuple[int, str]]) -> Che
     return _refused(error, message)._replace(record_errors=tuple(errors))
 
 
-def _rewrite(
-    section: memoryview, codec: int, header: BatchHeader, largest: int, at_largest: int, rules: Rules
-) -> Checked:
+def _rewrite(section: memoryview, codec: int, header: BatchHeader, largest: int, rules: Rules) -> Checked:
     """The batch, recompressed with the topic's codec."""
     rewritten = write_batch(
         section,
@@ -321,11 +313,11 @@ def _rewrite(
     if size > rules.max_message_bytes:
         message = f"{size} bytes after recompression where the topic allows {rules.max_message_bytes}"
         return _refused(ErrorCode.MESSAGE_TOO_LARGE, message)
-    return Checked(ErrorCode.NONE, None, read_header(rewritten), largest, at_largest, size, (), rewritten)
+    return Checked(ErrorCode.NONE, None, read_header(rewritten), largest, size, (), rewritten)
 
 
 def _refused(error: ErrorCode, message: str) -> Checked:
-    return Checked(error, message, NO_HEADER, NO_TIMESTAMP, -1, 0)
+    return Checked(error, message, NO_HEADER, NO_TIMESTAMP, 0)
 
 
 def assign_offsets(

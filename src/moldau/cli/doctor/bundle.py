@@ -25,7 +25,6 @@ from moldau.cli.doctor.examining import Examination
 from moldau.cli.doctor.facts import plain
 from moldau.cli.doctor.redacting import Redactor
 from moldau.cli.version import version
-from moldau.config import read_properties
 from moldau.errors import ConfigError
 
 TAIL_BYTES: Final = 1 << 20
@@ -111,10 +110,6 @@ def versions() -> dict[str, Any]:
         "processors": os.cpu_count(),
         "libraries": {one.metadata["Name"]: one.version for one in distributions() if one.metadata["Name"]},
     }
-
-
-def client_settings_of(file: Path | None) -> Mapping[str, Any]:
-    return read_properties(file) if file is not None else {}
 
 
 def _tail(path: Path) -> str:

@@ -139,13 +139,9 @@ def _is_match(pattern: Any, value: str) -> bool:
         return False
 
 
-def in_java_order(texts: Iterable[str]) -> tuple[str, ...]:
-    """Texts in the order in which Java's HashSet lists them."""
-    return _in_java_order({text: _java_hash(text) for text in texts})
-
-
 def _in_java_order(hashes: Mapping[str, int]) -> tuple[str, ...]:
-    """By the low bits of their hashes, as many as its table needs: it doubles when it is full to three quarters."""
+    """The texts with these hashes as Java's HashSet lists them: by the low bits, as many as its table needs, which
+    doubles when it is full to three quarters."""
     places = 16
     while len(hashes) > places * 3 // 4:
         places *= 2
