@@ -1,5 +1,7 @@
 from pathlib import Path
 
+import pytest
+
 from harness.logs import NOW_MS, HandClock, append, config, names, open_log, read_all, rows
 from moldau.log.log import Log
 from moldau.runtime import Runtime
@@ -34,6 +36,23 @@ def test_a_record_of_2013_in_a_topic_with_default_settings_goes_at_the_first_pas
     assert log.retain(NOW_MS, 5) == []
     assert append(log, 1, producer_id=7, producer_epoch=0, base_sequence=5).base_offset == 5
     assert append(log, 5, producer_id=7, producer_epoch=0, base_sequence=0).duplicate
+
+
+def test_records_from_the_future_that_stop_retention_are_told_to_the_operator(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """KAFKA-18929: timestamps in microseconds kept all later segments until the disk was full, and no line said so."""
+    log = filled(tmp_path / "p", [NOW_MS, NOW_MS * 1000, NOW_MS, NOW_MS], retention_ms=WEEK_MS)
+    assert log.retain(NOW_MS, 4) == [] and not caplog.records
+    assert [segment.base_offset for segment in log.retain(NOW_MS + WEEK_MS + 1, 4)] == [0]
+    (line,) = [record.getMessage() for record in caplog.records if record.levelname == "WARNING"]
+    assert line.startswith(f"{log.tp} keeps its records beyond retention.ms: one in the segment at offset 1 is stamped")
+    caplog.clear()
+    kept = filled(tmp_path / "q", [NOW_MS * 1000, NOW_MS])
+    slightly = filled(tmp_path / "r", [NOW_MS + 60_000, NOW_MS], retention_ms=WEEK_MS)
+    active = filled(tmp_path / "s", [NOW_MS * 1000], retention_ms=WEEK_MS)
+    assert [one.retain(NOW_MS, 2) for one in (kept, slightly, active)] == [[], [], []]
+    assert not caplog.records
 
 
 def test_retention_minus_one_keeps_everything(tmp_path: Path) -> None:

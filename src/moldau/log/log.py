@@ -20,7 +20,7 @@ from typing import Final
 
 from moldau.config import TopicConfig
 from moldau.errors import ErrorCode, KafkaError
-from moldau.log import lookup, retention
+from moldau.log import failures, lookup, retention
 from moldau.log.appended import Appended, not_appended
 from moldau.log.committed import CommittedReading
 from moldau.log.deletion import doom
@@ -330,6 +330,9 @@ class Log:
             count, why = retention.deletable(
                 self.segments, self._config, now_ms, self.log_start_offset, self.log_end_offset, high_watermark
             )
+            ahead = retention.held_up_by(self.segments[count:], self._config, now_ms)
+            if ahead is not None:
+                failures.kept_by_its_time(self.tp, ahead.base_offset, ahead.largest_timestamp())
             if not count:
                 return []
             if count == len(self.segments):

@@ -7,9 +7,13 @@ Configs" of Kafka's documentation, retention.ms and retention.bytes.
 """
 
 from collections.abc import Callable, Sequence
+from typing import Final
 
 from moldau.config import TopicConfig
 from moldau.log.segment import Segment
+
+AHEAD_MS: Final = 3_600_000
+"""Clocks of producers may be ahead by as much: the default of `message.timestamp.after.max.ms`."""
 
 
 def deletable(
@@ -43,3 +47,11 @@ def deletable(
         if by_time > count:
             count, why = by_time, "retention.ms"
     return count, why
+
+
+def held_up_by(kept: Sequence[Segment], config: TopicConfig, now_ms: int) -> Segment | None:
+    """The closed segment, the oldest of those that are `kept`, that stays beyond `retention.ms` because one of its
+    records is stamped with a time that has not come yet; so do all segments behind it."""
+    if not config.deletes or config.mirror_source or config.retention_ms < 0 or len(kept) < 2:
+        return None
+    return kept[0] if kept[0].largest_timestamp() > now_ms + AHEAD_MS else None
