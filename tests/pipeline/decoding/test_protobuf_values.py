@@ -120,15 +120,32 @@ def test_earlier_schemas_are_read_by_field_numbers_as_the_latest_or_the_given_on
     ("fields", "what"),
     [("int32 a = 1;", "field a is int64 there and int32 in the columns"), ("string a = 1;", "int64 there and string"),
      ("int64 a = 1; int32 many = 2;", "field many is repeated there"), ("In a = 1; message In {}", "and message in"),
-     ("int64 a = 1; repeated int32 many = 2; In in = 3; message In { sint32 x = 1; }", "field in.x is int32 there")],
+     ("int64 a = 1; repeated int32 many = 2; In in = 3; message In { sint32 x = 1; }", "field in.x is int32 there"),
+     ("map<int32, int32> l = 4;", "field l is repeated there and a map")],
 )  # fmt: skip
 def test_a_schema_that_would_change_values_rejects_its_records(small: SmallRegistry, fields: str, what: str) -> None:
     registry = SchemaRegistry(small.url)
-    text = "message R { int64 a = 1; repeated int32 many = 2; In in = 3; message In { int32 x = 1; } }"
+    text = "message R { int64 a = 1; repeated int32 m = 2; In in = 3; message In { int32 x = 1; } repeated In l = 4; }"
     value = ProtobufSerializer(registry, f'syntax = "proto3"; {text}')({"a": 1 << 40}, "t")
     assert value is not None
     rule, _, reason = why(decoder(registry, "t", f'syntax = "proto3"; message R {{ {fields} }}'), value)
     assert rule == "wrong_protobuf" and "schema id 1 cannot be read without loss: " in reason and what in reason
+
+
+def test_a_number_that_a_closed_enum_does_not_name_rejects_its_record(small: SmallRegistry) -> None:
+    registry = SchemaRegistry(small.url)
+    text = """syntax = "proto2"; enum E { A = 0;%s } message In { optional E e = 1; } message R { optional E e = 2;
+    repeated E many = 3; map<string, E> m = 4; optional In in = 5; repeated In ins = 6; map<string, In> deep = 7; }"""
+    serialize = ProtobufSerializer(registry, text % " B = 1;", message="R").for_topic("t", "value")
+    made = decoder(registry, "t", text % "", message="R")
+    fields = {"e": 1, "many": [0, 1], "m": {"k": 1}, "in": {"e": 1}, "ins": [{}, {"e": 1}], "deep": {"k": {"e": 1}}}
+    values = [serialize({name: value}) for name, value in fields.items()]
+    good = serialize({"e": 0, "many": [0], "m": {"k": 0}, "in": {"e": 0}})
+    rows, reasons = decoded(made, [*values, good])
+    assert [(row["e"], row["many"], row["m"], row["in"]) for row in rows] == [("A", ["A"], [("k", "A")], {"e": "A"})]
+    paths = ["e", "many", "m", "in.e", "ins[].e", "deep[].e"]
+    assert [*reasons.values()] == [f"field {path} has a number that its enum does not name" for path in paths]
+    assert why(made, values[4] or b"")[:2] == ("wrong_protobuf", "ins[].e")
 
 
 def test_a_message_is_chosen_by_its_name_and_others_are_rejected(small: SmallRegistry) -> None:

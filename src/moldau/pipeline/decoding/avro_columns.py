@@ -1,10 +1,12 @@
 """The columns of Avro records, and the schema with which fastavro makes plain numbers of times for them.
 
-Types without a counterpart in Arrow or Delta: unions of more than null and one type (except of numbers) and recursive
-types become text, which holds JSON; `duration` stays bytes; times of day stay numbers.
+Columns of times have microseconds, as tables have; `avro_times.py` makes them of the numbers and their units. Types
+without a counterpart in Arrow or Delta: unions of more than null and one type (except of numbers) and recursive types
+become text, which holds JSON; `duration` stays bytes; times of day stay numbers.
 """
 
-from typing import Any, NamedTuple
+from collections.abc import Mapping
+from typing import Any, Final, NamedTuple
 
 import pyarrow as pa
 
@@ -16,19 +18,25 @@ PRIMITIVES = {
     "boolean": pa.bool_(), "int": pa.int32(), "long": pa.int64(), "float": pa.float32(), "double": pa.float64(),
     "bytes": pa.binary(), "string": pa.string(),
 }  # fmt: skip
-TIMES = {
-    "timestamp-millis": pa.timestamp("ms", "UTC"), "timestamp-micros": TIMESTAMP,
-    "local-timestamp-millis": pa.timestamp("ms", "UTC"), "local-timestamp-micros": TIMESTAMP, "date": pa.date32(),
+MILLISECONDS: Final = pa.timestamp("ms", "UTC")
+UNITS: Final = {
+    "timestamp-millis": MILLISECONDS, "timestamp-micros": TIMESTAMP, "local-timestamp-millis": MILLISECONDS,
+    "local-timestamp-micros": TIMESTAMP, "date": pa.date32(),
 }  # fmt: skip
+"""The logical types whose numbers are times, and what these count."""
+KEPT: Final = {name: TIMESTAMP if unit == MILLISECONDS else unit for name, unit in UNITS.items()}
+"""As what a table has them."""
 NUMBERS = ("int", "long", "float", "double")
 DECIMAL_DIGITS_MAX = 38
+Times = Mapping[str, pa.DataType]
 
 
 class AvroColumns(NamedTuple):
-    """`columns` are the table's; `raw` the types that fastavro's values are read as, before times are cast; `texts`
-    whether some value becomes JSON first."""
+    """`columns` are the table's; `raw` the types that fastavro's values are read as, before times are cast, and `units`
+    the same with the unit of each time; `texts` whether some value becomes JSON first."""
 
     columns: pa.Schema
+    units: pa.DataType
     raw: pa.DataType
     texts: bool
 
@@ -44,10 +52,10 @@ def columns_of(parsed: ParsedSchema, alone: bool = False) -> AvroColumns:
     if not alone and not is_record(parsed):
         raise ConfigError("the Avro schema is not a record, so it has no columns: use --decode none")
     types = _Types()
-    final, raw = types.of(parsed.tree, True), types.of(parsed.tree, False)
+    kept, units, raw = (types.of(parsed.tree, times) for times in (KEPT, UNITS, {}))
     if alone:
-        final, raw = pa.struct([("value", final)]), pa.struct([("value", raw)])
-    return AvroColumns(pa.schema([final.field(at) for at in range(final.num_fields)]), raw, types.texts)
+        kept, units, raw = (pa.struct([("value", kind)]) for kind in (kept, units, raw))
+    return AvroColumns(pa.schema([*kept]), units, raw, types.texts)
 
 
 class _Types:
@@ -56,13 +64,14 @@ class _Types:
         self._open: list[str] = []
         self.texts = False
 
-    def of(self, node: Any, final: bool) -> pa.DataType:
+    def of(self, node: Any, times: Times) -> pa.DataType:
+        """The Arrow type of a type of Avro; `times` has the logical types that are not left as numbers."""
         if isinstance(node, str):
             if node in self._named and node not in self._open:
-                return self.of(self._named[node], final)
+                return self.of(self._named[node], times)
             return PRIMITIVES.get(node) or self._text()
         if isinstance(node, list):
-            return self._union(node, final)
+            return self._union(node, times)
         kind, logical = node["type"], node.get("logicalType")
         if "name" in node:
             self._named[node["name"]] = node
@@ -70,23 +79,23 @@ class _Types:
             return pa.decimal128(node["precision"], node.get("scale", 0))
         if kind in ("record", "error"):
             self._open.append(node["name"])
-            fields = [(field["name"], self.of(field["type"], final)) for field in node["fields"]]
+            fields = [(field["name"], self.of(field["type"], times)) for field in node["fields"]]
             self._open.pop()
             return pa.struct(fields) if fields else self._text()
         if kind == "array":
-            return pa.list_(self.of(node["items"], final))
+            return pa.list_(self.of(node["items"], times))
         if kind == "map":
-            return pa.map_(pa.string(), self.of(node["values"], final))
+            return pa.map_(pa.string(), self.of(node["values"], times))
         if kind in ("enum", "fixed"):
             return pa.string() if kind == "enum" else pa.binary()
-        if logical in TIMES and final:
-            return TIMES[logical]
-        return self.of(kind, final)
+        if logical in times:
+            return times[logical]
+        return self.of(kind, times)
 
-    def _union(self, branches: list[Any], final: bool) -> pa.DataType:
+    def _union(self, branches: list[Any], times: Times) -> pa.DataType:
         others = [one for one in branches if one != "null"]
         if len(others) == 1:
-            return self.of(others[0], final)
+            return self.of(others[0], times)
         if others and all(one in NUMBERS for one in others):
             return pa.int64() if set(others) == {"int", "long"} else pa.float64()
         return self._text()

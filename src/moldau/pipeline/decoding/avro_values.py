@@ -22,6 +22,7 @@ from moldau.client.registry.schemas import AVRO, Schema, as_schema
 from moldau.errors import DoesNotFit, NotFramed, SchemaInvalid, SchemaNotFound
 from moldau.pipeline.decoding.avro_bulk import BulkPlan, RowCursor, plan_of, read_rows
 from moldau.pipeline.decoding.avro_columns import columns_of, is_record, without_times
+from moldau.pipeline.decoding.avro_times import UnfitTime, outside_calendar, with_times
 from moldau.pipeline.decoding.rejections import NOT_FRAMED, UNKNOWN_SCHEMA, WRONG_AVRO, Rejection, described
 from moldau.pipeline.decoding.topic_decoder import DecodedValues
 from moldau.pipeline.type_names import type_name
@@ -56,7 +57,7 @@ class AvroValues:
     def _prepare(self) -> None:
         parsed = parsed_avro(self._registry, self._schema)
         self.alone = self._any_type and not is_record(parsed)
-        self.schema, self._raw, self._texts = columns_of(parsed, self.alone)
+        self.schema, self._units, self._raw, self._texts = columns_of(parsed, self.alone)
         self._reader = parsed_avro(self._registry, self._schema, without_times)
         self._writers: dict[int, WriterSchema] = {}
         self._refused: dict[int, str] = {}
@@ -99,6 +100,10 @@ class AvroValues:
             columns = read_rows(plan, cursor, self._raw)
         except UNFIT:
             return None, []
+        for column, field in zip(columns, self._units, strict=True):
+            outside = outside_calendar(column, field.type)
+            if outside is not None:
+                cursor.odd |= outside.to_numpy(zero_copy_only=False)
         if cursor.odd.any():
             kept = np.flatnonzero(~cursor.odd)
             rows, columns = rows[kept], [column.take(pa.array(kept)) for column in columns]
@@ -117,10 +122,9 @@ class AvroValues:
         if self._texts:
             made = [_as(self._raw, one) for one in made]
         try:
-            whole = pa.array(made, self._raw)
+            return DecodedValues(self._columns(pa.array(made, self._raw)), bad)
         except UNFIT:
             return self._singly(values, bad)
-        return DecodedValues(self._columns(whole), bad)
 
     def _writer(self, schema_id: int) -> WriterSchema:
         if schema_id in self._refused:
@@ -151,17 +155,21 @@ class AvroValues:
             writer = self._writers[schema_id]
             one = _as(self._raw, self._decoded(writer, value, schema_id))
             try:
-                pieces.append(pa.array([one], self._raw))
+                piece = pa.array([one], self._raw)
+                self._columns(piece)
+                pieces.append(piece)
             except UNFIT:
                 bad[at] = self._unfit(one)
         whole = pa.concat_arrays(pieces) if pieces else pa.array([], self._raw)
         return DecodedValues(self._columns(whole), bad)
 
     def _unfit(self, value: dict[str, Any]) -> Rejection:
-        """Which field Arrow refuses."""
-        for field in self._raw:
+        """Which field Arrow or the calendar refuses."""
+        for field, units in zip(self._raw, self._units, strict=True):
             try:
-                pa.array([value.get(field.name)], field.type)
+                with_times(pa.array([value.get(field.name)], field.type), units.type)
+            except UnfitTime as error:
+                return Rejection(WRONG_AVRO, f"field {field.name} {error}", field.name)
             except UNFIT:
                 unfit, kind = described(value.get(field.name)), type_name(field.type)
                 reason = f"field {field.name} is {unfit}, which no column of type {kind} holds"
@@ -169,31 +177,13 @@ class AvroValues:
         return Rejection(WRONG_AVRO, "the value fits no columns")
 
     def _columns(self, whole: Any) -> list[Any]:
-        columns = [whole.field(at) for at in range(self._raw.num_fields)]
-        return [
-            column if column.type == field.type else _cast(column, field.type)
-            for column, field in zip(columns, self.schema, strict=True)
-        ]
+        return [with_times(whole.field(at), unit.type) for at, unit in enumerate(self._units)]
 
 
 def _rule(error: Exception) -> str:
     if isinstance(error, NotFramed):
         return NOT_FRAMED
     return WRONG_AVRO if isinstance(error, DoesNotFit) else UNKNOWN_SCHEMA
-
-
-def _cast(column: Any, kind: pa.DataType) -> Any:
-    """Numbers as times, at any depth."""
-    if pa.types.is_struct(kind):
-        parts = [_cast(column.field(at), kind.field(at).type) for at in range(kind.num_fields)]
-        return pa.StructArray.from_arrays(parts, fields=[*kind], mask=column.is_null())
-    if pa.types.is_list(kind):
-        made = pa.ListArray.from_arrays(column.offsets, _cast(column.values, kind.value_type), mask=column.is_null())
-        return made.cast(kind)
-    if pa.types.is_map(kind):
-        made = pa.MapArray.from_arrays(column.offsets, column.keys, _cast(column.items, kind.item_type))
-        return made if not column.null_count else column.cast(kind)
-    return column if column.type == kind else column.cast(kind)
 
 
 def _as(kind: pa.DataType, value: Any) -> Any:

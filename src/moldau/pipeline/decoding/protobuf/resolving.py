@@ -42,7 +42,13 @@ def _difference(writer: Any, reader: Any, path: str, seen: set[tuple[str, str]])
         if field.is_repeated and not other.is_repeated:
             return f"field {where} is repeated there and not in the columns"
         if field.message_type is not None:
+            if _is_map(other) and not _is_map(field):
+                return f"field {where} is repeated there and a map in the columns"
             found = _difference(field.message_type, other.message_type, f"{where}.", seen)
             if found:
                 return found
     return ""
+
+
+def _is_map(field: Any) -> bool:
+    return bool(field.message_type.GetOptions().map_entry)

@@ -16,6 +16,7 @@ from moldau.client.registry.schema_registry import SchemaRegistry
 from moldau.client.registry.schemas import PROTOBUF, Schema, as_schema
 from moldau.errors import ConfigError, DoesNotFit, NotFramed, SchemaInvalid, SchemaNotFound
 from moldau.pipeline.decoding.avro_values import REFUSED_IDS_MAX, UNFIT
+from moldau.pipeline.decoding.protobuf.closed_enums import has_closed, unnamed
 from moldau.pipeline.decoding.protobuf.columns import UnfitMessage, columns_of
 from moldau.pipeline.decoding.protobuf.resolving import difference
 from moldau.pipeline.decoding.rejections import NOT_FRAMED, UNKNOWN_SCHEMA, WRONG_PROTOBUF, Rejection
@@ -38,6 +39,7 @@ class ProtobufValues:
             raise ConfigError(str(error)) from None
         self._class = types.class_of(self._name)
         self._columns = columns_of(self._class.DESCRIPTOR)
+        self._has_closed = has_closed(self._class.DESCRIPTOR)
         self.schema = pa.schema([(column.name, column.kind) for column in self._columns])
         self._readable: set[tuple[int, Indexes]] = set()
         self._refused: dict[tuple[int, Indexes], Rejection] = {}
@@ -74,10 +76,14 @@ class ProtobufValues:
             if refused is not None:
                 return refused
         try:
-            return self._class.FromString(value[at:])
+            message = self._class.FromString(value[at:])
         except (DecodeError, ValueError) as error:
             why = " ".join(str(error).split())[:200]
             return Rejection(WRONG_PROTOBUF, f"the bytes do not fit {self._name} (schema id {schema_id}): {why}")
+        path = unnamed(message) if self._has_closed else ""
+        if not path:
+            return message
+        return Rejection(WRONG_PROTOBUF, f"field {path} has a number that its enum does not name", path)
 
     def _compared(self, schema_id: int, indexes: Indexes) -> Rejection | None:
         """Why messages at these indexes of a schema cannot be read; None if they can. Raises `RegistryError`."""
