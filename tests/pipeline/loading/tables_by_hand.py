@@ -9,6 +9,7 @@ import pyarrow as pa
 
 from moldau.names import TopicPartition
 from moldau.pipeline.decoding.choosing import Decoding, decoder_of
+from moldau.pipeline.decoding.json_fields import Sampled
 from moldau.pipeline.loading.requeueing import Requeued, requeue
 from moldau.pipeline.loading.settings import Settings
 from moldau.pipeline.loading.tasks import PortionResult
@@ -74,7 +75,7 @@ class ByHand:
         tables.refresh(PARTITIONS, None)
         tables.settle(self.new_id)
         known = None if tables.table is None else tables.table.columns
-        decoder = decoder_of(TOPIC, decoding, list, known)
+        decoder = decoder_of(TOPIC, decoding, lambda: self._new(tables), known)
         tables.check(decoder)
         load_id = self.new_id()
         target = tables.target("", load_id, decoder)
@@ -86,6 +87,15 @@ class ByHand:
                 ends[TopicPartition(TOPIC, partition)] = len(values)
         if ends:
             tables.commit(load_id, [PortionResult(0, *writer.finish())], ends)
+
+    def _new(self, tables: TopicTables) -> list[Sampled]:
+        """The values that were not loaded yet."""
+        return [
+            Sampled(value, partition, at)
+            for partition, values in self.log.items()
+            for at, value in enumerate(values)
+            if value is not None and at >= tables.loaded.get(TopicPartition(TOPIC, partition), 0)
+        ]
 
     def requeue(self, decoding: Decoding, *, dry_run: bool = False) -> Requeued:
         return requeue(self.warehouse(), TOPIC, decoding, self.new_id, "lz4", dry_run=dry_run)

@@ -20,6 +20,7 @@ from moldau.pipeline.decoding.json_shapes import (
     WHOLE,
     Shape,
 )
+from moldau.pipeline.decoding.struct_names import apart
 
 ITEM: Final = "[]"
 """The items of an array, as a step of a path."""
@@ -157,9 +158,13 @@ def _disagreements(
         yield from _disagreements(field.items, (*path, ITEM), item, event_time, type_share)
 
 
-def decided(root: Field, known: KnownTypes, winners: Collection[Path]) -> list[pa.Field]:
-    """The fields with their types; structs that are known get the new fields behind theirs."""
-    types = [(name, _type(field, (name,), known.get(name), winners)) for name, field in root.fields.items()]
+def decided(root: Field, known: KnownTypes, winners: Collection[Path], columns: Collection[str] = ()) -> list[pa.Field]:
+    """The fields with their types; structs that are known get the new fields behind theirs. `columns` are the names of
+    columns that the table has: a new field that cannot stand beside them is left out."""
+    names = {*known, *apart(root.fields, columns, in_struct=False)}
+    types = [
+        (name, _type(field, (name,), known.get(name), winners)) for name, field in root.fields.items() if name in names
+    ]
     return [pa.field(name, kind) for name, kind in types if kind is not None]
 
 
@@ -174,7 +179,7 @@ def _type(field: Field, path: Path, known: pa.DataType | None, winners: Collecti
     if _is(known, best, "struct"):
         if known is None and len(field.fields) > FIELDS_MAX:
             return pa.string()
-        names = dict.fromkeys([*(() if known is None else known.names), *field.fields])
+        names = apart(field.fields, () if known is None else known.names)
         below = [(name, _below(field, path, known, name, winners)) for name in names]
         typed = [(name, one) for name, one in below if one is not None]
         return pa.struct(typed) if typed else pa.string()

@@ -71,10 +71,11 @@ def inferred(
     }
     count = sum(seen.records for seen in passing.values())
     left, notes, columns = (1 - type_share) * count, [], pa.schema([])
+    there_already = [column.name for column in decoded_columns(known or pa.schema([]))]
     for number in range(ROUNDS):
         root = Field.of(passing)
         disputes = disagreements(root, types, event_time, type_share if number < ROUNDS - 1 else 1, left)
-        columns = pa.schema(decided(root, types, {one.path for one in disputes if one.wins}))
+        columns = pa.schema(decided(root, types, {one.path for one in disputes if one.wins}, there_already))
         if len(columns) > FIELDS_MAX:
             raise ConfigError(f"the sample of values has {len(columns)} fields, more than {FIELDS_MAX}: give --schema")
         fitting = {shape: seen for shape, seen in passing.items() if takes(pa.struct(list(columns)), shape)}

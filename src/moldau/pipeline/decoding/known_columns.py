@@ -15,8 +15,8 @@ KEPT_NAMES: Final = frozenset(
 """Names that tables and quarantine keep for themselves."""
 MORE: Final = "_more"
 """The column of fields that have no column, as JSON."""
-FORBIDDEN: Final = " ,;{}()\n\t="
-"""Characters that Delta's column names cannot have."""
+FORBIDDEN: Final = " ,;{}()\n\t=\0"
+"""Characters that Delta's column names cannot have, and the one that ends names in C."""
 
 
 def table_names(names: Iterable[str], given: Mapping[str, str] | None = None) -> list[str]:

@@ -82,6 +82,27 @@ def check_decoded(decoded: pyarrow.Schema, keys: pyarrow.Schema | None = None) -
         seen[name.lower()] = name
 
 
+def check_structs(columns: Iterable[pyarrow.Field], path: str = "") -> None:
+    """Raise TableError if two fields of a struct differ in case only, or one has a null character: Delta takes neither
+    at any depth."""
+    for field in columns:
+        kind, where = field.type, f"{path}{field.name}"
+        while is_list(kind) or pyarrow.types.is_map(kind):
+            kind = kind.value_type if is_list(kind) else kind.item_type
+        if not pyarrow.types.is_struct(kind):
+            continue
+        seen: dict[str, str] = {}
+        for name in kind.names:
+            other = seen.setdefault(name.lower(), name)
+            if other != name or "\0" in name:
+                what = f"and {other!r} differ in case only" if other != name else "has a null character"
+                raise TableError(
+                    f"The field {name!r} of {where} {what}, which a Delta table does not take: give --schema without "
+                    "it, or load into an Iceberg table."
+                )
+        check_structs(kind, f"{where}.")
+
+
 def missing(there: pyarrow.Schema, wanted: pyarrow.Schema, table: str) -> list[pyarrow.Field]:
     """The columns to add to a table so that it can take `wanted`, those with new fields inside of structs, and those
     that are wider in `wanted`. Raises TableError if one has another type there."""

@@ -22,6 +22,7 @@ from moldau.pipeline.tables.columns import (
     PARTITION_COLUMNS,
     WITH_STATISTICS,
     TableError,
+    check_structs,
     missing,
     names_of_partitions,
 )
@@ -105,6 +106,7 @@ class Table:
         creates it. With `key_columns` it is to have one row per key."""
         from deltalake import DeltaTable, Schema
 
+        check_structs(columns)
         configuration = {
             "delta.checkpointInterval": str(CHECKPOINT_INTERVAL),
             "delta.dataSkippingStatsColumns": ",".join(name for name in WITH_STATISTICS if name in columns.names),
@@ -277,6 +279,7 @@ class Table:
     def lacking(self, files: pyarrow.Schema) -> list[pyarrow.Field]:
         """The columns of `files` that are to be added first, and those with new fields inside of structs. Raises
         TableError, also if one is to be widened: the files of a Delta table have to be rewritten for that."""
+        check_structs(files)
         there = self.columns
         fields = missing(there, files, self.where.uri)
         refuse_wider(self.where, there, fields)
