@@ -13,7 +13,7 @@ from moldau.client.failures import check
 from moldau.client.fetching import EARLIEST, LATEST, READ_COMMITTED, READ_UNCOMMITTED, Fetched, fetch_request
 from moldau.client.offsets import offsets_at
 from moldau.client.routing import Router
-from moldau.errors import KafkaError
+from moldau.errors import KafkaError, TopicAuthorizationFailed
 from moldau.names import TopicPartition
 from moldau.protocol.apis import FETCH
 from moldau.protocol.messages.fetch import FetchPartition, FetchRequest, FetchResponse, FetchTopic, PartitionData
@@ -103,7 +103,10 @@ async def waiting_since(
         if place in found:
             continue
         first = _first_in(small[place], place[1], end) if place in small else None
-        found[place], is_settled = await _first(router, *place, end) if first is None else first
+        try:
+            found[place], is_settled = await _first(router, *place, end) if first is None else first
+        except TopicAuthorizationFailed:  # who may describe a group and its topics may not read them
+            found[place], is_settled = NO_TIMESTAMP, False
         timestamp_ms = found[place]
         if is_settled and timestamp_ms is not None:
             known[place] = timestamp_ms

@@ -12,6 +12,7 @@ from dataclasses import replace
 
 from moldau.console.context import ConsoleContext
 from moldau.console.pages.login import to_login
+from moldau.console.rights import right_for
 from moldau.console.routes import FoundPage, find
 from moldau.console.web.answers import Answer, PageAnswer, StreamAnswer
 from moldau.console.web.events import MEDIA_TYPE as EVENTS
@@ -69,6 +70,7 @@ class ConsoleApp:
             request, found = self._routed(scope, request)
             if found is None:
                 return self._console.assets.answer(request.parts[1])
+            request = replace(request, right=right_for(request.method, found.route.pattern, found.names))
             if request.method == "POST":
                 async with asyncio.timeout(BODY_S):
                     body = await body_of(receive, BODY_BYTES_MAX)
@@ -82,7 +84,7 @@ class ConsoleApp:
         except UnusableTarget as wrong:
             answer = self._refused(request, PageRefusal(BAD_REQUEST, str(wrong)))
         except MoldauError as failure:
-            answer = self._refused(request, refusal_of(failure))
+            answer = self._refused(request, refusal_of(failure, request.right))
         except TimeoutError:
             sentence = f"the cluster did not answer within {PAGE_S:.0f} s: is a broker down?"
             answer = self._refused(request, PageRefusal(GATEWAY_TIMEOUT, sentence))

@@ -180,10 +180,7 @@ class ClusterAdmin(AsyncAdmin):
         topics: dict[str, TopicView] = await self._once("all topics", self.list_topics)
         leaders, before = leaders_of(topics), self._growth
         now_s, ends = asyncio.get_running_loop().time(), await self.ends(leaders)
-        try:
-            found = await self.sizes(topics)
-        except KafkaError:  # a user who may not see folders
-            found = {}
+        found = await self.known_sizes(topics)
         sizes = {tp: found[tp][leader] for tp, leader in leaders.items() if leader in found.get(tp, {})}
         self._growth = GrowthLook(now_s, ends, sizes)
         return growth(before, self._growth)
@@ -316,6 +313,15 @@ class ClusterAdmin(AsyncAdmin):
         if partitions:
             await asyncio.gather(*map(ask, [*self._router.view.brokers]))  # as the same metadata have them
         return found
+
+    async def known_sizes(self, topics: Iterable[str]) -> dict[TopicPartition, dict[int, int]]:
+        """As `sizes`; empty for a user who may not see log folders, for which Describe on the cluster is needed."""
+        try:
+            return await self.sizes(topics)
+        except KafkaError as failure:
+            if failure.retriable:
+                raise
+            return {}
 
     async def committed(self, group_ids: Iterable[str]) -> Committed:
         """The committed offsets of these groups; those of groups that the user may not describe are left out."""

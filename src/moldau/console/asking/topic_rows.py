@@ -45,10 +45,11 @@ def full_row(
     """`lags` has topic -> group -> records, and is None if the user may not see groups."""
     places = [TopicPartition(topic.name, number) for number in topic.partitions]
     known = [tp for tp in places if tp in starts and tp in ends]
+    sized = [tp for tp in places if tp in sizes]
     of_groups = None if lags is None else lags.get(topic.name, {})
     return plain_row(topic)._replace(
         records=sum(ends[tp] - starts[tp] for tp in known) if known else None,
-        size_bytes=sum(sum(sizes.get(tp, {}).values()) for tp in places),
+        size_bytes=sum(sum(sizes[tp].values()) for tp in sized) if sized else None,
         groups=None if of_groups is None else len(of_groups),
         lag=max(of_groups.values(), default=None) if of_groups else None,
     )

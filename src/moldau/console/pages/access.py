@@ -13,7 +13,7 @@ from moldau.client.administration.acls import (
 from moldau.client.administration.quotas import QuotaEntity
 from moldau.console.context import ConsoleContext, paging
 from moldau.console.web.answers import Answer, redirection
-from moldau.console.web.refusing import BAD_REQUEST, PageRefusal, refusal_of
+from moldau.console.web.refusing import BAD_REQUEST, PageRefusal
 from moldau.console.web.requests import PageRequest
 from moldau.errors import ErrorCode, KafkaError, MoldauError
 
@@ -46,7 +46,7 @@ async def _acls(console: ConsoleContext, request: PageRequest, wrong: str = "", 
             one for one in await request.admin.describe_acls() if wanted in f"{one.principal} {one.resource}".lower()
         ]
     except KafkaError as failure:
-        why_not = WITHOUT_AUTHORIZER if failure.code is ErrorCode.SECURITY_DISABLED else str(refusal_of(failure))
+        why_not = WITHOUT_AUTHORIZER if failure.code is ErrorCode.SECURITY_DISABLED else request.said(failure)
     found.sort(key=lambda one: (one.principal, one.resource_type, one.resource, one.operation))
     part = paging(request, ROWS, len(found))
     form = {name: request.field(name) for name in FIELDS}
@@ -73,7 +73,7 @@ async def add_acl(console: ConsoleContext, request: PageRequest) -> Answer:
         if error is not None:
             raise error
     except MoldauError as refused:
-        return await _acls(console, request, str(refused), BAD_REQUEST)
+        return await _acls(console, request, request.said(refused), BAD_REQUEST)
     return redirection("/acls?done=acl-added")
 
 
@@ -124,7 +124,7 @@ async def set_quota(console: ConsoleContext, request: PageRequest) -> Answer:
         if error is not None:
             raise error
     except MoldauError as refused:
-        return await _quotas(console, request, str(refused), BAD_REQUEST)
+        return await _quotas(console, request, request.said(refused), BAD_REQUEST)
     return redirection("/quotas?done=quota")
 
 

@@ -5,11 +5,10 @@ from typing import NamedTuple
 
 from moldau.client.administration.cluster import LogDir
 from moldau.client.administration.configs import Resource
-from moldau.console.asking.cluster_admin import ClusterAdmin
 from moldau.console.context import ConsoleContext
 from moldau.console.web.answers import Answer, redirection
 from moldau.console.web.paths import path_to
-from moldau.console.web.refusing import BAD_REQUEST, NOT_FOUND, PageRefusal, refusal_of
+from moldau.console.web.refusing import BAD_REQUEST, NOT_FOUND, PageRefusal
 from moldau.console.web.requests import PageRequest, whole_number
 from moldau.errors import KafkaError, MoldauError
 from moldau.peers.address import Address
@@ -40,7 +39,7 @@ async def brokers(console: ConsoleContext, request: PageRequest) -> Answer:
     cluster = await request.admin.describe_cluster()
 
     async def row(broker_id: int) -> BrokerRow:
-        folders, why = await _folders(request.admin, broker_id, with_replicas=False)
+        folders, why = await _folders(request, broker_id, with_replicas=False)
         return BrokerRow(broker_id, cluster.brokers[broker_id], cluster.racks[broker_id], folders, why)
 
     rows = await asyncio.gather(*map(row, cluster.brokers))
@@ -62,7 +61,7 @@ async def _broker_page(
     try:
         entries = await request.admin.configs.describe(Resource.BROKER, number)
     except KafkaError as denied:
-        why_not = str(refusal_of(denied))
+        why_not = request.said(denied)
     return console.page(
         request, "broker.html", status, cluster=cluster, broker_id=broker_id, entries=entries, why_not=why_not,
         wrong=wrong, chosen=request.field("setting") or request.text("setting"),
@@ -78,23 +77,23 @@ async def change_setting(console: ConsoleContext, request: PageRequest, number: 
         name = "" if request.is_checked("all") else str(broker_id)
         await request.admin.configs.alter(Resource.BROKER, name, {setting: value})
     except MoldauError as refused:
-        return await _broker_page(console, request, number, str(refused), BAD_REQUEST)
+        return await _broker_page(console, request, number, request.said(refused), BAD_REQUEST)
     return redirection(path_to("brokers", str(broker_id)) + "?done=changed")
 
 
 async def log_folders(console: ConsoleContext, request: PageRequest, number: str) -> Answer:
     """The part of a broker's page with its log folders, for which the broker looks at each replica."""
     broker_id = whole_number("the number of a broker", number, 0, BROKER_ID_MAX)
-    folders, why = await _folders(request.admin, broker_id, with_replicas=True)
+    folders, why = await _folders(request, broker_id, with_replicas=True)
     return console.page(request, "broker_folders.html", folders=folders, why=why)
 
 
-async def _folders(admin: ClusterAdmin, broker_id: int, *, with_replicas: bool) -> tuple[list[LogDir], str]:
+async def _folders(request: PageRequest, broker_id: int, *, with_replicas: bool) -> tuple[list[LogDir], str]:
     try:
         topics: list[str] | None = None if with_replicas else []
-        return (await admin.describe_log_dirs([broker_id], topics=topics))[broker_id], ""
+        return (await request.admin.describe_log_dirs([broker_id], topics=topics))[broker_id], ""
     except KafkaError as failure:
-        return [], str(refusal_of(failure))
+        return [], request.said(failure)
 
 
 def _sum(numbers: list[int | None]) -> int | None:

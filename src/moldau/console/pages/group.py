@@ -83,7 +83,7 @@ async def reset(console: ConsoleContext, request: PageRequest, group_id: str) ->
             request.admin.forget("readers")
             return redirection(path_to("groups", group_id) + "?done=reset")
     except MoldauError as refused:
-        wrong = str(refused)
+        wrong = request.said(refused)
     rows = [(tp, committed.get(tp), at) for tp, at in sorted(targets.items())]
     form = {"way": way, "value": value, "topic": topic}
     status = BAD_REQUEST if wrong else 200

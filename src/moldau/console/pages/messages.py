@@ -13,12 +13,12 @@ from moldau.console.search.decoding import WrittenWith
 from moldau.console.search.matching import SearchMatcher
 from moldau.console.search.records import PREVIEW_BYTES, ShownRecord
 from moldau.console.search.rounds import count, place_of, ranges_at
-from moldau.console.search.scanning import TopicScan
+from moldau.console.search.scanning import ScanStep, TopicScan
 from moldau.console.search.searching import searched, steps
 from moldau.console.search.wanted import LIMITS, OLDEST, STARTS, SearchWanted, wanted_by
 from moldau.console.web.answers import NOT_STORED, Answer, StreamAnswer
 from moldau.console.web.events import ALIVE, MEDIA_TYPE, event
-from moldau.console.web.refusing import BAD_GATEWAY, BAD_REQUEST, NOT_FOUND, PageRefusal, refusal_of
+from moldau.console.web.refusing import BAD_GATEWAY, BAD_REQUEST, NOT_FOUND, PageRefusal
 from moldau.console.web.requests import PageRequest, whole_number
 from moldau.console.web.slots import StreamSlots
 from moldau.errors import ConfigError, KafkaError, MoldauError
@@ -69,7 +69,7 @@ def _told(request: PageRequest, failure: MoldauError) -> Answer:
         raise failure
 
     async def pieces() -> AsyncIterator[bytes]:
-        yield _failed(failure)
+        yield _failed(request, failure)
 
     return StreamAnswer(pieces(), MEDIA_TYPE)
 
@@ -85,10 +85,12 @@ async def _search(console: ConsoleContext, request: PageRequest, topic: str) -> 
         request.admin.brokers, topic, ranges, wanted, console.masks.of(topic), console.decoder, PREVIEW_BYTES
     )
     pieces = _events(console, request, topic, scan, wanted, total, total - count(ranges))
-    return StreamAnswer(_in_slot(console.searches, pieces), MEDIA_TYPE)
+    return StreamAnswer(_in_slot(request, console.searches, pieces), MEDIA_TYPE)
 
 
-async def _in_slot(slots: StreamSlots, pieces: AsyncGenerator[bytes, None]) -> AsyncGenerator[bytes, None]:
+async def _in_slot(
+    request: PageRequest, slots: StreamSlots, pieces: AsyncGenerator[bytes, None]
+) -> AsyncGenerator[bytes, None]:
     """The events, while the stream has a slot, if it gets one."""
     try:
         with slots.taken():
@@ -96,13 +98,13 @@ async def _in_slot(slots: StreamSlots, pieces: AsyncGenerator[bytes, None]) -> A
                 async for piece in each:
                     yield piece
     except PageRefusal as full:
-        yield _failed(full)
+        yield _failed(request, full)
 
 
-def _failed(failure: MoldauError, **progress: int) -> bytes:
+def _failed(request: PageRequest, failure: MoldauError, **progress: int) -> bytes:
     """The last event of a stream that failed."""
     none = {"scanned": 0, "total": 0, "found": 0}
-    return event("done", {**none, **progress, "why": "error", "sentence": str(refusal_of(failure))})
+    return event("done", {**none, **progress, "why": "error", "sentence": request.said(failure)})
 
 
 async def _events(
@@ -132,7 +134,7 @@ async def _events(
                 yield event("done", {**progress, "why": "limit"})
                 return
     except MoldauError as failure:
-        yield _failed(failure, **progress)
+        yield _failed(request, failure, **progress)
         return
     yield event("done", {**progress, "why": "end"})
 
@@ -153,18 +155,30 @@ async def export(console: ConsoleContext, request: PageRequest, topic: str) -> A
     ranges = await ranges_of(request.admin, topic, wanted)
     in_order = SearchWanted(**{**vars(wanted), "start": OLDEST, "limit": 1_000})
     scan = TopicScan(request.admin.brokers, topic, ranges, in_order, console.masks.of(topic), console.decoder, None)
+    first = await _begun(scan)
     # Kafka allows nothing else in names, but the console shows other clusters too.
     name = re.sub(r"[^a-zA-Z0-9._-]", "_", topic)[:200]
     disposition = f'attachment; filename="{name}.{kind}"'.encode()
     headers = [NOT_STORED, (b"content-disposition", disposition)]
-    return StreamAnswer(_exported(console, topic, scan, kind), exporting.MEDIA_TYPES[kind], headers)
+    return StreamAnswer(_exported(console, topic, scan, first, kind), exporting.MEDIA_TYPES[kind], headers)
 
 
-async def _exported(console: ConsoleContext, topic: str, scan: TopicScan, kind: str) -> AsyncIterator[bytes]:
+async def _begun(scan: TopicScan) -> ScanStep | None:
+    """The first step of an export: a refusal is a page, and not a file that breaks off. Raises `MoldauError`."""
+    try:
+        return await scan.next()
+    except BaseException:
+        await scan.end()
+        raise
+
+
+async def _exported(
+    console: ConsoleContext, topic: str, scan: TopicScan, first: ScanStep | None, kind: str
+) -> AsyncIterator[bytes]:
     with console.searches.taken():
         if kind == exporting.CSV:
             yield exporting.csv_head()
-        async for step in steps(scan):
+        async for step in steps(scan, first):
             if step.hits:
                 is_csv = kind == exporting.CSV
                 yield exporting.csv_lines(step.hits) if is_csv else exporting.json_lines(topic, step.hits)
@@ -183,7 +197,7 @@ async def _tail(console: ConsoleContext, request: PageRequest, topic: str) -> An
     wanted = wanted_by(request.query)
     ranges = await ranges_of(request.admin, topic, wanted)
     pieces = _tailed(console, request, topic, wanted, {n: end for n, (_, end) in ranges.items()})
-    return StreamAnswer(_in_slot(console.tails, pieces), MEDIA_TYPE)
+    return StreamAnswer(_in_slot(request, console.tails, pieces), MEDIA_TYPE)
 
 
 async def _tailed(
@@ -200,7 +214,7 @@ async def _tailed(
                 yield event("rows", rows_of(console, request, topic, part[::-1]))
             yield event("progress", {"scanned": seen, "total": seen, "found": found}) if passed else ALIVE
     except KafkaError as failure:
-        yield _failed(failure, scanned=seen, total=seen, found=found)
+        yield _failed(request, failure, scanned=seen, total=seen, found=found)
 
 
 async def record(console: ConsoleContext, request: PageRequest, topic: str, partition: str, offset: str) -> Answer:

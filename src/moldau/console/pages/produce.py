@@ -38,8 +38,10 @@ async def produce(console: ConsoleContext, request: PageRequest, topic: str) -> 
     try:
         record = await asyncio.to_thread(record_of, form, topic, console.encoder)  # it may ask the registry
         sent = await request.admin.produce(topic, record)
-    except (MoldauError, TypeError, ValueError) as refused:
-        wrong = str(refused)
+    except MoldauError as refused:
+        wrong = request.said(refused)
+    except (TypeError, ValueError) as unusable:
+        wrong = str(unusable)
     status = BAD_REQUEST if wrong else 200
     return _page(console, request, status, topic=views[topic], form=form, wrong=wrong, sent=sent)
 

@@ -12,14 +12,18 @@ JSON = "application/json"
 
 
 async def topic_pulse(console: ConsoleContext, request: PageRequest, topic: str) -> Answer:
-    """The sum of a topic's ends and the bytes of its leaders: differences of two are rates."""
+    """The sum of a topic's ends and, if the user may see them, the bytes of its leaders: differences are rates."""
     view = (await request.admin.describe_topics([topic]))[topic]
     ends, sizes = await asyncio.gather(
-        request.admin.ends(TopicPartition(topic, number) for number in view.partitions), request.admin.sizes([topic])
+        request.admin.ends(TopicPartition(topic, number) for number in view.partitions),
+        request.admin.known_sizes([topic]),
     )
+    records = sum(ends.values())
+    if not sizes:
+        return _json({"records": records})
     leaders = {TopicPartition(topic, number): one.leader for number, one in view.partitions.items()}
     size_bytes = sum(sizes.get(tp, {}).get(leader, 0) for tp, leader in leaders.items())
-    return _json({"records": sum(ends.values()), "bytes": size_bytes})
+    return _json({"records": records, "bytes": size_bytes})
 
 
 async def brokers_pulse(console: ConsoleContext, request: PageRequest) -> Answer:

@@ -28,7 +28,7 @@ async def partitions(console: ConsoleContext, request: PageRequest, name: str) -
     numbers = part.of(sorted(topic.partitions))
     places = [TopicPartition(name, number) for number in numbers]
     starts, ends = await request.admin.starts(places), await request.admin.ends(places)
-    sizes = await request.admin.sizes([name])
+    sizes = await request.admin.known_sizes([name])
     rows = [
         {
             "number": tp.partition,
@@ -96,7 +96,7 @@ async def change_setting(console: ConsoleContext, request: PageRequest, name: st
     try:
         await request.admin.configs.alter(Resource.TOPIC, name, {setting: value})
     except MoldauError as refused:
-        return await _settings_page(console, request, name, str(refused), BAD_REQUEST)
+        return await _settings_page(console, request, name, request.said(refused), BAD_REQUEST)
     return redirection(path_to("topics", name, "settings") + "?done=changed")
 
 
@@ -105,7 +105,7 @@ async def add_partitions(console: ConsoleContext, request: PageRequest, name: st
         count = whole_number("the number of partitions", request.field("partitions").strip(), 1, PARTITIONS_MAX)
         await request.admin.create_partitions(name, count)
     except MoldauError as refused:
-        return await _settings_page(console, request, name, str(refused), BAD_REQUEST)
+        return await _settings_page(console, request, name, request.said(refused), BAD_REQUEST)
     return redirection(path_to("topics", name) + "?done=expanded")
 
 

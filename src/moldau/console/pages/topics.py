@@ -5,7 +5,7 @@ from operator import attrgetter
 from urllib.parse import urlencode
 
 from moldau.client.cluster_view import TopicView
-from moldau.console.asking.cluster_admin import ClusterAdmin, Committed, is_internal
+from moldau.console.asking.cluster_admin import ClusterAdmin, is_internal
 from moldau.console.asking.topic_rows import TopicRow, full_row, lags_by_topic, plain_row
 from moldau.console.context import ConsoleContext, paging
 from moldau.console.web.answers import Answer, redirection
@@ -76,11 +76,10 @@ async def _all_rows(admin: ClusterAdmin) -> dict[str, TopicRow]:
 async def _full_rows(admin: ClusterAdmin, shown: list[TopicView]) -> list[TopicRow]:
     places = [TopicPartition(topic.name, number) for topic in shown for number in topic.partitions]
     starts, ends = await admin.starts(places), await admin.ends(places)
-    sizes: dict[TopicPartition, dict[int, int]] = {}
-    committed: Committed | None = None
+    names = [topic.name for topic in shown]
+    sizes, committed = await admin.known_sizes(names), None
     try:
-        sizes = await admin.sizes(topic.name for topic in shown) if shown else {}
-        committed = await admin.committed_in([topic.name for topic in shown])
+        committed = await admin.committed_in(names)
     except KafkaError as denied:
         if denied.retriable:
             raise
@@ -102,7 +101,7 @@ async def create_topic(console: ConsoleContext, request: PageRequest) -> Answer:
         )
     except MoldauError as refused:
         given = {field: request.field(field) for field in ("name", "partitions", "replicas", "settings")}
-        return console.page(request, "topic_new.html", BAD_REQUEST, wrong=str(refused), form=given)
+        return console.page(request, "topic_new.html", BAD_REQUEST, wrong=request.said(refused), form=given)
     request.admin.forget("topics")
     return redirection(path_to("topics", name) + "?done=created")
 

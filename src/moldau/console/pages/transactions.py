@@ -55,7 +55,7 @@ async def hanging(console: ConsoleContext, request: PageRequest) -> Answer:
             places = [TopicPartition(topic, number) for number in view.partitions]
             rows = await request.admin.transactions.hanging(places, minutes * MINUTE_MS)
         except KafkaError as refused:
-            wrong, status = str(refused), BAD_REQUEST
+            wrong, status = request.said(refused), BAD_REQUEST
     return console.page(
         request, "hanging.html", status, rows=rows[:ROWS], topic=topic, minutes=minutes, wrong=wrong,
         more=max(len(rows) - ROWS, 0),

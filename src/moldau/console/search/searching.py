@@ -69,13 +69,15 @@ def _negative(rank: tuple[int, int, int]) -> tuple[int, int, int]:
     return -rank[0], -rank[1], -rank[2]
 
 
-async def steps(scan: TopicScan) -> AsyncIterator[ScanStep]:
-    """Each step as it comes, in the order of offsets, for an export, which ends at what cannot be read: a file does not
-    say what it lacks. Raises `KafkaError`."""
+async def steps(scan: TopicScan, first: ScanStep | None) -> AsyncIterator[ScanStep]:
+    """The first step and each that follows, in the order of offsets, for an export. It ends at what cannot be read: a
+    file does not say what it lacks. Raises `KafkaError`."""
+    step = first
     try:
-        while (step := await scan.next()) is not None:
+        while step is not None:
             if step.damaged is not None:
                 raise KafkaError(ErrorCode.CORRUPT_MESSAGE, str(step.damaged))
             yield step
+            step = await scan.next()
     finally:
         await scan.end()

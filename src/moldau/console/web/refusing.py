@@ -20,13 +20,14 @@ class PageRefusal(MoldauError):
         self.status = status
 
 
-def refusal_of(failure: MoldauError) -> PageRefusal:
-    """What to answer when the cluster, or one of our clients, refused."""
+def refusal_of(failure: MoldauError, right: str = "") -> PageRefusal:
+    """What to answer when the cluster, or one of our clients, refused; `right` is what the user needs for it."""
     if isinstance(failure, PageRefusal):
         return failure
     if isinstance(failure, KafkaError):
         if failure.code in _DENIED:
-            return PageRefusal(FORBIDDEN, f"Your user may not do this: {failure}")
+            needed = f". It needs the right {right}." if right else ""
+            return PageRefusal(FORBIDDEN, f"Your user may not do this: {str(failure).rstrip('.')}{needed}")
         if failure.code in _MISSING:
             return PageRefusal(NOT_FOUND, str(failure))
         return PageRefusal(BAD_GATEWAY if failure.retriable else BAD_REQUEST, str(failure))

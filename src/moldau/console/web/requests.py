@@ -4,7 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from moldau.console.web.refusing import PageRefusal
+from moldau.console.web.refusing import PageRefusal, refusal_of
+from moldau.errors import MoldauError
 
 if TYPE_CHECKING:
     from moldau.console.asking.cluster_admin import ClusterAdmin
@@ -25,6 +26,8 @@ class PageRequest:
     session: "ConsoleSession"
     target: str
     form: Mapping[str, list[str]] = field(default_factory=dict)
+    right: str = ""
+    """The right that the page needs."""
     address: str = ""
     """Where the browser is; behind a proxy on this machine what X-Forwarded-For says."""
 
@@ -38,6 +41,10 @@ class PageRequest:
     def is_fragment(self) -> bool:
         """Whether a part of a page is asked for, by htmx."""
         return self.headers.get("hx-request") == "true"
+
+    def said(self, failure: MoldauError) -> str:
+        """The sentence about a refusal, with the right that is missing if it was for lack of one."""
+        return str(refusal_of(failure, self.right))
 
     def text(self, name: str, default: str = "") -> str:
         """A field of the query."""
