@@ -29,6 +29,8 @@ def test_the_maximum_is_that_of_the_last_two_windows() -> None:
     assert latency.max_s(100 + WINDOW_S) == 2.0
     assert latency.max_s(100 + 2 * WINDOW_S) == 0.5
     assert latency.max_s(100 + 4 * WINDOW_S) == 0
+    latency.arrived(RecordTimes(1, 0, 0), 1_000, 100 + 4 * WINDOW_S)
+    assert latency.max_s(100 + 6 * WINDOW_S) == 0
 
 
 def test_a_timestamp_in_the_future_counts_as_no_latency() -> None:

@@ -73,7 +73,12 @@ def plan(name: str, source: SourceTopic, mirror_source: str, target: TargetTopic
             refused=f"{name} has {target.partitions} partitions in the target cluster and {source.partitions} in the "
             "source: delete it in the target to mirror it anew"
         )
-    has = copied(target.settings)
+    return following(source, wanted, target, copied(target.settings))
+
+
+def following(source: SourceTopic, wanted: Mapping[str, str], target: TargetTopic, has: Mapping[str, str]) -> TopicPlan:
+    """How a topic of the target gets the partitions of its source and the settings that are `wanted`, of those that are
+    copied: it `has` these."""
     changes: dict[str, str | None] = {key: value for key, value in wanted.items() if has.get(key) != value}
     changes |= {key: None for key in has if key not in wanted}
     return TopicPlan(expand_to=source.partitions if target.partitions < source.partitions else None, changes=changes)

@@ -7,7 +7,7 @@ A topic is made, expanded and configured as its source, with the exceptions that
 from collections.abc import Mapping
 from typing import Final
 
-from moldau.mirror.planning import NOT_COPIED, SourceTopic, TargetTopic, TopicPlan
+from moldau.mirror.planning import NOT_COPIED, SourceTopic, TargetTopic, TopicPlan, following
 
 NOT_IN_MIRROR_MAKER: Final = (
     "follower.replication.throttled.replicas", "leader.replication.throttled.replicas",
@@ -41,7 +41,4 @@ def plan_remote(name: str, remote: str, source: SourceTopic, target: TargetTopic
             refused=f"{remote} has {target.partitions} partitions in the target cluster and {name} has "
             f"{source.partitions} in the source: delete it in the target to mirror it anew"
         )
-    has = copied_settings(target.settings)
-    changes: dict[str, str | None] = {key: value for key, value in wanted.items() if has.get(key) != value}
-    changes |= {key: None for key in has if key not in wanted}
-    return TopicPlan(expand_to=source.partitions if target.partitions < source.partitions else None, changes=changes)
+    return following(source, wanted, target, copied_settings(target.settings))
