@@ -8,7 +8,6 @@ from typing import Any
 
 from moldau.cli.output import named_content, time_text
 from moldau.client.consuming.fetched.record import Record
-from moldau.client.registry import json_texts
 from moldau.client.registry.framing import Decoded
 from moldau.errors import ConfigError
 
@@ -102,7 +101,9 @@ def internal_line(topic: str) -> Callable[[Record], bytes]:
 
 def json_text(value: Any) -> bytes:
     """The value as JSON in UTF-8; what JSON has no form for is text, bytes are base64."""
-    return json_texts.json_text(value, _in_json).encode("utf-8", "surrogatepass")
+    from moldau.client.registry.json_texts import json_text as written  # once there is a record
+
+    return written(value, _in_json).encode("utf-8", "surrogatepass")
 
 
 def _in_json(value: Any) -> str:
