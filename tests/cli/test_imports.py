@@ -30,7 +30,7 @@ OURS_MAX = {
     "acls list": ADMIN_MAX,
     "cluster status": ADMIN_MAX,
     "top --once": ADMIN_MAX,
-    "doctor": 80,
+    "doctor": 81,
     "produce t": 115,
     "consume t": 145,
     "dead-letters list t": 146,
