@@ -10,7 +10,7 @@ import pyarrow
 
 from moldau.pipeline.audit.tiers import add_columns, places_of, times_of
 from moldau.pipeline.audit.windows import Digests
-from moldau.pipeline.tables.columns import TableError
+from moldau.pipeline.tables.columns import TableError, in_files
 from moldau.pipeline.tables.warehouse import Warehouse
 from moldau.records.digests import Rows, digest_of
 
@@ -69,8 +69,11 @@ class WarehouseTier:
 
 
 def _batches(fragment: Any, names: list[str]) -> Iterator[Any]:
+    kinds = in_files()
+    columns = pyarrow.schema([kinds.field(name) for name in names])
     try:
-        yield from fragment.to_batches(columns=names, batch_size=BATCH_ROWS)
+        for batch in fragment.to_batches(columns=names, batch_size=BATCH_ROWS):
+            yield batch.cast(columns)  # files that another tool has rewritten have other variants of these types
     except (OSError, pyarrow.ArrowException) as error:
         why = str(error).splitlines()[0].rstrip(".")
         raise TableError(f"{fragment.path} cannot be read: {why}.") from None
