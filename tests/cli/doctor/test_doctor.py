@@ -1,5 +1,6 @@
 """`moldau doctor` at brokers that run, at folders of stopped ones, and at a cluster with a broker away."""
 
+import shutil
 import socket
 import threading
 import time
@@ -36,6 +37,21 @@ def test_a_sound_broker_is_well_with_its_settings_and_without(broker: Broker, mo
     assert both["facts"]["folders"][0]["in_use"] is True
     assert both["facts"]["disks"][0]["usable"] > 0 and len(both["facts"]["disks"][0]["flush_ms"]) == 5
     assert not list((broker.folder / "data").glob(".moldau-doctor-*"))
+
+
+def test_a_broker_that_is_not_the_one_of_the_settings_is_told(broker: Broker, offline: Moldau, tmp_path: Path) -> None:
+    told = f"The broker at {broker.address} is not the one that --config describes: "
+    fresh = settings(tmp_path / "fresh", log_dirs=str(tmp_path / "nothing"))
+    assert f"{told}no broker has started with" in offline("doctor", "-b", broker.address, "--config", str(fresh)).out
+    other = Broker(tmp_path)
+    other.start()
+    theirs = settings(tmp_path / "theirs", log_dirs=str(tmp_path / "data"))
+    assert f"{told}it belongs to cluster" in offline("doctor", "-b", broker.address, "--config", str(theirs)).out
+    assert "is not the one" not in offline("doctor", "-b", other.address, "--config", str(theirs)).out
+    shutil.copytree(tmp_path / "data", tmp_path / "copy")
+    copied = settings(tmp_path / "copied", log_dirs=str(tmp_path / "copy"))
+    assert "They may be a copy" in offline("doctor", "-b", other.address, "--config", str(copied)).out
+    other.stop()
 
 
 def test_an_advertised_name_that_does_not_resolve_is_explained(offline: Moldau, tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ from moldau.cli.doctor.checks.log_folders import of_served
 from moldau.cli.doctor.checks.machines import CLOCK, of_clocks
 from moldau.cli.doctor.checks.replicas import AREA as REPLICAS
 from moldau.cli.doctor.checks.replicas import of_replicas
+from moldau.cli.doctor.checks.same_broker import OwnBroker, of_same_broker
 from moldau.cli.doctor.clock_watch import ClockWatch
 from moldau.cli.doctor.facts import plain
 
@@ -30,16 +31,19 @@ async def examine(bootstrap: str | None, properties: Mapping[str, str] | None) -
     `ConfigError` if `bootstrap` is not an address."""
     watch, found, facts = ClockWatch(), list[Diagnosis](), dict[str, Any]()
     examined: list[str] = []
-    ahead_ms: dict[int, int] = {}
+    own: OwnBroker | None = None
     if properties is not None:
         from moldau.cli.doctor.own_broker import examine_settings  # needs all settings of a broker
 
-        ahead_ms = await examine_settings(properties, found, facts, examined)
+        own = await examine_settings(properties, found, facts, examined)
     if bootstrap is not None:
         cluster = await cluster_facts(bootstrap)
         facts["cluster"] = plain(cluster)
         _cluster(cluster, found, examined)
-    clock = watch.facts()._replace(ahead_ms=ahead_ms)
+        if own is not None:
+            asked = next((str(one) for one in cluster.addresses.bootstrap if one.works), "")
+            found += of_same_broker(own, asked, cluster.addresses.cluster_id)
+    clock = watch.facts()._replace(ahead_ms={} if own is None else own.ahead_ms)
     facts["clock"] = plain(clock)
     found += of_clocks(clock)
     return Examination(sorted_by_severity(found), [*dict.fromkeys([*examined, CLOCK])], facts)

@@ -15,6 +15,7 @@ from moldau.cli.doctor.checks.disks import of_disks
 from moldau.cli.doctor.checks.log_folders import AREA as FOLDERS
 from moldau.cli.doctor.checks.log_folders import of_stopped
 from moldau.cli.doctor.checks.machines import DESCRIPTORS, of_descriptors
+from moldau.cli.doctor.checks.same_broker import OwnBroker
 from moldau.cli.doctor.checks.zookeeper import AREA as ZOOKEEPER
 from moldau.cli.doctor.checks.zookeeper import of_zookeeper
 from moldau.cli.doctor.ensemble import zookeeper_facts
@@ -31,8 +32,8 @@ LARGEST: Final = 20
 
 async def examine_settings(
     properties: Mapping[str, str], found: list[Diagnosis], facts: dict[str, Any], examined: list[str]
-) -> dict[int, int]:
-    """The parts that a broker's settings lead to. Returns what ZooKeeper knows of the brokers' clocks."""
+) -> OwnBroker:
+    """The parts that a broker's settings lead to."""
     found += of_settings(properties)
     config = _config(properties)
     folders = [Path(one).absolute() for one in config.data_folders]
@@ -61,7 +62,7 @@ async def examine_settings(
         facts["zookeeper"], facts["clocks_ahead_ms"] = plain(zookeeper), plain(ahead_ms)
         found += of_zookeeper(zookeeper)
         examined.append(ZOOKEEPER)
-    return ahead_ms
+    return OwnBroker(stopped, not config.zookeeper_connect, ahead_ms)
 
 
 def _config(properties: Mapping[str, str]) -> BrokerConfig:
