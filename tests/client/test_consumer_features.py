@@ -15,7 +15,7 @@ from moldau.client.consuming.groups.membership import OffsetAndMetadata
 from moldau.client.offsets import EARLIEST, LATEST, OffsetAndTimestamp
 from moldau.client.producing.producer import Producer
 from moldau.client.producing.serializers import from_json, from_text
-from moldau.errors import DeserializationFailed
+from moldau.errors import ConfigError, DeserializationFailed
 from moldau.names import TopicPartition
 
 HOUR_MS = 3_600_000
@@ -50,6 +50,10 @@ def test_the_ends_of_logs_and_the_offsets_of_times_are_found(bootstrap: str, top
         assert consumer.end_offsets([tp]) == {tp: 10}
         assert consumer.offsets_for_times({tp: 4_500}) == {tp: OffsetAndTimestamp(5, 5_000)}
         assert consumer.offsets_for_times({tp: 99_999}) == {tp: None}
+        assert consumer.offsets_for_times({(topic, 0): 99_999}) == {tp: None}  # type: ignore[dict-item]
+        for wrong in ({tp: "now"}, {tp: 1.5}, {tp: -1}, [tp]):
+            with pytest.raises(ConfigError, match="ms since 1970"):
+                consumer.offsets_for_times(wrong)  # type: ignore[arg-type]
         consumer.assign([tp])
         consumer.seek_to_end()
         assert consumer.position(tp) == 10

@@ -89,11 +89,13 @@ def test_a_producer_is_refused_in_a_forked_child_and_goes_on_in_the_parent(boots
 import os, sys
 from moldau import Producer
 from moldau.errors import ClientClosed
-with Producer(sys.argv[1]) as producer:
-    producer.send(sys.argv[2], "parent").result()
+with Producer(sys.argv[1], linger_ms=3_000) as producer:
+    producer.send(sys.argv[2], "parent")
+    producer.flush()
+    waiting = producer.send(sys.argv[2], "parent, later")
     child = os.fork()
     if not child:
-        for use in (lambda: producer.send(sys.argv[2], "child"), producer.flush):
+        for use in (lambda: producer.send(sys.argv[2], "child"), producer.flush, waiting.result):
             try:
                 use()
             except ClientClosed as refused:
@@ -102,12 +104,14 @@ with Producer(sys.argv[1]) as producer:
         sys.exit(7)
     status = os.waitpid(child, 0)[1]
     assert os.waitstatus_to_exitcode(status) == 7, status
-    producer.send(sys.argv[2], "parent again").result(30)
+    again = producer.send(sys.argv[2], "parent again")
+    producer.flush(30)
+    again.result(0)
 """
     ended = run(program, bootstrap, topic)
-    assert ended.stdout.count("this client was made before the process forked: make a new one") == 2
+    assert ended.stdout.count("this client was made before the process forked: make a new one") == 3
     assert (ended.returncode, ended.stderr) == (0, "")
-    assert values(bootstrap, topic) == [b"parent", b"parent again"]
+    assert values(bootstrap, topic) == [b"parent", b"parent, later", b"parent again"]
 
 
 @pytest.mark.parametrize("loops", [False, True])

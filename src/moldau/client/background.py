@@ -10,6 +10,8 @@ copy of the loop: it shares its selector with the parent.
 
 import asyncio
 import concurrent.futures
+import contextlib
+import logging
 import os
 import queue
 import threading
@@ -21,6 +23,8 @@ from typing import Any, TypeVar
 from moldau.client.failures import ClientClosed
 from moldau.client.unclosed import FORKED
 from moldau.monotonic import monotonic_s
+
+logger = logging.getLogger(__name__)
 
 T = TypeVar("T")
 CLOSED = "this client is closed"
@@ -36,7 +40,7 @@ class LoopThread:
     def __init__(self, name: str):
         self._pid = os.getpid()
         self._loop = _new_loop()
-        self._thread = threading.Thread(target=self._loop.run_forever, name=name, daemon=True)
+        self._thread = threading.Thread(target=self._run_loop, name=name, daemon=True)
         self._lock = threading.RLock()  # a signal handler may come in between, in the same thread
         self._pending: set[concurrent.futures.Future[Any]] = set()
         self._stopped = False
@@ -63,6 +67,15 @@ class LoopThread:
 
     def start(self) -> None:
         self._thread.start()
+
+    def _run_loop(self) -> None:
+        while True:
+            try:
+                self._loop.run_forever()
+            except (SystemExit, KeyboardInterrupt):  # of the application's code: it ended the loop with all its tasks
+                logger.exception("code that a client called has raised; the client goes on")
+            else:
+                return
 
     def run(self, work: Callable[..., Coroutine[Any, Any, T]], *arguments: Any, serving: bool = False) -> T:
         """Run the coroutine function on the loop, wait for it in the calling thread, and return its result. With
@@ -150,9 +163,10 @@ class LoopThread:
         future.add_done_callback(lambda _: wake.put(None))
         try:
             while not future.done():
-                try:
+                asked = None
+                with contextlib.suppress(IndexError):  # another thread that serves may have taken it
                     asked = self._asked.popleft()
-                except IndexError:
+                if asked is None:
                     wake.get()
                 else:
                     self._answer(*asked)

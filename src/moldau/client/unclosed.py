@@ -5,6 +5,7 @@ exit each client gets the time that is left of `EXIT_S` to finish. In a forked c
 """
 
 import atexit
+import contextlib
 import os
 import threading
 from collections.abc import Callable
@@ -49,7 +50,8 @@ def _forked() -> None:
 
 # Before the executors of the interpreter end: dialling a host by name needs one. And once more after the last threads
 # that are no daemons have ended, because they may have sent records meanwhile.
-getattr(threading, "_register_atexit", atexit.register)(_exiting)
+with contextlib.suppress(RuntimeError):  # a thread that is no daemon imports this after the main thread has ended
+    getattr(threading, "_register_atexit", atexit.register)(_exiting)
 atexit.register(_exiting)
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_forked)

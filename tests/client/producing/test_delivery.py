@@ -12,6 +12,7 @@ from harness.brokers import Broker
 from harness.patience import stretched
 from moldau.client.administration.admin import Admin
 from moldau.client.producing.delivery import Delivered, OnDelivery
+from moldau.client.producing.interceptors import ProducerInterceptor
 from moldau.client.producing.producer import AsyncProducer, Producer
 from moldau.errors import MessageTooLarge, NotDelivered
 from tests.client.producing.beside import paused, values
@@ -56,6 +57,78 @@ def test_what_a_callback_raises_is_logged_and_the_next_one_runs(
         producer.send(topic, b"x", on_delivery=lambda error, where: told.append(where))
     assert len(told) == 1
     assert "ZeroDivisionError" in caplog.text
+
+
+@pytest.mark.parametrize("raised", [SystemExit(3), KeyboardInterrupt(), asyncio.CancelledError()], ids=repr)
+def test_a_callback_that_exits_ends_neither_the_producer_nor_the_callbacks_behind_it(
+    bootstrap: str, topic: str, raised: BaseException, caplog: pytest.LogCaptureFixture
+) -> None:
+    told: list[object] = []
+
+    def exits(*_: object) -> None:
+        raise raised
+
+    class Exits(ProducerInterceptor):
+        def on_acknowledgement(self, *_: object) -> None:
+            raise raised
+
+    with Producer(bootstrap, linger_ms=60_000, interceptors=[Exits()]) as producer:
+        producer.send(topic, b"x", on_delivery=exits)
+        producer.send(topic, b"x", on_delivery=lambda error, where: told.append(where)).add_done_callback(exits)
+        producer.flush(stretched(30))
+        last = producer.send(topic, b"x")
+        producer.flush(stretched(30))
+        assert last.result(0).offset == 2
+    assert len(told) == 1
+    assert caplog.text.count("raised\nTraceback") == 5
+
+
+def test_a_callback_that_exits_ends_the_loop_of_the_main_thread_after_the_other_callbacks(
+    bootstrap: str, topic: str
+) -> None:
+    told: list[object] = []
+
+    def exits(*_: object) -> None:
+        raise SystemExit(3)
+
+    async def main() -> None:
+        async with AsyncProducer(bootstrap) as producer:
+            await producer.send(topic, b"x", on_delivery=exits)
+            await producer.send(topic, b"x", on_delivery=lambda error, where: told.append(where))
+            await producer.flush()
+            await asyncio.Event().wait()
+
+    with pytest.raises(SystemExit):
+        asyncio.run(main())
+    assert len(told) == 1
+
+
+async def _awaited(*_: object) -> None: ...
+
+
+@pytest.mark.parametrize(("callback", "sentence"), [(3, "is int, not a function"), (_awaited, "is not awaited")])
+def test_a_callback_that_cannot_be_called_is_refused_by_send(
+    bootstrap: str, topic: str, callback: Any, sentence: str
+) -> None:
+    async def main() -> None:
+        async with AsyncProducer(bootstrap) as producer:
+            with pytest.raises(TypeError, match=sentence):
+                await producer.send(topic, b"x", on_delivery=callback)
+
+    asyncio.run(main())
+    with Producer(bootstrap) as producer:
+        with pytest.raises(TypeError, match=sentence):
+            producer.send(topic, b"x", on_delivery=callback)
+        with pytest.raises(TypeError, match=sentence):
+            producer.send(topic, b"x").add_done_callback(callback)
+
+
+def test_a_result_that_is_not_there_in_time_is_told_in_a_sentence(broker: Broker, topic: str) -> None:
+    with Producer(broker.address) as producer:
+        producer.send(topic, b"x").result()
+        with paused(broker):
+            with pytest.raises(TimeoutError, match=r"the record was not acknowledged within 0\.01 s"):
+                producer.send(topic, b"x").result(timeout_ms=10)
 
 
 def test_a_delivery_has_the_brokers_time_if_the_topic_says_so(bootstrap: str, topic: str) -> None:

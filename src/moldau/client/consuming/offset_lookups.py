@@ -6,8 +6,10 @@ from typing import Any
 from moldau.client.consuming.consumer_settings import ConsumerSettings
 from moldau.client.lag import Lags
 from moldau.client.offsets import EARLIEST, LATEST, OffsetAndTimestamp, offsets_at, offsets_for_times
-from moldau.client.partitions import partitions_of
+from moldau.client.partitions import partition_of, partitions_of
 from moldau.client.routing import Router
+from moldau.client.settings import INT64_MAX
+from moldau.errors import ConfigError
 from moldau.names import OffsetAndMetadata, TopicPartition
 
 
@@ -24,9 +26,9 @@ class OffsetLookups:
         self, times: Mapping[TopicPartition, int]
     ) -> dict[TopicPartition, OffsetAndTimestamp | None]:
         """For each partition the first record at or after a time in ms since 1970: its offset and timestamp, or None if
-        no record is so late. Raises `KafkaError`."""
+        no record is so late. Raises `ConfigError`, `KafkaError`."""
         self._check_open()
-        return await offsets_for_times(self._router, times)
+        return await offsets_for_times(self._router, _checked(times))
 
     async def beginning_offsets(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
         """The first offset of each partition's log. Raises `KafkaError`."""
@@ -46,3 +48,14 @@ class OffsetLookups:
         positions = await self._located(wanted)
         ends = await self.end_offsets(wanted)
         return Lags({tp: max(ends[tp] - positions[tp].offset, 0) for tp in wanted})
+
+
+def _checked(times: object) -> dict[TopicPartition, int]:
+    if not isinstance(times, Mapping):
+        raise ConfigError(f"offsets_for_times takes a dict of partitions and times in ms since 1970, not {times!r}")
+    for tp, time_ms in times.items():
+        if type(time_ms) is not int or not 0 <= time_ms <= INT64_MAX:
+            raise ConfigError(
+                f"offsets_for_times was given {time_ms!r} for {tp!r}, not a whole number of ms since 1970"
+            )
+    return {partition_of(tp): time_ms for tp, time_ms in times.items()}

@@ -20,7 +20,7 @@ from moldau.client.producing.appending import Appender, TopicAppender
 from moldau.client.producing.auditing import ProducerAudit, settings_of_events
 from moldau.client.producing.batch import Parts
 from moldau.client.producing.batching import Accumulator, BufferFull
-from moldau.client.producing.delivery import Delivery, OnDelivery, Unseen, followed
+from moldau.client.producing.delivery import Delivery, OnDelivery, Unseen, check_callback, followed
 from moldau.client.producing.interceptors import interceptors_of
 from moldau.client.producing.outgoing import BY_NAME, GivenHeaders, OutgoingRecord, check_partition, check_topic
 from moldau.client.producing.producer_metrics import Counters, ProducerMetrics
@@ -40,7 +40,6 @@ if TYPE_CHECKING:
     from moldau.client.producing.columnar import RecordColumns
 
 logger = logging.getLogger(__name__)
-
 T = TypeVar("T")
 CLOSED = "this producer is closed"
 
@@ -142,6 +141,8 @@ class AsyncProducer:
         if self._yield:  # a batch was opened: the sender has its turn, however tight the caller's loop is
             self._yield = False
             await asyncio.sleep(0)
+        if on_delivery is not None:
+            check_callback(on_delivery)
         route = self.routes.get(topic)
         if route is not None:
             delivery: Delivery | None = route.put(value, key, partition, timestamp_ms, headers, on_delivery)
@@ -232,9 +233,8 @@ class AsyncProducer:
                     sent = [batch.outcome.result() for batch in outstanding if not batch.outcome.exception()]
                     outstanding = [part for outcome in sent if isinstance(outcome, Parts) for part in outcome]
         except TimeoutError:
-            raise TimeoutError(
-                f"after {timeout_s:g} s {self.accumulator.records} records were not acknowledged yet"
-            ) from None
+            left = self.accumulator.records
+            raise TimeoutError(f"after {timeout_s:g} s {left} records were not acknowledged yet") from None
         finally:
             self.accumulator.hurry -= 1
 

@@ -5,7 +5,9 @@ the failures that nobody has seen, so that a producer can raise them when it is 
 """
 
 import asyncio
+import inspect
 import logging
+import threading
 from collections.abc import Callable, Generator
 from concurrent.futures import Future
 from functools import partial
@@ -92,6 +94,8 @@ class Delivery(RecordPlace):
             except MoldauError:
                 batch.saw(index)
                 raise
+            except TimeoutError:
+                raise TimeoutError(f"the record was not acknowledged within {wait_s:g} s") from None
             if isinstance(outcome, Ack):
                 return self._delivered(outcome, index)
 
@@ -107,7 +111,8 @@ class Delivery(RecordPlace):
 
     def add_done_callback(self, callback: "Callable[[Delivery], object]") -> None:
         """Call `callback(delivery)` once the record was delivered or has failed: on the producer's loop, or at once if
-        that has happened. What it raises is logged."""
+        that has happened. What it raises is logged. Raises `TypeError` for what is not a function."""
+        check_callback(callback, "callback")
 
         def ended(_: "Future[Any]") -> None:
             batch, index = self._placed()
@@ -115,10 +120,7 @@ class Delivery(RecordPlace):
                 batch.outcome.add_done_callback(ended)  # the batch was split
                 return
             batch.saw(index)
-            try:
-                callback(self)
-            except Exception:
-                logger.exception("a callback of %r raised", self)
+            call_back(callback, f"a callback of {self!r}", self)
 
         self._placed()[0].outcome.add_done_callback(ended)
 
@@ -162,18 +164,41 @@ def tell(batch: Batch, outcome: Ack | MoldauError) -> None:
     """Call the callbacks of the records of a batch that has ended; what they raise is logged."""
     callbacks, timestamps = batch.callbacks, batch.timestamps
     batch.callbacks, batch.timestamps = [], []
+    about = f"the on_delivery callback of a record of {batch.tp}"
     if isinstance(outcome, Ack):
-        raised = partial(logger.exception, "the on_delivery callback of a record of %s raised", batch.tp)
-        acknowledge(callbacks, timestamps, *outcome, batch.tp, _make, raised)
+        guarded = [callback and partial(call_back, callback, about) for callback in callbacks]
+        acknowledge(guarded, timestamps, *outcome, batch.tp, _make, None)
         return
     for index, callback in enumerate(callbacks):
         if callback is not None:
             if getattr(callback, "asked", True):
                 batch.saw(index)
-            try:
-                callback(outcome, None)
-            except Exception:
-                logger.exception("the on_delivery callback of a record of %s raised", batch.tp)
+            call_back(callback, about, outcome, None)
+
+
+def check_callback(callback: object, name: str = "on_delivery") -> None:
+    """Raise `TypeError` for what cannot be called, and for a coroutine function, which nobody would await."""
+    if not callable(callback):
+        raise TypeError(f"{name}={callback!r} is {type(callback).__name__}, not a function")
+    if getattr(getattr(callback, "__code__", None), "co_flags", 0) & inspect.CO_COROUTINE:
+        raise TypeError(
+            f"{name}={callback!r} is a coroutine function, which is not awaited: await the Delivery instead"
+        )
+
+
+def call_back(callback: Callable[..., object], about: str, *arguments: object) -> None:
+    """Call a function of the application on the producer's loop; what it raises is logged. `SystemExit` and Ctrl-C
+    would end the loop with all records that are on their way: they end the main thread's loop alone, afterwards."""
+    try:
+        callback(*arguments)
+    except BaseException as raised:
+        logger.exception("%s raised", about)
+        if isinstance(raised, SystemExit | KeyboardInterrupt) and threading.current_thread() is threading.main_thread():
+            asyncio.get_running_loop().call_soon(_raise, raised)
+
+
+def _raise(failure: BaseException) -> None:
+    raise failure
 
 
 class Unseen:

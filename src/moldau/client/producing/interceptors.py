@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from moldau.client.producing.audit_headers import AuditHeaders
-from moldau.client.producing.delivery import Delivered, OnDelivery
+from moldau.client.producing.delivery import Delivered, OnDelivery, call_back
 from moldau.client.producing.outgoing import OutgoingRecord
 from moldau.client.producing.producer_settings import ProducerSettings
 from moldau.errors import MoldauError
@@ -70,9 +70,6 @@ class Acknowledging:
 
     def __call__(self, error: MoldauError | None, delivered: Delivered | None) -> None:
         for intercept in self._interceptors:
-            try:
-                intercept(error, delivered)
-            except Exception:
-                logger.exception("an interceptor raised on an acknowledgement")
+            call_back(intercept, "an interceptor's on_acknowledgement", error, delivered)
         if self._on_delivery is not None:
             self._on_delivery(error, delivered)

@@ -14,7 +14,7 @@ from moldau.client.background import LoopThread
 from moldau.client.faces import blocking
 from moldau.client.producing.async_producer import AsyncProducer as AsyncProducer
 from moldau.client.producing.batching import BufferFull
-from moldau.client.producing.delivery import Delivery, OnDelivery
+from moldau.client.producing.delivery import Delivery, OnDelivery, check_callback
 from moldau.client.producing.outgoing import BY_NAME, GivenHeaders, OutgoingRecord
 from moldau.client.producing.producer_metrics import ProducerMetrics
 from moldau.client.producing.producer_settings import ProducerSettings
@@ -77,6 +77,8 @@ class Producer:
         """As `AsyncProducer.send`; blocks only for the metadata of a new topic and while the buffer is full.
         `on_delivery` is called in the producer's thread, where nothing may wait: `send` to a new topic, or while the
         buffer is full, raises there."""
+        if on_delivery is not None:
+            check_callback(on_delivery)
         core = self._core
         route = core.routes.get(topic)
         if route is not None:

@@ -1,6 +1,6 @@
 """The settings of a producer."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, ClassVar
 
 from moldau.client.producing.serializers import Serializer as Serializer
@@ -115,5 +115,17 @@ class ProducerSettings(ZooKeeperSettings):
             given = getattr(self, name)
             if given is not None and not callable(given):
                 raise ConfigError(f"{name}={given!r} is not a function, for example moldau.serializers.to_json")
+        self._check_interceptors()
         if self.enable_idempotence and self.acks_number != -1:
             raise ConfigError("enable_idempotence=True needs acks=all")
+
+    def _check_interceptors(self) -> None:
+        given = () if self.interceptors is None else self.interceptors
+        if isinstance(given, str) or not isinstance(given, Iterable):
+            raise ConfigError(f"interceptors={given!r} is not a list of objects")
+        for one in given:
+            if isinstance(one, type) or not (hasattr(one, "on_send") or hasattr(one, "on_acknowledgement")):
+                raise ConfigError(
+                    f"interceptors has {one!r}, which is not an object with on_send or on_acknowledgement, such as"
+                    " a moldau.ProducerInterceptor"
+                )
