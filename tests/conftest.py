@@ -15,9 +15,11 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import Generator, Sequence
+import weakref
+from collections.abc import Callable, Generator, Sequence
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import hypothesis
 import pytest
@@ -27,6 +29,7 @@ from hypothesis import strategies
 from harness import brokers, tiers
 from harness.forking import Forking
 from harness.patience import Deadline
+from moldau.notices import Notices
 from tests import refereed
 from tests.spark import bootstrap, half_open, moldau_command, new_topic, numbers, produce, slow_once, spark
 
@@ -42,6 +45,18 @@ hypothesis.settings.register_profile("new", deadline=None, print_blob=True, max_
 hypothesis.settings.load_profile("new" if tiers.LONG else "same")
 hypothesis.core.function_digest = functools.cache(hypothesis.core.function_digest)
 """Hypothesis reads the source of a function twice for each set of its parameters, and most have hundreds."""
+
+
+NOTICES: "weakref.WeakSet[Notices]" = weakref.WeakSet()
+"""What this process has, to be forgotten between tests: a line counts as told for half a minute, whoever told it."""
+
+
+def _remember(notices: Notices, *given: Any, _begin: Callable[..., None] = Notices.__init__, **named: Any) -> None:
+    _begin(notices, *given, **named)
+    NOTICES.add(notices)
+
+
+Notices.__init__ = _remember  # type: ignore[method-assign]
 
 
 class InterpretedColumns(importlib.abc.MetaPathFinder):
@@ -186,6 +201,8 @@ def pytest_runtest_teardown() -> None:
     back: uvloop leaves its own when it is closed, and a broker that has ended in this process would hear of Ctrl-C."""
     for number, handler in HEARD.items():
         signal.signal(number, handler)
+    for notices in NOTICES:
+        notices._written.clear()
     ours = logging.getLogger("moldau")
     left = logging.root.manager.disable, ours.level, ours.propagate
     assert left == (logging.NOTSET, logging.NOTSET, True), "this test leaves logging switched off"

@@ -254,7 +254,7 @@ def test_a_certificate_that_has_expired_is_named_and_does_not_replace_one_that_h
     assert abs(tls.valid_until_s - now_s - 365 * 86_400) < 600
     for days, said in (
         (300, ""),
-        (360, "PLAINTEXT expires in 5 days"),
+        (359.5, "PLAINTEXT expires in 5 days"),
         (364.5, "in less than a day"),
         (366, "has exp"),
     ):

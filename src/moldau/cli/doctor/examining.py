@@ -1,7 +1,7 @@
 """The whole examination: gathers the facts, and hands them to the checks."""
 
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from moldau.cli.doctor.brokers import ClusterFacts, cluster_facts
 from moldau.cli.doctor.checks.addresses import of_addresses
@@ -11,9 +11,11 @@ from moldau.cli.doctor.checks.log_folders import of_served
 from moldau.cli.doctor.checks.machines import CLOCK, of_clocks
 from moldau.cli.doctor.checks.replicas import AREA as REPLICAS
 from moldau.cli.doctor.checks.replicas import of_replicas
-from moldau.cli.doctor.checks.same_broker import OwnBroker, of_same_broker
 from moldau.cli.doctor.clock_watch import ClockWatch
 from moldau.cli.doctor.facts import plain
+
+if TYPE_CHECKING:
+    from moldau.cli.doctor.checks.same_broker import OwnBroker
 
 ADDRESSES = "addresses"
 
@@ -41,6 +43,8 @@ async def examine(bootstrap: str | None, properties: Mapping[str, str] | None) -
         facts["cluster"] = plain(cluster)
         _cluster(cluster, found, examined)
         if own is not None:
+            from moldau.cli.doctor.checks.same_broker import of_same_broker
+
             asked = next((str(one) for one in cluster.addresses.bootstrap if one.works), "")
             found += of_same_broker(own, asked, cluster.addresses.cluster_id)
     clock = watch.facts()._replace(ahead_ms={} if own is None else own.ahead_ms)
