@@ -57,7 +57,9 @@ class Module(NamedTuple):
     uses_spark: bool
 
 
-ONE_AFTER_ANOTHER = ("admin.md", "consumer.md", "schemas.md", "spark.md", "streams.md")
+ONE_AFTER_ANOTHER = (
+    "admin.md", "consumer.md", "consumer-groups.md", "schemas.md", "spark.md", "spark-write.md", "streams.md",
+)  # fmt: skip
 """Pages whose examples go on where the earlier ones stopped; elsewhere each is a program of its own."""
 _CHECKPOINT = "checkpoint = ''"
 _SESSION = (

@@ -12,7 +12,7 @@ from harness.pages import DOCS, examples
 from harness.patience import stretched
 from moldau.testing import Broker
 
-PAGES = ("producer.md", "consumer.md", "columns.md", "admin.md", "coming-from.md")
+PAGES = ("producer.md", "consumer.md", "consumer-groups.md", "columns.md", "admin.md", "coming-from.md")
 OTHERS = ("schemas.md", "streams.md", "audit.md")
 _TOPIC = re.compile(r'(?:\bsend(?:_many|_table)?|create_topic|NewTopic)\(\s*"([^"]+)"')
 

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(600)]
 PAGES = (
+    "docs/debezium.md",
     "docs/decoding.md",
     "docs/iceberg.md",
     "docs/rejected-records.md",

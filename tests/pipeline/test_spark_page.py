@@ -1,5 +1,5 @@
-"""docs/spark.md: its examples run one after another; its tables, and those of docs/coming-from-spark.md, name every
-option."""
+"""The pages about Spark's sessions (`PAGES`): their examples run one after another; their tables, and those of
+docs/coming-from-spark.md, name every option."""
 
 import re
 from collections.abc import Callable
@@ -19,9 +19,10 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 DOCS = Path(__file__).parents[2] / "docs"
-PAGE = (DOCS / "spark.md").read_text()
-TABLES = PAGE + (DOCS / "coming-from-spark.md").read_text()
-EXAMPLES = re.findall(r"^```python\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
+PAGES = ("spark.md", "spark-write.md", "spark-cluster.md")
+TEXT = "".join((DOCS / page).read_text() for page in PAGES)
+TABLES = TEXT + (DOCS / "coming-from-spark.md").read_text()
+EXAMPLES = re.findall(r"^```python\n(.*?)^```$", TEXT, re.MULTILINE | re.DOTALL)
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,10 @@ from docutils import nodes  # type: ignore[import-untyped]
 from sphinx.application import Sphinx
 
 GLOSSARY = "docs/glossary"
-PAGES_OF_DESIGN = ("ARCHITECTURE", "CONTRIBUTING", "docs/coordinators", "docs/performance-design", "docs/protocol")
+PAGES_OF_DESIGN = (
+    "ARCHITECTURE", "CONTRIBUTING", "docs/coordinators", "docs/performance-design", "docs/protocol",
+    "docs/protocol-behaviour",
+)  # fmt: skip
 ORDINARY = frozenset(
     {
         "accounting", "answer", "bug", "call", "chain", "cleaned", "conversion", "copies", "deadlines", "decision",

@@ -41,8 +41,8 @@ CHAPTERS = {
         "All pages by task <docs/index.md>",
     ],
     "Clients": [
-        "docs/producer.md", "docs/consumer.md", "docs/columns.md", "docs/admin.md", "docs/schemas.md",
-        "docs/secure-clients.md", "docs/zookeeper-clients.md",
+        "docs/producer.md", "docs/consumer.md", "docs/consumer-groups.md", "docs/columns.md", "docs/admin.md",
+        "docs/schemas.md", "docs/secure-clients.md", "docs/zookeeper-clients.md",
     ],
     "Coming from": [
         "docs/coming-from-brokers.md", "docs/coming-from.md", "docs/coming-from-spark.md", "docs/commands.md",
@@ -64,14 +64,15 @@ CHAPTERS = {
         "Threats and promises <SECURITY.md>",
     ],
     "Spark and the warehouse": [
-        "docs/spark.md", "docs/streams.md", "docs/warehouse.md", "docs/iceberg.md", "docs/decoding.md",
-        "docs/rejected-records.md", "docs/upsert.md", "docs/tables-upkeep.md", "docs/removed-rows.md", "docs/audit.md",
-        "docs/search-log.md",
+        "docs/spark.md", "docs/spark-write.md", "docs/spark-cluster.md", "docs/streams.md", "docs/warehouse.md",
+        "docs/exactly-once-loads.md", "docs/iceberg.md", "docs/decoding.md", "docs/decoding-json.md",
+        "docs/decoding-schemas.md", "docs/debezium.md", "docs/rejected-records.md", "docs/upsert.md",
+        "docs/tables-upkeep.md", "docs/removed-rows.md", "docs/audit.md", "docs/search-log.md",
     ],
     "Reference": [
         "reference/commands.md", "docs/settings.md", "reference/client-settings.md", "reference/versions.md",
-        "docs/protocol.md", "reference/metrics.md", "reference/error-codes.md", "docs/glossary.md",
-        "CHANGELOG.md",
+        "docs/protocol.md", "docs/protocol-behaviour.md", "reference/metrics.md", "reference/error-codes.md",
+        "docs/glossary.md", "CHANGELOG.md",
     ],
     "Performance": [
         "docs/performance.md", "docs/performance-clients.md", "docs/performance-replication.md",

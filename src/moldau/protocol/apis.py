@@ -3,8 +3,8 @@
 A message class is imported when its API is first used: building all of them would multiply the time of a start-up.
 `flexible` is the first version with compact types, tagged fields and request header v2 / response header v1 (`NEVER`
 for APIs that never became flexible). An API that is not in `APIS` is not advertised, and a request of it closes a
-client's connection; those of `BETWEEN_BROKERS` are for brokers, `OURS` for our own programs. Why the ranges are what
-they are: `docs/protocol.md`.
+client's connection; those of `BETWEEN_BROKERS` are for brokers, `OURS` for our own programs. The reasons for the ranges
+are in `docs/protocol.md` and `docs/protocol-behaviour.md`.
 """
 
 import importlib

@@ -1,6 +1,6 @@
 """Why a record was rejected: a rule by a stable short name, the field, and a sentence with the value, in JSON's words.
 
-The names of rules are in tables, so they stay as they are; `docs/decoding.md` lists them.
+The names of rules are in tables, so they stay as they are; `docs/rejected-records.md` lists them.
 """
 
 import datetime
