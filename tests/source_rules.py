@@ -31,6 +31,7 @@ PURE_CORES = (
     "records",
     "net.durations",
     "log.traffic",
+    "log.folders.advice",
     "metrics.exporter_names",
     "metrics.families",
     "metrics.jmx_names",

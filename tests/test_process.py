@@ -246,6 +246,24 @@ def test_a_data_folder_that_is_none_or_is_not_ours_is_said(
     ]
 
 
+@pytest.mark.parametrize(
+    ("number", "remedy"), [(errno.EROFS, "remount it writable"), (errno.ENOSPC, "Free space on its disk")]
+)
+def test_a_data_folder_on_a_full_or_read_only_disk_is_said_with_what_mends_the_disk(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, number: int, remedy: str
+):
+    folder = tmp_path / "folder"
+
+    def refuse(path: Path, **_: object) -> None:
+        raise OSError(number, os.strerror(number), str(path))
+
+    monkeypatch.setattr("moldau.runtime.os.makedirs", refuse)
+    assert run(properties(folder)) == 1
+    said = one_sentence(capfd.readouterr().err)
+    assert said.startswith(f"error: the data folder {folder} cannot be used: {os.strerror(number)}. ")
+    assert remedy in said and said.endswith(" and start again") and "--data-dir" not in said
+
+
 def test_what_was_not_wholly_loaded_is_never_marked_clean(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     async def use(alive: Living) -> None:
         await alive.make("a")

@@ -22,6 +22,7 @@ from moldau.collector import Collector
 from moldau.config import BrokerConfig, broker_config
 from moldau.config.listeners import unauthenticated
 from moldau.errors import CannotListen, ConfigError, KafkaError, MoldauError, StartInterrupted, StorageError
+from moldau.log.folders.advice import REMEDIES, remedy
 from moldau.names import how_to_install
 from moldau.notices import log_to_stderr
 from moldau.records.columns import COMPILED
@@ -102,6 +103,8 @@ def _what_failed(error: OSError, folders: Sequence[Path], listeners: int) -> str
             if isinstance(error, FileExistsError | NotADirectoryError):
                 return f"{path} is not a folder: --data-dir chooses another data folder"
             inside = "" if path == folder else f" ({path})"
+            if error.errno in REMEDIES and not isinstance(error, PermissionError):
+                return f"the data folder {folder} cannot be used: {why}{inside}. {remedy(error)} and start again"
             return f"the data folder {folder} cannot be used: {why}{inside}: --data-dir chooses another"
     return f"{path}: {why}"
 

@@ -81,6 +81,21 @@ def test_partitions_of_a_folder_that_is_offline_are_named_with_what_brings_them_
     run(scenario, tmp_path, log_dirs=f"{tmp_path / '0'},{tmp_path / '1'}")
 
 
+@pytest.mark.parametrize(
+    ("number", "remedy"),
+    [(errno.ENOSPC, "Free space on its disk"), (errno.EROFS, "Find in the kernel's log (`dmesg`)")],
+)
+def test_a_full_or_read_only_disk_is_not_called_broken(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, number: int, remedy: str
+):
+    async def scenario(alive: Living) -> None:
+        alive.broker.folder.fail(OSError(number, os.strerror(number)))
+        assert said(caplog, f"the log folder {tmp_path} is offline", remedy, "and restart the broker") == 1
+        assert said(caplog, "Repair its disk") == 0
+
+    run(scenario, tmp_path)
+
+
 def test_a_disk_that_fails_while_a_file_is_sent_takes_its_folder_offline_and_is_named(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ):

@@ -33,6 +33,7 @@ from moldau.log.deletion import Doomed
 from moldau.log.failures import no_descriptor
 from moldau.log.files import OPEN_FILES_MAX, OpenFiles
 from moldau.log.folders import arrival, identity, sifting
+from moldau.log.folders.advice import remedy
 from moldau.log.folders.arrival import Arrival
 from moldau.log.folders.closing import ClosingLogs, Pace
 from moldau.log.folders.folder_checkpoints import FolderCheckpoints
@@ -408,8 +409,8 @@ class LogFolder:
         if self.failed is None:
             self.failed = error
             logger.error(
-                "the log folder %s is offline: %s. Repair its disk and restart the broker, so that its partitions are "
-                "served again", self.path, error,
+                "the log folder %s is offline: %s. %s and restart the broker, so that its partitions are served again",
+                self.path, error, remedy(error),
             )  # fmt: skip
             self._abandon(list(self.logs.values()))
             self.futures.abandon()
