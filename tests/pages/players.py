@@ -16,6 +16,7 @@ PLAYED = {
     "docs/columns.md": {"python": "tests/client/test_columns_page.py"},
     "docs/coming-from.md": {"python": "tests/client/test_coming_from.py"},
     "docs/console.md": {"console": "tests/pages/test_servers.py"},
+    "docs/console-access.md": {"console": "tests/pages/test_servers.py"},
     "docs/consumer.md": {"python": "tests/client/test_consumer_page.py"},
     "docs/consumer-groups.md": {"python": "tests/client/test_consumer_page.py"},
     "docs/debezium.md": {"console": "tests/pages/test_loads.py"},
@@ -50,6 +51,7 @@ PLAYED = {
     "docs/streams.md": dict.fromkeys(("python", ""), "tests/pipeline/streams/test_page.py"),
     "docs/tables-upkeep.md": {"console": "tests/pages/test_loads.py"},
     "docs/testing.md": {"python": "tests/testing/test_examples.py"},
+    "docs/testing-faults.md": {"python": "tests/testing/test_examples.py"},
     "docs/tls.md": dict.fromkeys(("", "properties"), "tests/end_to_end/test_tls_page.py"),
     "docs/upsert.md": {"console": "tests/pages/test_loads.py"},
     "docs/warehouse.md": {

@@ -38,7 +38,7 @@ def test_the_console_and_the_registry_serve_as_their_pages_say(
     terminal: Terminal, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     terminal.play("$ moldau server start --data-dir data\n")
-    for page in ("docs/console.md", "docs/registry.md"):
+    for page in ("docs/console.md", "docs/console-access.md", "docs/registry.md"):
         Path("order.avsc").write_text(json.dumps(ORDER))
         Path("longer.avsc").write_text(json.dumps(LONGER))
         monkeypatch.setenv("MOLDAU_SCHEMA_REGISTRY", terminal.here("http://localhost:8081"))

@@ -1,4 +1,5 @@
-"""The examples of docs/testing.md, the quick start and the README are run as they stand there, each as a file."""
+"""The examples of docs/testing.md, docs/testing-faults.md, the quick start and the README are run as they stand there,
+each as a file."""
 
 import os
 import re
@@ -26,7 +27,7 @@ def examples(page: str) -> dict[str, str]:
     return {name[1]: block for block in blocks if (name := re.match(r"# (test_\w+\.py)\n", block))}
 
 
-PAGES = ("docs/testing.md", "docs/quick-start.md", "README.md")
+PAGES = ("docs/testing.md", "docs/testing-faults.md", "docs/quick-start.md", "README.md")
 EXAMPLES = {(page, name): text for page in PAGES for name, text in examples(page).items()}
 
 

@@ -16,7 +16,7 @@ listening on localhost:9092
 | try Moldau in five minutes | [Quick start](docs/quick-start.md) |
 | understand logs and groups | [Concepts](docs/concepts.md), with drawings; [glossary](docs/glossary.md) |
 | write a program | [Producer](docs/producer.md), [consumer](docs/consumer.md), [tables](docs/columns.md) |
-| use a broker in tests | [Testing](docs/testing.md) |
+| use a broker in tests | [Testing](docs/testing.md), [faults and virtual time](docs/testing-faults.md) |
 | run a broker | [Run a broker](docs/run-a-broker.md), [commands](reference/commands.md) |
 | look up a setting | [Of brokers and topics](docs/settings.md), [of clients](reference/client-settings.md) |
 | run a cluster | [Start a cluster](docs/start-a-cluster.md), [operate it](docs/cluster-operations.md) |
@@ -36,7 +36,8 @@ listening on localhost:9092
 
 CHAPTERS = {
     "Start here": [
-        "docs/quick-start.md", "docs/concepts.md", "docs/installation.md", "docs/testing.md", "docs/limits.md",
+        "docs/quick-start.md", "docs/concepts.md", "docs/installation.md", "docs/testing.md",
+        "docs/testing-faults.md", "docs/limits.md",
         "Overview on one page <README.md>",
         "All pages by task <docs/index.md>",
     ],
@@ -56,8 +57,8 @@ CHAPTERS = {
         "docs/zookeeper.md", "docs/cluster-log-lines.md",
     ],
     "Watch, copy, describe": [
-        "docs/metrics.md", "docs/console.md", "docs/doctor.md", "docs/mirror.md", "docs/mirror-foreign.md",
-        "docs/registry.md",
+        "docs/metrics.md", "docs/console.md", "docs/console-access.md", "docs/doctor.md", "docs/mirror.md",
+        "docs/mirror-foreign.md", "docs/registry.md",
     ],
     "Security": [
         "docs/security.md", "docs/tls.md", "docs/logins.md", "docs/access-rights.md", "docs/quotas.md",
