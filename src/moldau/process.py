@@ -37,6 +37,9 @@ INTERPRETED = (
     "the columns of this installation run interpreted, many times slower than compiled: take a wheel for this "
     "platform, or install a C compiler and Python's headers, then moldau again"
 )
+WRONG_SETTINGS = 2
+"""The exit code if a setting is unknown or not possible, as for a wrong command line: another start cannot help, and a
+service manager can tell it from a failure that may pass."""
 SWITCH_INTERVAL_S = 0.0005
 """The longest time the event loop waits for another thread that runs Python code, such as the cleaner's. Python's
 default is 5 ms."""
@@ -82,7 +85,10 @@ def run(
         except ImportError:
             return asyncio.run(serve(config, accept_empty, beside))
         return uvloop.run(serve(config, accept_empty, beside))
-    except (ConfigError, StorageError, KafkaError, MoldauError) as error:
+    except ConfigError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return WRONG_SETTINGS
+    except (StorageError, KafkaError, MoldauError) as error:
         print(f"error: {error}", file=sys.stderr)
     except OSError as error:
         print(f"error: {_what_failed(error, folders, listeners)}", file=sys.stderr)

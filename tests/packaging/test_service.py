@@ -13,7 +13,9 @@ from pathlib import Path
 import pytest
 
 from harness.brokers import SOURCE
+from harness.commands import moldau
 from harness.patience import stretched
+from moldau.config import broker_config
 from tests.environments import program
 from tests.packaging.building import ROOT
 
@@ -29,16 +31,36 @@ os.execv(sys.executable, [sys.executable, "-m", "moldau", *sys.argv[1:]])
 """MemoryDenyWriteExecute: PR_SET_MDWE, since Linux 6.3; an older kernel refuses it, and nothing is forbidden."""
 
 
-def service() -> configparser.SectionProxy:
+def section(name: str) -> configparser.SectionProxy:
     unit = configparser.ConfigParser(strict=False, interpolation=None)
     unit.optionxform = str  # type: ignore[assignment,method-assign]
     unit.read(UNIT)
-    return unit["Service"]
+    return unit[name]
+
+
+def service() -> configparser.SectionProxy:
+    return section("Service")
+
+
+def test_a_wrong_setting_is_not_tried_again(tmp_path: Path) -> None:
+    file = tmp_path / "server.properties"
+    file.write_text(f"{SETTINGS.read_text().replace('/var/lib/moldau', str(tmp_path))}\nnum.partitons=3\n")
+    done = moldau("server", "start", file)
+    assert (service()["Restart"], str(done.returncode)) == ("on-failure", service()["RestartPreventExitStatus"])
+    assert done.stderr.startswith("error: ") and "num.partitions" in done.stderr
+
+
+def test_a_start_that_fails_at_once_is_given_up_and_one_that_waits_for_zookeeper_is_not() -> None:
+    limit = section("Unit")
+    seconds, starts = int(limit["StartLimitIntervalSec"]), int(limit["StartLimitBurst"])
+    pause = int(service()["RestartSec"])
+    waits = broker_config({})[0].zookeeper_session_timeout_ms / 1000
+    assert starts * (1 + pause) < seconds < starts * (waits + pause)
 
 
 def test_its_command_tells_systemd_when_it_serves_and_writes_only_below_its_folder(tmp_path: Path) -> None:
-    moldau, *arguments = shlex.split(service()["ExecStart"])
-    assert moldau == "/opt/moldau/bin/moldau" and service()["Type"] == "notify"
+    program_path, *arguments = shlex.split(service()["ExecStart"])
+    assert program_path == "/opt/moldau/bin/moldau" and service()["Type"] == "notify"
     settings = SETTINGS.read_text()
     assert service()["StateDirectory"] == "moldau" and "log.dirs=/var/lib/moldau\n" in settings
     file, data = tmp_path / "server.properties", tmp_path / "data"

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from typing import NoReturn
 
 from moldau.cli.terminated import Terminated, terminable
-from moldau.errors import MoldauError
+from moldau.errors import ConfigError, MoldauError
 
 FAILURE, USAGE, INTERRUPTED, TERMINATED = 1, 2, 130, 143
 COLLECTED_AFTER = 50_000
@@ -62,7 +62,10 @@ def _run(arguments: list[str]) -> int:
     if arguments[:2] == ["server", "start"]:
         from moldau.cli.server import start
 
-        return start(arguments[2:])
+        try:
+            return start(arguments[2:])
+        except ConfigError as wrong:  # a service manager need not try again
+            return _say(str(wrong), USAGE)
     if arguments in (["--version"], ["version"]):
         from moldau.cli.version import version
 
