@@ -6,7 +6,7 @@ A commit log that speaks the Apache Kafka protocol, in Python: a broker in milli
 a client library with columns, a pipeline into Delta and Iceberg tables on Spark. Any Kafka client works, unmodified.
 
 ```console
-$ pip install .                # in a clone; Python 3.11 or newer
+$ pip install .  # in a clone, Python 3.11+
 $ moldau server start
 listening on localhost:9092
 ```
