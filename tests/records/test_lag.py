@@ -27,8 +27,8 @@ def test_markers_and_gaps_do_not_wait() -> None:
 def test_nothing_waits_at_or_behind_the_end() -> None:
     assert since(30) is None
     assert since(20, end=20) is None
-    assert lag_records(30, 30) == lag_records(31, 30) == 0
-    assert lag_records(0, 30) == 30
+    assert lag_records(30, 0, 30) == lag_records(31, 0, 30) == 0
+    assert (lag_records(0, 0, 30), lag_records(0, 20, 30)) == (30, 10)
 
 
 def test_seconds_are_counted_from_the_records_timestamp() -> None:
