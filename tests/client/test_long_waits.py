@@ -152,6 +152,17 @@ def test_a_waiting_consumer_takes_in_a_topic_that_is_made_later(
 
 
 @each_way
+def test_a_consumer_that_finds_it_time_to_look_at_its_topics_whenever_it_can_still_reads_them(
+    way: str, bootstrap: str, topic: str, group: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("moldau.client.consuming.rebalancing.PAUSE_S_MIN", 0.0)
+    with Producer(bootstrap) as producer:
+        producer.send(topic, b"read").result()
+    settings = {"group_id": group, "metadata_max_age_ms": 0}
+    assert first(way, bootstrap, lambda consumer: consumer.subscribe(topic), **settings) == b"read"
+
+
+@each_way
 def test_a_waiting_consumer_raises_that_no_subscribed_topic_exists(
     way: str, bootstrap: str, topic: str, group: str
 ) -> None:

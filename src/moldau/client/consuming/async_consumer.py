@@ -222,7 +222,7 @@ class AsyncConsumer(Closing, ConsumerText, Iteration, OffsetLookups, RecordHandl
         self._give_back()
         if self._may_commit and self._commits.due(now_s):
             self.soon(self._commits.begin, self._commits.processed())
-        return self._preparing.task is None and not self._preparing.is_due(now_s)
+        return self._preparing.lets_take(now_s)
 
     def walk(self) -> Iterator[Record] | None:
         """The rest of the run of records that iteration is in, or of a new one; None if nothing is fetched."""

@@ -35,6 +35,7 @@ class Preparing:
     ):
         self.task: asyncio.Task[None] | None = None
         """The one that was started, until `goes_on` has seen its end."""
+        self._may_take_once = False
         self._loop = asyncio.get_running_loop()
         self._membership = membership
         self._rebalancing = rebalancing
@@ -51,14 +52,31 @@ class Preparing:
 
     def goes_on(self, now_s: float) -> bool:
         """Start the task if it is due; returns whether one is running. Raises what the last one has failed with."""
+        may_start = True
         if self.task is not None and self.task.done():
             prepared, self.task = self.task, None
             if not prepared.cancelled():
                 prepared.result()
-        if self.task is None and self.is_due(now_s):
+            self._may_take_once = True
+            may_start = not self._only_topics(now_s)
+        if self.task is None and may_start and self.is_due(now_s):
             self.task = self._loop.create_task(self._prepare())
             self.task.add_done_callback(lambda _: self._wake())
         return self.task is not None
+
+    def lets_take(self, now_s: float) -> bool:
+        """Whether records may be taken now. On a slow machine it may be time to look at the topics whenever somebody
+        takes records: they are fetched and taken once between two looks."""
+        if self.task is not None:
+            return False
+        if not self.is_due(now_s):
+            return True
+        may_take_once, self._may_take_once = self._may_take_once, False
+        return may_take_once and self._only_topics(now_s)
+
+    def _only_topics(self, now_s: float) -> bool:
+        """Whether no more is due than a look at the topics."""
+        return not self._membership.is_due(now_s) and not self._positions.missing
 
     def look_again_s(self, now_s: float) -> float:
         """When a call that waits has to look again, although nothing has woken it, at this time of the loop."""
