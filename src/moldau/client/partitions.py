@@ -24,6 +24,19 @@ def topic_name(name: object) -> str:
     return name
 
 
+def names_of(given: object, call: str, noun: str = "topics") -> list[str]:
+    """Several names, each once, in their order. Raises `ConfigError` for anything else, also for one name: `call` takes
+    several, and would take the letters of one."""
+    if isinstance(given, str | bytes) or not isinstance(given, Iterable):
+        raise ConfigError(f"{call} takes a list of {noun}, such as ['orders'], not {given!r}")
+    names: list[str] = []
+    for name in given:
+        if not isinstance(name, str):
+            raise ConfigError(f"{call} takes a list of {noun}, each of them text, and was given {name!r}")
+        names.append(name)
+    return list(dict.fromkeys(names))
+
+
 def partition_of(tp: object) -> TopicPartition:
     """A `TopicPartition`, or a pair of a topic and a number, checked. Raises `ConfigError`."""
     if isinstance(tp, tuple) and len(tp) == 2 and type(tp[1]) is int and tp[1] >= 0:

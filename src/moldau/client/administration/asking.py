@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 from moldau.client.failures import check, error_of, missing, sentence
 from moldau.client.partitions import partition_of
 from moldau.client.routing import Router
+from moldau.client.shown import some
 from moldau.errors import ChangeTimedOut, ErrorCode, KafkaError
 from moldau.names import TopicPartition
 from moldau.peers.link import Link
@@ -81,7 +82,8 @@ class AdminPart:
     ) -> Outcomes:
         """Ask the controller about several items, and again about those that fail with a retriable error. `results`
         returns the name and the result of each item in a reply."""
-        wanted = [*dict.fromkeys(names)]
+        order = [*dict.fromkeys(names)]
+        wanted = [*order]
         outcomes: Outcomes = {}
 
         async def attempt() -> None:
@@ -89,16 +91,19 @@ class AdminPart:
             link = await self._controller()
             reply = await link.call(api, request([*wanted]), self._timeout_ms * 2)
             for name, result in results(reply):
+                if name not in wanted:
+                    raise unasked(f"has a {kind} that was not asked for: {name!r}")
                 error = failure(result, f"{kind} {name}")
                 if error is not None and error.retriable:
                     failed = error
                 else:
                     wanted.remove(name)
                 outcomes[name] = error
+            if len(outcomes) < len(order):
+                raise unasked(f"leaves out {kind} {some(name for name in order if name not in outcomes)}")
             if failed is not None:
                 raise failed
 
-        order = [*wanted]
         if wanted:
             try:
                 await self._router.retrying(attempt)
@@ -120,7 +125,11 @@ class AdminPart:
         async def attempt() -> Any:
             link = await self._router.broker(await self._router.coordinator(group_id))
             reply = await link.call(api, request, self._timeout_ms)
-            check(error(reply), f"group {group_id}", message(reply))
+            try:
+                code, said = error(reply), message(reply)
+            except IndexError:
+                raise unasked(f"leaves out group {group_id}") from None
+            check(code, f"group {group_id}", said)
             return reply
 
         return await self._router.retrying(attempt)
@@ -143,6 +152,11 @@ class AdminPart:
                 raise missing(f"partition {tp.partition} of topic {tp.topic}")
             by_leader.setdefault(await self._router.leader(tp), {})[tp] = wanted
         return by_leader
+
+
+def unasked(what: str) -> KafkaError:
+    """The error for a reply that does not have what was asked for."""
+    return KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, f"the broker's reply {what}")
 
 
 def check_answer(code: int, about: str, message: str | None = None) -> None:

@@ -4,9 +4,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import field
 from typing import Any, Literal, NamedTuple
 
-from moldau.client.administration.asking import AdminPart, failure
+from moldau.client.administration.asking import AdminPart, failure, unasked
+from moldau.client.partitions import names_of, partitions_of
 from moldau.client.values import value
-from moldau.errors import ErrorCode, KafkaError
+from moldau.errors import ConfigError, ErrorCode, KafkaError
 from moldau.names import TopicPartition, by_topic
 from moldau.peers.address import Address
 from moldau.protocol.apis import (
@@ -202,7 +203,7 @@ class ClusterPart(AdminPart):
             raise error
 
     async def _views(self, topics: Iterable[str]) -> dict[str, list[int]]:
-        names = list(topics)
+        names = names_of(topics, "describe_log_dirs")
         await self._router.retrying(lambda: self._router.refresh(names))
         views = self._router.view.topics
         return {name: list(views[name].partitions) for name in names if name in views}
@@ -214,10 +215,12 @@ class ClusterPart(AdminPart):
         `unclean` also replicas that are not in sync, whose missing records are then lost. Returns None or the error of
         each; `ElectionNotNeeded` where nothing had to change."""
         messages, wanted = ELECT_LEADERS.messages, None
+        if election not in ELECTIONS:
+            raise ConfigError(f"election={election!r} is not one of {', '.join(ELECTIONS)}")
         if partitions is not None:
             wanted = [
                 messages.TopicPartitions(topic=name, partitions=numbers)
-                for name, numbers in by_topic(partitions).items()
+                for name, numbers in by_topic(partitions_of(partitions, "elect_leaders")).items()
             ]
         request = messages.ElectLeadersRequest(
             election_type=ELECTIONS[election], topic_partitions=wanted, timeout_ms=self._timeout_ms
@@ -234,7 +237,7 @@ class ClusterPart(AdminPart):
         """The partitions of these topics that have replicas which may lead them without being in sync; none if no
         broker knows of such (Kafka before 4.0)."""
         messages = DESCRIBE_TOPIC_PARTITIONS.messages
-        wanted = [messages.TopicRequest(name=name) for name in sorted({*topics})]
+        wanted = [messages.TopicRequest(name=name) for name in sorted(names_of(topics, "describe_eligible_leaders"))]
         cursor, found = None, dict[TopicPartition, EligibleLeaders]()
         while wanted:
             request = messages.DescribeTopicPartitionsRequest(topics=wanted, cursor=cursor)
@@ -253,9 +256,10 @@ class ClusterPart(AdminPart):
                         found[TopicPartition(topic.name, one.partition_index)] = eligible
             if reply.next_cursor is None:
                 break
-            cursor = messages.Cursor(
-                topic_name=reply.next_cursor.topic_name, partition_index=reply.next_cursor.partition_index
-            )
+            place = reply.next_cursor.topic_name, reply.next_cursor.partition_index
+            if cursor is not None and place == (cursor.topic_name, cursor.partition_index):
+                raise unasked("to DescribeTopicPartitions has the same page again")
+            cursor = messages.Cursor(topic_name=place[0], partition_index=place[1])
         return found
 
     async def list_reassignments(
@@ -266,7 +270,7 @@ class ClusterPart(AdminPart):
         if partitions is not None:
             wanted = [
                 messages.ListPartitionReassignmentsTopics(name=name, partition_indexes=numbers)
-                for name, numbers in by_topic(partitions).items()
+                for name, numbers in by_topic(partitions_of(partitions, "list_reassignments")).items()
             ]
         request = messages.ListPartitionReassignmentsRequest(topics=wanted, timeout_ms=self._timeout_ms)
         reply = await self._ask_controller(LIST_PARTITION_REASSIGNMENTS, request, "listing reassignments")

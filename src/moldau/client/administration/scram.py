@@ -5,6 +5,7 @@ from dataclasses import field
 from typing import Literal, NamedTuple
 
 from moldau.client.administration.asking import AdminPart, Outcomes, failure
+from moldau.client.partitions import names_of
 from moldau.client.values import value
 from moldau.errors import ConfigError
 from moldau.protocol.apis import ALTER_USER_SCRAM_CREDENTIALS, DESCRIBE_USER_SCRAM_CREDENTIALS
@@ -59,7 +60,10 @@ class ScramPart(AdminPart):
         """The SCRAM credentials of these users (all by default), by user. Raises `ResourceNotFound` for a user without
         one."""
         messages = DESCRIBE_USER_SCRAM_CREDENTIALS.messages
-        wanted = None if users is None else [messages.UserName(name=name) for name in users]
+        wanted = None
+        if users is not None:
+            names = names_of(users, "describe_user_scram_credentials", "users")
+            wanted = [messages.UserName(name=name) for name in names]
         request = messages.DescribeUserScramCredentialsRequest(users=wanted)
         reply = await self._ask(DESCRIBE_USER_SCRAM_CREDENTIALS, request, "describing SCRAM credentials")
         credentials: dict[str, list[ScramCredential]] = {}

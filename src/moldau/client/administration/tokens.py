@@ -5,6 +5,7 @@ from dataclasses import field
 from typing import Any
 
 from moldau.client.administration.asking import AdminPart
+from moldau.client.partitions import names_of
 from moldau.client.values import value
 from moldau.protocol.apis import (
     CREATE_DELEGATION_TOKEN,
@@ -38,7 +39,8 @@ class TokensPart(AdminPart):
         self, *, owner: str | None = None, renewers: Iterable[str] = (), max_lifetime_ms: int | None = None
     ) -> TokenDescription:
         """A token of this client's user, or of another `owner`, that `renewers` may renew too."""
-        messages, names = CREATE_DELEGATION_TOKEN.messages, tuple(renewers)
+        messages = CREATE_DELEGATION_TOKEN.messages
+        names = tuple(names_of(renewers, "create_delegation_token", "users"))
         request = messages.CreateDelegationTokenRequest(
             owner_principal_type=None if owner is None else USER,
             owner_principal_name=owner,
@@ -70,7 +72,8 @@ class TokensPart(AdminPart):
         wanted = None
         if owners is not None:
             named = messages.DescribeDelegationTokenOwner
-            wanted = [named(principal_type=USER, principal_name=name) for name in owners]
+            names = names_of(owners, "describe_delegation_tokens", "users")
+            wanted = [named(principal_type=USER, principal_name=name) for name in names]
         request = messages.DescribeDelegationTokenRequest(owners=wanted)
         reply = await self._ask(DESCRIBE_DELEGATION_TOKEN, request, "describing delegation tokens")
         return [_described(one) for one in reply.tokens]

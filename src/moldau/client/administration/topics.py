@@ -7,8 +7,9 @@ from typing import Any
 from moldau.client.administration.asking import AdminPart, Outcomes, only, setting_text
 from moldau.client.cluster_view import TopicView
 from moldau.client.failures import check, missing
+from moldau.client.partitions import names_of
 from moldau.client.values import value
-from moldau.errors import ErrorCode
+from moldau.errors import ConfigError, ErrorCode
 from moldau.protocol.apis import CREATE_PARTITIONS, CREATE_TOPICS, DELETE_TOPICS
 
 
@@ -36,7 +37,7 @@ class TopicsPart(AdminPart):
     async def describe_topics(self, topics: Iterable[str]) -> dict[str, TopicView]:
         """These topics, by name: ids, partitions, leaders, replicas and in-sync replicas. Raises
         `UnknownTopicOrPartition` if one does not exist."""
-        names = [topics] if isinstance(topics, str) else list(topics)
+        names = names_of([topics] if isinstance(topics, str) else topics, "describe_topics")
         await self._router.retrying(lambda: self._router.refresh(names))
         view = self._router.view
         for name in names:
@@ -65,7 +66,7 @@ class TopicsPart(AdminPart):
 
     async def create_topics(self, topics: Iterable[NewTopic | str], *, validate_only: bool = False) -> Outcomes:
         """Create several topics in one request. Returns None or the error of each, by name."""
-        wanted = {one.name: one for one in (NewTopic(t) if isinstance(t, str) else t for t in topics)}
+        wanted = {one.name: one for one in _new_topics(topics)}
         messages = CREATE_TOPICS.messages
 
         def request(names: list[str]) -> Any:
@@ -99,13 +100,23 @@ class TopicsPart(AdminPart):
 
     async def delete_topics(self, topics: Iterable[str]) -> Outcomes:
         """Delete several topics in one request. Returns None or the error of each, by name."""
-        messages = DELETE_TOPICS.messages
+        messages, wanted = DELETE_TOPICS.messages, names_of(topics, "delete_topics")
 
         def request(names: list[str]) -> Any:
             states = [messages.DeleteTopicState(name=name) for name in names]
             return messages.DeleteTopicsRequest(topics=states, topic_names=names, timeout_ms=self._timeout_ms)
 
-        return await self._each(DELETE_TOPICS, topics, request, lambda reply: [(t.name, t) for t in reply.responses])
+        return await self._each(DELETE_TOPICS, wanted, request, lambda reply: [(t.name, t) for t in reply.responses])
+
+
+def _new_topics(given: object) -> list[NewTopic]:
+    if isinstance(given, str | bytes) or not isinstance(given, Iterable):
+        raise ConfigError(f"create_topics takes a list of topics, such as ['orders'], not {given!r}")
+    topics = [NewTopic(one) if isinstance(one, str) else one for one in given]
+    for topic in topics:
+        if not isinstance(topic, NewTopic) or not isinstance(topic.name, str):
+            raise ConfigError(f"create_topics takes names and NewTopics, and was given {topic!r}")
+    return topics
 
 
 def _creatable(topic: NewTopic) -> Any:

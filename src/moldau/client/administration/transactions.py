@@ -11,6 +11,7 @@ from typing import NamedTuple
 from moldau.client.faces import Face, blocking
 from moldau.client.failures import check
 from moldau.client.own_loop import of_one_loop
+from moldau.client.partitions import names_of
 from moldau.client.routing import TRANSACTION_KEY, Router
 from moldau.errors import ErrorCode, KafkaError
 from moldau.names import TopicPartition
@@ -93,7 +94,7 @@ class AsyncTransactions:
         support one of the filters or states."""
         await self._router.retrying(lambda: self._router.refresh([]))
         request = ListTransactionsRequest(
-            state_filters=[*states],
+            state_filters=names_of(states, "list", "states"),
             producer_id_filters=[*producer_ids],
             duration_filter=NONE if lasting_ms is None else lasting_ms,
             transactional_id_pattern=pattern,
