@@ -2,6 +2,7 @@
 
 import http.client
 import json
+from typing import Any
 from urllib.request import urlopen
 
 import pytest
@@ -9,6 +10,7 @@ import pytest
 from harness.patience import stretched
 from moldau import Admin, Producer, TopicPartition
 from moldau.client.security.brokers import Brokers
+from moldau.console.asking.cluster_admin import ClusterAdmin
 from moldau.console.search import scanning
 from moldau.console.search.masking import MaskRules
 from moldau.console.search.scanning import ScanStep, TopicScan
@@ -57,6 +59,25 @@ def test_a_search_tells_which_offsets_are_damaged_and_goes_on_behind_them(
     (one,) = told(stream)
     assert one["offsets"] == 20 - first
     assert str(one["sentence"]).startswith(f"offsets {first} to 19 of partition 0 cannot be read: the batch at offset")
+
+
+def test_partitions_whose_leader_does_not_answer_are_told_and_not_exported(
+    console_url: str, damaged: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ask = ClusterAdmin.list_offsets
+
+    async def without_leader_of_0(*given: Any, **named: Any) -> Any:
+        return {tp: one for tp, one in (await ask(*given, **named)).items() if tp.partition}
+
+    monkeypatch.setattr(ClusterAdmin, "list_offsets", without_leader_of_0)
+    stream = events(console_url, f"/topics/{damaged}/search?start=oldest")
+    assert told(stream) == [{"sentence": "partition 0 cannot be read: no leader of it answers", "offsets": 0}]
+    assert json.loads(stream[-1][1])["scanned"] == OF_A_BATCH and "beside 9." in rows(stream)
+    with ScreenlessBrowser(console_url) as browser:
+        for path in ("records/0/2", "export"):
+            page = browser.get(f"/topics/{damaged}/{path}")
+            assert page.status == 502 and "partition 0 cannot be read" in page.text
+        assert browser.get(f"/topics/{damaged}/export?partition=1").status == 200
 
 
 def test_one_damaged_record_has_a_sentence_in_place_of_its_page(console_url: str, damaged: str) -> None:

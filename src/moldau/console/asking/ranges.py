@@ -1,6 +1,7 @@
 """The ranges of offsets that a search has to look through."""
 
 from collections.abc import Iterable
+from typing import NamedTuple
 
 from moldau.console.asking.cluster_admin import ClusterAdmin
 from moldau.console.search.rounds import Ranges
@@ -11,8 +12,20 @@ from moldau.names import TopicPartition
 COMMITTED, UNCOMMITTED = "read_committed", "read_uncommitted"
 
 
-async def ranges_of(admin: ClusterAdmin, topic: str, wanted: SearchWanted) -> dict[int, tuple[int, int]]:
-    """Partition -> first offset and end, as of now. Raises `ConfigError` for a partition that does not exist, and
+class SearchRanges(NamedTuple):
+    """`of`: partition -> first offset and end, as of now; `unled`: the partitions without a leader that answers."""
+
+    of: dict[int, tuple[int, int]]
+    unled: list[int]
+
+    @property
+    def left_out(self) -> list[str]:
+        """A sentence for each partition that cannot be read."""
+        return [f"partition {number} cannot be read: no leader of it answers" for number in self.unled]
+
+
+async def ranges_of(admin: ClusterAdmin, topic: str, wanted: SearchWanted) -> SearchRanges:
+    """The offsets of the partitions that are wanted. Raises `ConfigError` for a partition that does not exist, and
     `KafkaError`."""
     views = await admin.describe_topics([topic])
     numbers = chosen(topic, views[topic].partitions, wanted)
@@ -26,7 +39,8 @@ async def ranges_of(admin: ClusterAdmin, topic: str, wanted: SearchWanted) -> di
     elif wanted.start == TIME:
         at = await admin.offsets(dict.fromkeys(places, wanted.at))
         starts = {tp: ends.get(tp, 0) if offset < 0 else offset for tp, offset in at.items()}
-    return {tp.partition: (starts[tp], ends[tp]) for tp in places if tp in starts and tp in ends}
+    known = {tp.partition: (starts[tp], ends[tp]) for tp in places if tp in starts and tp in ends}
+    return SearchRanges(known, [number for number in numbers if number not in known])
 
 
 def chosen(topic: str, partitions: Iterable[int], wanted: SearchWanted) -> list[int]:

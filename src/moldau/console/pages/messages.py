@@ -27,6 +27,8 @@ NUMBER_MAX, OFFSET_MAX = 2**31 - 1, 2**63 - 2
 PLACE_PARTITIONS_MAX = 300
 """More partitions than this have no place in an event: a stream that broke begins again."""
 ROWS_OF_AN_EVENT = 200
+LEFT_OUT_SHOWN = 20
+"""Partitions that a stream names as left out."""
 FIELDS = ("start", "at", "partition", "key", "value", "header", "json", "regex", "case", "committed", "limit")
 LAST_PLACE = "last-event-id"
 
@@ -77,14 +79,15 @@ def _told(request: PageRequest, failure: MoldauError) -> Answer:
 async def _search(console: ConsoleContext, request: PageRequest, topic: str) -> Answer:
     console.searches.refuse_when_full()
     wanted = wanted_by(request.query)
-    ranges = await ranges_of(request.admin, topic, wanted)
-    total = count(ranges)
+    found = await ranges_of(request.admin, topic, wanted)
+    ranges, total = found.of, count(found.of)
     if place := request.headers.get(LAST_PLACE, ""):
         ranges = ranges_at(place, ranges)
     scan = TopicScan(
         request.admin.brokers, topic, ranges, wanted, console.masks.of(topic), console.decoder, PREVIEW_BYTES
     )
-    pieces = _events(console, request, topic, scan, wanted, total, total - count(ranges))
+    events = _events(console, request, topic, scan, wanted, total, total - count(ranges))
+    pieces = _preceded(found.left_out, events)
     return StreamAnswer(_in_slot(request, console.searches, pieces), MEDIA_TYPE)
 
 
@@ -99,6 +102,15 @@ async def _in_slot(
                     yield piece
     except PageRefusal as full:
         yield _failed(request, full)
+
+
+async def _preceded(left_out: list[str], pieces: AsyncGenerator[bytes, None]) -> AsyncGenerator[bytes, None]:
+    """The events, and before them what is left out."""
+    async with contextlib.aclosing(pieces) as each:
+        for sentence in left_out[:LEFT_OUT_SHOWN]:
+            yield event("damaged", {"sentence": sentence, "offsets": 0})
+        async for piece in each:
+            yield piece
 
 
 def _failed(request: PageRequest, failure: MoldauError, **progress: int) -> bytes:
@@ -153,8 +165,10 @@ async def export(console: ConsoleContext, request: PageRequest, topic: str) -> A
     if kind not in exporting.MEDIA_TYPES:
         raise PageRefusal(BAD_REQUEST, "the format of an export is jsonl or csv")
     ranges = await ranges_of(request.admin, topic, wanted)
+    if ranges.left_out:
+        raise PageRefusal(BAD_GATEWAY, f"{ranges.left_out[0]}. Try again later, or export the other partitions.")
     in_order = SearchWanted(**{**vars(wanted), "start": OLDEST, "limit": 1_000})
-    scan = TopicScan(request.admin.brokers, topic, ranges, in_order, console.masks.of(topic), console.decoder, None)
+    scan = TopicScan(request.admin.brokers, topic, ranges.of, in_order, console.masks.of(topic), console.decoder, None)
     first = await _begun(scan)
     # Kafka allows nothing else in names, but the console shows other clusters too.
     name = re.sub(r"[^a-zA-Z0-9._-]", "_", topic)[:200]
@@ -196,7 +210,8 @@ async def _tail(console: ConsoleContext, request: PageRequest, topic: str) -> An
     console.tails.refuse_when_full()
     wanted = wanted_by(request.query)
     ranges = await ranges_of(request.admin, topic, wanted)
-    pieces = _tailed(console, request, topic, wanted, {n: end for n, (_, end) in ranges.items()})
+    tailed = _tailed(console, request, topic, wanted, {n: end for n, (_, end) in ranges.of.items()})
+    pieces = _preceded(ranges.left_out, tailed)
     return StreamAnswer(_in_slot(request, console.tails, pieces), MEDIA_TYPE)
 
 
@@ -236,7 +251,10 @@ async def one_of(
     """The record, and the schemas by which its key and value were decoded. Raises `PageRefusal` if it is not there."""
     noting = None if console.decoder is None else WrittenWith(console.decoder)
     wanted = SearchWanted(start=OLDEST, partitions=frozenset([partition]))
-    start, end = (await ranges_of(request.admin, topic, wanted)).get(partition, (0, 0))
+    ranges = await ranges_of(request.admin, topic, wanted)
+    if ranges.left_out:
+        raise PageRefusal(BAD_GATEWAY, ranges.left_out[0])
+    start, end = ranges.of.get(partition, (0, 0))
     if start <= offset < end:
         scan = TopicScan(
             request.admin.brokers, topic, one_record(partition, offset), wanted, console.masks.of(topic), noting, None,
