@@ -1,12 +1,17 @@
 """Both faces of a consumer behind one set of calls, so that one program runs with either."""
 
 import asyncio
+import threading
 from collections.abc import Callable, Coroutine
 from typing import Any
 
+from harness.patience import stretched
 from moldau.client.consuming.async_consumer import AsyncConsumer
 from moldau.client.consuming.consumer import Consumer
 from moldau.client.consuming.fetched.record import Record
+from moldau.client.failures import ClientClosed
+
+HANGS = "the loop waits for a record that never comes"
 
 
 class Interrupted(Exception):
@@ -23,10 +28,17 @@ class SyncFace:
         return getattr(self.consumer, method)(*arguments, **named)
 
     def walk(self, body: Callable[[Record], bool]) -> None:
-        """Iterate until the body returns False or raises."""
-        for record in self.consumer:
-            if not body(record):
-                break
+        """Iterate until the body returns False or raises. A record that never comes is an `AssertionError`."""
+        hangs = threading.Timer(stretched(), self.consumer.close)
+        hangs.start()
+        try:
+            for record in self.consumer:
+                if not body(record):
+                    break
+        except ClientClosed:
+            raise AssertionError(HANGS) from None
+        finally:
+            hangs.cancel()
 
     def commit_record(self, record: Record) -> None:
         record.commit()
@@ -53,7 +65,13 @@ class AsyncFace:
                 if not body(record):
                     break
 
-        self._run(walk())
+        async def limited() -> None:
+            try:
+                await asyncio.wait_for(walk(), stretched())
+            except TimeoutError:
+                raise AssertionError(HANGS) from None
+
+        self._run(limited())
 
     def commit_record(self, record: Record) -> None:
         self._run(record.commit())
