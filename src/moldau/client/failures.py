@@ -44,7 +44,7 @@ def of_partition(tp: TopicPartition, code: ErrorCode, text: str) -> KafkaError:
 
 
 def unread(tp: TopicPartition, failure: KafkaError) -> KafkaError:
-    """The error for a partition of which what was fetched cannot be read."""
+    """The error for fetched bytes of a partition that cannot be read."""
     text = f"reading {tp}: {failure}"
     if not isinstance(failure, DamagedBatch):
         return of_partition(tp, failure.code, text)

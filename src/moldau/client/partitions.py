@@ -24,13 +24,18 @@ def topic_name(name: object) -> str:
     return name
 
 
+def several(given: object, wanted: str) -> Iterable[object]:
+    """The given parts. Raises `ConfigError`, which begins with what is `wanted`, for a text or what has no parts."""
+    if isinstance(given, str | bytes) or not isinstance(given, Iterable):
+        raise ConfigError(f"{wanted}, not {given!r}")
+    return given
+
+
 def names_of(given: object, call: str, noun: str = "topics") -> list[str]:
     """Several names, each once, in their order. Raises `ConfigError` for anything else, also for one name: `call` takes
     several, and would take the letters of one."""
-    if isinstance(given, str | bytes) or not isinstance(given, Iterable):
-        raise ConfigError(f"{call} takes a list of {noun}, such as ['orders'], not {given!r}")
     names: list[str] = []
-    for name in given:
+    for name in several(given, f"{call} takes a list of {noun}, such as ['orders']"):
         if not isinstance(name, str):
             raise ConfigError(f"{call} takes a list of {noun}, each of them text, and was given {name!r}")
         names.append(name)
@@ -48,6 +53,7 @@ def partitions_of(given: object, call: str) -> list[TopicPartition]:
     """Several partitions, checked. Raises `ConfigError` for anything else, also for one partition: `call` takes
     several."""
     pair = isinstance(given, tuple) and len(given) == 2 and isinstance(given[0], str)
-    if pair or isinstance(given, str | bytes) or not isinstance(given, Iterable):
-        raise ConfigError(f"{call} takes a list of partitions, such as [TopicPartition('orders', 0)], not {given!r}")
-    return [partition_of(tp) for tp in given]
+    wanted = f"{call} takes a list of partitions, such as [TopicPartition('orders', 0)]"
+    if pair:
+        raise ConfigError(f"{wanted}, not {given!r}")
+    return [partition_of(tp) for tp in several(given, wanted)]

@@ -50,7 +50,7 @@ def _forked() -> None:
 
 # Before the executors of the interpreter end: dialling a host by name needs one. And once more after the last threads
 # that are no daemons have ended, because they may have sent records meanwhile.
-with contextlib.suppress(RuntimeError):  # a thread that is no daemon imports this after the main thread has ended
+with contextlib.suppress(RuntimeError):  # it is imported by a thread that outlives the main thread
     getattr(threading, "_register_atexit", atexit.register)(_exiting)
 atexit.register(_exiting)
 if hasattr(os, "register_at_fork"):

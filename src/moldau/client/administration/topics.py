@@ -7,7 +7,7 @@ from typing import Any
 from moldau.client.administration.asking import AdminPart, Outcomes, only, setting_text
 from moldau.client.cluster_view import TopicView
 from moldau.client.failures import check, missing
-from moldau.client.partitions import names_of
+from moldau.client.partitions import names_of, several
 from moldau.client.values import value
 from moldau.errors import ConfigError, ErrorCode
 from moldau.protocol.apis import CREATE_PARTITIONS, CREATE_TOPICS, DELETE_TOPICS
@@ -110,12 +110,12 @@ class TopicsPart(AdminPart):
 
 
 def _new_topics(given: object) -> list[NewTopic]:
-    if isinstance(given, str | bytes) or not isinstance(given, Iterable):
-        raise ConfigError(f"create_topics takes a list of topics, such as ['orders'], not {given!r}")
-    topics = [NewTopic(one) if isinstance(one, str) else one for one in given]
-    for topic in topics:
+    topics: list[NewTopic] = []
+    for one in several(given, "create_topics takes a list of topics, such as ['orders']"):
+        topic = NewTopic(one) if isinstance(one, str) else one
         if not isinstance(topic, NewTopic) or not isinstance(topic.name, str):
             raise ConfigError(f"create_topics takes names and NewTopics, and was given {topic!r}")
+        topics.append(topic)
     return topics
 
 

@@ -94,7 +94,7 @@ class AsyncTransactions:
         support one of the filters or states."""
         await self._router.retrying(lambda: self._router.refresh([]))
         request = ListTransactionsRequest(
-            state_filters=names_of(states, "list", "states"),
+            state_filters=names_of(states, "transactions.list", "states"),
             producer_id_filters=[*producer_ids],
             duration_filter=NONE if lasting_ms is None else lasting_ms,
             transactional_id_pattern=pattern,

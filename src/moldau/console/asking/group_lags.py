@@ -6,6 +6,7 @@ from typing import NamedTuple
 from moldau.client.lag import Place, waiting_seconds
 from moldau.console.asking.cluster_admin import ClusterAdmin, Committed
 from moldau.names import TopicPartition
+from moldau.records.lag import lag_records
 
 LOOK_UPS_MAX = 2_000
 """More records than this are not looked at for one list; the groups behind have no lag in seconds."""
@@ -38,7 +39,7 @@ async def records_behind(admin: ClusterAdmin) -> dict[str, int]:
     committed = await admin.committed(one.group_id for one in await admin.groups())
     starts, ends = await ends_of(admin, committed)
     return {
-        group_id: sum(max(ends[tp] - max(at, starts.get(tp, 0)), 0) for tp, at in offsets.items() if tp in ends)
+        group_id: sum(lag_records(at, starts.get(tp, 0), ends[tp]) for tp, at in offsets.items() if tp in ends)
         for group_id, offsets in committed.items()
         if any(tp in ends for tp in offsets)
     }

@@ -16,6 +16,7 @@ from moldau.console.web.requests import PageRequest, whole_number
 from moldau.console.web.sorting import DOWN, sorting
 from moldau.errors import ConfigError, GroupIdNotFound, MoldauError
 from moldau.names import OffsetAndMetadata, TopicPartition
+from moldau.records.lag import lag_records
 from moldau.runtime import RealClock
 
 ROWS = 100
@@ -38,8 +39,9 @@ async def group(console: ConsoleContext, request: PageRequest, group_id: str) ->
     owners = {tp: member for member in description.members for tp in member.partitions} if description else {}
     everything, order = sorted({*committed, *owners}), sorting(request, SORTS)
     if order.column == "lag":
-        _, ends = await ends_of(request.admin, {group_id: {tp: one.offset for tp, one in committed.items()}})
-        behind = {tp: ends[tp] - one.offset for tp, one in committed.items() if tp in ends}
+        starts, ends = await ends_of(request.admin, {group_id: {tp: one.offset for tp, one in committed.items()}})
+        known = {tp: one.offset for tp, one in committed.items() if tp in ends}
+        behind = {tp: lag_records(offset, starts.get(tp, 0), ends[tp]) for tp, offset in known.items()}
         everything = order.of(everything, behind.get)
     elif order.is_down:
         everything.reverse()

@@ -11,7 +11,7 @@ ADVICE: Final = "Give -b the address and --config the settings of one broker; el
 
 
 class OwnBroker(NamedTuple):
-    """What the settings lead to. `is_alone`: they join no cluster, so a broker of their cluster has their folders.
+    """The broker that the settings describe. `is_alone`: it is the only broker of its cluster.
     `ahead_ms`: how far the brokers' clocks were ahead, as ZooKeeper knows."""
 
     folders: Sequence[StoppedFolder] = ()
