@@ -43,6 +43,23 @@ def test_an_error_without_a_message_says_its_codes_sentence() -> None:
     assert str(KafkaError(ErrorCode.INVALID_CONFIG, "no")) == "no"
 
 
+def test_an_exception_of_one_code_is_made_from_a_text_alone() -> None:
+    late = errors.RequestTimedOut("x")
+    assert (str(late), late.code, late.message, late.retriable) == ("x", ErrorCode.REQUEST_TIMED_OUT, "x", True)
+    assert str(errors.NetworkException()) == str(KafkaError(ErrorCode.NETWORK_EXCEPTION))
+    assert errors.InvalidProducerEpoch("old").code is ErrorCode.INVALID_PRODUCER_EPOCH
+    copy = pickle.loads(pickle.dumps(late))
+    assert (type(copy), str(copy), copy.code) == (errors.RequestTimedOut, "x", ErrorCode.REQUEST_TIMED_OUT)
+
+
+@pytest.mark.parametrize("kind", [KafkaError, errors.CommitFailed, errors.AuthorizationFailed])
+def test_an_exception_of_several_codes_needs_one(kind: type[KafkaError]) -> None:
+    with pytest.raises(TypeError, match=f"{kind.__name__} takes an ErrorCode and then a text, not 'x'"):
+        kind("x")
+    with pytest.raises(TypeError, match="takes an ErrorCode"):
+        errors.RequestTimedOut("x", "y")
+
+
 @pytest.mark.parametrize("code", list(ErrorCode), ids=lambda code: code.name)
 def test_each_code_that_a_user_meets_is_raised_as_the_exception_of_its_name(code: ErrorCode) -> None:
     error = KafkaError(code, "why")

@@ -87,6 +87,29 @@ def test_what_is_wrong_is_one_sentence(arguments: list[str], sentence: str, offl
     assert sentence in offline(*arguments).error
 
 
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["server", "start", "--set", "num.partitions=many"],
+        ["cluster", "start", "--embedded", "--set", "num.partitions=many"],
+        ["registry", "start", "--tls-key", "key.pem"],
+        ["mirror", "start", "--from", "a:1", "--to", "b:1", "--topics", "t", "--instance", "a b"],
+        ["console", "--tls-key", "key.pem"],
+    ],
+    ids=lambda arguments: " ".join(arguments[:2]),
+)
+def test_a_wrong_setting_of_what_runs_until_it_is_stopped_is_exit_code_2(
+    arguments: list[str], offline: Moldau, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    ended = offline(*arguments)
+    assert (ended.code, ended.err.count("\n")) == (2, 1), ended.err
+
+
+def test_a_wrong_setting_of_a_command_that_ends_is_exit_code_1(offline: Moldau) -> None:
+    assert offline("topics", "list", "-b", "nowhere:x").code == 1
+
+
 NOWHERE = "127.0.0.1:1"
 ASKED = {
     "consume": ["t"],

@@ -1,7 +1,8 @@
 """Where the command `moldau` begins and ends: which group it is, and how a failure looks.
 
 `moldau server start` is dispatched before anything of the other commands is imported, because the time until a broker
-listens counts. Whatever goes wrong is one sentence on standard error and an exit code that is not 0. Ctrl-C is 130,
+listens counts. Whatever goes wrong is one sentence on standard error and an exit code that is not 0. It is 2 for a
+wrong setting of a command that runs until it is stopped: a service manager need not start that again. Ctrl-C is 130,
 SIGTERM 143; both say nothing, and let a command finish what it has begun: a consumer commits and leaves its group. A
 reader that went away (`moldau consume ... | head`) ends the command without a word, too.
 """
@@ -17,6 +18,8 @@ from moldau.cli.terminated import Terminated, terminable
 from moldau.errors import ConfigError, MoldauError
 
 FAILURE, USAGE, INTERRUPTED, TERMINATED = 1, 2, 130, 143
+SERVICES = ("server start", "cluster start", "zookeeper start", "registry start", "mirror start", "console")
+"""The commands that run until they are stopped."""
 COLLECTED_AFTER = 50_000
 """So many objects are made before the garbage collector looks for what is to go: imports make tens of thousands, which
 stay. Looking through them at every 700 would be a tenth of a short command."""
@@ -41,7 +44,8 @@ def run(arguments: list[str]) -> int:
         code = _run(arguments)
         sys.stdout.flush()
     except MoldauError as failure:
-        return _say(str(failure))
+        is_service = not {*arguments[:1], " ".join(arguments[:2])}.isdisjoint(SERVICES)
+        return _say(str(failure), USAGE if is_service and isinstance(failure, ConfigError) else FAILURE)
     except SystemExit as ended:
         return ended.code if isinstance(ended.code, int) else FAILURE
     except Terminated:
@@ -62,10 +66,7 @@ def _run(arguments: list[str]) -> int:
     if arguments[:2] == ["server", "start"]:
         from moldau.cli.server import start
 
-        try:
-            return start(arguments[2:])
-        except ConfigError as wrong:  # a service manager need not try again
-            return _say(str(wrong), USAGE)
+        return start(arguments[2:])
     if arguments in (["--version"], ["version"]):
         from moldau.cli.version import version
 

@@ -2,7 +2,8 @@
 
 import logging
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import TypeVar
 
 from moldau.error_codes import error_of as error_of
 from moldau.errors import ClientClosed as ClientClosed
@@ -11,6 +12,8 @@ from moldau.names import TopicPartition
 from moldau.randomness import Random
 
 logger = logging.getLogger(__name__)
+K = TypeVar("K")
+V = TypeVar("V")
 
 STALE_METADATA = frozenset(
     {
@@ -62,6 +65,27 @@ def own_fault(who: str, fault: Exception) -> KafkaError:
 def missing(about: str) -> NoSuchPartition:
     """The error for what does not exist. The controller answered this, so asking again would not help."""
     return NoSuchPartition(f"{about}: unknown topic or partition")
+
+
+def unasked(what: str) -> KafkaError:
+    """The error for a reply that does not have what was asked for."""
+    return KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, f"the broker's reply {what}")
+
+
+def all_of(results: Mapping[K, V], wanted: Collection[K]) -> dict[K, V]:
+    """What replies said of each, in the order in which it was asked for. Raises `KafkaError` if they left one out."""
+    missed = [one for one in wanted if one not in results]
+    if missed:
+        more = f" and {len(missed) - 1:,} more" if missed[1:] else ""
+        raise unasked(f"leaves out {missed[0]}{more}")
+    return {one: results[one] for one in wanted}
+
+
+def only_one(results: Sequence[V], about: str) -> V:
+    """The result of the only part that was asked for. Raises `KafkaError` if the reply has none, or others."""
+    if len(results) != 1:
+        raise unasked(f"has {len(results)} results for {about}")
+    return results[0]
 
 
 def sentence(error: ErrorCode) -> str:

@@ -1,11 +1,11 @@
 """Names of settings that other clients have and ours do not: those of Java, librdkafka (and confluent-kafka),
-kafka-python and aiokafka.
+kafka-python, aiokafka, KafkaJS and pykafka, and words that people try.
 
 `judged` says what becomes of such a name. In a mapping, which may be the settings of a whole program, a name that only
 tunes another client, or that belongs to the producer, consumer or admin client beside this one, has no effect. A name
 that stands for something that the program does is answered with our word for it, or with "not yet". As an argument
-every name is answered. Settings in `FIXED` ask for what our clients do anyway, by some values; their other values are
-refused.
+every name is answered. Names are compared in lower case: KafkaJS writes `groupId`. Settings in `FIXED` ask for what our
+clients do anyway, by some values; their other values are refused.
 """
 
 from typing import NamedTuple
@@ -13,6 +13,69 @@ from typing import NamedTuple
 RENAMED = {
     "aiokafka": {"max.batch.size": "batch.size", "rebalance.timeout.ms": "max.poll.interval.ms"},
     "kafka-python": {"bootstrap.timeout.ms": "default.api.timeout.ms"},
+    "Kafka 0.7": {
+        "autocommit.enable": "enable.auto.commit",
+        "autocommit.interval.ms": "auto.commit.interval.ms",
+        "autooffset.reset": "auto.offset.reset",
+        "broker.list": "bootstrap.servers",
+        "fetch.size": "max.partition.fetch.bytes",
+        "max.message.size": "max.request.size",
+        "queue.time": "linger.ms",
+        "rebalance.max.retries": "rebalance.retries.max",
+        "zk.connect": "zookeeper.connect",
+        "zk.connectiontimeout.ms": "zookeeper.connection.timeout.ms",
+        "zk.sessiontimeout.ms": "zookeeper.session.timeout.ms",
+    },
+    "KafkaJS": {
+        "brokers": "bootstrap.servers",
+        "clientid": "client.id",
+        "connectiontimeout": "socket.connection.setup.timeout.ms",
+        "groupid": "group.id",
+        "heartbeatinterval": "heartbeat.interval.ms",
+        "idempotent": "enable.idempotence",
+        "maxbytes": "fetch.max.bytes",
+        "maxbytesperpartition": "max.partition.fetch.bytes",
+        "maxinflightrequests": "max.in.flight.requests.per.connection",
+        "maxwaittimeinms": "fetch.max.wait.ms",
+        "metadatamaxage": "metadata.max.age.ms",
+        "minbytes": "fetch.min.bytes",
+        "rackid": "client.rack",
+        "rebalancetimeout": "max.poll.interval.ms",
+        "requesttimeout": "request.timeout.ms",
+        "sessiontimeout": "session.timeout.ms",
+        "transactionalid": "transactional.id",
+        "transactiontimeout": "transaction.timeout.ms",
+    },
+    "pykafka": {
+        "compression": "compression.type",
+        "consumer.group": "group.id",
+        "hosts": "bootstrap.servers",
+        "required.acks": "acks",
+        "zookeeper.hosts": "zookeeper.connect",
+    },
+    "Spark": {
+        "kafka.bootstrap.servers": "bootstrap.servers",
+        "kafka.group.id": "group.id",
+        "startingoffsets": "auto.offset.reset",
+    },
+    "another client": {
+        "address": "bootstrap.servers",
+        "addresses": "bootstrap.servers",
+        "bootstrap.server": "bootstrap.servers",
+        "bootstrap.brokers": "bootstrap.servers",
+        "broker": "bootstrap.servers",
+        "broker.address": "bootstrap.servers",
+        "group": "group.id",
+        "group.name": "group.id",
+        "host": "bootstrap.servers",
+        "kafka.brokers": "bootstrap.servers",
+        "kafka.servers": "bootstrap.servers",
+        "password": "sasl.password",
+        "server": "bootstrap.servers",
+        "servers": "bootstrap.servers",
+        "user": "sasl.username",
+        "username": "sasl.username",
+    },
     "librdkafka": {
         "auto.commit.enable": "enable.auto.commit",
         "batch.num.messages": "batch.size (in bytes)",
@@ -64,6 +127,7 @@ INSTEAD = {
     "bootstrap.controllers": "every broker answers an admin client, bootstrap.servers names them",
     "broker.version.fallback": _VERSIONS,
     "config.providers": "they are looked up in a file of settings; here give the values themselves",
+    "createpartitioner": "partitioner takes a function",
     "consume.cb": "process() of a consumer calls a function with each record",
     "consumer.timeout.ms": "poll() returns an empty list at its time-out",
     "debug": _LOGGING,
@@ -77,6 +141,8 @@ INSTEAD = {
     "enable.gapless.guarantee": "records behind one that has failed are sent all the same",
     "enable.partition.eof": "end_offset() of a consumer says where a partition ends",
     "error.cb": "errors are raised by the call that they concern, and logged while they are retried",
+    "frombeginning": "auto.offset.reset is earliest",
+    "from.beginning": "auto.offset.reset is earliest",
     "group.protocol.type": "groups of consumers have the type consumer",
     "interceptor.classes": _INTERCEPTORS,
     "kafka.client": "clients dial for themselves",
@@ -84,6 +150,7 @@ INSTEAD = {
     "log.level": _LOGGING,
     "log.queue": _LOGGING,
     "logger": _LOGGING,
+    "loglevel": _LOGGING,
     "loop": _LOOP,
     "metric.reporters": _METRICS,
     "msg.order.cmp": "records of a partition keep their order",
@@ -102,7 +169,9 @@ INSTEAD = {
     "proxy.url": _NO_PROXY,
     "queuing.strategy": "records of a partition keep their order",
     "rebalance.cb": _LISTENERS,
+    "producer.type": "send returns before the record is delivered: wait for what it returns, or do not",
     "resolve.cb": "hosts are found by the system",
+    "sasl": "security.protocol is SASL_SSL or SASL_PLAINTEXT, and the rest is in settings that begin with sasl",
     "sasl.client.callback.handler.class": _TOKENS,
     "sasl.login.callback.handler.class": _TOKENS,
     "sasl.login.class": _TOKENS,
@@ -111,7 +180,9 @@ INSTEAD = {
     "sasl.oauthbearer.jwt.validator.class": _TOKENS,
     "sasl.oauthbearer.method": _TOKENS,
     "security.providers": _NO_PART_OF_TLS,
+    "serializer.class": "key.serializer and value.serializer take functions",
     "socks5.proxy": _NO_PROXY,
+    "ssl": "security.protocol is SSL or SASL_SSL, and the rest is in settings that begin with ssl",
     "ssl.ca": _OF_C,
     "ssl.certificate": _OF_C,
     "ssl.engine.callback.data": _OF_C,
@@ -130,6 +201,8 @@ INSTEAD = {
     "statistics.interval.ms": _METRICS,
     "stats.cb": _METRICS,
     "throttle.cb": "metrics() of a producer has the time of requests, throttled or not",
+    "topic": "send of a producer and subscribe of a consumer take it",
+    "topics": "send of a producer takes one, and subscribe of a consumer takes them",
     "topic.blacklist": "subscribe takes a compiled pattern, which may leave topics out",
     "transaction.two.phase.commit.enable": "two-phase commit is not there yet",
 }
@@ -245,17 +318,17 @@ class Judgement(NamedTuple):
 def judged(name: str, value: object, client: str, *, plaintext: bool) -> Judgement | None:
     """What becomes of a setting that a client does not have; None for a name that no client has. `client` is one of
     `OWNERS`. `plaintext`: the settings ask for a connection without TLS and SASL, so that theirs have no effect."""
-    dotted = name.replace("_", ".")
+    dotted = name.replace("_", ".").lower()
     if plaintext and dotted.startswith(_OF_SECURITY):
         return Judgement(True, "it is for connections with TLS or SASL")
     if dotted.startswith(_OF_REGISTRY):
         return Judgement(True, "a SchemaRegistry has it")
+    library, kafka = next(((one, names[dotted]) for one, names in RENAMED.items() if dotted in names), ("", dotted))
     for owner, names in OWNERS.items():
-        if dotted in names and client not in owner:
+        if kafka.partition(" ")[0] in names and client not in owner:
             return Judgement(True, f"{owner} has it")
-    for library, renamed in RENAMED.items():
-        if dotted in renamed:
-            return Judgement(False, f"that is {library}'s name, Kafka's is {renamed[dotted]}")
+    if library:
+        return Judgement(False, f"that is {library}'s name, Kafka's is {kafka}")
     if dotted in INSTEAD:
         fixed = [text.lower() for text in FIXED.get(dotted, ())]
         return Judgement(value is None or str(value).strip().lower() in fixed, INSTEAD[dotted])

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from moldau.client.failures import STALE_METADATA, check, error_of
+from moldau.client.failures import STALE_METADATA, all_of, check, error_of
 from moldau.client.fetching import EARLIEST, LATEST, MAX_TIMESTAMP, list_offsets_request
 from moldau.client.routing import Router
 from moldau.names import TopicPartition
@@ -58,4 +58,4 @@ async def _look_up(
                     offsets[tp] = OffsetAndTimestamp(p.offset, p.timestamp)
 
     await router.retrying(ask)
-    return {tp: offsets[tp] for tp in wanted}
+    return all_of(offsets, wanted)

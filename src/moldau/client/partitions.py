@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterable
+from functools import lru_cache
 
 from moldau.errors import ConfigError
 from moldau.names import TopicPartition
@@ -15,6 +16,11 @@ def topic_name(name: object) -> str:
     """The name, checked. Raises `ConfigError` unless it is text that can be the name of a topic."""
     if not isinstance(name, str):
         raise ConfigError(f"a topic's name is text, not {name!r}")
+    return _checked_name(name)
+
+
+@lru_cache(maxsize=4096)
+def _checked_name(name: str) -> str:
     if _PATTERN.search(name):
         raise ConfigError(f"{name!r} is not the name of a topic; for a pattern, give re.compile({name!r})")
     if not _NAME.fullmatch(name) or len(name) > NAME_LENGTH_MAX or name in (".", ".."):
@@ -22,24 +28,6 @@ def topic_name(name: object) -> str:
             f"{name!r} cannot be a topic: a name has 1 to {NAME_LENGTH_MAX} of the characters a-z A-Z 0-9 . _ -"
         )
     return name
-
-
-def several(given: object, wanted: str) -> Iterable[object]:
-    """The given parts. Raises `ConfigError`, which begins with what is `wanted`, for a text or what has no parts."""
-    if isinstance(given, str | bytes) or not isinstance(given, Iterable):
-        raise ConfigError(f"{wanted}, not {given!r}")
-    return given
-
-
-def names_of(given: object, call: str, noun: str = "topics") -> list[str]:
-    """Several names, each once, in their order. Raises `ConfigError` for anything else, also for one name: `call` takes
-    several, and would take the letters of one."""
-    names: list[str] = []
-    for name in several(given, f"{call} takes a list of {noun}, such as ['orders']"):
-        if not isinstance(name, str):
-            raise ConfigError(f"{call} takes a list of {noun}, each of them text, and was given {name!r}")
-        names.append(name)
-    return list(dict.fromkeys(names))
 
 
 def partition_of(tp: object) -> TopicPartition:
@@ -53,7 +41,6 @@ def partitions_of(given: object, call: str) -> list[TopicPartition]:
     """Several partitions, checked. Raises `ConfigError` for anything else, also for one partition: `call` takes
     several."""
     pair = isinstance(given, tuple) and len(given) == 2 and isinstance(given[0], str)
-    wanted = f"{call} takes a list of partitions, such as [TopicPartition('orders', 0)]"
-    if pair:
-        raise ConfigError(f"{wanted}, not {given!r}")
-    return [partition_of(tp) for tp in several(given, wanted)]
+    if pair or isinstance(given, str | bytes) or not isinstance(given, Iterable):
+        raise ConfigError(f"{call} takes a list of partitions, such as [TopicPartition('orders', 0)], not {given!r}")
+    return [partition_of(tp) for tp in given]

@@ -1,9 +1,10 @@
 """The exceptions that Moldau's others derive from: `MoldauError`, those for what has no error code of Kafka's, and
 `KafkaError`.
 
-`KafkaError(code, message)` makes an instance of the class that `kafka` declares for the code. Codes that a client's
-user does not meet have no class and are plain `KafkaError`. A fault of the peer (`ProtocolViolation`) and a fault of
-ours (an `assert`, or any other exception) are never the same type.
+`KafkaError(code, message)` makes an instance of the class that `kafka` declares for the code, and so does that class
+itself, given a message alone. Codes that a client's user does not meet have no class and are plain `KafkaError`. A
+fault of the peer (`ProtocolViolation`) and a fault of ours (an `assert`, or any other exception) are never the same
+type.
 """
 
 from typing import Any, Self, cast
@@ -40,7 +41,7 @@ class ClientClosed(MoldauError):
     """A producer, consumer or admin client was used after it was closed."""
 
 
-_CLASSES: dict[ErrorCode | None, type["KafkaError"]] = {}
+_CLASSES: dict[ErrorCode, type["KafkaError"]] = {}
 
 
 class KafkaError(MoldauError):
@@ -51,13 +52,19 @@ class KafkaError(MoldauError):
     """
 
     topic_partition: TopicPartition | None = None
+    _own_code: ErrorCode | None = None
 
-    def __new__(cls, code: ErrorCode | None, *_: Any, **__: Any) -> Self:
-        if cls is KafkaError and (kind := _CLASSES.get(code)) is not None:
+    def __new__(cls, code: ErrorCode | str | None = None, *_: Any, **__: Any) -> Self:
+        kind = _CLASSES.get(code) if isinstance(code, ErrorCode) else None
+        if cls is KafkaError and kind is not None:
             return cast(Self, kind.__new__(kind, code))
         return super().__new__(cls)
 
-    def __init__(self, code: ErrorCode, message: str | None = None):
+    def __init__(self, code: ErrorCode | str | None = None, message: str | None = None):
+        if not isinstance(code, ErrorCode):  # the class says the code, and the text came alone
+            if self._own_code is None or message is not None:
+                raise TypeError(f"{type(self).__name__} takes an ErrorCode and then a text, not {code!r}")
+            message, code = code, self._own_code
         self.args = (message or f"{code.sentence} ({code.name})",)
         self.code = code
         self.message = message
@@ -65,6 +72,7 @@ class KafkaError(MoldauError):
     def __init_subclass__(cls, *, code: ErrorCode | None = None) -> None:
         if code is not None:
             _CLASSES[code] = cls
+            cls._own_code = code
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _unpickled, (type(self), self.args, self.__dict__)

@@ -34,6 +34,11 @@ FIRST_CORRELATION_ID = 1
 TLS_ALERT = 0x1503
 """How an alert of TLS begins: its type, and the first byte of the version."""
 WANTS_TLS = "its listener may want TLS (security.protocol SSL or SASL_SSL)"
+HTTP_STARTS = (b"HTTP", b"<!DO", b"<!do", b"<htm", b"<HTM")
+"""How an answer of a web server begins: with its version, or in old manners with the page."""
+TEXT = 0x20202020
+"""Four characters are at least this size: half a gigabyte, which is no size of a first reply."""
+IS_HTTP = "answers in HTTP: this is the port of a web server, such as metrics, a console or a registry, not of a broker"
 _SIZE = struct.Struct(">i")
 
 
@@ -211,9 +216,13 @@ class ClientConnection(asyncio.BufferedProtocol):
             return
         why = f": {exc}" if exc else ""
         is_plain = self._transport is not None and self._transport.get_extra_info("sslcontext") is None
-        if is_plain and self._awaited and self._awaited[0].correlation_id == FIRST_CORRELATION_ID:
+        if is_plain and self._awaits_first_reply:
             why = f" before its first reply{why}; {WANTS_TLS}"
         self._end(KafkaError(ErrorCode.NETWORK_EXCEPTION, f"{self._name} closed the connection{why}"))
+
+    @property
+    def _awaits_first_reply(self) -> bool:
+        return bool(self._awaited) and self._awaited[0].correlation_id == FIRST_CORRELATION_ID
 
     def pause_writing(self) -> None:
         self._writable.clear()
@@ -252,15 +261,9 @@ class ClientConnection(asyncio.BufferedProtocol):
         at, filled, scratch = 0, self._filled, self._scratch
         while filled - at >= 4 and not self.closed:
             size = _SIZE.unpack_from(scratch, at)[0]
-            if size >> 16 == TLS_ALERT and self._max_reply_bytes < size:
-                self._end(
-                    KafkaError(ErrorCode.NETWORK_EXCEPTION, f"{self._name} answered with a TLS alert; {WANTS_TLS}")
-                )
-                return
-            if not 4 <= size <= self._max_reply_bytes:
-                limit = f"this client takes {self._max_reply_bytes}; fetch.max.bytes raises that of a consumer"
-                what = f"{self._name} sent a reply of {size} bytes, and {limit}"
-                self._end(KafkaError(ErrorCode.NETWORK_EXCEPTION, what))
+            if not 4 <= size <= self._max_reply_bytes or (size >= TEXT and self._awaits_first_reply):
+                said = self._strange(size, bytes(scratch[at : at + 4]))
+                self._end(KafkaError(ErrorCode.NETWORK_EXCEPTION, f"{self._name} {said}"))
                 return
             end = at + 4 + size
             if end > filled:
@@ -277,6 +280,17 @@ class ClientConnection(asyncio.BufferedProtocol):
         if at and left:
             scratch[:left] = bytes(scratch[at:filled])
         self._filled = left
+
+    def _strange(self, size: int, start: bytes) -> str:
+        """What is wrong with a reply of that size, whose first four bytes are these."""
+        if size >> 16 == TLS_ALERT:
+            return f"answered with a TLS alert; {WANTS_TLS}"
+        if start in HTTP_STARTS:
+            return IS_HTTP
+        if start.isascii() and start.decode().isprintable():
+            return f"answered with text that begins with {start.decode()!r}: it is not a Kafka broker"
+        limit = f"this client takes {self._max_reply_bytes}; fetch.max.bytes raises that of a consumer"
+        return f"sent a reply of {size} bytes, and {limit}"
 
     def _received(self, frame: memoryview) -> None:
         correlation_id = _SIZE.unpack_from(frame)[0]

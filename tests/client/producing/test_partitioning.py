@@ -4,6 +4,7 @@ import random
 from hypothesis import given
 from hypothesis import strategies as st
 
+from moldau.client.producing.appending import chooser
 from moldau.client.producing.partitioning import Sticky, choose_by_load, murmur2, positive_hash
 
 WHERE_KAFKAS_OWN_PRODUCER_PUT_IT = {
@@ -42,6 +43,11 @@ def test_a_key_goes_where_javas_client_puts_it() -> None:
 def test_a_hash_has_32_bits_and_its_positive_form_lacks_the_sign(key: bytes) -> None:
     assert 0 <= murmur2(key) < 1 << 32
     assert positive_hash(key) == murmur2(key) % (1 << 31)
+
+
+def test_librdkafkas_name_of_javas_partitioner_is_the_default() -> None:
+    assert chooser(None) is chooser("murmur2_random") is None
+    assert chooser("round_robin") is not None
 
 
 def test_records_without_a_key_stay_until_a_batch_is_full_and_then_go_elsewhere() -> None:

@@ -1,9 +1,10 @@
 """Access rights: describe, create and delete ACLs. A broker without an authorizer answers `SecurityDisabled`."""
 
-from collections.abc import Iterable
-from typing import Any, Literal, get_args
+from collections.abc import Iterable, Sequence
+from typing import Any, Literal, TypeVar, get_args
 
 from moldau.client.administration.asking import AdminPart, failure
+from moldau.client.failures import unasked
 from moldau.client.values import value
 from moldau.errors import ConfigError, KafkaError
 from moldau.protocol.apis import CREATE_ACLS, DELETE_ACLS, DESCRIBE_ACLS
@@ -21,6 +22,7 @@ RESOURCE_TYPES, PATTERN_TYPES, OPERATIONS, PERMISSIONS = (
     for names in (ResourceTypeName, PatternType, OperationName, Permission)
 )
 """Kafka's numbers of the names."""
+T = TypeVar("T")
 
 
 @value
@@ -95,7 +97,8 @@ class AclsPart(AdminPart):
             for one in wanted
         ]
         reply = await self._ask(CREATE_ACLS, messages.CreateAclsRequest(creations=creations), "creating ACLs")
-        return {one: failure(result, "creating an ACL") for one, result in zip(wanted, reply.results, strict=True)}
+        results = _one_for_each(wanted, reply.results)
+        return {one: failure(result, "creating an ACL") for one, result in results}
 
     async def delete_acls(self, which: Iterable[AclFilter]) -> dict[AclFilter, list[Acl] | KafkaError]:
         """Delete the ACLs that these filters select. Returns what was deleted, or the error, for each filter."""
@@ -103,11 +106,19 @@ class AclsPart(AdminPart):
         filters = [messages.DeleteAclsFilter(**one.as_fields()) for one in wanted]
         reply = await self._ask(DELETE_ACLS, messages.DeleteAclsRequest(filters=filters), "deleting ACLs")
         deleted: dict[AclFilter, list[Acl] | KafkaError] = {}
-        for one, result in zip(wanted, reply.filter_results, strict=True):
+        for one, result in _one_for_each(wanted, reply.filter_results):
             outcomes = [failure(part, "deleting ACLs") for part in (result, *result.matching_acls)]
             failed = next((error for error in outcomes if error is not None), None)
             deleted[one] = failed or [_acl(part, part) for part in result.matching_acls]
         return deleted
+
+
+def _one_for_each(asked: Sequence[T], results: Sequence[Any]) -> list[tuple[T, Any]]:
+    """Each part of a request with its result, which has the same place in the reply. Raises `KafkaError` if the reply
+    has more or less of them."""
+    if len(asked) != len(results):
+        raise unasked(f"has {len(results)} results for {len(asked)} ACLs or filters")
+    return list(zip(asked, results, strict=True))
 
 
 def _acl(resource: Any, entry: Any) -> Acl:

@@ -14,6 +14,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, ClassVar
 
 from moldau.client.administration.acls import Acl, AclFilter, AclsPart
+from moldau.client.administration.arguments import checked
 from moldau.client.administration.cluster import (
     ClusterDescription,
     ClusterPart,
@@ -80,6 +81,7 @@ class AdminSettings(ClientSettings):
 
 
 @of_one_loop()
+@checked()
 class AsyncAdmin(TopicsPart, RecordsPart, GroupsPart, ClusterPart, QuotasPart, ScramPart, TokensPart, AclsPart):
     """An admin client. Use it in `async with`, on one loop. `configs` and `transactions` are parts of their own."""
 

@@ -8,11 +8,10 @@ command or script needs few of the fifty.
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, TypeVar
 
-from moldau.client.failures import check, error_of, missing, sentence
-from moldau.client.partitions import partition_of
+from moldau.client.failures import check, error_of, missing, sentence, unasked
 from moldau.client.routing import Router
 from moldau.client.shown import some
-from moldau.errors import ChangeTimedOut, ErrorCode, KafkaError
+from moldau.errors import ChangeTimedOut, ConfigError, ErrorCode, KafkaError
 from moldau.names import TopicPartition
 from moldau.peers.link import Link
 from moldau.protocol.apis import Api
@@ -136,7 +135,7 @@ class AdminPart:
 
     async def _refresh(self, partitions: Iterable[TopicPartition]) -> None:
         """Ask for the metadata of the topics of these partitions. Raises `KafkaError`."""
-        topics = {partition_of(tp).topic for tp in partitions}
+        topics = {tp.topic for tp in partitions}
         await self._router.retrying(lambda: self._router.refresh(topics))
 
     async def _by_leader(self, partitions: Mapping[TopicPartition, T]) -> dict[int, dict[TopicPartition, T]]:
@@ -152,11 +151,6 @@ class AdminPart:
                 raise missing(f"partition {tp.partition} of topic {tp.topic}")
             by_leader.setdefault(await self._router.leader(tp), {})[tp] = wanted
         return by_leader
-
-
-def unasked(what: str) -> KafkaError:
-    """The error for a reply that does not have what was asked for."""
-    return KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, f"the broker's reply {what}")
 
 
 def check_answer(code: int, about: str, message: str | None = None) -> None:
@@ -186,10 +180,22 @@ def only(outcomes: Outcomes) -> None:
         raise error
 
 
-def setting_text(value: object) -> str:
-    """The value of a setting as Kafka's text: True is `true`, a list is separated by commas."""
+def setting_text(name: str, value: object) -> str:
+    """The value of the setting `name` as Kafka's text: True is `true`, a list is separated by commas. Raises
+    `ConfigError` for what is neither text nor a number, a truth value, a path, or a list of them."""
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, (list, tuple)):
-        return ",".join(setting_text(one) for one in value)
+        return ",".join(setting_text(name, one) for one in value)
+    is_plain = any(hasattr(type(value), way) for way in ("__index__", "__float__", "__fspath__"))
+    if not isinstance(value, str) and not is_plain:
+        raise ConfigError(
+            f"{name} takes text, a number, True or False, a list of them, or None to reset it, not"
+            f" {type(value).__name__}"
+        )
     return str(value)
+
+
+def texts_of(settings: Mapping[str, object]) -> dict[str, str | None]:
+    """Settings by name, as Kafka's text; None stays None. Raises `ConfigError`."""
+    return {name: None if value is None else setting_text(name, value) for name, value in settings.items()}

@@ -4,8 +4,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import field
 from typing import Any, Literal, NamedTuple
 
-from moldau.client.administration.asking import AdminPart, failure, unasked
-from moldau.client.partitions import names_of, partitions_of
+from moldau.client.administration.asking import AdminPart, failure
+from moldau.client.failures import all_of, unasked
 from moldau.client.values import value
 from moldau.errors import ConfigError, ErrorCode, KafkaError
 from moldau.names import TopicPartition, by_topic
@@ -192,7 +192,7 @@ class ClusterPart(AdminPart):
                 for one in topic.partitions:
                     tp = TopicPartition(topic.topic_name, one.partition_index)
                     outcomes[broker_id, tp] = failure(one, f"moving {tp} on broker {broker_id}")
-        return outcomes
+        return all_of(outcomes, moves)
 
     async def unregister_broker(self, broker_id: int) -> None:
         """Let the cluster forget a broker that has left for good: nothing waits for it any more. It stays among the
@@ -203,7 +203,7 @@ class ClusterPart(AdminPart):
             raise error
 
     async def _views(self, topics: Iterable[str]) -> dict[str, list[int]]:
-        names = names_of(topics, "describe_log_dirs")
+        names = [*dict.fromkeys(topics)]
         await self._router.retrying(lambda: self._router.refresh(names))
         views = self._router.view.topics
         return {name: list(views[name].partitions) for name in names if name in views}
@@ -220,7 +220,7 @@ class ClusterPart(AdminPart):
         if partitions is not None:
             wanted = [
                 messages.TopicPartitions(topic=name, partitions=numbers)
-                for name, numbers in by_topic(partitions_of(partitions, "elect_leaders")).items()
+                for name, numbers in by_topic(partitions).items()
             ]
         request = messages.ElectLeadersRequest(
             election_type=ELECTIONS[election], topic_partitions=wanted, timeout_ms=self._timeout_ms
@@ -231,13 +231,13 @@ class ClusterPart(AdminPart):
             for one in topic.partition_result:
                 tp = TopicPartition(topic.topic, one.partition_id)
                 outcomes[tp] = failure(one, f"electing the leader of {tp}")
-        return outcomes
+        return outcomes if partitions is None else all_of(outcomes, [*partitions])
 
     async def describe_eligible_leaders(self, topics: Iterable[str]) -> dict[TopicPartition, EligibleLeaders]:
         """The partitions of these topics that have replicas which may lead them without being in sync; none if no
         broker knows of such (Kafka before 4.0)."""
         messages = DESCRIBE_TOPIC_PARTITIONS.messages
-        wanted = [messages.TopicRequest(name=name) for name in sorted(names_of(topics, "describe_eligible_leaders"))]
+        wanted = [messages.TopicRequest(name=name) for name in sorted(set(topics))]
         cursor, found = None, dict[TopicPartition, EligibleLeaders]()
         while wanted:
             request = messages.DescribeTopicPartitionsRequest(topics=wanted, cursor=cursor)
@@ -270,7 +270,7 @@ class ClusterPart(AdminPart):
         if partitions is not None:
             wanted = [
                 messages.ListPartitionReassignmentsTopics(name=name, partition_indexes=numbers)
-                for name, numbers in by_topic(partitions_of(partitions, "list_reassignments")).items()
+                for name, numbers in by_topic(partitions).items()
             ]
         request = messages.ListPartitionReassignmentsRequest(topics=wanted, timeout_ms=self._timeout_ms)
         reply = await self._ask_controller(LIST_PARTITION_REASSIGNMENTS, request, "listing reassignments")
@@ -300,7 +300,7 @@ class ClusterPart(AdminPart):
             for p in topic.partitions:
                 tp = TopicPartition(topic.name, p.partition_index)
                 outcomes[tp] = failure(p, f"reassigning {tp}")
-        return outcomes
+        return all_of(outcomes, moves)
 
 
 def _log_dir(result: Any) -> LogDir:

@@ -8,9 +8,10 @@ import enum
 from collections.abc import Iterable, Mapping
 from typing import Any, Literal, NamedTuple
 
-from moldau.client.administration.asking import AdminPart, check_answer, setting_text
+from moldau.client.administration.arguments import checked
+from moldau.client.administration.asking import AdminPart, check_answer, texts_of
 from moldau.client.faces import Face, blocking
-from moldau.client.failures import error_of, missing
+from moldau.client.failures import error_of, missing, only_one
 from moldau.client.own_loop import of_one_loop
 from moldau.client.routing import Router
 from moldau.errors import ConfigError, ErrorCode
@@ -68,6 +69,7 @@ _ALL_BROKERS = 3
 
 
 @of_one_loop()
+@checked("configs.")
 class AsyncConfigs(AdminPart):
     """Reads and changes settings. `router` finds the broker for each request; `timeout_ms` limits one request."""
 
@@ -90,7 +92,7 @@ class AsyncConfigs(AdminPart):
             request = DescribeConfigsRequest(resources=[resource])
             result = await self._ask_about(DESCRIBE_CONFIGS, kind, name, request, "results")
             own = _ALL_BROKERS if kind is Resource.BROKER and not name else _OWN[kind]
-            entries[kind, name] = sorted(
+            entries[kind, name] = [
                 ConfigEntry(
                     one.name,
                     one.value,
@@ -99,20 +101,16 @@ class AsyncConfigs(AdminPart):
                     SOURCES.get(one.config_source, "unknown"),
                     one.read_only,
                 )
-                for one in result.configs
-            )
+                for one in sorted(result.configs, key=lambda config: str(config.name))
+            ]
         return entries
 
     async def alter(self, kind: Kind, name: str, changes: Mapping[str, object], *, validate_only: bool = False) -> None:
         """Change settings, and leave the others as they are; None resets a setting to its default. With `validate_only`
         the change is only checked. Raises `InvalidConfig` and others."""
         configs = [
-            AlterableConfig(
-                name=setting,
-                config_operation=DELETE if value is None else SET,
-                value=None if value is None else setting_text(value),
-            )
-            for setting, value in changes.items()
+            AlterableConfig(name=setting, config_operation=DELETE if value is None else SET, value=value)
+            for setting, value in texts_of(changes).items()
         ]
         resource = AlterConfigsResource(resource_type=_kind(kind), resource_name=name, configs=configs)
         request = IncrementalAlterConfigsRequest(resources=[resource], validate_only=validate_only)
@@ -131,7 +129,7 @@ class AsyncConfigs(AdminPart):
 
         async def attempt() -> Any:
             link = await self._link(kind, name)
-            (result,) = getattr(await link.call(api, request, self._timeout_ms), results)
+            result: Any = only_one(getattr(await link.call(api, request, self._timeout_ms), results), about)
             if error_of(result.error_code) is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
                 raise missing(about)
             check_answer(result.error_code, about, result.error_message)

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from moldau.client.administration.asking import AdminPart, Outcomes
 from moldau.client.failures import check
 from moldau.client.given_positions import position_of
-from moldau.client.partitions import names_of, partitions_of
 from moldau.client.values import value
 from moldau.errors import ErrorCode, GroupIdNotFound, KafkaError, UnsupportedVersion
 from moldau.names import OffsetAndMetadata, TopicPartition, by_topic
@@ -66,10 +65,7 @@ class GroupsPart(AdminPart):
     ) -> list[GroupListing]:
         """The groups of all brokers, sorted by name; only those in one of the states and of one of the types, if any is
         given. With `broker_ids`, the groups that these brokers coordinate: each broker knows its own only."""
-        request = LIST_GROUPS.request(
-            states_filter=names_of(states, "list_groups", "states"),
-            types_filter=names_of(types, "list_groups", "types"),
-        )
+        request = LIST_GROUPS.request(states_filter=[*dict.fromkeys(states)], types_filter=[*dict.fromkeys(types)])
         asked = [
             self._ask(LIST_GROUPS, request, f"listing the groups of broker {broker_id}", broker_id)
             for broker_id in (await self._brokers() if broker_ids is None else broker_ids)
@@ -87,8 +83,7 @@ class GroupsPart(AdminPart):
 
     async def describe_groups(self, group_ids: Iterable[str]) -> dict[str, GroupDescription]:
         """State and members of these groups. Raises `GroupIdNotFound` if one does not exist, and others."""
-        names = names_of(group_ids, "describe_groups", "groups")
-        return {group_id: await self.describe_group(group_id) for group_id in names}
+        return {group_id: await self.describe_group(group_id) for group_id in dict.fromkeys(group_ids)}
 
     async def _describe_newer(self, group_id: str) -> GroupDescription | None:
         """The description of a consumer group (KIP-848); None if the group is classic or the broker lacks this API."""
@@ -217,7 +212,7 @@ class GroupsPart(AdminPart):
                 name=name,
                 partitions=[messages.OffsetDeleteRequestPartition(partition_index=number) for number in numbers],
             )
-            for name, numbers in by_topic(partitions_of(partitions, "delete_group_offsets")).items()
+            for name, numbers in by_topic(partitions).items()
         ]
         request = messages.OffsetDeleteRequest(group_id=group_id, topics=topics)
         await self._ask_coordinator(group_id, OFFSET_DELETE, request, lambda r: int(r.error_code or _first_error(r)))
@@ -236,7 +231,7 @@ class GroupsPart(AdminPart):
     async def delete_groups(self, group_ids: Iterable[str]) -> Outcomes:
         """Delete several groups without members. Returns None or the error of each, by group id."""
         outcomes: Outcomes = {}
-        for group_id in names_of(group_ids, "delete_groups", "groups"):
+        for group_id in dict.fromkeys(group_ids):
             outcomes[group_id] = None
             try:
                 await self.delete_group(group_id)

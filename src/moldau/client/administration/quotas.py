@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 
 from moldau.client.administration.asking import AdminPart, failure
+from moldau.client.failures import all_of
 from moldau.errors import KafkaError
 from moldau.protocol.apis import ALTER_CLIENT_QUOTAS, DESCRIBE_CLIENT_QUOTAS
 
@@ -48,8 +49,12 @@ class QuotasPart(AdminPart):
         ]
         request = messages.AlterClientQuotasRequest(entries=entries, validate_only=validate_only)
         reply = await self._ask(ALTER_CLIENT_QUOTAS, request, "altering client quotas")
-        outcomes = {frozenset((e.entity_type, e.entity_name) for e in one.entity): one for one in reply.entries}
-        return {entity: failure(outcomes[frozenset(entity)], f"quotas of {_shown(entity)}") for entity in changes}
+        results = {frozenset((e.entity_type, e.entity_name) for e in one.entity): one for one in reply.entries}
+        by_entity = {entity: results[frozenset(entity)] for entity in changes if frozenset(entity) in results}
+        return {
+            entity: failure(result, f"quotas of {_shown(entity)}")
+            for entity, result in all_of(by_entity, changes).items()
+        }
 
 
 def _shown(entity: QuotaEntity) -> str:

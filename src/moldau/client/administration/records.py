@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Any, Literal, NamedTuple
 
 from moldau.client.administration.asking import AdminPart
-from moldau.client.failures import check
+from moldau.client.failures import all_of, check
 from moldau.errors import ConfigError, ErrorCode, KafkaError
 from moldau.names import TopicPartition, by_topic
 from moldau.protocol.apis import DELETE_RECORDS, LIST_OFFSETS
@@ -64,7 +64,7 @@ class RecordsPart(AdminPart):
             await self._list_known(times, listing)
         elif times:
             await self._router.retrying(lambda: self._list(times, listing, self._timeout_ms))
-        return {tp: listing.offsets[tp] for tp in times if tp in listing.offsets}
+        return all_of(listing.offsets, [tp for tp in times if tp in listing.offsets] if known_only else times)
 
     async def _list_known(self, times: Mapping[TopicPartition, int], listing: "_Listing") -> None:
         """List the offsets that leaders tell in `KNOWN_MS`."""
@@ -149,7 +149,7 @@ class RecordsPart(AdminPart):
         if before:
             await self._refresh(before)
             await self._router.retrying(attempt)
-        return {tp: low[tp] for tp in before}
+        return all_of(low, before)
 
 
 def _topics(wanted: Mapping[TopicPartition, int], topic: Any, partition: Callable[[int, int], Any]) -> list[Any]:

@@ -5,7 +5,7 @@ from dataclasses import field
 from typing import Literal, NamedTuple
 
 from moldau.client.administration.asking import AdminPart, Outcomes, failure
-from moldau.client.partitions import names_of
+from moldau.client.failures import all_of
 from moldau.client.values import value
 from moldau.errors import ConfigError
 from moldau.protocol.apis import ALTER_USER_SCRAM_CREDENTIALS, DESCRIBE_USER_SCRAM_CREDENTIALS
@@ -15,6 +15,8 @@ MECHANISMS = {1: "SCRAM-SHA-256", 2: "SCRAM-SHA-512"}
 NUMBERS = {name: number for number, name in MECHANISMS.items()}
 HASHES = {"SCRAM-SHA-256": "sha256", "SCRAM-SHA-512": "sha512"}
 ITERATIONS = 8_192
+ITERATIONS_MAX = 16_384
+"""Brokers take no more, since each login costs as many."""
 SALT_BYTES = 24
 
 
@@ -36,8 +38,8 @@ class ScramUpsertion:
 
     def __post_init__(self) -> None:
         _check(self.mechanism)
-        if type(self.iterations) is not int or self.iterations < 1:
-            raise ConfigError(f"iterations={self.iterations!r} is not a number from 1")
+        if type(self.iterations) is not int or not 1 <= self.iterations <= ITERATIONS_MAX:
+            raise ConfigError(f"iterations={self.iterations!r} is not a number from 1 to {ITERATIONS_MAX}")
 
 
 @value
@@ -62,8 +64,7 @@ class ScramPart(AdminPart):
         messages = DESCRIBE_USER_SCRAM_CREDENTIALS.messages
         wanted = None
         if users is not None:
-            names = names_of(users, "describe_user_scram_credentials", "users")
-            wanted = [messages.UserName(name=name) for name in names]
+            wanted = [messages.UserName(name=name) for name in dict.fromkeys(users)]
         request = messages.DescribeUserScramCredentialsRequest(users=wanted)
         reply = await self._ask(DESCRIBE_USER_SCRAM_CREDENTIALS, request, "describing SCRAM credentials")
         credentials: dict[str, list[ScramCredential]] = {}
@@ -81,10 +82,10 @@ class ScramPart(AdminPart):
         """Give users passwords, or delete their credentials. Returns None or the error of each user."""
         import secrets
 
-        messages = ALTER_USER_SCRAM_CREDENTIALS.messages
+        messages, users = ALTER_USER_SCRAM_CREDENTIALS.messages, dict[str, None]()
         request = messages.AlterUserScramCredentialsRequest()
         for one in changes:
-            mechanism = NUMBERS[one.mechanism]
+            mechanism, users[one.user] = NUMBERS[one.mechanism], None
             if isinstance(one, ScramDeletion):
                 request.deletions.append(messages.ScramCredentialDeletion(name=one.user, mechanism=mechanism))
                 continue
@@ -100,7 +101,7 @@ class ScramPart(AdminPart):
                 )
             )
         reply = await self._ask(ALTER_USER_SCRAM_CREDENTIALS, request, "altering SCRAM credentials")
-        return {one.user: failure(one, f"user {one.user}") for one in reply.results}
+        return all_of({one.user: failure(one, f"user {one.user}") for one in reply.results}, users)
 
 
 def salted_password(mechanism: ScramMechanism, password: str, salt: bytes, iterations: int) -> bytes:

@@ -5,7 +5,6 @@ from dataclasses import field
 from typing import Any
 
 from moldau.client.administration.asking import AdminPart
-from moldau.client.partitions import names_of
 from moldau.client.values import value
 from moldau.protocol.apis import (
     CREATE_DELEGATION_TOKEN,
@@ -40,7 +39,7 @@ class TokensPart(AdminPart):
     ) -> TokenDescription:
         """A token of this client's user, or of another `owner`, that `renewers` may renew too."""
         messages = CREATE_DELEGATION_TOKEN.messages
-        names = tuple(names_of(renewers, "create_delegation_token", "users"))
+        names = tuple(dict.fromkeys(renewers))
         request = messages.CreateDelegationTokenRequest(
             owner_principal_type=None if owner is None else USER,
             owner_principal_name=owner,
@@ -53,8 +52,8 @@ class TokensPart(AdminPart):
         return TokenDescription(made.token_id, bytes(made.hmac), made.principal_name, requester, names, *times)
 
     async def renew_delegation_token(self, hmac: bytes, period_ms: int | None = None) -> int:
-        """Renew the token with that secret, for this long or as long as the brokers' settings say. Returns when it
-        expires, in milliseconds since 1970."""
+        """Renew the token with that secret (`TokenDescription.hmac`, or the password that base64 decodes), for this
+        long or as long as the brokers' settings say. Returns when it expires, in milliseconds since 1970."""
         request = RENEW_DELEGATION_TOKEN.request(hmac=hmac, renew_period_ms=-1 if period_ms is None else period_ms)
         reply = await self._ask(RENEW_DELEGATION_TOKEN, request, "renewing a delegation token")
         return int(reply.expiry_timestamp_ms)
@@ -72,8 +71,7 @@ class TokensPart(AdminPart):
         wanted = None
         if owners is not None:
             named = messages.DescribeDelegationTokenOwner
-            names = names_of(owners, "describe_delegation_tokens", "users")
-            wanted = [named(principal_type=USER, principal_name=name) for name in names]
+            wanted = [named(principal_type=USER, principal_name=name) for name in dict.fromkeys(owners)]
         request = messages.DescribeDelegationTokenRequest(owners=wanted)
         reply = await self._ask(DESCRIBE_DELEGATION_TOKEN, request, "describing delegation tokens")
         return [_described(one) for one in reply.tokens]

@@ -4,12 +4,11 @@ from collections.abc import Iterable, Mapping
 from dataclasses import field
 from typing import Any
 
-from moldau.client.administration.asking import AdminPart, Outcomes, only, setting_text
+from moldau.client.administration.asking import AdminPart, Outcomes, only, texts_of
 from moldau.client.cluster_view import TopicView
 from moldau.client.failures import check, missing
-from moldau.client.partitions import names_of, several
 from moldau.client.values import value
-from moldau.errors import ConfigError, ErrorCode
+from moldau.errors import ErrorCode
 from moldau.protocol.apis import CREATE_PARTITIONS, CREATE_TOPICS, DELETE_TOPICS
 
 
@@ -34,10 +33,10 @@ class TopicsPart(AdminPart):
         await self._router.retrying(lambda: self._router.refresh(None))
         return {n: t for n, t in sorted(self._router.view.topics.items()) if internal or not t.internal}
 
-    async def describe_topics(self, topics: Iterable[str]) -> dict[str, TopicView]:
-        """These topics, by name: ids, partitions, leaders, replicas and in-sync replicas. Raises
+    async def describe_topics(self, topics: str | Iterable[str]) -> dict[str, TopicView]:
+        """These topics, or this one, by name: ids, partitions, leaders, replicas and in-sync replicas. Raises
         `UnknownTopicOrPartition` if one does not exist."""
-        names = names_of([topics] if isinstance(topics, str) else topics, "describe_topics")
+        names = [topics] if isinstance(topics, str) else [*dict.fromkeys(topics)]
         await self._router.retrying(lambda: self._router.refresh(names))
         view = self._router.view
         for name in names:
@@ -66,7 +65,8 @@ class TopicsPart(AdminPart):
 
     async def create_topics(self, topics: Iterable[NewTopic | str], *, validate_only: bool = False) -> Outcomes:
         """Create several topics in one request. Returns None or the error of each, by name."""
-        wanted = {one.name: one for one in _new_topics(topics)}
+        named = [NewTopic(one) if isinstance(one, str) else one for one in topics]
+        wanted = {one.name: one for one in named}
         messages = CREATE_TOPICS.messages
 
         def request(names: list[str]) -> Any:
@@ -100,23 +100,13 @@ class TopicsPart(AdminPart):
 
     async def delete_topics(self, topics: Iterable[str]) -> Outcomes:
         """Delete several topics in one request. Returns None or the error of each, by name."""
-        messages, wanted = DELETE_TOPICS.messages, names_of(topics, "delete_topics")
+        messages = DELETE_TOPICS.messages
 
         def request(names: list[str]) -> Any:
             states = [messages.DeleteTopicState(name=name) for name in names]
             return messages.DeleteTopicsRequest(topics=states, topic_names=names, timeout_ms=self._timeout_ms)
 
-        return await self._each(DELETE_TOPICS, wanted, request, lambda reply: [(t.name, t) for t in reply.responses])
-
-
-def _new_topics(given: object) -> list[NewTopic]:
-    topics: list[NewTopic] = []
-    for one in several(given, "create_topics takes a list of topics, such as ['orders']"):
-        topic = NewTopic(one) if isinstance(one, str) else one
-        if not isinstance(topic, NewTopic) or not isinstance(topic.name, str):
-            raise ConfigError(f"create_topics takes names and NewTopics, and was given {topic!r}")
-        topics.append(topic)
-    return topics
+        return await self._each(DELETE_TOPICS, topics, request, lambda reply: [(t.name, t) for t in reply.responses])
 
 
 def _creatable(topic: NewTopic) -> Any:
@@ -130,8 +120,5 @@ def _creatable(topic: NewTopic) -> Any:
         num_partitions=topic.partitions,
         replication_factor=topic.replication_factor,
         assignments=assignments,
-        configs=[
-            messages.CreatableTopicConfig(name=n, value=None if v is None else setting_text(v))
-            for n, v in topic.configs.items()
-        ],
+        configs=[messages.CreatableTopicConfig(name=n, value=v) for n, v in texts_of(topic.configs).items()],
     )

@@ -8,10 +8,10 @@ know it. No marker will ever end it, so readers with isolation level read_commit
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
+from moldau.client.administration.arguments import checked
 from moldau.client.faces import Face, blocking
-from moldau.client.failures import check
+from moldau.client.failures import all_of, check, only_one
 from moldau.client.own_loop import of_one_loop
-from moldau.client.partitions import names_of
 from moldau.client.routing import TRANSACTION_KEY, Router
 from moldau.errors import ErrorCode, KafkaError
 from moldau.names import TopicPartition
@@ -75,6 +75,7 @@ Hanging = list[OpenTransaction]
 
 
 @of_one_loop()
+@checked("transactions.")
 class AsyncTransactions:
     """The part of `AsyncAdmin` for transactions."""
 
@@ -94,7 +95,7 @@ class AsyncTransactions:
         support one of the filters or states."""
         await self._router.retrying(lambda: self._router.refresh([]))
         request = ListTransactionsRequest(
-            state_filters=names_of(states, "transactions.list", "states"),
+            state_filters=[*dict.fromkeys(states)],
             producer_id_filters=[*producer_ids],
             duration_filter=NONE if lasting_ms is None else lasting_ms,
             transactional_id_pattern=pattern,
@@ -130,7 +131,7 @@ class AsyncTransactions:
             link = await self._router.broker(coordinator)
             request = DescribeTransactionsRequest(transactional_ids=[transactional_id])
             reply = await link.call(DESCRIBE_TRANSACTIONS, request, self._router.request_timeout_ms)
-            [transaction] = reply.transaction_states
+            transaction = only_one(reply.transaction_states, f"transactional id {transactional_id}")
             check(transaction.error_code, f"transactional id {transactional_id}")
             return TransactionDescription(
                 transactional_id,
@@ -181,13 +182,13 @@ class AsyncTransactions:
                         ]
 
         await self._router.retrying(ask)
-        return {tp: producers[tp] for tp in wanted}
+        return all_of(producers, wanted)
 
     async def hanging(
         self, partitions: Iterable[TopicPartition], older_than_ms: int, broker_id: int | None = None
     ) -> Hanging:
         """Hanging transactions: open in these partitions, last record older than `older_than_ms`, unknown to every
-        coordinator."""
+        coordinator, and still open after the coordinators were asked."""
         latest_ms = self._router.runtime.clock.now_ms() - older_than_ms
         by_partition = await self.producers(partitions, broker_id)
         old = [
@@ -208,7 +209,21 @@ class AsyncTransactions:
                     raise
                 continue
             known[described.producer_id] = described.partitions
-        return [one for one in old if one.partition not in known.get(one.producer.producer_id, ())]
+        suspects = [one for one in old if one.partition not in known.get(one.producer.producer_id, ())]
+        if not suspects:
+            return []
+        # A transaction that has ended since the first look was not known to its coordinator any more, either.
+        still_open = {
+            (tp, producer.producer_id, producer.producer_epoch, producer.start_offset)
+            for tp, producers in (await self.producers([one.partition for one in suspects], broker_id)).items()
+            for producer in producers
+        }
+        return [
+            one
+            for one in suspects
+            if (one.partition, one.producer.producer_id, one.producer.producer_epoch, one.producer.start_offset)
+            in still_open
+        ]
 
     async def abort(self, tp: TopicPartition, producer_id: int, producer_epoch: int, coordinator_epoch: int) -> None:
         """Write the marker that aborts a producer's transaction into one partition. Raises `KafkaError`:
@@ -224,7 +239,9 @@ class AsyncTransactions:
         async def attempt() -> None:
             link = await self._router.broker(await self._router.leader(tp))
             reply = await link.call(WRITE_TXN_MARKERS, request, self._router.request_timeout_ms)
-            check(reply.markers[0].topics[0].partitions[0].error_code, f"aborting the transaction in {tp}")
+            about = f"aborting the transaction in {tp}"
+            marked = only_one(only_one(reply.markers, about).topics, about)
+            check(only_one(marked.partitions, about).error_code, about)
 
         await self._router.retrying(attempt)
 

@@ -15,7 +15,7 @@ from moldau.client.producing.batching import Accumulator, BufferFull, Headers
 from moldau.client.producing.delivery import Delivery, OnDelivery
 from moldau.client.producing.outgoing import GivenHeaders, check_timestamp, checked_headers, content, no_such_partition
 from moldau.client.producing.partitioning import Sticky, positive_hash
-from moldau.client.producing.producer_settings import Partitioner, ProducerSettings
+from moldau.client.producing.producer_settings import AS_JAVA, Partitioner, ProducerSettings
 from moldau.client.producing.serializers import Serializer, for_topic
 from moldau.client.pyarrow_needed import need_pyarrow
 from moldau.names import TopicPartition
@@ -219,7 +219,7 @@ class Appender:
 
 def chooser(partitioner: str | Partitioner | None) -> Callable[[TopicAppender, bytes | None], int] | None:
     """What chooses the partition of every record, with a key or without; None for hash of the key, else sticky."""
-    if partitioner is None:
+    if partitioner is None or partitioner == AS_JAVA:
         return None
     if not callable(partitioner):
         return lambda route, _: next(route.turns) % route.count

@@ -10,6 +10,19 @@ from moldau.errors import ConfigError
 from moldau.records.compression import CODECS
 
 Partitioner = Callable[[str, bytes | None, int], int]
+AS_JAVA = "murmur2_random"
+"""librdkafka's name of what is done without a partitioner: keys by murmur2, others anywhere."""
+ROUND_ROBIN = "round_robin"
+_BY_FUNCTION = "to put keys where it does, give a function(topic, key, partitions)"
+PARTITIONERS_OF_OTHERS = {
+    "random": "partitioner_ignore_keys=True spreads all records, with a key or without",
+    "murmur2": f"it hashes keys as {AS_JAVA} does, the default here, and sends all other records to one partition",
+    "consistent": f"it hashes keys by CRC-32: {_BY_FUNCTION} that returns zlib.crc32(key or b'') % partitions",
+    "consistent_random": f"it hashes keys by CRC-32: {_BY_FUNCTION} that returns zlib.crc32(key) % partitions for them",
+    "fnv1a": f"it hashes keys by FNV-1a: {_BY_FUNCTION}",
+    "fnv1a_random": f"it hashes keys by FNV-1a: {_BY_FUNCTION}",
+}
+"""librdkafka's partitioners that ours is not -> what to give."""
 IDEMPOTENT_IN_FLIGHT_MAX = 5
 JAVA_SERIALIZERS = dict.fromkeys(
     ("ByteArraySerializer", "ByteBufferSerializer", "BytesSerializer", "StringSerializer"), None
@@ -52,8 +65,8 @@ class ProducerSettings(ZooKeeperSettings):
     )
     partitioner: str | Partitioner | None = setting(
         default=None,
-        about="Chooses partitions: by the hash of the key, else the sticky one (None), round_robin, or your own"
-        " function(topic, key, partitions).",
+        about="Chooses partitions: by the hash of the key, else the sticky one (None, or murmur2_random), round_robin,"
+        " or your own function(topic, key, partitions).",
     )
     partitioner_ignore_keys: bool = setting(default=False, about="Records with a key go where the others go, too.")
     partitioner_adaptive_partitioning_enable: bool = setting(
@@ -103,7 +116,9 @@ class ProducerSettings(ZooKeeperSettings):
         if self.transactional_id is not None and not self.is_idempotent:
             raise ConfigError("transactional_id needs acks=all and enable_idempotence")
         if self.partitioner is not None and not callable(self.partitioner):
-            one_of("partitioner", self.partitioner, ("round_robin",))
+            if isinstance(self.partitioner, str) and (why := PARTITIONERS_OF_OTHERS.get(self.partitioner)):
+                raise ConfigError(f"partitioner={self.partitioner!r} is librdkafka's: {why}")
+            one_of("partitioner", self.partitioner, (ROUND_ROBIN, AS_JAVA))
         if self.is_idempotent and self.max_in_flight_requests_per_connection > IDEMPOTENT_IN_FLIGHT_MAX:
             raise ConfigError(
                 f"max_in_flight_requests_per_connection={self.max_in_flight_requests_per_connection} needs"
