@@ -51,7 +51,12 @@ class ConsoleServer:
         return self._console.searches.used + self._console.tails.used
 
     async def start(self) -> None:
-        await self._http.start()
+        """Raises `CannotListen`."""
+        try:
+            await self._http.start()
+        except BaseException:
+            await self.stop()
+            raise
 
     async def keep(self) -> None:
         """Serve until it is stopped or fails."""

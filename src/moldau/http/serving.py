@@ -41,7 +41,7 @@ class _Uvicorn(Server):
 
 class HttpServer:
     """A server that is bound to its port at once, which raises `CannotListen`, and `ConfigError` for a certificate that
-    cannot be used. `use` gives it an application; `start` returns when it serves; `stop` ends it."""
+    cannot be used. `use` gives it an application; `start` returns when it serves, or raises; `stop` ends it."""
 
     def __init__(self, host: str, port: int, tls: TlsFiles = TlsFiles()):
         self._host = host
@@ -79,12 +79,23 @@ class HttpServer:
         self._server = _Uvicorn(config)
 
     async def start(self) -> None:
+        """Raises `CannotListen`; `stop` has nothing to do then."""
         assert self._server is not None
         if self.tls is not None:
             self.tls.start()
-        self._serving = asyncio.ensure_future(self._server.serve([self._socket]))
-        while not self._server.started and not self._serving.done():
+        serving = self._serving = asyncio.ensure_future(self._server.serve([self._socket]))
+        while not self._server.started and not serving.done():
             await asyncio.sleep(0.001)
+        if self._server.started:
+            return
+        self._serving = None
+        if self.tls is not None:
+            await self.tls.stop()
+        failure = serving.exception()
+        if failure is not None and not isinstance(failure, OSError):
+            raise failure
+        # Two sockets may be bound to one port, and only one of them may listen.
+        raise _cannot_listen(self._host, self.port, failure or OSError("the server has ended"))
 
     async def keep(self) -> None:
         """Serve until it is stopped or fails."""
@@ -123,5 +134,9 @@ def bound(host: str, port: int) -> socket.socket:
         made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         made.bind(address)
     except OSError as failure:
-        raise CannotListen(failure.errno, f"cannot listen on {host}:{port}: {failure.strerror or failure}") from None
+        raise _cannot_listen(host, port, failure) from None
     return made
+
+
+def _cannot_listen(host: str, port: int, failure: OSError) -> CannotListen:
+    return CannotListen(failure.errno, f"cannot listen on {host}:{port}: {failure.strerror or failure}")

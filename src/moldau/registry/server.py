@@ -67,16 +67,16 @@ class RegistryServer:
         return self._server.address(socket.gethostname() if self._settings.host in EVERYWHERE else "")
 
     async def start(self) -> None:
-        """Read the topic, stand for election, then serve. Raises `ConfigError` and `KafkaError`."""
+        """Read the topic, stand for election, then serve. Raises `ConfigError`, `KafkaError` and `CannotListen`."""
         try:
             await self._topic.start()
             await self._election.start()
+            await self._server.start()
         except BaseException:
             await self._election.stop()
             await self._topic.close()
             self._server.close()
             raise
-        await self._server.start()
 
     async def keep(self) -> None:
         """Serve until it is stopped or fails."""
