@@ -2,9 +2,11 @@
 
 import uuid
 from collections.abc import Collection, Mapping
+from dataclasses import replace
 
 from moldau.cluster.state import elections
 from moldau.cluster.state.image import BrokerImage, Endpoint, Image, PartitionImage, TopicImage
+from moldau.names import TopicPartition
 
 THERE = (Endpoint("PLAINTEXT", "PLAINTEXT", "host", 9092),)
 
@@ -118,3 +120,43 @@ def test_a_broker_loses_the_places_in_sync_of_those_folders_only_that_may_have_l
     after = elected(cluster, anew={1: {"a"}})
     assert (after[0].leader, after[0].isr) == (1, (1,))
     assert [(after[one].leader, after[one].elr, after[one].last_elr) for one in (1, 2)] == [(-1, (2,), (1,))] * 2
+
+
+def missed(cluster: Image, away: Collection[int] = ()) -> elections.Leaderless | None:
+    return elections.leaderless(cluster, away)
+
+
+def test_partitions_without_a_leader_wait_for_the_brokers_that_were_in_sync_last() -> None:
+    lost = part(-1, 5, (1, 3, 4), ())._replace(last_elr=(3, 1))
+    cluster = image(part(1, 0, (1,)), nobody(5, 2), nobody(5, 5), lost, up=[1, 4])
+    found = missed(cluster)
+    assert found == (3, TopicPartition("t", 1), (2, 3, 5), ())
+    assert found.remedy == "start brokers 2, 3, 5"
+    assert missed(image(nobody(5, 2), up=[1, 2]), away=[2]) == (1, TopicPartition("t", 0), (2,), ())
+    assert missed(image(part(-1, 5, (1, 2), ()), up=[1])) == (1, TopicPartition("t", 0), (2,), ())
+
+
+def test_a_partition_that_can_have_a_leader_waits_for_nobody() -> None:
+    assert missed(image(part(1, 0, (1, 2)))) is None
+    assert missed(image(part(-1, 0, (1, 2), ())._replace(elr=(1, 2)), up=[2])) is None
+    assert missed(image(part(-1, 0, (1, 2), ())._replace(last_elr=(1, 2)))) is None, "the longest log leads"
+
+
+def test_a_broker_that_is_up_without_the_log_folder_is_missed_for_that() -> None:
+    offline = nobody(5, 1).with_directory(1, "lost")
+    found = missed(image(offline, nobody(5, 4), directories=("left",)))
+    assert found == (2, TopicPartition("t", 0), (4,), (1,))
+    assert found.remedy == "start broker 4 and bring back the log folders of broker 1"
+    assert found._replace(away=()).remedy == "bring back the log folders of broker 1"
+
+
+def test_a_broker_that_is_about_to_stop_is_not_missed() -> None:
+    cluster = image(nobody(5, 1), nobody(5, 4))
+    brokers = {**cluster.brokers, 1: cluster.brokers[1]._replace(leaving=True)}
+    assert missed(replace(cluster, brokers=brokers), away=[1]) == (1, TopicPartition("t", 1), (4,), ())
+
+
+def test_a_line_names_ten_missed_brokers_at_most() -> None:
+    found = missed(image(*[nobody(0, broker) for broker in range(10, 1010)]))
+    assert found is not None and found.partitions == 1000
+    assert found.remedy == f"start brokers {', '.join(map(str, range(10, 20)))} and 990 more"

@@ -23,6 +23,7 @@ from functools import partial
 
 from moldau.cluster.controlling.assigned_directories import AssignedDirectories, InDirectory, need_election
 from moldau.cluster.controlling.brokers.forgetting import ForgottenBrokers
+from moldau.cluster.controlling.brokers.missed import MissedBrokers
 from moldau.cluster.controlling.candidacy import RETRY_S, Candidacy
 from moldau.cluster.controlling.change_stream import ChangeStream
 from moldau.cluster.controlling.config_changes import ConfigChanges
@@ -86,6 +87,7 @@ class Acting:
         self._deciding: asyncio.Task[None] | None = None
         """An election of last resort."""
         self._balance = LeaderBalance(config)
+        self._missed = MissedBrokers()
         self._lasting = LastingWork(self.metadata, self.queue, self.metadata.least_in_sync)
         forgotten = ForgottenBrokers(self.metadata, self.queue, lambda: self._epochs, lambda: self._deletions)
         self.forget_broker = forgotten.forget
@@ -188,6 +190,7 @@ class Acting:
             self._look_at_left_out()
             await self._lasting.go_on()
             await self._balance_leaders()
+            self._missed.look(self.metadata.image, self._away(), asyncio.get_running_loop().time())
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(self._next_look_in_s()):
                 await self._changed.wait()
@@ -248,6 +251,7 @@ class Acting:
         fence = Check(layout.CONTROLLER_EPOCH, 0 if version is None else version + 1)
         self.queue.begin(store, fence)
         self._balance.begin(asyncio.get_running_loop().time())
+        self._missed.begin()
         self._candidacy.begin(store.timeout_s, before, epoch)
         self.queue.elected.clear()  # until all that has happened to brokers is dealt with: see _take_brokers
         await self.metadata.show(image, list(image.topics))

@@ -19,6 +19,8 @@ from moldau.names import TopicPartition
 
 BATCH_MAX = 500
 """The most partitions whose leaders are elected in one step of the store."""
+BROKERS_NAMED = 10
+"""The most brokers that a log line names."""
 LeastInSync = Callable[[str], int]
 """The `min.insync.replicas` of a topic, by its name."""
 
@@ -89,6 +91,56 @@ def kept_folders(broker: BrokerImage, noted: int | None, since: Mapping[str, Seq
 def can_lead(alive: Mapping[int, BrokerImage], part: PartitionImage, broker: int) -> bool:
     """Whether this broker is among those that are up, and serves the partition's log folder."""
     return broker in alive and alive[broker].serves(part.directory_of(broker))
+
+
+class Leaderless(NamedTuple):
+    """How many partitions nobody leads, the first of them, and the brokers whose replicas they wait for: those that are
+    `away`, and those that are up without the log folder."""
+
+    partitions: int
+    first: TopicPartition
+    away: tuple[int, ...]
+    without_folder: tuple[int, ...]
+
+    @property
+    def remedy(self) -> str:
+        """What an operator can do, of bounded length."""
+        start = [f"start {_brokers(self.away)}"] if self.away else []
+        mount = [f"bring back the log folders of {_brokers(self.without_folder)}"] if self.without_folder else []
+        return " and ".join(start + mount)
+
+
+def leaderless(image: Image, away: Collection[int]) -> Leaderless | None:
+    """The partitions that have no leader until brokers are back; None if all have one, or can have one by now. Brokers
+    that are about to stop will be back: what waits for them is left out. `away` are registered brokers that must not
+    lead."""
+    alive = {broker: image.brokers[broker] for broker in image.brokers if broker not in away}
+    leaving, count, first, missed = image.leaving, 0, None, set[int]()
+    for topic in image.topics.values():
+        for number, part in enumerate(topic.partitions):
+            if part.leader == NO_LEADER:
+                waits_for = _waits_for(part, partial(can_lead, alive, part))
+                if waits_for and leaving.isdisjoint(waits_for):
+                    count += 1
+                    first = first or TopicPartition(topic.name, number)
+                    missed.update(waits_for)
+    if first is None:
+        return None
+    up = sorted(missed & alive.keys())
+    return Leaderless(count, first, tuple(sorted(missed - alive.keys())), tuple(up))
+
+
+def _waits_for(part: PartitionImage, able: CanLead) -> list[int]:
+    """The brokers one of which must come back, or all if those that were in sync last may have lost records."""
+    complete = part.isr or part.elr
+    if any(able(one) for one in complete):
+        return []
+    return [one for one in complete or part.last_elr or part.replicas if not able(one)]
+
+
+def _brokers(ids: Sequence[int]) -> str:
+    more = f" and {len(ids) - BROKERS_NAMED} more" if len(ids) > BROKERS_NAMED else ""
+    return f"broker{'s' * (len(ids) > 1)} {', '.join(map(str, ids[:BROKERS_NAMED]))}{more}"
 
 
 def _stays(leaving: Collection[int], able: CanLead, broker: int) -> bool:

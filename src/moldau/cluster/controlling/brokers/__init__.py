@@ -1,1 +1,1 @@
-"""What the controller does about brokers that will not come back."""
+"""What the controller does about brokers that do not come back."""
