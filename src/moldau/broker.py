@@ -347,6 +347,8 @@ class Broker:
         if self.folders.lost:
             self.failed.set()
         else:
+            if self.replicas.exchange is not None:
+                self.replicas.exchange.folder_failed()
             task = asyncio.ensure_future(self._serve_what_is_left())
             self._leaving.add(task)
             task.add_done_callback(self._leaving.discard)

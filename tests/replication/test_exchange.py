@@ -18,7 +18,7 @@ from moldau.replication.leader_session import follower_settings
 from moldau.replication.leadership import PAUSE_MS, Leadership, PartitionRoles
 from moldau.replication.replica import Replica
 from moldau.replication.replicas import elapsed_ms
-from tests.replication.followed import ME, OTHER, SETTINGS, UP, Stage, play
+from tests.replication.followed import ME, OTHER, SETTINGS, UP, Stage, followed, play
 
 
 def test_a_follower_that_may_join_is_proposed_with_both_brokers_epochs(tmp_path: Path) -> None:
@@ -341,5 +341,26 @@ def test_a_leader_hears_that_its_last_partition_is_not_followed_any_more(tmp_pat
         third = await stage.asked(3)
         assert [one.topic_id for one in third.forgotten_topics_data] == [stage.replica.topic_id]
         assert third.max_wait_ms == 0, "a leader that is about to stop would wait for its end"
+
+    play(tmp_path, scenario)
+
+
+def test_a_leader_hears_that_an_idle_partition_is_in_a_log_folder_that_failed(tmp_path: Path) -> None:
+    """No record comes that could show it: the replica counted as following as long as others were fetched."""
+
+    async def scenario(stage: Stage) -> None:
+        idle, busy = stage.replica, followed(tmp_path, 7)
+        stage.roles(OTHER, OTHER, ME)
+        stage.exchange.changed(busy)
+        stage.replies.put_nowait(FetchResponse(session_id=7))
+        assert (await stage.asked(2)).topics == []
+        idle.log.abandon()
+        stage.exchange.folder_failed()
+        third = await stage.asked(3)
+        assert [one.topic_id for one in third.forgotten_topics_data] == [idle.topic_id]
+        stage.replies.put_nowait(FetchResponse(session_id=7))
+        stage.replies.put_nowait(FetchResponse(session_id=7))
+        await asyncio.sleep(5 * SETTINGS.pause_s)
+        assert not [one for request in stage.requests[2:] for one in request.topics], "it stays away"
 
     play(tmp_path, scenario)

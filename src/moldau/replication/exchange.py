@@ -113,6 +113,11 @@ class ReplicaExchange:
         if self._led.get(replica.tp) is replica:
             del self._led[replica.tp]
 
+    def folder_failed(self) -> None:
+        """A log folder of this broker is offline."""
+        for follower in self._leaders.values():
+            follower.folder_failed()
+
     def _follower_of(self, leader: BrokerId) -> LeaderFollower:
         follower = self._leaders.get(leader)
         if follower is None:

@@ -127,6 +127,13 @@ class LeaderFollower:
             self._session.forget(key)
             self._pauses.drop(key)
 
+    def folder_failed(self) -> None:
+        """Replicas are offline now: the leader must hear that they do not follow, also where no records come."""
+        offline = [key for key, followed in self._followed.items() if followed.replica.log.offline]
+        self._due.update({key: None for key in offline if key not in self._pauses})
+        if self._due:
+            self._stir()
+
     def throttle_changed(self) -> None:
         """The settings of the throttle have changed. A partition that it has paused is asked for at once if it may be
         now; otherwise its pause is as long as the new settings say."""

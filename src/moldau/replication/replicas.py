@@ -64,6 +64,9 @@ class Exchange(Protocol):
     def leads(self, replica: Replica) -> bool:
         """Whether no other broker can have been elected in this leader's place."""
 
+    def folder_failed(self) -> None:
+        """A log folder is offline, and the logs in it."""
+
 
 class Replicas:
     """`local` is this broker's id. No partition is hosted before `load`.
