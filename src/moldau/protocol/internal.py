@@ -180,6 +180,7 @@ class TransactionLogValue:
     next_producer_id: int = INT64(since=1, tag=1, default=-1)
     producer_epoch: int = INT16()
     next_producer_epoch: int = INT16(since=1, tag=3, default=-1)
+    last_producer_epoch: int = INT16(since=1, tag=4, default=-1)
     transaction_timeout_ms: int = INT32()
     transaction_status: int = INT8()
     transaction_partitions: list[TransactionPartitions] | None = ARRAY(TransactionPartitions, nullable=0)

@@ -23,7 +23,7 @@ TOPICS = st.builds(TopicPartition, st.text(min_size=1, max_size=5), INT32)
 
 @st.composite
 def transactions(draw: st.DrawFn) -> TransactionMetadata:
-    """As they are read back: what is idle has no partitions and no id to come, and no one knows the epoch before."""
+    """As they are read back: what is idle has no partitions and no id to come."""
     state = draw(st.sampled_from(STATES))
     is_idle = state in IDLE
     return TransactionMetadata(
@@ -35,6 +35,7 @@ def transactions(draw: st.DrawFn) -> TransactionMetadata:
         partitions={} if is_idle else dict.fromkeys(draw(st.lists(TOPICS, max_size=4))),
         start_ms=draw(INT64),
         client_version=draw(st.sampled_from([0, 1, 2, 3, 32767])),
+        last_epoch=draw(st.one_of(st.just(-1), INT16)),
         previous_producer_id=draw(st.one_of(st.just(-1), INT64)),
         next_producer_id=-1 if is_idle else draw(st.one_of(st.just(-1), INT64)),
     )
@@ -47,7 +48,7 @@ def test_a_transaction_is_read_back_as_it_was_written(transactional_id: str, tra
 
 @given(transactions())
 def test_version_0_knows_no_more_than_its_fields(transaction: TransactionMetadata) -> None:
-    plain = transaction._replace(client_version=0, previous_producer_id=-1, next_producer_id=-1)
+    plain = transaction._replace(client_version=0, last_epoch=-1, previous_producer_id=-1, next_producer_id=-1)
     record = transaction_record("x", transaction, 0)
     assert record.value is not None and record.value[:2] == b"\0\0"
     assert transaction_of(record) == ("x", plain)
@@ -67,6 +68,10 @@ def test_the_bytes_are_those_that_kafka_writes() -> None:
     empty = transaction_record("x", ongoing._replace(state=TransactionState.EMPTY, partitions={}, client_version=0), 2)
     assert empty.value == bytes.fromhex(
         "0001 0000000000000001 0002 0000ea60 00 00 00000000000003e8 00000000000003e7 00"
+    )
+    ended = ongoing._replace(state=TransactionState.COMPLETE_COMMIT, partitions={}, epoch=3, last_epoch=2)
+    assert transaction_record("x", ended, 2).value == bytes.fromhex(
+        "0001 0000000000000001 0003 0000ea60 04 01 00000000000003e8 00000000000003e7 02 02 02 0002 04 02 0002"
     )
     assert transaction_record("x", None, 2) == InternalRecord(b"\0\0\0\1x", None)
 
@@ -95,12 +100,14 @@ def test_a_load_is_not_stopped_by_what_nobody_understands(key: bytes, value: byt
 
 
 def test_kinds_versions_and_states_of_newer_brokers_are_passed_over() -> None:
-    idle = TransactionMetadata(1, 2, 60_000, TransactionState.COMPLETE_ABORT, 1000, {}, 999, 2)
+    idle = TransactionMetadata(1, 2, 60_000, TransactionState.COMPLETE_ABORT, 1000, {}, 999, 2, last_epoch=1)
     key, value = transaction_record("x", idle, 2)
     assert value is not None
     assert read_record(InternalRecord(b"\0\1" + key[2:], value)) is None
     assert read_record(InternalRecord(key, b"\0\2" + value[2:])) is None
     assert read_record(InternalRecord(key, value[:16] + b"\7" + value[17:])) is None
     assert read_record(InternalRecord(key, value[:16] + b"\x63" + value[17:])) is None
-    assert isinstance(packed := read_record(InternalRecord(key, value)).value, bytes)  # type: ignore[union-attr]
-    assert unpack(packed) == idle
+    with_tag_9 = value[:34] + b"\3" + value[35:] + b"\x09\1\0"
+    for same in (value, with_tag_9):
+        assert isinstance(packed := read_record(InternalRecord(key, same)).value, bytes)  # type: ignore[union-attr]
+        assert unpack(packed) == idle

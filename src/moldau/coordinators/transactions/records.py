@@ -4,12 +4,15 @@ has the usual layout, since millions of such records may be loaded.
     key    type int16, 0 | transactional id int16 length, bytes
     value  version int16, 1 | producer id int64 | epoch int16 | timeout int32, ms | state int8
            | partitions + 1 uvarint, 0 or 1: none | last update int64 | start int64
-           | tagged fields: none, or one: tag 2, size 2, client's version int16
+           | tagged fields: none, one or both of: tag 2, size 2, client's version int16
+           |                                      tag 4, size 2, last epoch int16
 
 As Kafka 4.3 does, values have version 1 from `transaction.version` 1 on, and version 0 before; the partitions are null
 in the state Empty. Kafka's record has tags 0 and 1 for the previous and the next producer id, which Kafka does not
 write. They are written here in the few records where the epochs of a producer id are used up: otherwise a crash between
-the decision and its markers would lose the id that the client was given. Unknown types and versions are skipped.
+the decision and its markers would lose the id that the client was given. Tag 4 is Kafka's after 4.4 (KAFKA-20357);
+earlier versions skip it. With it a producer whose reply was lost can repeat its request to the next coordinator.
+Unknown types and versions are skipped.
 """
 
 import struct
@@ -17,6 +20,7 @@ from typing import NamedTuple
 
 from moldau.coordinators.decision import InternalRecord
 from moldau.coordinators.transactions.transaction import (
+    NO_EPOCH,
     NO_PRODUCER_ID,
     Partitions,
     TransactionMetadata,
@@ -35,6 +39,8 @@ VERSION, PLAIN_VERSION = 1, 0
 _KIND_BYTES = b"\0\0"
 _VERSION_BYTES = {version: version.to_bytes(2, "big") for version in (PLAIN_VERSION, VERSION)}
 _IDLE = struct.Struct(">hqhibBqq")
+_LAST_EPOCH = b"\4\2"
+"""The tag and size of the last epoch, before its two bytes."""
 _IDLE_ENDS = {b"\0": 0, b"\1\2\2\0\1": 1, b"\1\2\2\0\2": 2}
 _IDLE_STATES = frozenset({TransactionState.EMPTY, TransactionState.COMPLETE_COMMIT, TransactionState.COMPLETE_ABORT})
 _STATES = frozenset(TransactionState) - {TransactionState.DEAD, TransactionState.PREPARE_EPOCH_FENCE}
@@ -68,6 +74,7 @@ def transaction_record(
         transaction_last_update_timestamp_ms=transaction.update_ms,
         transaction_start_timestamp_ms=transaction.start_ms,
         client_transaction_version=transaction.client_version,
+        last_producer_epoch=transaction.last_epoch,
     )
     return InternalRecord(key, _VERSION_BYTES[version] + schema.write(value, version, version >= VERSION))
 
@@ -96,6 +103,7 @@ def read_record(record: InternalRecord) -> TransactionRecord | None:
         partitions=_partitions(value.transaction_partitions or []),
         start_ms=value.transaction_start_timestamp_ms,
         client_version=value.client_transaction_version,
+        last_epoch=value.last_producer_epoch,
         previous_producer_id=value.previous_producer_id,
         next_producer_id=value.next_producer_id,
     )
@@ -107,13 +115,17 @@ def read_record(record: InternalRecord) -> TransactionRecord | None:
 
 def _packed(data: bytes) -> bytes | None:
     """Decode an idle id with the usual layout; None for any other."""
-    client_version = _IDLE_ENDS.get(data[_IDLE.size :])
+    end, last_epoch = data[_IDLE.size :], NO_EPOCH
+    if end[-4:-2] == _LAST_EPOCH and end[0]:
+        last_epoch = int.from_bytes(end[-2:], "big", signed=True)
+        end = bytes((end[0] - 1,)) + end[1:-4]
+    client_version = _IDLE_ENDS.get(end)
     if client_version is None or len(data) < _IDLE.size:
         return None
     version, producer_id, epoch, timeout_ms, state, partitions, update_ms, start_ms = _IDLE.unpack_from(data)
     if version != VERSION or state not in _IDLE_STATES or partitions > 1:
         return None
-    return pack_idle(producer_id, epoch, timeout_ms, state, update_ms, start_ms, client_version)
+    return pack_idle(producer_id, epoch, timeout_ms, state, update_ms, start_ms, client_version, last_epoch)
 
 
 def id_of(key: bytes) -> str:

@@ -12,8 +12,8 @@ each transaction has an epoch of its own: its markers carry the next epoch, and 
 When the epochs of a producer id are used up, `next_producer_id` replaces it at epoch 0 once the transaction is
 complete.
 
-`previous_producer_id` is kept only if it differs. `last_epoch` is kept only in memory, as in Kafka: it is the epoch
-before a bump whose reply may have been lost (KIP-360), or -1 after a takeover by a new producer instance.
+`previous_producer_id` is kept only if it differs. `last_epoch` is the epoch before a bump whose reply may have been
+lost (KIP-360), or -1 after a takeover by a new producer instance.
 """
 
 import enum
@@ -99,10 +99,10 @@ def unpack(data: bytes) -> TransactionMetadata:
 
 
 def pack_idle(
-    producer_id: int, epoch: int, timeout_ms: int, state: int, update_ms: int, start_ms: int, version: int
+    producer_id: int, epoch: int, timeout_ms: int, state: int, update_ms: int, start_ms: int, version: int, last: int
 ) -> bytes:
-    """As `pack`, for one without `last_epoch` and `previous_producer_id`."""
-    return _PACKED.pack(producer_id, NO_PRODUCER_ID, epoch, NO_EPOCH, timeout_ms, state, version, update_ms, start_ms)
+    """As `pack`, for one without `previous_producer_id`; `last` is the `last_epoch`."""
+    return _PACKED.pack(producer_id, NO_PRODUCER_ID, epoch, last, timeout_ms, state, version, update_ms, start_ms)
 
 
 def is_expired(packed: bytes, before_ms: int) -> bool:
