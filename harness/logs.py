@@ -31,9 +31,10 @@ class HandClock:
 
     def __init__(self, now_ms: int = NOW_MS):
         self.ms = now_ms
+        self.set_back_ms = 0
 
     def now_ms(self) -> int:
-        return self.ms
+        return self.ms - self.set_back_ms
 
     def elapsed_s(self) -> float:
         return self.ms / 1000

@@ -57,7 +57,7 @@ def test_a_topic_deleted_while_it_is_flushed_takes_nothing_down(tmp_path: Path, 
             flush(self, **options)
 
         monkeypatch.setattr(Segment, "flush", flush_after_deletion)
-        monkeypatch.setattr(Log, "flush_overdue", lambda self, now_ms: True)
+        monkeypatch.setattr(Log, "flush_overdue", lambda self: True)
         await alive.broker.upkeep._flush()
         assert in_thread.is_set()
         assert alive.broker.folder.failed is None

@@ -56,6 +56,7 @@ class TwoUsers:
     longest_ms: int = 0
     expires_ms: int | None = None
     now: int = 1_000_000
+    set_back_ms: int = 0
     principals: list[str] = field(default_factory=list)
     make: Callable[[], ServerLogin] | None = None
 
@@ -66,6 +67,9 @@ class TwoUsers:
         return self.longest_ms
 
     def now_ms(self) -> int:
+        return self.now - self.set_back_ms
+
+    def elapsed_ms(self) -> int:
         return self.now
 
 

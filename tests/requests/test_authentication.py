@@ -245,6 +245,24 @@ def test_an_expired_session_may_begin_again() -> None:
     play(scenario, logins)
 
 
+def test_a_wall_clock_that_is_set_back_lengthens_no_session_and_keeps_nobody_from_the_next() -> None:
+    logins = TwoUsers(longest_ms=5_000)
+
+    async def scenario(dial: Any) -> None:
+        again, lazy = await dial(), await dial()
+        await lazy.log_in()
+        await again.log_in()
+        await again.log_in()
+        logins.set_back_ms = 3_600_000
+        logins.now += 5_000
+        assert (await again.log_in()).session_lifetime_ms == 5_000
+        lazy.writer.write(codec.write_request(HEARTBEAT, 0, 8, "test", HEARTBEAT.request()))
+        assert await lazy.is_closed()
+        assert (await again.heartbeat()).error_code == 0
+
+    play(scenario, logins)
+
+
 def test_nobody_authenticates_again_twice_in_a_second() -> None:
     logins = TwoUsers(longest_ms=5_000)
 

@@ -41,9 +41,13 @@ class Clock:
 
     def __init__(self) -> None:
         self.ms = NOW_S * 1000
+        self.set_back_ms = 0
 
     def now_ms(self) -> int:
-        return self.ms
+        return self.ms - self.set_back_ms
+
+    def elapsed_s(self) -> float:
+        return self.ms / 1000
 
 
 class Publisher:
@@ -188,6 +192,20 @@ def test_a_new_key_is_read_when_a_token_names_it_but_not_for_each_that_does(publ
             with pytest.raises(TokenRefused):
                 await keys.check(issuer.token(header={"kid": "unknown"}))
         assert publisher.asked == 2
+
+    asyncio.run(scenario())
+
+
+def test_a_new_key_is_read_although_the_wall_clock_was_set_back(publisher: Publisher) -> None:
+    async def scenario() -> None:
+        clock, issuer = Clock(), Issuer("RSA")
+        publisher.answer = issuer.published()
+        keys = keys_of(publisher.url, clock)
+        token = issuer.token(issuer.rotate("EC"))
+        publisher.answer = issuer.published()
+        clock.set_back_ms = 35_000  # within the skew that tokens may have
+        clock.ms += 10_000
+        assert (await keys.check(token)).user == "alice"
 
     asyncio.run(scenario())
 

@@ -20,6 +20,7 @@ class Doomed:
     def __init__(self, disk: Disk):
         self._disk = disk
         self._due: list[tuple[int, Path]] = []
+        self._latest_ms = 0
         self._lock = threading.Lock()
 
     def add(self, path: Path, due_ms: int) -> None:
@@ -29,6 +30,10 @@ class Doomed:
     def remove_due(self, now_ms: int) -> int:
         """Remove what is due; how many that were. Raises `OSError`."""
         with self._lock:
+            back_ms = max(self._latest_ms - now_ms, 0)
+            if back_ms:  # the clock was set back: the space must be free no later
+                self._due = [(due_ms - back_ms, path) for due_ms, path in self._due]
+            self._latest_ms = now_ms
             due = [path for due_ms, path in self._due if due_ms <= now_ms]
             self._due = [(due_ms, path) for due_ms, path in self._due if due_ms > now_ms]
         for at, path in enumerate(due):

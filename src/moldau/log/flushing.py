@@ -20,10 +20,10 @@ from moldau.log.services import LogServices
 
 class Flushing:
     """`unsynced_names`: the folder has files whose names might not outlive a power loss. `snapshots`: those of
-    producers that might not. `done_ms`: when all was flushed last."""
+    producers that might not. `done_ms`: when all was flushed last, as `elapsed_ms` says."""
 
     __slots__ = (
-        "_disk", "_folder", "_write_recovery_points", "done_ms", "lock", "recovery_point", "snapshots",
+        "_clock", "_disk", "_folder", "_write_recovery_points", "done_ms", "lock", "recovery_point", "snapshots",
         "unsynced_names",
     )  # fmt: skip
 
@@ -34,7 +34,8 @@ class Flushing:
         self.recovery_point = loaded.recovery_point
         self.unsynced_names = loaded.changed_names
         self.snapshots = loaded.snapshots
-        self.done_ms = services.runtime.clock.now_ms()
+        self._clock = services.runtime.clock
+        self.done_ms = self.elapsed_ms()
         self.lock = threading.Lock()
 
     def lower(self, recovery_point: int) -> None:
@@ -50,8 +51,12 @@ class Flushing:
                 self.recovery_point = before
                 raise
 
-    def age_ms(self, now_ms: int) -> int:
-        return now_ms - self.done_ms
+    def elapsed_ms(self) -> int:
+        """The wall clock may be set back, and `flush.ms` must not wait until it has caught up."""
+        return int(self._clock.elapsed_s() * 1000)
+
+    def age_ms(self) -> int:
+        return self.elapsed_ms() - self.done_ms
 
     def is_wanted(self, end: int, epochs: Epochs) -> bool:
         """Whether anything below `end` may not last yet."""

@@ -378,9 +378,9 @@ class Log:
         for path in paths:
             self.services.doomed.add(path, now_ms + self._config.file_delete_delay_ms)
 
-    def flush_overdue(self, now_ms: int) -> bool:
+    def flush_overdue(self) -> bool:
         """Whether a flush is due by `flush.ms`."""
-        return self.recovery_point < self.log_end_offset and self.flushing.age_ms(now_ms) >= self._config.flush_ms
+        return self.recovery_point < self.log_end_offset and self.flushing.age_ms() >= self._config.flush_ms
 
     @property
     def has_closed_unflushed(self) -> bool:
@@ -401,7 +401,7 @@ class Log:
             segments = self.segments  # read after the end, so that it holds all records below that
             if closing or self.flushing.is_wanted(end, self.epochs):
                 self.flushing.force(segments, end, self.epochs, closing=closing)
-                self.flushing.done_ms = self.services.runtime.clock.now_ms()
+                self.flushing.done_ms = self.flushing.elapsed_ms()
 
     def close(self) -> None:
         """Flush, complete the indexes, write down the producers. Nothing is appended after it."""

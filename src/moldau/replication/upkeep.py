@@ -115,9 +115,8 @@ class Upkeep:
             self._written = dict(watermarks)
 
     async def _flush(self) -> None:
-        now_ms = self._runtime.clock.now_ms()
         for turn, replica in enumerate(self._replicas):
-            if replica.log.flush_overdue(now_ms):
+            if replica.log.flush_overdue():
                 with contextlib.suppress(KafkaError):  # deleted meanwhile, or its disk failed, which is logged
                     await self._runtime.run(replica.log.flush)
             elif turn % BREATH == BREATH - 1:

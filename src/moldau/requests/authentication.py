@@ -70,6 +70,8 @@ class Logins(Protocol):
         """The longest time until a client has to authenticate again; 0 for no limit."""
 
     def now_ms(self) -> int: ...
+    def elapsed_ms(self) -> int:
+        """By a clock that never jumps: an hour that the wall clock is set back must not lengthen a session."""
 
 
 class SaslStage(enum.Enum):
@@ -124,7 +126,7 @@ class Authentication:
             self._failed("it begins to authenticate twice")
             return ErrorCode.ILLEGAL_SASL_STATE
         if is_again:
-            now_ms = logins.now_ms()
+            now_ms = logins.elapsed_ms()
             is_soon = self._begun_ms is not None and now_ms - self._begun_ms < AGAIN_MS
             if self.expires_ms is None or is_soon:
                 return ErrorCode.ILLEGAL_SASL_STATE
@@ -172,11 +174,11 @@ class Authentication:
         logins = self.logins
         self._user, self._login, self.stage = found, None, SaslStage.DONE
         self._session.become(f"User:{found.user}")
-        now_ms, longest_ms = logins.now_ms(), logins.session_ms(self._mechanism)
+        longest_ms = logins.session_ms(self._mechanism)
         left_ms = [longest_ms] if longest_ms > 0 else []
         if found.expires_ms is not None:
-            left_ms.append(max(found.expires_ms - now_ms, 0))
-        self.expires_ms = now_ms + min(left_ms) if left_ms else None
+            left_ms.append(max(found.expires_ms - logins.now_ms(), 0))
+        self.expires_ms = logins.elapsed_ms() + min(left_ms) if left_ms else None
         return Authenticating(ErrorCode.NONE, None, answer, min(left_ms, default=0))
 
     def _refused(self, why: str) -> Authenticating:
@@ -218,7 +220,7 @@ class SaslGuard:
         key = frame[:2]
         if state.stage is SaslStage.DONE:
             if key != _HANDSHAKE:
-                if state.expires_ms is not None and state.logins.now_ms() >= state.expires_ms:
+                if state.expires_ms is not None and state.logins.elapsed_ms() >= state.expires_ms:
                     raise ProtocolViolation("its session has expired, and it has not authenticated again")
                 return self._requests(frame)
         elif state.stage is SaslStage.TOKENS:

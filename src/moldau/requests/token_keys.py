@@ -62,36 +62,40 @@ class TokenKeys:
         self._failures = 0
         self._reading: asyncio.Task[None] | None = None
         self._keys = self._first_read()
-        self._read_ms = self._tried_ms = runtime.clock.now_ms()
+        self._read_ms = self._tried_ms = self._elapsed_ms()
 
     async def check(self, token: str) -> Authenticated:
         """Raises `TokenRefused`."""
-        now_ms = self._runtime.clock.now_ms()
-        if now_ms - self._read_ms >= self._refresh_ms and self._may_read(now_ms):
-            self._begin_reading(now_ms)
+        now_ms, elapsed_ms = self._runtime.clock.now_ms(), self._elapsed_ms()
+        if elapsed_ms - self._read_ms >= self._refresh_ms and self._may_read(elapsed_ms):
+            self._begin_reading(elapsed_ms)
         try:
             return check_token(token, self._keys, self._rules, now_ms)
         except UnknownKey:
-            if self._reading is None and self._may_read(now_ms):
-                self._begin_reading(now_ms)
+            if self._reading is None and self._may_read(elapsed_ms):
+                self._begin_reading(elapsed_ms)
             if self._reading is None:
                 raise
             await asyncio.shield(self._reading)
             return check_token(token, self._keys, self._rules, now_ms)
 
-    def _may_read(self, now_ms: int) -> bool:
-        pause_ms = min(self._backoff_ms << min(self._failures, 20), self._backoff_max_ms)
-        return now_ms - self._tried_ms >= (pause_ms if self._failures else self._backoff_max_ms)
+    def _elapsed_ms(self) -> int:
+        """The wall clock may be set back, and no key would be read until it has caught up."""
+        return int(self._runtime.clock.elapsed_s() * 1000)
 
-    def _begin_reading(self, now_ms: int) -> None:
+    def _may_read(self, elapsed_ms: int) -> bool:
+        pause_ms = min(self._backoff_ms << min(self._failures, 20), self._backoff_max_ms)
+        return elapsed_ms - self._tried_ms >= (pause_ms if self._failures else self._backoff_max_ms)
+
+    def _begin_reading(self, elapsed_ms: int) -> None:
         if self._reading is None:
-            self._tried_ms = now_ms
+            self._tried_ms = elapsed_ms
             self._reading = asyncio.get_running_loop().create_task(self._read())
 
     async def _read(self) -> None:
         try:
             self._keys = await self._runtime.run(self._keys_now)
-            self._read_ms, self._failures = self._runtime.clock.now_ms(), 0
+            self._read_ms, self._failures = self._elapsed_ms(), 0
         except (OSError, ValueError) as error:
             self._failures += 1
             notices.warning("", "%s: %s. The keys read before stay in use", URL, error)

@@ -172,8 +172,11 @@ class FetchHandler:
         self._replicas = replicas
         self._turns = turns
         self._bytes_max = bytes_max
-        self._now_ms = runtime.clock.now_ms
+        self._elapsed_s = runtime.clock.elapsed_s
         self._sessions = FetchSessions(sessions_max, lambda: 1 + runtime.random.below(SESSION_ID_MAX))
+
+    def _elapsed_ms(self) -> int:
+        return int(self._elapsed_s() * 1000)
 
     def __call__(self, request: Fetch, call: Call) -> "FetchAnswer | Pending | Awaitable[FetchAnswer]":
         by_id = call.version > NAMES_UNTIL
@@ -189,7 +192,7 @@ class FetchHandler:
             return self._wide(request, by_id, reader)
         session: FetchSession | None = None
         if _is_in_a_session(request):
-            resumed = turn(self._sessions.go_on(request, by_id, self._now_ms(), reader.owner))
+            resumed = turn(self._sessions.go_on(request, by_id, self._elapsed_ms(), reader.owner))
             if isinstance(resumed, ErrorCode):
                 return FetchReply(resumed, NO_SESSION, (), ())
             session = resumed
@@ -215,7 +218,7 @@ class FetchHandler:
         """A request that names very many partitions."""
         session: FetchSession | None = None
         if _is_in_a_session(request):
-            resumed = await self._turns.run(self._sessions.go_on(request, by_id, self._now_ms(), reader.owner))
+            resumed = await self._turns.run(self._sessions.go_on(request, by_id, self._elapsed_ms(), reader.owner))
             if isinstance(resumed, ErrorCode):
                 return FetchReply(resumed, NO_SESSION, (), ())
             session = resumed
@@ -237,7 +240,7 @@ class FetchHandler:
             session_id = session.id
             topics, results = yield from session.news(topics, results)
         elif request.session_epoch == INITIAL_EPOCH:
-            session_id = yield from self._sessions.begin(topics, results, by_id, self._now_ms(), reader.owner)
+            session_id = yield from self._sessions.begin(topics, results, by_id, self._elapsed_ms(), reader.owner)
         return FetchReply(_NONE, session_id, topics, results)
 
     async def _wait(self, asked: Asked, results: list[FetchResult], missing: int, hosts: list[Replica]) -> FetchReply:
