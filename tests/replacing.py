@@ -14,7 +14,11 @@ from functools import wraps
 from types import ModuleType
 from typing import Any, NamedTuple
 
+import pytest
+
 OURS = ("moldau.", "tests.")
+FAILURES = (AssertionError, TimeoutError, pytest.fail.Exception)
+"""How a test fails that has found a bug; every other exception is a mistake in the bug."""
 _running: ContextVar[tuple[str, ...]] = ContextVar("running", default=())
 
 
@@ -69,6 +73,23 @@ def replaced(bug: Iterable[Instead]) -> Iterator[None]:
     finally:
         for step in reversed(undo):
             step()
+
+
+def assert_found(bug: Instead | Iterable[Instead], check: Callable[[], object]) -> None:
+    """A check that passes on the production code must fail with this bug in it."""
+    check()
+    with replaced([bug] if isinstance(bug, Instead) else bug), pytest.raises(FAILURES):
+        check()
+
+
+def with_patches(check: Callable[[pytest.MonkeyPatch], object]) -> Callable[[], None]:
+    """The check with patches of its own, which are gone afterwards."""
+
+    def checked() -> None:
+        with pytest.MonkeyPatch.context() as patches:
+            check(patches)
+
+    return checked
 
 
 def _replacing(instead: Instead) -> Callable[[Any], Any]:

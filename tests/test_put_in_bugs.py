@@ -1,12 +1,15 @@
 """Every bug that is put in on purpose is in the table of tests/README.md, and `make check` catches most of them."""
 
 import ast
+import re
 from collections import Counter
 from collections.abc import Iterator
 
 import pytest
 
 from tests.put_in_bugs import MARKED, PAGE, ROOT, TABLE, table
+
+REPLACES = re.compile(r"\b(?:replaced|assert_found)\(")
 
 
 def called(tree: ast.AST) -> Iterator[str]:
@@ -18,8 +21,9 @@ def called(tree: ast.AST) -> Iterator[str]:
 
 def expects_a_failure(source: str) -> bool:
     """Whether a block of the source replaces production code, and something in it or around it must raise."""
-    blocks = (node for node in ast.walk(ast.parse(source)) if isinstance(node, ast.With | ast.AsyncWith))
-    return any({"replaced", "raises"} <= {*called(block)} for block in blocks)
+    tree = ast.parse(source)
+    blocks = (node for node in ast.walk(tree) if isinstance(node, ast.With | ast.AsyncWith))
+    return "assert_found" in called(tree) or any({"replaced", "raises"} <= {*called(block)} for block in blocks)
 
 
 @pytest.mark.parametrize(
@@ -28,6 +32,7 @@ def expects_a_failure(source: str) -> bool:
         ("with replaced(x), pytest.raises(AssertionError):\n  run()", True),
         ("with replaced(x):\n  with pytest.raises(AssertionError):\n    run()", True),
         ("with (\n  bugs.replaced(x),\n  raises(AssertionError),\n):\n  run()", True),
+        ("assert_found(x, run)", True),
         ("with replaced(x):\n  run()\nwith pytest.raises(AssertionError):\n  run()", False),
     ],
 )
@@ -47,6 +52,6 @@ def test_who_replaces_production_code_and_expects_a_failure_is_marked() -> None:
     unmarked = [
         path.relative_to(ROOT).as_posix()
         for path in sorted(ROOT.glob("tests/**/test_*.py"))
-        if "replaced(" in (text := path.read_text()) and not MARKED.search(text) and expects_a_failure(text)
+        if REPLACES.search(text := path.read_text()) and not MARKED.search(text) and expects_a_failure(text)
     ]
     assert unmarked == ["tests/test_replacing.py"], "this one tests `replaced` itself"

@@ -23,14 +23,19 @@ rights.root=admin:*
 """
 
 
-@pytest.fixture
-def registry(tmp_path: Path) -> LocalRegistry:
-    file = tmp_path / "users.properties"
+def guarded(folder: Path) -> LocalRegistry:
+    """With the users, and three subjects that `root` has registered."""
+    file = folder / "users.properties"
     file.write_text(USERS)
     made = LocalRegistry(users=file)
     for subject, schema in (("orders-value", '"int"'), ("shared", '"long"'), ("payments", '"string"')):
         assert by(made, "root", "POST", f"/subjects/{subject}/versions", body_of(schema), "ann-secret").status == 200
     return made
+
+
+@pytest.fixture
+def registry(tmp_path: Path) -> LocalRegistry:
+    return guarded(tmp_path)
 
 
 def by(

@@ -43,6 +43,7 @@ def test_a_topic_of_confluents_registry_is_taken_over() -> None:
     assert registry.ask("GET", "/contexts").tree == [".", ".c"]
     assert registry.register("s", '{"type": "record", "name": "R", "fields": []}').tree == {"id": 1}
     assert registry.register("fresh", "long").tree == {"id": 7}
+    assert registry.register("other", '"int"').tree == {"id": 4}
 
 
 def test_a_change_of_a_setting_takes_the_key_that_the_topic_has_for_it() -> None:

@@ -4,6 +4,7 @@ import base64
 import json
 import tarfile
 from pathlib import Path
+from urllib.parse import quote, quote_plus
 
 import pytest
 
@@ -109,3 +110,14 @@ def test_a_text_keeps_what_is_no_secret() -> None:
         "a": [f"x {HIDDEN} y", 3, None],
         HIDDEN: 1,
     }
+
+
+def test_a_secret_is_hidden_in_every_form() -> None:
+    redactor, secret = Redactor(), 'pass"word/1 =x'
+    redactor.learn_settings({"sasl.jaas.config": JAAS.format("in-the-jaas"), "x.url": "http://user:in-the-url@host/"})
+    assert redactor.text("in-the-jaas, in-the-url") == f"{HIDDEN}, {HIDDEN}"
+    redactor.learn(secret)
+    raw = secret.encode()
+    forms = [secret, secret.replace('"', '\\"'), quote(secret, safe=""), quote_plus(secret), raw.hex()]
+    forms += [base64.b64encode(raw).decode(), base64.urlsafe_b64encode(raw).decode().rstrip("=")]
+    assert [redactor.text(f"<{form}>") for form in forms] == [f"<{HIDDEN}>"] * len(forms)

@@ -2,6 +2,7 @@
 
 import itertools
 import json
+from typing import Any, cast
 
 import pyarrow as pa
 import pytest
@@ -9,12 +10,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as some
 
 from harness.tiers import examples
+from moldau.console.search import scanning
 from moldau.console.search.exporting import csv_lines, json_lines
 from moldau.console.search.masking import HIDDEN, MaskRules
 from moldau.console.search.matching import SearchMatcher
 from moldau.console.search.outgoing import form_of, record_of
 from moldau.console.search.records import ShownRecord, found, readable, shown_bytes
-from moldau.console.search.rounds import count, place_of, ranges_at, rounds
+from moldau.console.search.rounds import SearchWindow, count, place_of, ranges_at, rounds
 from moldau.console.search.wanted import wanted_by
 from moldau.errors import ConfigError
 from moldau.records.arrow import SCHEMA
@@ -139,6 +141,18 @@ def test_what_is_hidden_is_neither_shown_nor_found() -> None:
     for wrong in ("t", "t:", ":key", "t:keys", "t:header:", "t:$", "t:$.a = 1"):
         with pytest.raises(ConfigError):
             MaskRules([wrong])
+
+
+def test_a_search_finds_nothing_that_it_hides(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(scanning, "read_range", lambda *_: iter([batch()]))
+    mask, window = MaskRules(["t:$.user.id", "t*:header:TRACE", "t:key"]).of("t"), SearchWindow(0, 0, len(ROWS))
+    for fields, hits in (({"value": '"id":1'}, []), ({"json": "$.user.id = 1"}, []), ({"header": "t-1"}, []),
+                         ({"key": "k1"}, []), ({"value": "Ahoj"}, [0]), ({"header": "batch"}, [1])):  # fmt: skip
+        wanted = wanted_by({name: [text] for name, text in fields.items()})
+        scan = scanning.TopicScan(cast(Any, None), "t", {}, wanted, mask)
+        scan._caller = cast(Any, object())
+        (step,) = scan._range(window, cast(Any, None), 0)
+        assert [one.offset for one in step.hits] == hits, fields
 
 
 @given(
