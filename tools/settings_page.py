@@ -29,7 +29,7 @@ Names, types, defaults and bounds are Kafka's, except that `group.initial.rebala
 
 
 def table(settings: Iterable[Setting]) -> str:
-    rows = ["| name | type | default | allowed | what it is |", "|---|---|---|---|---|"]
+    rows = ["| name | type | default | allowed | meaning |", "|---|---|---|---|---|"]
     for setting in settings:
         sentence = setting.sentence + (" Read at start only." if setting.read_only else "")
         cells = (

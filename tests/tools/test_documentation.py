@@ -20,7 +20,7 @@ from moldau.error_codes import ErrorCode
 from moldau.protocol.apis import SUPPORTED
 from tests.environments import program, python_with
 from tests.versions import PLAYWRIGHT
-from tools.documentation.glossary_links import NEVER_MEANT, ORDINARY, terms_of
+from tools.documentation.glossary_links import MEANT, NEVER_MEANT, ORDINARY, anchor_of, linked_on, terms_of
 
 ROOT = Path(__file__).parents[2]
 LOADED = re.compile(r"""(?:src|srcset)=["'](?:https?:)?//|<link[^>]+rel="stylesheet"[^>]+href="(?:https?:)?//""")
@@ -115,6 +115,8 @@ def test_the_reference_is_that_of_the_code(site: Path) -> None:
     assert all(f"moldau {name}" in made["commands"] for name in PLACES)
     assert "moldau topics delete-records" in made["commands"] and "--offset-json-file" in made["commands"]
     assert all(f">{api.name}<" in made["versions"] for api in SUPPORTED.values())
+    api = made["client-api"]
+    assert all(name in api for name in ("Producer.send", "Consumer.subscribe", "Admin.create_topic", "read_table"))
     fields = ConsumerSettings.__dataclass_fields__
     shown = {name for name, of in fields.items() if not of.metadata.get("internal", True)}
     assert {name for name in shown if f">{name}<" not in made["client-settings"]} == set()
@@ -137,6 +139,49 @@ def test_a_term_of_ours_links_to_its_line_of_the_glossary_once(links: dict[Path,
     assert len(lines) > 60 and {*ORDINARY} - {term for line in lines for term in line} == set(), "words of no line"
     assert NEVER_MEANT <= ORDINARY
     assert len(linked) >= 20
+
+
+class Prose(HTMLParser):
+    """The texts of a page's article, without its headings, code and links."""
+
+    LEFT_OUT = frozenset({"a", "code", "pre", "h1", "h2", "h3", "h4", "script", "style"})
+
+    def __init__(self, text: str):
+        super().__init__()
+        self.texts: list[str] = []
+        self.articles = self.left_out = 0
+        self.feed(text)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.articles += tag == "article"
+        self.left_out += tag in self.LEFT_OUT
+
+    def handle_endtag(self, tag: str) -> None:
+        self.articles -= tag == "article"
+        self.left_out -= tag in self.LEFT_OUT
+
+    def handle_data(self, data: str) -> None:
+        if self.articles and not self.left_out:
+            self.texts.append(" ".join(data.split()))
+
+
+def test_each_page_that_uses_a_term_of_ours_links_to_the_glossary(links: dict[Path, Links], site: Path) -> None:
+    rows = re.findall(r"^\| ([^|]+) \| [^|]+ \| `", (ROOT / "docs" / "glossary.md").read_text(), re.MULTILINE)
+    terms = {term: anchor_of(terms_of(row)[0]) for row in reversed(rows) for term in terms_of(row)}
+    missing, used = [], set()
+    for page, found in links.items():
+        name = str(page.relative_to(site)).removesuffix(".html")
+        if name in ("docs/glossary", "index", "search", "genindex"):
+            continue
+        texts = Prose(without_breaks(page)).texts
+        for term, anchor in linked_on(name, terms).items():
+            pattern = re.compile(rf"(?<![\w-]){re.escape(term)}(?:s|es)?(?![\w-])", re.IGNORECASE)
+            if any(map(pattern.search, texts)):
+                used.add(term)
+                if not any(target.endswith(f"glossary.html#{anchor}") for target in found.targets):
+                    missing.append((name, term))
+    assert missing == [] and len(used) > 20
+    assert {term for meant in MEANT.values() for term in meant} <= ORDINARY & used
 
 
 def test_its_own_styles_are_there(site: Path) -> None:

@@ -15,6 +15,7 @@ import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
+from tools.documentation.client_api import client_api_page
 from tools.documentation.pages import CHAPTERS, FRONT
 from tools.documentation.reference import (
     client_settings_page,
@@ -29,6 +30,7 @@ NAMED_BY_FILE = re.compile(r"\[(?:[\w./-]*/)?[\w-]+\.md\]\(([\w./-]+\.md(?:#[\w-
 MADE: dict[str, Callable[[], str]] = {
     "commands": commands_page,
     "client-settings": client_settings_page,
+    "client-api": client_api_page,
     "versions": versions_page,
     "metrics": metrics_page,
     "error-codes": errors_page,

@@ -1,6 +1,7 @@
 """The first time that a page uses a term of the glossary, it becomes a link to the term's line there.
 
-A term that is also an ordinary word (a call, a table) is linked only on pages about the design, where it is meant.
+A term that is also an ordinary word (a call, a load) is linked only where it is meant: on pages about the design, and
+on those that `MEANT` names.
 """
 
 import re
@@ -27,6 +28,20 @@ NEVER_MEANT = frozenset(
     {"answer", "bug", "call", "copies", "live", "replica", "reply", "rights", "session", "stored", "table"}
 )
 """Terms that are mostly ordinary words on pages of the design, too."""
+MEANT = {
+    "docs/audit": {"load", "mirror", "tier", "window"},
+    "docs/concepts": {"load", "mirror"},
+    "docs/console": {"mirror"},
+    "docs/exactly-once-loads": {"load"},
+    "docs/iceberg": {"load"},
+    "docs/mirror": {"mirror"},
+    "docs/mirror-foreign": {"mirror"},
+    "docs/removed-rows": {"load"},
+    "docs/streams": {"window"},
+    "docs/upsert": {"load"},
+    "docs/warehouse": {"load"},
+}
+"""Ordinary words that are terms on these pages."""
 
 
 def mark_terms(app: Sphinx, tree: nodes.document) -> None:
@@ -61,7 +76,7 @@ def terms_in(app: Sphinx) -> dict[str, str]:
 
 def linked_on(page: str, terms: dict[str, str]) -> dict[str, str]:
     """Those of the terms that become links on that page."""
-    left_out = NEVER_MEANT if page in PAGES_OF_DESIGN else ORDINARY
+    left_out = NEVER_MEANT if page in PAGES_OF_DESIGN else ORDINARY - MEANT.get(page, set())
     return {term: anchor for term, anchor in terms.items() if term not in left_out}
 
 
@@ -72,7 +87,7 @@ def link_terms(app: Sphinx, tree: nodes.document, page: str) -> None:
     if not hasattr(app, "moldau_terms"):
         app.moldau_terms = terms_in(app)  # type: ignore[attr-defined]
     left = linked_on(page, app.moldau_terms)  # type: ignore[attr-defined]
-    words = "|".join(map(re.escape, sorted(left, key=len, reverse=True)))
+    words = "|".join(re.escape(term).replace(r"\ ", r"\s") for term in sorted(left, key=len, reverse=True))
     pattern = re.compile(rf"(?<![\w-])({words})(?:s|es)?(?![\w-])", re.IGNORECASE)
     target = app.builder.get_relative_uri(page, GLOSSARY)
     for text in list(tree.findall(nodes.Text)):
@@ -92,7 +107,7 @@ def _is_plain(text: nodes.Text) -> bool:
 def _link(text: nodes.Text, pattern: re.Pattern[str], left: dict[str, str], target: str) -> None:
     words, pieces, end = str(text), [], 0
     for match in pattern.finditer(words):
-        anchor = left.get(match[1].lower())
+        anchor = left.get(" ".join(match[1].lower().split()))  # the source may break a line in it
         if anchor is None:
             continue
         for term in [term for term, of in left.items() if of == anchor]:

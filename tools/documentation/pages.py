@@ -2,8 +2,9 @@
 
 FRONT = """# Moldau
 
-A commit log that speaks the Apache Kafka protocol, in Python: a broker in milliseconds, a cluster on a real ZooKeeper,
-a client library with columns, a pipeline into Delta and Iceberg tables on Spark. Any Kafka client works, unmodified.
+A commit log that speaks the Apache Kafka protocol, in Python: a broker that starts in a fraction of a second, clusters
+on ZooKeeper, a client library with columns, and a Spark pipeline into Delta and Iceberg tables. Any Kafka client works,
+unmodified.
 
 ```console
 $ pip install .  # in a clone, Python 3.11+
@@ -18,7 +19,8 @@ listening on localhost:9092
 | write a program | [Producer](docs/producer.md), [consumer](docs/consumer.md), [tables](docs/columns.md) |
 | use a broker in tests | [Testing](docs/testing.md), [faults and virtual time](docs/testing-faults.md) |
 | run a broker | [Run a broker](docs/run-a-broker.md), [commands](reference/commands.md) |
-| look up a setting | [Of brokers and topics](docs/settings.md), [of clients](reference/client-settings.md) |
+| look up a setting | [Brokers and topics](docs/settings.md), [clients](reference/client-settings.md) |
+| look up a method | [Client library](reference/client-api.md) |
 | run a cluster | [Start a cluster](docs/start-a-cluster.md), [operate it](docs/cluster-operations.md) |
 | protect a broker or a cluster | [Security](docs/security.md) in ten minutes; [threats and promises](SECURITY.md) |
 | watch a broker or a cluster | [Console](docs/console.md), [metrics](docs/metrics.md), [doctor](docs/doctor.md) |
@@ -27,8 +29,8 @@ listening on localhost:9092
 | change from Kafka, Redpanda or testcontainers | [Coming from another broker](docs/coming-from-brokers.md) |
 | change from confluent-kafka, kafka-python or aiokafka | [Coming from another client](docs/coming-from.md) |
 | change from Spark's Kafka connector | [Coming from Spark's connector](docs/coming-from-spark.md) |
-| find the command for a script of Kafka's | [Kafka's scripts and Moldau's commands](docs/commands.md) |
-| understand a log line | [Of a broker](docs/log-lines.md), [of a cluster](docs/cluster-log-lines.md) |
+| find the command for one of Kafka's scripts | [Kafka's scripts and Moldau's commands](docs/commands.md) |
+| understand a log line | [Broker](docs/log-lines.md), [cluster](docs/cluster-log-lines.md) |
 | understand an error | [Error codes](reference/error-codes.md), [the doctor](docs/doctor.md) |
 | know the missing features | [Limits](docs/limits.md) |
 | know the design and the performance | [Architecture](ARCHITECTURE.md), [performance](docs/performance.md) |
@@ -71,7 +73,8 @@ CHAPTERS = {
         "docs/tables-upkeep.md", "docs/removed-rows.md", "docs/audit.md", "docs/search-log.md",
     ],
     "Reference": [
-        "reference/commands.md", "docs/settings.md", "reference/client-settings.md", "reference/versions.md",
+        "reference/commands.md", "docs/settings.md", "reference/client-api.md", "reference/client-settings.md",
+        "reference/versions.md",
         "docs/protocol.md", "docs/protocol-behaviour.md", "reference/metrics.md", "reference/error-codes.md",
         "docs/glossary.md", "CHANGELOG.md",
     ],

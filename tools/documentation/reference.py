@@ -95,7 +95,7 @@ def _text(text: str) -> str:
 def errors_page() -> str:
     """Every error code with its number, its exception and what it means."""
     rows = [(str(code.value), code.name, "yes" if code.retriable else "no", code.sentence) for code in ErrorCode]
-    return ERRORS + table(("code", "name", "may be retried", "what it means"), rows)
+    return ERRORS + table(("code", "name", "may be retried", "meaning"), rows)
 
 
 def client_settings_page() -> str:
@@ -119,7 +119,7 @@ def _settings(fields: Iterable["dataclasses.Field[Any]"]) -> str:
     for field in fields:
         about, aliases = field.metadata["about"], ", ".join(f"`{one}`" for one in field.metadata["aliases"])
         rows.append((f"`{field.name}`", _default(field), f"{about} Also called {aliases}." if aliases else about))
-    return table(("name", "default", "what it is"), rows)
+    return table(("name", "default", "meaning"), rows)
 
 
 def _default(field: "dataclasses.Field[Any]") -> str:
@@ -136,7 +136,7 @@ def versions_page() -> str:
     heads = ("key", "API", "versions", "flexible from", "right for the whole request", "rights for its parts")
     chapters = {
         "": APIS,
-        "Between our own programs and brokers": OURS,
+        "Between Moldau's programs and brokers": OURS,
         "Between the brokers of a cluster": BETWEEN_BROKERS,
     }
     parts = [VERSIONS]
@@ -179,18 +179,18 @@ def metrics_page() -> str:
     parts = [METRICS]
     for title, beginning in FAMILIES.items():
         chapter = [row for row in rows if row[0].startswith(beginning)]
-        parts += [f"## {title}\n", table(("name", "type", "labels", "what it is"), chapter)]
+        parts += [f"## {title}\n", table(("name", "type", "labels", "meaning"), chapter)]
     return "\n".join(parts)
 
 
 FAMILIES = {
-    "Of Kafka's JMX exporter": tuple(
+    "Names of Kafka's JMX exporter": tuple(
         f"`kafka_{part}_" for part in ("server", "network", "controller", "cluster", "log")
     ),
-    "Of kafka_exporter": ("`kafka_broker", "`kafka_topic", "`kafka_consumergroup"),
-    "Ours": ("`moldau_",),
-    "Of the process": ("`process_",),
-    "Of kminion, if `metrics.names` has it": ("`kminion_",),
+    "Names of kafka_exporter": ("`kafka_broker", "`kafka_topic", "`kafka_consumergroup"),
+    "Moldau's names": ("`moldau_",),
+    "The process": ("`process_",),
+    "Names of kminion, if `metrics.names` has it": ("`kminion_",),
 }
 
 

@@ -27,8 +27,9 @@ T = TypeVar("T")
 
 @value
 class Acl:
-    """Who may, or may not, do what with a resource. `resource` is a name, "*" for all; with the pattern "prefixed" the
-    beginning of names; the cluster's is "kafka-cluster". `principal` is "User:name", `host` an address or "*"."""
+    """A rule that allows or denies a principal an operation on a resource. `resource` is a name, "*" for all, with the
+    pattern "prefixed" the beginning of names, for the cluster "kafka-cluster". `principal` is "User:name", `host` an
+    address or "*"."""
 
     resource_type: ResourceTypeName
     resource: str
@@ -45,8 +46,8 @@ class Acl:
 
 @value
 class AclFilter:
-    """Selects ACLs: those that agree with all that is given. The pattern "match" selects all that concern `resource`:
-    by its name, by a prefix, or by "*"."""
+    """Selects the ACLs that match all given fields. The pattern "match" selects all that concern `resource`: by its
+    name, by a prefix, or by "*"."""
 
     resource_type: ResourceTypeName = "any"
     resource: str | None = None
@@ -101,7 +102,7 @@ class AclsPart(AdminPart):
         return {one: failure(result, "creating an ACL") for one, result in results}
 
     async def delete_acls(self, which: Iterable[AclFilter]) -> dict[AclFilter, list[Acl] | KafkaError]:
-        """Delete the ACLs that these filters select. Returns what was deleted, or the error, for each filter."""
+        """Delete the ACLs that these filters select. Returns the deleted ACLs, or the error, for each filter."""
         wanted, messages = list(which), DELETE_ACLS.messages
         filters = [messages.DeleteAclsFilter(**one.as_fields()) for one in wanted]
         reply = await self._ask(DELETE_ACLS, messages.DeleteAclsRequest(filters=filters), "deleting ACLs")

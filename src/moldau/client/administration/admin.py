@@ -83,7 +83,7 @@ class AdminSettings(ClientSettings):
 @of_one_loop()
 @checked()
 class AsyncAdmin(TopicsPart, RecordsPart, GroupsPart, ClusterPart, QuotasPart, ScramPart, TokensPart, AclsPart):
-    """An admin client. Use it in `async with`, on one loop. `configs` and `transactions` are parts of their own."""
+    """An admin client on the running loop. Use it in `async with`. `configs` and `transactions` have more methods."""
 
     @configured(AdminSettings)
     def __init__(self, settings: AdminSettings):
@@ -141,7 +141,13 @@ class AsyncAdmin(TopicsPart, RecordsPart, GroupsPart, ClusterPart, QuotasPart, S
 
 
 class Admin(Face[AsyncAdmin]):
-    """An admin client, the synchronous face of `AsyncAdmin`. Use it in a with-statement, from any thread."""
+    """An admin client: everything about a cluster except records. Use it in a with-statement, from any thread.
+
+        with Admin("localhost:9092") as admin:
+            admin.create_topic("events", partitions=4, configs={"retention.ms": 86_400_000})
+
+    Retriable errors are retried for `default_api_timeout_ms`. Other errors are raised as the `KafkaError` of their
+    code. Methods about several topics or groups return None or the error of each."""
 
     @configured(AdminSettings)
     def __init__(self, settings: AdminSettings):

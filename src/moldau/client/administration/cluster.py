@@ -167,8 +167,8 @@ class ClusterPart(AdminPart):
         self, moves: Mapping[tuple[int, TopicPartition], str]
     ) -> dict[tuple[int, TopicPartition], KafkaError | None]:
         """Move replicas, each named by its broker and partition, to other log folders of their brokers: the paths must
-        be written as in `log.dirs`. The brokers copy while the replicas are used; `describe_log_dirs` says what is
-        left. The folder that a replica is in ends its move. A replica that its broker does not have yet
+        be written as in `log.dirs`. The brokers copy while the replicas are used; `describe_log_dirs` shows the
+        progress. The folder that a replica is in cancels its move. A replica that its broker does not have yet
         (`ReplicaNotAvailable`) will be made in that folder. Returns None or the error of each."""
         messages = ALTER_REPLICA_LOG_DIRS.messages
         by_broker: dict[int, dict[str, list[TopicPartition]]] = {}
@@ -195,7 +195,7 @@ class ClusterPart(AdminPart):
         return all_of(outcomes, moves)
 
     async def unregister_broker(self, broker_id: int) -> None:
-        """Let the cluster forget a broker that has left for good: nothing waits for it any more. It stays among the
+        """Remove a broker that has left for good from the cluster, so that nothing waits for it. It stays among the
         replicas of its partitions. Raises `BrokerIdNotRegistered`; `InvalidRequest` if it is running."""
         request = UNREGISTER_BROKER.request(broker_id=broker_id)
         reply = await self._ask_controller(UNREGISTER_BROKER, request, f"unregistering broker {broker_id}")
@@ -285,8 +285,8 @@ class ClusterPart(AdminPart):
     async def alter_reassignments(
         self, moves: Mapping[TopicPartition, Iterable[int] | None]
     ) -> dict[TopicPartition, KafkaError | None]:
-        """Move partitions to these brokers, the preferred leader first, or cancel what is under way (None). The brokers
-        begin and go on by themselves: `list_reassignments` says what is left. Returns None or the error of each."""
+        """Move partitions to these brokers, the preferred leader first, or cancel a move (None). The brokers work in
+        the background: `list_reassignments` returns unfinished moves. Returns None or the error of each."""
         messages, topics = ALTER_PARTITION_REASSIGNMENTS.messages, dict[str, list[Any]]()
         for tp, brokers in moves.items():
             replicas = None if brokers is None else list(brokers)

@@ -21,7 +21,7 @@ SALT_BYTES = 24
 
 
 class ScramCredential(NamedTuple):
-    """One credential of a user; its secret is never told."""
+    """One credential of a user. Brokers never return its secret."""
 
     mechanism: str
     iterations: int
@@ -29,7 +29,7 @@ class ScramCredential(NamedTuple):
 
 @value
 class ScramUpsertion:
-    """A password that a user is given for a mechanism, in place of an earlier one."""
+    """A new password of a user for a mechanism."""
 
     user: str
     password: str = field(repr=False)
@@ -44,7 +44,7 @@ class ScramUpsertion:
 
 @value
 class ScramDeletion:
-    """A credential that a user shall no longer have."""
+    """A credential to delete."""
 
     user: str
     mechanism: ScramMechanism = "SCRAM-SHA-512"

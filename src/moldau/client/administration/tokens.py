@@ -37,7 +37,7 @@ class TokensPart(AdminPart):
     async def create_delegation_token(
         self, *, owner: str | None = None, renewers: Iterable[str] = (), max_lifetime_ms: int | None = None
     ) -> TokenDescription:
-        """A token of this client's user, or of another `owner`, that `renewers` may renew too."""
+        """Create a token of this client's user, or of another `owner`, which `renewers` may renew too."""
         messages = CREATE_DELEGATION_TOKEN.messages
         names = tuple(dict.fromkeys(renewers))
         request = messages.CreateDelegationTokenRequest(
@@ -66,7 +66,7 @@ class TokensPart(AdminPart):
         return int(reply.expiry_timestamp_ms)
 
     async def describe_delegation_tokens(self, owners: Iterable[str] | None = None) -> list[TokenDescription]:
-        """The tokens of these users, or of all, as far as this client may see them."""
+        """The tokens of these users (all by default) that this client may see."""
         messages = DESCRIBE_DELEGATION_TOKEN.messages
         wanted = None
         if owners is not None:

@@ -186,9 +186,9 @@ class AsyncConsumer(Closing, ConsumerText, Iteration, OffsetLookups, RecordHandl
         """The next records, at most `max_records` (by default `max_poll_records`); if none are fetched yet, waits up to
         `timeout_ms`, or `timeout` in seconds (by default one), then returns an empty list.
 
-        Records of earlier calls count as processed now. Raises `KafkaError` if a person must act, or once retrying has
-        not helped for `default_api_timeout_ms`; `DeserializationFailed` for a record that cannot be read: it stays the
-        next one until the consumer seeks past it.
+        Records of earlier calls count as processed now. Raises `KafkaError` if a retry cannot help, or if retries have
+        not helped for `default_api_timeout_ms`; `DeserializationFailed` for a record that cannot be read, which stays
+        the next one until the consumer seeks past it.
         """
         wait_s = time_out_s("poll", timeout_ms, timeout, usual_s=WAIT_S) or 0.0
         deadline_s = self._loop.time() + wait_s if self._started else 0.0
@@ -271,7 +271,7 @@ class AsyncConsumer(Closing, ConsumerText, Iteration, OffsetLookups, RecordHandl
         return AsyncPartitionLog(self._router, self.settings, partition_of((topic, partition)))
 
     def metrics(self) -> ConsumerMetrics:
-        """What the consumer has counted since it was started."""
+        """The consumer's counters since it was started."""
         self._check_open()
         return self._poller.metrics()
 
@@ -333,7 +333,7 @@ class AsyncConsumer(Closing, ConsumerText, Iteration, OffsetLookups, RecordHandl
             self.seek(tp, offset)
 
     def pause(self, partitions: Iterable[TopicPartition], paused: bool = True) -> None:
-        """Return no records of these partitions until they are resumed; the others go on. Raises `NotAssigned`."""
+        """Return no records of these partitions until they are resumed. Raises `NotAssigned`."""
         partitions = partitions_of(partitions, "pause" if paused else "resume")
         states = [self._state(tp) for tp in partitions]
         if paused:

@@ -51,11 +51,11 @@ class Consumer:
             for record in consumer:
                 handle(record)
 
-    A record counts as processed when the next one is asked for; automatic commits cover no other.
+    A record counts as processed when the next one is asked for; automatic commits cover processed records only.
 
     One thread at a time asks for records: a second one is refused with `ConcurrentUse`. All other methods serve any
-    thread; `close` ends a `poll` or loop that another thread waits in, with `ClientClosed`. A process that was forked
-    makes its own.
+    thread; `close` ends a `poll` or loop in which another thread waits, with `ClientClosed`. A forked process must
+    create its own consumer.
     """
 
     @configured(ConsumerSettings)
@@ -132,9 +132,9 @@ class Consumer:
         """The next records, at most `max_records` (by default `max_poll_records`); if none are fetched yet, waits up to
         `timeout_ms`, or `timeout` in seconds (by default one), then returns an empty list.
 
-        Records of earlier calls count as processed now. Raises `KafkaError` if a person must act, or once retrying has
-        not helped for `default_api_timeout_ms`; `DeserializationFailed` for a record that cannot be read: it stays the
-        next one until the consumer seeks past it. `ConcurrentUse` if another thread is in such a call.
+        Records of earlier calls count as processed now. Raises `KafkaError` if a retry cannot help, or if retries have
+        not helped for `default_api_timeout_ms`; `DeserializationFailed` for a record that cannot be read, which stays
+        the next one until the consumer seeks past it; `ConcurrentUse` if another thread is in such a call.
         """
         deadline_s = self._deadline("poll", timeout_ms, timeout)
         with self._one_caller:
@@ -163,7 +163,7 @@ class Consumer:
         and headers. Waits up to `timeout_ms`, or `timeout` in seconds (by default one), if none are fetched yet, then
         returns an empty table.
 
-        Records of earlier calls count as processed now. Deserializers and interceptors do not see tables. Raises as
+        Records of earlier calls count as processed now. Deserializers and interceptors are not called. Raises as
         `poll` does, and `ConfigError` without pyarrow.
         """
         need_pyarrow("poll_table")
@@ -237,7 +237,7 @@ class Consumer:
         return self._thread.run(self._core.ready, deadline_s, serving=True)
 
     def metrics(self) -> ConsumerMetrics:
-        """What the consumer has counted since it was started."""
+        """The consumer's counters since it was started."""
         return self._core.metrics()
 
     def group_metadata(self) -> GroupMetadata:
@@ -266,7 +266,7 @@ class Consumer:
     lag = blocking(AsyncConsumer.lag)
 
     def pause(self, partitions: Iterable[TopicPartition], paused: bool = True) -> None:
-        """Return no records of these partitions until they are resumed; the others go on. Raises `NotAssigned`."""
+        """Return no records of these partitions until they are resumed. Raises `NotAssigned`."""
         self._thread.call(self._core.pause, partitions, paused)
 
     def resume(self, partitions: Iterable[TopicPartition]) -> None:
@@ -297,7 +297,7 @@ class Consumer:
 
     def close(self) -> None:
         """Commit what was processed, if automatic commits are enabled, leave the group, close the connections and end
-        the thread. A call that another thread waits in raises `ClientClosed`."""
+        the thread. A call in which another thread waits raises `ClientClosed`."""
         if self._streams is not None:
             self._streams.stop()
         try:

@@ -47,7 +47,7 @@ CLOSED = "this producer is closed"
 @of_one_loop(by_itself="send")
 class AsyncProducer:
     """A producer on the running loop. Use it in `async with`, which delivers all records before it exits and raises
-    `NotDelivered` if some failed and nobody asked for their results."""
+    `NotDelivered` if some failed and the program has not asked for their results."""
 
     @configured(ProducerSettings)
     def __init__(self, settings: ProducerSettings):
@@ -129,9 +129,9 @@ class AsyncProducer:
     ) -> Delivery:
         """Put a record into a batch; waits while the buffer is full. Await the `Delivery` to wait for the broker.
 
-        Without a serializer, values and keys are bytes, text (sent as UTF-8) or None. The time is in ms since 1970, now
-        if it is left out. Headers are pairs of a name and bytes, text or None, or a mapping. `on_delivery(error,
-        delivered)` is called on this loop; one of both is None.
+        Without a serializer, values and keys are bytes, text (sent as UTF-8) or None. The time is in ms since 1970, by
+        default now. Headers are a mapping, or pairs of a name and bytes, text or None. `on_delivery(error, delivered)`
+        is called on this loop, with None for one of both.
 
         Raises `TypeError` or `ValueError` for a wrong record, and `KafkaError` if the topic can be neither found nor
         created, has no such partition, if the record is too large, or if the buffer stayed full for `max_block_ms`.
@@ -175,11 +175,11 @@ class AsyncProducer:
         """Send a table, one record per row, in order within each partition: a pyarrow, pandas or Polars table, or
         anything with `__arrow_c_stream__`. Await the `TableDelivery` to wait for the broker.
 
-        Each argument is the name of a column or an array of as many rows; `partition` may be a number for all rows.
-        What is left out is taken from the column with the argument's name, if there is one; None takes no column. Keys
-        and values are binary or text, unless there is a serializer; timestamps are Arrow's or whole ms since 1970, now
-        where null; partitions are chosen as by `send` where null, though without keys from batch to batch; headers are
-        list<struct<key, value>> or maps. Interceptors do not see the rows.
+        Each argument is the name of a column or an array of as many rows; `partition` may be one number for all rows.
+        Without an argument, the column of its name is used if the table has it; None stands for no column. Keys and
+        values are binary or text, unless there is a serializer. Timestamps are Arrow's or whole ms since 1970, by
+        default now. A null partition is chosen as by `send`, for rows without keys from batch to batch. Headers are
+        `list<struct<key, value>>` or maps. Interceptors are not called.
 
         Waits while the buffer is full or 16 MiB in it are not acknowledged. Raises `TypeError` or `ValueError` for a
         wrong table before it sends any row, `KafkaError` as `send` does, and `ConfigError` without pyarrow.
@@ -245,17 +245,17 @@ class AsyncProducer:
 
     async def init_transactions(self) -> None:
         """Get a producer id, fence earlier producers with this transactional id, and end what they left open. The first
-        `begin_transaction` does it if nobody has. Raises `KafkaError`."""
+        `begin_transaction` does this otherwise. Raises `KafkaError`."""
         await self._transactional().initialize()
 
     async def begin_transaction(self) -> None:
-        """Begin a transaction, which `send` needs. Raises `KafkaError`."""
+        """Begin a transaction; a transactional producer sends in transactions only. Raises `KafkaError`."""
         await self._transactional().begin()
 
     async def commit_transaction(self) -> None:
-        """Deliver what was sent and commit the transaction. Raises `TransactionAbortable` if a record failed (abort
+        """Deliver all records, and commit the transaction. Raises `TransactionAbortable` if a record failed (abort
         then), `ProducerFenced` if a newer producer has taken over (close then). After a retriable `KafkaError` the
-        outcome is unknown; commit once more."""
+        outcome is unknown: commit once more."""
         try:
             await self._transactional().commit(self.flush)
             if self._audit is not None:
@@ -264,7 +264,7 @@ class AsyncProducer:
             self.unseen.clear()
 
     async def abort_transaction(self) -> None:
-        """Drop what was not sent yet and abort the transaction. Raises `KafkaError`."""
+        """Drop records that were not sent yet, and abort the transaction. Raises `KafkaError`."""
         sender = self._sender
         assert sender is not None
         try:
@@ -290,9 +290,9 @@ class AsyncProducer:
         self, timeout_s: float | None = None, *, timeout: float | None = None, timeout_ms: int | None = None
     ) -> None:
         """Deliver the waiting records for at most `timeout_s` or `timeout`, in seconds, or `timeout_ms` (by default the
-        delivery time-out), then stop. Records that are not delivered by then fail; failures that nobody asked for are
-        logged. An open transaction is aborted. A `send` that waits for room in the buffer raises `ClientClosed`.
-        Whoever closes it meanwhile waits until all of that is done, or for its own time-out."""
+        delivery time-out), then stop. Records that are not delivered by then fail; failures that the program has not
+        asked for are logged. An open transaction is aborted. A `send` that waits for room in the buffer raises
+        `ClientClosed`. A second `close` waits until the first one is done, or for its own time-out."""
         wait_s = time_out_s("close", timeout_ms, timeout, timeout_s=timeout_s)
         if self.closed:
             with contextlib.suppress(TimeoutError):
@@ -332,7 +332,7 @@ class AsyncProducer:
                 logger.warning("%s: %s", self.settings.client_id, failure)
 
     def metrics(self) -> ProducerMetrics:
-        """What the producer has counted since it was started."""
+        """The producer's counters since it was started."""
         counters = self._sender.counters if self._sender is not None else Counters()
         buffer = self.accumulator
         return counters.snapshot(

@@ -111,7 +111,7 @@ class Delivery(RecordPlace):
 
     def add_done_callback(self, callback: "Callable[[Delivery], object]") -> None:
         """Call `callback(delivery)` once the record was delivered or has failed: on the producer's loop, or at once if
-        that has happened. What it raises is logged. Raises `TypeError` for what is not a function."""
+        that has happened. Exceptions of the callback are logged. Raises `TypeError` if it is not a function."""
         check_callback(callback, "callback")
 
         def ended(_: "Future[Any]") -> None:

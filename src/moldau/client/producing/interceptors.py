@@ -17,14 +17,14 @@ logger = logging.getLogger(__name__)
 
 
 class ProducerInterceptor:
-    """What an interceptor may do; an object with one of these methods will do, too."""
+    """The methods of an interceptor. An object with one of them is enough."""
 
     def on_send(self, record: OutgoingRecord) -> OutgoingRecord:
         """The record to send instead, in the thread that called `send`, before serializers and partitioner."""
         return record
 
     def on_acknowledgement(self, error: MoldauError | None, delivered: Delivered | None) -> None:
-        """What became of a record, before its own callback is called; one of both is None."""
+        """Called with the error of a record or its place, before the record's own callback; one of both is None."""
 
 
 class Interceptors:

@@ -33,7 +33,7 @@ class Header(NamedTuple):
 
 
 class OutgoingRecord(NamedTuple):
-    """What `send` was given; interceptors may return another one."""
+    """The arguments of `send`; interceptors may return changed ones."""
 
     topic: str
     value: Any = None

@@ -33,9 +33,13 @@ T = TypeVar("T")
 
 
 class Producer:
-    """The synchronous form of `AsyncProducer`. Use it in a with-statement, which delivers all records before it exits
-    and raises `NotDelivered` if some failed and nobody asked for their results. Threads may share it; a process that
-    was forked makes its own."""
+    """A producer. Use it in a with-statement, which delivers all records before it exits, and raises `NotDelivered` if
+    some failed and the program has not asked for their results.
+
+        with Producer("localhost:9092", compression_type="zstd") as producer:
+            producer.send("orders", value="5 apples", key="ann")
+
+    Threads may share a producer. A forked process must create its own."""
 
     @configured(ProducerSettings)
     def __init__(self, settings: ProducerSettings):
@@ -74,9 +78,17 @@ class Producer:
         headers: GivenHeaders = (),
         on_delivery: OnDelivery | None = None,
     ) -> Delivery:
-        """As `AsyncProducer.send`; blocks only for the metadata of a new topic and while the buffer is full.
-        `on_delivery` is called in the producer's thread, where nothing may wait: `send` to a new topic, or while the
-        buffer is full, raises there."""
+        """Put a record into a batch, which the producer's thread sends. Waits only for the metadata of a new topic and
+        while the buffer is full. Call `result` of the `Delivery` to wait for the broker.
+
+        Without a serializer, values and keys are bytes, text (sent as UTF-8) or None. The time is in ms since 1970, by
+        default now. Headers are a mapping, or pairs of a name and bytes, text or None. `on_delivery(error, delivered)`
+        is called in the producer's thread, with None for one of both. Nothing may wait there, so a `send` in it to a
+        new topic, or while the buffer is full, raises.
+
+        Raises `TypeError` or `ValueError` for a wrong record, and `KafkaError` if the topic can be neither found nor
+        created, if it has no such partition, if the record is too large, or if the buffer stayed full for
+        `max_block_ms`."""
         if on_delivery is not None:
             check_callback(on_delivery)
         core = self._core
@@ -108,8 +120,18 @@ class Producer:
         timestamp: Any = BY_NAME,
         headers: Any = BY_NAME,
     ) -> TableDelivery:
-        """As `AsyncProducer.send_table`; columns are encoded in the caller's thread. Call `result` of the
-        `TableDelivery` to wait for the broker."""
+        """Send a table, one record per row, in order within each partition: a pyarrow, pandas or Polars table, or
+        anything with `__arrow_c_stream__`. Columns are encoded in the caller's thread. Call `result` of the
+        `TableDelivery` to wait for the broker.
+
+        Each argument is the name of a column or an array of as many rows; `partition` may be one number for all rows.
+        Without an argument, the column of its name is used if the table has it; None stands for no column. Keys and
+        values are binary or text, unless there is a serializer. Timestamps are Arrow's or whole ms since 1970, by
+        default now. A null partition is chosen as by `send`. Headers are `list<struct<key, value>>` or maps.
+        Interceptors are not called.
+
+        Waits while the buffer is full or 16 MiB in it are not acknowledged. Raises `TypeError` or `ValueError` for a
+        wrong table before it sends any row, `KafkaError` as `send` does, and `ConfigError` without pyarrow."""
         return self._send_rows(
             topic, self._core.appender.table_columns(topic, table, key, value, partition, timestamp, headers)
         )
@@ -162,15 +184,15 @@ class Producer:
     send_offsets_to_transaction = blocking(AsyncProducer.send_offsets_to_transaction)
 
     def metrics(self) -> ProducerMetrics:
-        """What the producer has counted since it was made."""
+        """The producer's counters since it was created."""
         return self._core.metrics()
 
     def close(
         self, timeout_s: float | None = None, *, timeout: float | None = None, timeout_ms: int | None = None
     ) -> None:
         """Deliver the waiting records for at most `timeout_s` or `timeout`, in seconds, or `timeout_ms` (by default the
-        delivery time-out), then stop. Records that are not delivered by then fail; failures that nobody asked for are
-        logged. A call of another thread that still waits raises `ClientClosed`."""
+        delivery time-out), then stop. Records that are not delivered by then fail; failures that the program has not
+        asked for are logged. A call in which another thread still waits raises `ClientClosed`."""
         wait_s = time_out_s("close", timeout_ms, timeout, timeout_s=timeout_s)
         try:
             self._thread.close(partial(self._core.close, wait_s))

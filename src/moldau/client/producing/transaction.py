@@ -59,7 +59,7 @@ class _AsyncProducer(Protocol):
 
 
 class Transaction:
-    """One transaction of a `Producer`; made by its `transaction`."""
+    """A transaction of a `Producer`, which its method `transaction` returns."""
 
     def __init__(self, producer: _Producer):
         self._producer = producer
@@ -95,7 +95,7 @@ class Transaction:
 
 @of_one_loop()
 class AsyncTransaction:
-    """One transaction of an `AsyncProducer`; made by its `transaction`."""
+    """A transaction of an `AsyncProducer`, which its method `transaction` returns."""
 
     def __init__(self, producer: _AsyncProducer):
         self._producer = producer
