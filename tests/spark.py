@@ -83,13 +83,16 @@ def quick_jvms(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
 
 
 @pytest.fixture(scope="session")
-def spark(tmp_path_factory: pytest.TempPathFactory, slow_once: Path, quick_jvms: None) -> Iterator["SparkSession"]:
+def spark(slow_once: Path, quick_jvms: None) -> Iterator["SparkSession"]:
     from moldau.pipeline.session import ctrl_c_stays, start_session
 
-    with ctrl_c_stays():
-        session = start_session("tests", "local[2]", tmp_path_factory.mktemp("spark"))
-    yield session
-    session.stop()
+    with tempfile.TemporaryDirectory(
+        prefix="spark-", dir="/tmp"
+    ) as short:  # sockets do not take every path of pytest's
+        with ctrl_c_stays():
+            session = start_session("tests", "local[2]", Path(short))
+        yield session
+        session.stop()
 
 
 @contextlib.contextmanager

@@ -4,6 +4,7 @@ import io
 import os
 import signal
 import sys
+import tempfile
 from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING
@@ -17,6 +18,7 @@ from moldau.pipeline.session import (
     SparkFailed,
     SparkMissing,
     _signals_wait,
+    _sockets_in,
     check_java,
     errors_in_a_sentence,
     python_path,
@@ -156,3 +158,20 @@ def test_the_jvm_has_a_process_group_of_its_own_and_ignores_sigterm(spark: "Spar
     assert os.getpgid(process.pid) == process.pid != os.getpgid(0)
     os.kill(process.pid, signal.SIGTERM)
     assert spark.range(3).count() == 3 and process.poll() is None
+
+
+def test_rows_come_from_spark_by_a_socket_that_no_other_program_reaches(spark: "SparkSession") -> None:
+    """A program that dialled the port of a `collect` had the JVM run out of memory."""
+    address = spark.range(1)._jdf.collectToPython()[0]
+    assert isinstance(address, str), "a port"
+    folder = Path(address).parent
+    assert (folder.stat().st_mode & 0o777, folder.stat().st_uid) == (0o700, os.getuid())
+
+
+def test_a_folder_whose_sockets_would_have_too_long_a_path_gets_none(tmp_path: Path) -> None:
+    short, long = Path(tempfile.mkdtemp(dir="/tmp")), tmp_path / ("x" * 60)
+    try:
+        assert _sockets_in(short)["spark.python.unix.domain.socket.dir"] == str(short)
+        assert _sockets_in(long) == {}
+    finally:
+        short.rmdir()

@@ -45,6 +45,11 @@ appender.console.layout.pattern = %p %c{1}: %m%n
 """
 
 
+SOCKET_NAME = f".{'0' * 36}.sock"
+SOCKET_PATH_MAX = 103
+"""Bytes of the path of a Unix socket: 107 on Linux, 103 on macOS."""
+
+
 class SparkMissing(MoldauError):
     """Spark cannot start on this machine; the text says what to install."""
 
@@ -244,4 +249,16 @@ def _settings(master: str, scratch: Path | None) -> dict[str, str]:
             "spark.sql.warehouse.dir": str(scratch / "spark-warehouse"),
             "spark.local.dir": str(scratch / "spark-local"),
         }
+        if master.startswith("local"):
+            settings |= _sockets_in(scratch)
     return settings
+
+
+def _sockets_in(folder: Path) -> dict[str, str]:
+    """Have Spark (4.1 or newer) exchange rows with Python by Unix sockets in a folder that other users cannot enter,
+    unless their paths are too long. At a TCP port, the JVM takes the first four bytes of any client for a length, and
+    fails with "Java heap space" if they are a great one."""
+    if len(os.fsencode(folder / SOCKET_NAME)) > SOCKET_PATH_MAX:
+        return {}
+    folder.chmod(0o700)
+    return {"spark.python.unix.domain.socket.enabled": "true", "spark.python.unix.domain.socket.dir": str(folder)}

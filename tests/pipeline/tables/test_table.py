@@ -230,6 +230,21 @@ def test_what_cannot_be_used_is_said_in_one_sentence(tmp_path: Path) -> None:
     assert "\n" not in str(said.value) and "\x1b" not in str(said.value)
 
 
+@pytest.mark.parametrize("name", ["a%20b", "a\\b", "a\nb"])
+def test_a_path_that_deltalake_takes_for_another_one_is_refused(tmp_path: Path, name: str) -> None:
+    with pytest.raises(TableError, match=r"cannot be the path of a table: rename the folder with '.+' in its name.$"):
+        Warehouse(tmp_path / name)
+    with pytest.raises(TableError, match="rename the folder"):
+        location(tmp_path / name / "t")
+
+
+@pytest.mark.parametrize("name", ["with blank", "ö 日本", "100%", "a#b?c", "a[1]{b}*", "a+b&c=d", "a:b"])
+def test_other_characters_in_a_path_are_taken_as_they_are(tmp_path: Path, name: str) -> None:
+    load(tmp_path / name, 2)
+    load(tmp_path / name, 4)
+    assert offsets_in(tmp_path / name) == list(range(4)) and os.listdir(tmp_path) == [name]
+
+
 @pytest.fixture
 def synced(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The paths that were flushed, in order."""

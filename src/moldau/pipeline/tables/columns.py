@@ -52,6 +52,16 @@ class TableError(MoldauError):
     """A table cannot be used as it is; the text is one sentence for the person who started the command."""
 
 
+class TableGone(TableError):
+    """The table that was opened is not there any more."""
+
+    def __init__(self, table: str):
+        super().__init__(
+            f"{table} was removed or made anew while this load ran: run the load again, which goes on with the table "
+            "that is there, or makes one."
+        )
+
+
 def in_files(decoded: pyarrow.Schema | None = None, keys: pyarrow.Schema | None = None) -> pyarrow.Schema:
     """The columns of a topic's data files: the decoded ones, or `value`, before those of the record. The decoded `keys`
     take the place of `_key`."""

@@ -1,6 +1,6 @@
 """Reads the rows of a data file of a Delta table, or of a part of it."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import pyarrow
@@ -25,7 +25,7 @@ def read_part(
     where: Location, columns: pyarrow.Schema, part: FilePart, names: Sequence[str], wanted: Any = None
 ) -> Iterator[Any]:
     """The rows of a part that pass the filter, in their order, as batches of the columns `names`. Columns that the file
-    does not have are null. Raises TableError."""
+    does not have are null. All rows of a file with views (below) come, so filter again. Raises TableError."""
     import pyarrow.dataset as dataset
 
     made = pyarrow.schema([columns.field(name) for name in names])
@@ -38,6 +38,8 @@ def read_part(
                 if groups[0] == groups[1]:
                     return
                 file = file.subset(row_group_ids=range(*groups))
+            if wanted is not None and _has_views(file.physical_schema):
+                wanted = None
             scanner = file.scanner(
                 schema=columns, columns=list(names), filter=wanted, batch_size=BATCH_ROWS, batch_readahead=1,
                 fragment_readahead=1, use_threads=False,
@@ -49,3 +51,15 @@ def read_part(
             raise TableError(
                 f"{where.uri} has lost {part.path}: a vacuum removed it, and this version can no longer be read."
             ) from None
+
+
+def _has_views(kinds: Iterable[pyarrow.Field]) -> bool:
+    """Whether a file says that its text or bytes are views, as those of a `DELETE` by deltalake do: Arrow compares no
+    views with a filter's values."""
+    types = pyarrow.types
+    return any(
+        types.is_string_view(field.type)
+        or types.is_binary_view(field.type)
+        or (types.is_struct(field.type) and _has_views(field.type.fields))
+        for field in kinds
+    )

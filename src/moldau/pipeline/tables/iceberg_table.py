@@ -21,7 +21,7 @@ import pyarrow.compute as compute
 from moldau.errors import MoldauError
 from moldau.names import TopicPartition
 from moldau.pipeline.tables import iceberg_files, iceberg_lineage
-from moldau.pipeline.tables.columns import PARTITION_COLUMNS, TableError, missing, names_of_partitions, plain
+from moldau.pipeline.tables.columns import PARTITION_COLUMNS, TableError, TableGone, missing, names_of_partitions, plain
 from moldau.pipeline.tables.committing import (
     COMMIT_ATTEMPTS,
     LOAD_ID,
@@ -60,9 +60,16 @@ class IcebergTable:
         self.where: Location = location(self._folder, iceberg.io.properties, of_iceberg=True)
 
     def refresh(self) -> None:
-        """See what was committed since."""
+        """See what was committed since. Raises TableError, also if another table has taken the place of this one."""
+        from pyiceberg.exceptions import NoSuchTableError
+
         with iceberg_errors_in_a_sentence(self.name):
-            self._iceberg.refresh()
+            try:
+                self._iceberg.refresh()
+            except NoSuchTableError:
+                raise TableGone(self.name) from None
+            except ValueError as error:
+                raise TableGone(self.name) if "UUID does not match" in str(error) else error from None
 
     @property
     def version(self) -> int:

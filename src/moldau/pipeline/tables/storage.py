@@ -23,6 +23,8 @@ URL = re.compile(r"[a-z][a-z0-9+.-]+://", re.IGNORECASE)
 COLOURS = re.compile(r"\x1b\[[0-9;]*m")
 ENTRY = re.compile(r"[0-9]{20}\.json")
 TEXT_MAX = 300
+MISREAD = re.compile(r"%[0-9a-f]{2}|[\\\x00-\x1f\x7f]", re.IGNORECASE)
+"""In a path, deltalake takes the first for the character with this number and the second for a slash."""
 
 logger = logging.getLogger(__name__)
 
@@ -76,11 +78,13 @@ class Location:
 
 
 def location(of: str | Path, options: Mapping[str, str] | None = None, *, of_iceberg: bool = False) -> Location:
-    """The location that a user or a catalog named: a path, which becomes absolute, or a URL."""
+    """The location that a user or a catalog named: a path, which becomes absolute, or a URL. Raises TableError."""
     text = str(of)
     if text.startswith("file:"):
         text = text.removeprefix("file:").removeprefix("//")
     uri = text.rstrip("/") if URL.match(text) else str(Path(text).absolute())
+    if not of_iceberg and not URL.match(uri) and (misread := MISREAD.search(uri)):
+        raise TableError(f"{uri!r} cannot be the path of a table: rename the folder with {misread[0]!r} in its name.")
     return Location(uri, dict(options or {}), of_iceberg)
 
 
@@ -186,6 +190,16 @@ def _is_whole(entry: Path) -> bool:
         return bool(lines) and all(isinstance(json.loads(line), dict) for line in lines)
     except ValueError:
         return False
+
+
+def entry_marks(table: Location, version: int) -> tuple[int, int, int] | None:
+    """What tells the log entry of a version of a local table from another of its name: None if there is none, and for
+    an object store."""
+    try:
+        found = os.stat(table.path / "_delta_log" / f"{version:020d}.json") if table.is_local else None
+    except OSError:
+        return None
+    return None if found is None else (found.st_ino, found.st_mtime_ns, found.st_size)
 
 
 def sync_added(table: Location, version: int) -> None:

@@ -22,6 +22,7 @@ from moldau.pipeline.tables.columns import (
     PARTITION_COLUMNS,
     WITH_STATISTICS,
     TableError,
+    TableGone,
     check_structs,
     missing,
     names_of_partitions,
@@ -41,7 +42,13 @@ from moldau.pipeline.tables.data_file import DataFile, LiveFile, TableFormat, st
 from moldau.pipeline.tables.file_parts import FilePart, read_part
 from moldau.pipeline.tables.own_partitions import text_of
 from moldau.pipeline.tables.removals import Removed
-from moldau.pipeline.tables.storage import Location, errors_in_a_sentence, remove_torn_entry, sync_commit
+from moldau.pipeline.tables.storage import (
+    Location,
+    entry_marks,
+    errors_in_a_sentence,
+    remove_torn_entry,
+    sync_commit,
+)
 from moldau.pipeline.tables.widening import refuse_wider
 
 if TYPE_CHECKING:
@@ -76,6 +83,7 @@ class Table:
         self._delta = delta
         self._checked: int | None = None
         self._looked_at: int | None = None
+        self._entry = entry_marks(where, self.version)
 
     @staticmethod
     def exists(where: Location) -> bool:
@@ -124,9 +132,22 @@ class Table:
         return cls(where, opened(where))
 
     def refresh(self) -> None:
-        """See what was committed since."""
-        with errors_in_a_sentence(self.where.uri):
-            self._delta.update_incremental()
+        """See what was committed since. Raises TableError if another table has taken the place of this one."""
+        if entry_marks(self.where, self.version) != self._entry:
+            self._refuse_another()
+        try:
+            with errors_in_a_sentence(self.where.uri):
+                self._delta.update_incremental()
+        except TableError:
+            self._refuse_another()
+            raise
+        self._entry = entry_marks(self.where, self.version)
+
+    def _refuse_another(self) -> None:
+        """Raise TableError if the table is gone, or if there is one of another id: their versions do not go on from
+        those that were read."""
+        if not Table.exists(self.where) or opened(self.where).metadata().id != self._delta.metadata().id:
+            raise TableGone(self.name)
 
     @property
     def name(self) -> str:
