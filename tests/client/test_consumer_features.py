@@ -59,6 +59,34 @@ def test_the_ends_of_logs_and_the_offsets_of_times_are_found(bootstrap: str, top
         assert consumer.position(tp) == 10
         consumer.seek_to_beginning(tp)
         assert [record.offset for record in some(consumer, 2)] == [2, 3]
+        consumer.seek_to_end([tp])
+        assert consumer.position(tp) == 10
+        consumer.seek_to_beginning([])  # as a listener may do that was given no partition
+        assert consumer.position(tp) == 10
+        consumer.seek_to_beginning((topic, 0))  # type: ignore[arg-type]
+        assert consumer.position(tp) == 2
+        for bad in (topic, [topic], 3):
+            with pytest.raises(ConfigError, match=r"seek_to_end takes a list|not a TopicPartition"):
+                consumer.seek_to_end(bad)  # type: ignore[arg-type]
+
+
+def test_a_time_behind_the_last_stable_offset_is_not_found_by_who_reads_what_is_committed(
+    bootstrap: str, topic: str
+) -> None:
+    tp = TopicPartition(topic, 0)
+    with Admin(bootstrap) as admin:
+        admin.create_topic(topic, partitions=1, configs={"retention.ms": "-1"})
+    later_ms = time.time_ns() // 1_000_000 + 1_800_000  # than the marker of the transaction
+    with Producer(bootstrap, transactional_id=topic) as producer:
+        with producer.transaction():
+            producer.send(topic, b"x", timestamp_ms=1_000)
+        producer.begin_transaction()
+        producer.send(topic, b"x", timestamp_ms=later_ms).result()
+        for level, found in (("read_committed", None), ("read_uncommitted", OffsetAndTimestamp(2, later_ms))):
+            with Consumer(bootstrap, isolation_level=level) as consumer:
+                assert consumer.offsets_for_times({tp: 1_000}) == {tp: OffsetAndTimestamp(0, 1_000)}
+                assert consumer.offsets_for_times({tp: later_ms - 1}) == {tp: found}
+        producer.abort_transaction()
 
 
 def test_the_lag_is_what_is_left_to_read_in_each_partition_and_in_all(bootstrap: str, topic: str) -> None:
@@ -86,7 +114,8 @@ def test_a_duration_starts_at_the_records_of_that_time(bootstrap: str, topic: st
 
 
 def test_durations_are_iso_8601() -> None:
-    assert reset_time("by_duration:P1DT2H3M4.5S", 10**12) == 10**12 - (26 * 3600 + 184) * 1000 - 500
+    for duration in ("P1DT2H3M4.5S", "p1dt2h3m4.5s"):  # Java takes the letters in either case
+        assert reset_time(f"by_duration:{duration}", 10**12) == 10**12 - (26 * 3600 + 184) * 1000 - 500
     assert (reset_time("earliest", 0), reset_time("latest", 0), reset_time("none", 0)) == (EARLIEST, LATEST, None)
 
 

@@ -203,6 +203,23 @@ def test_a_static_member_of_the_classic_protocol_takes_the_place_of_one_that_liv
     assert len(second.owned) == 1
 
 
+@pytest.mark.parametrize("kind", ["range", "cooperative-sticky", "consumer"])
+def test_a_static_member_that_unsubscribes_comes_back_under_its_member_id(
+    together: Group, bootstrap: str, topic: str, kind: str
+) -> None:
+    """An unknown one with its name would fence it, if a join of its own arrives late (KAFKA-20985)."""
+    create(bootstrap, topic, 1)
+    member = together.joins(topic, group_instance_id="one", **KINDS[kind])
+    together.until(together.shares(1))
+    before = member.consumer.group_metadata()
+    member.consumer.unsubscribe()
+    assert member.consumer.group_metadata().member_id == ""
+    member.consumer.subscribe(topic)
+    together.until(lambda: len(member.consumer.assignment()) == 1)
+    after = member.consumer.group_metadata()
+    assert (after.member_id, after.group_instance_id) == (before.member_id, "one")
+
+
 def test_a_static_member_of_the_newer_protocol_is_refused_while_another_has_its_name(
     together: Group, bootstrap: str, topic: str
 ) -> None:

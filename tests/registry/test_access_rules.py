@@ -98,6 +98,19 @@ def test_lists_show_only_what_may_be_read(registry: LocalRegistry) -> None:
     assert {one["subject"] for one in by(registry, "ann", "GET", "/schemas").tree} == {"orders-value", "shared"}
 
 
+def test_a_reader_registers_what_is_there_already(registry: LocalRegistry) -> None:
+    before = len(registry.topic.records)
+    for user, subject, schema in (("ann", "shared", '"long"'), ("bob", "payments", '{"type": "string"}')):
+        answer = by(registry, user, "POST", f"/subjects/{subject}/versions", body_of(schema))
+        assert answer.status == 200 and set(answer.tree) == {"id"}, answer
+    assert by(registry, "ann", "POST", "/subjects/shared/versions", body_of("{")).tree["error_code"] == 42201
+    for fields in ({"id": 9}, {"version": 1}):
+        assert by(registry, "ann", "POST", "/subjects/shared/versions", body_of('"long"', **fields)).status == 403
+    by(registry, "root", "DELETE", "/subjects/shared", password="ann-secret")
+    assert by(registry, "ann", "POST", "/subjects/shared/versions", body_of('"long"')).status == 403
+    assert len(registry.topic.records) == before + 1, "only the deletion was written"
+
+
 def test_a_reference_does_not_show_what_may_not_be_read(registry: LocalRegistry) -> None:
     refers = [{"name": "x", "subject": "payments", "version": 1}]
     for path in ("/subjects/orders-a/versions", "/subjects/orders-a", "/compatibility/subjects/orders-a/versions"):

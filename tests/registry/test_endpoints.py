@@ -5,6 +5,8 @@ from typing import Any
 
 import pytest
 
+from moldau.registry.http_messages import RestAnswer, refused
+from moldau.registry.refusals import no_writer, not_permitted
 from tests.registry.asking import LocalRegistry, body_of, record
 
 V1 = record("R", ("a", "int"))
@@ -290,3 +292,31 @@ def test_a_registry_that_reads_its_topic_again_knows_all(registry: LocalRegistry
     for path in ("/subjects?deleted=true", "/subjects/s/versions", "/schemas/ids/3", "/config/s", "/mode/half"):
         assert again.ask("GET", path).tree == registry.ask("GET", path).tree
     assert again.register("s", BROKEN).tree == {"id": 6}
+
+
+@pytest.mark.parametrize("answers", [True, False])
+def test_a_schema_that_is_there_already_is_registered_again_without_a_writer(
+    registry: LocalRegistry, monkeypatch: pytest.MonkeyPatch, answers: bool
+) -> None:
+    """Whether this instance cannot reach the writer, or the writer cannot write."""
+
+    async def unreachable(*_: object) -> RestAnswer:
+        if answers:
+            return refused(no_writer())
+        raise no_writer()
+
+    monkeypatch.setattr(registry.topic, "change", unreachable)
+    assert registry.register("s", V1).tree == {"id": 1}
+    for answer in (registry.register("s", BROKEN), registry.register("new", V1), registry.ask("DELETE", "/subjects/s")):
+        assert (answer.status, answer.tree["error_code"]) == (500, no_writer().code)
+
+
+def test_a_schema_that_is_there_already_is_registered_again_where_the_topic_is_a_mirror(
+    registry: LocalRegistry, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def mirrored(*_: object) -> RestAnswer:
+        raise not_permitted("The registry is in read-only mode")
+
+    monkeypatch.setattr(registry.topic, "change", mirrored)
+    assert registry.register("s", V1).tree == {"id": 1}
+    assert registry.register("s", BROKEN).tree["error_code"] == not_permitted("").code

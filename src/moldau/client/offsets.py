@@ -28,10 +28,11 @@ async def offsets_at(
 
 
 async def offsets_for_times(
-    router: Router, times: Mapping[TopicPartition, int]
+    router: Router, times: Mapping[TopicPartition, int], *, committed: bool = False
 ) -> dict[TopicPartition, OffsetAndTimestamp | None]:
-    """For each partition the first record at or after a time in ms; None if there is none."""
-    offsets = await _look_up(router, times, committed=False)
+    """For each partition the first record at or after a time in ms; None if there is none, with `committed` below the
+    last stable offset."""
+    offsets = await _look_up(router, times, committed=committed)
     return {tp: at if at.offset >= 0 else None for tp, at in offsets.items()}
 
 

@@ -1,7 +1,7 @@
 """Topics and partitions as callers name them, checked. No I/O, no clock."""
 
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from functools import lru_cache
 
 from moldau.errors import ConfigError
@@ -44,3 +44,15 @@ def partitions_of(given: object, call: str) -> list[TopicPartition]:
     if pair or isinstance(given, str | bytes) or not isinstance(given, Iterable):
         raise ConfigError(f"{call} takes a list of partitions, such as [TopicPartition('orders', 0)], not {given!r}")
     return [partition_of(tp) for tp in given]
+
+
+def chosen(
+    given: tuple[object, ...], everything: Callable[[], list[TopicPartition]], call: str
+) -> list[TopicPartition]:
+    """The partitions that a call was given one by one or as one list, which may be empty; all if it was given nothing.
+    Raises `ConfigError`."""
+    if not given:
+        return everything()
+    only = given[0]
+    is_list = len(given) == 1 and not (isinstance(only, tuple) and only and isinstance(only[0], str))
+    return partitions_of(only if is_list else list(given), call)

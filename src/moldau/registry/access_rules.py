@@ -145,9 +145,9 @@ class RequestRules:
         reads = request.method in ("GET", "HEAD")
         match first:
             case "subjects" if rest:
-                is_look_up = request.method == "POST" and len(rest) == 1
-                self._need(user, READ if reads or is_look_up else WRITE, rest[0])
-                if request.method == "POST":
+                posts = request.method == "POST"  # a look-up, or a registration, which may write nothing
+                self._need(user, READ if reads or posts else WRITE, rest[0])
+                if posts:
                     self._check_references(user, request, rest[0])
             case "compatibility" if len(rest) > 1:
                 self._need(user, READ, rest[1])
@@ -158,6 +158,10 @@ class RequestRules:
                 raise forbidden(user, "change the settings of the registry: that needs admin:*")
             case "schemas" if len(rest) > 1 and rest[0] in ("ids", "guids"):
                 self._check_schema(user, rest[0], rest[1], request)
+
+    def check_registering(self, user: str, request: RestRequest) -> None:
+        """Raise `Refused` if the user may not add a schema to the subject that this registers one for."""
+        self._need(user, WRITE, request.parts[1])
 
     def filtered(self, user: str, request: RestRequest, tree: object) -> object:
         """The answer without subjects that the user may not read."""

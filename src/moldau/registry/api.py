@@ -12,7 +12,7 @@ from moldau.registry.contexts import ANY
 from moldau.registry.decisions import Decisions, NewSchema, Writes
 from moldau.registry.http_messages import RestRequest, id_of, subject_of, version_of
 from moldau.registry.reading import Answers, page
-from moldau.registry.refusals import unprocessable
+from moldau.registry.refusals import schema_not_found, unprocessable
 from moldau.registry.resolving import SchemaResolver
 from moldau.registry.scopes import normalizes, scope_of
 from moldau.registry.state import RegistryState
@@ -58,18 +58,29 @@ class RegistryApi:
         return self._page(self._answers.versions(subject_of(subject), *flags), request)
 
     def register(self, request: RestRequest, subject: str) -> Decide:
-        name, tree = subject_of(subject), request.tree()
-        schema_id, version = _given_number(tree, "id", -1), _given_number(tree, "version", 0)
-        content = request.content()
+        given = self._new_schema(request, subject)
 
         def decide() -> Writes:
-            normalize = request.flag("normalize") or normalizes(self._state, name)
-            writes = self._decisions.register(NewSchema(name, content, schema_id, max(version, 0), normalize))
+            writes = self._decisions.register(given())
             registered = writes.answer
             assert isinstance(registered, StoredVersion)
             return Writes(self._answers.registered(registered, request.wants_all), writes.records)
 
         return decide
+
+    def find_registered(self, request: RestRequest, subject: str) -> dict[str, Any]:
+        """The answer to a registration that writes nothing, because the subject has the schema already."""
+        found = self._decisions.registered(self._new_schema(request, subject)())
+        if found is None:
+            raise schema_not_found()
+        return self._answers.registered(found, request.wants_all)
+
+    def _new_schema(self, request: RestRequest, subject: str) -> Callable[[], NewSchema]:
+        """Makes the schema of the request, as the settings are when it is called."""
+        name, tree = subject_of(subject), request.tree()
+        schema_id, version = _given_number(tree, "id", -1), max(_given_number(tree, "version", 0), 0)
+        content, normalize = request.content(), request.flag("normalize")
+        return lambda: NewSchema(name, content, schema_id, version, normalize or normalizes(self._state, name))
 
     def get_version(self, request: RestRequest, subject: str, version: str) -> dict[str, Any]:
         return self._shown(self._version(request, subject, version), request)

@@ -4,7 +4,8 @@ Paths are matched piece by piece before they are decoded, because a subject may 
 """
 
 import logging
-from typing import Protocol
+from collections.abc import Callable
+from typing import Any, Protocol
 
 from moldau.http.targets import Receive, Scope, Send, body_of
 from moldau.registry.api import Decide, RawText, RegistryApi, route_of
@@ -22,9 +23,11 @@ from moldau.registry.refusals import Refused
 logger = logging.getLogger(__name__)
 
 BODY_BYTES_MAX = 4 << 20
-UNAUTHORIZED = 401
+UNAUTHORIZED, FORBIDDEN, UNREACHABLE = 401, 403, 500
 NOT_FOUND = (40401, 40402, 40403)
 """No such subject, version, schema."""
+NOT_PERMITTED = 42205
+"""As where the topic is a mirror, which nobody else may write."""
 
 
 class MakesChanges(Protocol):
@@ -41,6 +44,8 @@ class AdmitsRequests(Protocol):
     """What says who may ask what."""
 
     async def admit(self, request: RestRequest) -> str: ...
+
+    def check_registering(self, user: str, request: RestRequest) -> None: ...
 
     def filtered(self, user: str, request: RestRequest, tree: object) -> object: ...
 
@@ -96,17 +101,42 @@ class RegistryApp:
             raise Refused(405, 405, f"HTTP 405 Method Not Allowed: this path has {', '.join(found)}")
         function, arguments = found
         user = "" if self._guard is None else await self._guard.admit(request)
+        if function is RegistryApi.register:
+            return await self._registered(user, request, arguments)
+        result = await self._found(function, request, arguments)
+        if isinstance(result, RawText):
+            return RestAnswer(200, result.text.encode("utf-8", "replace"))
+        if callable(result):
+            return await self._changes.change(result, request)
+        return answered(result if self._guard is None else self._guard.filtered(user, request, result))
+
+    async def _found(self, function: Callable[..., Any], request: RestRequest, arguments: tuple[str, ...]) -> Any:
         try:
-            result = function(self._api, request, *arguments)
+            return function(self._api, request, *arguments)
         except Refused as refusal:
             # Another instance may have answered a moment ago that it is there.
             if refusal.code not in NOT_FOUND or not await self._changes.catch_up():
                 raise
             if self._guard is not None:  # it may be there by now, and not for this user
                 await self._guard.admit(request)
-            result = function(self._api, request, *arguments)
-        if isinstance(result, RawText):
-            return RestAnswer(200, result.text.encode("utf-8", "replace"))
-        if callable(result):
-            return await self._changes.change(result, request)
-        return answered(result if self._guard is None else self._guard.filtered(user, request, result))
+            return function(self._api, request, *arguments)
+
+    async def _registered(self, user: str, request: RestRequest, arguments: tuple[str, ...]) -> RestAnswer:
+        """The answer to a registration. A schema that the subject has already needs neither the right to write nor a
+        writer that can be reached: serializers register at each start."""
+        try:
+            if self._guard is not None:
+                self._guard.check_registering(user, request)
+            answer = await self._changes.change(self._api.register(request, *arguments), request)
+            if answer.status < UNREACHABLE:
+                return answer
+        except Refused as refusal:
+            if refusal.status not in (FORBIDDEN, UNREACHABLE) and refusal.code != NOT_PERMITTED:
+                raise
+            answer = refused(refusal)
+        try:
+            return answered(await self._found(RegistryApi.find_registered, request, arguments))
+        except Refused as missing:
+            if missing.code not in NOT_FOUND:
+                raise
+            return answer

@@ -90,6 +90,10 @@ class RegistryGuard:
         self._rules.check(user, request)
         return user
 
+    def check_registering(self, user: str, request: RestRequest) -> None:
+        """Raise `Refused` if the user may only read the subject."""
+        self._rules.check_registering(user, request)
+
     def filtered(self, user: str, request: RestRequest, tree: object) -> object:
         """The answer without what the user may not read."""
         return self._rules.filtered(user, request, tree)

@@ -79,10 +79,9 @@ class Decisions:
         state, subject, context = self._state, given.subject, context_of(given.subject)
         content, parsed = self._resolver.canonical(subject, given.content, given.normalize, is_new=given.id < 0)
         # Producers that register what is there already go on in every mode, since nothing is written.
-        if given.version == 0:
-            found = self._resolver.find(subject, content, deleted=False)
-            if found is not None and given.id in (-1, found.id):
-                return Writes(found)
+        found = self._known(given, content)
+        if found is not None:
+            return Writes(found)
         mode = self._check_mode(given)
         schema_id = state.id_of(context, content)
         if schema_id is not None and given.id >= 0 and given.id != schema_id:
@@ -112,6 +111,16 @@ class Decisions:
                 writes.records.append((RecordKey(SCHEMA, subject, old.version), None))
         writes.records.append((RecordKey(SCHEMA, subject, made.version), made))
         return writes
+
+    def registered(self, given: NewSchema) -> StoredVersion | None:
+        """The version for which `register` would write nothing, because the subject has the schema already; None if
+        there is none. Raises `Refused`."""
+        content, _ = self._resolver.canonical(given.subject, given.content, given.normalize, is_new=given.id < 0)
+        return self._known(given, content)
+
+    def _known(self, given: NewSchema, content: SchemaContent) -> StoredVersion | None:
+        found = None if given.version else self._resolver.find(given.subject, content, deleted=False)
+        return found if found is not None and given.id in (-1, found.id) else None
 
     def _check_mode(self, given: NewSchema) -> str:
         mode = mode_in_scope(self._state, given.subject)

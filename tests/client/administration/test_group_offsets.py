@@ -14,6 +14,7 @@ A, B = TopicPartition("a", 0), TopicPartition("a", 1)
     [
         ("PT30M", 1_800_000),
         ("PT1H30M", 5_400_000),
+        ("pt1h30m", 5_400_000),
         ("P7D", 604_800_000),
         ("P1W", 604_800_000),
         ("P1DT1H0.5S", 90_000_500),
@@ -25,7 +26,7 @@ def test_durations_are_iso_8601(text: str, ms: int):
     assert duration_ms(text) == ms
 
 
-@pytest.mark.parametrize("text", ["", "P", "PT", "P1DT", "-PT1H", "1h", "PT1H ", "P1M", "PT٣H", "PT1.2345S"])
+@pytest.mark.parametrize("text", ["", "P", "PT", "P1DT", "p1dt", "-PT1H", "1h", "PT1H ", "P1M", "PT٣H", "PT1.2345S"])
 def test_what_is_no_duration_is_refused(text: str):
     with pytest.raises(ConfigError, match="is not an ISO 8601 duration"):
         duration_ms(text)

@@ -47,6 +47,14 @@ def test_bytes_that_cannot_be_read_say_why(registry: SchemaRegistry, data: bytes
         JsonSchemaDeserializer(registry)(data)
 
 
+def test_a_schema_without_a_draft_may_be_one_of_draft_7(registry: SchemaRegistry) -> None:
+    pair = {"type": "array", "items": [{"type": "string"}, {"type": "number"}]}
+    serializer = JsonSchemaSerializer(registry, pair)
+    assert JsonSchemaDeserializer(registry)(serializer(["Úhlava", 108.5], "t")) == ["Úhlava", 108.5]
+    with pytest.raises(DoesNotFit, match=r"\[1\]"):
+        serializer(["Úhlava", "long"], "t")
+
+
 def test_references_come_from_the_registry_and_never_from_the_network(registry: SchemaRegistry) -> None:
     registry.register("river", Schema(json.dumps(RIVER), JSON))
     gauge = {"type": "object", "properties": {"river": {"$ref": "river.json"}}}

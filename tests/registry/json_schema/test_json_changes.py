@@ -49,6 +49,12 @@ TUPLE = {"type": "array", "items": [INT, TEXT]}
         ({**INT, "minimum": 3}, {**INT, "minimum": 4}, ["MINIMUM_INCREASED"]),
         ({**INT, "maximum": 3}, {**INT, "maximum": 3, "exclusiveMaximum": True},
          ["MAXIMUM_REMOVED", "EXCLUSIVE_MAXIMUM_ADDED"][1:]),
+        ({**INT, "maximum": 3, "exclusiveMaximum": True}, {**INT, "maximum": 3}, []),
+        ({**NUM, "exclusiveMinimum": 1}, {**NUM, "minimum": 1}, []),
+        ({**NUM, "minimum": 2}, {**NUM, "exclusiveMinimum": 1}, []),
+        ({**NUM, "minimum": 1}, {**NUM, "exclusiveMinimum": 1}, ["EXCLUSIVE_MINIMUM_ADDED"]),
+        ({**NUM, "exclusiveMaximum": 5}, {**NUM, "maximum": 4}, ["MAXIMUM_ADDED"]),
+        ({**TEXT, "maxLength": 3}, {**TEXT, "maxLength": 3, "minLength": 1}, ["MIN_LENGTH_ADDED"]),
         ({**INT, "multipleOf": 4}, {**INT, "multipleOf": 2}, []),
         ({**INT, "multipleOf": 2}, {**INT, "multipleOf": 4}, ["MULTIPLE_OF_EXPANDED"]),
         ({**INT, "multipleOf": 2}, {**INT, "multipleOf": 3}, ["MULTIPLE_OF_CHANGED"]),
@@ -140,6 +146,15 @@ def test_references_are_followed_by_name_id_pointer_and_anchor() -> None:
     assert registry.register("gauge", gauge, schemaType="JSON", references=refers).tree == {"id": 2}
     assert registry.ask("GET", "/schemas/ids/2").tree["schemaType"] == "JSON"
     assert registry.register("bad", gauge, schemaType="JSON").tree["error_code"] == 42201
+
+
+def test_a_schema_without_a_draft_may_be_one_of_draft_7() -> None:
+    registry = LocalRegistry()
+    assert registry.register("pair", TUPLE, schemaType="JSON").tree == {"id": 1}
+    assert registry.register("pair", {**TUPLE, "items": [TEXT, TEXT]}, schemaType="JSON").tree["error_code"] == 40901
+    newest = "https://json-schema.org/draft/2020-12/schema"
+    for wrong in ({"$schema": newest, **TUPLE}, {**TUPLE, "minItems": "a"}):
+        assert registry.register("wrong", wrong, schemaType="JSON").tree["error_code"] == 42201
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,7 @@ from moldau.names import OffsetAndMetadata, TopicPartition
 _DURATION: Final = re.compile(
     r"(?P<sign>-?)P(?:(?P<weeks>\d+)W)?(?:(?P<days>\d+)D)?"
     r"(?:T(?:(?P<hours>\d+)H)?(?:(?P<minutes>\d+)M)?(?:(?P<seconds>\d+(?:\.\d{1,3})?)S)?)?",
-    re.ASCII,
+    re.ASCII | re.IGNORECASE,
 )
 _UNITS_MS: Final = {"weeks": 604_800_000, "days": 86_400_000, "hours": 3_600_000, "minutes": 60_000, "seconds": 1000}
 
@@ -31,7 +31,7 @@ def duration_ms(text: str) -> int:
     """An ISO 8601 duration such as PT1H30M or P7D, in ms. Raises `ConfigError`."""
     match = _DURATION.fullmatch(text)
     parts = {unit: match[unit] for unit in _UNITS_MS if match[unit]} if match else {}
-    if not match or not parts or match["sign"] or text.endswith("T"):
+    if not match or not parts or match["sign"] or text[-1] in "Tt":
         raise ConfigError(f"{text!r} is not an ISO 8601 duration such as PT30M, PT12H or P7D")
     return int(sum(float(number) * _UNITS_MS[unit] for unit, number in parts.items()))
 

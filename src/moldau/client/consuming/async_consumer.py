@@ -37,7 +37,7 @@ from moldau.client.consuming.topic_filter import Wanted
 from moldau.client.given_positions import position_of
 from moldau.client.offsets import EARLIEST, LATEST
 from moldau.client.own_loop import OwnLoop, of_one_loop
-from moldau.client.partitions import partition_of, partitions_of
+from moldau.client.partitions import chosen, partition_of, partitions_of
 from moldau.client.routing import router_of
 from moldau.client.settings import configured
 from moldau.client.time_outs import time_out_s
@@ -316,13 +316,13 @@ class AsyncConsumer(Closing, ConsumerText, Iteration, OffsetLookups, RecordHandl
             state.start(at.offset, at.leader_epoch)
         self._awake.set()
 
-    async def seek_to_beginning(self, *partitions: TopicPartition) -> None:
+    async def seek_to_beginning(self, *partitions: TopicPartition | Iterable[TopicPartition]) -> None:
         """Continue at the first record of these partitions, or of all assigned ones. Raises as `seek_to` does."""
-        await self.seek_to(dict.fromkeys(partitions or self.assignment(), EARLIEST))
+        await self.seek_to(dict.fromkeys(chosen(partitions, self.assignment, "seek_to_beginning"), EARLIEST))
 
-    async def seek_to_end(self, *partitions: TopicPartition) -> None:
+    async def seek_to_end(self, *partitions: TopicPartition | Iterable[TopicPartition]) -> None:
         """Continue behind the last record of these partitions, or of all assigned ones. Raises as `seek_to` does."""
-        await self.seek_to(dict.fromkeys(partitions or self.assignment(), LATEST))
+        await self.seek_to(dict.fromkeys(chosen(partitions, self.assignment, "seek_to_end"), LATEST))
 
     async def seek_to(self, where: Mapping[TopicPartition, int]) -> None:
         """Continue at `EARLIEST`, `LATEST` or the first record at or after a time in ms since 1970 (the end if there is

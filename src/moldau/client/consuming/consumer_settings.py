@@ -38,7 +38,8 @@ _OLDER_RESETS = {"smallest": "earliest", "largest": "latest"}
 """The words of Kafka 0.7 and 0.8."""
 BY_DURATION = "by_duration:"
 _DURATION = re.compile(
-    r"P(?:(?P<days>\d+)D)?(?:T(?=\d)(?:(?P<hours>\d+)H)?(?:(?P<minutes>\d+)M)?(?:(?P<seconds>\d+(?:\.\d+)?)S)?)?"
+    r"P(?:(?P<days>\d+)D)?(?:T(?=\d)(?:(?P<hours>\d+)H)?(?:(?P<minutes>\d+)M)?(?:(?P<seconds>\d+(?:\.\d+)?)S)?)?",
+    re.ASCII | re.IGNORECASE,
 )
 _UNIT_MS = {"days": 86_400_000, "hours": 3_600_000, "minutes": 60_000, "seconds": 1_000}
 

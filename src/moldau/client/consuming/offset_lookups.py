@@ -26,9 +26,10 @@ class OffsetLookups:
         self, times: Mapping[TopicPartition, int]
     ) -> dict[TopicPartition, OffsetAndTimestamp | None]:
         """For each partition the first record at or after a time in ms since 1970: its offset and timestamp, or None if
-        no record is so late. Raises `ConfigError`, `KafkaError`."""
+        no record is so late, or with `read_committed` only records behind the last stable offset are. Raises
+        `ConfigError`, `KafkaError`."""
         self._check_open()
-        return await offsets_for_times(self._router, _checked(times))
+        return await offsets_for_times(self._router, _checked(times), committed=self.settings.committed)
 
     async def beginning_offsets(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
         """The first offset of each partition's log. Raises `KafkaError`."""

@@ -5,6 +5,7 @@ from collections.abc import Callable
 from typing import Any
 
 from moldau.client.registry.framing import FRAME_BYTES, schema_id_of
+from moldau.client.registry.json_drafts import drafted
 from moldau.client.registry.schema_registry import SchemaRegistry
 from moldau.client.registry.schemas import JSON, GivenSchema, Schema, as_schema
 from moldau.client.registry.serializing import Encode, RegistrySerializer
@@ -86,9 +87,9 @@ def checker(registry: SchemaRegistry, schema: Schema) -> Validate:
         raise LookupError(f"{uri} is not among the references of the schema")
 
     try:
-        others = [(name, other.tree) for name, other in registry.referenced(schema).items()]
+        others = [(name, drafted(other.tree)) for name, other in registry.referenced(schema).items()]
         known = jsonschema_rs.Registry(others, retriever=nowhere) if others else None
-        validator = jsonschema_rs.validator_for(schema.tree, registry=known, retriever=nowhere)
+        validator = jsonschema_rs.validator_for(drafted(schema.tree), registry=known, retriever=nowhere)
     except (ValueError, jsonschema_rs.ValidationError, jsonschema_rs.ReferencingError) as error:
         raise SchemaInvalid(f"the JSON Schema is wrong: {str(error).splitlines()[0]}") from None
 

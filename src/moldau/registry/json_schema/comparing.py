@@ -107,7 +107,7 @@ class JsonComparison:
 def _bound(word: str, old: dict[str, Any], new: dict[str, Any], path: str) -> JsonChanges:
     one, two = _limit(old, word), _limit(new, word)
     prefix = BOUNDS[word].prefix
-    if one == two:
+    if one == two or (one is None and _is_implied(word, two, old)):
         return []
     if one is None or two is None:
         return changed(f"{prefix}_{'ADDED' if one is None else 'REMOVED'}", f"{path}/{word}")
@@ -122,6 +122,16 @@ def _limit(tree: dict[str, Any], word: str) -> Any:
     if word in ("maximum", "minimum") and tree.get(f"exclusive{word.title()}") is True:
         return None
     return value if isinstance(value, int | float) and not isinstance(value, bool) else None
+
+
+def _is_implied(word: str, limit: Any, old: dict[str, Any]) -> bool:
+    """Whether the old schema has the limit by the other keyword of the pair: `minimum` by `exclusiveMinimum`."""
+    excludes = word.startswith("exclusive")
+    other = word.removeprefix("exclusive").lower() if excludes else f"exclusive{word.title()}"
+    had = _limit(old, other) if other in BOUNDS else None
+    if had is None:
+        return False
+    return bool(had == limit and not excludes) or bool(had < limit if BOUNDS[word].grows else had > limit)
 
 
 def _pattern(old: dict[str, Any], new: dict[str, Any], path: str) -> JsonChanges:

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from moldau.client.registry.json_drafts import drafted
 from moldau.client.registry.schemas import JSON
 from moldau.names import how_to_install
 from moldau.registry.json_schema.comparing import JsonComparison
@@ -51,6 +52,6 @@ def _check(tree: Any) -> None:
     except ImportError:
         raise invalid_schema(f"JSON Schemas need jsonschema-rs: {how_to_install('registry')}") from None
     try:
-        jsonschema_rs.meta.validate(tree)
+        jsonschema_rs.meta.validate(drafted(tree))
     except Exception as wrong:
         raise invalid_schema(" ".join(str(wrong).split())[:300]) from None

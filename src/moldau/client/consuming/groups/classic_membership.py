@@ -115,7 +115,12 @@ class ClassicMembership(GroupMembership):
         self._subscribed = False
 
     async def _say_goodbye(self, reason: str) -> None:
-        if self.member_id and self._settings.group_instance_id is None:
+        if self._settings.group_instance_id is not None:
+            # The group still has this member. If it came back as an unknown one, a join of its own that arrives late
+            # could fence it.
+            self.generation, self.rejoin_needed = NO_GENERATION, True
+            return
+        if self.member_id:
             member = MemberIdentity(member_id=self.member_id, reason=reason)
             group_id = self._settings.group_id
             request = LeaveGroupRequest(group_id=group_id, member_id=self.member_id, members=[member])
