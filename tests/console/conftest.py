@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from moldau.console.asking import cluster_admin
+from moldau.console.asking import keeping
 from moldau.console.server import ConsoleServer
 from moldau.console.settings import ConsoleSettings
 from moldau.http.in_thread import ServerThread
@@ -15,12 +15,12 @@ from tests.console.browser import ScreenlessBrowser
 @pytest.fixture(autouse=True)
 def nothing_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     """Lists are asked for anew each time: a test's other client has just changed them."""
-    monkeypatch.setattr(cluster_admin, "KEPT_S", 0.0)
-    monkeypatch.setattr(cluster_admin, "READERS_KEPT_S", 0.0)
-    monkeypatch.setattr(cluster_admin, "KEPT_TIMES", 0)
-    monkeypatch.setattr(cluster_admin, "ROWS_KEPT_S", 0.0)
-    monkeypatch.setattr(cluster_admin, "PULSE_KEPT_S", 0.0)
-    monkeypatch.setattr(cluster_admin, "ROWS_TIMES", 0)
+    monkeypatch.setattr(keeping, "KEPT_S", 0.0)
+    monkeypatch.setattr(keeping, "READERS_KEPT_S", 0.0)
+    monkeypatch.setattr(keeping, "KEPT_TIMES", 0)
+    monkeypatch.setattr(keeping, "ROWS_KEPT_S", 0.0)
+    monkeypatch.setattr(keeping, "PULSE_KEPT_S", 0.0)
+    monkeypatch.setattr(keeping, "ROWS_TIMES", 0)
 
 
 @pytest.fixture(scope="module")

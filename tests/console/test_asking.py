@@ -5,6 +5,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
+from typing import Any
 from urllib.request import urlopen
 
 import pytest
@@ -12,10 +13,19 @@ import pytest
 from harness.patience import stretched
 from moldau import Admin, Producer, TopicPartition
 from moldau.client.administration.cluster import ClusterDescription
-from moldau.console.asking import cluster_admin
-from moldau.console.asking.cluster_admin import ClusterAdmin, ClusterHealth, SharedAnswer
+from moldau.console.asking import keeping
+from moldau.console.asking.cluster_admin import ClusterAdmin
+from moldau.console.asking.health_question import ClusterHealth
+from moldau.console.asking.keeping import SharedAnswer
 from moldau.console.settings import ConsoleSettings
+from moldau.errors import KafkaError
 from moldau.peers.address import Address
+from moldau.protocol.messages.describe_topic_partitions import (
+    DescribeTopicPartitionsResponse,
+    DescribeTopicPartitionsResponsePartition,
+    DescribeTopicPartitionsResponseTopic,
+    NextCursor,
+)
 from moldau.testing import Broker
 from tests.console.browser import ScreenlessBrowser
 from tests.console.conftest import served
@@ -75,7 +85,7 @@ class CountedAdmin(ClusterAdmin):
 
 
 def test_partitions_are_counted_again_as_soon_as_a_broker_is_gone(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cluster_admin, "KEPT_S", 1_000.0)
+    monkeypatch.setattr(keeping, "KEPT_S", 1_000.0)
 
     async def scenario() -> None:
         admin = CountedAdmin({"bootstrap.servers": "127.0.0.1:1"})
@@ -92,6 +102,40 @@ def test_partitions_are_counted_again_as_soon_as_a_broker_is_gone(monkeypatch: p
     asyncio.run(scenario())
 
 
+class PagedAdmin(ClusterAdmin):
+    """Its broker describes one partition of the topic `t` in each answer; `places` are where it goes on."""
+
+    places: Iterator[tuple[str, int] | None]
+
+    async def _ask(self, *_: Any) -> Any:
+        place = next(self.places)
+        topic = DescribeTopicPartitionsResponseTopic(name="t", partitions=[DescribeTopicPartitionsResponsePartition()])
+        cursor = None if place is None else NextCursor(topic_name=place[0], partition_index=place[1])
+        return DescribeTopicPartitionsResponse(topics=[topic], next_cursor=cursor)
+
+
+@pytest.mark.parametrize(
+    ("places", "told"),
+    [
+        ([("t", 1), ("u", 0), None], "3"),
+        ([("t", 1), ("t", 1), None], "goes back to a partition that was counted"),
+        ([("t", 1), ("s", 9), None], "goes back to a partition that was counted"),
+    ],
+)
+def test_counting_partitions_ends_if_a_broker_goes_back(places: list[tuple[str, int] | None], told: str) -> None:
+    async def scenario() -> str:
+        admin = PagedAdmin({"bootstrap.servers": "127.0.0.1:1"})
+        admin.places = iter(places)
+        try:
+            return str((await admin._health()).partitions)
+        except KafkaError as refused:
+            return str(refused)
+        finally:
+            await admin.close()
+
+    assert told in asyncio.run(scenario())
+
+
 def test_an_answer_that_waited_for_a_broker_is_not_kept_for_an_hour() -> None:
     async def scenario() -> None:
         times_s = iter([0.0, 10.0])
@@ -99,7 +143,7 @@ def test_an_answer_that_waited_for_a_broker_is_not_kept_for_an_hour() -> None:
         answer = SharedAnswer(task, lambda: next(times_s))
         await task
         await asyncio.sleep(0)
-        assert not answer.is_over(10.0 + cluster_admin.KEPT_MAX_S, 5.0, 300)
-        assert answer.is_over(11.0 + cluster_admin.KEPT_MAX_S, 5.0, 300)
+        assert not answer.is_over(10.0 + keeping.KEPT_MAX_S, 5.0, 300)
+        assert answer.is_over(11.0 + keeping.KEPT_MAX_S, 5.0, 300)
 
     asyncio.run(scenario())

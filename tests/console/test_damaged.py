@@ -1,5 +1,6 @@
-"""Batches that cannot be read: a search tells their offsets and goes on behind them; an export ends there."""
+"""Batches that cannot be read: a search and a live tail tell their offsets and go on; an export ends there."""
 
+import asyncio
 import http.client
 import json
 from typing import Any
@@ -9,18 +10,23 @@ import pytest
 
 from harness.patience import stretched
 from moldau import Admin, Producer, TopicPartition
+from moldau.aio import Consumer as AsyncConsumer
 from moldau.client.security.brokers import Brokers
 from moldau.console.asking.cluster_admin import ClusterAdmin
+from moldau.console.asking.following import TopicFollower
+from moldau.console.asking.ranges import SearchRanges
+from moldau.console.pages import messages
 from moldau.console.search import scanning
 from moldau.console.search.masking import MaskRules
 from moldau.console.search.scanning import ScanStep, TopicScan
 from moldau.console.search.wanted import OLDEST, SearchWanted
 from moldau.console.settings import ConsoleSettings
+from moldau.errors import DamagedBatch
 from moldau.records.batch import batches
 from moldau.testing import Broker
 from tests.console.browser import ScreenlessBrowser
 from tests.console.conftest import served
-from tests.console.test_messages import Events, events, rows
+from tests.console.test_messages import Events, events, parsed, rows
 
 OF_A_BATCH = 10
 
@@ -78,6 +84,44 @@ def test_partitions_whose_leader_does_not_answer_are_told_and_not_exported(
             page = browser.get(f"/topics/{damaged}/{path}")
             assert page.status == 502 and "partition 0 cannot be read" in page.text
         assert browser.get(f"/topics/{damaged}/export?partition=1").status == 200
+
+
+def test_a_live_tail_tells_which_offsets_are_damaged_and_goes_on_behind_them(
+    console_url: str, damaged: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It begins where the partitions begin, as if all batches came while it runs."""
+
+    async def nothing_yet(*_: object) -> SearchRanges:
+        return SearchRanges({0: (0, 0), 1: (0, 0)}, [])
+
+    monkeypatch.setattr(messages, "ranges_of", nothing_yet)
+    text, wanted = "", ["before 9.", "behind 9.", "beside 9.", "event: damaged"]
+    with urlopen(f"{console_url}/topics/{damaged}/tail", timeout=stretched(30)) as stream:
+        while not (all(one in text for one in wanted) and text.endswith("\n\n")):
+            text += stream.readline().decode()
+    (one,) = told(parsed(text))
+    assert one["offsets"] == OF_A_BATCH and "within" not in text
+    assert str(one["sentence"]).startswith("offsets 10 to 19 of partition 0 cannot be read: the batch at offset 10")
+
+
+def test_a_live_tail_passes_neither_back_nor_beyond_the_end_of_a_partition(broker: Broker, damaged: str) -> None:
+    """Whatever the header of a damaged batch says."""
+
+    async def scenario() -> None:
+        tp, follower = TopicPartition(damaged, 0), TopicFollower({}, damaged, {}, committed=False)
+        async with AsyncConsumer(broker.address) as consumer:
+            consumer.assign([tp])
+            consumer.seek(tp, 0)
+            while consumer.end_offset(tp) < 0:
+                await consumer.poll_table()
+            failure = DamagedBatch(7, 2**40, "it is damaged")
+            failure.topic_partition = tp
+            assert await follower._passed(consumer, failure) == (0, 10, 3 * OF_A_BATCH - 1, "it is damaged")
+            failure.last = 9
+            with pytest.raises(DamagedBatch):
+                await follower._passed(consumer, failure)
+
+    asyncio.run(scenario())
 
 
 def test_one_damaged_record_has_a_sentence_in_place_of_its_page(console_url: str, damaged: str) -> None:

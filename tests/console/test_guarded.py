@@ -5,6 +5,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from moldau import Admin, TopicPartition
 from moldau.admin import Acl
 from moldau.console.settings import ConsoleSettings
 from moldau.console.web.guards import host_name
@@ -91,6 +92,11 @@ def test_a_read_only_console_changes_nothing_and_shows_no_forms(broker: Broker) 
             refused = browser.post("/topics/kept/delete", {"confirm": "kept"})
             assert refused.status == 403 and "read-only" in refused.text
             assert browser.get("/topics/kept").status == 200
+            with Admin(broker.address) as admin:
+                admin.alter_group_offsets("keeps", {TopicPartition("kept", 0): 0})
+                assert '<form method="post"' not in browser.get("/groups/keeps/delete-offsets?topic=kept").html
+                path, form = "/groups/keeps/delete-offsets", {"topic": "kept", "confirm": "kept"}
+                assert browser.post(path, form).status == 403 and admin.group_offsets("keeps")
 
 
 @pytest.fixture(scope="module")

@@ -15,7 +15,7 @@ import pytest
 from harness.patience import stretched, wait_until
 from moldau import Producer
 from moldau.console import context
-from moldau.console.asking import cluster_admin
+from moldau.console.asking import sharing_admin
 from moldau.console.asking.cluster_admin import ClusterAdmin
 from moldau.console.pages import login, messages
 from moldau.console.pages.record_rows import content_of
@@ -155,7 +155,7 @@ def test_live_tails_are_bounded_and_take_no_place_of_searches(
 
 def test_a_broker_that_goes_away_is_a_sentence_and_its_return_needs_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     short = {"default.api.timeout.ms": "500", "request.timeout.ms": "500"}
-    monkeypatch.setattr(cluster_admin, "CLIENT", {**cluster_admin.CLIENT, **short})
+    monkeypatch.setattr(sharing_admin, "CLIENT", {**sharing_admin.CLIENT, **short})
     with Broker() as broker:
         broker.create_topic("stays", 1)
         with Producer(broker.address) as producer:

@@ -6,7 +6,12 @@ import time
 
 import pytest
 
+from harness.patience import wait_until
 from moldau import Admin, Consumer, Producer, TopicPartition
+from moldau.console.asking import mirror_question
+from moldau.mirror import planning
+from moldau.mirror.ends import SETTING
+from moldau.mirror.sharing import GROUP
 from moldau.testing import Broker
 from tests.console.browser import ScreenlessBrowser
 
@@ -62,6 +67,30 @@ def test_a_mirror_says_whose_it_is(browser: ScreenlessBrowser, broker: Broker) -
     assert "was begun and has not ended" in browser.get("/topics/mirrored").text
 
 
+def test_mirrors_have_their_workers_and_the_age_of_what_they_have(
+    browser: ScreenlessBrowser, broker: Broker, read: str
+) -> None:
+    broker.create_topic("copied", 2)
+    with Producer(broker.address) as producer:
+        three_hours_ago_ms = int(time.time() * 1_000) - 3 * 3_600_000
+        producer.send("copied", b"x", partition=1, timestamp_ms=three_hours_ago_ms).result()
+    with Admin(broker.address) as admin:
+        admin.alter_topic_configs("copied", {"mirror.source": "far/AAAAAAAAAAAAAAAAAAAAAA"})
+        page = browser.get("/mirrors").text
+        assert "far 1 none runs: nothing is copied" in page and re.search(r"copied far 2 1 \S+ \S+ 3.0 h", page), page
+        with Consumer(broker.address, group_id="moldau-mirror-far") as consumer:
+            consumer.subscribe([read])
+            consumer.poll()
+            assert wait_until(lambda: "far 1 1 " in browser.get("/mirrors", HX_Request="true").text)
+        admin.alter_topic_configs("copied", {"mirror.source": "failing-over/AAAAAAAAAAAAAAAAAAAAAA"})
+        assert "copied fail-over not finished" in browser.get("/mirrors").text
+
+
+def test_the_console_knows_mirrors_by_the_names_that_mirrors_give_themselves() -> None:
+    assert mirror_question.MIRROR_SOURCE == SETTING and mirror_question.WORKERS == GROUP
+    assert f"{mirror_question.FAILING_OVER}/" == planning.FAILING_OVER
+
+
 def test_lists_of_groups_have_the_age_of_what_they_have_not_read(
     browser: ScreenlessBrowser, broker: Broker, read: str
 ) -> None:
@@ -76,6 +105,26 @@ def test_lists_of_groups_have_the_age_of_what_they_have_not_read(
     rows = browser.get("/group-rows", HX_Request="true").text
     assert "aged 2 3.0 h" in rows and "aged 0 0 s" in rows
     assert "late Empty 2 3.0 h" in browser.get("/topics/aged/groups", HX_Request="true").text
+
+
+def test_deleted_records_do_not_count_when_lists_are_sorted_by_lag(browser: ScreenlessBrowser, broker: Broker) -> None:
+    """Partition 0 and its group are furthest behind by offsets, and not by the records that are there."""
+    broker.create_topic("trimmed", 2)
+    with Producer(broker.address) as producer:
+        for number in range(12):
+            producer.send("trimmed", b"x", partition=0 if number < 9 else 1).result()
+    first, second = TopicPartition("trimmed", 0), TopicPartition("trimmed", 1)
+    with Admin(broker.address) as admin:
+        admin.alter_group_offsets("trimmed-both", {first: 0, second: 1})
+        admin.alter_group_offsets("trimmed-first", {first: 0})
+        admin.alter_group_offsets("trimmed-second", {second: 1})
+        admin.delete_records({first: 8})
+    for sort, partitions in (("-lag", [("1", "2"), ("0", "1")]), ("lag", [("0", "1"), ("1", "2")])):
+        page = browser.get(f"/groups/trimmed-both?sort={sort}").text
+        rows = re.findall(r"trimmed (\d) [\d,]+ [\d,]+ ([\d,]+) ", page)
+        assert rows == partitions, page
+    listed = browser.get("/group-rows?q=trimmed-&sort=-lag", HX_Request="true")
+    assert re.findall(r'"/groups/trimmed-(\w+)"', listed.html) == ["both", "second", "first"]
 
 
 def test_a_list_is_shown_in_parts(browser: ScreenlessBrowser, broker: Broker) -> None:
@@ -158,6 +207,42 @@ def test_a_group_with_members_keeps_its_offsets(browser: ScreenlessBrowser, read
         assert browser.post("/groups/busy/delete", {"confirm": "busy"}).status == 400
     assert browser.post("/groups/busy/delete", {"confirm": "busy"}).status == 200
     assert browser.get("/groups/busy").status == 404
+
+
+def test_the_offsets_of_one_topic_are_deleted_after_they_were_shown(
+    browser: ScreenlessBrowser, read: str, broker: Broker
+) -> None:
+    old, kept = TopicPartition("given-up", 1), TopicPartition(read, 0)
+    broker.create_topic(old.topic, 2)
+    with Admin(broker.address) as admin:
+        admin.alter_group_offsets("moved on", {old: 0, kept: 1})
+        path = "/groups/moved%20on/delete-offsets"
+        assert re.findall(r"<option>([\w-]+)</option>", browser.get("/groups/moved%20on").html) == [old.topic, read]
+        page = browser.get(f"{path}?topic={old.topic}")
+        assert page.status == 200 and "Nothing is changed yet" in page.text and "Delete 1 offset" in page.text
+        for typed in ("", "given", read):
+            refused = browser.post(path, {"topic": old.topic, "confirm": typed})
+            assert refused.status == 400 and "type the name of the topic" in refused.text
+        assert browser.post(path, {"topic": "none", "confirm": "none"}).status == 404
+        assert browser.post(path, {"topic": old.topic, "confirm": old.topic, "csrf": "0"}).status == 403
+        assert admin.group_offsets("moved on").keys() == {old, kept}
+        browser.get(f"{path}?topic={old.topic}")
+        done = browser.post(path, {"topic": old.topic, "confirm": old.topic})
+        assert done.status == 200 and "in that topic were deleted" in done.text and old.topic not in done.text
+        assert admin.group_offsets("moved on").keys() == {kept}
+        last = browser.post(path, {"topic": read, "confirm": read})
+        assert last.status == 200 and "in that topic were deleted" in last.text, "whether or not the group is there"
+        assert not admin.group_offsets("moved on")
+
+
+def test_offsets_of_a_topic_that_a_member_reads_stay(browser: ScreenlessBrowser, read: str, broker: Broker) -> None:
+    with Consumer(broker.address, group_id="reading", auto_offset_reset="earliest") as consumer:
+        consumer.subscribe([read])
+        assert next(iter(consumer)).value is not None
+        consumer.commit()
+        refused = browser.post("/groups/reading/delete-offsets", {"topic": read, "confirm": read})
+        assert refused.status == 400 and f"a member of the group reads {read}" in refused.text
+        assert consumer.committed()
 
 
 @pytest.mark.parametrize("name", ["..", ".", "~", "a/b/c", "<script>alert(1)</script>", "ž %2F?#&\"'", " "])

@@ -78,6 +78,11 @@ def test_a_page_names_the_right_that_it_lacks(eva: ScreenlessBrowser, path: str,
         ("/topics/seen/produce", {"key_as": "null", "value_as": "text"}, "Write on the topic seen"),
         ("/topics/seen/delete", {"confirm": "seen"}, "Delete on the topic seen"),
         ("/groups/readers/reset", {"way": "latest", "execute": "1"}, "Read on the group readers and on its topics"),
+        (
+            "/groups/readers/delete-offsets",
+            {"topic": "seen", "confirm": "seen"},
+            "Delete on the group readers and Read on the topic",
+        ),
         ("/new-topic", {"name": "n"}, "Create on the cluster, or on a topic of that name"),
     ],
 )

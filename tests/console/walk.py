@@ -169,6 +169,7 @@ def looks(page: Page, url: str, shot: Callable[[str], None]) -> None:
 PAGES = (
     "/", "/topics", "/topics/many", "/topics/many/messages", "/topics/many/settings", "/topics/many/produce", "/groups",
     "/groups/readers", "/brokers", "/acls", "/quotas", "/transactions", "/schemas", "/moves",
+    "/mirrors",
 )  # fmt: skip
 
 

@@ -28,6 +28,7 @@ DONE = {
     "changed": "The setting was changed.",
     "expanded": "The topic has more partitions now.",
     "reset": "The offsets of the group were moved.",
+    "offsets-deleted": "The offsets of the group in that topic were deleted.",
     "acl-added": "The right was added.",
     "acl-removed": "The right was removed.",
     "quota": "The quota was changed.",
@@ -61,6 +62,7 @@ NAVIGATION = (
     NavigationEntry("/acls", "Access", "a"),
     NavigationEntry("/schemas", "Schemas", "s"),
     NavigationEntry("/moves", "Moves", "m"),
+    NavigationEntry("/mirrors", "Mirrors", "r"),
 )
 
 

@@ -23,6 +23,8 @@ RIGHTS = {
     ("POST", "/topics/{}/delete"): f"Delete {_TOPIC}",
     ("GET", "/groups/{}"): f"Describe {_GROUP}",
     ("POST", "/groups/{}/reset"): f"Read {_GROUP} and on its topics",
+    ("GET", "/groups/{}/delete-offsets"): f"Describe {_GROUP}",
+    ("POST", "/groups/{}/delete-offsets"): f"Delete {_GROUP} and Read on the topic",
     ("POST", "/groups/{}/delete"): f"Delete {_GROUP}",
     ("GET", "/transactions/{}"): "Describe on the transactional id {}",
     ("GET", "/hanging"): "Read on the topic",

@@ -1,5 +1,7 @@
 """The pure parts of a search: what is wanted, which rows match, what is hidden, in which order, how it is written."""
 
+import csv
+import io
 import itertools
 import json
 from typing import Any, cast
@@ -11,7 +13,7 @@ from hypothesis import strategies as some
 
 from harness.tiers import examples
 from moldau.console.search import scanning
-from moldau.console.search.exporting import csv_lines, json_lines
+from moldau.console.search.exporting import csv_head, csv_lines, json_lines
 from moldau.console.search.masking import HIDDEN, MaskRules
 from moldau.console.search.matching import SearchMatcher
 from moldau.console.search.outgoing import form_of, record_of
@@ -190,7 +192,23 @@ def test_exports_are_what_commands_read_and_spreadsheets_do_not_run() -> None:
     line = json.loads(json_lines("t", [RECORD]))
     assert line["key"] == "=cmd" and line["value_base64"] == "/w==" and line["timestamp"] == "1970-01-01T00:00:01.000Z"
     assert line["headers"] == [{"name": "h", "value": None}, {"name": "a", "value": "b"}]
-    assert csv_lines([RECORD]).decode().split(",")[:4] == ["1", "2", "1970-01-01T00:00:01.000Z", "'=cmd"]
+    (row,) = csv.reader([csv_lines([RECORD]).decode()])
+    assert row == ["1", "2", "1970-01-01T00:00:01.000Z", "'=cmd", "/w==", '[["h", null], ["a", "b"]]']
+
+
+@pytest.mark.parametrize("first", ["=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠"])
+def test_a_cell_that_a_spreadsheet_may_run_has_an_apostrophe_in_front(first: str) -> None:
+    text = f'{first}1+1;"=1'
+    record = RECORD._replace(key=text.encode(), value=f"a{text}".encode())
+    (row,) = csv.reader(io.StringIO(csv_lines([record]).decode(), newline=""))
+    assert row[3:5] == [f"'{text}", f"a{text}"]
+
+
+def test_a_file_of_csv_begins_with_the_mark_by_which_excel_knows_utf_8() -> None:
+    whole = csv_head() + csv_lines([RECORD._replace(value="ž".encode())])
+    assert whole.startswith(b"\xef\xbb\xbf")
+    (row,) = csv.DictReader(io.StringIO(whole.decode("utf-8-sig"), newline=""))
+    assert row["partition"] == "1" and row["value"] == "ž"
 
 
 def test_bytes_are_shown_as_what_they_are() -> None:

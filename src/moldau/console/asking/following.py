@@ -1,19 +1,28 @@
-"""`TopicFollower`: the records that come in while a page is open."""
+"""`TopicFollower`: the records that come in while a page is open. A batch that cannot be read is named and left out."""
 
 from collections.abc import AsyncIterator, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 from moldau.client.consuming.async_consumer import AsyncConsumer
 from moldau.console.search.masking import TopicMask
 from moldau.console.search.matching import SearchMatcher
 from moldau.console.search.records import Decode, ShownRecord, found, readable
-from moldau.console.search.scanning import INFLATED_MAX, ROWS_AT_ONCE
+from moldau.console.search.scanning import INFLATED_MAX, ROWS_AT_ONCE, DamagedRange
+from moldau.errors import DamagedBatch
 from moldau.names import TopicPartition
 
 WAIT_MS = 1_000
 TABLE_BYTES, TABLE_ROWS = 8 << 20, 200_000
 FETCH_BYTES, PARTITION_BYTES = 2 << 20, 256 << 10
 PREVIEW_BYTES = 4_000
+
+
+class FollowStep(NamedTuple):
+    """Hits among new records; `passed` counts all of them. `damaged` is what was passed without being read."""
+
+    hits: list[ShownRecord]
+    passed: int
+    damaged: DamagedRange | None = None
 
 
 class BoundedConsumer(AsyncConsumer):
@@ -36,19 +45,36 @@ class TopicFollower:
         }
         self._starts = {TopicPartition(topic, number): offset for number, offset in starts.items()}
 
-    async def records(
-        self, matcher: SearchMatcher, mask: TopicMask, decode: Decode | None
-    ) -> AsyncIterator[tuple[list[ShownRecord], int]]:
-        """The hits among the records that have come, with the number of all that have; at least once a second. Every
-        record of a burst is handed out. Raises `KafkaError`."""
+    async def steps(self, matcher: SearchMatcher, mask: TopicMask, decode: Decode | None) -> AsyncIterator[FollowStep]:
+        """A step for each part of what has come, and at least one a second. Every record of a burst is handed out.
+        Raises `KafkaError`, also if a broker cannot find where the batch behind a damaged one begins."""
         async with BoundedConsumer(self._settings) as consumer:
             consumer.assign(self._starts)
             for tp, offset in self._starts.items():
                 consumer.seek(tp, offset)
             while True:
-                table = await consumer.poll_table(timeout_ms=WAIT_MS)
+                try:
+                    table = await consumer.poll_table(timeout_ms=WAIT_MS)
+                except DamagedBatch as failure:
+                    damaged = await self._passed(consumer, failure)
+                    yield FollowStep([], damaged.last + 1 - damaged.first, damaged)
+                    continue
                 if not len(table):
-                    yield [], 0
+                    yield FollowStep([], 0)
                 for batch in table.to_batches(ROWS_AT_ONCE):
                     columns = readable(batch, mask, decode)
-                    yield [*found(batch, columns, matcher.hits(*columns), PREVIEW_BYTES)], len(batch)
+                    hits = [*found(batch, columns, matcher.hits(*columns), PREVIEW_BYTES)]
+                    yield FollowStep(hits, len(batch))
+
+    async def _passed(self, consumer: AsyncConsumer, failure: DamagedBatch) -> DamagedRange:
+        """Go on behind a damaged batch, whose header may be damaged, too: neither back, nor beyond the end. Raises the
+        failure if there is nothing to pass."""
+        tp = failure.topic_partition
+        if tp is None:
+            raise failure
+        first = max(failure.first, await consumer.position(tp))
+        last = min(failure.last, consumer.end_offset(tp) - 1)
+        if last < first:
+            raise failure
+        consumer.seek(tp, last + 1)
+        return DamagedRange(tp.partition, first, last, str(failure).removeprefix(f"reading {tp}: "))

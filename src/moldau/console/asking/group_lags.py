@@ -4,7 +4,8 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from moldau.client.lag import Place, waiting_seconds
-from moldau.console.asking.cluster_admin import ClusterAdmin, Committed
+from moldau.console.asking.cluster_admin import ClusterAdmin
+from moldau.console.asking.group_questions import Committed
 from moldau.names import TopicPartition
 from moldau.records.lag import lag_records
 

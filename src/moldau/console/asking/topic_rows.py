@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from moldau.client.cluster_view import TopicView
-from moldau.console.asking.cluster_admin import Committed
+from moldau.console.asking.group_questions import Committed
 from moldau.names import TopicPartition
 
 

@@ -6,7 +6,6 @@ from typing import Any
 
 from moldau.client.administration.group_offsets import LogEnds, duration_ms, moved, time_ms
 from moldau.client.administration.groups import GroupDescription
-from moldau.client.lag import Lag
 from moldau.console.asking.group_lags import ends_of
 from moldau.console.context import ConsoleContext, paging
 from moldau.console.web.answers import Answer, redirection
@@ -20,6 +19,8 @@ from moldau.records.lag import lag_records
 from moldau.runtime import RealClock
 
 ROWS = 100
+ROWS_OF_CHANGES = 1_000
+"""Partitions that a page lists before their offsets are changed."""
 SORTS = {"topic": "", "lag": DOWN}
 ALL_TOPICS = ""
 RESETS = {
@@ -53,13 +54,8 @@ async def group(console: ConsoleContext, request: PageRequest, group_id: str) ->
     values["order"] = order
     if request.is_fragment:
         return console.page(request, "group_offset_rows.html", **values)
-    topics = sorted({tp.topic for tp in everything})
-    return console.page(request, "group.html", topics=topics, resets=RESETS, total=_total(lags), **values)
-
-
-def _total(lags: Mapping[TopicPartition, Lag]) -> int | None:
-    known = [lag.records for lag in lags.values() if lag.records is not None]
-    return sum(known) if known else None
+    topics, with_offsets = {tp.topic for tp in everything}, {tp.topic for tp in committed}
+    return console.page(request, "group.html", topics=topics, with_offsets=with_offsets, resets=RESETS, **values)
 
 
 async def _described(request: PageRequest, group_id: str, *, is_known: bool) -> GroupDescription | None:
@@ -90,8 +86,9 @@ async def reset(console: ConsoleContext, request: PageRequest, group_id: str) ->
     form = {"way": way, "value": value, "topic": topic}
     status = BAD_REQUEST if wrong else 200
     return console.page(
-        request, "group_reset.html", status, group_id=group_id, rows=rows, wrong=wrong, form=form, resets=RESETS
-    )
+        request, "group_reset.html", status, group_id=group_id, rows=rows[:ROWS_OF_CHANGES], total=len(rows),
+        wrong=wrong, form=form, resets=RESETS,
+    )  # fmt: skip
 
 
 async def _refuse_with_members(request: PageRequest, group_id: str) -> None:

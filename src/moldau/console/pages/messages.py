@@ -13,7 +13,7 @@ from moldau.console.search.decoding import WrittenWith
 from moldau.console.search.matching import SearchMatcher
 from moldau.console.search.records import PREVIEW_BYTES, ShownRecord
 from moldau.console.search.rounds import count, place_of, ranges_at
-from moldau.console.search.scanning import ScanStep, TopicScan
+from moldau.console.search.scanning import DamagedRange, ScanStep, TopicScan
 from moldau.console.search.searching import searched, steps
 from moldau.console.search.wanted import LIMITS, OLDEST, STARTS, SearchWanted, wanted_by
 from moldau.console.web.answers import NOT_STORED, Answer, StreamAnswer
@@ -119,6 +119,11 @@ def _failed(request: PageRequest, failure: MoldauError, **progress: int) -> byte
     return event("done", {**none, **progress, "why": "error", "sentence": request.said(failure)})
 
 
+def _damaged(damaged: DamagedRange) -> bytes:
+    """The event that names what a stream leaves out."""
+    return event("damaged", {"sentence": str(damaged)[:500], "offsets": damaged.last + 1 - damaged.first})
+
+
 async def _events(
     console: ConsoleContext,
     request: PageRequest,
@@ -134,9 +139,8 @@ async def _events(
         async for news in searched(scan, wanted):
             found += len(news.records)
             progress = {"scanned": before + news.scanned, "total": total, "found": found}
-            if (damaged := news.damaged) is not None:
-                offsets = damaged.last + 1 - damaged.first
-                yield event("damaged", {"sentence": str(damaged)[:500], "offsets": offsets})
+            if news.damaged is not None:
+                yield _damaged(news.damaged)
             if news.records:
                 yield event("rows", rows_of(console, request, topic, news.records))
             is_small = news.left is not None and len(news.left) <= PLACE_PARTITIONS_MAX
@@ -199,7 +203,7 @@ async def _exported(
 
 
 async def tail(console: ConsoleContext, request: PageRequest, topic: str) -> Answer:
-    """New records as they come, as a stream of `rows`."""
+    """New records as they come, as a stream of `rows`, with `damaged` for what cannot be read."""
     try:
         return await _tail(console, request, topic)
     except MoldauError as failure:
@@ -222,12 +226,14 @@ async def _tailed(
     follower = request.admin.follower(topic, ends, committed=wanted.committed)
     yield event("progress", {"scanned": 0, "total": 0, "found": 0})
     try:
-        async for records, passed in follower.records(SearchMatcher(wanted), console.masks.of(topic), console.decoder):
-            found, seen = found + len(records), seen + passed
-            for at in range(0, len(records), ROWS_OF_AN_EVENT):
-                part = records[at : at + ROWS_OF_AN_EVENT]
+        async for step in follower.steps(SearchMatcher(wanted), console.masks.of(topic), console.decoder):
+            found, seen = found + len(step.hits), seen + step.passed
+            if step.damaged is not None:
+                yield _damaged(step.damaged)
+            for at in range(0, len(step.hits), ROWS_OF_AN_EVENT):
+                part = step.hits[at : at + ROWS_OF_AN_EVENT]
                 yield event("rows", rows_of(console, request, topic, part[::-1]))
-            yield event("progress", {"scanned": seen, "total": seen, "found": found}) if passed else ALIVE
+            yield event("progress", {"scanned": seen, "total": seen, "found": found}) if step.passed else ALIVE
     except KafkaError as failure:
         yield _failed(request, failure, scanned=seen, total=seen, found=found)
 

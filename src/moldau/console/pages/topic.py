@@ -3,6 +3,7 @@
 from moldau.client.administration.configs import Resource
 from moldau.client.cluster_view import PartitionView, TopicView
 from moldau.console.asking.group_lags import group_lags
+from moldau.console.asking.mirror_question import MIRROR_SOURCE, cluster_of
 from moldau.console.context import ConsoleContext, paging
 from moldau.console.web.answers import Answer, redirection
 from moldau.console.web.paths import path_to
@@ -13,8 +14,6 @@ from moldau.names import TopicPartition
 
 ROWS = 100
 PARTITIONS_MAX = 100_000
-MIRROR_SOURCE = "mirror.source"
-"""The setting of a topic of Moldau's that is a mirror: the id of the cluster and of the topic there."""
 
 
 async def _topic(request: PageRequest, name: str) -> TopicView:
@@ -47,15 +46,14 @@ async def partitions(console: ConsoleContext, request: PageRequest, name: str) -
 
 
 async def _mirrored_cluster(request: PageRequest, name: str) -> str:
-    """The id of the cluster that the topic mirrors, `failing-over` while it stops being a mirror; "" if it is not a
-    mirror, or if its settings may not be read."""
+    """As `cluster_of`; "" also if the settings of the topic may not be read."""
     try:
         settings = {one.name: one.value for one in await request.admin.topic_configs(name)}
     except KafkaError as failure:
         if failure.retriable:
             raise
         return ""
-    return (settings.get(MIRROR_SOURCE) or "").split("/")[0]
+    return cluster_of(settings.get(MIRROR_SOURCE))
 
 
 def _leaders(view: PartitionView, by_broker: dict[int, int]) -> int | None:

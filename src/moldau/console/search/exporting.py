@@ -11,8 +11,11 @@ from moldau.console.search.records import ShownRecord, named_content
 JSON_LINES, CSV = "jsonl", "csv"
 MEDIA_TYPES = {JSON_LINES: "application/x-ndjson", CSV: "text/csv; charset=utf-8"}
 COLUMNS = ("partition", "offset", "timestamp", "key", "value", "headers")
-_FORMULA = ("=", "+", "-", "@", "\t", "\r")
-"""A cell that begins so would be a formula in a spreadsheet: it gets an apostrophe in front."""
+BYTE_ORDER_MARK = "\ufeff"
+"""Begins a file of CSV: without it, Excel takes UTF-8 for the code page of its machine."""
+FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n", "\uff1d", "\uff0b", "\uff0d", "\uff20")
+"""A cell that begins with one of these (the last four are full-width = + - @) may be a formula in a spreadsheet: it has
+an apostrophe in front, as OWASP advises (CSV Injection)."""
 
 
 def json_lines(topic: str, records: Iterable[ShownRecord]) -> bytes:
@@ -32,10 +35,12 @@ def json_lines(topic: str, records: Iterable[ShownRecord]) -> bytes:
 
 
 def csv_head() -> bytes:
-    return _rows([COLUMNS])
+    """The beginning of a file: a byte order mark and the names of the columns."""
+    return f"{BYTE_ORDER_MARK}{','.join(COLUMNS)}\r\n".encode()
 
 
 def csv_lines(records: Iterable[ShownRecord]) -> bytes:
+    """A row for each record. Texts are in quotes, so that no separator in them begins a cell."""
     return _rows(
         (
             one.partition,
@@ -60,7 +65,7 @@ def time_text(timestamp_ms: int) -> str:
 
 def _rows(rows: Iterable[Iterable[object]]) -> bytes:
     out = io.StringIO()
-    csv.writer(out).writerows(rows)
+    csv.writer(out, quoting=csv.QUOTE_NONNUMERIC).writerows(rows)
     return out.getvalue().encode("utf-8", "replace")
 
 
@@ -74,4 +79,4 @@ def _cell(data: bytes | None) -> str:
 
 
 def _safe(text: str) -> str:
-    return f"'{text}" if text.startswith(_FORMULA) else text
+    return f"'{text}" if text.startswith(FORMULA) else text
