@@ -64,3 +64,7 @@ def test_what_cannot_be_ended_is_a_line_in_the_log(tmp_path: Path, caplog: pytes
     end(tmp_path, **{"zookeeper.connect": "localhost:port"})
     assert len(caplog.records) == 2
     assert all("is left to end by itself" in one.getMessage() for one in caplog.records)
+    caplog.clear()
+    (tmp_path / SESSION).write_text(json.dumps({"session": 7, "password": "00"}))  # as before locks had marks
+    end(tmp_path)
+    assert "is left to expire: it is damaged, or an earlier version of Moldau has written it" in caplog.text

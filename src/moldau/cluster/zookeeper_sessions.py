@@ -73,9 +73,12 @@ class ZooKeeperSessions:
                 logger.warning("%s is not used, so the session it names is left to expire: %s", self._path, why)
                 return None
             return Credentials(int(left["session"]), bytes.fromhex(left["password"]))
-        except (OSError, CorruptCheckpoint, ValueError, RecursionError, KeyError, TypeError) as error:
-            logger.warning("%s cannot be read, so the session it names is left to expire: %s", self._path, error)
-            return None
+        except (OSError, CorruptCheckpoint) as error:
+            why = str(error)
+        except (ValueError, RecursionError, KeyError, TypeError):
+            why = "it is damaged, or an earlier version of Moldau has written it"
+        logger.warning("%s cannot be read, so the session it names is left to expire: %s", self._path, why)
+        return None
 
     def _keep(self, credentials: Credentials) -> None:
         note = {"session": credentials.session_id, "password": credentials.password.hex()}

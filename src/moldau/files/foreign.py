@@ -26,7 +26,7 @@ from moldau.records.batch import MAGIC
 from moldau.runtime import Disk, is_folder
 
 SKIPPED_TOPICS: Final = {
-    "__cluster_metadata": "the metadata log of Kafka's controllers; only the settings of topics are adopted from it",
+    "__cluster_metadata": "the metadata log of Kafka's controllers; users, rights, quotas and settings come from it",
     "__share_group_state": "the state of share groups, which Moldau does not support",
 }
 SKIPPED_SUFFIXES: Final = {
