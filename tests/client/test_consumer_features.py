@@ -3,6 +3,7 @@
 import datetime
 import pickle
 import time
+from collections.abc import Callable
 
 import pytest
 
@@ -15,16 +16,37 @@ from moldau.client.consuming.groups.membership import OffsetAndMetadata
 from moldau.client.offsets import EARLIEST, LATEST, OffsetAndTimestamp
 from moldau.client.producing.producer import Producer
 from moldau.client.producing.serializers import from_json, from_text
-from moldau.errors import ConfigError, DeserializationFailed
+from moldau.errors import ConfigError, DeserializationFailed, NoSuchPartition
 from moldau.names import TopicPartition
 
 HOUR_MS = 3_600_000
+WEEK_MS = 7 * 24 * HOUR_MS
 
 
 def fill(bootstrap: str, topic: str, values: list[bytes | None], partition: int = 0, **settings: object) -> None:
     with Producer(bootstrap, **settings) as producer:
         for value in values:
             producer.send(topic, value, partition=partition)
+
+
+ABOUT_ABSENT: dict[str, Callable[[Consumer, TopicPartition], object]] = {
+    "end_offsets": lambda consumer, tp: consumer.end_offsets([tp]),
+    "beginning_offsets": lambda consumer, tp: consumer.beginning_offsets([tp]),
+    "offsets_for_times": lambda consumer, tp: consumer.offsets_for_times({tp: 0}),
+}
+
+
+@pytest.mark.parametrize("call", ABOUT_ABSENT)
+def test_a_partition_that_metadata_do_not_have_is_named_long_before_the_time_out(
+    bootstrap: str, topic: str, call: str
+) -> None:
+    with Admin(bootstrap) as admin:
+        admin.create_topic(topic, partitions=2)
+    with Consumer(bootstrap, default_api_timeout_ms=WEEK_MS) as consumer:
+        with pytest.raises(NoSuchPartition, match=f"topic {topic} has no partition 7, only 0 to 1"):
+            ABOUT_ABSENT[call](consumer, TopicPartition(topic, 7))
+        with pytest.raises(NoSuchPartition, match="topic absent does not exist"):
+            ABOUT_ABSENT[call](consumer, TopicPartition("absent", 0))
 
 
 def some(consumer: Consumer, count: int) -> list[Record]:

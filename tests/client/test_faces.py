@@ -37,7 +37,7 @@ ONLY_ASYNC: dict[str, set[str]] = {
     "Consumer.log": {"at", "piece", "read"},
 }
 FOR_THE_SYNC_FACE: dict[str, set[str]] = {
-    "Producer": {"closed", "find_route", "full", "known_route", "refuse", "shown", "wake"},
+    "Producer": {"check_callback", "closed", "full", "refuse", "shown", "wake"},
     "Consumer": {
         "acknowledge",
         "call_back",

@@ -23,11 +23,17 @@ def topic_name(name: object) -> str:
 def _checked_name(name: str) -> str:
     if _PATTERN.search(name):
         raise ConfigError(f"{name!r} is not the name of a topic; for a pattern, give re.compile({name!r})")
-    if not _NAME.fullmatch(name) or len(name) > NAME_LENGTH_MAX or name in (".", ".."):
-        raise ConfigError(
-            f"{name!r} cannot be a topic: a name has 1 to {NAME_LENGTH_MAX} of the characters a-z A-Z 0-9 . _ -"
-        )
+    if why := why_no_topic(name):
+        raise ConfigError(why)
     return name
+
+
+def why_no_topic(name: str) -> str:
+    """Why no topic can have this name, in a sentence; empty if one can."""
+    if _NAME.fullmatch(name) and len(name) <= NAME_LENGTH_MAX and name not in (".", ".."):
+        return ""
+    shown = repr(name if len(name) <= NAME_LENGTH_MAX else f"{name[:NAME_LENGTH_MAX]}...")
+    return f"{shown} cannot be a topic: a name has 1 to {NAME_LENGTH_MAX} of the characters a-z A-Z 0-9 . _ -"
 
 
 def partition_of(tp: object) -> TopicPartition:

@@ -1,5 +1,6 @@
 import asyncio
 import inspect
+from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any
 
@@ -204,6 +205,21 @@ def test_errors_have_a_type_for_each_meaning(bootstrap: str, topic: str) -> None
             admin.transactions.describe("absent")
         with pytest.raises(ConfigError, match="'middle' is not a time, nor one of earliest, latest, max_timestamp"):
             admin.list_offsets({TopicPartition(topic, 0): "middle"})  # type: ignore[dict-item]
+
+
+def test_a_partition_that_metadata_do_not_have_is_named_long_before_the_time_out(bootstrap: str, topic: str) -> None:
+    absent = TopicPartition(topic, 7)
+    with Admin(bootstrap, default_api_timeout_ms=7 * 86_400_000) as admin:
+        admin.create_topic(topic)
+        asked: list[Callable[[], object]] = [
+            lambda: admin.lags({absent: 0}),
+            lambda: admin.transactions.producers([absent]),
+            lambda: admin.transactions.hanging([absent], 0),
+            lambda: admin.transactions.abort(absent, 1, 0, 0),
+        ]
+        for ask in asked:
+            with pytest.raises(errors.NoSuchPartition, match=f"partition 7 of topic {topic}: unknown topic"):
+                ask()
 
 
 def test_offsets_are_listed_by_position_and_by_time(bootstrap: str, topic: str) -> None:

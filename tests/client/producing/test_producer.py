@@ -19,6 +19,7 @@ from moldau.client.routing import Router
 from moldau.errors import (
     ConfigError,
     ErrorCode,
+    InvalidTopic,
     KafkaError,
     NotEnoughReplicas,
     RequestTimedOut,
@@ -190,10 +191,28 @@ def test_a_partition_that_the_topic_does_not_have_is_refused_after_a_fresh_look(
         assert producer.send(topic, b"x", partition=99).result(stretched(10)).partition == 99
 
 
-def test_a_name_that_no_topic_can_have_is_refused_at_once(bootstrap: str) -> None:
-    with Producer(bootstrap) as producer, pytest.raises(KafkaError) as refused:
-        producer.send("no topic/at all", b"x")
-    assert refused.value.code == ErrorCode.INVALID_TOPIC_EXCEPTION
+@pytest.mark.parametrize("name", ["no topic/at all", "", "..", "x" * 250, "\ud800", "a.*"])
+def test_a_name_that_no_topic_can_have_is_refused_before_a_broker_is_asked(name: str) -> None:
+    with (
+        Producer("127.0.0.1:1") as producer,
+        pytest.raises(
+            InvalidTopic, match=r"cannot be a topic: a name has 1 to 249 of the characters a-z A-Z 0-9 \. _ -"
+        ),
+    ):
+        producer.send(name, b"x")
+
+
+@pytest.mark.parametrize("name", [["t"], 5, None, b"t"])
+def test_a_topic_that_is_not_text_is_refused_by_its_type(name: Any) -> None:
+    async def send() -> None:
+        async with AsyncProducer("127.0.0.1:1") as producer:
+            await producer.send(name, b"x")
+
+    sentence = f"^the topic is {type(name).__name__}, not str$"
+    with Producer("127.0.0.1:1") as producer, pytest.raises(TypeError, match=sentence):
+        producer.send(name, b"x")
+    with pytest.raises(TypeError, match=sentence):
+        asyncio.run(send())
 
 
 def test_a_delivery_that_takes_too_long_fails_and_says_so(topic: str) -> None:

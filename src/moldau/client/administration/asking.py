@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 from moldau.client.failures import check, error_of, missing, sentence, unasked
 from moldau.client.routing import Router
 from moldau.client.shown import some
-from moldau.errors import ChangeTimedOut, ConfigError, ErrorCode, KafkaError
+from moldau.errors import ChangeTimedOut, ConfigError, ErrorCode, KafkaError, UnknownTopicOrPartition
 from moldau.names import TopicPartition
 from moldau.peers.link import Link
 from moldau.protocol.apis import Api
@@ -151,6 +151,15 @@ class AdminPart:
                 raise missing(f"partition {tp.partition} of topic {tp.topic}")
             by_leader.setdefault(await self._router.leader(tp), {})[tp] = wanted
         return by_leader
+
+
+async def leader_of(router: Router, tp: TopicPartition) -> int:
+    """The id of the broker that leads a partition. Raises `KafkaError`, `NoSuchPartition` if new metadata do not have
+    it."""
+    try:
+        return await router.leader(tp)
+    except UnknownTopicOrPartition:
+        raise missing(f"partition {tp.partition} of topic {tp.topic}") from None
 
 
 def check_answer(code: int, about: str, message: str | None = None) -> None:

@@ -2,9 +2,10 @@
 
 import asyncio
 from collections.abc import Iterable, Mapping
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from moldau.client.administration.asking import AdminPart, Outcomes
+from moldau.client.administration.asking import AdminPart, Outcomes, leader_of
 from moldau.client.failures import check
 from moldau.client.given_positions import position_of
 from moldau.client.values import value
@@ -149,9 +150,13 @@ class GroupsPart(AdminPart):
         return dict(sorted(offsets.items()))
 
     async def lags(self, committed: Mapping[TopicPartition, int | None]) -> "dict[TopicPartition, Lag]":
-        """Lag of these committed offsets behind their partitions' ends; every partition must exist."""
+        """Lag of these committed offsets behind their partitions' ends. Raises `UnknownTopicOrPartition` if a partition
+        does not exist."""
         from moldau.client.lag import lags
 
+        for tp in committed:
+            if self._router.view.leader(tp) is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
+                await self._router.retrying(partial(leader_of, self._router, tp))
         return await lags(self._router, committed, self._router.runtime.clock.now_ms())
 
     async def group_lag(self, group_id: str) -> "dict[TopicPartition, Lag]":

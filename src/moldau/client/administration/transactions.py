@@ -9,6 +9,7 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from moldau.client.administration.arguments import checked
+from moldau.client.administration.asking import leader_of
 from moldau.client.faces import Face, blocking
 from moldau.client.failures import all_of, check, only_one
 from moldau.client.own_loop import of_one_loop
@@ -157,7 +158,7 @@ class AsyncTransactions:
             by_broker: dict[int, dict[str, list[int]]] = {}
             for tp in wanted:
                 if tp not in producers:
-                    of_broker = await self._router.leader(tp) if broker_id is None else broker_id
+                    of_broker = await leader_of(self._router, tp) if broker_id is None else broker_id
                     by_broker.setdefault(of_broker, {}).setdefault(tp.topic, []).append(tp.partition)
             for asked, topics in by_broker.items():
                 link = await self._router.broker(asked)
@@ -237,7 +238,7 @@ class AsyncTransactions:
         request = WriteTxnMarkersRequest(markers=[marker])
 
         async def attempt() -> None:
-            link = await self._router.broker(await self._router.leader(tp))
+            link = await self._router.broker(await leader_of(self._router, tp))
             reply = await link.call(WRITE_TXN_MARKERS, request, self._router.request_timeout_ms)
             about = f"aborting the transaction in {tp}"
             marked = only_one(only_one(reply.markers, about).topics, about)

@@ -4,6 +4,7 @@ from collections.abc import Callable, Coroutine, Iterable, Mapping
 from typing import Any
 
 from moldau.client.consuming.consumer_settings import ConsumerSettings
+from moldau.client.consuming.positions import PositionLocator
 from moldau.client.lag import Lags
 from moldau.client.offsets import EARLIEST, LATEST, OffsetAndTimestamp, offsets_at, offsets_for_times
 from moldau.client.partitions import partition_of, partitions_of
@@ -19,6 +20,7 @@ class OffsetLookups:
     settings: ConsumerSettings
     assignment: Callable[[], list[TopicPartition]]
     _check_open: Callable[[], None]
+    _positions: PositionLocator
     _located: Callable[[list[TopicPartition]], Coroutine[Any, Any, dict[TopicPartition, OffsetAndMetadata]]]
     _router: Router
 
@@ -27,20 +29,25 @@ class OffsetLookups:
     ) -> dict[TopicPartition, OffsetAndTimestamp | None]:
         """For each partition the first record at or after a time in ms since 1970: its offset and timestamp, or None if
         no record is so late, or with `read_committed` only records behind the last stable offset are. Raises
-        `ConfigError`, `KafkaError`."""
+        `ConfigError`, `NoSuchPartition`, `KafkaError`."""
         self._check_open()
-        return await offsets_for_times(self._router, _checked(times), committed=self.settings.committed)
+        wanted = _checked(times)
+        await self._positions.check_exist(wanted)
+        return await offsets_for_times(self._router, wanted, committed=self.settings.committed)
 
     async def beginning_offsets(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
-        """The first offset of each partition's log. Raises `KafkaError`."""
+        """The first offset of each partition's log. Raises `NoSuchPartition`, `KafkaError`."""
         self._check_open()
-        return await offsets_at(self._router, dict.fromkeys(partitions_of(partitions, "beginning_offsets"), EARLIEST))
+        wanted = partitions_of(partitions, "beginning_offsets")
+        await self._positions.check_exist(wanted)
+        return await offsets_at(self._router, dict.fromkeys(wanted, EARLIEST))
 
     async def end_offsets(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
-        """The offset behind the last readable record of each partition. Raises `KafkaError`."""
+        """The offset behind the last readable record of each partition. Raises `NoSuchPartition`, `KafkaError`."""
         self._check_open()
-        ends = dict.fromkeys(partitions_of(partitions, "end_offsets"), LATEST)
-        return await offsets_at(self._router, ends, committed=self.settings.committed)
+        wanted = partitions_of(partitions, "end_offsets")
+        await self._positions.check_exist(wanted)
+        return await offsets_at(self._router, dict.fromkeys(wanted, LATEST), committed=self.settings.committed)
 
     async def lag(self, partitions: Iterable[TopicPartition] | None = None) -> Lags:
         """How many offsets each of these partitions, or each assigned one, has left to read: a dict with a `total`.

@@ -36,7 +36,7 @@ class PositionLocator:
             if state.position is None and (only is None or tp in only)
         }
         if self._poller.by_hand:
-            await self._check_exist(unknown)
+            await self.check_exist(unknown)
         fresh = [tp for tp, state in unknown.items() if not state.out_of_range]
         if fresh and self._settings.group_id:
             for tp, committed in (await self._membership.committed(fresh)).items():
@@ -68,7 +68,9 @@ class PositionLocator:
             if state.position is None:  # the application may have sought meanwhile
                 state.start(offset, epoch)
 
-    async def _check_exist(self, partitions: Iterable[TopicPartition]) -> None:
+    async def check_exist(self, partitions: Iterable[TopicPartition]) -> None:
+        """Raise `NoSuchPartition` if one of these partitions stays unknown for longer than a new one takes to appear;
+        other `KafkaError`s if it cannot be read."""
         view, loop = self._router.view, asyncio.get_running_loop()
         wanted = [tp for tp in partitions if isinstance(view.leader(tp), ErrorCode)]
         deadline_s = loop.time() + UNKNOWN_S_MAX

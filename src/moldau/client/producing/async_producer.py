@@ -14,17 +14,18 @@ from threading import get_ident
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from moldau.client import unclosed
-from moldau.client.failures import ClientClosed, check
+from moldau.client.failures import ClientClosed
 from moldau.client.own_loop import NOT_STARTED, of_one_loop
-from moldau.client.producing.appending import Appender, TopicAppender
+from moldau.client.producing.appending import Appender
 from moldau.client.producing.auditing import ProducerAudit, settings_of_events
 from moldau.client.producing.batch import Parts
 from moldau.client.producing.batching import Accumulator, BufferFull
 from moldau.client.producing.delivery import Delivery, OnDelivery, Unseen, check_callback, followed
 from moldau.client.producing.interceptors import interceptors_of
-from moldau.client.producing.outgoing import BY_NAME, GivenHeaders, OutgoingRecord, check_partition, check_topic
+from moldau.client.producing.outgoing import BY_NAME, GivenHeaders, OutgoingRecord, check_topic
 from moldau.client.producing.producer_metrics import Counters, ProducerMetrics
 from moldau.client.producing.producer_settings import ProducerSettings
+from moldau.client.producing.routes import TopicRoutes
 from moldau.client.producing.sending import Sender
 from moldau.client.producing.table_delivery import TableDelivery
 from moldau.client.producing.transacting import GroupOffsets, ProducerTransactions
@@ -34,6 +35,7 @@ from moldau.client.settings import configured
 from moldau.client.shown import shown
 from moldau.client.time_outs import time_out_s
 from moldau.errors import ConfigError, ErrorCode, KafkaError
+from moldau.monotonic import monotonic_s
 from moldau.names import GroupMetadata, counted
 
 if TYPE_CHECKING:
@@ -42,6 +44,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 T = TypeVar("T")
 CLOSED = "this producer is closed"
+NOT_CHECKED = object()
 
 
 @of_one_loop(by_itself="send")
@@ -71,16 +74,20 @@ class AsyncProducer:
             self.appender.check_open = self._transactions.check_open
         self.interceptors = interceptors_of(settings)
         self._audit: ProducerAudit | None = None
-        self.routes: dict[str, TopicAppender] = {}
+        self.topics = TopicRoutes(
+            self._router, self.appender, settings.max_block_ms, self._check_usable, self.interceptors is not None
+        )
+        self.routes = self.topics.known
         self.unseen = Unseen()
         self._space = asyncio.Event()
         self.accumulator.on_space = self._space.set
         self._sender: Sender | None = None
         self._thread = 0
-        self._learning: dict[str, asyncio.Task[TopicAppender]] = {}
+        self.now_s = monotonic_s
         self._yield = False
         self._unusable = f"this producer {NOT_STARTED}"
         self._ended = asyncio.Event()
+        self.checked_code: object = NOT_CHECKED
 
     def __repr__(self) -> str:
         return self.shown("aio.Producer")
@@ -141,9 +148,13 @@ class AsyncProducer:
         if self._yield:  # a batch was opened: the sender has its turn, however tight the caller's loop is
             self._yield = False
             await asyncio.sleep(0)
-        if on_delivery is not None:
-            check_callback(on_delivery)
-        route = self.routes.get(topic)
+        if on_delivery is not None and getattr(on_delivery, "__code__", None) is not self.checked_code:
+            self.check_callback(on_delivery)
+        try:
+            route = self.routes.get(topic)
+        except TypeError:  # a list, or a dict
+            check_topic(topic)
+            raise
         if route is not None:
             delivery: Delivery | None = route.put(value, key, partition, timestamp_ms, headers, on_delivery)
             if delivery is not None:
@@ -155,7 +166,7 @@ class AsyncProducer:
             topic, value, key, partition, timestamp_ms, headers = record
             route = self.routes.get(topic)
         if route is None or partition is not None or route.until_s < self.now_s():
-            route = self.known_route(topic, partition) or await self.find_route(topic, partition)
+            route = self.topics.route(topic, partition, self.now_s()) or await self.topics.find(topic, partition)
         try:
             return self.appender.place(route, self.now_s(), value, key, partition, timestamp_ms, headers, on_delivery)
         except BufferFull as full:
@@ -184,7 +195,7 @@ class AsyncProducer:
         Waits while the buffer is full or 16 MiB in it are not acknowledged. Raises `TypeError` or `ValueError` for a
         wrong table before it sends any row, `KafkaError` as `send` does, and `ConfigError` without pyarrow.
         """
-        await self._bind(topic)
+        await self.topics.bind(topic)
         return await self._send_rows(
             topic, self.appender.table_columns(topic, table, key, value, partition, timestamp, headers)
         )
@@ -192,18 +203,12 @@ class AsyncProducer:
     async def send_many(self, topic: str, values: Any, keys: Any = None) -> TableDelivery:
         """Send a list or array of values, each with the key at its place in `keys`, faster than one by one. Returns and
         raises what `send_table` does."""
-        await self._bind(topic)
+        await self.topics.bind(topic)
         return await self._send_rows(topic, self.appender.list_columns(topic, values, keys))
-
-    async def _bind(self, topic: str) -> None:
-        """Have the serializers of the topic found outside of the loop. Raises what they raise."""
-        if self.appender.binds:
-            check_topic(topic)
-            await asyncio.to_thread(self.appender.serializers, topic)
 
     async def _send_rows(self, topic: str, columns: "RecordColumns") -> TableDelivery:
         highest = columns.highest_partition
-        route = self.known_route(topic, highest) or await self.find_route(topic, highest)
+        route = self.topics.route(topic, highest, self.now_s()) or await self.topics.find(topic, highest)
         batches, unseen = [], 0
         for batch in self.appender.encode(route, columns):
             tp = route.partitions[batch.partition]
@@ -317,8 +322,7 @@ class AsyncProducer:
         except TimeoutError:
             pass
         finally:
-            for task in self._learning.values():
-                task.cancel()
+            self.topics.stop()
             try:
                 if self._audit is not None:
                     await self._audit.close(left_s())
@@ -353,63 +357,16 @@ class AsyncProducer:
         if self._unusable:
             raise ClientClosed(self._unusable)
 
+    def check_callback(self, callback: OnDelivery) -> None:
+        """Raise `TypeError` for what cannot be a callback. The code of one that can is noted: mostly, all records have
+        the same one, and to check it for each of them would be a twentieth of `send`."""
+        check_callback(callback)
+        self.checked_code = getattr(callback, "__code__", NOT_CHECKED)
+
     def wake(self) -> None:
         """Wake the sender. Call on the loop only."""
         if self._sender is not None:
             self._sender.wake()
-
-    def known_route(self, topic: str, partition: int | None) -> TopicAppender | None:
-        """The route to a topic; None if it is unknown or too old, or has not that partition. Raises `TypeError`,
-        `ValueError`, `ClientClosed`."""
-        self._check_usable()
-        check_topic(topic)
-        if partition is not None:
-            check_partition(partition)
-        route = self.routes.get(topic)
-        if route is None or route.until_s < self.now_s() or (partition is not None and partition >= route.count):
-            return None
-        return route
-
-    async def find_route(self, topic: str, partition: int | None = None) -> TopicAppender:
-        """The route to a topic, by requesting metadata: the broker may create the topic (`auto.create.topics.enable`).
-        A route that is merely old is used while it is looked up again. Callers share one look-up. Raises `KafkaError`
-        after `max_block_ms`."""
-        learning = self._learning.get(topic)
-        if learning is None:
-            learning = self._learning[topic] = asyncio.get_running_loop().create_task(self._learn(topic))
-            learning.add_done_callback(partial(self._learned, topic))
-        route = self.routes.get(topic)
-        if route is None or (partition is not None and partition >= route.count):
-            return await asyncio.shield(learning)
-        return route
-
-    def _learned(self, topic: str, learning: asyncio.Task[TopicAppender]) -> None:
-        del self._learning[topic]
-        if learning.cancelled() or learning.exception() is not None:
-            self.routes.pop(topic, None)
-
-    async def _learn(self, topic: str) -> TopicAppender:
-        async def ask() -> int:
-            await self._router.refresh([topic], create=True)
-            view = self._router.view
-            if topic not in view.topics:
-                check(view.missing.get(topic, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION), f"topic {topic}")
-            return len(view.topics[topic].partitions)
-
-        limit_ms = self.settings.max_block_ms
-        try:
-            async with asyncio.timeout(limit_ms / 1000):
-                count = await self._router.retrying(ask, timeout_ms=limit_ms)
-        except TimeoutError:
-            latest = self._router.retries.latest or "no broker has answered"
-            about = f"topic {topic}: no metadata within {limit_ms} ms (max.block.ms): {latest}"
-            raise KafkaError(ErrorCode.REQUEST_TIMED_OUT, about) from None
-        self._check_usable()
-        await self._bind(topic)
-        until_s = self._router.known_until_s(topic, count, partial(self.routes.pop, topic, None))
-        route = self.appender.route(topic, count, until_s, self.interceptors is not None)
-        self.routes[topic] = route
-        return route
 
     def full(self) -> KafkaError:
         """The failure of a caller who has waited for room in the buffer for too long."""

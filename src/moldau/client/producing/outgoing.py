@@ -7,10 +7,11 @@ fails the records beside it.
 from collections.abc import Iterable, Mapping
 from typing import Any, Final, NamedTuple
 
+from moldau.client.partitions import why_no_topic
 from moldau.client.producing.batching import Headers
 from moldau.client.producing.producer_settings import Serializer
 from moldau.client.producing.serializers import Content, to_bytes
-from moldau.errors import NoSuchPartition
+from moldau.errors import ErrorCode, KafkaError, NoSuchPartition
 
 TIMESTAMP_MAX = (1 << 63) - 1
 GivenHeaders = Iterable[tuple[str, Content]] | Mapping[str, Content] | None
@@ -105,6 +106,8 @@ def check_partition(partition: Any) -> None:
 
 
 def check_topic(topic: Any) -> None:
-    """Raise `TypeError` unless this is text."""
+    """Raise `TypeError` unless this is text, and `InvalidTopic` unless a topic can have this name."""
     if not isinstance(topic, str):
         raise TypeError(f"the topic is {type(topic).__name__}, not str")
+    if why := why_no_topic(topic):
+        raise KafkaError(ErrorCode.INVALID_TOPIC_EXCEPTION, why)

@@ -14,8 +14,8 @@ from moldau.client.background import LoopThread
 from moldau.client.faces import blocking
 from moldau.client.producing.async_producer import AsyncProducer as AsyncProducer
 from moldau.client.producing.batching import BufferFull
-from moldau.client.producing.delivery import Delivery, OnDelivery, check_callback
-from moldau.client.producing.outgoing import BY_NAME, GivenHeaders, OutgoingRecord
+from moldau.client.producing.delivery import Delivery, OnDelivery
+from moldau.client.producing.outgoing import BY_NAME, GivenHeaders, OutgoingRecord, check_topic
 from moldau.client.producing.producer_metrics import ProducerMetrics
 from moldau.client.producing.producer_settings import ProducerSettings
 from moldau.client.producing.table_delivery import TableDelivery
@@ -89,10 +89,14 @@ class Producer:
         Raises `TypeError` or `ValueError` for a wrong record, and `KafkaError` if the topic can be neither found nor
         created, if it has no such partition, if the record is too large, or if the buffer stayed full for
         `max_block_ms`."""
-        if on_delivery is not None:
-            check_callback(on_delivery)
         core = self._core
-        route = core.routes.get(topic)
+        if on_delivery is not None and getattr(on_delivery, "__code__", None) is not core.checked_code:
+            core.check_callback(on_delivery)
+        try:
+            route = core.routes.get(topic)
+        except TypeError:  # a list, or a dict
+            check_topic(topic)
+            raise
         if route is not None:
             delivery: Delivery | None = route.put(value, key, partition, timestamp_ms, headers, on_delivery)
             if delivery is not None:
@@ -103,7 +107,7 @@ class Producer:
             topic, value, key, partition, timestamp_ms, headers = record
         route, now_s = core.routes.get(topic), core.now_s()
         if route is None or partition is not None or route.until_s < now_s:
-            route = core.known_route(topic, partition) or self._thread.run(core.find_route, topic, partition)
+            route = core.topics.route(topic, partition, now_s) or self._thread.run(core.topics.find, topic, partition)
         try:
             return core.appender.place(route, now_s, value, key, partition, timestamp_ms, headers, on_delivery)
         except BufferFull as full:
@@ -143,7 +147,7 @@ class Producer:
 
     def _send_rows(self, topic: str, columns: "RecordColumns") -> TableDelivery:
         core, highest = self._core, columns.highest_partition
-        route = core.known_route(topic, highest) or self._thread.run(core.find_route, topic, highest)
+        route = core.topics.route(topic, highest, core.now_s()) or self._thread.run(core.topics.find, topic, highest)
         batches, unseen = [], 0
         for batch in core.appender.encode(route, columns):
             tp = route.partitions[batch.partition]
