@@ -61,7 +61,8 @@ class Others:
         self.written = 0
         self.read: list[bytes] = []
         self.failures: list[BaseException] = []
-        self._threads = [threading.Thread(target=self._guarded, args=(work,)) for work in (self._write, self._read)]
+        self._writer, reader = (threading.Thread(target=self._guarded, args=(work,)) for work in (self._write, self._read))
+        self._threads = [self._writer, reader]
 
     def __enter__(self) -> "Others":
         for thread in self._threads:
@@ -72,6 +73,7 @@ class Others:
         self._stop.set()
         for thread in self._threads:
             thread.join(stretched(60))
+        assert not any(thread.is_alive() for thread in self._threads)
         assert not self.failures, self.failures
 
     def _guarded(self, work: object) -> None:
@@ -92,8 +94,7 @@ class Others:
     def _read(self) -> None:
         with Raw(self._address) as raw:
             while True:
-                done = self._stop.is_set() and len(self.read) == self.written
-                if done:
+                if not self._writer.is_alive() and len(self.read) == self.written:  # the last write may be on its way
                     return
                 answer = raw.fetch(self._topic, len(self.read), max_wait_ms=100)
                 assert answer.error_code == 0
