@@ -61,8 +61,8 @@ class Others:
         self.written = 0
         self.read: list[bytes] = []
         self.failures: list[BaseException] = []
-        self._writer, reader = (threading.Thread(target=self._guarded, args=(work,)) for work in (self._write, self._read))
-        self._threads = [self._writer, reader]
+        self._threads = [threading.Thread(target=self._guarded, args=(work,)) for work in (self._write, self._read)]
+        self._writer, _ = self._threads
 
     def __enter__(self) -> "Others":
         for thread in self._threads:
