@@ -34,8 +34,9 @@ format: $(VENV)/installed ## let ruff format and fix
 	$(BIN)/ruff check --fix
 	$(BIN)/ruff format
 
-docs: $(VENV)/installed ## the reference of settings, docs/settings.md
+docs: $(VENV)/installed ## what is made of the code: docs/settings.md, the words that a shell completes
 	$(BIN)/python tools/settings_page.py
+	$(BIN)/python tools/completion_words.py
 
 site: $(VENV)/installed ## the documentation as a web site, in build/site
 	$(BIN)/python -m tools.documentation.build

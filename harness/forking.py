@@ -30,7 +30,7 @@ ROOT = Path(__file__).resolve().parents[1]
 PRELOADED = (
     "moldau.cli.app",
     "moldau.cli.main",
-    "moldau.cli.server",
+    "moldau.cli.server.start",
     "moldau.process",
     "moldau.broker",
     "moldau.cluster.membership",

@@ -7,9 +7,11 @@ from pathlib import Path
 
 import pytest
 
+from moldau.cli.completing import WORDS
 from moldau.net.limits import SEND_BUFFER_BYTES
 from tests.source_rules import read_all
 from tests.test_log_lines import is_in, rows
+from tools import completion_words
 
 ROOT = Path(__file__).parents[1]
 pytestmark = pytest.mark.together("source")  # which is parsed once
@@ -149,3 +151,7 @@ def test_the_pages_have_the_size_of_the_send_buffer() -> None:
     settings, performance = ((ROOT / "docs" / name).read_text() for name in ("settings.md", "performance-design.md"))
     assert f"Where it is not set, {SEND_BUFFER_BYTES} is used" in settings
     assert f"a send buffer of {SEND_BUFFER_BYTES >> 10} KB" in performance
+
+
+def test_the_words_that_a_shell_completes_are_those_of_the_commands() -> None:
+    assert WORDS.read_text(encoding="utf-8") == completion_words.text(), "run `make docs`"

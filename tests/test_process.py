@@ -105,13 +105,14 @@ def test_a_start_that_is_stopped_at_any_moment_after_a_clean_stop_leaves_the_fol
 def test_a_signal_before_anything_is_open_ends_the_process_with_success(tmp_path: Path):
     """While the broker's modules are imported, which a busy machine may take long for."""
     program = (
-        "import os, signal, sys, moldau.cli.server as server\n"
+        "import os, signal, sys\n"
+        "from moldau.cli.server.start import run_broker\n"
         "class Asked:\n"
         "    def find_spec(self, name, *_):\n"
         "        if name == 'moldau.process':\n"
         "            os.kill(os.getpid(), signal.SIGTERM)\n"
         "sys.meta_path.insert(0, Asked())\n"
-        f"server.start(['--data-dir', {str(tmp_path / 'data')!r}, '--port', '0'])\n"
+        f"run_broker(['--data-dir', {str(tmp_path / 'data')!r}, '--port', '0'])\n"
     )
     done = subprocess.run(
         [sys.executable, "-c", program], env={**os.environ, "PYTHONPATH": str(SOURCE)}, timeout=stretched(60)

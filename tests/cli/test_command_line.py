@@ -3,16 +3,17 @@
 import enum
 import importlib
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, NamedTuple
 
 import pytest
 
 from harness.brokers import SOURCE, Broker
 from moldau.cli.app import PLACES, run_app
-from moldau.cli.command_line import Argument, Group, HelpAsked, Option, UsageError, parameters_of, read
+from moldau.cli.command_line import Argument, Group, HelpAsked, Option, UsageError, call, parameters_of, read
 from moldau.cli.help import command_help
 from tests.cli.conftest import Moldau
 
@@ -38,7 +39,9 @@ def paint(
 
     Examples:
 
-      moldau paint a-fence --coats 2 --color blue --with-a-line-that-is-longer-than-a-terminal-is-wide-and-is-kept --so
+      moldau paint a-fence --coats 2 --color blue --place 'the garden' --thinner 0.5 -t a | moldau dry
+
+      moldau paint a-gate
     """
 
 
@@ -103,6 +106,27 @@ def test_a_wrong_command_line_is_one_sentence(line: str, sentence: str) -> None:
     assert str(wrong.value) == sentence
 
 
+class Frame(NamedTuple):
+    """What several commands have."""
+
+    wood: Annotated[str, Option(help="Of what.")] = "oak"
+    gilt: Annotated[bool, Option(help="With gold.")] = False
+
+
+def test_parameters_that_several_commands_share_are_one() -> None:
+    def hang(
+        picture: Annotated[str, Argument("PICTURE")],
+        frame: Frame = Frame(),
+        high: Annotated[bool, Option("--high")] = False,
+    ) -> tuple[str, Frame, bool]:
+        return picture, frame, high
+
+    parameters = parameters_of(hang)
+    assert [one.name for one in parameters] == ["picture", "wood", "gilt", "high"]
+    assert call(hang, read(parameters, ["sea", "--gilt"])) == ("sea", Frame("oak", True), False)
+    assert call(hang, read(parameters, ["sea", "--wood", "ash", "--high"])) == ("sea", Frame("ash", False), True)
+
+
 def test_an_argument_too_many_and_a_missing_option_are_said() -> None:
     def one(thing: Annotated[str, Argument("THING")], size: Annotated[int, Option(min=0)]) -> None: ...
 
@@ -124,13 +148,19 @@ def test_the_environment_stands_in_for_a_missing_option(monkeypatch: pytest.Monk
     assert reading("fence")["place"] == "HOME"
 
 
-def test_help_shows_each_option_and_keeps_the_lines_of_examples(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_help_shows_each_option_and_examples_that_a_shell_takes(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "60")
     with pytest.raises(HelpAsked):
         reading("--coats", "2", "-h")
     text = command_help("moldau paint", paint.__doc__ or "", parameters_of(paint))
     assert text.splitlines()[0] == "Usage: moldau paint [OPTIONS] THING [FILE...]"
-    assert "--with-a-line-that-is-longer-than-a-terminal-is-wide-and-is-kept --so" in text
+    example = text.partition("Examples:\n\n")[2].partition("\n\n")[0]
+    assert example.splitlines() == [
+        "    moldau paint a-fence --coats 2 --color blue \\",
+        "        --place 'the garden' --thinner 0.5 -t a \\",
+        "        | moldau dry",
+        "    moldau paint a-gate",
+    ]
     squeezed = " ".join(text.split())
     assert "-c, --coats INTEGER How many coats. [1 to 9; default: 1]" in squeezed
     assert "--color red|blue The color. [default: red]" in squeezed
@@ -146,16 +176,29 @@ def commands() -> list[list[str]]:
     return found
 
 
+def test_help_fits_a_terminal_of_eighty_columns_and_says_first_what_a_command_does(
+    offline: Moldau, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    groups = dict.fromkeys((command[0],) for command in commands() if len(command) == 2)
+    for command in ([], *groups, *commands()):
+        shown = offline(*command, "--help")
+        assert [line for line in shown.lines if len(line) > 80] == [], command
+        usage, _, first, *_ = shown.lines
+        assert usage.startswith(" ".join(["Usage: moldau", *command])), command
+        assert re.match(r"  [A-Z`]", first), command
+        assert "Examples:\n\n    " in shown.out, command
+
+
 @pytest.mark.parametrize("command", commands(), ids=" ".join)
 def test_every_command_and_each_of_its_parameters_is_explained(command: list[str], offline: Moldau) -> None:
     shown = offline(*command, "--help")
     assert (shown.code, shown.err) == (0, "")
     assert "xample" in shown.out and f"moldau {' '.join(command)}" in shown.out
-    if command != ["server", "start"]:
-        [usage, *_] = shown.lines
-        assert usage.startswith(f"Usage: moldau {' '.join(command)} [OPTIONS]")
-        rows = [line for line in shown.lines if line.startswith(("  -", "  --"))]
-        assert len(rows) >= 1 and rows[-1].startswith("  -h, --help")
+    [usage, *_] = shown.lines
+    assert usage.startswith(f"Usage: moldau {' '.join(command)} [OPTIONS]")
+    rows = [line for line in shown.lines if line.startswith(("  -", "  --"))]
+    assert len(rows) >= 1 and rows[-1].startswith("  -h, --help")
 
 
 def test_each_command_is_listed_with_a_line(capsys: pytest.CaptureFixture[str]) -> None:

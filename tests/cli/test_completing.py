@@ -31,7 +31,7 @@ def test_bash_completes_commands_and_options(offline: Moldau) -> None:
 def test_zsh_and_fish_have_scripts_of_their_own(offline: Moldau) -> None:
     zsh, fish = offline("completion", "zsh").out, offline("completion", "fish").out
     assert zsh.startswith("autoload -U +X bashcompinit && bashcompinit\n")
-    assert "__fish_seen_subcommand_from topics; and not __fish_seen_subcommand_from offsets" in fish
+    assert "__fish_seen_subcommand_from topics; and not __fish_seen_subcommand_from list create" in fish
     assert "-l before -r -F -d 'Delete the records below this offset" in fish
     assert "-l value-type -x -a 'text short int long float double boolean hex base64'" in fish
     for name in ("zsh", "fish"):

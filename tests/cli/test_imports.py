@@ -30,16 +30,16 @@ OURS_MAX = {
     "acls list": ADMIN_MAX,
     "cluster status": ADMIN_MAX,
     "top --once": ADMIN_MAX,
-    "doctor": 81,
+    "doctor": 83,
     "produce t": 115,
-    "consume t": 145,
-    "dead-letters list t": 146,
+    "consume t": 146,
+    "dead-letters list t": 147,
     "perf consume t": 140,
     "verifiable produce t": 110,
     "mirror status --from 127.0.0.1:1 --to 127.0.0.1:1": 78,
-    "log dump none": 72,
-    "log verify none": 94,
-    "log import none --topic t": 132,
+    "log dump none": 73,
+    "log verify none": 95,
+    "log import none --topic t": 134,
 }
 """Of each command: the most modules of this package that it may import."""
 SCRIPT = f"""

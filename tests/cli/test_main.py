@@ -73,8 +73,8 @@ def test_a_group_without_a_command_shows_what_there_is(group: list[str], offline
         (["topics", "list", "-b", "nowhere:x"], "'nowhere:x' is not HOST:PORT"),
         (["topics", "list", "-b", "127.0.0.1:1"], "cannot connect to 127.0.0.1:1: Connection refused"),
         (["server", "start", "no-such-file.properties"], "cannot read no-such-file.properties"),
-        (["server", "start", "--port", "x"], "argument --port: invalid int value: 'x'"),
-        (["server", "start", "--port", "80000"], "--port must be 0 to 65535, not 80000"),
+        (["server", "start", "--port", "x"], "Invalid value for '--port': 'x' is not a whole number"),
+        (["server", "start", "--port", "80000"], "Invalid value for '--port': 80000 is not from 0 to 65535"),
         (
             ["server", "start", "--set", "listeners=A://h:65536"],
             "listeners has the port 65536 in 'A://h:65536': a port",

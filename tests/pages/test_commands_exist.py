@@ -12,7 +12,6 @@ import pytest
 from moldau.cli.app import PLACES
 from moldau.cli.command_line import Argument, Group, Option, Parameter, check_name, parameters_of, read
 from moldau.cli.options import with_command_config
-from moldau.cli.server import parser as server_parser
 from moldau.errors import MoldauError
 from tests.pages import blocks
 
@@ -44,9 +43,6 @@ def is_group(name: str) -> bool:
 
 def understand(words: Sequence[str]) -> None:
     """Read a command line as the command does. Raises `MoldauError`."""
-    if list(words[:2]) == ["server", "start"]:
-        server_parser().parse_args(words[2:])
-        return
     if words and words[0] in ("version", "--version", "--help"):
         return
     check_name(words[0] if words else "", PLACES, "moldau")
@@ -63,11 +59,7 @@ def recognise(words: Sequence[str]) -> None:
     if is_group(words[0]):
         if not rest or NOT_OURS.fullmatch(rest[0]):
             return
-        if words[0] == "server" and rest[0] == "start":
-            known = {name for action in server_parser()._actions for name in action.option_strings}
-        else:
-            known = {name for one in parameters(words[0], rest[0]) for name in one.names}
-        rest = rest[1:]
+        known = {name for one in parameters(words[0], rest.pop(0)) for name in one.names}
     else:
         known = {name for one in parameters(words[0], "") for name in one.names}
     for word in rest:

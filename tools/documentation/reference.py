@@ -13,11 +13,10 @@ from typing import Any
 
 import moldau
 from moldau import TopicPartition
-from moldau.cli.app import PLACES, start
+from moldau.cli.app import PLACES
 from moldau.cli.command_line import Group, parameters_of
 from moldau.cli.help import command_help
 from moldau.cli.options import with_command_config
-from moldau.cli.server import parser
 from moldau.client.administration.admin import AdminSettings
 from moldau.client.consuming.consumer_settings import ConsumerSettings
 from moldau.client.producing.producer_settings import ProducerSettings
@@ -75,10 +74,7 @@ def commands_page() -> str:
         if isinstance(found, Group):
             pieces.append(place.summary)
             for one, function in found.commands.items():
-                text = (
-                    _help(f"moldau {name} {one}", function) if function is not start else _text(parser().format_help())
-                )
-                pieces += [f"### moldau {name} {one}", text]
+                pieces += [f"### moldau {name} {one}", _help(f"moldau {name} {one}", function)]
         else:
             pieces.append(_help(f"moldau {name}", found))
     return "\n\n".join(pieces) + "\n"

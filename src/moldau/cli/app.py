@@ -6,24 +6,16 @@ A module is imported when one of its commands is called: those of `log` import m
 import importlib
 import sys
 from collections.abc import Callable, Sequence
-from typing import Annotated, Any, NamedTuple
+from typing import Any, NamedTuple
 
-from moldau.cli.command_line import (
-    HELP,
-    Argument,
-    Group,
-    HelpAsked,
-    Option,
-    UsageError,
-    check_name,
-    parameters_of,
-    read,
-)
-from moldau.cli.options import Json, connecting, with_command_config
+from moldau.cli.command_line import HELP, Group, UsageError, check_name
 from moldau.cli.output import note
+from moldau.cli.running import run_command
 
 ABOUT = "A commit log that speaks the Apache Kafka protocol."
 USAGE = 2
+EXAMPLES_OF_A_GROUP = 2
+"""The first example of each of its first commands."""
 
 
 class CommandEntry(NamedTuple):
@@ -35,7 +27,7 @@ class CommandEntry(NamedTuple):
 
 
 PLACES = {
-    "server": CommandEntry("moldau.cli.app", "server", "The broker: start, format."),
+    "server": CommandEntry("moldau.cli.server.commands", "app", "The broker: start, format."),
     "topics": CommandEntry(
         "moldau.cli.topics.commands",
         "app",
@@ -116,47 +108,12 @@ PLACES = {
         "moldau.cli.completing", "completion", "A script that completes commands and options in bash, zsh or fish."
     ),
 }
-server = Group("server")
-
-
-@server.command()
-def start() -> int:
-    """Start a broker and run it until SIGTERM or Ctrl-C. `moldau server start --help` says more."""
-    from moldau.cli.server import start as start_server
-
-    return start_server([])
-
-
-@server.command("format")
-def format_server(
-    file: Annotated[str, Argument("[FILE.properties]", help="The broker's settings, as for server start.")] = "",
-    add_scram: Annotated[
-        list[str] | None,
-        Option(
-            "--add-scram",
-            metavar="MECHANISM=[name=NAME,password=PASSWORD]",
-            help="A user that logs in by SCRAM; repeatable. passwordfile=FILE reads the password from a file.",
-        ),
-    ] = None,
-    data_dir: Annotated[
-        str | None, Option("--data-dir", metavar="DIR", help="The folder of the log and the metadata.")
-    ] = None,
-    setting: Annotated[
-        list[str] | None, Option("--set", metavar="NAME=VALUE", help="One setting of the broker; repeatable.")
-    ] = None,
-    as_json: Json = False,
-) -> None:
-    """
-    Make the metadata of a broker, or of the cluster that it begins, with users that can log in at its first start.
-    Nothing is deleted: a broker that was started before, and is stopped, gets the users too.
-
-    Examples:
-
-      moldau server format server.properties --add-scram 'SCRAM-SHA-256=[name=admin,password=admin-secret]'
-    """
-    from moldau.cli.security.formatting import format_broker
-
-    format_broker(file, add_scram or [], data_dir, setting or [], as_json=as_json)
+FIRST_STEPS = (
+    "moldau server start",
+    "echo hello | moldau produce events",
+    "moldau consume events --from-beginning",
+    "moldau doctor",
+)
 
 
 def run_app(arguments: Sequence[str]) -> int:
@@ -171,41 +128,28 @@ def run_app(arguments: Sequence[str]) -> int:
 def _run_app(arguments: Sequence[str]) -> int:
     rest = list(arguments)
     if not rest or rest[0] in HELP:
-        return _help("moldau", ABOUT, {name: place.summary for name, place in PLACES.items()}, bool(rest))
+        about = {name: place.summary for name, place in PLACES.items()}
+        return _help("moldau", ABOUT, about, FIRST_STEPS, bool(rest))
     name = rest.pop(0)
     check_name(name, PLACES, "moldau")
     place = PLACES[name]
     target: Group | Callable[..., Any] = getattr(importlib.import_module(place.module), place.name)
     if not isinstance(target, Group):
-        return _run(target, f"moldau {name}", rest)
+        return run_command(target, f"moldau {name}", rest)
     if not rest or rest[0] in HELP:
-        from moldau.cli.help import first_sentence
+        from moldau.cli.help import first_example, first_sentence
 
-        summaries = {command: first_sentence(function.__doc__ or "") for command, function in target.commands.items()}
-        return _help(f"moldau {name}", place.summary, summaries, bool(rest))
-    return _run(target.named(rest[0], f"moldau {name}"), f"moldau {name} {rest[0]}", rest[1:])
+        texts = {command: function.__doc__ or "" for command, function in target.commands.items()}
+        summaries = {command: first_sentence(text) for command, text in texts.items()}
+        examples = [first_example(text) for text in texts.values()][:EXAMPLES_OF_A_GROUP]
+        return _help(f"moldau {name}", place.summary, summaries, examples, bool(rest))
+    return run_command(target.named(rest[0], f"moldau {name}"), f"moldau {name} {rest[0]}", rest[1:])
 
 
-def _help(path: str, about: str, commands: dict[str, str], asked: bool) -> int:
+def _help(path: str, about: str, commands: dict[str, str], examples: Sequence[str], asked: bool) -> int:
     """Print the help: it was asked for, or a command is missing."""
     from moldau.cli.help import group_help
 
     options = [("--version", "Print the version and end.")] if path == "moldau" else []
-    print(group_help(path, about, commands, options), file=sys.stdout if asked else sys.stderr)
+    print(group_help(path, about, commands, examples, options), file=sys.stdout if asked else sys.stderr)
     return 0 if asked else USAGE
-
-
-def _run(function: Callable[..., Any], path: str, texts: Sequence[str]) -> int:
-    """Run a command with these texts as its command line; returns its exit code. Raises `UsageError`."""
-    parameters = with_command_config(parameters_of(function))
-    try:
-        values = connecting(read(parameters, texts))
-        result = function(**values)
-    except HelpAsked:
-        from moldau.cli.help import command_help
-
-        print(command_help(path, function.__doc__ or "", parameters))
-        return 0
-    except UsageError as wrong:
-        raise UsageError(f"{wrong} (`{path} --help` says more)") from None
-    return result if isinstance(result, int) else 0

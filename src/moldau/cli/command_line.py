@@ -7,7 +7,8 @@
         "Create topics."
 
 A parameter is an `Argument` or an `Option`; one without a default is required; a list takes several values; a bool is a
-flag; an enum takes one of its values. The docstring is the help. Options may stand anywhere, as `--name VALUE`,
+flag; an enum takes one of its values. A `NamedTuple` of such parameters stands for all of them: commands share it. The
+docstring is the help. Options may stand anywhere, as `--name VALUE`,
 `--name=VALUE`, `-n VALUE` or `-nVALUE`; all after `--` are arguments. A function returns its exit code, or None.
 """
 
@@ -108,10 +109,13 @@ class Parameter(NamedTuple):
 
 
 def parameters_of(function: Callable[..., Any]) -> list[Parameter]:
-    """The parameters of a command's function, in order."""
+    """The parameters of a command's function, in order, with those that a `NamedTuple` stands for in its place."""
     hints = typing.get_type_hints(function, include_extras=True)
-    parameters = []
+    parameters: list[Parameter] = []
     for name, parameter in inspect.signature(function).parameters.items():
+        if hasattr(hints[name], "_fields"):
+            parameters += parameters_of(hints[name])
+            continue
         kind, about = typing.get_args(hints[name])
         if isinstance(kind, types.UnionType):
             [kind] = [one for one in typing.get_args(kind) if one is not types.NoneType]
@@ -120,6 +124,14 @@ def parameters_of(function: Callable[..., Any]) -> list[Parameter]:
             [kind] = typing.get_args(kind)
         parameters.append(Parameter(name, about, kind, many, parameter.default))
     return parameters
+
+
+def call(function: Callable[..., Any], values: dict[str, Any]) -> Any:
+    """Call a command's function with the values of its `parameters_of`, by name."""
+    for name, hint in typing.get_type_hints(function, include_extras=True).items():
+        if hasattr(hint, "_fields"):
+            values[name] = hint(**{field: values.pop(field) for field in hint._fields})
+    return function(**values)
 
 
 def read(parameters: Sequence[Parameter], texts: Iterable[str]) -> dict[str, Any]:
@@ -190,12 +202,13 @@ class Group:
 
     def __init__(self, name: str, places: Mapping[str, str] | None = None):
         self.name = name
+        self._elsewhere = frozenset(places or ())
         self._found: dict[str, Callable[..., Any] | str] = dict(places or {})
 
     @property
     def commands(self) -> dict[str, Callable[..., Any]]:
-        """All commands, whose modules are imported."""
-        return {name: self._command(name) for name in self._found}
+        """All commands, whose modules are imported; those of the group's own module first."""
+        return {name: self._command(name) for name in sorted(self._found, key=self._elsewhere.__contains__)}
 
     def command(self, name: str = "") -> Callable[[F], F]:
         """Decorator: the function is a command of the group, under its own name unless another is given."""

@@ -1,16 +1,21 @@
 """`moldau completion`: scripts that complete commands, options and the values of options in a shell.
 
-A script holds all of them as data, so that a shell completes without starting Python.
+A script holds all of them as data, so that a shell completes without starting Python. They are read from a file, which
+`tools/completion_words.py` makes of the commands: to import all of these costs each new shell a third of a second.
+
+    topics list <tab> --json <tab> <tab> Print JSON.               an option without a value
+    topics create <tab> --config <tab> = <tab> A setting ...       one with any value
+    consume <tab> --value-type <tab> =text int <tab> How ...       one with few values
 """
 
 import enum
-import importlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Annotated, Any, NamedTuple
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Annotated, NamedTuple
 
-from moldau.cli.command_line import HELP, Argument, Group, Parameter, parameters_of
-from moldau.cli.help import first_sentence
-from moldau.cli.options import with_command_config
+from moldau.cli.command_line import Argument
+
+WORDS = Path(__file__).with_name("completion_words.tsv")
 
 
 class Shell(enum.Enum):
@@ -25,8 +30,8 @@ class Offered(NamedTuple):
     """What may follow a path of commands such as `topics create`: each word with a line about it, and for each option
     that takes a value, the values to choose from, none if it takes any."""
 
-    words: Mapping[str, str]
-    values: Mapping[str, Sequence[str]] = {}
+    words: dict[str, str]
+    values: dict[str, list[str]]
 
 
 def completion(shell: Annotated[Shell, Argument("bash|zsh|fish", help="The shell.")]) -> None:
@@ -41,7 +46,7 @@ def completion(shell: Annotated[Shell, Argument("bash|zsh|fish", help="The shell
 
       moldau completion fish > ~/.config/fish/completions/moldau.fish
     """
-    print(script_of(shell, dict(_offered())), end="")
+    print(script_of(shell, offered()), end="")
 
 
 def script_of(shell: Shell, offered: Mapping[str, Offered]) -> str:
@@ -104,32 +109,14 @@ def _quoted(text: str) -> str:
     return text.replace("\\", "\\\\").replace("'", "\\'")
 
 
-def _offered() -> Iterator[tuple[str, Offered]]:
-    from moldau.cli.app import PLACES
-
-    helps = dict.fromkeys(HELP, "Show help and exit.")
-    about = {name: place.summary for name, place in PLACES.items()}
-    yield "", Offered({**about, "--version": "Print the version and end.", **helps})
-    for name, place in PLACES.items():
-        found: Group | Callable[..., Any] = getattr(importlib.import_module(place.module), place.name)
-        if isinstance(found, Group):
-            sentences = {one: first_sentence(function.__doc__ or "") for one, function in found.commands.items()}
-            yield name, Offered({**sentences, **helps})
-            for one, function in found.commands.items():
-                yield f"{name} {one}", _following(with_command_config(parameters_of(function)), helps)
-        else:
-            yield name, _following(with_command_config(parameters_of(found)), helps)
-
-
-def _following(parameters: list[Parameter], helps: Mapping[str, str]) -> Offered:
-    words: dict[str, str] = {}
-    values: dict[str, Sequence[str]] = {}
-    for parameter in parameters:
-        choices = [str(one.value) for one in parameter.kind] if issubclass(parameter.kind, enum.Enum) else []
-        if isinstance(parameter.about, Argument):
-            words |= dict.fromkeys(choices, parameter.about.help)
-            continue
-        words |= dict.fromkeys(parameter.names, parameter.about.help)
-        if parameter.kind is not bool:
-            values |= dict.fromkeys(parameter.names, choices)
-    return Offered({**words, **helps}, values)
+def offered() -> dict[str, Offered]:
+    """By the path of commands."""
+    found: dict[str, Offered] = {}
+    for line in WORDS.read_text(encoding="utf-8").splitlines():
+        path, word, values, about = line.split("\t")
+        if path not in found:
+            found[path] = Offered({}, {})
+        found[path].words[word] = about
+        if values:
+            found[path].values[word] = values.removeprefix("=").split()
+    return found

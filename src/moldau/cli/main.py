@@ -64,9 +64,9 @@ def run(arguments: list[str]) -> int:
 
 def _run(arguments: list[str]) -> int:
     if arguments[:2] == ["server", "start"]:
-        from moldau.cli.server import start
+        from moldau.cli.server.start import run_broker
 
-        return start(arguments[2:])
+        return run_broker(arguments[2:])
     if arguments in (["--version"], ["version"]):
         from moldau.cli.version import version
 

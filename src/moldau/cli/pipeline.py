@@ -31,7 +31,7 @@ def demo(
     """
     Run the demo on real data: broker, replay, loads, streams, audit, books and a report.
 
-    Example:
+    Examples:
 
       moldau pipeline demo --folder build/demo
     """

@@ -21,7 +21,7 @@ def compact(of: Tables, storage_option: StorageOption = None, as_json: Json = Fa
 
     The replaced files stay for time travel until 'vacuum' removes them.
 
-    Example:
+    Examples:
 
       moldau pipeline compact /data/warehouse
     """
@@ -53,7 +53,7 @@ def vacuum(
     """
     Remove files that no version of the last 7 days needs: replaced ones, and those that dead loads left.
 
-    Example:
+    Examples:
 
       moldau pipeline vacuum /data/warehouse --dry-run
     """
@@ -79,7 +79,7 @@ def history(
     Print the versions of each table, newest first: the time, the operation or load, and the number of records that it
     changed.
 
-    Example:
+    Examples:
 
       moldau pipeline history /data/warehouse/flights --limit 5
     """
@@ -108,7 +108,7 @@ def convert(
 
     It may be killed and run again. The old files are removed when every record is in a table.
 
-    Example:
+    Examples:
 
       moldau pipeline convert /data/warehouse
     """

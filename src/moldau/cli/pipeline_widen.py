@@ -25,7 +25,7 @@ def widen(
     All files of the table are rewritten, and take the place of the others in one commit. No value changes, and loads
     may go on meanwhile. Iceberg tables need no such command: loads widen their columns.
 
-    Example:
+    Examples:
 
       moldau pipeline widen /data/warehouse/orders quantity=long place.lat=double
     """

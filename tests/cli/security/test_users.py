@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from harness.brokers import Broker
-from moldau.cli.security.formatting import wanted
+from moldau.cli.server.formatting import wanted
 from moldau.errors import ConfigError
 from moldau.transport.sasl.exchange import to_base64
 from moldau.transport.sasl.scram import credential, salted_password

@@ -2,9 +2,9 @@
 
 import ipaddress
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import Annotated, Any, NamedTuple
 
-from moldau.cli.command_line import UsageError
+from moldau.cli.command_line import Option, UsageError
 from moldau.client.administration.acls import OPERATIONS, Acl
 
 PRODUCER = {"topic": ("write", "describe", "create"), "transactional_id": ("write", "describe")}
@@ -27,22 +27,38 @@ _CLUSTER = ("cluster", "kafka-cluster")
 _WORDS: dict[str, str] = {name.replace("_", ""): name for name in OPERATIONS if name != "any"}
 
 
+class NamedResources(NamedTuple):
+    """The options that name resources."""
+
+    topic: Annotated[list[str] | None, Option(metavar="NAME", help="A topic, or * for all; repeatable.")] = None
+    group: Annotated[list[str] | None, Option(metavar="NAME", help="A group, or *; repeatable.")] = None
+    transactional_id: Annotated[
+        list[str] | None, Option(metavar="ID", help="A transactional id, or *; repeatable.")
+    ] = None
+    delegation_token: Annotated[list[str] | None, Option(metavar="ID", help="A token, or *; repeatable.")] = None
+    user_principal: Annotated[
+        list[str] | None, Option(metavar="User:NAME", help="A user as a resource; repeatable.")
+    ] = None
+    cluster: Annotated[bool, Option(help="The cluster.")] = False
+
+
+OF_NONE = NamedResources()
+
+
 class Resources(list[tuple[str, str]]):
     """The type and name of each resource that is named."""
 
     @classmethod
-    def of(
-        cls,
-        topics: Iterable[str] | None,
-        groups: Iterable[str] | None,
-        transactional_ids: Iterable[str] | None,
-        tokens: Iterable[str] | None,
-        users: Iterable[str] | None,
-        cluster: bool,
-    ) -> "Resources":
-        named = {"topic": topics, "group": groups, "transactional_id": transactional_ids, "delegation_token": tokens}
-        every = [(kind, name) for kind, names in {**named, "user": users}.items() for name in names or ()]
-        return cls([*every, *([_CLUSTER] if cluster else [])])
+    def of(cls, named: NamedResources) -> "Resources":
+        every = {
+            "topic": named.topic,
+            "group": named.group,
+            "transactional_id": named.transactional_id,
+            "delegation_token": named.delegation_token,
+            "user": named.user_principal,
+        }
+        found = [(kind, name) for kind, names in every.items() for name in names or ()]
+        return cls([*found, *([_CLUSTER] if named.cluster else [])])
 
     def names(self, kind: str) -> list[str]:
         return [name for one, name in self if one == kind]

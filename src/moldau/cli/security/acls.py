@@ -8,7 +8,9 @@ from moldau.cli.options import BOOTSTRAP, BootstrapServer, Json, reachable
 from moldau.cli.output import print_json, print_table
 from moldau.cli.security.acl_words import (
     CONSUMER,
+    OF_NONE,
     PRODUCER,
+    NamedResources,
     Resources,
     as_json_object,
     operation_name,
@@ -23,16 +25,6 @@ from moldau.names import counted
 
 app = Group("acls")
 
-Topics = Annotated[list[str] | None, Option("--topic", metavar="NAME", help="A topic, or * for all; repeatable.")]
-Groups = Annotated[list[str] | None, Option("--group", metavar="NAME", help="A group, or *; repeatable.")]
-Transactions = Annotated[
-    list[str] | None, Option("--transactional-id", metavar="ID", help="A transactional id, or *; repeatable.")
-]
-Tokens = Annotated[list[str] | None, Option("--delegation-token", metavar="ID", help="A token, or *; repeatable.")]
-Users = Annotated[
-    list[str] | None, Option("--user-principal", metavar="User:NAME", help="A user as a resource; repeatable.")
-]
-OfCluster = Annotated[bool, Option("--cluster", help="The cluster.")]
 Pattern = Annotated[
     str,
     Option(
@@ -83,12 +75,7 @@ def add(
     allow_host: AllowHosts = None,
     deny_host: DenyHosts = None,
     operation: Operations = None,
-    topic: Topics = None,
-    group: Groups = None,
-    transactional_id: Transactions = None,
-    delegation_token: Tokens = None,
-    user_principal: Users = None,
-    cluster: OfCluster = False,
+    named: NamedResources = OF_NONE,
     pattern: Pattern = "literal",
     producer: Annotated[bool, Option("--producer", help="The rights of a producer on the topics and ids.")] = False,
     consumer: Annotated[bool, Option("--consumer", help="The rights of a consumer on the topics and groups.")] = False,
@@ -107,7 +94,7 @@ def add(
 
       moldau acls add --deny-principal User:bob --deny-host 10.0.0.7 --operation All --topic '*'
     """
-    resources = Resources.of(topic, group, transactional_id, delegation_token, user_principal, cluster)
+    resources = Resources.of(named)
     roles = {"producer": producer, "consumer": consumer, "idempotent": idempotent}
     needed = _needed(resources, operation, roles)
     if not allow and not deny:
@@ -132,12 +119,7 @@ def remove(
     permission: Annotated[str, Option("--permission", metavar="allow|deny", help="Only these.")] = "any",
     host: Annotated[str | None, Option("--host", metavar="ADDRESS", help="Only the ACLs of this host.")] = None,
     operation: Operations = None,
-    topic: Topics = None,
-    group: Groups = None,
-    transactional_id: Transactions = None,
-    delegation_token: Tokens = None,
-    user_principal: Users = None,
-    cluster: OfCluster = False,
+    named: NamedResources = OF_NONE,
     pattern: FilteredPattern = "literal",
     as_json: Json = False,
 ) -> None:
@@ -152,7 +134,7 @@ def remove(
 
       moldau acls remove --topic orders --resource-pattern-type match
     """
-    resources = Resources.of(topic, group, transactional_id, delegation_token, user_principal, cluster)
+    resources = Resources.of(named)
     if principal is None and not resources:
         raise UsageError("give a resource, such as --topic NAME, or --principal User:NAME: all others stay")
     filters = _filters(resources, principal, pattern, operation, permission, host)
@@ -177,12 +159,7 @@ def list_acls(
     bootstrap_server: BootstrapServer = BOOTSTRAP,
     principal: Principal = None,
     operation: Operations = None,
-    topic: Topics = None,
-    group: Groups = None,
-    transactional_id: Transactions = None,
-    delegation_token: Tokens = None,
-    user_principal: Users = None,
-    cluster: OfCluster = False,
+    named: NamedResources = OF_NONE,
     pattern: FilteredPattern = "any",
     as_json: Json = False,
 ) -> None:
@@ -195,7 +172,7 @@ def list_acls(
 
       moldau acls list --topic orders --resource-pattern-type match
     """
-    resources = Resources.of(topic, group, transactional_id, delegation_token, user_principal, cluster)
+    resources = Resources.of(named)
     with Admin(reachable(bootstrap_server)) as admin:
         filters = _filters(resources, principal, pattern, operation)
         found = list(dict.fromkeys(one for which in filters for one in admin.describe_acls(which)))
@@ -215,12 +192,7 @@ def explain(
     principal: Annotated[str, Option("--principal", metavar="User:NAME", help="The principal.")] = "",
     host: Annotated[str, Option("--host", metavar="ADDRESS", help="The address of the client.")] = "127.0.0.1",
     operation: Operations = None,
-    topic: Topics = None,
-    group: Groups = None,
-    transactional_id: Transactions = None,
-    delegation_token: Tokens = None,
-    user_principal: Users = None,
-    cluster: OfCluster = False,
+    named: NamedResources = OF_NONE,
     as_json: Json = False,
 ) -> int:
     """
@@ -233,7 +205,7 @@ def explain(
     """
     from moldau.cli.security.explaining import explained
 
-    resources = Resources.of(topic, group, transactional_id, delegation_token, user_principal, cluster)
+    resources = Resources.of(named)
     if not principal or not resources or not operation:
         raise UsageError("give --principal User:NAME, --operation NAME, and a resource such as --topic NAME")
     with Admin(reachable(bootstrap_server)) as admin:

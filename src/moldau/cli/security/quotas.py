@@ -1,6 +1,6 @@
 """`moldau quotas`: set, remove and list the quotas of users, client ids and IP addresses."""
 
-from typing import Annotated
+from typing import Annotated, NamedTuple
 
 from moldau.cli.command_line import Argument, Group, Option, UsageError
 from moldau.cli.options import BOOTSTRAP, BootstrapServer, Json, pairs, reachable
@@ -11,12 +11,31 @@ from moldau.names import counted
 
 app = Group("quotas")
 
-User = Annotated[str | None, Option("--user", metavar="NAME", help="A user.")]
-UserDefaults = Annotated[bool, Option("--user-defaults", help="Every user without a quota of its own.")]
-Client = Annotated[str | None, Option("--client-id", metavar="ID", help="A client id.")]
-ClientDefaults = Annotated[bool, Option("--client-defaults", help="Every client id without a quota of its own.")]
-Address = Annotated[str | None, Option("--ip", metavar="ADDRESS", help="An IP address.")]
-AddressDefaults = Annotated[bool, Option("--ip-defaults", help="Every IP address without a quota of its own.")]
+
+class NamedOwner(NamedTuple):
+    """The options that say whose quotas."""
+
+    user: Annotated[str | None, Option(metavar="NAME", help="A user.")] = None
+    user_defaults: Annotated[bool, Option(help="Every user without a quota of its own.")] = False
+    client_id: Annotated[str | None, Option(metavar="ID", help="A client id.")] = None
+    client_defaults: Annotated[bool, Option(help="Every client id without a quota of its own.")] = False
+    ip: Annotated[str | None, Option(metavar="ADDRESS", help="An IP address.")] = None
+    ip_defaults: Annotated[bool, Option(help="Every IP address without a quota of its own.")] = False
+
+    def parts(self) -> QuotaEntity:
+        """The kinds and names that are given; None for the default of a kind."""
+        kinds = (
+            ("user", self.user, self.user_defaults),
+            ("client-id", self.client_id, self.client_defaults),
+            ("ip", self.ip, self.ip_defaults),
+        )
+        for kind, name, is_default in kinds:
+            if name is not None and is_default:
+                raise UsageError(f"--{kind} and --{kind.removesuffix('-id')}-defaults are both given")
+        return tuple((kind, name) for kind, name, is_default in kinds if name is not None or is_default)
+
+
+OF_ALL = NamedOwner()
 Values = Annotated[
     list[str], Argument("QUOTA=VALUE...", help="Quotas and their values, such as producer_byte_rate=1000000.")
 ]
@@ -26,12 +45,7 @@ Names = Annotated[list[str] | None, Argument("[QUOTA...]", help="The quotas to r
 @app.command("set")
 def set_quotas(
     quotas: Values,
-    user: User = None,
-    user_defaults: UserDefaults = False,
-    client_id: Client = None,
-    client_defaults: ClientDefaults = False,
-    ip: Address = None,
-    ip_defaults: AddressDefaults = False,
+    owner: NamedOwner = OF_ALL,
     bootstrap_server: BootstrapServer = BOOTSTRAP,
     as_json: Json = False,
 ) -> None:
@@ -48,7 +62,7 @@ def set_quotas(
 
       moldau quotas set connection_creation_rate=100 --ip-defaults
     """
-    entity = _entity((user, user_defaults), (client_id, client_defaults), (ip, ip_defaults))
+    entity = _entity(owner)
     wanted: dict[str, float | None] = {name: _number(name, text) for name, text in pairs(quotas, "QUOTA=VALUE").items()}
     with Admin(reachable(bootstrap_server)) as admin:
         _alter(admin, entity, wanted)
@@ -61,12 +75,7 @@ def set_quotas(
 @app.command("remove")
 def remove(
     quotas: Names = None,
-    user: User = None,
-    user_defaults: UserDefaults = False,
-    client_id: Client = None,
-    client_defaults: ClientDefaults = False,
-    ip: Address = None,
-    ip_defaults: AddressDefaults = False,
+    owner: NamedOwner = OF_ALL,
     bootstrap_server: BootstrapServer = BOOTSTRAP,
     as_json: Json = False,
 ) -> None:
@@ -79,7 +88,7 @@ def remove(
 
       moldau quotas remove --user ann --client-id reports
     """
-    entity = _entity((user, user_defaults), (client_id, client_defaults), (ip, ip_defaults))
+    entity = _entity(owner)
     with Admin(reachable(bootstrap_server)) as admin:
         described = admin.describe_client_quotas(dict(entity), strict=True).items()
         here = next((values for found, values in described if dict(found) == dict(entity)), {})
@@ -96,12 +105,7 @@ def remove(
 
 @app.command("list")
 def list_quotas(
-    user: User = None,
-    user_defaults: UserDefaults = False,
-    client_id: Client = None,
-    client_defaults: ClientDefaults = False,
-    ip: Address = None,
-    ip_defaults: AddressDefaults = False,
+    owner: NamedOwner = OF_ALL,
     bootstrap_server: BootstrapServer = BOOTSTRAP,
     as_json: Json = False,
 ) -> None:
@@ -114,7 +118,7 @@ def list_quotas(
 
       moldau quotas list --user ann --json
     """
-    match = dict(_parts((user, user_defaults), (client_id, client_defaults), (ip, ip_defaults)))
+    match = dict(owner.parts())
     with Admin(reachable(bootstrap_server)) as admin:
         found = admin.describe_client_quotas(match)
     rows = sorted(
@@ -134,21 +138,8 @@ def list_quotas(
     )
 
 
-def _parts(*given: tuple[str | None, bool]) -> QuotaEntity:
-    """The parts of an entity: user, client id and address, each as its name and whether its default is meant."""
-    parts: list[tuple[str, str | None]] = []
-    for kind, option, (name, is_default) in zip(
-        ("user", "client-id", "ip"), ("user", "client", "ip"), given, strict=True
-    ):
-        if name is not None and is_default:
-            raise UsageError(f"--{kind} and --{option}-defaults are both given")
-        if name is not None or is_default:
-            parts.append((kind, name))
-    return tuple(parts)
-
-
-def _entity(*given: tuple[str | None, bool]) -> QuotaEntity:
-    parts = _parts(*given)
+def _entity(owner: NamedOwner) -> QuotaEntity:
+    parts = owner.parts()
     if not parts:
         raise UsageError("give a user, a client id or an IP address, or one of their defaults")
     return parts

@@ -4,7 +4,7 @@ import sys
 from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, NamedTuple
 
 from moldau.cli.cluster.moving.balancing import balanced, relieved, spread_to
 from moldau.cli.cluster.moving.carrying_out import GONE, Course, MovingPace, carried_out
@@ -21,8 +21,6 @@ from moldau.client.administration.admin import Admin
 from moldau.errors import ConfigError
 from moldau.names import TopicPartition, counted
 
-DryRun = Annotated[bool, Option("--dry-run", help="Show the plan and write it; move nothing.")]
-PlanFile = Annotated[Path, Option("--plan", metavar="FILE", help="Where the plan is kept.")]
 Throttle = Annotated[
     int | None,
     Option(
@@ -31,9 +29,25 @@ Throttle = Annotated[
 ]
 AtATime = Annotated[int, Option("--at-a-time", min=1, help="How many partitions are moved at a time.")]
 MaxBytes = Annotated[int | None, Option("--max-bytes", min=0, help="The most bytes to copy.")]
-PLAN_FILE, AT_A_TIME = Path("plan.json"), 20
+AT_A_TIME = 20
 ROUNDS_MAX = 5
 """How often replicas of topics that were created meanwhile are moved."""
+
+
+class HowToMove(NamedTuple):
+    """The options of commands that make a plan."""
+
+    dry_run: Annotated[bool, Option(help="Show the plan and write it; move nothing.")] = False
+    plan: Annotated[Path, Option(metavar="FILE", help="Where the plan is kept.")] = Path("plan.json")
+    at_a_time: AtATime = AT_A_TIME
+    throttle: Throttle = None
+
+    @property
+    def pace(self) -> MovingPace:
+        return MovingPace(self.at_a_time, self.throttle)
+
+
+AS_USUAL = HowToMove()
 
 
 def reassign(
@@ -81,10 +95,7 @@ def reassign(
 
 def drain_broker(
     brokers: Annotated[list[int], Argument("BROKER...", help="Brokers to empty.")],
-    dry_run: DryRun = False,
-    plan: PlanFile = PLAN_FILE,
-    at_a_time: AtATime = AT_A_TIME,
-    throttle: Throttle = None,
+    how: HowToMove = AS_USUAL,
     bootstrap_server: BootstrapServer = BOOTSTRAP,
     as_json: Json = False,
 ) -> int:
@@ -103,8 +114,8 @@ def drain_broker(
         for broker in brokers:
             _check_known(layout, broker)
         planned = partial(drained, brokers=brokers)
-        outcome = _run(admin, layout, planned, plan, MovingPace(at_a_time, throttle), dry_run, as_json)
-    if outcome == 0 and not dry_run:
+        outcome = _run(admin, layout, planned, how, as_json)
+    if outcome == 0 and not how.dry_run:
         note(f"no replica is left on {_named(brokers)}: it can be stopped for good")
     return outcome
 
@@ -112,10 +123,7 @@ def drain_broker(
 def replace_broker(
     old: Annotated[int, Argument("OLD", help="The broker to empty.")],
     new: Annotated[int, Argument("NEW", help="The running broker that gets its replicas.")],
-    dry_run: DryRun = False,
-    plan: PlanFile = PLAN_FILE,
-    at_a_time: AtATime = AT_A_TIME,
-    throttle: Throttle = None,
+    how: HowToMove = AS_USUAL,
     bootstrap_server: BootstrapServer = BOOTSTRAP,
     as_json: Json = False,
 ) -> int:
@@ -133,16 +141,13 @@ def replace_broker(
         _check_known(layout, old)
         _check_running(layout, new)
         planned = partial(replaced, old=old, new=new)
-        return _run(admin, layout, planned, plan, MovingPace(at_a_time, throttle), dry_run, as_json)
+        return _run(admin, layout, planned, how, as_json)
 
 
 def add_broker(
     brokers: Annotated[list[int], Argument("BROKER...", help="Running brokers that get their share.")],
     max_bytes: MaxBytes = None,
-    dry_run: DryRun = False,
-    plan: PlanFile = PLAN_FILE,
-    at_a_time: AtATime = AT_A_TIME,
-    throttle: Throttle = None,
+    how: HowToMove = AS_USUAL,
     bootstrap_server: BootstrapServer = BOOTSTRAP,
     as_json: Json = False,
 ) -> int:
@@ -159,7 +164,7 @@ def add_broker(
         for broker in brokers:
             _check_running(layout, broker)
         wanted = spread_to(layout, brokers, max_bytes)
-        return _run(admin, layout, lambda _: wanted, plan, MovingPace(at_a_time, throttle), dry_run, as_json, once=True)
+        return _run(admin, layout, lambda _: wanted, how, as_json, once=True)
 
 
 def balance(
@@ -168,10 +173,7 @@ def balance(
         str | None,
         Option("--only-full", metavar="PERCENT", help="Only relieve brokers whose disks are used to more than this."),
     ] = None,
-    dry_run: DryRun = False,
-    plan: PlanFile = PLAN_FILE,
-    at_a_time: AtATime = AT_A_TIME,
-    throttle: Throttle = None,
+    how: HowToMove = AS_USUAL,
     bootstrap_server: BootstrapServer = BOOTSTRAP,
     as_json: Json = False,
 ) -> int:
@@ -190,16 +192,14 @@ def balance(
     with Admin(reachable(bootstrap_server)) as admin:
         layout = read_layout(admin)
         wanted = balanced(layout, max_bytes) if full is None else relieved(layout, full, max_bytes)
-        return _run(admin, layout, lambda _: wanted, plan, MovingPace(at_a_time, throttle), dry_run, as_json, once=True)
+        return _run(admin, layout, lambda _: wanted, how, as_json, once=True)
 
 
 def _run(
     admin: Admin,
     layout: ClusterLayout,
     planned: Callable[[ClusterLayout], MovePlan],
-    path: Path,
-    pace: MovingPace,
-    is_dry: bool,
+    how: HowToMove,
     as_json: bool,
     *,
     once: bool = False,
@@ -208,13 +208,13 @@ def _run(
     `once`, it is planned and carried out again for what new topics have brought meanwhile."""
     wanted = planned(layout)
     shown = summary(layout, wanted)
-    if is_dry or not as_json:
+    if how.dry_run or not as_json:
         _show(shown, as_json)
     if wanted:
-        write_plan(path, wanted)
-    if is_dry:
+        write_plan(how.plan, wanted)
+    if how.dry_run:
         if wanted:
-            note(f"the plan is in {path}: `moldau cluster reassign {path}` carries it out")
+            note(f"the plan is in {how.plan}: `moldau cluster reassign {how.plan}` carries it out")
         return 0
     moved, left = 0, dict[TopicPartition, str]()
     for number in range(1 if once else ROUNDS_MAX):
@@ -222,8 +222,8 @@ def _run(
             break
         if number:
             note(f"{counted(len(wanted), 'partition')} of new topics to move, too")
-            write_plan(path, wanted)
-        course = _carried_out(admin, layout, wanted, path, pace)
+            write_plan(how.plan, wanted)
+        course = _carried_out(admin, layout, wanted, how.plan, how.pace)
         moved += len(course.done)
         left = {tp: why for tp, why in course.left.items() if why != GONE}
         if left or once:

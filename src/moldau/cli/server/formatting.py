@@ -3,12 +3,12 @@
 import asyncio
 import re
 import secrets
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 from moldau.broker import Broker
 from moldau.cli.output import note, print_json
 from moldau.cli.security.passwords import checked, password_in
-from moldau.cli.server import properties_of
+from moldau.cli.server.start import properties_of
 from moldau.cluster.cluster import Cluster
 from moldau.cluster.users.changes import CredentialChange, keep
 from moldau.config import broker_config
@@ -27,8 +27,7 @@ def format_broker(
     file: str, users: Sequence[str], data_dir: str | None, settings: Sequence[str], *, as_json: bool
 ) -> None:
     """Raises `ConfigError`, `StorageError`."""
-    arguments = [*([file] if file else []), *(["--data-dir", data_dir] if data_dir is not None else [])]
-    config, warnings = broker_config(properties_of([*arguments, *_each("--set", settings)]))
+    config, warnings = broker_config(properties_of(file or None, data_dir=data_dir, settings=settings))
     for warning in warnings:
         note(warning)
     changes = [wanted(text) for text in users]
@@ -91,7 +90,3 @@ def _fields(text: str) -> dict[str, str]:
 def _unquoted(value: str) -> str:
     """Kafka's documents have values in double quotes, which `kafka-storage` takes away."""
     return value[1:-1] if len(value) > 1 and value[0] == value[-1] == '"' else value
-
-
-def _each(option: str, values: Iterable[str]) -> list[str]:
-    return [word for value in values for word in (option, value)]
