@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from moldau.config import kafka_names, older_names, security
+from moldau.config.choices import COMPRESSION_TYPES, TIMESTAMP_TYPES
 from moldau.config.connections_per_ip import connections_per_ip
 from moldau.config.listeners import (
     PLAINTEXT,
@@ -42,8 +43,6 @@ from moldau.config.while_running import RATES, WHILE_RUNNING
 from moldau.errors import ConfigError
 from moldau.names import INTERNAL_TOPICS, guess
 
-COMPRESSION_TYPES = ("uncompressed", "zstd", "lz4", "snappy", "gzip", "producer")
-TIMESTAMP_TYPES = ("CreateTime", "LogAppendTime")
 BY_RACK = "org.apache.kafka.common.replica.RackAwareReplicaSelector"
 BY_LEADER = "org.apache.kafka.common.replica.LeaderSelector"
 _FIXED = {"read_only": True}

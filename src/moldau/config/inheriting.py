@@ -5,20 +5,22 @@ minutes or hours are converted to milliseconds.
 """
 
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from moldau.config.broker import SETTINGS, BrokerConfig
 from moldau.config.setting import Setting, Value
 from moldau.errors import ConfigError
 from moldau.names import guess
 
+if TYPE_CHECKING:
+    from moldau.config.broker import BrokerConfig
+
 _UNITS_MS = {"minutes": 60_000, "hours": 3_600_000}
 
 
-def inherited(setting: Setting, broker: BrokerConfig) -> Value:
+def inherited(setting: Setting, broker: "BrokerConfig") -> Value:
     """A setting's value if its owner has none: that of the strongest broker setting with a value."""
     for name in setting.broker_names:
-        value: Value = getattr(broker, SETTINGS[name].field)
+        value: Value = getattr(broker, name.replace(".", "_"))
         if value is not None:
             unit = name.rpartition(".")[2]
             if unit in _UNITS_MS and isinstance(value, int):
@@ -27,7 +29,7 @@ def inherited(setting: Setting, broker: BrokerConfig) -> Value:
     return setting.default
 
 
-def all_inherited(settings: Mapping[str, Setting], broker: BrokerConfig) -> dict[str, Any]:
+def all_inherited(settings: Mapping[str, Setting], broker: "BrokerConfig") -> dict[str, Any]:
     """The values, by field, of an owner without values of its own."""
     return {setting.field: inherited(setting, broker) for setting in settings.values()}
 

@@ -9,8 +9,9 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from typing import TYPE_CHECKING
 
-from moldau.config.broker import COMPRESSION_TYPES, TIMESTAMP_TYPES, BrokerConfig
+from moldau.config.choices import COMPRESSION_TYPES, TIMESTAMP_TYPES
 from moldau.config.inheriting import all_inherited, own_values
 from moldau.config.setting import (
     BOOLEAN,
@@ -25,6 +26,9 @@ from moldau.config.setting import (
     settings_of,
 )
 from moldau.errors import ConfigError
+
+if TYPE_CHECKING:  # a log needs the settings of topics, and none of the hundreds of a broker
+    from moldau.config.broker import BrokerConfig
 
 
 # fmt: off
@@ -88,7 +92,7 @@ OURS = ("mirror.source",)
 _SOURCE = re.compile(r"[A-Za-z0-9_-]{1,64}/[A-Za-z0-9_-]{22}")
 
 
-def topic_config(broker: BrokerConfig, overrides: Mapping[str, str], *, judge: bool = True) -> TopicConfig:
+def topic_config(broker: "BrokerConfig", overrides: Mapping[str, str], *, judge: bool = True) -> TopicConfig:
     """The settings of a topic with `overrides` of its own. Raises `ConfigError` for unknown names and bad values.
 
     Without `judge` the overrides were accepted once, and the broker's settings may have changed since: what does not fit
@@ -103,7 +107,7 @@ def topic_config(broker: BrokerConfig, overrides: Mapping[str, str], *, judge: b
 
 
 @lru_cache(maxsize=8)
-def _defaults(broker: BrokerConfig) -> TopicConfig:
+def _defaults(broker: "BrokerConfig") -> TopicConfig:
     """The settings of a topic without overrides."""
     return TopicConfig(**all_inherited(TOPIC_SETTINGS, broker))
 

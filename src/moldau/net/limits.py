@@ -4,11 +4,13 @@ import socket
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from moldau.config import BrokerConfig
 from moldau.config.connections_per_ip import connections_per_ip
 from moldau.rates import RateWindow
+
+if TYPE_CHECKING:  # a server of metrics has limits, and no broker
+    from moldau.config import BrokerConfig
 
 UNLIMITED = 2**31 - 1
 SEND_BUFFER_BYTES, OF_THE_SYSTEM = 256 << 10, -1
@@ -66,7 +68,7 @@ class Limits:
         return min(self.max_connections, self.connection_rate) < UNLIMITED or bool(self.of_listeners)
 
 
-def limits_of(config: BrokerConfig, room: int) -> Limits:
+def limits_of(config: "BrokerConfig", room: int) -> Limits:
     """The limits by the settings; connections are refused before the log runs out of file descriptors."""
     given = config.given
     queued = config.queued_max_request_bytes

@@ -10,14 +10,17 @@ import re
 import uuid
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from typing import NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from moldau.cluster.state.image import NO_LEADER, Image, PartitionImage, TopicImage
 from moldau.cluster.state.placement import NO_CHANCE, Draw, placed, start_at
 from moldau.cluster.state.reassignment import target_of
-from moldau.config import BrokerConfig, topic_config
+from moldau.config import topic_config
 from moldau.errors import ConfigError, ErrorCode
 from moldau.names import TopicPartition, counted
+
+if TYPE_CHECKING:
+    from moldau.config import BrokerConfig
 
 PARTITIONS_MAX = 10_000
 RECORDS_MAX = 10_000
@@ -71,7 +74,7 @@ def name_refusal(name: str) -> Refusal | None:
 
 def create_topics(
     image: Image,
-    config: BrokerConfig,
+    config: "BrokerConfig",
     wanted: Sequence[NewTopic],
     new_id: Callable[[], uuid.UUID],
     draw: Draw = NO_CHANCE,
@@ -98,7 +101,7 @@ def _plain(name: str) -> str:
     return name.replace(".", "_")
 
 
-def _too_much(config: BrokerConfig, wanted: Sequence[NewTopic]) -> Refusal | None:
+def _too_much(config: "BrokerConfig", wanted: Sequence[NewTopic]) -> Refusal | None:
     counts = [
         len(request.assignments)
         or (config.num_partitions if request.num_partitions == -1 else max(request.num_partitions, 0))
@@ -110,7 +113,7 @@ def _too_much(config: BrokerConfig, wanted: Sequence[NewTopic]) -> Refusal | Non
 
 
 def _create_topic(
-    image: Image, config: BrokerConfig, request: NewTopic, taken: Mapping[str, str], draw: Draw
+    image: Image, config: "BrokerConfig", request: NewTopic, taken: Mapping[str, str], draw: Draw
 ) -> TopicImage | Refusal:
     refusal = name_refusal(request.name) or _name_taken(image, request.name, taken)
     if refusal:
@@ -138,7 +141,7 @@ def _name_taken(image: Image, name: str, taken: Mapping[str, str]) -> Refusal | 
     return None
 
 
-def _new_overrides(config: BrokerConfig, configs: Iterable[tuple[str, str | None]]) -> dict[str, str] | Refusal:
+def _new_overrides(config: "BrokerConfig", configs: Iterable[tuple[str, str | None]]) -> dict[str, str] | Refusal:
     overrides: dict[str, str] = {}
     for name, value in configs:
         if value is None:
@@ -147,7 +150,7 @@ def _new_overrides(config: BrokerConfig, configs: Iterable[tuple[str, str | None
     return overrides_refusal(config, overrides) or overrides
 
 
-def overrides_refusal(config: BrokerConfig, overrides: Mapping[str, str]) -> Refusal | None:
+def overrides_refusal(config: "BrokerConfig", overrides: Mapping[str, str]) -> Refusal | None:
     """The reason why a topic cannot have these overrides."""
     try:
         topic_config(config, overrides)
@@ -196,7 +199,7 @@ def _assignment_refusal(image: Image, replicas: Sequence[int], factor: int | Non
     return None
 
 
-def _spread(image: Image, config: BrokerConfig, request: NewTopic, draw: Draw) -> Sequence[Sequence[int]] | Refusal:
+def _spread(image: Image, config: "BrokerConfig", request: NewTopic, draw: Draw) -> Sequence[Sequence[int]] | Refusal:
     factor = config.default_replication_factor if request.replication_factor == -1 else request.replication_factor
     count = config.num_partitions if request.num_partitions == -1 else request.num_partitions
     if factor < 1:
