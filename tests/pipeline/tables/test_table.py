@@ -230,6 +230,16 @@ def test_what_cannot_be_used_is_said_in_one_sentence(tmp_path: Path) -> None:
     assert "\n" not in str(said.value) and "\x1b" not in str(said.value)
 
 
+def test_a_file_where_a_folder_should_be_is_named(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    said = f"^{tmp_path}/file is a file, where a folder of tables is needed: name another warehouse.$"
+    for name in ("file", "file/below"):
+        with pytest.raises(TableError, match=said):
+            Warehouse(tmp_path / name).check()
+    with pytest.raises(TableError, match=said):
+        Warehouse(tmp_path).table("file")
+
+
 @pytest.mark.parametrize("name", ["a%20b", "a\\b", "a\nb"])
 def test_a_path_that_deltalake_takes_for_another_one_is_refused(tmp_path: Path, name: str) -> None:
     with pytest.raises(TableError, match=r"cannot be the path of a table: rename the folder with '.+' in its name.$"):

@@ -31,7 +31,7 @@ from moldau.pipeline.tables.committing import (
     rows_key,
     topic_key,
 )
-from moldau.pipeline.tables.data_file import DataFile, LiveFile, TableFormat
+from moldau.pipeline.tables.data_file import DataFile, LiveFile, TableFormat, in_calendar
 from moldau.pipeline.tables.own_partitions import text_of
 from moldau.pipeline.tables.removals import Removed
 from moldau.pipeline.tables.storage import Location, location, one_sentence
@@ -43,6 +43,7 @@ logger = logging.getLogger(__name__)
 
 KEY_COLUMNS = "moldau/key-columns"
 """The property of a table with one row per key: the columns of the key, separated by commas."""
+METRICS = "write.metadata.metrics"
 SNAPSHOT = "moldau/snapshot"
 """The property with the id of the snapshot that the last load made."""
 
@@ -260,7 +261,7 @@ class IcebergTable:
 
         about = {LOAD_ID: load_id, RECORDS: str(sum(file.records for file in files))}
         about |= {name: str(number) for name, number in noted.items()}
-        prepared = self._newest_only().transaction()
+        prepared = self._newest_only(files).transaction()
         paths = [f"{self._folder}/{file.path}" for file in files]
         if removed:
             iceberg_files.replace(self._iceberg, prepared, set(removed), paths, about)
@@ -274,14 +275,17 @@ class IcebergTable:
         same_table = AssertTableUUID(uuid=self._iceberg.metadata.table_uuid)
         self._iceberg._do_commit(prepared._updates, (*prepared._requirements, same_table))
 
-    def _newest_only(self) -> "PyIcebergTable":
+    def _newest_only(self, files: Sequence[DataFile]) -> "PyIcebergTable":
         """The table without its older snapshots, which an append does not need: pyiceberg copies the metadata about 20
-        times while it prepares one."""
+        times while it prepares one. And without bounds of `_timestamp`, if these files have times outside of the years
+        1 to 9999: pyiceberg fails at them."""
         metadata, newest = self._iceberg.metadata, self._iceberg.current_snapshot()
         there = copy.copy(self._iceberg)
-        there.metadata = metadata.model_copy(
-            update={"snapshots": [newest] if newest else [], "snapshot_log": [], "metadata_log": []}
-        )
+        changed: dict[str, Any] = {"snapshots": [newest] if newest else [], "snapshot_log": [], "metadata_log": []}
+        times = [time_us for file in files for time_us in file.bounds.get("_timestamp", ())]
+        if not all(in_calendar(time_us) for time_us in times):
+            changed["properties"] = metadata.properties | {f"{METRICS}.column._timestamp": "counts"}
+        there.metadata = metadata.model_copy(update=changed)
         return there
 
     def number(self, name: str) -> int | None:

@@ -12,13 +12,12 @@ from typing import TYPE_CHECKING
 import pyarrow
 
 from moldau.pipeline.tables.columns import REJECTED, WITH_STATISTICS, TableError, names_of_partitions, of_table
-from moldau.pipeline.tables.iceberg_table import KEY_COLUMNS, IcebergTable, iceberg_errors_in_a_sentence
+from moldau.pipeline.tables.iceberg_table import KEY_COLUMNS, METRICS, IcebergTable, iceberg_errors_in_a_sentence
 from moldau.pipeline.tables.storage import Location, check_writable, location
 
 if TYPE_CHECKING:
     from pyiceberg.catalog import Catalog
 
-METRICS = "write.metadata.metrics"
 PROPERTIES = {
     "commit.retry.num-retries": "0",
     "commit.manifest-merge.enabled": "true",

@@ -58,8 +58,14 @@ class Location:
         except FileNotFoundError:
             return False
         except OSError as error:
-            raise TableError(f"{self.uri} cannot be read: {error.strerror}.") from None
+            raise self._unreadable(error) from None
         return True
+
+    def _unreadable(self, error: OSError) -> TableError:
+        if isinstance(error, NotADirectoryError):
+            file = next(path for path in (self.path, *self.path.parents) if path.exists())
+            return TableError(f"{file} is a file, where a folder of tables is needed: name another warehouse.")
+        return TableError(f"{self.uri} cannot be read: {error.strerror}.")
 
     def folders(self) -> list[str]:
         """The names of the folders here, sorted."""
@@ -69,7 +75,7 @@ class Location:
             except FileNotFoundError:
                 return []
             except OSError as error:
-                raise TableError(f"{self.uri} cannot be read: {error.strerror}.") from None
+                raise self._unreadable(error) from None
         from pyarrow.fs import FileSelector, FileType
 
         with errors_in_a_sentence(self.uri):
