@@ -1,6 +1,7 @@
 """Brokers follow their controller over the simulated network: images in order, also over changes of controller."""
 
 import asyncio
+import errno
 import logging
 import uuid
 from collections.abc import Sequence
@@ -219,6 +220,27 @@ def test_a_change_that_cannot_be_shown_is_tried_again(caplog: pytest.LogCaptureF
 
     with caplog.at_level(logging.CRITICAL, "moldau.cluster.following"):
         played(scenario)
+
+
+def test_a_change_waits_for_a_file_descriptor_and_one_sentence_says_so(caplog: pytest.LogCaptureFixture) -> None:
+    async def scenario(brokers: Brokers) -> None:
+        await brokers.start(1, 2)
+        follower, seen = brokers.others[0], []
+        failures = [OSError(errno.EMFILE, "Too many open files", "ports.py") for _ in range(3)]
+
+        def fail(image: Image, names: Sequence[str]) -> None:
+            if failures and "t" in names:
+                raise failures.pop()
+            seen.extend(names)
+
+        follower.metadata.subscribe(fail)
+        await brokers.controller.acting.topics.create([NewTopic("t", 1, 1)])
+        await follower.following.until(lambda image: seen == ["t"])
+
+    played(scenario)
+    (line,) = [one for one in caplog.records if "changes of the cluster" in one.getMessage()]
+    assert "until this process can open files: Too many open files. Raise the limit" in line.getMessage()
+    assert line.exc_info is None
 
 
 def test_an_answer_of_a_controller_that_was_replaced_is_dropped() -> None:

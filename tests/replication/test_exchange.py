@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -341,6 +342,22 @@ def test_a_leader_hears_that_its_last_partition_is_not_followed_any_more(tmp_pat
         third = await stage.asked(3)
         assert [one.topic_id for one in third.forgotten_topics_data] == [stage.replica.topic_id]
         assert third.max_wait_ms == 0, "a leader that is about to stop would wait for its end"
+
+    play(tmp_path, scenario)
+
+
+def test_one_line_tells_of_all_partitions_that_cannot_follow_because_a_disk_fails(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def scenario(stage: Stage) -> None:
+        other = followed(tmp_path, 7)
+        stage.roles(OTHER, OTHER, ME)
+        stage.exchange.changed(other)
+        reply = stage.reply(error_code=ErrorCode.KAFKA_STORAGE_ERROR)
+        reply.responses.append(replace(reply.responses[0], topic_id=other.topic_id))
+        stage.replies.put_nowait(reply)
+        await stage.asked(2)
+        assert len([line for line in caplog.messages if "cannot follow broker 2" in line]) == 1
 
     play(tmp_path, scenario)
 

@@ -29,7 +29,7 @@ from moldau.notices import Notices
 from moldau.peers.unreachable import NOT_REACHED, tell_unreachable
 from moldau.protocol.apis import FOLLOW_CLUSTER
 from moldau.protocol.messages.follow_cluster import FollowClusterRequest, FollowClusterResponse
-from moldau.runtime import Runtime
+from moldau.runtime import Runtime, out_of_descriptors
 from moldau.tasks import ended
 
 SHOW_S = 0.5
@@ -218,8 +218,16 @@ class Following:
                 names.update(dict.fromkeys(others))
             try:
                 await self._metadata.show(image, list(names))
-            except Exception:
-                logger.exception("changes of the cluster could not be taken over; they are tried again")
+            except Exception as fault:
+                if isinstance(fault, OSError) and out_of_descriptors(fault):
+                    notices.error(
+                        "",
+                        "changes of the cluster wait until this process can open files: %s. Raise the limit of open "
+                        "files (`ulimit -n`, LimitNOFILE in systemd)",
+                        fault.strerror,
+                    )
+                else:
+                    logger.exception("changes of the cluster could not be taken over; they are tried again")
                 self._names = {**names, **self._names}
                 await asyncio.sleep(SHOW_AGAIN_S)
                 continue

@@ -332,7 +332,9 @@ class LeaderFollower:
                 followed.damaged_at = end
                 logger.info("%s asks broker %d again: %s", replica.tp, self._leader, rest.error)
             elif not is_unsettled:
-                notices.error(str(replica.tp), "%s cannot follow broker %d: %s", replica.tp, self._leader, rest.error)
+                # A disk that fails, or files that cannot be opened, concern many partitions at once.
+                place = "" if rest.error.code is ErrorCode.KAFKA_STORAGE_ERROR else str(replica.tp)
+                notices.error(place, "%s cannot follow broker %d: %s", replica.tp, self._leader, rest.error)
             self._pause(key, followed, SOON_S if is_unsettled else self._settings.pause_s)
         elif rest.act is Act.FLUSH:
             return asyncio.shield(replica.begin_flush())
