@@ -1,6 +1,7 @@
 """The first request of an API waits for the import of its handler's modules, which the loop does not do itself."""
 
 import asyncio
+import errno
 import threading
 from collections.abc import Callable
 from typing import Any
@@ -8,6 +9,7 @@ from typing import Any
 import pytest
 
 from harness.patience import stretched
+from moldau.errors import ProtocolViolation
 from moldau.net.server import Peer
 from moldau.protocol import codec
 from moldau.protocol.apis import HEARTBEAT, LEAVE_GROUP, SERVED, Api
@@ -110,12 +112,15 @@ def test_an_import_that_fails_is_tried_again() -> None:
     async def asked() -> None:
         broker = Broker()
         broker.may_end.set()
-        broker.failure = OSError("too many open files")
-        with pytest.raises(OSError, match="too many open files"):
+        broker.failure = OSError(errno.EIO, "a broken disk")
+        with pytest.raises(OSError, match="a broken disk"):
+            await broker.ask(HEARTBEAT)
+        broker.failure = OSError(errno.EMFILE, "too many open files")
+        with pytest.raises(ProtocolViolation, match=r"^its code cannot be read: too many open files$"):
             await broker.ask(HEARTBEAT)
         broker.failure = None
         assert read(HEARTBEAT, await broker.ask(HEARTBEAT)) == HeartbeatResponse()
-        assert broker.imported == [("Heartbeat", False)] * 2
+        assert broker.imported == [("Heartbeat", False)] * 3
 
     asyncio.run(asked())
 

@@ -31,6 +31,7 @@ from moldau.replies import Answer, Muting, Reply, Unanswered, size_of
 from moldau.requests.gate import Gate, Handler, Judged, Pending
 from moldau.requests.routes import Route, new_route
 from moldau.requests.session import ANONYMOUS, Call, Session
+from moldau.runtime import out_of_descriptors
 from moldau.turns import Turns, turn
 
 _new = tuple.__new__  # what a NamedTuple's constructor does, at a third of its cost
@@ -102,7 +103,12 @@ class Dispatch:
         with self._turns.holding(len(frame)):
             async with self._turns:
                 if key in self.not_imported:
-                    await self._turns.off_loop(self.not_imported[key])
+                    try:
+                        await self._turns.off_loop(self.not_imported[key])
+                    except OSError as error:
+                        if out_of_descriptors(error):  # clients connect again, and another request tries again
+                            raise ProtocolViolation(f"its code cannot be read: {error.strerror}") from None
+                        raise
                     del self.not_imported[key]
         noted = [] if self.noted is None else self.noted
         count = len(noted)
