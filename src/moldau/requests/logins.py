@@ -5,6 +5,7 @@ SCRAM         credentials in the metadata store, read anew for each login: a cha
 OAUTHBEARER   tokens, by the keys of their issuer (`token_keys.py`)
 """
 
+import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from typing import TYPE_CHECKING
@@ -45,7 +46,6 @@ class ListenerLogins:
         self.failure_delay_ms = own.connection_failed_authentication_delay_ms
         self.timeout_ms = own.sasl_server_authentication_timeout_ms
         self.now_ms = runtime.clock.now_ms
-        self._elapsed_s = runtime.clock.elapsed_s
         of_mechanism = {name: config.of_mechanism(listener, name) for name in self.mechanisms}
         self._longest_ms = {name: one.connections_max_reauth_ms for name, one in of_mechanism.items()}
         self._passwords: Mapping[str, str] = {}
@@ -74,7 +74,7 @@ class ListenerLogins:
         return self._longest_ms[mechanism]
 
     def elapsed_ms(self) -> int:
-        return int(self._elapsed_s() * 1000)
+        return int(asyncio.get_running_loop().time() * 1000)
 
 
 class ScramLogin:
