@@ -29,7 +29,7 @@ async def topic_pulse(console: ConsoleContext, request: PageRequest, topic: str)
 async def brokers_pulse(console: ConsoleContext, request: PageRequest) -> Answer:
     """How long each broker takes to answer a small request, in ms."""
     times = await request.admin.answer_times()
-    return _json({str(broker): took for broker, took in times.items()})
+    return _json({f"broker {broker}": took for broker, took in times.items()})
 
 
 async def throughput_pulse(console: ConsoleContext, request: PageRequest) -> Answer:
