@@ -7,6 +7,7 @@ from pathlib import Path
 from harness.certificates import PASSWORD, Authority
 from harness.listening import free_port, stop
 from harness.patience import wait_until
+from harness.quick_jvm import QUICK_JVM
 from harness.zookeeper import mode
 from moldau.zookeeper.java import find_java
 
@@ -48,7 +49,7 @@ class SecureZooKeeper:
         java = find_java()
         netty = Path(java.classpath.split(os.pathsep)[0]).parent.glob("netty-*.jar")
         classpath = os.pathsep.join([java.classpath, *(str(jar) for jar in netty)])
-        command = [java.program, "-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-cp", classpath]
+        command = [java.program, "-Xmx256m", *QUICK_JVM, "-cp", classpath]
         command.append(f"-Djava.security.auth.login.config={self.folder / 'server.jaas'}")
         command += ["org.apache.zookeeper.server.quorum.QuorumPeerMain", str(self.folder / "zoo.cfg")]
         with self._log.open("wb") as log:

@@ -17,15 +17,13 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from harness import tiers
+from harness.quick_jvm import QUICK_JVM
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 DAY_MS = 86_400_000
 Record = tuple[bytes | None, bytes | None, int]
-JVM_OPTIONS = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
-"""The optimising compiler takes more processor time than it saves in jobs of a few records."""
-
 CUSTOMIZED = """
 import os, pathlib, sys, time
 
@@ -73,10 +71,10 @@ def pytest_itemcollected(item: pytest.Item) -> None:
 
 @pytest.fixture(scope="session", autouse=True)
 def quick_jvms(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """`JVM_OPTIONS` for every Spark of these tests, also that of a command, as a user would set them: in a file."""
+    """`QUICK_JVM` for every Spark of these tests, also that of a command, as a user would set them: in a file."""
     folder = tmp_path_factory.mktemp("spark-conf")
     temporary = f"-Djava.io.tmpdir={tempfile.gettempdir()}"  # by itself Java knows no TMPDIR
-    (folder / "spark-defaults.conf").write_text(f"spark.driver.defaultJavaOptions {JVM_OPTIONS} {temporary}\n")
+    (folder / "spark-defaults.conf").write_text(f"spark.driver.defaultJavaOptions {' '.join(QUICK_JVM)} {temporary}\n")
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("SPARK_CONF_DIR", str(folder))
         yield

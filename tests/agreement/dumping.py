@@ -19,11 +19,12 @@ from pathlib import Path
 from typing import IO, Any
 
 from harness.patience import stretched
+from harness.quick_jvm import QUICK_JVM
 from moldau.protocol.stored import TRANSACTION_STATES
 from tests import refereed
 from tests.environments import java_class, kafka_jars
 
-JVM = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xshare:auto", "-Xmx256m")
+JVM = (*QUICK_JVM, "-Xshare:auto", "-Xmx256m")
 INDEXES = (".index", ".timeindex")
 HEX = ("--key-decoder-class", "Dumps$Hex", "--value-decoder-class", "Dumps$Hex")
 DEEP = ("--deep-iteration", "--print-data-log", *HEX)

@@ -10,6 +10,7 @@ from typing import IO, NamedTuple
 
 from harness.apache_kafka import TEMPORARY
 from harness.brokers import SOURCE
+from harness.quick_jvm import QUICK_JVM
 from tests import versions
 from tests.churn.plan import Kind
 from tests.clients.client import without_ours
@@ -18,7 +19,7 @@ from tests.environments import java_class, kafka_jars, node_with, python_with
 MEMBERS = Path(__file__).parent / "members"
 CONFLUENT, AIOKAFKA, KAFKA_PYTHON, KAFKAJS, JAVA = "confluent", "aiokafka", "kafka-python", "kafkajs", "java"
 OURS = "moldau"
-JVM = (TEMPORARY, "-Xmx64m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xshare:auto", "-Dfile.encoding=UTF-8")
+JVM = (TEMPORARY, "-Xmx64m", *QUICK_JVM, "-Xshare:auto", "-Dfile.encoding=UTF-8")
 
 
 class Command(NamedTuple):

@@ -23,7 +23,7 @@ SETTINGS = {
     "group.consumer.heartbeat.interval.ms": 20,
     "group.consumer.assignment.interval.ms": 0,
 }
-PROGRAMS = sized(12, 60, 1_000)
+PROGRAMS = sized(12, 40, 1_000)
 SEEDS = seeds_or(0, PROGRAMS)
 
 

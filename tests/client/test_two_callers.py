@@ -18,7 +18,7 @@ from tests.client.programs.two_callers import Loops, Program, Threads
 from tests.client.test_programs import SETTINGS
 from tests.replacing import Instead, replaced
 
-SEEDS = seeds_or(0, sized(6, 30, 2_000))
+SEEDS = seeds_or(0, sized(6, 20, 2_000))
 WITHOUT_CALL = {"settings", "configs", "transactions"}
 """Public names that are no calls."""
 

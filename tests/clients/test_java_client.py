@@ -7,6 +7,7 @@ import pytest
 
 from harness.apache_kafka import TEMPORARY
 from harness.brokers import Broker
+from harness.quick_jvm import QUICK_JVM
 from tests.clients.client import DRIVERS, Client
 from tests.clients.scenarios import Administers, Compresses, Exchanges
 from tests.environments import java_class, kafka_jars
@@ -14,7 +15,7 @@ from tests.versions import KAFKA, KAFKA_BEFORE, releases
 
 pytestmark = pytest.mark.check
 
-QUICK_START = (TEMPORARY, "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xshare:auto", "-Dfile.encoding=UTF-8")
+QUICK_START = (TEMPORARY, *QUICK_JVM, "-Xshare:auto", "-Dfile.encoding=UTF-8")
 
 
 @pytest.fixture(scope="class", params=releases(KAFKA, KAFKA_BEFORE))

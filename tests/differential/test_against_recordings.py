@@ -1,9 +1,11 @@
 """The whole script to our broker: it answers what Apache Kafka answered when it was recorded, field by field."""
 
 from collections.abc import Callable, Sequence
+from itertools import islice
 
 import pytest
 
+from harness.tiers import sized
 from tests.differential import recording
 from tests.differential.accepted import ACCEPTED
 from tests.differential.comparing import compare, mutations, show, weigh
@@ -85,10 +87,10 @@ def test_replies_bent_in_any_one_place_would_have_been_seen(outcomes: list[Outco
         ours, theirs = by_name[step.name], run.recording.outcomes[step.name]
         if found or ours.kind != "reply" or recording.uncertain(theirs.tree):
             continue
-        for _, outcome in list(mutations(ours))[:40]:
+        for _, outcome in islice(mutations(ours), 0, 40, sized(4, 1, 1)):
             bent += 1
             missed += not compare(step, theirs, normalised(step.api.name, outcome, set()), set())
-    assert bent > 2000
+    assert bent > sized(1000, 2000, 2000)
     assert missed == 0
 
 

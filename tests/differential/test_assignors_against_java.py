@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from harness.quick_jvm import QUICK_JVM
 from moldau.assignors import Assignment
 from moldau.assignors.sticky import Claim
 from moldau.client.consuming.assigning import ASSIGNORS, KnownRacks, Subscriber, read_subscription, subscription_bytes
@@ -21,7 +22,7 @@ from tests.environments import java_class, kafka_jars
 ROUNDS, SEED = 150, 14
 Members = Mapping[str, tuple[str | None, bytes]]
 """The instance id of each member, and its subscription."""
-JVM = ("-Xmx128m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xshare:auto")
+JVM = ("-Xmx128m", *QUICK_JVM, "-Xshare:auto")
 
 
 class Java:

@@ -29,7 +29,7 @@ from tests.end_to_end.fragile_broker import AFTER, BEFORE, HALF, SERVING, Point,
 from tests.end_to_end.ledger import Found, Ledger, found
 from tests.end_to_end.raw import Raw
 
-KILLS = sized(5, 12, 200)
+KILLS = sized(5, 8, 200)
 SEED = seed_or(4)
 ROOT = Path(__file__).parents[2]
 EARLIEST, LATEST = -2, -1

@@ -80,6 +80,7 @@ def test_wheels_of_the_same_sources_are_equal_wherever_and_whenever_they_are_bui
     assert one.read_bytes() == other.read_bytes()
 
 
+@pytest.mark.check
 def test_the_source_package_has_the_documents_and_what_builds_it_but_no_tests(sources: Path, tmp_path: Path) -> None:
     package = built("sdist", sources, MOLDAU_INTERPRETED="1")
     with tarfile.open(package) as file:

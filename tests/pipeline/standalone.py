@@ -13,11 +13,12 @@ from typing import NamedTuple
 import pyspark
 
 from harness.patience import wait_until
+from harness.quick_jvm import QUICK_JVM
 from harness.spark_processes import is_of_daemon
 
 EXECUTOR = b"CoarseGrainedExecutorBackend"
 AT_FREE_PORTS = ("--host", "127.0.0.1", "--port", "0", "--webui-port", "0")
-HERE = {"SPARK_LOCAL_IP": "127.0.0.1", "JDK_JAVA_OPTIONS": "-XX:+UseSerialGC -XX:TieredStopAtLevel=1"}
+HERE = {"SPARK_LOCAL_IP": "127.0.0.1", "JDK_JAVA_OPTIONS": " ".join(QUICK_JVM)}
 """The environment of all parts and of drivers: one address, and a JVM that is cheap to start."""
 
 

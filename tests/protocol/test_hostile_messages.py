@@ -26,7 +26,7 @@ every_version = pytest.mark.parametrize(
     ("api", "version"), [row for row in EVERY_VERSION if row.values not in KIO_LACKS]
 )
 """But for those of Kafka 4.4.0: `test_messages_against_kafka.py` cuts their messages short."""
-few = settings(max_examples=examples(2, 3), suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+few = settings(max_examples=examples(2, 2), suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 HUGE_COUNTS = (b"\x7f\xff\xff\xff", b"\xff\xff\xff\xff\x07", b"\xff\xff\xff\xff\x0f", b"\x80\x00\x00\x00")
 
 

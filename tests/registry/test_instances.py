@@ -29,7 +29,7 @@ from moldau.registry.topic_records import StoredVersion, read_key, read_value
 from moldau.testing import Broker
 from tests.registry.asking import asked
 
-KILLS = sized(5, 40, 200)
+KILLS = sized(5, 20, 200)
 
 
 @pytest.fixture(scope="module")

@@ -22,8 +22,8 @@ from tests.worlds.groups.register import OffsetRegister
 from tests.worlds.scenarios import live, run_groups
 from tests.worlds.workload import Broken
 
-SEEDS = range(1, 1 + sized(3, 8, 8))
-FRESH = sized(2, 6, 2000)
+SEEDS = range(1, 1 + sized(3, 6, 8))
+FRESH = sized(2, 4, 2000)
 PLACE = TopicPartition("t", 0)
 
 REPLAY = """

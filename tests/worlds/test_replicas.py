@@ -39,10 +39,7 @@ from tests.worlds.replicated import (
 from tests.worlds.workload import Broken, History, produce
 
 EVERY = HARMS | POWER_LOSSES | SESSIONS | FOLDER_MOVES
-SEEDS = {
-    name: range(100 * number, 100 * number + sized(1, 2 if name in FOLDER_MOVES else 3, 5))
-    for number, name in enumerate(EVERY)
-}
+SEEDS = {name: range(100 * number, 100 * number + sized(1, 2, 5)) for number, name in enumerate(EVERY)}
 
 
 def live(seed: int, harm: Harm) -> None:

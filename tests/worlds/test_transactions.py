@@ -8,8 +8,8 @@ from tests.worlds.scenarios import live, run_transactions
 from tests.worlds.transactions.ledger import TransactionLedger
 from tests.worlds.workload import Broken
 
-SEEDS = range(1, 1 + sized(3, 8, 8))
-FRESH = sized(2, 6, 2000)
+SEEDS = range(1, 1 + sized(3, 6, 8))
+FRESH = sized(2, 4, 2000)
 PLACE = TopicPartition("money", 0)
 
 

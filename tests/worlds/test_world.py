@@ -16,7 +16,7 @@ from moldau.replication.replica import Replica
 from tests.worlds.scenarios import run_seed
 from tests.worlds.workload import Broken
 
-SEEDS = range(1, 1 + sized(4, 12, 12))
+SEEDS = range(1, 1 + sized(4, 8, 12))
 MUTATION_SEEDS = range(1, 41)
 
 HEAPS = (("0", "0"), ("4242", "20011"), ("1", "3000"))

@@ -16,7 +16,7 @@ from moldau.protocol import schema
 from moldau.protocol.messages.follow_cluster import FollowedChange, FollowedPartition, FollowedTopic
 from tests.cluster.drawn_images import IMAGES, later
 
-few = settings(max_examples=examples(25, 40))
+few = settings(max_examples=examples(25, 30))
 PARTITION = PartitionImage(1, 0, (1,), (1,))
 BROKER = BrokerImage(1, (Endpoint("PLAINTEXT", "PLAINTEXT", "here", 9092),), epoch=5)
 

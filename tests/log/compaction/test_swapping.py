@@ -120,7 +120,7 @@ def test_a_power_loss_at_any_step_of_a_cleaning_loses_nothing(at: int, seed: int
     check(opened(disk, clean=False, recovery_point=seed % 2 * 82), EXPECTED)
 
 
-@pytest.mark.parametrize("at", range(0, len(FORKS), sized(5, 1, 1)))
+@pytest.mark.parametrize("at", range(0, len(FORKS), sized(5, 2, 1)))
 def test_a_recovery_killed_at_any_step_is_finished_by_the_next(at: int) -> None:
     disk = FORKS[at][1].fork().after_kill()
     faults = disk.faults = Faults(random.Random(2))
@@ -139,7 +139,7 @@ def test_a_recovery_killed_at_any_step_is_finished_by_the_next(at: int) -> None:
 @pytest.mark.parametrize("fault", [DiskFault.IO_ERROR, DiskFault.NO_SPACE])
 def test_an_error_of_the_disk_at_any_step_takes_the_log_offline_and_loses_nothing(fault: DiskFault) -> None:
     calls = FORKS[-1][0].number
-    for number in range(1, calls + 1, sized(3, 1, 1)):
+    for number in range(1, calls + 1, sized(3, 2, 1)):
         disk = SimulatedDisk()
         log = filled(disk)
         faults = disk.faults = Faults(random.Random(number))

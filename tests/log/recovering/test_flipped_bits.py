@@ -30,7 +30,7 @@ from moldau.records.rows import Record, iterate
 from moldau.runtime import File, RealDisk, RealFile, Runtime
 from tests.log.compaction.compacting import COMPACTED, compact, put
 
-FLIPS = sized(100, 200, 20_000)
+FLIPS = sized(100, 100, 20_000)
 SEED = seed_or(8)
 STEP_MS = 1000
 PLAIN, TABLE, BANK = (TopicPartition(name, 0) for name in ("plain", "table", "bank"))

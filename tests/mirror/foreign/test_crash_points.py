@@ -19,7 +19,7 @@ from moldau.testing import Broker
 from tests.mirror.foreign.foreign_mirroring import ForeignMirroring, foreign_mirroring
 from tests.replacing import Instead, replaced
 
-POINTS = sized(10, 40, 1_000)
+POINTS = sized(10, 20, 1_000)
 STEPS = ("init_transactions", "begin_transaction", "send_table", "send", "commit_transaction")
 PARTITIONS = 2
 
