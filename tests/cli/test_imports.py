@@ -35,13 +35,13 @@ OURS_MAX = {
     "consume t": 146,
     "dead-letters list t": 147,
     "perf consume t": 140,
-    "verifiable produce t": 110,
+    "verifiable produce t": 112,
     "mirror status --from 127.0.0.1:1 --to 127.0.0.1:1": 78,
     "log dump none": 73,
     "log verify none": 95,
     "log repair none": 137,
     "completion bash": 16,
-    "log import none --topic t": 134,
+    "log import none --topic t": 135,
 }
 """Of each command: the most modules of this package that it may import."""
 SCRIPT = f"""
