@@ -71,3 +71,15 @@ def test_an_iceberg_table_in_a_folder_without_permission_is_one_sentence(
     (tmp_path / "w").chmod(0o500)
     with pytest.raises(TableError, match=f"^{tmp_path}/w cannot be written to: this process has no permission.$"):
         warehouse.check_writable("u", rejects=False)
+
+
+def test_an_iceberg_catalog_that_cannot_place_tables_is_one_sentence_before_spark_starts(
+    bootstrap: str, new_topic: NewTopic, produce: Produce, tmp_path: Path
+) -> None:
+    topic, uri = new_topic(), f"sqlite:///{tmp_path}/catalog.db"
+    produce(topic, [(None, b"{}", 0)])
+    said = "^The Iceberg catalog test does not say where new tables are: name their folder or URL with --warehouse.$"
+    with pytest.raises(TableError, match=said):
+        load(no_spark, bootstrap, [topic], IcebergWarehouse("test", {"uri": uri}, "lake"))
+    with pytest.raises(TableError, match=r"pyiceberg ends the path at '#', so rename the folder\.$"):
+        IcebergWarehouse("test", {"uri": uri, "warehouse": f"file://{tmp_path}/a#b"}, "lake")

@@ -144,12 +144,12 @@ class Loader:
         if planned.ranges:
             self.check_writable()
             decoders = self._decoders(planned)
-            spark = self._session()
-            began = time.monotonic()
             load_id = self._new_id()
-            targets = {
+            targets = {  # before Spark starts, which takes longer than to say what is wrong with a table
                 topic: self._tables[topic].target(self._bootstrap, load_id, decoders[topic]) for topic in planned.topics
             }
+            spark = self._session()
+            began = time.monotonic()
             self.progress.begin(planned.records)
             with errors_in_a_sentence():
                 outcomes = _run(spark, targets, planned.ranges, self.progress)

@@ -6,6 +6,7 @@
 The catalog is any that pyiceberg knows (REST, SQL, Hive, Glue, ...), by its name and properties.
 """
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
@@ -40,6 +41,12 @@ class IcebergWarehouse:
         self.quarantine = f"{namespace}_quarantine"
         with iceberg_errors_in_a_sentence(self._subject):
             self._catalog: Catalog = load_catalog(catalog, **properties)
+        where = self._catalog.properties.get("warehouse", "")
+        if location(where, of_iceberg=True).is_local and (misread := re.search(r"[#?\x00-\x1f]", where)):
+            raise TableError(
+                f"{self._subject} cannot have its tables in {where!r}: pyiceberg ends the path at {misread[0]!r}, so "
+                "rename the folder."
+            )
 
     def check(self) -> None:
         """Raise TableError if the catalog does not answer. Creates nothing."""
@@ -118,6 +125,12 @@ class IcebergWarehouse:
                             spec.add_identity(name)
             except (TableAlreadyExistsError, CommitFailedException):
                 pass  # another load was first
+            except ValueError as error:
+                if "No default path" not in str(error):
+                    raise
+                raise TableError(
+                    f"{self._subject} does not say where new tables are: name their folder or URL with --warehouse."
+                ) from None
         table = self._open(namespace, topic)
         if table is None:
             raise TableError(f"{namespace}.{topic} cannot be created: {self._subject} does not show it.")
