@@ -90,9 +90,24 @@ def link_terms(app: Sphinx, tree: nodes.document, page: str) -> None:
     words = "|".join(re.escape(term).replace(r"\ ", r"\s") for term in sorted(left, key=len, reverse=True))
     pattern = re.compile(rf"(?<![\w-])({words})(?:s|es)?(?![\w-])", re.IGNORECASE)
     target = app.builder.get_relative_uri(page, GLOSSARY)
+    _join_lines(tree)
     for text in list(tree.findall(nodes.Text)):
         if _is_plain(text):
             _link(text, pattern, left, target)
+
+
+def _join_lines(tree: nodes.document) -> None:
+    """Make one text of the lines of each paragraph: a term may stand in two of them."""
+    for element in list(tree.findall(nodes.TextElement)):
+        joined: list[Any] = []
+        for child in element.children:
+            if isinstance(child, nodes.Text) and joined and isinstance(joined[-1], nodes.Text):
+                joined[-1] = nodes.Text(joined[-1] + child)
+            else:
+                joined.append(child)
+        if len(joined) < len(element.children):
+            element.children = []
+            element.extend(joined)
 
 
 def _is_plain(text: nodes.Text) -> bool:
@@ -107,7 +122,7 @@ def _is_plain(text: nodes.Text) -> bool:
 def _link(text: nodes.Text, pattern: re.Pattern[str], left: dict[str, str], target: str) -> None:
     words, pieces, end = str(text), [], 0
     for match in pattern.finditer(words):
-        anchor = left.get(" ".join(match[1].lower().split()))  # the source may break a line in it
+        anchor = left.get(" ".join(match[1].lower().split()))
         if anchor is None:
             continue
         for term in [term for term, of in left.items() if of == anchor]:
