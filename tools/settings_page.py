@@ -21,23 +21,23 @@ Names, types, defaults and bounds are Kafka's, except that `group.initial.rebala
 - **A topic's settings** are set when it is created, or changed with `moldau configs alter topic`.
 - **Settings of groups, of client metrics, and those that a broker has only while it runs** are set with `moldau configs
   alter` and `moldau client-metrics` only.
-- **One listener** has its own value for a setting of TLS or SASL by `listener.name.LISTENER.NAME`, one mechanism of
-  SASL by `listener.name.LISTENER.MECHANISM.NAME`, with the listener and the mechanism in lower case.
-- **Kafka's other settings** are ignored with a warning. A broker refuses to start with a name that Kafka does not know
-  either, and with an `authorizer.class.name` that is not one of Kafka's.
+- **For one listener** `listener.name.LISTENER.NAME` sets a setting of TLS or SASL, and
+  `listener.name.LISTENER.MECHANISM.NAME` one of a SASL mechanism, with the listener and the mechanism in lower case.
+- **Kafka's other settings** are ignored with a warning. A broker does not start with a name that neither Kafka nor
+  Moldau knows, or with an `authorizer.class.name` that is not Kafka's.
 """
 
 
 def table(settings: Iterable[Setting]) -> str:
-    rows = ["| name | type | default | allowed | meaning |", "|---|---|---|---|---|"]
+    rows = ["| name | default | meaning | type | allowed |", "|---|---|---|---|---|"]
     for setting in settings:
         sentence = setting.sentence + (" Read at start only." if setting.read_only else "")
         cells = (
             f"`{setting.name}`",
-            setting.kind.name.lower(),
             f"`{default}`" if (default := setting.text(setting.default)) else "",
-            setting.bounds,
             sentence,
+            setting.kind.name.lower(),
+            setting.bounds,
         )
         rows.append(f"| {' | '.join(cell.replace('|', '/') for cell in cells)} |")
     return "\n".join(rows) + "\n"
@@ -45,13 +45,13 @@ def table(settings: Iterable[Setting]) -> str:
 
 def page(broker: Mapping[str, Setting], topic: Mapping[str, Setting], group: Mapping[str, Setting]) -> str:
     tables = {
-        "broker": broker,
-        "broker, only while it runs": RATES,
-        "topic": topic,
-        "consumer group": group,
-        "subscription to client metrics": CLIENT_METRICS_SETTINGS,
+        "Brokers": broker,
+        "Brokers, only while they run": RATES,
+        "Topics": topic,
+        "Consumer groups": group,
+        "Subscriptions to client metrics": CLIENT_METRICS_SETTINGS,
     }
-    parts = [HEAD, *(f"## Of a {of}\n\n{table(settings.values())}" for of, settings in tables.items())]
+    parts = [HEAD, *(f"## {title}\n\n{table(settings.values())}" for title, settings in tables.items())]
     return "\n".join(parts)
 
 

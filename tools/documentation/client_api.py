@@ -105,11 +105,11 @@ def _parameters(parameters: list[inspect.Parameter]) -> Iterator[str]:
             starred = True
             yield "*"
         text = str(one.replace(annotation=one.empty, default=one.empty))
-        if one.annotation is not one.empty:
-            text += f": {_type(one.annotation)}"
+        if one.annotation is not one.empty and len(kind := _type(one.annotation)) <= WIDTH - len(text) - 6:
+            text += f": {kind}"  # a longer type hides more than it says
         if one.default is not one.empty:
             default = one.default if isinstance(one.default, str | int | float | tuple | None) else "..."
-            text += f" = {default!r}" if default != "..." else " = ..."
+            text += " = " + ("..." if default == "..." else repr(default).replace("'", '"'))
         yield text
 
 
