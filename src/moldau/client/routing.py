@@ -136,6 +136,8 @@ class Router:
         self._closed = False
         self._outdated: dict[str, TopicView] = {}
         """The views of topics that turned out to be outdated, until the next metadata."""
+        self._counted: dict[str, tuple[int, Callable[[], object]]] = {}
+        """The numbers of partitions that producers have looked up, and what is called when metadata have another."""
         self._doubted: Address | None = None
         """The broker whose metadata repeated such a view: it may be cut off from the cluster."""
 
@@ -310,6 +312,11 @@ class Router:
         check(reply.error_code, "metadata")
         self.view.apply(reply, everything=asked is None)
         self._refreshed_s = asyncio.get_running_loop().time()
+        for topic in reply.topics:
+            counted = self._counted.get(topic.name or "")
+            if counted is not None and topic.partitions and len(topic.partitions) != counted[0]:
+                del self._counted[topic.name]
+                counted[1]()
         for name in [name for name in self._outdated if name in self.view.topics]:
             if self._outdated.pop(name) == self.view.topics[name]:
                 self._doubted = address
@@ -349,7 +356,9 @@ class Router:
 
     def known_until_s(self, topic: str, count: int, changed: Callable[[], object]) -> float:
         """The time of the loop until which metadata of a topic with `count` partitions are new enough. `changed` is
-        called if ZooKeeper says before that it has others; a broker may hear of them a moment later."""
+        called if metadata have another number before that, as of a topic that was deleted and created again, or if
+        ZooKeeper says so; a broker may hear of it a moment later."""
+        self._counted[topic] = count, changed
         now_s = asyncio.get_running_loop().time()
         if self.registry is not None:
             self.registry.follow(topic, count, changed)

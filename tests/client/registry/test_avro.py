@@ -132,6 +132,12 @@ def test_a_value_that_does_not_fit_is_its_callers_error(registry: SchemaRegistry
         AvroSerializer(registry, RIVER)(value, "t")
 
 
+def test_a_value_that_fits_no_type_of_a_union_is_told_without_the_codecs_notes(registry: SchemaRegistry) -> None:
+    union = json.dumps([RIVER, {"type": "record", "name": "Lake", "fields": [{"name": "m", "type": "int"}]}])
+    with pytest.raises(DoesNotFit, match=r"\{'name': 5\} \(dict\) fits no type of the union$"):
+        AvroSerializer(registry, union)({"name": 5}, "t")
+
+
 @pytest.mark.parametrize(
     ("data", "kind", "sentence"),
     [(b"", NotFramed, "0 bytes"), (b"\0\0\0", NotFramed, "at least 5 bytes"),

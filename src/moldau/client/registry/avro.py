@@ -1,6 +1,7 @@
 """Avro keys and values, as confluent-kafka's and Java's serializers write them; the codec is fastavro."""
 
 import io
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -10,6 +11,8 @@ from moldau.client.registry.schema_registry import SchemaRegistry
 from moldau.client.registry.schemas import AVRO, GivenSchema, Schema, as_schema
 from moldau.client.registry.serializing import Encode, RegistrySerializer
 from moldau.errors import DoesNotFit
+
+_NO_TYPE = re.compile(r" \(type <class '([^']+)'>\) do not match \[.*\]")
 
 
 class AvroSerializer(RegistrySerializer):
@@ -114,4 +117,6 @@ def decoded(writer: ParsedSchema, reader: ParsedSchema | None, data: bytes, sche
 def _why(error: Exception) -> str:
     if isinstance(error, EOFError | IndexError):
         return "they end too early"
-    return " ".join(str(error).split())[:300] or type(error).__name__
+    # fastavro shows all types of a union, with notes of its own.
+    said = _NO_TYPE.sub(r" (\1) fits no type of the union", " ".join(str(error).split()))
+    return said[:300] or type(error).__name__
