@@ -68,8 +68,8 @@ def _take_up_to_the_end(come_back: Any, handout: Any) -> dict[TopicPartition, in
     return {}
 
 
-def _commit_one_more(original: Any, consumer: Any, record: Any) -> Any:
-    return consumer.commit({record.topic_partition: record.offset + 2})
+def _commit_one_more(original: Any, core: Any, thread: Any, record: Any) -> Any:
+    return thread.run(core.commit, {record.topic_partition: record.offset + 2})
 
 
 COMMITS, HANDOUT = "moldau.client.consuming.commits:Commits", "moldau.client.consuming.fetched.handout:Handout"
@@ -79,7 +79,7 @@ BUGS = {
     "what a left loop had not asked for is dropped": Instead(f"{HANDOUT}.come_back", _take_up_to_the_end),
     "a loop goes on with what was fetched before a seek": Instead(f"{HANDOUT}.drop", nothing),
     "a record's commit covers the next one": Instead(
-        "moldau.client.consuming.consumer:Consumer._commit_record", _commit_one_more
+        "moldau.client.consuming.consumer:_commit_record", _commit_one_more
     ),
     "a record counts as processed once it was handed out": Instead(f"{HANDOUT}.unprocessed", returns({})),
 }

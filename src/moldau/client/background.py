@@ -1,7 +1,8 @@
 """An event loop in a background thread, on which the synchronous clients run the asyncio ones.
 
 The thread is a daemon. Any number of threads may wait in `run` at once. `close` and `stop` end it, fail the calls that
-other threads still wait in with `ClientClosed`, and may be called twice. Ctrl-C interrupts `run` like any other wait.
+other threads still wait in with `ClientClosed`, and may be called twice. `leave` ends it without a thread that waits.
+Ctrl-C interrupts `run` like any other wait.
 
 Work of the loop that belongs to the caller, such as a listener of rebalances, runs in a thread that waits in `run` with
 `serving`: there it may use the client like any other code. A forked child has no such thread, and must not close the
@@ -21,7 +22,7 @@ from functools import partial
 from typing import Any, TypeVar
 
 from moldau.client.failures import ClientClosed
-from moldau.client.unclosed import FORKED
+from moldau.client.unclosed import FORKED, forget
 from moldau.monotonic import monotonic_s
 
 logger = logging.getLogger(__name__)
@@ -44,6 +45,8 @@ class LoopThread:
         self._lock = threading.RLock()  # a signal handler may come in between, in the same thread
         self._pending: set[concurrent.futures.Future[Any]] = set()
         self._stopped = False
+        self._leaves = False
+        self._leaving: asyncio.Task[None] | None = None  # a loop alone does not keep its tasks
         self._one_closes = threading.Lock()
         self._closing_thread: int | None = None
         self._served: set[asyncio.Task[Any]] = set()
@@ -75,7 +78,11 @@ class LoopThread:
             except (SystemExit, KeyboardInterrupt):  # of the application's code: it ended the loop with all its tasks
                 logger.exception("code that a client called has raised; the client goes on")
             else:
-                return
+                break
+        if self._leaves:  # no other thread waits for this one's end
+            with self._lock:
+                self._loop.close()
+            forget(self)
 
     def run(self, work: Callable[..., Coroutine[Any, Any, T]], *arguments: Any, serving: bool = False) -> T:
         """Run the coroutine function on the loop, wait for it in the calling thread, and return its result. With
@@ -232,6 +239,39 @@ class LoopThread:
         with self._lock:
             if not self._loop.is_closed():
                 self._loop.close()
+
+    def leave(self, close: Callable[[], Coroutine[Any, Any, object]]) -> bool:
+        """Nobody holds the client any more: run this coroutine function on the loop, then end. Waits for nothing, as it
+        may be called in any thread, in the middle of anything. False if the client was closed, or in a forked child."""
+        if not self.running:  # first, as in `_begin`
+            return False
+        with self._lock:
+            if self._stopped:
+                return False
+            self._stopped = self._leaves = True
+            self._loop.call_soon_threadsafe(self._leave, close)
+        return True
+
+    def _leave(self, close: Callable[[], Coroutine[Any, Any, object]]) -> None:
+        async def leave() -> None:
+            try:
+                await close()
+            except Exception:
+                logger.exception("a client that nobody holds any more could not be closed")
+            finally:
+                await self._end_all()
+                self._loop.stop()
+
+        self._leaving = self._loop.create_task(leave())
+
+    @property
+    def leaving(self) -> bool:
+        """Whether `leave` was called, and the client is being closed."""
+        return self._leaves and self.running
+
+    def wait_for_end(self, timeout_s: float) -> None:
+        """Wait for the end of a thread that leaves."""
+        self._thread.join(timeout_s)
 
     async def _end_all(self) -> None:
         me = asyncio.current_task()

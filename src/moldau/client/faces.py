@@ -18,11 +18,13 @@ T = TypeVar("T")
 
 
 class Face(Generic[Core]):
-    """Holds the asyncio client and the thread that it runs in."""
+    """Holds the asyncio client and the thread that it runs in. A part of another client holds that, its `owner`, too:
+    its thread ends when nobody does."""
 
-    def __init__(self, core: Core, thread: LoopThread):
+    def __init__(self, core: Core, thread: LoopThread, owner: object = None):
         self._core = core
         self._thread = thread
+        self._owner = owner
 
 
 def blocking(method: Callable[Concatenate[Any, P], Coroutine[Any, Any, T]]) -> Callable[Concatenate[Any, P], T]:

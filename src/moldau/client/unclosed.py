@@ -1,20 +1,30 @@
-"""Synchronous clients that are still open when the interpreter exits or the process forks.
+"""Synchronous clients that are still open when nobody holds them any more, the interpreter exits or the process forks.
 
-Their loops run in daemon threads, which end with the interpreter without a word and do not exist in a forked child. At
-exit each client gets the time that is left of `EXIT_S` to finish. In a forked child each is told that it is a copy.
+Their loops run in daemon threads, which end with the interpreter without a word and do not exist in a forked child. A
+client that nobody holds is closed in its own thread, which then ends, and Python shows a `ResourceWarning`. At exit
+each client gets the time that is left of `EXIT_S` to finish. In a forked child each is told that it is a copy.
 """
 
 import atexit
 import contextlib
 import os
 import threading
-from collections.abc import Callable
-from typing import NamedTuple
+import warnings
+import weakref
+from collections.abc import Callable, Coroutine
+from typing import Any, NamedTuple, Protocol
 
 from moldau.monotonic import monotonic_s
 
 EXIT_S = 10.0
 FORKED = "this client was made before the process forked: make a new one in the child process"
+
+
+class OwnThread(Protocol):
+    """The thread of a client's loop."""
+
+    def leave(self, close: Callable[[], Coroutine[Any, Any, object]]) -> bool:
+        """Close the client on the loop, and end; false if that was done already, or is not for this process."""
 
 
 class _Watched(NamedTuple):
@@ -28,6 +38,21 @@ _open: dict[int, _Watched] = {}
 def watch(client: object, at_exit: Callable[[float], None], after_fork: Callable[[], None]) -> None:
     """Call `at_exit(timeout_s)` when the interpreter exits, and `after_fork()` in a forked child."""
     _open[id(client)] = _Watched(at_exit, after_fork)
+
+
+def close_when_dropped(
+    client: object, thread: OwnThread, text: Callable[[], str], close: Callable[[], Coroutine[Any, Any, object]]
+) -> Callable[[], object]:
+    """Once nobody holds the client: warn that it was not closed, whose `text` names it, and have its thread close it.
+    None of the other arguments may hold the client. Returns what calls this off."""
+    watcher = weakref.finalize(client, _dropped, thread, text, close)
+    watcher.atexit = False
+    return watcher.detach
+
+
+def _dropped(thread: OwnThread, text: Callable[[], str], close: Callable[[], Coroutine[Any, Any, object]]) -> None:
+    if thread.leave(close):
+        warnings.warn(f"{text()} was not closed: use it in a with-statement", ResourceWarning, stacklevel=1)
 
 
 def forget(client: object) -> None:

@@ -10,9 +10,10 @@ reply has one. Methods about several topics or groups return None or the error o
 """
 
 from collections.abc import Mapping
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, ClassVar
 
+from moldau.client import unclosed
 from moldau.client.administration.acls import Acl, AclFilter, AclsPart
 from moldau.client.administration.arguments import checked
 from moldau.client.administration.cluster import (
@@ -151,10 +152,11 @@ class Admin(Face[AsyncAdmin]):
 
     @configured(AdminSettings)
     def __init__(self, settings: AdminSettings):
-        super().__init__(AsyncAdmin(settings), LoopThread("moldau-admin"))
+        super().__init__(core := AsyncAdmin(settings), LoopThread("moldau-admin"))
         self.settings = settings
         self._thread.start()
-        self._thread.run(self._core.start)
+        self._thread.run(core.start)
+        unclosed.close_when_dropped(self, self._thread, partial(core.shown, "Admin"), core.close)
 
     def __repr__(self) -> str:
         return self._core.shown("Admin")
@@ -174,14 +176,14 @@ class Admin(Face[AsyncAdmin]):
         """The settings of topics, brokers, brokers' loggers and groups."""
         from moldau.client.administration.configs import Configs
 
-        return Configs(self._core.configs, self._thread)
+        return Configs(self._core.configs, self._thread, self)
 
     @cached_property
     def transactions(self) -> "Transactions":
         """Transactions and producers: list, describe, find those that hang, abort."""
         from moldau.client.administration.transactions import Transactions
 
-        return Transactions(self._core.transactions, self._thread)
+        return Transactions(self._core.transactions, self._thread, self)
 
     list_topics = blocking(AsyncAdmin.list_topics)
     describe_topics = blocking(AsyncAdmin.describe_topics)

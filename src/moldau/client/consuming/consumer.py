@@ -6,6 +6,7 @@ made with `blocking` have the parameters and docstrings of the asyncio ones.
 
 import inspect
 import math
+import weakref
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -60,12 +61,13 @@ class Consumer:
 
     @configured(ConsumerSettings)
     def __init__(self, settings: ConsumerSettings):
-        self._core = AsyncConsumer(settings)
-        self._thread = LoopThread("moldau-consumer")
+        self._core = core = AsyncConsumer(settings)
+        self._thread = thread = LoopThread("moldau-consumer")
         self._one_caller = OneCaller(ONE_READER)
-        self._core.tell = self._tell
-        self._core.soon = self._soon
-        self._core.commit_record = self._commit_record
+        # The core does not hold this object: its thread ends when nobody does.
+        core.tell = thread.in_caller
+        core.soon = partial(_soon, thread)
+        core.commit_record = partial(_commit_record, core, thread)
         self._streams: Streams[Any] | None = None
         self._thread.start()
         try:
@@ -73,7 +75,9 @@ class Consumer:
         except BaseException:  # such as a certificate of no use
             self._thread.stop()
             raise
-        unclosed.watch(self._thread, lambda _: None, self._forked)
+        forked = weakref.WeakMethod(self._forked)
+        unclosed.watch(thread, lambda _: None, lambda: (call := forked()) and call())
+        self._hold = unclosed.close_when_dropped(self, thread, partial(core.shown, "Consumer"), partial(_leave, core))
 
     @property
     def settings(self) -> ConsumerSettings:
@@ -224,11 +228,12 @@ class Consumer:
             raise ConfigError("this consumer has subscribed already")
         made = Streams(self._core, self._thread, streams, self._one_caller)
         self._streams = made
+        self._hold()  # its threads may be all that holds it
         return dict(made.of)
 
     def log(self, topic: str, partition: int = 0) -> PartitionLog:
         """A partition as a sequence of records, apart from the consumer's position: `log[100:200]`, `log[-1]`."""
-        return PartitionLog(self._core.log(topic, partition), self._thread)
+        return PartitionLog(self._core.log(topic, partition), self._thread, self)
 
     def _deadline(self, call: str, timeout_ms: int | None, timeout: float | None) -> float:
         return monotonic_s() + (time_out_s(call, timeout_ms, timeout, usual_s=WAIT_S) or 0.0)
@@ -312,11 +317,17 @@ class Consumer:
         if self._streams is not None:
             self._streams.refuse(ClientClosed(unclosed.FORKED))
 
-    def _commit_record(self, record: Record) -> None:
-        self.commit({record.place.tp: record.position})
 
-    def _tell(self, listener: RebalanceListener, partitions: list[TopicPartition]) -> object:
-        return self._thread.in_caller(listener, partitions)
+def _commit_record(core: AsyncConsumer, thread: LoopThread, record: Record) -> None:
+    thread.run(core.commit, {record.place.tp: record.position})
+    core.call_back()
 
-    def _soon(self, function: Callable[..., object], *arguments: object) -> None:
-        self._thread.soon(partial(function, *arguments))
+
+def _soon(thread: LoopThread, function: Callable[..., object], *arguments: object) -> None:
+    thread.soon(partial(function, *arguments))
+
+
+async def _leave(core: AsyncConsumer) -> None:
+    """Close a consumer that nobody holds: no thread is left in which its listeners could be called."""
+    core.tell = lambda listener, partitions: None
+    await core.close()

@@ -147,9 +147,10 @@ class PartitionLog:
     """A partition's log as a sequence. `len(log)` is the end offset, so that `log[len(log) - 1]` is the newest record;
     `log.start` is above 0 where the oldest were deleted."""
 
-    def __init__(self, core: AsyncPartitionLog, thread: LoopThread):
+    def __init__(self, core: AsyncPartitionLog, thread: LoopThread, owner: object):
         self._core = core
         self._thread = thread
+        self._owner = owner
         self.topic_partition = core.topic_partition
 
     def __repr__(self) -> str:

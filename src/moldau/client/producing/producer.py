@@ -49,6 +49,7 @@ class Producer:
         thread.start()
         thread.run(core.start)
         unclosed.watch(thread, partial(_finish, core, thread), partial(core.refuse, unclosed.FORKED))
+        unclosed.close_when_dropped(self, thread, partial(core.shown, "Producer"), core.close)
 
     @property
     def settings(self) -> ProducerSettings:
@@ -208,7 +209,7 @@ class Producer:
 def _finish(core: AsyncProducer, thread: LoopThread, timeout_s: float) -> None:
     """Deliver what a producer still holds that nobody closed before the interpreter exits."""
     waiting, name = core.accumulator.records, core.settings.client_id
-    if waiting and not thread.closing:  # a signal may have ended its close, whose caller has heard of it
+    if waiting and (thread.leaving or not thread.closing):  # a signal may have ended its close: its caller knows
         logger.warning(
             "%s: the program ends with %d records that are not delivered yet, and waits for them for up to %.0f s:"
             " close the producer, or use it in a with-statement",
@@ -217,8 +218,13 @@ def _finish(core: AsyncProducer, thread: LoopThread, timeout_s: float) -> None:
             timeout_s,
         )
         try:
-            thread.run(core.flush, timeout_s)
+            if thread.leaving:
+                thread.wait_for_end(timeout_s)
+            else:
+                thread.run(core.flush, timeout_s)
         except TimeoutError:
+            pass
+        if core.accumulator.records:
             logger.error("%s: %d records were lost: they were not acknowledged in time", name, core.accumulator.records)
     failure = core.unseen.failure()
     if failure is not None:
