@@ -112,7 +112,7 @@ def check_produce(buffer: memoryview, rules: Rules, now_ms: int) -> Checked:
     """Check the one batch that a client sent for a partition, record by record, under the topic's rules."""
     plain = _plain(buffer)
     if plain is not None:
-        fields, largest, _, smallest, null_keys = plain
+        fields, largest, smallest, null_keys = plain
         size = fields[LENGTH] + LOG_OVERHEAD
         if (
             size <= rules.max_message_bytes
@@ -180,9 +180,7 @@ def _check_compressed(section: memoryview, header: BatchHeader, rules: Rules, no
 
 
 def _check_records(records: Buffer, start: int, stop: int, header: BatchHeader, rules: Rules, now_ms: int) -> Checked:
-    flaw, index, largest, _, smallest, null_keys = columns.scan(
-        records, start, stop, header.count, header.base_timestamp
-    )
+    flaw, index, largest, smallest, null_keys = columns.scan(records, start, stop, header.count, header.base_timestamp)
     if flaw:
         return _refused(ErrorCode.INVALID_RECORD, f"record {index} is bad: {columns.FLAWS[flaw]}")
     append_time = rules.timestamp_type == LOG_APPEND_TIME

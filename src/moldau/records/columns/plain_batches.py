@@ -40,16 +40,16 @@ def big_endian(p: cython.p_const_uchar, at: cython.Py_ssize_t, size: cython.int)
         return raw - (raw >> (8 * size - 1) << 8 * size)
 
 
-def plain(data: object) -> tuple[tuple[int, ...], int, int, int, int] | None:
+def plain(data: object) -> tuple[tuple[int, ...], int, int, int] | None:
     """Read the header and scan the records of a plain batch in one step; None for every other batch, invalid or just
     unusual.
 
     Plain is a batch of format 2 that fills the buffer, with base offset 0, a count that fits its offsets, no codec,
     create time, not control, a sequence if it has a producer id, and sound records. Returns its header's thirteen
-    fields (drawn in `batch`) and largest timestamp, index of it, smallest timestamp, number of null keys. The
-    checksum is the caller's.
+    fields (drawn in `batch`) and largest timestamp, smallest timestamp, number of null keys. The checksum is the
+    caller's.
     """
-    totals: Totals = Totals(0, -1, 0, INT64_MAX, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0)
+    totals: Totals = Totals(0, -1, INT64_MAX, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0)
     size: cython.Py_ssize_t = len(data)
     if size < 61:
         return None
@@ -90,4 +90,4 @@ def plain(data: object) -> tuple[tuple[int, ...], int, int, int, int] | None:
         0, length, epoch, 2, crc, attributes, last, base_timestamp, max_timestamp,
         producer_id, producer_epoch, sequence, count,
     )  # fmt: skip
-    return header, totals.max_timestamp, totals.at_max, totals.min_timestamp, totals.null_keys
+    return header, totals.max_timestamp, totals.min_timestamp, totals.null_keys

@@ -3,7 +3,6 @@
 cdef struct Totals:
     long long bad
     long long max_timestamp
-    long long at_max
     long long min_timestamp
     long long rows
     long long null_keys

@@ -49,7 +49,6 @@ if not cython.compiled:  # `plain_batches` shares it, so the compiled one is dec
     Totals = cython.struct(
         bad=cython.longlong,
         max_timestamp=cython.longlong,
-        at_max=cython.longlong,
         min_timestamp=cython.longlong,
         rows=cython.longlong,
         null_keys=cython.longlong,
@@ -209,7 +208,7 @@ def walk(
         if flaw != 0:
             return flaw
         at = stop
-        note_timestamp(base_timestamp + timestamp, i, totals)
+        note_timestamp(base_timestamp + timestamp, totals)
         if low <= delta < high:
             note_row(length, values, totals)
     totals.bad = count
@@ -229,10 +228,9 @@ def past_int64(a: cython.longlong, b: cython.longlong) -> cython.bint:
 @cython.inline
 @cython.nogil
 @cython.exceptval(check=False)
-def note_timestamp(timestamp: cython.longlong, i: cython.longlong, totals: cython.pointer[Totals]) -> cython.void:
+def note_timestamp(timestamp: cython.longlong, totals: cython.pointer[Totals]) -> cython.void:
     if timestamp > totals.max_timestamp:
         totals.max_timestamp = timestamp
-        totals.at_max = i
     if timestamp < totals.min_timestamp:
         totals.min_timestamp = timestamp
 
@@ -292,15 +290,15 @@ def scan(
     stop: cython.Py_ssize_t,
     count: cython.longlong,
     base_timestamp: cython.longlong,
-) -> tuple[int, int, int, int, int, int]:
+) -> tuple[int, int, int, int, int]:
     """Check that data[start:stop] is exactly `count` records with offset deltas 0, 1, 2 ...
 
-    Returns (flaw, index of the bad record, largest timestamp or -1, index of the first record that has it, smallest
-    timestamp, number of null keys); `FLAWS[flaw]` says what is wrong, 0 is sound. The broker calls this for every
-    batch: a bare buffer costs half of what a typed memoryview does.
+    Returns (flaw, index of the bad record, largest timestamp or -1, smallest timestamp, number of null keys);
+    `FLAWS[flaw]` says what is wrong, 0 is sound. The broker calls this for every batch: a bare buffer costs half of
+    what a typed memoryview does.
     """
     flaw: cython.int
-    totals: Totals = Totals(0, -1, 0, INT64_MAX, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0)
+    totals: Totals = Totals(0, -1, INT64_MAX, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0)
     if not 0 <= start <= stop <= len(data):
         raise ValueError("a section outside its buffer")
     buffer: Py_buffer
@@ -317,7 +315,7 @@ def scan(
             flaw = walk(p, start, stop, count, count - 1, base_timestamp, 0, count, cython.address(totals))
     if cython.compiled:
         PyBuffer_Release(cython.address(buffer))
-    return flaw, totals.bad, totals.max_timestamp, totals.at_max, totals.min_timestamp, totals.null_keys
+    return flaw, totals.bad, totals.max_timestamp, totals.min_timestamp, totals.null_keys
 
 
 def bad_record(index: int, base_offset: int, flaw: int) -> KafkaError:
@@ -332,7 +330,7 @@ def measure(sections: Sequence[Section]) -> tuple[int, ...]:
     bytes of their keys, null ones among their values, bytes of these. Raises `KafkaError` (CORRUPT_MESSAGE) for bytes
     that are not records.
     """
-    totals: Totals = Totals(0, -1, 0, INT64_MAX, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0)
+    totals: Totals = Totals(0, -1, INT64_MAX, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0)
     data: cython.const[cython.uchar][::1]
     p: cython.p_const_uchar
     flaw: cython.int
