@@ -91,7 +91,7 @@ def test_a_signal_ends_work_that_does_not_hear_of_it(sign: signal.Signals) -> No
 
 @pytest.mark.parametrize("path", [["consume", "t"], ["topics", "list"], ["pipeline", "compact"], ["cluster", "status"]])
 def test_every_command_ends_at_sigterm_as_at_ctrl_c(path: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(app, "_run", lambda *_: os.kill(os.getpid(), signal.SIGTERM))
+    monkeypatch.setattr(app, "run_command", lambda *_: os.kill(os.getpid(), signal.SIGTERM))
     assert main.run(path) == main.TERMINATED
 
 

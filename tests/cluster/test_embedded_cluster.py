@@ -81,16 +81,16 @@ def test_the_metadata_can_be_shown_while_the_brokers_run(tmp_path: Path, capfd: 
 def test_what_keeps_it_from_starting_is_one_sentence(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     data = tmp_path / "data"
 
-    def said(*arguments: str) -> str:
+    def said(*arguments: str, code: int = 1) -> str:
         capfd.readouterr()
         given = ["--data-dir", str(data), "--port", "0", "--brokers", "1", *arguments]
-        assert main.run(["cluster", "start", *given]) == 1
+        assert main.run(["cluster", "start", *given]) == code
         out, err = capfd.readouterr()
         assert out == ""
         return err.splitlines()[-1]
 
     (data / "zookeeper").mkdir(parents=True)
-    assert f"{data} has a cluster on ZooKeeper: start it without --embedded" in said("--embedded")
+    assert f"{data} has a cluster on ZooKeeper: start it without --embedded" in said("--embedded", code=2)
     (data / "zookeeper").rmdir()
     acl = ("--set", "zookeeper.set.acl=true")
     assert "zookeeper.set.acl and zookeeper.ssl.client.enable need a ZooKeeper" in said("--embedded", *acl)

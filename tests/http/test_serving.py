@@ -31,7 +31,7 @@ def test_an_answer_in_two_writes_does_not_wait_for_the_clients_ack() -> None:
 
 
 def test_a_server_whose_port_another_one_took_after_it_was_bound_does_not_start() -> None:
-    async def application(*_: object) -> None: ...
+    async def application(scope: object, receive: object, send: object) -> None: ...
 
     async def run() -> None:
         first = HttpServer("127.0.0.1", 0)

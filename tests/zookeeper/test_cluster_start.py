@@ -72,9 +72,9 @@ def test_what_keeps_it_from_starting_is_one_sentence_and_nothing_is_left(
         assert out == ""
         return err.splitlines()[-1]
 
-    assert "unknown setting 'no.such'" in said("--brokers", "1", "--port", "0", "--set", "no.such=1")
+    assert "unknown setting 'no.such'" in said("--brokers", "1", "--port", "0", "--set", "no.such=1", code=2)
     assert "belongs to one broker" in said("--set", "broker.id=7", code=2)
-    assert "'no.equals' is not of the form NAME=VALUE" in said("--set", "no.equals")
+    assert "'no.equals' is not of the form NAME=VALUE" in said("--set", "no.equals", code=2)
     assert not (tmp_path / "data").exists()
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))

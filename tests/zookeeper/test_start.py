@@ -32,9 +32,9 @@ def test_one_server_says_where_it_listens_and_stops_when_told(tmp_path: Path) ->
 
 
 def test_what_keeps_it_from_starting_is_one_sentence(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    def said(*arguments: str) -> str:
+    def said(*arguments: str, code: int = 1) -> str:
         capfd.readouterr()
-        assert main.run(["zookeeper", "start", "--data-dir", str(tmp_path / "data"), *arguments]) == 1
+        assert main.run(["zookeeper", "start", "--data-dir", str(tmp_path / "data"), *arguments]) == code
         out, err = capfd.readouterr()
         assert out == ""
         assert err.startswith("error: "), err
@@ -46,7 +46,7 @@ def test_what_keeps_it_from_starting_is_one_sentence(tmp_path: Path, capfd: pyte
         taken.listen()
         assert "cannot listen on localhost" in said("--port", str(taken.getsockname()[1]))
     (tmp_path / "data" / "server-1").mkdir(parents=True)
-    assert "has an ensemble of 1: start it with --ensemble 1" in said("--port", "0", "--ensemble", "3")
+    assert "has an ensemble of 1: start it with --ensemble 1" in said("--port", "0", "--ensemble", "3", code=2)
     assert "has ended: Error: Could not find or load main class" in said("--port", "0", "--classpath", str(tmp_path))
     with ZooKeeper(tmp_path / "data"):
         assert "another ZooKeeper uses" in said("--port", "0")

@@ -269,6 +269,7 @@ class Loops(Program):
     def _open(self) -> None:
         self._opened = threading.Event()
         self._loop: asyncio.AbstractEventLoop
+        self._closing: asyncio.Future[None]
 
     def carry_out(self, caller: Caller) -> None:
         if caller is self._callers[0]:
@@ -331,7 +332,11 @@ class Loops(Program):
         return outcome
 
     def _end_loop(self) -> None:
-        asyncio.run_coroutine_threadsafe(self._clients["consumer"].close(), self._loop)
+        def close() -> None:  # the coroutine is made on the loop, which may have ended by itself
+            self._closing = asyncio.ensure_future(self._clients["consumer"].close())
+
+        with suppress(RuntimeError):
+            self._loop.call_soon_threadsafe(close)
 
     def _close(self) -> None:
         for caller in self._callers:
