@@ -8,6 +8,7 @@ import ssl
 import struct
 from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
+from typing import cast
 
 import pytest
 import uvloop
@@ -359,6 +360,23 @@ def test_a_connection_above_the_maximum_is_served_when_another_has_ended(
                 await asyncio.sleep(0.01)
             third.close()
             second.close()
+
+    run(scenario(), loop)
+
+
+@pytest.mark.parametrize("loop", LOOPS, ids=["asyncio", "uvloop"])
+def test_a_handshake_that_is_ended_before_it_has_begun_closes_its_connection(
+    authority: Authority, loop: Callable[[], asyncio.AbstractEventLoop]
+) -> None:
+    async def scenario() -> None:
+        async with serving(Tls(authority)) as (server, port):
+            listener = cast(acceptor.SecureAcceptor, server._listening[0])
+            one = silent(port)
+            listener._accept()
+            [task] = server.shaking
+            task.cancel()  # in the same turn of the loop
+        assert await within(asyncio.to_thread(one.recv, 1), 10) == b""
+        one.close()
 
     run(scenario(), loop)
 

@@ -10,6 +10,7 @@ import asyncio
 import logging
 import socket
 import ssl
+from functools import partial
 from typing import TYPE_CHECKING, Protocol, cast
 
 from moldau.net.accepted import Connection
@@ -201,11 +202,13 @@ class SecureAcceptor:
         task = self._loop.create_task(self._shake(accepted, peer))
         shaking[task] = peer.host
         self._mine.add(task)
-        task.add_done_callback(self._shaken)
+        task.add_done_callback(partial(self._shaken, accepted))
 
-    def _shaken(self, task: "asyncio.Task[None]") -> None:
+    def _shaken(self, accepted: socket.socket, task: "asyncio.Task[None]") -> None:
         self._server.shaking.pop(task, None)
         self._mine.discard(task)
+        if task.cancelled():  # perhaps before it began, and then nothing else has the socket
+            accepted.close()
         if not task.cancelled() and (error := task.exception()) is not None:
             log.error("a TLS handshake failed", exc_info=error)
 
