@@ -19,7 +19,7 @@ import pytest
 from harness.brokers import SOURCE, Broker, NotReady
 from harness.commands import moldau
 from harness.patience import stretched
-from harness.tiers import LONG, TIER, Tier, seed_or, sized
+from harness.tiers import LONG, seed_or, sized
 from moldau.errors import KafkaError
 from moldau.records.batch import batches
 from moldau.records.rows import iterate
@@ -29,14 +29,14 @@ from tests.end_to_end.fragile_broker import AFTER, BEFORE, HALF, SERVING, Point,
 from tests.end_to_end.ledger import Found, Ledger, found
 from tests.end_to_end.raw import Raw
 
-KILLS = sized(5, 8, 200)
+KILLS = sized(8, 8, 200)
 SEED = seed_or(4)
 ROOT = Path(__file__).parents[2]
 EARLIEST, LATEST = -2, -1
 OUT_OF_RANGE = 1
 POINT_SECONDS_MAX = 2.0
 NOTICED = "lost|acknowledged|given out|follows|reached|starts at|sequence|delivered"
-VERIFIED_EVERY = sized(3, 6, 10)
+VERIFIED_EVERY = sized(6, 6, 10)
 """Every so many kills the tool that verifies a stopped broker's files looks at a copy of them."""
 
 SETTINGS = {
@@ -195,6 +195,7 @@ def arena(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Arena]:
     made.close()
 
 
+@pytest.mark.check  # a kind of kill; `make test` has the bugs below, and the cleaner on the simulated disk
 @pytest.mark.timeout(0 if LONG else 480)
 def test_nothing_acknowledged_is_lost_whenever_the_broker_is_killed(arena: Arena, tmp_path: Path) -> None:
     kills = 0
@@ -209,8 +210,7 @@ def test_nothing_acknowledged_is_lost_whenever_the_broker_is_killed(arena: Arena
     print(f"seed {SEED}: {kills} kills, {sum(ledger.acknowledged_count for ledger in arena.ledgers)} records")
     print("killed at: " + ", ".join(f"{what} ({times})" for what, times in sorted(arena.hits.items())))
     print("left behind: " + ", ".join(f"{suffix} ({times})" for suffix, times in arena.left.items()))
-    if TIER > Tier.TEST:  # so few kills may miss it
-        assert arena.left[".cleaned"] or arena.left[".swap"], "no kill hit the cleaner"
+    assert arena.left[".cleaned"] or arena.left[".swap"], "no kill hit the cleaner"
     assert not arena.broker.traceback()
     arena.broker.stop()
     arena.broker.start()

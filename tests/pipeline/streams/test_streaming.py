@@ -19,7 +19,10 @@ from tests.spark import setting_of
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-pytestmark = pytest.mark.timeout(300)
+pytestmark = [
+    pytest.mark.check,  # Spark's own micro-batches: `test_batch.py` has the operations in `make test`, `sink` a stream
+    pytest.mark.timeout(300),
+]
 SCHEMA = "key string, item string, number long"
 RECORDS_PER_TRIGGER = sized(70, 70, 40)
 
@@ -113,7 +116,6 @@ def test_windows_drop_late_rows_and_go_on_after_a_restart(query: Any, send: Any)
     assert counting.late == late > 0
 
 
-@pytest.mark.check  # its own micro-batches: `test_batch.py` has the operation in `make test`
 def test_the_top_k_of_a_stream_are_those_of_the_windows_that_are_over(query: Any, send: Any) -> None:
     events = [event._replace(at=event.at // 10 * 10) for event in events_with_late_ones() if event.at >= 1_000]
     window = streams.tumbling("30 seconds")
@@ -124,7 +126,6 @@ def test_the_top_k_of_a_stream_are_those_of_the_windows_that_are_over(query: Any
     assert found == model.top_k(events, 30, 2)
 
 
-@pytest.mark.check  # its own micro-batches: `test_batch.py` has the operation in `make test`
 def test_sessions_of_a_stream_are_emitted_once_and_only_when_they_are_over(query: Any, send: Any) -> None:
     events = sorted(events_with_late_ones(), key=lambda event: event.at)[::3]
     topic, watching = query(lambda stream: streams.sessions(stream, "at", "5 seconds", "key", delay="0 seconds"))
@@ -140,7 +141,6 @@ def sessions_of(rows: Sequence[Any]) -> list[tuple[Any, ...]]:
     return sorted((0, row.key, at(row["first"]), at(row["last"]), row["count"]) for row in rows)
 
 
-@pytest.mark.check  # its own micro-batches: `test_batch.py` has the operation in `make test`
 def test_a_repetition_is_dropped_within_the_watermark_even_after_a_restart(query: Any, send: Any) -> None:
     topic, deduplicating = query(lambda stream: streams.deduplicate(stream, "at", ["key", "item"], "1 minute"))
     events = [Event(0, "a", item, 1_000 + number) for number, item in enumerate("pqpprqs")]
@@ -150,7 +150,6 @@ def test_a_repetition_is_dropped_within_the_watermark_even_after_a_restart(query
     assert Counter(row["item"] for row in deduplicating.run()) == Counter("pqrst")
 
 
-@pytest.mark.check  # its own micro-batches: `test_batch.py` has the operation in `make test`
 def test_two_streams_join_within_an_interval(
     spark: "SparkSession", bootstrap: str, new_topic: Callable[..., str], send: Any, tmp_path: Path
 ) -> None:
