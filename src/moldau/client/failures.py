@@ -73,7 +73,7 @@ def unasked(what: str) -> KafkaError:
 
 
 def all_of(results: Mapping[K, V], wanted: Collection[K]) -> dict[K, V]:
-    """What replies said of each, in the order in which it was asked for. Raises `KafkaError` if they left one out."""
+    """The result of each wanted item, in their order. Raises `KafkaError` if a reply has left one out."""
     missed = [one for one in wanted if one not in results]
     if missed:
         more = f" and {len(missed) - 1:,} more" if missed[1:] else ""

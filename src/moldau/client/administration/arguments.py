@@ -101,7 +101,7 @@ def argument(call: str, name: str, hint: Any, value: object) -> Any:
 
 
 def words(hint: Any, *, many: bool = False) -> str:
-    """What a type hint allows, in words; `many`: several such values."""
+    """The values that a type hint allows, in words; with `many`, in the plural."""
     origin, parts = get_origin(hint), get_args(hint)
     if origin is Literal:
         return _either([str(part) for part in parts])

@@ -69,6 +69,12 @@ class OpenTransaction(NamedTuple):
     partition: TopicPartition
     producer: ProducerDescription
 
+    @property
+    def identity(self) -> tuple[TopicPartition, int, int, int | None]:
+        """The same in each look at one transaction, and in no other transaction."""
+        producer = self.producer
+        return self.partition, producer.producer_id, producer.producer_epoch, producer.start_offset
+
 
 Listings = list[TransactionListing]
 ProducersByPartition = dict[TopicPartition, list[ProducerDescription]]
@@ -214,17 +220,9 @@ class AsyncTransactions:
         if not suspects:
             return []
         # A transaction that has ended since the first look was not known to its coordinator any more, either.
-        still_open = {
-            (tp, producer.producer_id, producer.producer_epoch, producer.start_offset)
-            for tp, producers in (await self.producers([one.partition for one in suspects], broker_id)).items()
-            for producer in producers
-        }
-        return [
-            one
-            for one in suspects
-            if (one.partition, one.producer.producer_id, one.producer.producer_epoch, one.producer.start_offset)
-            in still_open
-        ]
+        producers = await self.producers([one.partition for one in suspects], broker_id)
+        still_open = {OpenTransaction(tp, one).identity for tp, found in producers.items() for one in found}
+        return [one for one in suspects if one.identity in still_open]
 
     async def abort(self, tp: TopicPartition, producer_id: int, producer_epoch: int, coordinator_epoch: int) -> None:
         """Write the marker that aborts a producer's transaction into one partition. Raises `KafkaError`:

@@ -104,7 +104,7 @@ class Leaderless(NamedTuple):
 
     @property
     def remedy(self) -> str:
-        """What an operator can do, of bounded length."""
+        """The remedy for an operator, of bounded length."""
         start = [f"start {_brokers(self.away)}"] if self.away else []
         mount = [f"bring back the log folders of {_brokers(self.without_folder)}"] if self.without_folder else []
         return " and ".join(start + mount)
@@ -131,7 +131,8 @@ def leaderless(image: Image, away: Collection[int]) -> Leaderless | None:
 
 
 def _waits_for(part: PartitionImage, able: CanLead) -> list[int]:
-    """The brokers one of which must come back, or all if those that were in sync last may have lost records."""
+    """The brokers that the partition waits for: one of those that were in sync last, or all replicas if these may have
+    lost records."""
     complete = part.isr or part.elr
     if any(able(one) for one in complete):
         return []

@@ -37,8 +37,8 @@ class HealthQuestion(TopicQuestions):
         return await self._once("cluster", self.describe_cluster, keeping.PULSE_KEPT_S, 0)
 
     async def health(self) -> ClusterHealth:
-        """What all partitions add up to; asked in portions, and again when a broker has come or gone, or another one is
-        the controller."""
+        """The sums over all partitions. They are asked for in portions, and again when a broker has come or gone, or
+        another one is the controller."""
         cluster = await self.cluster()
         if self._counted_with is not None and _members(cluster) != _members(self._counted_with):
             self.forget("health")

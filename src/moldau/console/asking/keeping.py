@@ -20,7 +20,7 @@ LAGS_KEPT_S, LAGS_MAX = 60.0, 20_000
 ROWS_KEPT_S, ROWS_TIMES = 2.0, 100
 """The same of the rows of one part of a list, for which all its partitions are asked for offsets."""
 PULSE_KEPT_S = 1.9
-"""What plots ask for every two seconds is asked once for all browsers."""
+"""Plots ask every two seconds: one answer serves all browsers."""
 QUESTIONS_MAX = 200
 """Beyond this number, answers that are there are forgotten."""
 
@@ -36,10 +36,10 @@ class SharedAnswer:
     def _end(self, task: "asyncio.Task[Any]") -> None:
         self._ended_s = self._now_s()
         if not task.cancelled():
-            task.exception()  # it is no surprise, even if the pages that waited for it have gone
+            task.exception()  # the loop would log a failure that no page has waited for
 
     def is_over(self, now_s: float, kept_s: float, times: int) -> bool:
-        """Whether it has failed or is too old. What took long is kept longer."""
+        """Whether the answer has failed or is too old. An answer that took long is kept longer."""
         if not self.task.done():
             return False
         failed = self.task.cancelled() or self.task.exception() is not None

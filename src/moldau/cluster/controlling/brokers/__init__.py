@@ -1,1 +1,1 @@
-"""What the controller does about brokers that do not come back."""
+"""The controller's work for brokers that do not come back."""
