@@ -122,15 +122,29 @@ class Forking:
         """Run a module with these arguments and this environment in this folder, else in the present one."""
         asked = {"program": program, "arguments": arguments, "environment": dict(environment)}
         asked["folder"] = str(folder or Path.cwd())
+        message = json.dumps(asked).encode()
         status, tell_status = os.pipe()
         output, write_output = os.pipe()
-        with self._one_at_a_time:
-            control = self._started()
-            socket.send_fds(control, [json.dumps(asked).encode()], [write_output, stderr, tell_status])
+        try:
+            with self._one_at_a_time:
+                pid = self._forked(message, [write_output, stderr, tell_status])
+        finally:
             os.close(write_output)
             os.close(tell_status)
-            pid = int(control.recv(16))
         return ForkedProcess(pid, status, open(output))
+
+    def _forked(self, message: bytes, descriptors: Sequence[int]) -> int:
+        """The process that was forked for it. Raises `OSError` if the process that forks dies twice."""
+        for _ in range(2):
+            control = self._started()
+            with contextlib.suppress(ConnectionError):  # it is dying, though it may not have ended yet
+                socket.send_fds(control, [message], descriptors)
+                if pid := control.recv(16):
+                    return int(pid)
+            control.close()
+            assert self._process is not None
+            self._process.wait()
+        raise ChildProcessError("the process that forks programs for tests dies")
 
     def _started(self) -> socket.socket:
         if self._process is None or self._process.poll() is not None:

@@ -40,6 +40,7 @@ def test_every_form_of_replacing_and_expecting_is_seen(source: str, expects: boo
     assert expects_a_failure(source) is expects
 
 
+@pytest.mark.check  # it collects the marked tests in a process of its own
 def test_the_table_is_that_of_the_tests_and_most_bugs_are_caught_before_the_long_tier() -> None:
     kept = TABLE.search(PAGE.read_text())
     assert kept and kept[0] == table(), "write it anew: python -m tests.put_in_bugs --write"

@@ -1,7 +1,7 @@
 """What is built for an installation: wheels with and without a compiler, and the source package.
 
 The compiler here is asked not to optimise, which takes a tenth of the time; `make machines` builds with the real flags.
-Tests that need one belong to `make check`.
+These tests belong to `make check`: a build takes seconds of processor time.
 """
 
 import os
@@ -20,6 +20,7 @@ from moldau.records.columns import COMPILED
 from tests.environments import python_with
 from tests.packaging.building import FEW, ROOT, TRANSLATED, built, checkout, compiled_files, compiler, few_columns
 
+pytestmark = pytest.mark.check
 CIBUILDWHEEL = "cibuildwheel==4.3.5"
 
 
@@ -60,14 +61,12 @@ def test_without_a_compiler_a_whole_wheel_is_built_whose_columns_run_interpreted
     assert written - made <= held, "pages, styles and others that are not Python need package-data in pyproject.toml"
 
 
-@pytest.mark.check
 def test_one_file_that_does_not_compile_leaves_none_compiled(sources: Path, tmp_path: Path) -> None:
     wheel = built("wheel", sources, **compiler(tmp_path, refuses="hashing.c"))
     assert compiled_files(wheel) == []
     assert said_by(wheel, tmp_path / "unpacked").endswith("(columns interpreted)")
 
 
-@pytest.mark.check
 def test_wheels_of_the_same_sources_are_equal_wherever_and_whenever_they_are_built(tmp_path: Path) -> None:
     with_compiler, sources = compiler(tmp_path), few_columns(checkout(tmp_path / "sources"))
     one = built("wheel", sources, **with_compiler)
@@ -80,7 +79,6 @@ def test_wheels_of_the_same_sources_are_equal_wherever_and_whenever_they_are_bui
     assert one.read_bytes() == other.read_bytes()
 
 
-@pytest.mark.check
 def test_the_source_package_has_the_documents_and_what_builds_it_but_no_tests(sources: Path, tmp_path: Path) -> None:
     package = built("sdist", sources, MOLDAU_INTERPRETED="1")
     with tarfile.open(package) as file:
@@ -104,7 +102,6 @@ def identifiers(platform: str) -> set[str]:
     return set(done.stdout.split())
 
 
-@pytest.mark.check
 def test_wheels_for_linux_with_glibc_and_musl_and_for_macos_are_asked_for() -> None:
     pythons = [f"cp3{minor}" for minor in range(11, 16)]
     linux, macos = identifiers("linux"), identifiers("macos")

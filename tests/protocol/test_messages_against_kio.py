@@ -39,7 +39,7 @@ MESSAGES = [
     for side in ("Request", "Response")
 ]
 every_message = pytest.mark.parametrize(("api", "version", "side"), MESSAGES)
-few = settings(max_examples=examples(4, 4), suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+few = settings(max_examples=examples(2, 4), suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 
 
 @cache  # kio imports a module for each version

@@ -3,6 +3,7 @@
 import json
 import os
 import signal
+import socket
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -68,3 +69,14 @@ def test_the_death_of_the_process_that_forks_is_noticed(tmp_path: Path) -> None:
     forking.end()
     for process in (one, two):
         process.stdout.close()
+
+
+def test_a_process_that_forks_and_is_about_to_end_is_replaced(tmp_path: Path) -> None:
+    forking = Forking()
+    with start(forking, tmp_path, "0"):
+        pass
+    assert forking._control is not None
+    forking._control.shutdown(socket.SHUT_RDWR)
+    with start(forking, tmp_path, "0") as process:
+        assert process.wait(60) == 0
+    forking.end()

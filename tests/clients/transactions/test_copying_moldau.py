@@ -13,7 +13,8 @@ from tests.clients.transactions.conftest import KILLS
 
 
 @pytest.mark.parametrize("protocol", ["classic", "consumer"] if LONG else ["classic"])
-@pytest.mark.parametrize("brokers", [pytest.param(size, marks=[pytest.mark.check] * (size > 1)) for size in SIZES])
+@pytest.mark.check
+@pytest.mark.parametrize("brokers", SIZES)
 @pytest.mark.timeout(0 if LONG else 600)
 def test_the_copy_is_exact_after_workers_and_brokers_were_killed(
     tmp_path: Path, seed: int, protocol: str, brokers: int

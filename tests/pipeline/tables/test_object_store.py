@@ -30,6 +30,7 @@ from moldau.pipeline.tables.warehouse import Warehouse
 from tests.pipeline.loading.upserted import Sent, Upserted
 from tests.pipeline.tables.test_readers import commit
 
+pytestmark = pytest.mark.check  # the server is a process of its own, and what imports it takes seconds
 TP = TopicPartition("flights", 0)
 
 
