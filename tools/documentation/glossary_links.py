@@ -1,7 +1,6 @@
 """The first time that a page uses a term of the glossary, it becomes a link to the term's line there.
 
-A term that is also an ordinary word (a call, a load) is linked only where it is meant: on pages about the design, and
-on those that `MEANT` names.
+A term that is also an ordinary word (a load, a window) is linked only on the pages that `MEANT` names.
 """
 
 import re
@@ -11,24 +10,11 @@ from docutils import nodes  # type: ignore[import-untyped]
 from sphinx.application import Sphinx
 
 GLOSSARY = "docs/glossary"
-PAGES_OF_DESIGN = (
-    "ARCHITECTURE", "CONTRIBUTING", "docs/coordinators", "docs/performance-design", "docs/protocol",
-    "docs/protocol-behaviour",
-)  # fmt: skip
-ORDINARY = frozenset(
-    {
-        "accounting", "answer", "bug", "call", "chain", "cleaned", "conversion", "copies", "deadlines", "decision",
-        "dispatch", "gate", "harness", "image", "kit", "link", "live", "load", "mirror", "patience", "places",
-        "pool", "recording", "replica", "reply", "rights", "session", "stored", "swap", "table", "tier",
-        "transcript", "turn", "window", "world",
-    }
-)  # fmt: skip
-"""Terms that are ordinary words elsewhere."""
-NEVER_MEANT = frozenset(
-    {"answer", "bug", "call", "copies", "live", "replica", "reply", "rights", "session", "stored", "table"}
-)
-"""Terms that are mostly ordinary words on pages of the design, too."""
+ORDINARY = frozenset({"chain", "dispatch", "image", "load", "mirror", "tier", "turn", "window", "world"})
+"""Terms that are ordinary words on most pages."""
 MEANT = {
+    "ARCHITECTURE": {"chain", "image", "load", "turn"},
+    "CONTRIBUTING": {"turn", "world"},
     "docs/audit": {"load", "mirror", "tier", "window"},
     "docs/concepts": {"load", "mirror"},
     "docs/console": {"mirror"},
@@ -36,12 +22,13 @@ MEANT = {
     "docs/iceberg": {"load"},
     "docs/mirror": {"mirror"},
     "docs/mirror-foreign": {"mirror"},
+    "docs/performance-design": {"dispatch", "image", "turn"},
     "docs/removed-rows": {"load"},
     "docs/streams": {"window"},
     "docs/upsert": {"load"},
     "docs/warehouse": {"load"},
 }
-"""Ordinary words that are terms on these pages."""
+"""The pages on which the first use of an ordinary word is the glossary's term."""
 
 
 def mark_terms(app: Sphinx, tree: nodes.document) -> None:
@@ -76,7 +63,7 @@ def terms_in(app: Sphinx) -> dict[str, str]:
 
 def linked_on(page: str, terms: dict[str, str]) -> dict[str, str]:
     """Those of the terms that become links on that page."""
-    left_out = NEVER_MEANT if page in PAGES_OF_DESIGN else ORDINARY - MEANT.get(page, set())
+    left_out = ORDINARY - MEANT.get(page, set())
     return {term: anchor for term, anchor in terms.items() if term not in left_out}
 
 

@@ -61,7 +61,7 @@ class ClientSettings(SecuritySettings):
     metadata_recovery_strategy: str = setting(
         default="rebootstrap",
         about="`rebootstrap`: ask bootstrap_servers again when no known broker answers, or one says that the client"
-        " must start again. `none`: only until the cluster is known.",
+        " must start again. `none`: ask them only until the cluster is known.",
     )
     metadata_cluster_check_enable: bool = setting(
         default=True,

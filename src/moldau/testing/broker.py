@@ -96,8 +96,8 @@ class Broker(StartedInWith):
 
     @property
     def metrics_url(self) -> str:
-        """Where Prometheus would read the broker's metrics; an error unless it runs with `metrics_port=0`, or another
-        one."""
+        """The URL of the broker's metrics. Raises `MoldauError` if the broker has no `metrics_port` (0 is a free port)
+        or is not running."""
         if not (port := self._running().metrics_port):
             raise MoldauError("this broker has no metrics: give it metrics_port=0")
         return f"http://{HOST}:{port}/metrics"
@@ -120,8 +120,8 @@ class Broker(StartedInWith):
         return self._life is not None and self._life.running
 
     def start(self) -> Self:
-        """Returns itself when the broker listens. After `kill` it starts on the same port, from the files that are
-        there. Raises `StorageError`, `ConfigError`, `OSError`."""
+        """Start the broker; returns itself once it listens. After `kill` it has the same port, and the files
+        that were left. Raises `StorageError`, `ConfigError`, `OSError`."""
         if self.running:
             raise MoldauError("this broker runs already")
         if self._data_dir is None:
@@ -231,7 +231,7 @@ class Broker(StartedInWith):
         cleared: by its `clear`, or at the end of its `with` block.
 
         `error` is the name or number of the error code that answers them; they take no effect. `delay_ms` holds them
-        up for so many milliseconds of the broker's time. `drop` breaks the connection instead of answering: "before"
+        up for this many milliseconds of the broker's time. `drop` breaks the connection instead of answering: "before"
         the request takes effect, or "after". `times` ends the fault after this many requests. `topic` restricts it to
         requests that name this topic; a Produce or Fetch that also names others has the error for this topic only.
 

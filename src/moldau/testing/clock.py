@@ -28,7 +28,7 @@ WORK_PAUSE_S = 0.0005
 
 
 class Clock:
-    """The time of one `Broker`; it goes on through restarts. `advance` may be called from any thread but the
+    """The time of one `Broker`. A restart does not reset it. `advance` may be called from any thread but the
     broker's."""
 
     def __init__(self) -> None:
@@ -41,7 +41,7 @@ class Clock:
         return int((time.time() + self._ahead_s) * 1000)
 
     def elapsed_s(self) -> float:
-        """As on the machine: the sessions of brokers last for as long as there, however far the time is moved."""
+        """Seconds by the machine's clock, which `advance` does not change: sessions between brokers follow it."""
         return elapsed_s()
 
     @property
@@ -79,11 +79,11 @@ class Clock:
         await loop.settle(continued_s=CONTINUED_S)
 
     def attach(self, loop: "ShiftedLoop | None") -> None:
-        """The broker's loop from now on; None while the broker is stopped."""
+        """Use this event loop of the broker from now on; None while the broker is stopped."""
         self._loop = loop
 
     def put_back(self) -> None:
-        """To the machine's time; only while the broker is stopped, as timers that run cannot be moved back."""
+        """Return to the machine's time. Only while the broker is stopped: running timers cannot be moved back."""
         assert self._loop is None
         self._ahead_s = 0.0
 

@@ -40,8 +40,8 @@ class Cluster(StartedInWith):
     """Brokers with the ids 1, 2, ... on 127.0.0.1, on free ports. Use it in `with`, or call `start` and `stop`.
 
     `settings` and keywords are those of `Broker`, for all of them; `data_dir` has a folder for each broker. A topic's
-    partitions are spread over the brokers, with `default_replication_factor` replicas each, which is 1: while a broker
-    is down, clients cannot read or write partitions that no other broker has. The topics of groups and transactions
+    partitions are spread over the brokers, with `default_replication_factor` replicas each, 1 by default. Clients
+    cannot use a partition while all brokers that have a replica of it are down. The topics of groups and transactions
     have three replicas, or one on each broker if there are fewer. `tls`, `users` and `acls` are those of `Broker`;
     brokers then reach each other as clients do. Raises `ConfigError` for unknown names and invalid values.
     """
@@ -130,7 +130,7 @@ class Cluster(StartedInWith):
         return client_settings(self.address, self._protection, user, mechanism)
 
     def stop(self) -> None:
-        """End all brokers, and remove what is temporary. Raises `BrokerFailed`."""
+        """End all brokers, and remove their temporary folders. Raises `BrokerFailed`."""
         store, self._sessions.store = self._sessions.store, None
         try:
             for broker in self.brokers:

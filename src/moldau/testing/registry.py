@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 class RunningRegistry:
     """A schema registry on 127.0.0.1, on a free port, in a thread of its own. Use it in `with`, or call `start` and
-    `stop`. Its schemas are in a topic of the broker, which must run: started again, it has them. Needs the extra
+    `stop`. It stores its schemas in a topic of the broker, so they survive a restart of the registry. Needs the extra
     `registry`."""
 
     def __init__(self, broker: "Broker", topic: str = "_schemas"):

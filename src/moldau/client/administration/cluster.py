@@ -96,10 +96,9 @@ class ClusterPart(AdminPart):
     """The part of an admin client for the cluster and its brokers."""
 
     async def describe_cluster(self, *, include_fenced: bool = False) -> ClusterDescription:
-        """The brokers and the controller; with `include_fenced` also the brokers that are away and were not
-        unregistered, whom older brokers do not name. A broker that does not know DescribeCluster (Kafka
-        before 2.8) is asked for its metadata, which names the controller there; that of newer ones may name any
-        broker."""
+        """The brokers and the controller. With `include_fenced` also brokers that are down and were not
+        unregistered, if the answering broker names them (Kafka 4.0 and newer). Kafka before 2.8 does not know
+        DescribeCluster: the answer then comes from Metadata, which names the controller in those versions."""
         request = DESCRIBE_CLUSTER.request(include_fenced_brokers=include_fenced)
         try:
             reply = await self._ask(DESCRIBE_CLUSTER, request, "describing the cluster")
@@ -168,8 +167,8 @@ class ClusterPart(AdminPart):
     ) -> dict[tuple[int, TopicPartition], KafkaError | None]:
         """Move replicas, each named by its broker and partition, to other log folders of their brokers: the paths must
         be written as in `log.dirs`. The brokers copy while the replicas are used; `describe_log_dirs` shows the
-        progress. The folder that a replica is in cancels its move. A replica that its broker does not have yet
-        (`ReplicaNotAvailable`) will be made in that folder. Returns None or the error of each."""
+        progress. To cancel a move, name the folder that the replica is in. If the broker does not have the replica
+        yet (`ReplicaNotAvailable`), it will create the replica in that folder. Returns None or the error of each."""
         messages = ALTER_REPLICA_LOG_DIRS.messages
         by_broker: dict[int, dict[str, list[TopicPartition]]] = {}
         for (broker_id, tp), path in moves.items():

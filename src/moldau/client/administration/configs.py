@@ -71,7 +71,7 @@ _ALL_BROKERS = 3
 @of_one_loop()
 @checked("configs.")
 class AsyncConfigs(AdminPart):
-    """Reads and changes settings. `router` finds the broker for each request; `timeout_ms` limits one request."""
+    """The settings of topics, brokers, brokers' loggers, groups and client metrics: `admin.configs`."""
 
     def __init__(self, router: Router, timeout_ms: int):
         self._router = router

@@ -52,8 +52,9 @@ class TokensPart(AdminPart):
         return TokenDescription(made.token_id, bytes(made.hmac), made.principal_name, requester, names, *times)
 
     async def renew_delegation_token(self, hmac: bytes, period_ms: int | None = None) -> int:
-        """Renew the token with that secret (`TokenDescription.hmac`, or the password that base64 decodes), for this
-        long or as long as the brokers' settings say. Returns when it expires, in milliseconds since 1970."""
+        """Renew the token with that secret (`TokenDescription.hmac`, or its password decoded from base64) for this
+        time, by default `delegation.token.expiry.time.ms` of the brokers. Returns when it expires, in milliseconds
+        since 1970."""
         request = RENEW_DELEGATION_TOKEN.request(hmac=hmac, renew_period_ms=-1 if period_ms is None else period_ms)
         reply = await self._ask(RENEW_DELEGATION_TOKEN, request, "renewing a delegation token")
         return int(reply.expiry_timestamp_ms)

@@ -84,7 +84,7 @@ Hanging = list[OpenTransaction]
 @of_one_loop()
 @checked("transactions.")
 class AsyncTransactions:
-    """The part of `AsyncAdmin` for transactions."""
+    """Transactional ids, and the producers and open transactions of partitions: `admin.transactions`."""
 
     def __init__(self, router: Router):
         self._router = router

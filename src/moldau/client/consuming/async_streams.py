@@ -25,7 +25,7 @@ from moldau.tasks import ended
 @of_one_loop()
 class AsyncMessageStream(FedStream):
     """An asynchronous iterator over the records of its share of a topic's partitions, for one task. It ends when the
-    consumer is closed, and raises what `poll` would raise. A loop that was left is continued by the next one."""
+    consumer is closed, and raises what `poll` would raise. A new loop continues where the last one was left."""
 
     def __init__(self, name: str, drained: Callable[[], object], own_loop: OwnLoop | None):
         self.own_loop = own_loop

@@ -148,8 +148,8 @@ class Consumer:
                     return records
 
     def __iter__(self) -> Iterator[Record]:
-        """Records one by one, without end. A loop that was left by `break` or an exception is continued by the next
-        one, behind the record it was left with."""
+        """Records one by one, without end. After a `break` or an exception, the next loop continues behind the record
+        of the last one."""
         while True:
             with self._one_caller:
                 walk = self._core.walk()

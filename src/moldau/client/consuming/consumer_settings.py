@@ -82,8 +82,8 @@ class ConsumerSettings(ZooKeeperSettings):
     auto_offset_reset: str = setting(
         aliases=("autooffset_reset",),
         default="latest",
-        about="Where to start without a committed offset: earliest, latest, none (an error) or by_duration:P1DT2H, so "
-        "long ago.",
+        about="Where to start without a committed offset: earliest, latest, none (an error), or this long ago:"
+        " by_duration:P1DT2H.",
     )
     isolation_level: str = setting(
         default="read_uncommitted", about="read_committed leaves out records of open and aborted transactions."
@@ -97,7 +97,7 @@ class ConsumerSettings(ZooKeeperSettings):
         default=5_000, low=0, aliases=("autocommit_interval_ms",), about="The time between automatic commits."
     )
     zookeeper_layout: str = setting(
-        default="0.8", about="Whose paths and texts a group in ZooKeeper has: those of Kafka 0.8, or 0.7."
+        default="0.8", about="The layout of the group's nodes in ZooKeeper: that of Kafka 0.8, or of 0.7."
     )
     rebalance_backoff_ms: int = setting(
         default=2_000,

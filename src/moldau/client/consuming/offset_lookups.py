@@ -27,9 +27,9 @@ class OffsetLookups:
     async def offsets_for_times(
         self, times: Mapping[TopicPartition, int]
     ) -> dict[TopicPartition, OffsetAndTimestamp | None]:
-        """For each partition the first record at or after a time in ms since 1970: its offset and timestamp, or None if
-        no record is so late, or with `read_committed` only records behind the last stable offset are. Raises
-        `ConfigError`, `NoSuchPartition`, `KafkaError`."""
+        """For each partition the offset and timestamp of the first record at or after a time in ms since 1970. None if
+        there is no such record, or, with `read_committed`, none before the last stable offset. Raises `ConfigError`,
+        `NoSuchPartition`, `KafkaError`."""
         self._check_open()
         wanted = _checked(times)
         await self._positions.check_exist(wanted)

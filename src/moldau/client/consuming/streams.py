@@ -24,7 +24,7 @@ from moldau.monotonic import monotonic_s
 
 class MessageStream(FedStream):
     """A blocking iterator over the records of its share of a topic's partitions, for one thread. It ends when the
-    consumer is closed, and raises what `poll` would raise. A loop that was left is continued by the next one."""
+    consumer is closed, and raises what `poll` would raise. A new loop continues where the last one was left."""
 
     def __init__(self, name: str, drained: Callable[[], object]):
         self._batches: queue.SimpleQueue[StreamBatch | Exception | None] = queue.SimpleQueue()

@@ -47,7 +47,7 @@ class SecuritySettings:
     ssl_truststore_location: str | None = setting(
         default=None, about="As ssl_ca_location: a file in PEM or PKCS12, Java's trust store."
     )
-    ssl_truststore_type: str | None = setting(default=None, about="PEM or PKCS12; by default what the file is.")
+    ssl_truststore_type: str | None = setting(default=None, about="PEM or PKCS12; by default found in the file.")
     ssl_truststore_password: str | None = setting(default=None, secret=True, about="The password of a PKCS12 file.")
     ssl_truststore_certificates: str | None = setting(
         default=None, aliases=("ssl_ca_pem",), about="As ssl_ca_location: the certificates themselves, as text in PEM."
@@ -55,7 +55,7 @@ class SecuritySettings:
     ssl_keystore_location: str | None = setting(
         default=None, about="The file with this client's certificate and key in PEM or PKCS12, Java's key store."
     )
-    ssl_keystore_type: str | None = setting(default=None, about="PEM or PKCS12; by default what the file is.")
+    ssl_keystore_type: str | None = setting(default=None, about="PEM or PKCS12; by default found in the file.")
     ssl_keystore_password: str | None = setting(default=None, secret=True, about="The password of a PKCS12 file.")
     ssl_keystore_key: str | None = setting(
         default=None, secret=True, aliases=("ssl_key_pem",), about="The key itself, as text in PEM."
@@ -67,7 +67,7 @@ class SecuritySettings:
         default="https", about="https: a broker's certificate must name its host. Empty or none: it need not."
     )
     enable_ssl_certificate_verification: bool = setting(
-        default=True, about="False trusts any broker, and protects from nobody who can change what is sent."
+        default=True, about="False trusts any broker: it does not protect from attackers who can redirect connections."
     )
     ssl_enabled_protocols: str = setting(
         default="TLSv1.2,TLSv1.3", about="The versions of TLS that may be used, separated by commas."
@@ -93,7 +93,7 @@ class SecuritySettings:
         default=None, secret=True, aliases=("sasl_plain_password",), about="The password of that user."
     )
     sasl_jaas_config: str | None = setting(
-        default=None, secret=True, about="Both as Java's client has them: a login module with its options."
+        default=None, secret=True, about="User and password as Java's client has them: a login module with its options."
     )
     sasl_oauth_token_provider: Any = setting(
         default=None,
@@ -101,13 +101,13 @@ class SecuritySettings:
     )
     oauth_cb: Callable[[str], Any] | None = setting(
         default=None,
-        about="The same as confluent-kafka has it: called with sasl_oauthbearer_config, it returns the token and the"
+        about="As in confluent-kafka: called with sasl_oauthbearer_config, it returns the token and the"
         " time in seconds since 1970 when it ends.",
     )
     sasl_oauthbearer_config: str | None = setting(default=None, secret=True, about="The argument of oauth_cb.")
     sasl_oauthbearer_token_endpoint_url: str | None = setting(
         default=None,
-        about="Where tokens are: the https URL of an authorization server, or the file URL of a file with one.",
+        about="Where tokens come from: the https URL of an authorization server, or the file URL of one token.",
     )
     sasl_oauthbearer_client_credentials_client_id: str | None = setting(
         default=None, aliases=("sasl_oauthbearer_client_id",), about="This client's id at the authorization server."

@@ -73,7 +73,7 @@ class ZooKeeperSettings(ZooKeeperTls):
         default=6_000,
         low=1,
         aliases=("zk_sessiontimeout_ms",),
-        about="Without a sign of life for this long a client has no session in ZooKeeper any more.",
+        about="ZooKeeper ends the session of a client that it has not heard from for this long.",
     )
     zookeeper_connection_timeout_ms: int = setting(
         default=6_000, low=1, aliases=("zk_connectiontimeout_ms",), about="Wait this long for a session in ZooKeeper."

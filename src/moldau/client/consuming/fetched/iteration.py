@@ -14,8 +14,8 @@ class Iteration:
     ready: Callable[[float], Coroutine[Any, Any, bool]]
 
     async def __aiter__(self) -> AsyncIterator[Record]:
-        """Records one by one, without end. A loop that was left by `break` or an exception is continued by the next
-        one, behind the record it was left with."""
+        """Records one by one, without end. After a `break` or an exception, the next loop continues behind the record
+        of the last one."""
         while True:
             for record in await self._walked():
                 yield record
