@@ -39,7 +39,7 @@ class SaslSettings:
     sasl_oauthbearer_clock_skew_seconds: int = INT(30, "How far the clock of a token's issuer may be from this broker's.", low=0, high=3_600, **_FIXED)
     sasl_oauthbearer_scope_claim_name: str = STRING("scope", "The claim of a token that has its scopes.", **_FIXED)
     sasl_oauthbearer_sub_claim_name: str = STRING("sub", "The claim of a token that has the name of its user.", **_FIXED)
-    sasl_oauthbearer_token_endpoint_url: str | None = STRING(None, "Where this broker's own tokens are, if sasl.mechanism.inter.broker.protocol is OAUTHBEARER: the https:// URL of an authorization server, or the file:// URL of a file with a token.", **_FIXED)
+    sasl_oauthbearer_token_endpoint_url: str | None = STRING(None, "Where this broker's own tokens come from, if sasl.mechanism.inter.broker.protocol is OAUTHBEARER: the https:// URL of an authorization server, or the file:// URL of a file with a token.", **_FIXED)
     sasl_oauthbearer_client_credentials_client_id: str | None = STRING(None, "This broker's id at that authorization server; or the option clientId of the login module in sasl.jaas.config.", **_FIXED)
     sasl_oauthbearer_client_credentials_client_secret: str | None = PASSWORD(None, "The secret of that id; or the option clientSecret.", **_FIXED)
     sasl_oauthbearer_scope: str | None = STRING(None, "The scope that this broker's token is to have; or the option scope.", **_FIXED)
