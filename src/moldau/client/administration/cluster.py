@@ -29,8 +29,8 @@ Election = Literal["preferred", "unclean"]
 
 @value
 class ClusterDescription:
-    """The brokers with their addresses and racks, by id, and which of them is the controller. `fenced`: brokers that
-    are known to the cluster, but away, where they were asked for; they are not among the others."""
+    """The brokers with their addresses and racks, by id, and the controller. `fenced`, if asked for, has the addresses
+    of brokers that are down and still registered; `brokers` does not have them."""
 
     cluster_id: str | None
     controller_id: int

@@ -32,6 +32,8 @@ NONE = -1
 
 
 class TransactionListing(NamedTuple):
+    """One transactional id. `coordinator` is the id of its broker, `state` a name such as Ongoing or CompleteCommit."""
+
     transactional_id: str
     coordinator: int
     producer_id: int
