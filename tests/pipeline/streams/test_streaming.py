@@ -116,6 +116,23 @@ def test_windows_drop_late_rows_and_go_on_after_a_restart(query: Any, send: Any)
     assert counting.late == late > 0
 
 
+def test_counts_of_windows_are_grouped_again_by_the_times_of_their_windows(query: Any, send: Any) -> None:
+    def counted_twice(stream: "DataFrame") -> "DataFrame":
+        from pyspark.sql import functions as sf
+
+        counts = streams.windowed_counts(stream, "at", streams.tumbling("10 seconds"), "key", "2 minutes")
+        timed = counts.withColumn("at", sf.window_time("window"))
+        return streams.windowed(timed, "at", streams.tumbling("30 seconds"), {"events": sf.sum("count")}, "key")
+
+    events = events_with_late_ones()
+    topic, counting = query(counted_twice)
+    send(topic, events)
+    send(topic, [Event(0, "a", "p", 9_000)])
+    send(topic, [Event(0, "a", "p", 18_000)])
+    found = {(at(row.window.start), row.key): row.events for row in counting.run() if at(row.window.start) < 9_000}
+    assert found == Counter((event.at // 30 * 30, event.key) for event in events)
+
+
 def test_the_top_k_of_a_stream_are_those_of_the_windows_that_are_over(query: Any, send: Any) -> None:
     events = [event._replace(at=event.at // 10 * 10) for event in events_with_late_ones() if event.at >= 1_000]
     window = streams.tumbling("30 seconds")
