@@ -249,6 +249,12 @@ def test_a_reader_that_goes_away_ends_a_command_without_a_word(broker: Broker) -
     assert consuming.returncode == 1
 
 
+def test_names_in_tables_are_no_commands_to_a_terminal_and_end_no_row(capsys: pytest.CaptureFixture[str]) -> None:
+    """Any client may give its group such a name."""
+    print_table(["GROUP", "MEMBERS"], [["\x1b]0;title\x07\x1b[2Jž", ["a\nb", "\u202ec\x9b"]]])
+    assert capsys.readouterr().out.splitlines()[1:] == [r"\x1b]0;title\x07\x1b[2Jž  a\nb,\u202ec\x9b"]
+
+
 def test_tables_align_numbers_right_and_text_left_and_cut_nothing_off(capsys: pytest.CaptureFixture[str]) -> None:
     print_table(["NAME", "COUNT", "ISR"], [["a" * 30, 5, [1, 2]], ["b", None, []]])
     assert capsys.readouterr().out.splitlines() == [

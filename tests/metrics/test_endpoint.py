@@ -3,7 +3,9 @@
 import asyncio
 import subprocess
 import sys
+from collections.abc import AsyncIterator, Iterable
 from pathlib import Path
+from typing import Any
 from urllib.request import urlopen
 
 import pytest
@@ -13,7 +15,7 @@ from harness.patience import within
 from moldau import Producer
 from moldau.config import broker_config
 from moldau.errors import CannotListen, ConfigError
-from moldau.metrics import text_server
+from moldau.metrics import collecting, text_server
 from moldau.metrics.collecting import Collecting
 from moldau.metrics.endpoint import accepts_gzip
 from moldau.metrics.snapshot import Snapshot
@@ -93,6 +95,31 @@ def test_the_names_of_kminion_replace_the_others_or_join_them(tmp_path: Path) ->
     run(scenario, tmp_path, **MEASURED, metrics_names="kminion")
     with pytest.raises(ConfigError, match=r"metrics\.names"):
         broker_config({"metrics.names": "redpanda"})
+
+
+def test_a_topic_that_is_deleted_during_a_scrape_ends_no_scrape(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    paced = collecting.ReadingPace.paced
+
+    async def scenario(alive: Living) -> None:
+        topics = alive.broker.cluster.topics
+        for name in ("first", "second"):
+            await alive.make(name)
+
+        async def deleting(pace: collecting.ReadingPace, items: Iterable[Any]) -> AsyncIterator[Any]:
+            """Between two turns of the scrape."""
+            async for item in paced(pace, items):
+                if "second" in alive.broker.cluster.image.topics and getattr(item, "name", "") == "first":
+                    await topics.delete([("second", None)])
+                yield item
+
+        monkeypatch.setattr(collecting.ReadingPace, "paced", deleting)
+        answer = await get(port_of(alive))
+        assert answer.status == 200 and 'kafka_topic_partitions{topic="first"} 1' in answer.text
+        assert 'kafka_topic_partitions{topic="second"}' not in answer.text
+
+    run(scenario, tmp_path, **MEASURED)
 
 
 def test_scrapes_that_wait_share_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

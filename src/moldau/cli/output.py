@@ -26,8 +26,16 @@ def _cell(value: Any) -> str:
     if value is None:
         return "-"
     if isinstance(value, list | tuple):
-        return ",".join(str(v) for v in value)
-    return str(value)
+        return ",".join(_plain(str(v)) for v in value)
+    return _plain(str(value))
+
+
+def _plain(text: str) -> str:
+    """The text with escapes in place of what is not printable: a client may give a group a name that a terminal would
+    take for a command, or that would end the row."""
+    if text.isprintable():
+        return text
+    return "".join(sign if sign.isprintable() else sign.encode("unicode_escape").decode() for sign in text)
 
 
 def note(sentence: str) -> None:

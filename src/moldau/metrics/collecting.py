@@ -144,8 +144,8 @@ class Collecting:
 
     async def _cluster(self, now: Snapshot, pace: ReadingPace) -> None:
         """What there is once in a cluster."""
-        image = self._parts.cluster.metadata.image
-        inter_broker = self._parts.cluster.metadata.config.inter_broker_listener
+        metadata = self._parts.cluster.metadata
+        image, inter_broker = metadata.image, metadata.config.inter_broker_listener
         brokers = []
         for broker in image.brokers.values():
             at = broker.endpoint(inter_broker) or broker.endpoints[0]
@@ -153,8 +153,10 @@ class Collecting:
         now.brokers = brokers
         topics, leaderless = [], []
         async for topic in pace.paced(image.topics.values()):
+            if topic.name not in metadata.image.topics:  # deleted since the scrape began
+                continue
             factor = max((len(part.replicas) for part in topic.partitions), default=0)
-            policy = ",".join(self._parts.cluster.metadata.topic_config(topic.name).cleanup_policy)
+            policy = ",".join(metadata.topic_config(topic.name).cleanup_policy)
             topics.append(TopicNumbers(topic.name, len(topic.partitions), factor, policy))
             leaderless += [
                 LeaderlessPartition(topic.name, number, len(part.replicas), len(part.isr))

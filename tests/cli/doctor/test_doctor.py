@@ -1,5 +1,6 @@
 """`moldau doctor` at brokers that run, at folders of stopped ones, and at a cluster with a broker away."""
 
+import asyncio
 import shutil
 import socket
 import threading
@@ -11,8 +12,11 @@ import pytest
 from harness.brokers import Broker
 from harness.patience import wait_until
 from moldau import Admin
+from moldau.cli.doctor.brokers import cluster_facts
 from moldau.cli.doctor.clock_watch import ClockWatch
 from moldau.cli.doctor.machine import broker_process, descriptor_facts, disk_facts
+from moldau.client.administration.admin import AsyncAdmin, ClusterDescription
+from moldau.errors import ErrorCode, KafkaError
 from moldau.testing import Cluster
 from tests.cli.conftest import Moldau
 
@@ -96,6 +100,23 @@ def test_a_cluster_with_a_broker_away_is_described(offline: Moldau) -> None:
     assert said.code == 1, said
     assert "3 partitions cannot be written with acks=all, below min.insync.replicas: t-0, t-1, t-2." in said.out
     assert "is away" in said.out and "single" in said.out
+
+
+def test_replicas_are_looked_at_while_the_store_does_not_answer(
+    broker: Broker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Only the store knows the brokers that are away."""
+    describe = AsyncAdmin.describe_cluster
+
+    async def without_store(admin: AsyncAdmin, *, include_fenced: bool = False) -> ClusterDescription:
+        if include_fenced:
+            raise KafkaError(ErrorCode.REQUEST_TIMED_OUT, "the store is away")
+        return await describe(admin)
+
+    monkeypatch.setattr(AsyncAdmin, "describe_cluster", without_store)
+    facts = asyncio.run(cluster_facts(broker.address))
+    assert facts.status is not None and facts.settings and facts.folders
+    assert facts.errors == ("the brokers that are away cannot be asked for: the store is away",)
 
 
 def test_a_stopped_folder_is_looked_through(offline: Moldau, tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ from moldau.client.cluster_view import PartitionView, TopicView
 from moldau.client.consuming.consumer import Consumer
 from moldau.client.lag import Lag
 from moldau.client.producing.producer import Producer
-from moldau.errors import ErrorCode, KafkaError
+from moldau.errors import ErrorCode, KafkaError, UnknownTopicOrPartition
 from moldau.names import OffsetAndMetadata, TopicPartition
 from moldau.peers.address import Address
 from moldau.testing import Broker
@@ -112,6 +112,34 @@ def test_a_broker_that_hangs_is_named_and_the_others_are_shown(monkeypatch: pyte
     assert view["silent"] == [2] and view["away"] == []
     refusing = looked(Half((1, 2), hangs=False))
     assert refusing.unread == (f"broker 2 did not answer: connection refused; {left_out}",)
+
+
+def test_a_topic_that_is_deleted_during_a_look_leaves_the_others_in_it() -> None:
+    class Deleting(Half):
+        async def list_topics(self, *, internal: bool) -> dict[str, TopicView]:
+            return {**self.topics}
+
+        async def offsets(self, wanted: dict[TopicPartition, str], *, known_only: bool) -> dict[TopicPartition, int]:
+            if TopicPartition("gone", 0) in wanted:
+                del self.topics["gone"]
+                raise UnknownTopicOrPartition("topic gone")
+            return await super().offsets(wanted, known_only=known_only)
+
+    admin = Deleting((1,), hangs=False)
+    admin.topics["gone"] = TopicView("gone", uuid.uuid4(), False, {0: PartitionView(1, 1, (1,), (1,))})
+    now = looked(admin)
+    assert now.ends == {TopicPartition("t", 1): 5} and not now.unread and not now.silent
+
+
+def test_groups_beyond_the_first_hundred_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Crowded(Half):
+        async def list_groups(self, *, broker_ids: list[int]) -> list[GroupListing]:
+            return [GroupListing(name, "consumer", "Empty", "classic") for name in ("c", "a", "b")]
+
+    monkeypatch.setattr(looking, "GROUPS_MAX", 2)
+    now = looked(Crowded((1,), hangs=False))
+    assert now.groups.keys() == {"a", "b"}
+    assert now.unread == ("only the first 2 groups by name are looked at: 1 more",)
 
 
 def test_groups_whose_lag_takes_long_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:

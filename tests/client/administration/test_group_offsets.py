@@ -32,6 +32,11 @@ def test_what_is_no_duration_is_refused(text: str):
         duration_ms(text)
 
 
+def test_a_duration_beyond_all_numbers_is_refused() -> None:
+    with pytest.raises(ConfigError, match="is longer than any log"):
+        duration_ms(f"P{'9' * 400}D")
+
+
 def test_times_are_utc_unless_they_say_otherwise():
     assert time_ms("1970-01-01T00:00:01") == 1000
     assert time_ms("1970-01-01T01:00:01+01:00") == 1000

@@ -46,7 +46,9 @@ async def cluster_facts(bootstrap: str) -> ClusterFacts:
         return ClusterFacts(AddressFacts(here, first))
     asked = _Asked(alike(str(works), bootstrap))
     async with asked.admin:
-        cluster = await asked(lambda admin: admin.describe_cluster(include_fenced=True), "the cluster")
+        cluster = await asked(lambda admin: admin.describe_cluster(include_fenced=True), "the brokers that are away")
+        if cluster is None:  # without the cluster's store nobody knows those, and everybody those that are up
+            cluster = await asked(lambda admin: admin.describe_cluster(), "the cluster")
         if cluster is None:
             return ClusterFacts(AddressFacts(here, first), errors=tuple(asked.errors))
         brokers: dict[int, ConnectionAttempt] = {}

@@ -14,7 +14,7 @@ from moldau.client.administration.admin import AsyncAdmin
 from moldau.client.administration.groups import GroupListing
 from moldau.client.administration.request_times import request_metrics, requests_in
 from moldau.client.cluster_view import TopicView
-from moldau.errors import KafkaError, MoldauError
+from moldau.errors import KafkaError, MoldauError, UnknownTopicOrPartition
 from moldau.names import TopicPartition, counted
 
 GROUPS_MAX = 100
@@ -79,10 +79,7 @@ async def _ask(admin: AsyncAdmin, broker: int, led: Iterable[TopicPartition], pa
     """A failure of one question leaves out what the other one has found, too."""
     try:
         async with asyncio.timeout(patience_s):
-            groups, ends = await asyncio.gather(
-                admin.list_groups(broker_ids=[broker]),
-                admin.offsets(dict.fromkeys(led, "latest"), known_only=True),
-            )
+            groups, ends = await asyncio.gather(admin.list_groups(broker_ids=[broker]), _ends(admin, led))
     except TimeoutError:
         return _Answered([], {}, f"did not answer within {patience_s:g} s")
     except KafkaError as failure:
@@ -90,11 +87,22 @@ async def _ask(admin: AsyncAdmin, broker: int, led: Iterable[TopicPartition], pa
     return _Answered(groups, ends, None)
 
 
+async def _ends(admin: AsyncAdmin, led: Iterable[TopicPartition]) -> Mapping[TopicPartition, int]:
+    try:
+        return await admin.offsets(dict.fromkeys(led, "latest"), known_only=True)
+    except UnknownTopicOrPartition:  # a topic was deleted since the look began
+        there = await admin.list_topics(internal=True)
+        left = [tp for tp in led if tp.topic in there and tp.partition in there[tp.topic].partitions]
+        return await admin.offsets(dict.fromkeys(left, "latest"), known_only=True)
+
+
 async def _lags(
     admin: AsyncAdmin, listed: Iterable[GroupListing], ends: Mapping[TopicPartition, int]
 ) -> tuple[dict[str, SummedLag], list[str]]:
     """The lag of the first `GROUPS_MAX` groups in the partitions whose ends are known, and what could not be read."""
-    chosen = sorted(listed, key=lambda one: one.group_id)[:GROUPS_MAX]
+    every = sorted(listed, key=lambda one: one.group_id)
+    chosen, more = every[:GROUPS_MAX], len(every) - GROUPS_MAX
+    left_out = [f"only the first {GROUPS_MAX} groups by name are looked at: {more:,} more"] if more > 0 else []
     groups: dict[str, SummedLag] = {}
     turn = asyncio.Semaphore(GROUPS_AT_ONCE)
 
@@ -119,8 +127,8 @@ async def _lags(
             await asyncio.gather(*reading)
     except TimeoutError:
         late = sum(task.cancelled() for task in reading)
-        return groups, [f"the lag of {counted(late, 'group')} could not be read within {ANSWER_S:g} s"]
-    return groups, []
+        return groups, [*left_out, f"the lag of {counted(late, 'group')} could not be read within {ANSWER_S:g} s"]
+    return groups, left_out
 
 
 async def _requests(metrics: Iterable[str], needs_metrics: bool) -> tuple[list[str], list[str]]:

@@ -33,7 +33,10 @@ def duration_ms(text: str) -> int:
     parts = {unit: match[unit] for unit in _UNITS_MS if match[unit]} if match else {}
     if not match or not parts or match["sign"] or text[-1] in "Tt":
         raise ConfigError(f"{text!r} is not an ISO 8601 duration such as PT30M, PT12H or P7D")
-    return int(sum(float(number) * _UNITS_MS[unit] for unit, number in parts.items()))
+    try:
+        return int(sum(float(number) * _UNITS_MS[unit] for unit, number in parts.items()))
+    except OverflowError:
+        raise ConfigError(f"{text[:40]!r} is longer than any log") from None
 
 
 def time_ms(text: str) -> int:
