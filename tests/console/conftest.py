@@ -4,7 +4,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from moldau.console.asking import keeping
+from harness.patience import stretched
+from moldau.console.asking import group_questions, keeping, sharing_admin
 from moldau.console.server import ConsoleServer
 from moldau.console.settings import ConsoleSettings
 from moldau.http.in_thread import ServerThread
@@ -14,7 +15,11 @@ from tests.console.browser import ScreenlessBrowser
 
 @pytest.fixture(autouse=True)
 def nothing_kept(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Lists are asked for anew each time: a test's other client has just changed them."""
+    """Lists are asked for anew each time: a test's other client has just changed them. No broker hangs: one that is
+    slow on a busy machine is waited for."""
+    monkeypatch.setattr(sharing_admin, "ANSWER_S", stretched(60))
+    monkeypatch.setattr(sharing_admin, "AGAIN_S", stretched(60))
+    monkeypatch.setattr(group_questions, "WAITING_S", stretched(60))
     monkeypatch.setattr(keeping, "KEPT_S", 0.0)
     monkeypatch.setattr(keeping, "READERS_KEPT_S", 0.0)
     monkeypatch.setattr(keeping, "KEPT_TIMES", 0)

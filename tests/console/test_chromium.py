@@ -57,6 +57,11 @@ def test_a_person_finds_changes_and_watches_by_the_keyboard(broker: Broker, tmp_
     kept = steps["kept"]
     assert kept["rows"] == 1 and kept["left"] == 1 and "Asia/Tokyo" in kept["zone"], kept
     assert datetime.fromisoformat(kept["local"]) - datetime.fromisoformat(kept["utc"]) == timedelta(hours=9)
+    assert "at=2026-11-28T00%3A00%3A00.000Z" in steps["zone"]["saved"], "nine in Tokyo"
+    assert steps["zone"]["utc"] == "1970-01-01 00:00:00.000"
+    away = steps["away"]
+    assert "no broker answers" in away["told"] and not away["nothing"], away
+    assert "The console does not answer" in away["stale"], away
     assert set(steps["lag"]["lags"]) == {10} and set(steps["fell"]["lags"]) == {0}
     assert sum(steps["reset"]["lags"]) == RECORDS
     dark = steps["dark"]

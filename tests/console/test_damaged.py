@@ -3,6 +3,7 @@
 import asyncio
 import http.client
 import json
+import threading
 from typing import Any
 from urllib.request import urlopen
 
@@ -12,6 +13,7 @@ from harness.patience import stretched
 from moldau import Admin, Producer, TopicPartition
 from moldau.aio import Consumer as AsyncConsumer
 from moldau.client.security.brokers import Brokers
+from moldau.console.asking import following
 from moldau.console.asking.cluster_admin import ClusterAdmin
 from moldau.console.asking.following import TopicFollower
 from moldau.console.asking.ranges import SearchRanges
@@ -67,16 +69,18 @@ def test_a_search_tells_which_offsets_are_damaged_and_goes_on_behind_them(
     assert str(one["sentence"]).startswith(f"offsets {first} to 19 of partition 0 cannot be read: the batch at offset")
 
 
+@pytest.mark.parametrize("start", ["oldest", "time&at=1970-01-01"])
 def test_partitions_whose_leader_does_not_answer_are_told_and_not_exported(
-    console_url: str, damaged: str, monkeypatch: pytest.MonkeyPatch
+    console_url: str, damaged: str, monkeypatch: pytest.MonkeyPatch, start: str
 ) -> None:
     ask = ClusterAdmin.list_offsets
 
-    async def without_leader_of_0(*given: Any, **named: Any) -> Any:
-        return {tp: one for tp, one in (await ask(*given, **named)).items() if tp.partition}
+    async def without_leader_of_0(*given: Any, known_only: bool = False, **named: Any) -> Any:
+        assert known_only, "others would be waited for"
+        return {tp: one for tp, one in (await ask(*given, known_only=True, **named)).items() if tp.partition}
 
     monkeypatch.setattr(ClusterAdmin, "list_offsets", without_leader_of_0)
-    stream = events(console_url, f"/topics/{damaged}/search?start=oldest")
+    stream = events(console_url, f"/topics/{damaged}/search?start={start}")
     assert told(stream) == [{"sentence": "partition 0 cannot be read: no leader of it answers", "offsets": 0}]
     assert json.loads(stream[-1][1])["scanned"] == OF_A_BATCH and "beside 9." in rows(stream)
     with ScreenlessBrowser(console_url) as browser:
@@ -102,6 +106,26 @@ def test_a_live_tail_tells_which_offsets_are_damaged_and_goes_on_behind_them(
     (one,) = told(parsed(text))
     assert one["offsets"] == OF_A_BATCH and "within" not in text
     assert str(one["sentence"]).startswith("offsets 10 to 19 of partition 0 cannot be read: the batch at offset 10")
+
+
+def test_a_live_tail_decodes_beside_the_loop(console_url: str, damaged: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """To decode may mean to wait for a schema registry, half a minute if it hangs."""
+    threads: set[str] = set()
+    look = following.readable
+
+    def readable(*given: Any) -> Any:
+        threads.add(threading.current_thread().name)
+        return look(*given)
+
+    async def nothing_yet(*_: object) -> SearchRanges:
+        return SearchRanges({1: (0, 0)}, [])
+
+    monkeypatch.setattr(following, "readable", readable)
+    monkeypatch.setattr(messages, "ranges_of", nothing_yet)
+    with urlopen(f"{console_url}/topics/{damaged}/tail", timeout=stretched(30)) as stream:
+        while b"beside 9." not in stream.readline():
+            pass
+    assert {name.rpartition("_")[0] for name in threads} == {"moldau-console-tail"}
 
 
 def test_a_live_tail_passes_neither_back_nor_beyond_the_end_of_a_partition(broker: Broker, damaged: str) -> None:

@@ -86,15 +86,22 @@ def test_a_read_only_console_changes_nothing_and_shows_no_forms(broker: Broker) 
     broker.create_topic("kept", 1)
     for url in served(ConsoleSettings(broker.client_settings(), "127.0.0.1", 0, read_only=True)):
         with ScreenlessBrowser(url) as browser:
-            assert '<form method="post"' not in browser.get("/topics/kept/settings").html
+            pages = ("/topics", "/topics/kept", "/topics/kept/settings", "/topics/kept/messages", "/groups", "/quotas")
+            for path in (*pages, "/acls", "/transactions", "/hanging?topic=kept", "/moves", "/mirrors", "/schemas"):
+                page = browser.get(path)
+                assert page.status == 200 and '<form method="post"' not in page.html, path
+                assert "/produce" not in page.html and "/new-topic" not in page.html, path
+            for path in ("/new-topic", "/topics/kept/produce"):
+                page = browser.get(path)
+                assert page.status == 403 and "read-only" in page.text and '<form method="post"' not in page.html
             assert "read-only" in browser.get("/").text
-            browser.get("/new-topic")
             refused = browser.post("/topics/kept/delete", {"confirm": "kept"})
             assert refused.status == 403 and "read-only" in refused.text
             assert browser.get("/topics/kept").status == 200
             with Admin(broker.address) as admin:
                 admin.alter_group_offsets("keeps", {TopicPartition("kept", 0): 0})
-                assert '<form method="post"' not in browser.get("/groups/keeps/delete-offsets?topic=kept").html
+                for path in ("/groups/keeps", "/groups/keeps/delete-offsets?topic=kept", "/brokers/1"):
+                    assert '<form method="post"' not in browser.get(path).html
                 path, form = "/groups/keeps/delete-offsets", {"topic": "kept", "confirm": "kept"}
                 assert browser.post(path, form).status == 403 and admin.group_offsets("keeps")
 

@@ -4,6 +4,7 @@ broker that goes away."""
 import asyncio
 import json
 import socket
+import threading
 from contextlib import suppress
 from http.client import HTTPException
 from typing import cast
@@ -23,7 +24,9 @@ from moldau.console.search import scanning
 from moldau.console.server import ConsoleServer
 from moldau.console.settings import ConsoleSettings
 from moldau.console.web.attempts import FORGOTTEN_S, FREE, KNOWN_MAX, LONGEST_S, LoginAttempts
+from moldau.console.web.refusing import PageRefusal
 from moldau.console.web.sessions import OF_A_USER_MAX, ConsoleSessions
+from moldau.console.web.slots import BUSY, StreamSlots
 from moldau.http import bounded
 from moldau.http.in_thread import ServerThread
 from moldau.testing import Broker
@@ -79,6 +82,28 @@ def test_a_batch_that_would_take_all_memory_is_left_out_with_a_sentence(
     assert all(found in rows(stream) for found in ("before", "behind", "beside"))
 
 
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ('{"a":1.10,"a":1e400,"n":12345678901234567890.123}',
+         '{\n  "a": 1.10,\n  "a": 1e400,\n  "n": 12345678901234567890.123\n}'),
+        ('[ {} , [] , [ 1,true ] ,null ]', '[\n  {},\n  [],\n  [\n    1,\n    true\n  ],\n  null\n]'),
+        ('{"\\u017e\\n": "{\\"[,:]\\"}"}', '{\n  "ž\\n": "{\\"[,:]\\"}"\n}'),
+        ('["\\ud83d", "\\ud83d\\ude00"]', '[\n  "\\ud83d",\n  "😀"\n]'),
+        ("[" + "9" * 5_000 + "]", "[\n  " + "9" * 5_000 + "\n]"),
+    ],
+)  # fmt: skip
+def test_json_is_shown_as_it_is_written(text: str, shown: str) -> None:
+    """Numbers are not rounded, and no member is dropped: what differs from the record is the space between."""
+    content = content_of(text.encode())
+    assert (content.kind, content.text) == ("json", shown)
+
+
+@pytest.mark.parametrize("text", ['{"a":1,}', '{"a" 1}', "{a: 1}", "[1}", '["a\nb"]', "{", '{"a":1} x'])
+def test_what_is_no_json_is_shown_as_it_is(text: str) -> None:
+    assert content_of(text.encode()) == (text, "text", len(text), False)
+
+
 def test_json_is_indented_unless_that_makes_it_long() -> None:
     assert content_of(b'{"a":[1]}').text == '{\n  "a": [\n    1\n  ]\n}'
     bomb = b"[" * 900 + b"1," * 50_000 + b"1" + b"]" * 900
@@ -97,10 +122,65 @@ def test_any_name_of_a_topic_has_its_pages(browser: ScreenlessBrowser, broker: B
         assert file.headers["content-disposition"] == f'attachment; filename="{name[:200]}.jsonl"'
 
 
-def test_a_question_for_the_head_of_a_stream_starts_no_search(console_url: str, hostile: str) -> None:
-    question = Request(f"{console_url}/topics/{hostile}/tail", method="HEAD")
+def searching() -> int:
+    """The threads of searches and exports that have not ended."""
+    return sum(thread.name.startswith("moldau-console-search") for thread in threading.enumerate())
+
+
+@pytest.mark.parametrize("kind", ["tail", "search", "export"])
+def test_a_question_for_the_head_of_a_stream_leaves_nothing_open(console_url: str, hostile: str, kind: str) -> None:
+    question = Request(f"{console_url}/topics/{hostile}/{kind}", method="HEAD")
     with urlopen(question, timeout=stretched(30)) as answer:
         assert answer.status == 200 and answer.read() == b""
+    assert wait_until(lambda: not searching())
+
+
+def test_an_export_that_gets_no_place_after_all_leaves_nothing_open(
+    console_url: str, hostile: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another search has taken the last place since it was asked for."""
+    monkeypatch.setattr(StreamSlots, "refuse_when_full", lambda _: None)
+
+    def full(_: object) -> None:
+        raise PageRefusal(BUSY, "none is left")
+
+    monkeypatch.setattr(StreamSlots, "taken", full)
+    with pytest.raises(HTTPException), urlopen(f"{console_url}/topics/{hostile}/export") as file:
+        file.read()
+    assert wait_until(lambda: not searching())
+
+
+def test_the_size_of_a_value_is_that_of_all_of_it(console_url: str, hostile: str, broker: Broker) -> None:
+    """A row has only its beginning."""
+    broker.create_topic("blobs", 1)
+    with Producer(broker.address) as producer:
+        producer.send("blobs", b"\xff" * 123_456, b"\xfe" * 3_000).result()
+    shown = rows(events(console_url, "/topics/blobs/search"))
+    assert "123,456 bytes" in shown and "3,000 bytes" in shown and "2,000 bytes" not in shown
+
+
+def test_a_form_has_what_a_record_has_or_says_why_not(broker: Broker, browser: ScreenlessBrowser) -> None:
+    broker.create_topic("again", 1)
+    odd = [("null", None), ("bytes", b"\xff"), ("empty", b"")]
+    with Producer(broker.address) as producer:
+        producer.send("again", b"\nbelow an empty line", b"a\r\nb", headers=odd).result()
+        producer.send("again", b"x" * 600_000).result()
+        producer.send("again", b"x", headers=[("a:b", b"1")]).result()
+    page = browser.get("/topics/again/produce?partition=0&offset=0").html
+    assert ">\n\nbelow an empty line</textarea>" in page and "null::\nbytes:: /w==\nempty: </textarea>" in page
+    assert ">\nYQ0KYg==</textarea>" in page
+    large = browser.get("/topics/again/produce?partition=0&offset=1")
+    assert large.status == 400 and "600,000 bytes" in large.text and "moldau produce --format json" in large.text
+    named = browser.get("/topics/again/produce?partition=0&offset=2")
+    assert named.status == 400 and "'a:b'" in named.text
+
+
+def test_a_form_with_hidden_parts_of_a_record_says_so(broker: Broker, hostile: str) -> None:
+    for url in served(ConsoleSettings(broker.client_settings(), "127.0.0.1", 0, masks=("hostile:value",))):
+        with ScreenlessBrowser(url) as browser:
+            assert "are hidden" not in browser.get(f"/topics/{hostile}/produce").text
+            again = browser.get(f"/topics/{hostile}/produce?partition=0&offset=2")
+            assert "are hidden" in again.text and ">\n***</textarea>" in again.html and "many" not in again.text
 
 
 def test_a_fault_in_a_stream_ends_it_and_is_logged(

@@ -37,17 +37,17 @@ def test_transactions_are_listed_with_their_partitions(browser: ScreenlessBrowse
 def test_a_hanging_transaction_is_found_and_aborted() -> None:
     """One that an old client has begun, and of which no coordinator knows."""
     with Broker({"transaction.partition.verification.enable": "false"}) as broker:
-        broker.create_topic("sold", 1)
+        broker.create_topic(".sold", 1)
         hanging = OldProducer(broker.address, None)
-        hanging.write("sold", 0, age_ms=2 * HOUR_MS, version=9)
+        hanging.write(".sold", 0, age_ms=2 * HOUR_MS, version=9)
         for url in served(ConsoleSettings(broker.client_settings(), "127.0.0.1", 0)):
             with ScreenlessBrowser(url) as browser:
                 assert "Find hanging ones" in browser.get("/transactions").text
-                assert "No transaction hangs" in browser.get("/hanging?topic=sold&minutes=130").text
+                assert "No transaction hangs" in browser.get("/hanging?topic=.sold&minutes=130").text
                 assert browser.get("/hanging?topic=none").status == 400
-                page = browser.get("/hanging?topic=sold")
+                page = browser.get("/hanging?topic=.sold")
                 assert f"{hanging.producer_id}, epoch 0" in page.text
-                place = {"topic": "sold", "partition": "0", "minutes": "15"}
+                place = {"topic": ".sold", "partition": "0", "minutes": "15"}
                 assert browser.post("/hanging/abort", {**place, "offset": "7"}).status == 400
                 done = browser.post("/hanging/abort", {**place, "offset": "0"})
                 assert "was aborted" in done.text and "No transaction hangs" in done.text

@@ -1,6 +1,7 @@
 """The pages of the console on a real broker: what they show, what their forms do, and what they say of mistakes."""
 
 import html
+import logging
 import re
 import time
 
@@ -9,6 +10,7 @@ import pytest
 from harness.patience import wait_until
 from moldau import Admin, Consumer, Producer, TopicPartition
 from moldau.console.asking import mirror_question
+from moldau.console.pages import group
 from moldau.mirror import planning
 from moldau.mirror.ends import SETTING
 from moldau.mirror.sharing import GROUP
@@ -156,6 +158,23 @@ def test_a_topic_is_created_changed_expanded_and_deleted(browser: ScreenlessBrow
     assert browser.get("/topics/made").status == 404
 
 
+def test_changes_are_logged_with_who_sent_them_and_without_values(
+    browser: ScreenlessBrowser, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO, "moldau.console.web.changes")
+    browser.post("/new-topic", {"name": "logged", "partitions": "1"})
+    browser.post("/topics/logged/settings", {"setting": "retention.ms", "value": "s3cret"})
+    browser.post("/topics/logged/produce", {"key_as": "text", "value_as": "text", "value": "s3cret", "key": "s3cret"})
+    browser.post("/topics/logged/delete", {"confirm": "logged\n", "name": "a\nb"})
+    sent = [record.getMessage().removeprefix("'somebody' at 127.0.0.1 sent ") for record in caplog.records]
+    assert sent == [
+        "/new-topic {'name': 'logged'}: status 303",
+        "/topics/logged/settings {'setting': 'retention.ms'}: status 400",
+        "/topics/logged/produce {}: status 200",
+        r"/topics/logged/delete {'name': 'a\nb'}: status 400",
+    ]
+
+
 def test_a_wrong_topic_keeps_what_was_typed(browser: ScreenlessBrowser) -> None:
     wrong = browser.post("/new-topic", {"name": "so nicht", "partitions": "2", "settings": "retention.ms=1"})
     assert wrong.status == 400 and 'value="so nicht"' in wrong.html and "retention.ms=1" in wrong.html
@@ -195,7 +214,9 @@ def test_a_wrong_target_is_a_sentence(browser: ScreenlessBrowser, read: str, way
     assert wrong.status == 400 and says in wrong.text
 
 
-def test_a_group_with_members_keeps_its_offsets(browser: ScreenlessBrowser, read: str, broker: Broker) -> None:
+def test_a_group_with_members_keeps_its_offsets(
+    browser: ScreenlessBrowser, read: str, broker: Broker, monkeypatch: pytest.MonkeyPatch
+) -> None:
     with Consumer(broker.address, group_id="busy", auto_offset_reset="earliest") as consumer:
         consumer.subscribe([read])
         assert next(iter(consumer)).value is not None
@@ -203,6 +224,10 @@ def test_a_group_with_members_keeps_its_offsets(browser: ScreenlessBrowser, read
         refused = browser.post("/groups/busy/reset", {"topic": read, "way": "earliest", "value": "", "execute": "1"})
         assert refused.status == 400 and "stop them first" in refused.text
         assert "Members" in browser.get("/groups/busy").text
+        part = browser.get("/groups/busy", HX_Request="true").text
+        assert part.startswith("Stable") and "Members" in part, "a rebalance is seen while the page is open"
+        monkeypatch.setattr(group, "MEMBERS_SHOWN", 0)
+        assert "1 more member is not shown" in browser.get("/groups/busy").text
         assert re.search(r"busy .*Stable \w+ 1 read", browser.get("/group-rows?q=busy", HX_Request="true").text)
         assert browser.post("/groups/busy/delete", {"confirm": "busy"}).status == 400
     assert browser.post("/groups/busy/delete", {"confirm": "busy"}).status == 200

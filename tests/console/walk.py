@@ -113,6 +113,57 @@ def keep(page: Page, url: str) -> None:
     say("kept", rows=rows, utc=utc, local=local, zone=zone, left=page.locator("#saved option").count())
 
 
+def zone(page: Page, url: str) -> None:
+    """With the browser's zone, a time that was typed is saved with it, and parts that are loaded again are in it."""
+    page.goto(f"{url}/topics/many/messages")
+    page.wait_for_selector(ENDED)
+    page.keyboard.press("z")
+    page.select_option("[name=start]", "time")
+    page.fill("[name=at]", "2026-11-28T09:00")
+    page.once("dialog", lambda one: one.accept("since nine"))
+    with page.expect_navigation():
+        page.get_by_role("button", name="Save search").click()
+    page.wait_for_selector(ENDED, timeout=WAIT_MS)
+    saved = page.url
+    page.get_by_role("button", name="Forget").click()
+    page.goto(f"{url}/mirrors")
+    page.evaluate("""() => { document.querySelector("[hx-get]").innerHTML =
+        '<time data-ms="0">1970-01-01 00:00:00.000</time>'; }""")
+    page.wait_for_function("() => document.querySelector('time').textContent === '1970-01-01 09:00:00.000'")
+    page.keyboard.press("z")
+    say("zone", saved=saved, utc=page.locator("time").inner_text())
+
+
+FAILED = {"scanned": 0, "total": 0, "found": 0, "why": "error", "sentence": "no broker answers"}
+
+
+def away(page: Page, url: str, problems: list[str]) -> None:
+    """A search that fails has found out nothing about the topic; a page that is not loaded again says so."""
+    before = len(problems)
+    stream = f"event: done\ndata: {json.dumps(FAILED)}\n\n"
+    page.route("**/topics/many/search?*", lambda one: one.fulfill(content_type="text/event-stream", body=stream))
+    page.goto(f"{url}/topics/many/messages")
+    page.wait_for_selector(ENDED)
+    told, nothing = page.locator("#progress").inner_text(), page.locator("#nothing").is_visible()
+    page.unroute("**/topics/many/search?*")
+    page.route("**/topic-rows?*", lambda one: one.abort())
+    page.goto(f"{url}/topics")
+    page.wait_for_selector("#stale")
+    stale = page.locator("#stale").inner_text()
+    page.unroute("**/topic-rows?*")
+    page.evaluate("() => htmx.trigger(document.querySelector('#rows'), 'load')")
+    page.wait_for_selector("#stale", state="detached")
+    stream = f"retry: 50\nevent: progress\ndata: {json.dumps(FAILED)}\n\n"
+    page.route("**/topics/many/tail?*", lambda one: one.fulfill(content_type="text/event-stream", body=stream))
+    page.goto(f"{url}/topics/many/messages?tail=1")
+    page.get_by_text("are not shown: the connection broke").wait_for()
+    page.keyboard.press("Escape")
+    page.get_by_text("Stopped.").wait_for()
+    page.unroute("**/topics/many/tail?*")
+    del problems[before:]  # the browser has logged what was broken on purpose
+    say("away", told=told, nothing=nothing, stale=stale)
+
+
 def follow(page: Page, url: str) -> None:
     """A live tail in a tab that is hidden for a moment."""
     page.goto(f"{url}/topics/many/messages?tail=1")
@@ -206,6 +257,8 @@ def main(url: str, chromium: str, header: str, folder: str) -> None:
         produce(page)
         search(page, url, header, shot)
         keep(page, url)
+        zone(page, url)
+        away(page, url, problems)
         follow(page, url)
         watch(page, url, shot)
         reset(page)

@@ -15,9 +15,10 @@ from moldau.console.pages.login import to_login
 from moldau.console.rights import right_for
 from moldau.console.routes import FoundPage, find
 from moldau.console.web.answers import Answer, PageAnswer, StreamAnswer
+from moldau.console.web.changes import log_change
 from moldau.console.web.events import MEDIA_TYPE as EVENTS
 from moldau.console.web.guards import check_host, check_origin, check_reader
-from moldau.console.web.refusing import BAD_REQUEST, FORBIDDEN, GATEWAY_TIMEOUT, PageRefusal, refusal_of
+from moldau.console.web.refusing import BAD_REQUEST, GATEWAY_TIMEOUT, PageRefusal, refusal_of
 from moldau.console.web.requests import PageRequest
 from moldau.errors import MoldauError
 from moldau.http.targets import Receive, Scope, Send, UnusableTarget, body_of, named_values, path_parts
@@ -28,7 +29,9 @@ logger = logging.getLogger(__name__)
 BODY_BYTES_MAX = 2 << 20
 BODY_S = 20.0
 PAGE_S = 30.0
-TOO_LARGE, FAILED = 413, 500
+REQUEST_TIMEOUT, TOO_LARGE, FAILED = 408, 413, 500
+BY_HAND = "x-by-hand"
+"""The header of a part of a page that the user asked for: all others are asked for by the page, and no sign of use."""
 ASSETS = "assets"
 END = {"type": "http.response.body", "body": b""}
 
@@ -48,13 +51,17 @@ class ConsoleApp:
         if answer is None:
             return  # the client went away
         start = {"type": "http.response.start", "status": getattr(answer, "status", 200)}
-        await send({**start, "headers": answer.all_headers()})
-        if scope["method"] == "HEAD":  # nobody would see what a stream works for
-            await send(END)
-        elif isinstance(answer, StreamAnswer):
-            await self._stream(answer, receive, send)
-        else:
-            await send({"type": "http.response.body", "body": answer.body})
+        try:
+            await send({**start, "headers": answer.all_headers()})
+            if scope["method"] == "HEAD":  # nobody would see what a stream works for
+                await send(END)
+            elif isinstance(answer, StreamAnswer):
+                await self._stream(answer, receive, send)
+            else:
+                await send({"type": "http.response.body", "body": answer.body})
+        finally:
+            if isinstance(answer, StreamAnswer) and answer.end is not None:
+                await answer.end()
 
     async def _answer(self, scope: Scope, receive: Receive) -> Answer | None:
         headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
@@ -63,20 +70,20 @@ class ConsoleApp:
             check_reader(headers)
         except PageRefusal as refused:  # no page: its links and cookies would be those of the foreign name
             return PageAnswer(f"{refused}\n".encode(), refused.status, "text/plain; charset=utf-8")
-        session = self._console.sessions.of(headers.get("cookie", ""))
+        is_by_itself = headers.get("hx-request") == "true" and BY_HAND not in headers
+        session = self._console.sessions.of(headers.get("cookie", ""), is_used=not is_by_itself)
         address = str((scope.get("client") or ("",))[0])
-        request = PageRequest("GET", (), {}, headers, session, "/", address=address)
+        request, is_change = PageRequest("GET", (), {}, headers, session, "/", address=address), False
         try:
             request, found = self._routed(scope, request)
             if found is None:
                 return self._console.assets.answer(request.parts[1])
             request = replace(request, right=right_for(request.method, found.route.pattern, found.names))
             if request.method == "POST":
-                async with asyncio.timeout(BODY_S):
-                    body = await body_of(receive, BODY_BYTES_MAX)
+                body = await self._body(receive)
                 if body is None:
                     return None
-                request = self._with_form(request, found, body)
+                request, is_change = self._with_form(request, found, body), not found.route.is_open
             if request.session.admin is None and not found.route.is_open:
                 return to_login(request)
             async with asyncio.timeout(PAGE_S):
@@ -91,9 +98,22 @@ class ConsoleApp:
         except Exception:
             logger.exception("a page failed: %s", request.target[:200])
             answer = self._refused(request, PageRefusal(FAILED, "this page failed: the log of the console says more"))
+        if is_change and isinstance(answer, PageAnswer):
+            log_change(request, answer.status)
         if request.session.is_new and not answer.cookies:
             answer.cookies.append(self._console.sessions.cookie(request.session))
+        if isinstance(answer, StreamAnswer):
+            answer.of_session = request.session.streams
         return answer
+
+    @staticmethod
+    async def _body(receive: Receive) -> bytes | None:
+        """None if the client went away. Raises `PageRefusal`."""
+        try:
+            async with asyncio.timeout(BODY_S):
+                return await body_of(receive, BODY_BYTES_MAX)
+        except TimeoutError:
+            raise PageRefusal(REQUEST_TIMEOUT, f"the form did not arrive within {BODY_S:.0f} s") from None
 
     def _routed(self, scope: Scope, blank: PageRequest) -> tuple[PageRequest, FoundPage | None]:
         """The request and its page; None for an asset. Raises `PageRefusal`, `UnusableTarget`."""
@@ -108,13 +128,13 @@ class ConsoleApp:
 
     def _with_form(self, request: PageRequest, found: FoundPage, body: bytes) -> PageRequest:
         """The request with the fields of its body, if it may change anything. Raises `PageRefusal`."""
+        if not found.route.is_open:
+            self._console.refuse_when_read_only()
         if len(body) > BODY_BYTES_MAX:
             raise PageRefusal(TOO_LARGE, f"a form may have {BODY_BYTES_MAX:,} bytes, and this one has more")
         check_origin(request.headers)
         form = named_values(body)
         self._console.tokens.check(request.session.id, form.get("csrf", [""])[0])
-        if self._console.settings.read_only and not found.route.is_open:
-            raise PageRefusal(FORBIDDEN, "this console is read-only: it was started with --read-only")
         return replace(request, form=form)
 
     def _refused(self, request: PageRequest, refusal: PageRefusal) -> PageAnswer:
@@ -140,11 +160,13 @@ class ConsoleApp:
                 continue
 
         pumping, leaving = asyncio.ensure_future(pump()), asyncio.ensure_future(gone())
-        self._pumps.add(pumping)
+        for known in (self._pumps, answer.of_session):
+            known.add(pumping)
         try:
             await asyncio.wait([pumping, leaving], return_when=asyncio.FIRST_COMPLETED)
         finally:
-            self._pumps.discard(pumping)
+            for known in (self._pumps, answer.of_session):
+                known.discard(pumping)
             was_ended = pumping.cancelled()
             await ended(pumping, leaving)
         if was_ended and answer.media_type == EVENTS:

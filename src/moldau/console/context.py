@@ -13,6 +13,7 @@ from moldau.console.web.answers import PageAnswer
 from moldau.console.web.assets import Assets
 from moldau.console.web.attempts import LoginAttempts
 from moldau.console.web.guards import FormTokens
+from moldau.console.web.refusing import FORBIDDEN, PageRefusal
 from moldau.console.web.rendering import Rendering
 from moldau.console.web.requests import PageRequest
 from moldau.console.web.sessions import ConsoleSessions
@@ -123,6 +124,11 @@ class ConsoleContext:
             self.assets.path,
         )
 
+    def refuse_when_read_only(self) -> None:
+        """Raises `PageRefusal`."""
+        if self.settings.read_only:
+            raise PageRefusal(FORBIDDEN, "this console is read-only: it was started with --read-only")
+
     def page(self, request: PageRequest, template: str, status: int = 200, **values: Any) -> PageAnswer:
         """The page, or the part of one, that the template makes of these values."""
         body = self._rendering.render(
@@ -132,6 +138,7 @@ class ConsoleContext:
             user=request.session.user,
             csrf=self.tokens.of(request.session.id),
             done=DONE.get(request.text("done"), ""),
+            silent=[] if request.session.admin is None else sorted(request.session.admin.silent),
             **values,
         )
         return PageAnswer(body, status)

@@ -1,5 +1,7 @@
 """`ConsoleServer`: the console on the loop of its caller."""
 
+import asyncio
+import logging
 import secrets
 import socket
 from collections.abc import Mapping
@@ -15,8 +17,12 @@ from moldau.console.web.sessions import ConsoleSessions
 from moldau.errors import ConfigError
 from moldau.http.serving import HttpServer
 from moldau.monotonic import monotonic_s
+from moldau.tasks import ended
+
+logger = logging.getLogger(__name__)
 
 CONNECTIONS_MAX = 200
+EXPIRE_EACH_S = 60.0
 SECRET_BYTES = 32
 OF_ONE_USER = ("sasl.username", "sasl.password", "sasl.jaas.config")
 PASSWORD_MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
@@ -39,6 +45,7 @@ class ConsoleServer:
         machine = {LOCALHOST, socket.gethostname().lower(), settings.host.lower()}
         self._app = ConsoleApp(self._console, machine | {name.lower() for name in settings.names})
         self._http.use(self._app, CONNECTIONS_MAX)
+        self._expiring: asyncio.Task[None] | None = None
 
     @property
     def addresses(self) -> list[str]:
@@ -57,6 +64,17 @@ class ConsoleServer:
         except BaseException:
             await self.stop()
             raise
+        if self._shared is None:
+            self._expiring = asyncio.ensure_future(self._expire())
+
+    async def _expire(self) -> None:
+        """End sessions that nobody uses, with their passwords and connections."""
+        while True:
+            await asyncio.sleep(EXPIRE_EACH_S)
+            try:
+                await self._sessions.end_old()
+            except Exception:
+                logger.exception("a session could not be ended")
 
     async def keep(self) -> None:
         """Serve until it is stopped or fails."""
@@ -65,6 +83,7 @@ class ConsoleServer:
     async def stop(self) -> None:
         """Answer what has begun, except searches, exports and live tails, then end."""
         self._app.end_streams()
+        await ended(self._expiring)
         await self._http.stop()
         await self._sessions.close()
         if self._shared is not None:

@@ -102,6 +102,8 @@ def test_json_with_escapes_is_the_same_json() -> None:
         {"start": "time", "at": "noon"},
         {"partition": "a"},
         {"limit": "x"},
+        {"limit": "0"},
+        {"limit": "1001"},
         {"json": "?"},
         {"value": "x" * 1001},
     ],
@@ -219,12 +221,47 @@ def test_bytes_are_shown_as_what_they_are() -> None:
     assert shown_bytes(b"\x00\x01ab")[1] == "binary"
 
 
+@pytest.mark.parametrize(
+    ("value", "how"),
+    [
+        (b"\nfirst line is empty", "text"),
+        (b"a\nb\t\x01", "text"),
+        (b"\xef\xbb\xbfmark", "text"),
+        (b"a\r\nb", "base64"),
+        (b"a\0b", "base64"),
+        (b"\xff", "base64"),
+        (b"", "text"),
+        (None, "null"),
+    ],
+)
+def test_what_a_form_has_of_a_record_is_sent_as_it_was(value: bytes | None, how: str) -> None:
+    """A browser makes CR LF of each line break, and drops NUL."""
+    form = form_of(value, value, [])
+    assert form["value_as"] == form["key_as"] == how
+    sent = {name: text.replace("\n", "\r\n") for name, text in form.items()}
+    assert record_of(sent)[1:3] == (value, value)
+
+
+def test_headers_of_a_form_are_those_of_the_record() -> None:
+    values = (b"text", b"", None, b"\xff\0", b" spaces ", b": colon", b"two\nlines", b"a: b", "\u2028".encode())
+    headers = [(f"h-{number}", value) for number, value in enumerate(values)]
+    form = form_of(None, None, headers)
+    assert form["headers"].startswith("h-0: text\nh-1: \nh-2::\nh-3:: /wA=\nh-4:: ")
+    assert record_of({"headers": form["headers"].replace("\n", "\r\n")}).headers == headers
+    for name in ("", " x", "a:b", "a\nb", "a\0"):
+        with pytest.raises(ConfigError, match="has a name that a line"):
+            form_of(None, None, [(name, b"")])
+    with pytest.raises(ConfigError, match="the header 'a' is not base64"):
+        record_of({"headers": "a:: ?"})
+
+
 def test_a_form_and_its_record_are_the_same() -> None:
     record = record_of({"key": "k", "value": "/w==", "value_as": "base64", "headers": "a: b: c\n\n", "partition": "3"})
     assert record == (3, b"k", b"\xff", [("a", b"b: c")])
     assert record_of({"key_as": "null", "value": "a\r\nb"})[1:3] == (None, b"a\nb")
     again = record_of(form_of(record.key, record.value, record.headers))
     assert again == (None, *record[1:])
-    for wrong in ({"headers": "no colon"}, {"value_as": "base64", "value": "?"}, {"partition": "x"}, {"key_as": "?"}):
+    for wrong in ({"headers": "no colon"}, {"value_as": "base64", "value": "?"}, {"partition": "x"}, {"key_as": "?"},
+                  {"partition": "1" * 5_000}):  # fmt: skip
         with pytest.raises(ConfigError):
             record_of(wrong)

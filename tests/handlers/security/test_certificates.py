@@ -91,7 +91,7 @@ def test_a_new_file_is_used_from_the_next_handshake_on_and_a_broken_one_is_not(
             first = await running.shown()
             shutil.copy(running.authority.signed("broker", "localhost", "more"), running.file)
             second = await running.another_than(first)
-            await said(caplog, "the listener SECURE uses the certificates in its files as they are now")
+            assert "the listener SECURE uses the certificates in its files as they are now" in caplog.text
             running.file.write_text("half of it")
             await said(caplog, "Those before stay in use until the files or the settings are changed again")
             assert await running.shown() == second

@@ -17,7 +17,7 @@ from moldau.console.asking.following import TopicFollower
 from moldau.console.asking.group_questions import GroupQuestions
 from moldau.console.asking.health_question import HealthQuestion
 from moldau.console.asking.mirror_question import MirrorQuestion
-from moldau.console.asking.throughput import PARTITIONS_MAX, GrowthLook, growth, leaders_of
+from moldau.console.asking.throughput import GROWTH_KEPT_S, PARTITIONS_MAX, GrowthLook, growth, leaders_of
 from moldau.console.search.outgoing import RecordToSend
 from moldau.monotonic import monotonic_s
 from moldau.names import INTERNAL_TOPICS
@@ -68,7 +68,7 @@ class ClusterAdmin(GroupQuestions, HealthQuestion, MirrorQuestion):
 
     async def throughput(self) -> dict[str, float]:
         """Records and bytes per second of the whole cluster; empty at the first look, and if it is too large."""
-        return await self._once("throughput", self._throughput, keeping.PULSE_KEPT_S)
+        return await self._once("throughput", self._throughput, keeping.PULSE_KEPT_S, most_s=GROWTH_KEPT_S)
 
     async def _throughput(self) -> dict[str, float]:
         if (await self.health()).partitions > PARTITIONS_MAX:

@@ -1,7 +1,11 @@
 """`TopicFollower`: the records that come in while a page is open. A batch that cannot be read is named and left out."""
 
+import asyncio
 from collections.abc import AsyncIterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any, NamedTuple
+
+import pyarrow as pa
 
 from moldau.client.consuming.async_consumer import AsyncConsumer
 from moldau.console.search.masking import TopicMask
@@ -48,23 +52,27 @@ class TopicFollower:
     async def steps(self, matcher: SearchMatcher, mask: TopicMask, decode: Decode | None) -> AsyncIterator[FollowStep]:
         """A step for each part of what has come, and at least one a second. Every record of a burst is handed out.
         Raises `KafkaError`, also if a broker cannot find where the batch behind a damaged one begins."""
-        async with BoundedConsumer(self._settings) as consumer:
-            consumer.assign(self._starts)
-            for tp, offset in self._starts.items():
-                consumer.seek(tp, offset)
-            while True:
-                try:
-                    table = await consumer.poll_table(timeout_ms=WAIT_MS)
-                except DamagedBatch as failure:
-                    damaged = await self._passed(consumer, failure)
-                    yield FollowStep([], damaged.last + 1 - damaged.first, damaged)
-                    continue
-                if not len(table):
-                    yield FollowStep([], 0)
-                for batch in table.to_batches(ROWS_AT_ONCE):
-                    columns = readable(batch, mask, decode)
-                    hits = [*found(batch, columns, matcher.hits(*columns), PREVIEW_BYTES)]
-                    yield FollowStep(hits, len(batch))
+        loop, thread = asyncio.get_running_loop(), ThreadPoolExecutor(1, "moldau-console-tail")
+        try:
+            async with BoundedConsumer(self._settings) as consumer:
+                consumer.assign(self._starts)
+                for tp, offset in self._starts.items():
+                    consumer.seek(tp, offset)
+                while True:
+                    try:
+                        table = await consumer.poll_table(timeout_ms=WAIT_MS)
+                    except DamagedBatch as failure:
+                        damaged = await self._passed(consumer, failure)
+                        yield FollowStep([], damaged.last + 1 - damaged.first, damaged)
+                        continue
+                    if not len(table):
+                        yield FollowStep([], 0)
+                    for batch in table.to_batches(ROWS_AT_ONCE):
+                        # To decode a record may mean to wait for a schema registry: no other page waits with it.
+                        look = loop.run_in_executor(thread, _step, batch, matcher, mask, decode)
+                        yield await look
+        finally:
+            thread.shutdown(wait=False)
 
     async def _passed(self, consumer: AsyncConsumer, failure: DamagedBatch) -> DamagedRange:
         """Go on behind a damaged batch, whose header may be damaged, too: neither back, nor beyond the end. Raises the
@@ -78,3 +86,8 @@ class TopicFollower:
             raise failure
         consumer.seek(tp, last + 1)
         return DamagedRange(tp.partition, first, last, str(failure).removeprefix(f"reading {tp}: "))
+
+
+def _step(batch: pa.RecordBatch, matcher: SearchMatcher, mask: TopicMask, decode: Decode | None) -> FollowStep:
+    columns = readable(batch, mask, decode)
+    return FollowStep([*found(batch, columns, matcher.hits(*columns), PREVIEW_BYTES)], len(batch))

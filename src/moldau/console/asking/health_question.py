@@ -16,12 +16,17 @@ OF_A_PAGE = 2_000
 
 
 class ClusterHealth(NamedTuple):
-    """Counts over all topics that the user may see."""
+    """Counts over all topics that the user may see; `holders` are the brokers that have a replica, up or not."""
 
     topics: int
     partitions: int
     leaderless: int
     under_replicated: int
+    holders: frozenset[int] = frozenset()
+
+    def away(self, cluster: ClusterDescription) -> list[int]:
+        """The brokers that have replicas and are not up."""
+        return sorted(self.holders - cluster.brokers.keys())
 
 
 class HealthQuestion(TopicQuestions):
@@ -43,14 +48,17 @@ class HealthQuestion(TopicQuestions):
         if self._counted_with is not None and _members(cluster) != _members(self._counted_with):
             self.forget("health")
         self._counted_with = cluster
-        times = keeping.UNHEALTHY_TIMES if self._is_unhealthy else keeping.KEPT_TIMES
-        health = await self._once("health", self._health, times=times)
+        times, most_s = keeping.KEPT_TIMES, keeping.KEPT_MAX_S
+        if self._is_unhealthy:
+            times, most_s = keeping.UNHEALTHY_TIMES, keeping.UNHEALTHY_MAX_S
+        health = await self._once("health", self._health, times=times, most_s=most_s)
         self._is_unhealthy = bool(health.leaderless or health.under_replicated)
         return health
 
     async def _health(self) -> ClusterHealth:
         messages, cursor = DESCRIBE_TOPIC_PARTITIONS.messages, None
-        counts = [0, 0, 0, 0]
+        topics = partitions = leaderless = under_replicated = 0
+        holders = set[int]()
         while True:
             request = messages.DescribeTopicPartitionsRequest(
                 topics=[], response_partition_limit=OF_A_PAGE, cursor=cursor
@@ -62,12 +70,13 @@ class HealthQuestion(TopicQuestions):
                     raise
                 return _counted((await self.list_topics(internal=True)).values())
             for topic in reply.topics:
-                counts[0] += not topic.partitions or topic.partitions[0].partition_index == 0
-                counts[1] += len(topic.partitions)
-                counts[2] += sum(p.leader_id < 0 for p in topic.partitions)
-                counts[3] += sum(len(p.isr_nodes) < len(p.replica_nodes) for p in topic.partitions)
+                topics += not topic.partitions or topic.partitions[0].partition_index == 0
+                partitions += len(topic.partitions)
+                leaderless += sum(p.leader_id < 0 for p in topic.partitions)
+                under_replicated += sum(len(p.isr_nodes) < len(p.replica_nodes) for p in topic.partitions)
+                holders.update(*(p.replica_nodes for p in topic.partitions))
             if reply.next_cursor is None:
-                return ClusterHealth(*counts)
+                return ClusterHealth(topics, partitions, leaderless, under_replicated, frozenset(holders))
             place = reply.next_cursor.topic_name, reply.next_cursor.partition_index
             if not reply.topics or (cursor is not None and place <= (cursor.topic_name, cursor.partition_index)):
                 raise unasked("to DescribeTopicPartitions goes back to a partition that was counted")
@@ -86,4 +95,5 @@ def _counted(topics: Iterable[TopicView]) -> ClusterHealth:
         len(partitions),
         sum(p.leader < 0 for p in partitions),
         sum(len(p.isr) < len(p.replicas) for p in partitions),
+        frozenset(broker for p in partitions for broker in p.replicas),
     )

@@ -13,8 +13,9 @@ KEPT_TIMES = 300
 its time, so that the 99th percentile of other requests stays what it is."""
 KEPT_MAX_S = 300.0
 """Nothing is kept for longer than this: an answer may have waited for a broker that is down."""
-UNHEALTHY_TIMES = 60
-"""In place of `KEPT_TIMES` for the counts of a cluster that has partitions without a leader or an in-sync replica."""
+UNHEALTHY_TIMES, UNHEALTHY_MAX_S = 60, 30.0
+"""In place of `KEPT_TIMES` and `KEPT_MAX_S` for the counts of a cluster that has partitions without a leader or an
+in-sync replica: somebody waits for them to change."""
 LAGS_KEPT_S, LAGS_MAX = 60.0, 20_000
 """A group that stands still waits for the same records: their timestamps are not fetched again at each look."""
 ROWS_KEPT_S, ROWS_TIMES = 2.0, 100
@@ -38,10 +39,10 @@ class SharedAnswer:
         if not task.cancelled():
             task.exception()  # the loop would log a failure that no page has waited for
 
-    def is_over(self, now_s: float, kept_s: float, times: int) -> bool:
-        """Whether the answer has failed or is too old. An answer that took long is kept longer."""
+    def is_over(self, now_s: float, kept_s: float, times: int, most_s: float = KEPT_MAX_S) -> bool:
+        """Whether the answer has failed or is too old. An answer that took long is kept longer, up to `most_s`."""
         if not self.task.done():
             return False
         failed = self.task.cancelled() or self.task.exception() is not None
-        slow_s = min(times * (self._ended_s - self._began_s), KEPT_MAX_S)
+        slow_s = min(times * (self._ended_s - self._began_s), most_s)
         return failed or now_s - self._ended_s > max(kept_s, slow_s)

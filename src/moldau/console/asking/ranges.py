@@ -37,7 +37,7 @@ async def ranges_of(admin: ClusterAdmin, topic: str, wanted: SearchWanted) -> Se
     if wanted.start == OFFSET:
         starts = {tp: max(start, wanted.at) for tp, start in starts.items()}
     elif wanted.start == TIME:
-        at = await admin.offsets(dict.fromkeys(places, wanted.at))
+        at = await admin.offsets(dict.fromkeys(places, wanted.at), known_only=True)
         starts = {tp: ends.get(tp, 0) if offset < 0 else offset for tp, offset in at.items()}
     known = {tp.partition: (starts[tp], ends[tp]) for tp in places if tp in starts and tp in ends}
     return SearchRanges(known, [number for number in numbers if number not in known])

@@ -8,8 +8,9 @@ from moldau.names import TopicPartition
 
 PARTITIONS_MAX = 5_000
 """In larger clusters, asking for the end of each partition would cost brokers too much."""
-FORGOTTEN_S = 60.0
-"""A look that is older is no beginning of a rate: nobody has watched since."""
+GROWTH_KEPT_S, FORGOTTEN_S = 20.0, 60.0
+"""A look is kept for at most so long, however long it took; one that is older than `FORGOTTEN_S` is no beginning of a
+rate: nobody has watched since."""
 
 
 class GrowthLook(NamedTuple):

@@ -5,12 +5,13 @@ Names are asked for without what belongs to them, and the rest only for the topi
 
 import asyncio
 from collections.abc import Iterable
+from functools import partial
 
 from moldau.client.administration.configs import Resource
-from moldau.client.administration.records import EARLIEST, LATEST
+from moldau.client.administration.records import EARLIEST, LATEST, ListedOffset
 from moldau.client.cluster_view import TopicView
 from moldau.console.asking.sharing_admin import SharingAdmin
-from moldau.errors import ErrorCode, KafkaError
+from moldau.errors import ErrorCode, KafkaError, TopicAuthorizationFailed, UnknownTopicOrPartition
 from moldau.names import TopicPartition
 
 
@@ -43,12 +44,28 @@ class TopicQuestions(SharingAdmin):
         return {name: known[name] for name in wanted if name in known}
 
     async def ends(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
-        """The end of each partition that has a leader who knows it."""
-        return await self.offsets(dict.fromkeys(partitions, LATEST), known_only=True)
+        """The end of each partition that exists and has a leader who knows it."""
+        return {tp: one.offset for tp, one in (await self.listed(partitions, LATEST)).items()}
 
     async def starts(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
-        """The first offset of each partition that has a leader."""
-        return await self.offsets(dict.fromkeys(partitions, EARLIEST), known_only=True)
+        """The first offset of each partition that exists and has a leader."""
+        return {tp: one.offset for tp, one in (await self.listed(partitions, EARLIEST)).items()}
+
+    async def listed(self, partitions: Iterable[TopicPartition], position: int) -> dict[TopicPartition, ListedOffset]:
+        """The offset at this position of each partition that the user may describe and that has a leader who knows it,
+        if it has a record there. A topic may have been deleted since the page asked for its partitions."""
+        wanted = [*partitions]
+        while True:
+            try:
+                found = await self.list_offsets(dict.fromkeys(wanted, position), known_only=True)
+            except (UnknownTopicOrPartition, TopicAuthorizationFailed):
+                views = await self.topics_named({tp.topic for tp in wanted})
+                there = [tp for tp in wanted if tp.topic in views and tp.partition in views[tp.topic].partitions]
+                if len(there) == len(wanted):
+                    raise
+                wanted = there
+            else:
+                return {tp: one for tp, one in found.items() if one is not None}
 
     async def sizes(self, topics: Iterable[str]) -> dict[TopicPartition, dict[int, int]]:
         """Partition -> broker -> bytes of its replica there, for these topics. Brokers that do not answer are left
@@ -58,19 +75,15 @@ class TopicQuestions(SharingAdmin):
         found: dict[TopicPartition, dict[int, int]] = {}
 
         async def ask(broker_id: int) -> None:
-            try:
-                folders = await self._log_dirs(broker_id, partitions)
-            except KafkaError as failure:
-                if not failure.retriable:
-                    raise
-                return
-            for folder in folders:
+            for folder in await self.heard(broker_id, partial(self._log_dirs, broker_id, partitions)) or ():
                 for tp, replica in folder.replicas.items():
                     if not replica.is_future:
                         found.setdefault(tp, {})[broker_id] = replica.size_bytes
 
         if partitions:
-            await asyncio.gather(*map(ask, [*self._router.view.brokers]))  # as the same metadata have them
+            brokers = [*self._router.view.brokers]  # as the same metadata have them
+            self.silent.intersection_update(brokers)
+            await asyncio.gather(*map(ask, brokers))
         return found
 
     async def known_sizes(self, topics: Iterable[str]) -> dict[TopicPartition, dict[int, int]]:

@@ -22,22 +22,30 @@
 
   // Times are in UTC in the HTML, and those of the browser's zone if the user wants that.
   let isLocal = stored("moldau-zone") === "local";
+  const LAST_MS = Date.UTC(9999, 11, 30);
   const digits = (number, count) => String(number).padStart(count, "0");
-  function localTime(ms) {
+  function timeText(ms) {
     const at = new Date(ms);
-    if (Number.isNaN(at.getTime())) return String(ms);
+    if (!isLocal) return at.toISOString().replace("T", " ").slice(0, -1);
     const day = `${digits(at.getFullYear(), 4)}-${digits(at.getMonth() + 1, 2)}-${digits(at.getDate(), 2)}`;
     const time = [at.getHours(), at.getMinutes(), at.getSeconds()].map((part) => digits(part, 2)).join(":");
     return `${day} ${time}.${digits(at.getMilliseconds(), 3)}`;
   }
+  const clock = (ms) => timeText(ms).slice(11, 19);
   function showTimes(root) {
+    const show = (one, text) => { if (one.textContent !== text) one.textContent = text; };
     for (const one of root.querySelectorAll("time[data-ms]")) {
-      one.dataset.utc ??= one.textContent;
-      one.textContent = isLocal ? localTime(Number(one.dataset.ms)) : one.dataset.utc;
+      const ms = Number(one.dataset.ms); // no calendar has those that are later: they stay numbers
+      if (ms <= LAST_MS) show(one, timeText(ms));
     }
     document.documentElement.dataset.times = isLocal ? "local" : "utc";
     const zone = isLocal ? Intl.DateTimeFormat().resolvedOptions().timeZone || "local" : "UTC";
-    for (const one of root.querySelectorAll("[data-zone]")) one.textContent = zone;
+    for (const one of root.querySelectorAll("[data-zone]")) show(one, zone);
+  }
+  // Parts that are loaded again have UTC from the server.
+  const loaded = new MutationObserver(() => { if (isLocal) showTimes(document); });
+  for (const part of document.querySelectorAll("[hx-get]")) {
+    loaded.observe(part, { childList: true, characterData: true, subtree: true });
   }
   function switchZone() {
     isLocal = !isLocal;
@@ -47,9 +55,9 @@
   }
   // The server takes a time without a zone for UTC: one that was typed in the user's zone is sent with its zone.
   const WITHOUT_ZONE = /^\d{4}-\d\d-\d\d([T ]\d\d:\d\d(:\d\d(\.\d+)?)?)?$/;
-  function addZones(event) {
+  function addZones(form) {
     if (!isLocal) return;
-    for (const field of event.target.querySelectorAll("input[data-time]")) {
+    for (const field of form.querySelectorAll("input[data-time]")) {
       const text = field.value.trim();
       if (!WITHOUT_ZONE.test(text)) continue;
       const at = new Date(text.length === 10 ? `${text}T00:00` : text.replace(" ", "T"));
@@ -110,7 +118,7 @@
     const body = results.querySelector("tbody"), line = byId("progress"), stop = byId("stop");
     const isTail = "tail" in results.dataset;
     const began = performance.now();
-    let found = 0, shownAt = 0, source = null, pausedAt = 0, seenBefore = 0, gaps = "";
+    let found = 0, shownAt = 0, source = null, pausedAt = 0, brokeAt = 0, seenBefore = 0, gaps = "";
     let latest = { scanned: 0, total: 0, found: 0 };
     const damaged = new Map(); // a stream that broke may tell some of it again
     const number = (value) => value.toLocaleString("en-US");
@@ -129,14 +137,15 @@
       const unread = lost ? `, ${number(lost)} of them damaged` : "";
       line.append(`${count} found, ${seen}${unread}${isTail ? "" : ` in ${seconds} s`}${hasEnded ? `. ${ending}` : " …"}${gaps}`);
     }
-    function end(ending) {
+    function end(ending, isComplete = false) {
       source?.close();
       stop.hidden = true;
       results.dataset.state = "ended";
       say(ending, true);
-      if (!found && !isTail) {
+      if (!found && isComplete && !isTail) {
+        const isEmpty = !latest.total && !damaged.size; // partitions that cannot be read do not count
         byId("nothing").hidden = false;
-        byId("nothing").querySelector(latest.total ? "[data-for-some]" : "[data-for-all]").hidden = false;
+        byId("nothing").querySelector(isEmpty ? "[data-for-all]" : "[data-for-some]").hidden = false;
       }
     }
     function addRows(event) {
@@ -171,21 +180,29 @@
       });
       source.addEventListener("done", (event) => {
         latest = JSON.parse(event.data);
-        end({ end: "", limit: "That is as many as were asked for.", error: latest.sentence }[latest.why] || "");
+        const ending = { end: "", limit: "That is as many as were asked for.", error: latest.sentence }[latest.why];
+        end(ending || "", latest.why === "end");
       });
       source.addEventListener("error", () => {
         if (source.readyState === EventSource.CLOSED) end("The console refused or went away: load the page again.");
+        else brokeAt ||= Date.now();
       });
+      source.addEventListener("open", () => {
+        if (brokeAt && isTail) miss(brokeAt, "the connection broke");
+        brokeAt = 0;
+      });
+    }
+    function miss(since, why) {
+      gaps = `; records from ${clock(since)} to ${clock(Date.now())} are not shown: ${why}`;
+      say("");
     }
     // A browser opens six connections to one address, and each stream holds one: a hidden tab gives its own back.
     function pause() {
       if (results.dataset.state === "ended") return;
       if (document.hidden) { source.close(); pausedAt = Date.now(); return; }
       if (!pausedAt) return;
-      const at = (ms) => (isLocal ? localTime(ms) : new Date(ms).toISOString()).slice(11, 19);
-      gaps = `; records from ${at(pausedAt)} to ${at(Date.now())} are not shown: this tab was hidden`;
-      pausedAt = 0;
-      say("");
+      miss(pausedAt, "this tab was hidden");
+      pausedAt = brokeAt = 0;
       connect();
     }
     if (isTail) document.addEventListener("visibilitychange", pause);
@@ -202,7 +219,7 @@
     if (!link || !dialog || event.ctrlKey || event.metaKey || event.shiftKey || event.button) return;
     event.preventDefault();
     try {
-      const answer = await fetch(link.href, { headers: { "HX-Request": "true" } });
+      const answer = await fetch(link.href, { headers: { "HX-Request": "true", "X-By-Hand": "true" } });
       const elsewhere = answer.headers.get("hx-redirect");
       if (elsewhere) { location.href = elsewhere; return; }
       dialog.innerHTML = await answer.text();
@@ -234,7 +251,10 @@
         ...searches.map(([, name, query]) => option(name, query)));
       forget.hidden = !list.value;
     }
-    const query = () => new URLSearchParams([...new FormData(form)].filter(([, value]) => value)).toString();
+    function query() {
+      addZones(form);
+      return new URLSearchParams([...new FormData(form)].filter(([, value]) => value)).toString();
+    }
     list.addEventListener("change", () => { if (list.value) location.search = list.value; });
     box.querySelector("[data-save]").addEventListener("click", () => {
       const name = prompt("Name of this search:")?.trim().slice(0, 80);
@@ -256,8 +276,20 @@
     here.parentElement.scrollLeft = here.offsetLeft - here.parentElement.offsetLeft - 20;
   }
 
+  // Parts that cannot be loaded again leave old numbers on the page: it says so until they can.
+  document.addEventListener("htmx:error", () => {
+    if (byId("stale")) return;
+    const note = document.createElement("p");
+    note.id = "stale";
+    note.className = "note warn";
+    note.setAttribute("role", "alert");
+    note.textContent = `The console does not answer: this page is as it was at ${clock(Date.now())}.`;
+    byId("content").prepend(note);
+  });
+  document.addEventListener("htmx:after:request", () => byId("stale")?.remove());
+
   document.addEventListener("click", openRecord);
-  document.addEventListener("submit", addZones);
+  document.addEventListener("submit", (event) => addZones(event.target));
   showTimes(document);
   const results = byId("results");
   if (results) search(results);

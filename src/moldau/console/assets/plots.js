@@ -51,7 +51,8 @@
       times.push(now / 1000);
       for (const [name, value] of Object.entries(news)) {
         if (!values.has(name)) values.set(name, new Array(times.length - 1).fill(null));
-        const rate = isRate ? Math.max(value - before.news[name], 0) / ((now - before.now) / 1000) : value;
+        const isKnown = typeof value === "number" && (!isRate || typeof before.news[name] === "number");
+        const rate = !isKnown ? null : isRate ? Math.max(value - before.news[name], 0) / ((now - before.now) / 1000) : value;
         values.get(name).push(Number.isFinite(rate) ? rate : null);
       }
       for (const series of values.values()) {

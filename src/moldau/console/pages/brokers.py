@@ -1,6 +1,7 @@
 """Brokers: the list with the space of their disks, and one broker with its log folders and settings, which change."""
 
 import asyncio
+import contextlib
 from typing import NamedTuple
 
 from moldau.client.administration.cluster import LogDir
@@ -43,7 +44,10 @@ async def brokers(console: ConsoleContext, request: PageRequest) -> Answer:
         return BrokerRow(broker_id, cluster.brokers[broker_id], cluster.racks[broker_id], folders, why)
 
     rows = await asyncio.gather(*map(row, cluster.brokers))
-    return console.page(request, "brokers.html", cluster=cluster, rows=rows)
+    away: list[int] = []
+    with contextlib.suppress(KafkaError):  # the page is about the brokers that are up
+        away = (await request.admin.health()).away(cluster)
+    return console.page(request, "brokers.html", cluster=cluster, rows=rows, away=away)
 
 
 async def broker(console: ConsoleContext, request: PageRequest, number: str) -> Answer:
@@ -89,11 +93,16 @@ async def log_folders(console: ConsoleContext, request: PageRequest, number: str
 
 
 async def _folders(request: PageRequest, broker_id: int, *, with_replicas: bool) -> tuple[list[LogDir], str]:
+    admin, topics = request.admin, None if with_replicas else list[str]()
+
+    async def ask() -> list[LogDir]:
+        return (await admin.describe_log_dirs([broker_id], topics=topics))[broker_id]
+
     try:
-        topics: list[str] | None = None if with_replicas else []
-        return (await request.admin.describe_log_dirs([broker_id], topics=topics))[broker_id], ""
+        found = await ask() if with_replicas else await admin.heard(broker_id, ask)
     except KafkaError as failure:
         return [], request.said(failure)
+    return ([], f"broker {broker_id} did not answer in time") if found is None else (found, "")
 
 
 def _sum(numbers: list[int | None]) -> int | None:

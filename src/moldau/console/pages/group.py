@@ -18,7 +18,7 @@ from moldau.names import OffsetAndMetadata, TopicPartition
 from moldau.records.lag import lag_records
 from moldau.runtime import RealClock
 
-ROWS = 100
+ROWS, MEMBERS_SHOWN = 100, 200
 ROWS_OF_CHANGES = 1_000
 """Partitions that a page lists before their offsets are changed."""
 SORTS = {"topic": "", "lag": DOWN}
@@ -51,9 +51,9 @@ async def group(console: ConsoleContext, request: PageRequest, group_id: str) ->
     lags = await request.admin.lag_of({tp: committed[tp].offset if tp in committed else None for tp in shown})
     rows = [(tp, committed.get(tp), lags.get(tp), owners.get(tp)) for tp in shown]
     values: dict[str, Any] = {"rows": rows, "paging": part, "group_id": group_id, "description": description}
-    values["order"] = order
+    values |= {"order": order, "members_shown": MEMBERS_SHOWN}
     if request.is_fragment:
-        return console.page(request, "group_offset_rows.html", **values)
+        return console.page(request, "group_part.html", **values)
     topics, with_offsets = {tp.topic for tp in everything}, {tp.topic for tp in committed}
     return console.page(request, "group.html", topics=topics, with_offsets=with_offsets, resets=RESETS, **values)
 

@@ -2,10 +2,12 @@
 
 import asyncio
 import math
+from urllib.parse import urlencode
 
 from moldau.console.asking.cluster_admin import ClusterAdmin
 from moldau.console.context import ConsoleContext
 from moldau.console.web.answers import Answer, PageAnswer, redirection
+from moldau.console.web.paths import own_path, path_of
 from moldau.console.web.requests import PageRequest
 from moldau.errors import AuthenticationFailed, MoldauError
 from moldau.monotonic import monotonic_s
@@ -19,11 +21,12 @@ CHARACTERS_MAX = 1_000
 async def login_page(console: ConsoleContext, request: PageRequest) -> Answer:
     if not console.has_logins:
         return redirection("/")
-    return console.page(request, "login.html", wrong="", given="")
+    return console.page(request, "login.html", wrong="", given="", to=own_path(request.text("to")))
 
 
 async def log_in(console: ConsoleContext, request: PageRequest) -> Answer:
     user, password = request.field("user")[:CHARACTERS_MAX], request.field("password")[:CHARACTERS_MAX]
+    to = own_path(request.field("to"))
     if not console.has_logins:
         return redirection("/")
     console.logins.refuse_when_full()
@@ -32,7 +35,7 @@ async def log_in(console: ConsoleContext, request: PageRequest) -> Answer:
             wait_s = console.attempts.wait_s(request.address, user, monotonic_s())
             if wait_s > 0:
                 sentence = f"Too many logins of this user have failed: wait {math.ceil(wait_s)} s, then try again."
-                return console.page(request, "login.html", TOO_MANY, wrong=sentence, given=user)
+                return console.page(request, "login.html", TOO_MANY, wrong=sentence, given=user, to=to)
             try:
                 admin = await _logged_in(console, user, password)
             except MoldauError as failure:
@@ -42,10 +45,10 @@ async def log_in(console: ConsoleContext, request: PageRequest) -> Answer:
                     await asyncio.sleep(FAILED_S)
                 sentence = "The broker does not know this user with this password." if is_denied else str(failure)
                 status = UNAUTHORIZED if is_denied else BAD_GATEWAY
-                return console.page(request, "login.html", status, wrong=sentence, given=user)
+                return console.page(request, "login.html", status, wrong=sentence, given=user, to=to)
     console.attempts.succeeded(request.address, user)
     session = await console.sessions.log_in(user, admin)
-    answer = redirection("/")
+    answer = redirection(to)
     answer.cookies.append(console.sessions.cookie(session))
     return answer
 
@@ -67,10 +70,15 @@ async def log_out(console: ConsoleContext, request: PageRequest) -> Answer:
 
 
 def to_login(request: PageRequest) -> PageAnswer:
-    """The way to the login, for a request that needs one; htmx follows it with the whole page."""
-    if not request.is_fragment:
-        return redirection("/login")
-    answer = redirection("/login")
-    answer.status = UNAUTHORIZED
-    answer.headers.append((b"hx-redirect", b"/login"))
+    """The way to the login, for a request that needs one, and from there back to its page; htmx follows it with the
+    whole page."""
+    target = request.target
+    if request.is_fragment:
+        target = path_of(request.headers.get("referer", ""))
+    to = own_path(target) if request.method == "GET" else "/"
+    path = "/login" if to == "/" else f"/login?{urlencode({'to': to})}"
+    answer = redirection(path)
+    if request.is_fragment:
+        answer.status = UNAUTHORIZED
+        answer.headers.append((b"hx-redirect", path.encode("ascii")))
     return answer

@@ -178,7 +178,8 @@ async def export(console: ConsoleContext, request: PageRequest, topic: str) -> A
     name = re.sub(r"[^a-zA-Z0-9._-]", "_", topic)[:200]
     disposition = f'attachment; filename="{name}.{kind}"'.encode()
     headers = [NOT_STORED, (b"content-disposition", disposition)]
-    return StreamAnswer(_exported(console, topic, scan, first, kind), exporting.MEDIA_TYPES[kind], headers)
+    pieces = _exported(console, topic, scan, first, kind)
+    return StreamAnswer(pieces, exporting.MEDIA_TYPES[kind], headers, end=scan.end)
 
 
 async def _begun(scan: TopicScan) -> ScanStep | None:

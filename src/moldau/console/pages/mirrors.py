@@ -5,6 +5,7 @@ How far a mirror is behind is not known here: only the source knows where its lo
 
 from typing import NamedTuple
 
+from moldau.client.administration.records import MAX_TIMESTAMP
 from moldau.console.asking.cluster_admin import ClusterAdmin
 from moldau.console.asking.mirror_question import FAILING_OVER, WORKERS
 from moldau.console.context import ConsoleContext, paging
@@ -60,12 +61,15 @@ async def _source(admin: ClusterAdmin, cluster_id: str, topics: int) -> MirrorSo
 
 
 async def _rows(admin: ClusterAdmin, shown: list[tuple[str, str]]) -> list[MirrorRow]:
+    """Topics that are gone since mirrors were asked for have none."""
     views = await admin.topics_named(topic for topic, _ in shown)
     places = [TopicPartition(name, number) for name, view in views.items() for number in view.partitions]
     starts, ends = await admin.starts(places), await admin.ends(places)
-    newest = await admin.list_offsets(dict.fromkeys(places, "max_timestamp"), known_only=True)
+    newest = await admin.listed(places, MAX_TIMESTAMP)
     now_ms, rows = admin.now_ms(), []
     for topic, source in shown:
+        if topic not in views:
+            continue
         own = [tp for tp in places if tp.topic == topic]
         known = [tp for tp in own if tp in starts and tp in ends]
         times = [one.timestamp_ms for tp in own if (one := newest.get(tp)) and one.timestamp_ms is not None]

@@ -9,7 +9,9 @@ from moldau.console.web.requests import PageRequest
 
 async def overview(console: ConsoleContext, request: PageRequest) -> Answer:
     cluster, has_metrics = await request.admin.cluster(), bool(console.request_times)
-    return console.page(request, "overview.html", cluster=cluster, health=None, states={}, has_metrics=has_metrics)
+    return console.page(
+        request, "overview.html", cluster=cluster, health=None, states={}, away=[], has_metrics=has_metrics
+    )
 
 
 async def health(console: ConsoleContext, request: PageRequest) -> Answer:
@@ -17,4 +19,6 @@ async def health(console: ConsoleContext, request: PageRequest) -> Answer:
     counts = await request.admin.health()
     states = Counter(group.state for group in await request.admin.groups())
     cluster = await request.admin.cluster()
-    return console.page(request, "overview_health.html", cluster=cluster, health=counts, states=states)
+    return console.page(
+        request, "overview_health.html", cluster=cluster, health=counts, states=states, away=counts.away(cluster)
+    )

@@ -6,9 +6,10 @@ from moldau.client.cluster_view import TopicView
 from moldau.client.producing.delivery import Delivered
 from moldau.console.context import ConsoleContext
 from moldau.console.pages.messages import NUMBER_MAX, OFFSET_MAX, one_of
+from moldau.console.pages.record_rows import WHOLE_BYTES_MAX
 from moldau.console.search.outgoing import ENCODINGS, WITH_REGISTRY, form_of, record_of
 from moldau.console.web.answers import Answer
-from moldau.console.web.refusing import BAD_REQUEST
+from moldau.console.web.refusing import BAD_REQUEST, PageRefusal
 from moldau.console.web.requests import PageRequest
 from moldau.errors import MoldauError
 
@@ -17,8 +18,9 @@ EMPTY = {**dict.fromkeys(FIELDS, ""), "key_as": "null", "value_as": "text"}
 
 
 async def produce_page(console: ConsoleContext, request: PageRequest, topic: str) -> Answer:
+    console.refuse_when_read_only()
     views = await request.admin.describe_topics([topic])
-    form = dict(EMPTY)
+    form, is_masked = dict(EMPTY), False
     if request.text("offset"):
         one, schemas = await one_of(
             console,
@@ -27,8 +29,12 @@ async def produce_page(console: ConsoleContext, request: PageRequest, topic: str
             request.number("partition", 0, 0, NUMBER_MAX),
             request.number("offset", 0, 0, OFFSET_MAX),
         )
+        if one.size_bytes > WHOLE_BYTES_MAX:
+            sentence = f"the record has {one.size_bytes:,} bytes, which are more than this form holds: export it"
+            raise PageRefusal(BAD_REQUEST, f"{sentence}, and use `moldau produce --format json`")
         form |= form_of(one.key, one.value, one.headers, schemas)
-    return _page(console, request, topic=views[topic], form=form)
+        is_masked = bool(console.masks.of(topic))
+    return _page(console, request, topic=views[topic], form=form, is_masked=is_masked)
 
 
 async def produce(console: ConsoleContext, request: PageRequest, topic: str) -> Answer:
@@ -55,9 +61,10 @@ def _page(
     form: dict[str, str],
     wrong: str = "",
     sent: Delivered | None = None,
+    is_masked: bool = False,
 ) -> Answer:
     encodings = ENCODINGS if console.encoder is None else WITH_REGISTRY
     return console.page(
         request, "produce.html", status, topic=topic, form=form, wrong=wrong, sent=sent, encodings=encodings,
-        has_registry=console.encoder is not None,
+        has_registry=console.encoder is not None, is_masked=is_masked,
     )  # fmt: skip

@@ -12,18 +12,17 @@ JSON = "application/json"
 
 
 async def topic_pulse(console: ConsoleContext, request: PageRequest, topic: str) -> Answer:
-    """The sum of a topic's ends and, if the user may see them, the bytes of its leaders: differences are rates."""
+    """The sum of a topic's ends and, if the user may see them, the bytes of its leaders: differences are rates. A sum
+    that lacks a partition is null: the next one would have a step that is no traffic."""
     view = (await request.admin.describe_topics([topic]))[topic]
-    ends, sizes = await asyncio.gather(
-        request.admin.ends(TopicPartition(topic, number) for number in view.partitions),
-        request.admin.known_sizes([topic]),
-    )
-    records = sum(ends.values())
+    leaders = {TopicPartition(topic, number): one.leader for number, one in view.partitions.items()}
+    ends, sizes = await asyncio.gather(request.admin.ends(leaders), request.admin.known_sizes([topic]))
+    records = sum(ends.values()) if ends.keys() == leaders.keys() else None
     if not sizes:
         return _json({"records": records})
-    leaders = {TopicPartition(topic, number): one.leader for number, one in view.partitions.items()}
-    size_bytes = sum(sizes.get(tp, {}).get(leader, 0) for tp, leader in leaders.items())
-    return _json({"records": records, "bytes": size_bytes})
+    of_leaders = [sizes.get(tp, {}).get(leader) for tp, leader in leaders.items()]
+    known = [size for size in of_leaders if size is not None]
+    return _json({"records": records, "bytes": sum(known) if len(known) == len(of_leaders) else None})
 
 
 async def brokers_pulse(console: ConsoleContext, request: PageRequest) -> Answer:

@@ -88,6 +88,7 @@ async def _full_rows(admin: ClusterAdmin, shown: list[TopicView]) -> list[TopicR
 
 
 async def new_topic(console: ConsoleContext, request: PageRequest) -> Answer:
+    console.refuse_when_read_only()
     return console.page(request, "topic_new.html", wrong="", form={})
 
 

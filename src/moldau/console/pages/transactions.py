@@ -4,10 +4,11 @@ A transaction hangs if a partition holds it open and no coordinator knows it: no
 aborts it by hand.
 """
 
+from urllib.parse import urlencode
+
 from moldau.client.administration.transactions import OpenTransaction
 from moldau.console.context import ConsoleContext, paging
 from moldau.console.web.answers import Answer, redirection
-from moldau.console.web.paths import in_path
 from moldau.console.web.refusing import BAD_REQUEST, PageRefusal
 from moldau.console.web.requests import PageRequest, whole_number
 from moldau.errors import KafkaError
@@ -74,4 +75,4 @@ async def abort_hanging(console: ConsoleContext, request: PageRequest) -> Answer
     if one is None:
         raise PageRefusal(BAD_REQUEST, f"no transaction that began at offset {start} hangs in {tp} any more")
     await request.admin.transactions.abort(tp, one.producer_id, one.producer_epoch, one.coordinator_epoch)
-    return redirection(f"/hanging?topic={in_path(topic)}&minutes={minutes}&done=aborted")
+    return redirection(f"/hanging?{urlencode({'topic': topic, 'minutes': minutes, 'done': 'aborted'})}")

@@ -29,6 +29,10 @@ class TopicMask:
     headers: frozenset[str] = frozenset()
     paths: tuple[Path, ...] = ()
 
+    def __bool__(self) -> bool:
+        """Whether anything is hidden."""
+        return self.key or self.hides_values or bool(self.headers)
+
     @property
     def hides_values(self) -> bool:
         return self.value or bool(self.paths)

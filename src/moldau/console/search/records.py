@@ -31,7 +31,10 @@ class ShownRecord(NamedTuple):
     headers: list[tuple[str, bytes | None]]
     """All of them, or the first ones in a preview; `header_count` counts all."""
     size_bytes: int
+    """Of key, value and headers; `key_bytes` and `value_bytes` are those of the whole parts, in a preview too."""
     header_count: int = 0
+    key_bytes: int = 0
+    value_bytes: int = 0
 
 
 class ReadableColumns(NamedTuple):
@@ -90,21 +93,21 @@ def found(
         parts = [part.filter(hits) for part in parts]
     if not len(parts[0]):
         return
-    headers, sizes = parts[-1], _sizes(*parts[-3:])
-    counts = pc.list_value_length(headers).fill_null(0)
+    headers, lengths = parts[-1], [pc.binary_length(part).fill_null(0).cast(pa.int64()) for part in parts[-3:-1]]
+    sizes, counts = pc.add(pc.add(*lengths), _header_sizes(headers)), pc.list_value_length(headers).fill_null(0)
     if preview is not None:
         parts[-1] = pc.list_slice(headers, 0, PREVIEW_HEADERS)
         parts[-3:-1] = [pc.binary_slice(part, 0, preview) for part in parts[-3:-1]]
-    for partition, offset, timestamp_us, key, value, pairs, size, count in zip(
-        *(part.to_pylist() for part in (*parts, sizes, counts)), strict=True
+    for partition, offset, timestamp_us, key, value, pairs, size, count, *own in zip(
+        *(part.to_pylist() for part in (*parts, sizes, counts, *lengths)), strict=True
     ):
         timestamp_ms = -1 if timestamp_us is None or timestamp_us < 0 else timestamp_us // US_PER_MS
         shown = [(pair["key"], _cut(pair["value"], preview)) for pair in pairs or ()]
-        yield ShownRecord(partition, offset, timestamp_ms, key, value, shown, size, count)
+        yield ShownRecord(partition, offset, timestamp_ms, key, value, shown, size, count, *own)
 
 
-def _sizes(key: pa.Array, value: pa.Array, headers: pa.Array) -> pa.Array:
-    """The bytes of each record's key, value and headers."""
+def _header_sizes(headers: pa.Array) -> pa.Array:
+    """The bytes of each record's headers."""
     pairs, rows = headers.flatten(), pc.list_parent_indices(headers)
     lengths = [pc.binary_length(pairs.field(n)).fill_null(0).cast(pa.int64()) for n in (0, 1)]
     of_pairs = pa.table({"row": rows.cast(pa.int64()), "size": pc.add(*lengths)})
@@ -112,8 +115,7 @@ def _sizes(key: pa.Array, value: pa.Array, headers: pa.Array) -> pa.Array:
     of_headers = [0] * len(headers)
     for row, size in zip(of_pairs["row"].to_pylist(), of_pairs["size_sum"].to_pylist(), strict=True):
         of_headers[row] = size
-    of_parts = [pc.binary_length(part).fill_null(0).cast(pa.int64()) for part in (key, value)]
-    return pc.add(pc.add(*of_parts), pa.array(of_headers, pa.int64()))
+    return pa.array(of_headers, pa.int64())
 
 
 def _cut(data: bytes | None, size: int | None) -> bytes | None:

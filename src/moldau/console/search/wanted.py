@@ -76,11 +76,11 @@ def wanted_by(fields: Mapping[str, list[str]]) -> SearchWanted:
         bool(text("regex")),
         bool(text("case")),
         bool(text("committed")),
-        min(_number("the limit", limit, LIMITS[-1]), LIMITS[-1]) if limit else LIMITS[0],
+        _number("the limit", limit, LIMITS[-1], low=1) if limit else LIMITS[0],
     )
 
 
-def _number(what: str, text: str, high: int) -> int:
-    if not (text.isascii() and text.isdigit() and len(text) < 20 and int(text) <= high):
-        raise ConfigError(f"{what} is a whole number from 0 to {high}, not {text[:40]!r}")
+def _number(what: str, text: str, high: int, low: int = 0) -> int:
+    if not (text.isascii() and text.isdigit() and len(text) < 20 and low <= int(text) <= high):
+        raise ConfigError(f"{what} is a whole number from {low} to {high}, not {text[:40]!r}")
     return int(text)

@@ -1,6 +1,7 @@
 """Answers as values: a page, a redirection, a stream; and the headers that each answer has."""
 
-from collections.abc import AsyncIterator
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass, field
 
 HTML, TEXT = "text/html; charset=utf-8", "text/plain; charset=utf-8"
@@ -40,12 +41,16 @@ class PageAnswer:
 
 @dataclass
 class StreamAnswer:
-    """An answer whose end is not known yet; the iterator is closed when the client goes away."""
+    """An answer whose end is not known yet; the iterator is closed when the client goes away. `end` gives back what the
+    answer holds before its first piece, and is called whether or not there was one. `of_session` are the streams of the
+    user's session, which end with it."""
 
     pieces: AsyncIterator[bytes]
     media_type: str
     headers: Headers = field(default_factory=lambda: [NOT_STORED])
     cookies: list[str] = field(default_factory=list)
+    end: Callable[[], Awaitable[None]] | None = None
+    of_session: set["asyncio.Task[None]"] = field(default_factory=set)
 
     def all_headers(self) -> Headers:
         return [

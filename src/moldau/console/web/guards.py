@@ -15,6 +15,8 @@ from moldau.console.web.refusing import FORBIDDEN, PageRefusal
 
 MISDIRECTED = 421
 LOCALHOST = "localhost"
+OUR_SITES = None, "same-origin", "none"
+"""Values of Sec-Fetch-Site in requests of our own pages, for addresses that are typed, and (None) of programs."""
 
 
 def host_name(authority: str) -> str:
@@ -44,9 +46,9 @@ def check_host(headers: Mapping[str, str], names: Collection[str]) -> None:
 
 
 def check_reader(headers: Mapping[str, str]) -> None:
-    """Raises `PageRefusal` for what a page of another site loads as a picture, script or frame: it cannot read the
-    answer, but could have searches carried out. Links from other sites are followed."""
-    if headers.get("sec-fetch-site") == "cross-site":
+    """Raises `PageRefusal` for what a page of another site, or of another port of this machine, loads as a picture,
+    script or frame: it cannot read the answer, but could have searches carried out. Links from there are followed."""
+    if headers.get("sec-fetch-site") not in OUR_SITES:
         is_link = (
             headers.get("sec-fetch-mode") == "navigate" and headers.get("sec-fetch-dest", "document") == "document"
         )
@@ -57,7 +59,7 @@ def check_reader(headers: Mapping[str, str]) -> None:
 def check_origin(headers: Mapping[str, str]) -> None:
     """Raises `PageRefusal` if the request comes from a page that is not ours."""
     site, origin = headers.get("sec-fetch-site"), headers.get("origin")
-    is_foreign = site not in (None, "same-origin", "none")
+    is_foreign = site not in OUR_SITES
     if origin is not None:
         is_foreign = is_foreign or urlsplit(origin).netloc.lower() != headers.get("host", "").lower()
     if is_foreign:

@@ -2,12 +2,14 @@
 
 Without logins all browsers share one cluster access, and a session is no more than its id in a cookie. With logins a
 session has the clients of its user, with the password, in memory only. It ends when it is idle for `IDLE_S` or older
-than `AGE_S`, at logout, and when too many others are in use: first those of the same user.
+than `AGE_S`, at logout, and when too many others are in use: first those of the same user. Its streams end with it.
+What an open page asks for by itself is no use of the session.
 """
 
+import asyncio
 import secrets
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from moldau.console.asking.cluster_admin import ClusterAdmin
 
@@ -27,6 +29,8 @@ class ConsoleSession:
     began_s: float = 0.0
     seen_s: float = 0.0
     is_new: bool = False
+    streams: set["asyncio.Task[None]"] = field(default_factory=set)
+    """Searches, exports and live tails that run for it."""
 
 
 class ConsoleSessions:
@@ -40,13 +44,15 @@ class ConsoleSessions:
         self._name = f"{'__Host-' if secure else ''}moldau-console-{port}"
         self._logged_in: dict[str, ConsoleSession] = {}
 
-    def of(self, cookies: str) -> ConsoleSession:
-        """The session that a Cookie header names; a new one if it names none that is in use."""
+    def of(self, cookies: str, *, is_used: bool = True) -> ConsoleSession:
+        """The session that a Cookie header names; a new one if it names none that is in use. `is_used`: whether it is
+        not idle from now on."""
         given = _value(cookies, self._name)
         now_s = self._now_s()
         found = self._logged_in.get(given)
         if found is not None and now_s - found.seen_s < IDLE_S and now_s - found.began_s < AGE_S:
-            found.seen_s = now_s
+            if is_used:
+                found.seen_s = now_s
             return found
         if given and found is None:
             return ConsoleSession(given, self._shared)
@@ -65,11 +71,15 @@ class ConsoleSessions:
         return made
 
     async def log_out(self, session: ConsoleSession) -> None:
-        if self._logged_in.pop(session.id, None) is not None and session.admin is not None:
+        if self._logged_in.pop(session.id, None) is None:
+            return
+        for stream in session.streams:
+            stream.cancel()
+        if session.admin is not None:
             await session.admin.close()
 
     async def end_old(self) -> None:
-        """End sessions that are too old."""
+        """End sessions that were idle for too long, or are too old."""
         now_s = self._now_s()
         for one in [*self._logged_in.values()]:
             if now_s - one.seen_s >= IDLE_S or now_s - one.began_s >= AGE_S:
