@@ -98,6 +98,13 @@ def test_lists_show_only_what_may_be_read(registry: LocalRegistry) -> None:
     assert {one["subject"] for one in by(registry, "ann", "GET", "/schemas").tree} == {"orders-value", "shared"}
 
 
+def test_a_page_of_a_list_is_full_of_what_may_be_read(registry: LocalRegistry) -> None:
+    """`payments` lies between the two, and counts nowhere."""
+    assert by(registry, "ann", "GET", "/subjects?offset=1&limit=1").tree == ["shared"]
+    assert [one["subject"] for one in by(registry, "ann", "GET", "/schemas?offset=1&limit=1").tree] == ["shared"]
+    assert by(registry, "bob", "GET", "/subjects?offset=1&limit=1").tree == ["payments"]
+
+
 def test_a_reader_registers_what_is_there_already(registry: LocalRegistry) -> None:
     before = len(registry.topic.records)
     for user, subject, schema in (("ann", "shared", '"long"'), ("bob", "payments", '{"type": "string"}')):

@@ -39,6 +39,13 @@ def test_a_text_that_is_not_unicode_or_not_json_is_refused(body: bytes, status: 
     assert registry.register("s", '"int"').tree == {"id": 1}
 
 
+@pytest.mark.parametrize("reference", ["#/allOf/\u00b2", f"#/allOf/{'9' * 5000}", "http://[#/allOf/0"])
+def test_a_reference_that_no_program_can_follow_leads_nowhere(reference: str) -> None:
+    schema = json.dumps({"$ref": reference, "allOf": [{"type": "string"}]})
+    answer = LocalRegistry().ask("POST", "/subjects/s/versions", {"schema": schema, "schemaType": "JSON"})
+    assert answer.status == 422 and "leads nowhere" in answer.tree["message"]
+
+
 def test_characters_outside_of_ascii_come_back_as_they_were() -> None:
     registry = LocalRegistry()
     text = RECORD % '"řeka 🐟"'

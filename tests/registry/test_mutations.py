@@ -91,7 +91,7 @@ BUGS: dict[str, tuple[Instead, Callable[[Path], None]]] = {
         lambda folder: access.test_a_reference_does_not_show_what_may_not_be_read(access.guarded(folder)),
     ),
     "lists show subjects that may not be read": (
-        Instead(f"{RULES}:RequestRules._may_see", returns(True)),
+        Instead(f"{RULES}:RequestRules.may_read", returns(True)),
         lambda folder: access.test_lists_show_only_what_may_be_read(access.guarded(folder)),
     ),
     "any password is right": (

@@ -163,16 +163,9 @@ class RequestRules:
         """Raise `Refused` if the user may not add a schema to the subject that this registers one for."""
         self._need(user, WRITE, request.parts[1])
 
-    def filtered(self, user: str, request: RestRequest, tree: object) -> object:
-        """The answer without subjects that the user may not read."""
-        is_list = request.parts in (("subjects",), ("schemas",)) or request.parts[-1:] in (("subjects",), ("versions",))
-        if not is_list or request.method != "GET" or not isinstance(tree, list):
-            return tree
-        return [one for one in tree if self._may_see(user, one)]
-
-    def _may_see(self, user: str, one: object) -> bool:
-        subject = one.get("subject") if isinstance(one, dict) else one
-        return not isinstance(subject, str) or self._rules.may(user, READ, subject)
+    def may_read(self, user: str, subject: str) -> bool:
+        """Whether the user may read the subject, by its stored name."""
+        return self._rules.may(user, READ, subject)
 
     def _need(self, user: str, operation: str, subject: str) -> None:
         if not self._rules.may(user, operation, canonical(subject)):

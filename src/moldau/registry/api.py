@@ -4,7 +4,7 @@ A function that reads returns the answer's JSON tree. One that changes something
 written to the topic before the answer.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -42,7 +42,7 @@ class RegistryApi:
     def list_subjects(self, request: RestRequest) -> list[str]:
         prefix = request.text("subjectPrefix") or ANY
         found = self._answers.subjects(prefix, request.flag("deleted"), request.flag("deletedOnly"))
-        return self._page(found, request)
+        return self._page(filter(request.may_read, found), request)
 
     def look_up(self, request: RestRequest, subject: str) -> dict[str, Any]:
         name = subject_of(subject)
@@ -107,14 +107,15 @@ class RegistryApi:
     def _shown(self, version: StoredVersion, request: RestRequest) -> dict[str, Any]:
         return self._answers.shown_version(version, request.text("format"), request.wants_all)
 
-    def _page(self, found: list[Any], request: RestRequest) -> list[Any]:
-        return page(found, request.number("offset", 0), request.number("limit", -1))
+    def _page(self, found: Iterable[Any], request: RestRequest) -> list[Any]:
+        return page([*found], request.number("offset", 0), request.number("limit", -1))
 
     # Schemas by id.
 
     def list_schemas(self, request: RestRequest) -> list[dict[str, Any]]:
         prefix, flags = request.text("subjectPrefix") or ANY, (request.flag("deleted"), request.flag("latestOnly"))
-        return [self._shown(one, request) for one in self._page(self._answers.all_versions(prefix, *flags), request)]
+        found = (one for one in self._answers.all_versions(prefix, *flags) if request.may_read(one.subject))
+        return [self._shown(one, request) for one in self._page(found, request)]
 
     def list_kinds(self, request: RestRequest) -> list[str]:
         return self._answers.kinds()
@@ -127,12 +128,14 @@ class RegistryApi:
         return RawText(self.get_schema(request, schema_id)["schema"])
 
     def list_subjects_of(self, request: RestRequest, schema_id: str) -> list[str]:
-        found = self._answers.places(id_of(schema_id), request.text("subject"), request.flag("deleted"))
-        return self._page(list(dict.fromkeys(one["subject"] for one in found)), request)
+        return self._page(dict.fromkeys(one["subject"] for one in self._places(request, schema_id)), request)
 
     def list_versions_of(self, request: RestRequest, schema_id: str) -> list[dict[str, Any]]:
+        return self._page(self._places(request, schema_id), request)
+
+    def _places(self, request: RestRequest, schema_id: str) -> list[dict[str, Any]]:
         found = self._answers.places(id_of(schema_id), request.text("subject"), request.flag("deleted"))
-        return self._page(found, request)
+        return [one for one in found if request.may_read(one["subject"])]
 
     def get_guid(self, request: RestRequest, guid: str) -> dict[str, Any]:
         return self._answers.of_guid(guid[:80], request.text("format"), request.wants_all)

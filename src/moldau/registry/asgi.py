@@ -5,6 +5,8 @@ Paths are matched piece by piece before they are decoded, because a subject may 
 
 import logging
 from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
 from typing import Any, Protocol
 
 from moldau.http.targets import Receive, Scope, Send, body_of
@@ -47,7 +49,7 @@ class AdmitsRequests(Protocol):
 
     def check_registering(self, user: str, request: RestRequest) -> None: ...
 
-    def filtered(self, user: str, request: RestRequest, tree: object) -> object: ...
+    def may_read(self, user: str, subject: str) -> bool: ...
 
 
 class RegistryApp:
@@ -100,7 +102,10 @@ class RegistryApp:
         if isinstance(found, list):
             raise Refused(405, 405, f"HTTP 405 Method Not Allowed: this path has {', '.join(found)}")
         function, arguments = found
-        user = "" if self._guard is None else await self._guard.admit(request)
+        user = ""
+        if self._guard is not None:
+            user = await self._guard.admit(request)
+            request = replace(request, may_read=partial(self._guard.may_read, user))
         if function is RegistryApi.register:
             return await self._registered(user, request, arguments)
         result = await self._found(function, request, arguments)
@@ -108,7 +113,7 @@ class RegistryApp:
             return RestAnswer(200, result.text.encode("utf-8", "replace"))
         if callable(result):
             return await self._changes.change(result, request)
-        return answered(result if self._guard is None else self._guard.filtered(user, request, result))
+        return answered(result)
 
     async def _found(self, function: Callable[..., Any], request: RestRequest, arguments: tuple[str, ...]) -> Any:
         try:

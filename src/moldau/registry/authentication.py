@@ -94,9 +94,8 @@ class RegistryGuard:
         """Raise `Refused` if the user may only read the subject."""
         self._rules.check_registering(user, request)
 
-    def filtered(self, user: str, request: RestRequest, tree: object) -> object:
-        """The answer without what the user may not read."""
-        return self._rules.filtered(user, request, tree)
+    def may_read(self, user: str, subject: str) -> bool:
+        return self._rules.may_read(user, subject)
 
     @property
     def _rules(self) -> RequestRules:

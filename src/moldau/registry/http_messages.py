@@ -1,6 +1,6 @@
 """Requests and answers of the REST interface, as values."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,6 +16,10 @@ ACCEPTED = (CONTENT_TYPE, "application/vnd.schemaregistry+json", "application/js
 ACCEPT_UNKNOWN = "confluent-accept-unknown-properties"
 
 
+def _every_subject(_: str) -> bool:
+    return True
+
+
 @dataclass(frozen=True)
 class RestRequest:
     """One request: `parts` are the decoded pieces of its path, `headers` have names in lower case."""
@@ -27,6 +31,8 @@ class RestRequest:
     body: bytes = b""
     target: str = ""
     """The path and query as they were sent, for another instance."""
+    may_read: Callable[[str], bool] = _every_subject
+    """Whether lists may name a subject to the one who asks."""
 
     def flag(self, name: str) -> bool:
         return self.text(name).lower() == "true"

@@ -1,8 +1,9 @@
 """A JSON Schema with the documents that it refers to: `$ref` by a reference's name, by `$id`, pointer or anchor."""
 
+import re
 from collections.abc import Iterator, Mapping
 from typing import Any
-from urllib.parse import unquote, urldefrag, urljoin
+from urllib.parse import unquote, urljoin
 
 from moldau.registry.refusals import invalid_schema
 from moldau.registry.texts import json_in
@@ -11,6 +12,7 @@ DEPTH_MAX = 100
 NODES_MAX = 100_000
 REFERENCES_IN_A_ROW_MAX = 100
 _OF_DRAFTS = ("http://json-schema.org/", "https://json-schema.org/")
+_INDEX = re.compile(r"[0-9]{1,9}")
 _NOT_SCHEMAS = frozenset(("enum", "const", "default", "examples"))
 
 
@@ -76,7 +78,7 @@ class JsonDocuments:
     def _target(self, reference: str, base: str) -> Any:
         if reference.startswith(_OF_DRAFTS):
             return True
-        where, fragment = urldefrag(reference)
+        where, _, fragment = reference.partition("#")
         for name in (where, _joined(base, where)) if where else (base, ""):
             document = self._documents.get(name)
             if document is None:
@@ -106,7 +108,7 @@ def _pointed(document: Any, fragment: str) -> Iterator[Any]:
         name = unquote(part).replace("~1", "/").replace("~0", "~")
         if isinstance(document, dict) and name in document:
             document = document[name]
-        elif isinstance(document, list) and name.isdigit() and int(name) < len(document):
+        elif isinstance(document, list) and _INDEX.fullmatch(name) and int(name) < len(document):
             document = document[int(name)]
         else:
             return
