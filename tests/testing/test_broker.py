@@ -6,6 +6,7 @@ import logging
 import os
 import socket
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -230,11 +231,49 @@ def test_a_broker_that_loses_its_folder_has_failed(tmp_path: Path) -> None:
     (tmp_path / "data").rename(tmp_path / "elsewhere")
     broker.clock.advance(minutes=5)
     assert wait_until(lambda: not broker.running)
+    with pytest.raises(BrokerFailed, match="has ended"):
+        broker.create_topic("t")
+    broker.clock.advance(minutes=5)
     with pytest.raises(BrokerFailed, match="lost its data folder"):
         broker.stop()
     broker.stop()
     with broker:
         assert broker.running
+
+
+def test_a_broker_that_ends_meanwhile_keeps_no_caller_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
+    begun = threading.Event()
+
+    async def endless(*_: object) -> None:
+        begun.set()
+        await asyncio.Event().wait()
+
+    broker = Broker().start()
+    monkeypatch.setattr("moldau.cluster.controlling.topic_changes.TopicChanges.create", endless)
+    with ThreadPoolExecutor(1) as other:
+        waiting = other.submit(broker.create_topic, "t")
+        assert begun.wait(60)
+        broker.kill()
+        with pytest.raises(BrokerFailed, match="has ended"):
+            waiting.result(60)
+    broker.stop()
+
+
+def test_a_reset_broker_is_as_the_next_test_expects_it() -> None:
+    with Broker() as broker:
+        broker.create_topic("kept")
+        broker.fault("Metadata", drop="before")
+        broker.clock.advance(days=1)
+        broker.clock._loop.call_soon_threadsafe(lambda: 1 / 0)  # type: ignore[union-attr]
+        broker.clock.advance(ms=1)
+        with pytest.raises(BrokerFailed, match="ZeroDivisionError"):
+            broker.reset()
+        broker.kill()
+        for _ in range(2):
+            broker.reset()
+            assert broker.running and not broker.clock.ahead_s
+        with Admin(broker.address, default_api_timeout_ms=20_000) as admin:
+            assert "kept" in admin.list_topics()
 
 
 def test_a_broker_says_in_one_sentence_that_it_does_not_run() -> None:

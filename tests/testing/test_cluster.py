@@ -10,7 +10,7 @@ from moldau import aio
 from moldau.client.administration.admin import Admin
 from moldau.client.consuming.consumer import Consumer
 from moldau.client.producing.producer import Producer
-from moldau.errors import ConfigError, ErrorCode, KafkaError
+from moldau.errors import BrokerFailed, ConfigError, ErrorCode, KafkaError
 from moldau.names import TopicPartition
 from moldau.testing import Cluster
 
@@ -103,6 +103,17 @@ def test_a_topic_has_as_many_replicas_as_it_is_created_with() -> None:
         assert all(sorted(part.replicas) == [1, 2] for part in topic.partitions.values())
         with pytest.raises(KafkaError, match="3"):
             cluster.create_topic("too-many", replication_factor=3)
+
+
+def test_a_broker_that_has_failed_leaves_no_other_one_running() -> None:
+    cluster = Cluster(brokers=2).start()
+    folder = cluster.brokers[1].data_dir
+    loop = cluster.brokers[0].clock._loop
+    assert loop is not None
+    loop.call_soon_threadsafe(lambda: 1 / 0)
+    with pytest.raises(BrokerFailed, match="ZeroDivisionError"):
+        cluster.stop()
+    assert not any(broker.running for broker in cluster.brokers) and not folder.exists()
 
 
 def test_what_cannot_be_is_refused() -> None:

@@ -223,6 +223,7 @@ class Sync(MoldauTestCase):
 
     def test_a_fault_ends_with_its_test(self):
         self.broker.fault("Produce", error="TOPIC_AUTHORIZATION_FAILED")
+        self.broker.kill()
 
     def test_a_later_test(self):
         with Producer(self.broker.address) as producer:

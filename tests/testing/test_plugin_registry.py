@@ -1,5 +1,7 @@
 """The fixture `moldau_registry`, used as a user's test uses it."""
 
+import asyncio
+
 from moldau import Consumer, Producer, TopicPartition
 from moldau.serializers import AvroDeserializer, AvroSerializer, Schema, SchemaRegistry
 from moldau.testing import Broker, RunningRegistry
@@ -20,6 +22,12 @@ def test_serializers_use_the_registry_of_the_session(
 def test_a_registry_that_starts_again_has_its_schemas() -> None:
     with Broker(users={"ann": "ann-secret"}) as broker:
         registry = RunningRegistry(broker)
-        for _ in range(2):
-            with registry:
-                assert SchemaRegistry(registry.url).register("s", Schema('"int"')) == 1
+        with registry:
+            assert SchemaRegistry(registry.url).register("s", Schema('"int"')) == 1
+
+        async def again() -> None:
+            async with registry:
+                url = registry.url
+                assert await asyncio.to_thread(lambda: SchemaRegistry(url).register("s", Schema('"int"'))) == 1
+
+        asyncio.run(again())

@@ -63,6 +63,12 @@ def test_without_users_clients_are_known_by_certificates() -> None:
             producer.send("t", b"x").result(20)
         with moldau.Admin(broker.client_settings()) as anonymous:
             assert not anonymous.list_topics()
+        for name in ("ca", "a/b"):
+            settings = broker.client_settings(name)
+            assert (
+                Path(settings["ssl.certificate.location"]).read_bytes()
+                != Path(settings["ssl.ca.location"]).read_bytes()
+            )
         files = {Path(path) for name, path in broker.client_settings("carol").items() if name.endswith("location")}
         assert files and all(path.exists() for path in files)
     assert not any(path.exists() or path.parent.exists() for path in files)

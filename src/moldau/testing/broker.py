@@ -166,9 +166,24 @@ class Broker(StartedInWith):
 
     def put_clock_back(self) -> None:
         """Stop cleanly and start again on the same port and files, with the machine's time. Raises `BrokerFailed`."""
-        self._end(is_killed=False)
-        self.clock.put_back()
-        self.start()
+        self._running()
+        try:
+            self._end(is_killed=False)
+        finally:
+            self.clock.put_back()
+            self.start()
+
+    def reset(self) -> None:
+        """Make the broker what the next test expects: without faults, running, with the machine's time; topics and
+        records stay. Raises `BrokerFailed` for what has gone wrong in its thread since the last check."""
+        self.clear_faults()
+        try:
+            self.check()
+        finally:
+            if not self.running:
+                self.start()
+            if self.clock.ahead_s:  # records with the machine's time would expire in the tests that follow
+                self.put_clock_back()
 
     def _end(self, is_killed: bool) -> None:
         life, self._life = self._life, None

@@ -11,8 +11,8 @@ _numbers = itertools.count(1)
 
 
 class MoldauTestCase(unittest.TestCase):
-    """`self.broker` runs for all tests of the class. For coroutines inherit from `unittest.IsolatedAsyncioTestCase`
-    too."""
+    """`self.broker` runs for all tests of the class, and is `reset` after each of them. For coroutines inherit from
+    `unittest.IsolatedAsyncioTestCase` too."""
 
     broker: ClassVar[Broker]
     broker_settings: ClassVar[Mapping[str, object]] = {}
@@ -29,7 +29,7 @@ class MoldauTestCase(unittest.TestCase):
 
     def setUp(self) -> None:
         super().setUp()
-        self.addCleanup(self.broker.clear_faults)
+        self.addCleanup(self.broker.reset)
 
     def new_topic(self, partitions: int = -1, **configs: object) -> str:
         """The name of a new topic, called after the test; the rest as in `Broker.create_topic`."""

@@ -10,9 +10,10 @@ import contextlib
 import math
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from typing import Any, TypeVar
 
+from moldau.errors import BrokerFailed
 from moldau.monotonic import monotonic_s
 from moldau.runtime import elapsed_s
 
@@ -25,6 +26,9 @@ CONTINUED_S = 0.05
 TURNS_MAX = 1000
 """Turns of the loop to wait for it to become quiet while clients keep it busy."""
 WORK_PAUSE_S = 0.0005
+LOOK_S = 0.1
+"""How often it is looked whether a thread that owes a result has ended."""
+ENDED = "the broker under test has ended; if it has failed, its `check` and `stop` raise why"
 
 
 class Clock:
@@ -65,8 +69,8 @@ class Clock:
         with self._lock:
             goal_s = self._ahead_s + total_s
             if self._loop is not None:
-                with contextlib.suppress(concurrent.futures.CancelledError):  # the broker has failed meanwhile
-                    asyncio.run_coroutine_threadsafe(self._advance(self._loop, total_s), self._loop).result()
+                with contextlib.suppress(BrokerFailed):  # `Broker.check` raises it
+                    self._loop.result_of(self._advance(self._loop, total_s))
             self._ahead_s = goal_s
 
     async def _advance(self, loop: "ShiftedLoop", total_s: float) -> None:
@@ -89,16 +93,34 @@ class Clock:
 
 
 class ShiftedLoop(asyncio.SelectorEventLoop):
-    """An event loop whose time is that of the clock. Ordinary asyncio timers run on it when the clock has reached
-    them. A test that stops Python's clocks (freezegun) does not stop its timers."""
+    """An event loop whose time is that of the clock, made in the thread that runs it. Ordinary asyncio timers run on it
+    when the clock has reached them. A test that stops Python's clocks (freezegun) does not stop its timers."""
 
     def __init__(self, clock: Clock):
         self._clock = clock
         self._working = 0
+        self._thread = threading.current_thread()
         super().__init__()
 
     def time(self) -> float:
         return monotonic_s() + self._clock.ahead_s
+
+    def result_of(self, work: Coroutine[Any, Any, T]) -> T:
+        """Run this in the loop's thread, and wait for it in another one. Raises what it raises, and `BrokerFailed` if
+        the thread ends before."""
+        try:
+            running = asyncio.run_coroutine_threadsafe(work, self)
+        except RuntimeError:  # the loop is closed
+            work.close()
+            raise BrokerFailed(ENDED) from None
+        while not concurrent.futures.wait([running], LOOK_S).done and self._thread.is_alive():
+            pass
+        try:
+            if running.done():
+                return running.result()
+        except concurrent.futures.CancelledError:
+            pass
+        raise BrokerFailed(ENDED)
 
     def run_in_executor(  # type: ignore[override]
         self, executor: concurrent.futures.Executor | None, func: Callable[..., T], *args: Any

@@ -4,6 +4,7 @@ Their metadata are in one embedded store, in which each broker has a session. A 
 another broker is elected as controller within milliseconds.
 """
 
+import contextlib
 import shutil
 import tempfile
 import time
@@ -132,17 +133,19 @@ class Cluster(StartedInWith):
     def stop(self) -> None:
         """End all brokers, and remove their temporary folders. Raises `BrokerFailed`."""
         store, self._sessions.store = self._sessions.store, None
-        try:
-            for broker in self.brokers:
-                broker.stop()
-        finally:
-            if store is not None:
-                store.close()
-            if self._data_dir is None and self._folder is not None:
-                shutil.rmtree(self._folder, ignore_errors=True)
-                self._folder = None
-            if self._protection is not None:
-                self._protection.close()
+        with contextlib.ExitStack() as ends:  # one that has failed leaves no other one running
+            ends.callback(self._forget, store)
+            for broker in reversed(self.brokers):
+                ends.callback(broker.stop)
+
+    def _forget(self, store: EmbeddedStore | None) -> None:
+        if store is not None:
+            store.close()
+        if self._data_dir is None and self._folder is not None:
+            shutil.rmtree(self._folder, ignore_errors=True)
+            self._folder = None
+        if self._protection is not None:
+            self._protection.close()
 
     def create_topic(self, name: str, partitions: int = -1, replication_factor: int = -1, **configs: object) -> str:
         """As `Broker.create_topic`; all brokers know the topic then. Raises `KafkaError`."""

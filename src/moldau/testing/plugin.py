@@ -100,9 +100,4 @@ def pytest_runtest_teardown(item: pytest.Item) -> None:
     """The broker as the next test expects it. What failed in its thread is an error of the test that has just run."""
     broker = item.config.stash.get(_broker, None)
     if broker is not None:
-        broker.clear_faults()
-        broker.check()
-        if not broker.running:
-            broker.start()
-        if broker.clock.ahead_s:  # records with the machine's time would expire in the tests that follow
-            broker.put_clock_back()
+        broker.reset()

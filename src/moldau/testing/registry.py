@@ -4,16 +4,17 @@ from typing import TYPE_CHECKING, Self
 
 from moldau.errors import ConfigError, MoldauError
 from moldau.names import how_to_install
+from moldau.testing.contexts import StartedInWith
 
 if TYPE_CHECKING:
     from moldau.http.in_thread import ServerThread
     from moldau.testing.broker import Broker
 
 
-class RunningRegistry:
-    """A schema registry on 127.0.0.1, on a free port, in a thread of its own. Use it in `with`, or call `start` and
-    `stop`. It stores its schemas in a topic of the broker, so they survive a restart of the registry. Needs the extra
-    `registry`."""
+class RunningRegistry(StartedInWith):
+    """A schema registry on 127.0.0.1, on a free port, in a thread of its own. Use it in `with` or `async with`, or call
+    `start` and `stop`. It stores its schemas in a topic of the broker, so they survive a restart of the registry. Needs
+    the extra `registry`."""
 
     def __init__(self, broker: "Broker", topic: str = "_schemas"):
         self._broker = broker
@@ -54,9 +55,3 @@ class RunningRegistry:
         running, self._running = self._running, None
         if running is not None:
             running.stop()
-
-    def __enter__(self) -> Self:
-        return self.start()
-
-    def __exit__(self, *_: object) -> None:
-        self.stop()

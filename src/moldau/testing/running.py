@@ -90,21 +90,18 @@ class Life:
         return 0 if metrics is None else metrics.port
 
     def until(self, holds: Callable[[Image], bool], seconds: float) -> None:
-        """Wait until a broker of several shows an image for which this holds. Raises `TimeoutError`."""
+        """Wait until a broker of several shows an image for which this holds. Raises `TimeoutError`, `BrokerFailed`."""
         cluster = self._broker.cluster
         assert isinstance(cluster, JoinedCluster)
-        waiting = asyncio.wait_for(cluster.following.until(holds), seconds)
-        asyncio.run_coroutine_threadsafe(waiting, self._loop).result()
+        self._loop.result_of(asyncio.wait_for(cluster.following.until(holds), seconds))
 
     def run(self, work: Callable[[Cluster], Coroutine[Any, Any, None]]) -> None:
-        """Run this with the broker's cluster, in its thread. Raises what it raises."""
-        asyncio.run_coroutine_threadsafe(work(self._broker.cluster), self._loop).result()
+        """Run this with the broker's cluster, in its thread. Raises what it raises, and `BrokerFailed`."""
+        self._loop.result_of(work(self._broker.cluster))
 
     def create_topic(self, topic: NewTopic) -> None:
-        """Raises `KafkaError`."""
-        ((_, made),) = asyncio.run_coroutine_threadsafe(
-            self._broker.cluster.topics.create([topic]), self._loop
-        ).result()
+        """Raises `KafkaError`, `BrokerFailed`."""
+        ((_, made),) = self._loop.result_of(self._broker.cluster.topics.create([topic]))
         if isinstance(made, Refusal):
             raise KafkaError(made.code, made.message)
 

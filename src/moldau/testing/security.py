@@ -13,6 +13,7 @@ from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
 
 from moldau.client.administration.acls import OPERATIONS, PATTERN_TYPES, PERMISSIONS, RESOURCE_TYPES, Acl
 from moldau.cluster.cluster import Cluster
@@ -100,7 +101,7 @@ class BrokerSecurity:
         if user is not None:
             if not self._tls:
                 raise ConfigError("this broker has no users: start it with users={...}, or with tls=True")
-            path = self._file(f"{user}.pem", authority().for_user(user).chain)
+            path = self._file(f"client-{quote(user, safe='')}.pem", authority().for_user(user).chain)
             settings |= {"ssl.certificate.location": str(path), "ssl.key.location": str(path)}
         return settings
 
