@@ -11,7 +11,7 @@ from moldau.client.administration.transactions import ProducerDescription
 from moldau.client.consuming.consumer import Consumer
 from moldau.client.producing.producer import Producer
 from moldau.errors import ErrorCode, KafkaError, NotDelivered
-from moldau.mirror import failing_over
+from moldau.mirror import failing_over, promoting
 from moldau.mirror.ends import SETTING, ClusterEnd
 from moldau.mirror.failing_over import fail_over, fail_over_all, fence, rehearse
 from moldau.mirror.groups import sync_groups, to_commit
@@ -178,6 +178,56 @@ def test_a_promotion_that_finds_new_records_leaves_a_mirror(
                 await promote(mirror.source, mirror.target, mirrors, ALL, 0)
             mirror.start()
             await mirror.until_equal(TopicPartition("growing", 0))
+
+    asyncio.run(scenario())
+
+
+def test_a_promotion_that_does_not_end_leaves_mirrors(
+    clusters: tuple[Broker, Broker], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source, target = clusters
+    names = ("cut", "short")
+    for name in names:
+        source.create_topic(name, 1)
+    forever = asyncio.Event()
+
+    async def scenario() -> None:
+        async with mirroring(source, target, "cut|short") as mirror:
+            for name in names:
+                await mirror.until(lambda name=name: name in mirror.worker.copying.topics)
+            await mirror.stop()
+            mirrors = {name: (await mirror.target.own_settings(name))[SETTING] for name in names}
+            looked = asyncio.Event()
+
+            async def looking(*_: object) -> list[str]:
+                looked.set()
+                await forever.wait()
+                return []
+
+            monkeypatch.setattr(promoting, "_grown", looking)
+            promotion = asyncio.ensure_future(promote(mirror.source, mirror.target, mirrors, ALL, 60))
+            await looked.wait()
+            assert await interrupted(mirror.target) == [*names]
+            promotion.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await promotion
+            assert [(await mirror.target.own_settings(name))[SETTING] for name in names] == [*mirrors.values()]
+
+            alter = mirror.target.admin.alter_topic_configs
+
+            async def lost(name: str, changes: dict[str, str | None]) -> None:
+                if name == "cut" and changes[SETTING] == mirrors["cut"]:
+                    raise KafkaError(ErrorCode.REQUEST_TIMED_OUT, "no answer")
+                await alter(name, changes)
+                if name == "short" and changes[SETTING] != mirrors["short"]:
+                    raise KafkaError(ErrorCode.REQUEST_TIMED_OUT, "the answer is lost")
+
+            monkeypatch.setattr(mirror.target.admin, "alter_topic_configs", lost)
+            with pytest.raises(KafkaError, match=r"the answer is lost; cut: the fail-over is half done.*: no answer"):
+                await promote(mirror.source, mirror.target, mirrors, ALL, 60)
+            assert (await mirror.target.own_settings("short"))[SETTING] == mirrors["short"]
+            assert await interrupted(mirror.target) == ["cut"]
+            await alter("cut", {SETTING: mirrors["cut"]})
 
     asyncio.run(scenario())
 

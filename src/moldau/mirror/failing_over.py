@@ -49,12 +49,18 @@ async def rehearse(target: ClusterEnd, topic: str) -> list[FailedOver]:
     return [FailedOver(tp, ends[tp], len(await open_transactions(target, tp))) for tp in partitions]
 
 
-async def fence(target: ClusterEnd, topic: str, mirror_source: str) -> str:
-    """Step 1. Returns the `mirror.source` that the topic has now. Raises `KafkaError`."""
+def fenced_source(mirror_source: str) -> str:
+    """The `mirror.source` that a mirror has from step 1 on."""
     if mirror_source.startswith(FAILING_OVER):
         return mirror_source
-    fenced = FAILING_OVER + mirror_source.partition("/")[2]
-    await target.admin.alter_topic_configs(topic, {SETTING: fenced})
+    return FAILING_OVER + mirror_source.partition("/")[2]
+
+
+async def fence(target: ClusterEnd, topic: str, mirror_source: str) -> str:
+    """Step 1. Returns the `mirror.source` that the topic has now. Raises `KafkaError`."""
+    fenced = fenced_source(mirror_source)
+    if fenced != mirror_source:
+        await target.admin.alter_topic_configs(topic, {SETTING: fenced})
     return fenced
 
 

@@ -3,12 +3,13 @@
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Mapping
-from typing import Final, NoReturn
+from typing import Final, NamedTuple, NoReturn
 
 from moldau.client.cluster_view import TopicView
 from moldau.errors import ErrorCode, KafkaError
 from moldau.mirror.ends import SETTING, ClusterEnd
-from moldau.mirror.planning import TopicPlan
+from moldau.mirror.planning import SourceTopic, TargetTopic, TopicPlan
+from moldau.mirror.topic_settings import MadeSettings, untold
 from moldau.notices import Notices
 
 logger = logging.getLogger(__name__)
@@ -48,6 +49,27 @@ async def topics_of_both(
         raise
 
 
+class SelectedTopic(NamedTuple):
+    """A topic of the source that is to be mirrored, and the topic of the target with the name `remote`, if there is
+    one: what both clusters tell of them."""
+
+    name: str
+    remote: str
+    view: TopicView
+    settings: MadeSettings | KafkaError
+    remote_view: TopicView | None
+    remote_settings: MadeSettings | KafkaError | None
+
+
+class KeptTopic(NamedTuple):
+    """`refused`: why the topic cannot be mirrored, else empty. `changed`: the target has another topic now, or more
+    partitions. `as_before`: the clusters do not tell what is to be done, and the topic is mirrored already."""
+
+    refused: str = ""
+    changed: bool = False
+    as_before: bool = False
+
+
 class TopicUpkeep:
     """Makes the mirrored topics of the target, and keeps their partitions and settings as they are planned. A setting
     that the target refuses is logged once and left out, and the topic is mirrored without it."""
@@ -57,6 +79,30 @@ class TopicUpkeep:
         self._replication_factor = replication_factor
         self._unfit: dict[str, dict[str, str | None]] = {}
         """Settings that the target has refused, with their values, of each topic."""
+
+    async def keep_topic(
+        self, topic: SelectedTopic, is_mirrored: bool, planned: Callable[[SourceTopic, TargetTopic | None], TopicPlan]
+    ) -> KeptTopic:
+        """Do what is `planned`. A topic that `is_mirrored` goes on if the clusters do not tell its settings now."""
+        name, remote, partitions = topic.name, topic.remote, len(topic.view.partitions)
+        why = untold(name, topic.settings, topic.remote_settings)
+        if why or isinstance(topic.settings, KafkaError):
+            if is_mirrored and topic.remote_view is not None:
+                notices.warning(name, "%s; it is mirrored as before", why)
+                return KeptTopic(as_before=True)
+            return KeptTopic(refused=why)
+        target = None
+        if topic.remote_view is not None and isinstance(topic.remote_settings, dict):
+            target = TargetTopic(len(topic.remote_view.partitions), topic.remote_settings)
+        wanted = planned(SourceTopic(partitions, topic.settings, topic.settings.get(SETTING, "")), target)
+        if wanted.refused:
+            return KeptTopic(refused=wanted.refused)
+        begun = f"{name} is mirrored" if name == remote else f"{name} is mirrored into {remote}"
+        try:
+            await self.carry_out(remote, partitions, wanted, begun)
+        except KafkaError as failure:
+            return KeptTopic(refused=f"{remote} cannot be made in the target: {failure}")
+        return KeptTopic(changed=wanted.make or wanted.expand_to is not None)
 
     async def carry_out(self, name: str, partitions: int, wanted: TopicPlan, begun: str) -> None:
         """Do what is planned for a topic; `begun` is said of one that is made. Raises `KafkaError` if the topic cannot

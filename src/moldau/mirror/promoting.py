@@ -11,7 +11,7 @@ from functools import partial
 
 from moldau.errors import ErrorCode, KafkaError
 from moldau.mirror.ends import SETTING, ClusterEnd
-from moldau.mirror.failing_over import FailedOverTopics, fail_over_all, fence, mirror_end
+from moldau.mirror.failing_over import FailedOverTopics, fail_over_all, fence, fenced_source, mirror_end
 from moldau.mirror.groups import sync_groups
 from moldau.mirror.status import status
 from moldau.names import TopicPartition, counted
@@ -67,22 +67,38 @@ async def until_level(source: ClusterEnd, target: ClusterEnd, topics: Mapping[st
 async def promote(
     source: ClusterEnd, target: ClusterEnd, mirrors: Mapping[str, str], groups: re.Pattern[str], seconds: float
 ) -> FailedOverTopics:
-    """Make these mirrors (name -> `mirror.source`) writable once they have all that the source has. Raises
-    `KafkaError`: if the source still grows, or does not answer, they are mirrors as before."""
+    """Make these mirrors (name -> `mirror.source`) writable once they have all that the source has. If the source still
+    grows, or does not answer, or this is cancelled before, they become mirrors as before. Raises `KafkaError`, which
+    names those that could not."""
     await until_level(source, target, mirrors, seconds)
     fenced: dict[str, str] = {}
     try:
         for name, mirror_source in mirrors.items():
-            fenced[name] = await fence(target, name, mirror_source)
+            fenced[name] = fenced_source(mirror_source)  # before it is set: the answer may be lost
+            await fence(target, name, mirror_source)
         if grown := await _grown(source, target, fenced):
             why = f"producers still write to {', '.join(grown)} in the source: stop them first"
             raise KafkaError(ErrorCode.INVALID_REQUEST, why)
         synced = await sync_groups(source, target, mirrors, groups)
-    except KafkaError:
-        for name in fenced:
-            await target.admin.alter_topic_configs(name, {SETTING: mirrors[name]})
+    except (KafkaError, asyncio.CancelledError) as failure:
+        await _mirrors_again(target, {name: mirrors[name] for name in fenced}, failure)
         raise
     return (await fail_over_all(target, fenced))._replace(groups=synced.failures)
+
+
+async def _mirrors_again(target: ClusterEnd, mirrors: Mapping[str, str], cause: BaseException) -> None:
+    """Let workers write to these topics again. Raises `KafkaError` with the topics of which the target refuses that."""
+    stuck: dict[str, KafkaError] = {}
+    for name, mirror_source in mirrors.items():
+        try:
+            await target.admin.alter_topic_configs(name, {SETTING: mirror_source})
+        except KafkaError as failure:
+            stuck[name] = failure
+    if stuck:
+        first = next(iter(stuck.values()))
+        why = str(cause) or "the promotion was interrupted"
+        left = "the fail-over is half done, and no records are taken until it is run again"
+        raise KafkaError(first.code, f"{why}; {', '.join(stuck)}: {left}: {first}") from cause
 
 
 async def _grown(source: ClusterEnd, target: ClusterEnd, fenced: Mapping[str, str]) -> list[str]:

@@ -10,18 +10,15 @@ import re
 from dataclasses import dataclass
 from functools import partial
 
-from moldau.client.cluster_view import TopicView
-from moldau.errors import KafkaError
 from moldau.mirror.access import copy_acls, to_add
 from moldau.mirror.copied_partitions import CopiedTopic
 from moldau.mirror.copying import Copying
 from moldau.mirror.counters import MirrorGauges
-from moldau.mirror.ends import NO_ID, SETTING, ClusterEnd, check_ends, source_of
+from moldau.mirror.ends import NO_ID, ClusterEnd, check_ends, source_of
 from moldau.mirror.groups import sync_groups
-from moldau.mirror.keeping import TopicUpkeep, keep, log_refusals, tell_progress, topics_of_both
-from moldau.mirror.planning import SourceTopic, TargetTopic, plan
+from moldau.mirror.keeping import SelectedTopic, TopicUpkeep, keep, log_refusals, tell_progress, topics_of_both
+from moldau.mirror.planning import plan
 from moldau.mirror.sharing import MemberOptions, Sharing
-from moldau.mirror.topic_settings import MadeSettings, untold
 from moldau.names import counted
 from moldau.notices import Notices
 from moldau.tasks import ended
@@ -113,7 +110,9 @@ class MirrorWorker:
         mirrored: dict[str, CopiedTopic] = {}
         refused: dict[str, str] = {}
         for name in names:
-            topic, refusal = await self._mirrored(name, of_source[name], has[name], of_target.get(name), had.get(name))
+            topic, refusal = await self._kept(
+                SelectedTopic(name, name, of_source[name], has[name], of_target.get(name), had.get(name))
+            )
             if topic is None:
                 refused[name] = refusal
             else:
@@ -125,33 +124,18 @@ class MirrorWorker:
         if self.settings.acls and mirrored:
             await copy_acls(self.source, self.target, partial(to_add, topics=mirrored))
 
-    async def _mirrored(
-        self,
-        name: str,
-        view: TopicView,
-        settings: MadeSettings | KafkaError,
-        target_view: TopicView | None,
-        target_settings: MadeSettings | KafkaError | None,
-    ) -> tuple[CopiedTopic | None, str]:
+    async def _kept(self, topic: SelectedTopic) -> tuple[CopiedTopic | None, str]:
         """How the topic is copied, or why it is not."""
+        name, view = topic.name, topic.view
         known = self.copying.topics.get(name)
-        why = untold(name, settings, target_settings)
-        if why or isinstance(settings, KafkaError):
-            if known is not None and target_view is not None and known.topic_id == view.topic_id:
-                notices.warning(name, "%s; it is mirrored as before", why)
-                return known, ""
-            return None, why
-        source = SourceTopic(len(view.partitions), settings, settings.get(SETTING, ""))
-        target = None
-        if target_view is not None and isinstance(target_settings, dict):
-            target = TargetTopic(len(target_view.partitions), target_settings)
         mirror_source = source_of(self.source.cluster_id, view.topic_id)
-        wanted = plan(name, source, mirror_source, target, self.target.cluster_id)
-        if wanted.refused:
-            return None, wanted.refused
-        try:
-            await self._upkeep.carry_out(name, len(view.partitions), wanted, f"{name} is mirrored")
-        except KafkaError as failure:
-            return None, f"{name} cannot be made in the target: {failure}"
-        mirror_id = NO_ID if target_view is None else target_view.topic_id
+        is_mirrored = known is not None and known.topic_id == view.topic_id
+        kept = await self._upkeep.keep_topic(
+            topic, is_mirrored, lambda source, target: plan(name, source, mirror_source, target, self.target.cluster_id)
+        )
+        if kept.refused:
+            return None, kept.refused
+        if kept.as_before:
+            return known, ""
+        mirror_id = NO_ID if topic.remote_view is None else topic.remote_view.topic_id
         return CopiedTopic(mirror_source, view.topic_id, mirror_id), ""

@@ -10,7 +10,10 @@ import pytest
 
 from harness.listening import free_port
 from harness.patience import stretched, wait_until
+from moldau.client.administration.admin import Admin
 from moldau.client.producing.producer import Producer
+from moldau.mirror.ends import SETTING, source_of
+from moldau.mirror.planning import FAILING_OVER
 from moldau.testing import Broker
 from tests.cli.conftest import Moldau
 from tests.cli.test_main import started
@@ -100,3 +103,24 @@ def test_a_cluster_cannot_mirror_itself(clusters: tuple[Broker, Broker], offline
     one = clusters[0].address
     said = offline("mirror", "start", "--from", one, "--to", one, "--topics", "a").error
     assert said.startswith("--from and --to are the same cluster")
+
+
+def test_a_promotion_fails_for_a_topic_whose_fail_over_was_interrupted(
+    clusters: tuple[Broker, Broker], offline: Moldau
+) -> None:
+    source, target = clusters
+    ends = "--from", source.address, "--to", target.address
+    source.create_topic("whole", 1)
+    with Admin(source.address) as admin:
+        of_whole = source_of(
+            admin.describe_cluster().cluster_id or "", admin.describe_topics(["whole"])["whole"].topic_id
+        )
+    with Admin(target.address) as admin:
+        for name, mirror_source in (("whole", of_whole), ("half", FAILING_OVER + 22 * "x")):
+            admin.create_topic(name, partitions=1, configs={SETTING: mirror_source})
+    shown = offline("mirror", "status", *ends, "--json")
+    assert shown.err.startswith("half: a fail-over was interrupted; it takes no records until")
+    assert "half" not in [one["topic"] for one in shown.json]
+    done = offline("mirror", "promote", *ends, "--topics", "half|whole", "--groups", "")
+    assert (done.code, done.lines) == (1, ["whole-0 is writable from offset 1"])
+    assert done.err.startswith("error: half is not failed over") and "an earlier fail-over of it was" in done.err

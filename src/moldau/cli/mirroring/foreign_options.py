@@ -24,6 +24,27 @@ Policy = Annotated[
 Separator = Annotated[str, Option("--separator", metavar="TEXT", help="What stands between an alias and a topic.")]
 
 
+def check_defaults(*given: tuple[str, object, object]) -> None:
+    """Raises `ConfigError` for the first option whose value is not its default, the third of each."""
+    for option, has, default in given:
+        if has != default:
+            raise ConfigError(
+                f"{option} is for a target that is not Moldau, where a mirror follows MirrorMaker's rules; --foreign "
+                "has it do so here, too"
+            )
+
+
+def check_policy_unused(given: ReplicationPolicy) -> None:
+    """Raises `ConfigError` if an option of the names was given, which has no effect where the target is Moldau."""
+    usual = ReplicationPolicy()
+    check_defaults(
+        ("--from-alias", given.source, usual.source),
+        ("--to-alias", given.target, usual.target),
+        ("--policy", given.is_identity, usual.is_identity),
+        ("--separator", given.separator, usual.separator),
+    )
+
+
 def policy_of(from_alias: str, to_alias: str, policy: PolicyName, separator: str) -> ReplicationPolicy:
     """Raises `ConfigError` for names that cannot be."""
     try:

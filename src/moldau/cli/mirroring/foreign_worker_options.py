@@ -3,6 +3,7 @@
 from typing import Annotated
 
 from moldau.cli.command_line import Option
+from moldau.cli.mirroring.foreign_options import check_defaults, check_policy_unused
 from moldau.errors import ConfigError
 from moldau.mirror.foreign.foreign_settings import ForeignSettings
 from moldau.records.compression import NAMES
@@ -37,20 +38,12 @@ Compression = Annotated[
 
 def check_unused(given: ForeignSettings) -> None:
     """Raises `ConfigError` if an option was given that has no effect where the target is Moldau."""
+    check_policy_unused(given.policy)
     usual = ForeignSettings(given.topics)
-    for option, has, default in (
-        ("--from-alias", given.policy.source, usual.policy.source),
-        ("--to-alias", given.policy.target, usual.policy.target),
-        ("--policy", given.policy.is_identity, usual.policy.is_identity),
-        ("--separator", given.policy.separator, usual.policy.separator),
+    check_defaults(
         ("--source-heartbeats", given.source_heartbeats, usual.source_heartbeats),
         ("--sync-group-offsets", given.sync_groups, usual.sync_groups),
         ("--offset-lag-max", given.lag_max, usual.lag_max),
         ("--checkpoint-interval", given.checkpoints_s, usual.checkpoints_s),
         ("--compression", given.compression, usual.compression),
-    ):
-        if has != default:
-            raise ConfigError(
-                f"{option} is for a target that is not Moldau, where a mirror follows MirrorMaker's rules; --foreign "
-                "has it do so here, too"
-            )
+    )

@@ -42,7 +42,13 @@ SessionTimeout = Annotated[
     Option("--session-timeout", metavar="SECONDS", help="A worker that is silent for this long counts as dead."),
 ]
 MetricsPort = Annotated[
-    int, Option("--metrics-port", help="Metrics for Prometheus are at http://HOST:PORT/metrics; 0: a free port.")
+    int,
+    Option(
+        "--metrics-port",
+        min=0,
+        max=65_535,
+        help="Metrics for Prometheus are at http://HOST:PORT/metrics; 0: a free port.",
+    ),
 ]
 MetricsHost = Annotated[
     str, Option("--metrics-host", metavar="HOST", help="Where --metrics-port listens; '' is every interface.")

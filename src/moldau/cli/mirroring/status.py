@@ -4,7 +4,7 @@ import asyncio
 
 from moldau.cli.mirroring import foreign_options, options
 from moldau.cli.options import Json
-from moldau.cli.output import print_json, print_table
+from moldau.cli.output import note, print_json, print_table
 from moldau.mirror.ends import ClusterEnd, is_ours
 from moldau.mirror.foreign.policy import SEPARATOR, SOURCE, TARGET
 from moldau.mirror.status import MirrorStatus, interrupted, status
@@ -43,21 +43,23 @@ def show_status(
             from moldau.mirror.foreign.foreign_status import foreign_status
 
             return await foreign_status(source_end, target_end, named), []
+        foreign_options.check_policy_unused(named)
         return await status(source_end, target_end), await interrupted(target_end)
 
     shown, halfway = asyncio.run(options.with_ends(ends, look))
+    for name in halfway:
+        note(f"{name}: a fail-over was interrupted; {options.AGAIN}")
     if as_json:
         print_json([one._asdict() for one in shown])
         return
-    for name in halfway:
-        print(f"{name}: a fail-over was interrupted; {options.AGAIN}")
     if not shown:
         print(f"{target} has no mirror of {source}")
         return
     headers = ["TOPIC", "PARTITION", "SOURCE END", "STABLE END", "END", "BEHIND", "SECONDS"]
     print_table(headers, [_row(one) for one in shown])
-    print(f"a fail-over now would lose {counted(sum(one.records or 0 for one in shown), 'record')}")
     unknown = sum(one.records is None for one in shown)
+    lost = counted(sum(one.records or 0 for one in shown), "record")
+    print(f"a fail-over now would lose {'at least ' if unknown else ''}{lost}")
     if unknown:
         print(f"{counted(unknown, 'partition')} cannot be compared: gone in the source, made anew, or without a leader")
 

@@ -8,7 +8,7 @@ from moldau.cli.command_line import Option
 from moldau.cli.mirroring import options
 from moldau.cli.options import Json, reachable
 from moldau.cli.output import note, print_json
-from moldau.errors import ConfigError
+from moldau.errors import ConfigError, ErrorCode, KafkaError
 from moldau.mirror.ends import ClusterEnd, is_ours
 from moldau.mirror.failing_over import FailedOverTopics, fail_over_all, rehearse
 from moldau.mirror.promoting import promote, until_level
@@ -21,6 +21,8 @@ ALWAYS_WRITABLE = (
     "applications at the target: groups begin at the positions that --sync-group-offsets committed, or at those in the "
     "checkpoints topic"
 )
+
+INTERRUPTED = KafkaError(ErrorCode.INVALID_REQUEST, "an earlier fail-over of it was interrupted")
 
 
 def fail_over_now(
@@ -82,10 +84,13 @@ def promote_mirrors(
 
     async def work(source_end: ClusterEnd, target_end: ClusterEnd) -> FailedOverTopics:
         mirrors = await _mirrors(target_end, source_end.cluster_id, pattern)
+        halfway = dict.fromkeys(await _halfway(target_end, pattern), INTERRUPTED)
         if dry_run:
             await until_level(source_end, target_end, mirrors, timeout)
-            return await _over(target_end, mirrors, dry_run)
-        return await promote(source_end, target_end, mirrors, of_groups, timeout)
+            done = await _over(target_end, mirrors, dry_run)
+        else:
+            done = await promote(source_end, target_end, mirrors, of_groups, timeout)
+        return done._replace(failures={**halfway, **done.failures})
 
     return _print_over(asyncio.run(options.with_ends(ends, work)), dry_run, as_json)
 
@@ -97,11 +102,14 @@ async def _mirrors(target: ClusterEnd, cluster_id: str, topics: re.Pattern[str])
     found = await mirrors_in(target, cluster_id)
     chosen = {name: mirror_source for name, mirror_source in found.items() if topics.fullmatch(name)}
     if not chosen:
-        halfway = [name for name in await interrupted(target) if topics.fullmatch(name)]
-        if halfway:
+        if halfway := await _halfway(target, topics):
             raise ConfigError(f"a fail-over of {', '.join(halfway)} was interrupted; {options.AGAIN}")
         raise ConfigError(f"no mirror in {target.brokers} matches --topics {topics.pattern!r}")
     return chosen
+
+
+async def _halfway(target: ClusterEnd, topics: re.Pattern[str]) -> list[str]:
+    return [name for name in await interrupted(target) if topics.fullmatch(name)]
 
 
 async def _over(target: ClusterEnd, mirrors: dict[str, str], dry_run: bool) -> FailedOverTopics:

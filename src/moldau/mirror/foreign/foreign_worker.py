@@ -9,10 +9,9 @@ import logging
 from functools import partial
 from typing import Final
 
-from moldau.client.cluster_view import TopicView
-from moldau.errors import ConfigError, KafkaError
+from moldau.errors import ConfigError
 from moldau.mirror.access import copy_acls
-from moldau.mirror.ends import SETTING, ClusterEnd, check_different
+from moldau.mirror.ends import ClusterEnd, check_different
 from moldau.mirror.foreign.board import Board, RemoteTopic
 from moldau.mirror.foreign.foreign_settings import ForeignSettings
 from moldau.mirror.foreign.lanes import Lanes
@@ -21,10 +20,16 @@ from moldau.mirror.foreign.remote_acls import rights_to_add
 from moldau.mirror.foreign.remote_topics import plan_remote
 from moldau.mirror.foreign.target_topics import check_compacted, make_topic, read_positions, reader
 from moldau.mirror.foreign.telling import Telling
-from moldau.mirror.keeping import TopicUpkeep, keep, log_refusals, tell_progress, topics_of_both
-from moldau.mirror.planning import SourceTopic, TargetTopic
+from moldau.mirror.keeping import (
+    KeptTopic,
+    SelectedTopic,
+    TopicUpkeep,
+    keep,
+    log_refusals,
+    tell_progress,
+    topics_of_both,
+)
 from moldau.mirror.sharing import Sharing
-from moldau.mirror.topic_settings import MadeSettings, untold
 from moldau.names import counted
 from moldau.notices import Notices
 from moldau.tasks import ended
@@ -130,12 +135,12 @@ class ForeignWorker:
         there: list[str] = []
         for name in names:
             remote = policy.remote(name)
-            changed, refusal = await self._kept(
-                name, of_source[name], has[name], of_target.get(remote), had.get(remote)
+            kept = await self._kept(
+                SelectedTopic(name, remote, of_source[name], has[name], of_target.get(remote), had.get(remote))
             )
-            made = made or changed
-            if refusal:
-                refused[name] = refusal
+            made = made or kept.changed
+            if kept.refused:
+                refused[name] = kept.refused
             else:
                 there.append(name)
         log_refusals(refused, self.refused)
@@ -157,32 +162,10 @@ class ForeignWorker:
         if self.settings.acls and mirrored:
             await copy_acls(self.source, self.target, partial(rights_to_add, remotes=mirrored))
 
-    async def _kept(
-        self,
-        name: str,
-        view: TopicView,
-        settings: MadeSettings | KafkaError,
-        target_view: TopicView | None,
-        target_settings: MadeSettings | KafkaError | None,
-    ) -> tuple[bool, str]:
-        """Make the target's topic what it is to be. Returns whether the target has another topic or more partitions
-        now, and why the topic cannot be mirrored."""
-        remote = self.settings.policy.remote(name)
-        why = untold(name, settings, target_settings)
-        if why or isinstance(settings, KafkaError):
-            if name in self.board.topics and target_view is not None:
-                notices.warning(name, "%s; it is mirrored as before", why)
-                return False, ""
-            return False, why
-        source = SourceTopic(len(view.partitions), settings, settings.get(SETTING, ""))
-        target = None
-        if target_view is not None and isinstance(target_settings, dict):
-            target = TargetTopic(len(target_view.partitions), target_settings)
-        wanted = plan_remote(name, remote, source, target, self.target.cluster_id)
-        if wanted.refused:
-            return False, wanted.refused
-        try:
-            await self._upkeep.carry_out(remote, len(view.partitions), wanted, f"{name} is mirrored into {remote}")
-        except KafkaError as failure:
-            return False, f"{remote} cannot be made in the target: {failure}"
-        return wanted.make or wanted.expand_to is not None, ""
+    async def _kept(self, topic: SelectedTopic) -> KeptTopic:
+        name, remote = topic.name, topic.remote
+        return await self._upkeep.keep_topic(
+            topic,
+            name in self.board.topics,
+            lambda source, target: plan_remote(name, remote, source, target, self.target.cluster_id),
+        )
