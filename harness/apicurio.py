@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from urllib.request import urlopen
 
-from harness.listening import free_port
+from harness.listening import free_port, stop
 from harness.patience import stretched, wait_until
 
 VERSION = "3.3.3"
@@ -90,5 +90,4 @@ def running(folder: Path, brokers: str = "", command: Sequence[str | Path] = ())
         assert wait_until(up, START_S, 0.05), logged.read_text()[-2_000:]
         yield url, process.pid
     finally:
-        process.terminate()
-        process.wait(stretched(60))
+        stop(process)

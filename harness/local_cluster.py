@@ -38,7 +38,11 @@ def started(folder: Path, *arguments: str) -> Iterator[tuple[Process, list[str]]
             yield process, line.removeprefix("listening on ").split(",")
         finally:
             process.send_signal(signal.SIGINT)
-            assert process.wait(stretched(60)) == 0
+            try:
+                code = process.wait(stretched(60))
+            finally:
+                process.kill()  # one that does not stop must not hold up the end of `with`
+            assert code == 0
 
 
 def processes(folder: Path) -> dict[str, int]:

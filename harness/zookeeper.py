@@ -6,7 +6,7 @@ import socket
 import sys
 from pathlib import Path
 
-from harness.brokers import SOURCE, started
+from harness.brokers import SOURCE, first_line, started
 from harness.patience import stretched, wait_until
 
 
@@ -23,8 +23,7 @@ class ZooKeeper:
         given = ("--port", str(port), "--data-dir", str(folder), "--ensemble", str(size))
         with self.log.open("a") as stderr:
             self.process = started(command(*given), {**os.environ, "PYTHONPATH": str(SOURCE)}, stderr)
-        assert self.process.stdout is not None
-        line = self.process.stdout.readline()
+        line = first_line(self.process)
         if not line.startswith("listening on "):
             self.stop()
             raise RuntimeError(f"ZooKeeper did not start: {self.log.read_text()[-4000:]}")
@@ -40,10 +39,12 @@ class ZooKeeper:
         """Returns the exit code."""
         if self.process.poll() is None:
             self.process.send_signal(number)
-        code = self.process.wait(stretched(60))
-        if self.process.stdout is not None:
-            self.process.stdout.close()
-        return code
+        try:
+            return self.process.wait(stretched(60))
+        finally:
+            self.process.kill()
+            if self.process.stdout is not None:
+                self.process.stdout.close()
 
     @property
     def connect(self) -> str:

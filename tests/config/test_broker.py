@@ -113,6 +113,7 @@ def test_a_password_is_not_in_what_is_printed_of_the_settings() -> None:
         ("log.retention.hous", "log.retention.hours"),
         ("num.partition", "num.partitions"),
         ("zookeper.connect", "zookeeper.connect"),
+        ("zookeeper.conect", "zookeeper.connect"),
     ],
 )
 def test_a_name_that_nobody_knows_is_refused_with_the_closest_one(name: str, closest: str) -> None:

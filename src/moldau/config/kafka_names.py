@@ -10,7 +10,6 @@ from moldau.config.setting import Setting, SettingType
 
 # Any name that starts so is a setting of Kafka's: of one listener, of a plug-in, of another process in the same file.
 PREFIXES = (
-    "zookeeper.",
     "config.providers.",
     "controller.",
     "rsm.config.",
@@ -127,7 +126,8 @@ NAMES: frozenset[str] = frozenset(
     transaction.two.phase.commit.enable
     unclean.leader.election.interval.ms
     unstable.api.versions.enable unstable.feature.versions.enable
-    zookeeper.metadata.migration.enable zookeeper.ssl.crl.enable zookeeper.ssl.ocsp.enable zookeeper.sync.time.ms
+    zookeeper.metadata.migration.enable zookeeper.metadata.migration.min.batch.size
+    zookeeper.ssl.crl.enable zookeeper.ssl.ocsp.enable zookeeper.sync.time.ms
     """.split()  # noqa: SIM905
 )
 

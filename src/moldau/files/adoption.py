@@ -99,8 +99,8 @@ class Intake:
 
     def claim(self, cluster_id: str, node_id: int, directory_id: str) -> None:
         """Write the new folder's meta.properties."""
-        lines = ["#", "version=1", f"cluster.id={cluster_id}", f"node.id={node_id}", f"directory.id={directory_id}", ""]
-        checkpoints.replace_file(self._disk, self.folder / META_PROPERTIES, "\n".join(lines).encode())
+        meta = {"version": "1", "cluster.id": cluster_id, "node.id": str(node_id), "directory.id": directory_id}
+        identity.write_meta(self._disk, self.folder, meta)
 
     def in_the_way(self, topic: ForeignTopic) -> Path | None:
         """A folder of our broker that already has the name of one of the partitions, and is not from an earlier

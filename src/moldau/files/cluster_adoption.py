@@ -99,6 +99,6 @@ class ClusterAdoption:
                     f"{folder} is not a log folder of the broker with the metadata in {home}: name those of one broker"
                 )
         text = metas[0].get("node.id") or metas[0].get("broker.id") or ""
-        if not text.isdigit():
+        if not text.isdecimal():
             raise StorageError(f"{self._held.paths[0]} does not say which node.id its broker has")
         return LoneBroker(int(text), image, producer_id, was_noted)

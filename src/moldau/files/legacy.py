@@ -28,7 +28,7 @@ from typing import Final, NamedTuple, NoReturn, TypeAlias
 
 from moldau.errors import ErrorCode, KafkaError
 from moldau.records import batch, columns, compression
-from moldau.records.batch import HEADER_SIZE, BatchHeader, crc_holds, read_header
+from moldau.records.batch import HEADER_SIZE, crc_holds, read_header
 from moldau.records.rows import Record
 from moldau.records.sections import section_of
 
@@ -102,11 +102,6 @@ class LogEntry(NamedTuple):
         if self.magic == 0:
             return NO_TIMESTAMP_TYPE
         return 1 if self.attributes & LOG_APPEND_TIME_BIT else 0
-
-    @property
-    def header(self) -> BatchHeader | None:
-        """A v2 batch's header."""
-        return read_header(self.data) if self.magic == batch.MAGIC else None
 
     @property
     def base_offset(self) -> int:

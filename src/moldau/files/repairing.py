@@ -215,4 +215,4 @@ def _node_id(image: Image | None, metas: Iterable[Meta], given: int | None) -> i
         return replicas.pop()
     metas = list(metas)
     said = _most_common(metas, "node.id") or _most_common(metas, "broker.id") or ""
-    return int(said) if said.isdigit() else DEFAULT_NODE_ID if given is None else given
+    return int(said) if said.isdecimal() else DEFAULT_NODE_ID if given is None else given

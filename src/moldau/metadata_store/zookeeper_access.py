@@ -107,7 +107,7 @@ def split_connect(connect: str) -> tuple[str, str]:
         raise ConfigError(f"{connect!r} is not of the form HOST:PORT,HOST:PORT/PATH")
     for host in hosts.split(","):
         port = host.strip().rpartition(":")[2] if ":" in host and not host.endswith("]") else "2181"
-        if not port.isdigit() or not 0 < int(port) < 65_536:
+        if not port.isdecimal() or not 0 < int(port) < 65_536:
             raise ConfigError(f"{connect!r} is not of the form HOST:PORT,HOST:PORT/PATH")
     try:
         checked(root or "/")

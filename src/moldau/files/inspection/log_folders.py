@@ -70,8 +70,8 @@ def _has_room(disk: Disk, folder: Path) -> bool:
         entry = None if file_name is None else ENTRIES.get(file_name.kind)
         if entry is None:
             continue
-        size = disk.size(folder / name)
-        last = disk.open(folder / name, writable=False).read(entry.size, max(0, size - entry.size))
+        with reading.opened(disk, folder / name) as index:
+            last = index.read(entry.size, max(0, index.size() - entry.size))
         if last and not any(last):
             return True
     return False
