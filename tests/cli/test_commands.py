@@ -10,7 +10,7 @@ import pytest
 from harness.brokers import Broker
 from moldau.client.administration.admin import Admin
 from moldau.client.producing.producer import Producer
-from moldau.names import TopicPartition
+from moldau.names import OffsetAndMetadata, TopicPartition
 from tests.cli.conftest import Moldau
 
 
@@ -101,6 +101,21 @@ def test_making_and_deleting_twice_is_an_error_unless_one_says_otherwise(moldau:
     assert moldau("topics", "delete", topic, "--json").json == {"deleted": [topic]}
     assert topic in moldau("topics", "delete", topic).error
     assert moldau("topics", "delete", topic, "--if-exists").code == 0
+
+
+def test_what_is_done_is_told_when_a_command_fails_half_way(moldau: Moldau, topic: str, broker: Broker) -> None:
+    failed = moldau("topics", "create", topic, topic, "--json")
+    assert (failed.code, failed.json) == (1, {"created": [topic]})
+    assert failed.err == f"error: topic {topic} exists already\n"
+    failed = moldau("topics", "alter", topic, "absent", "--config", "retention.ms=1")
+    assert (failed.code, failed.out) == (1, ""), "everything is checked before anything is changed"
+    failed = moldau("topics", "delete", topic, topic)
+    assert (failed.code, failed.out) == (1, f"deleted topic {topic}\n")
+    moldau("topics", "create", topic)
+    with Admin(broker.address) as admin:
+        admin.alter_group_offsets(topic, {TopicPartition(topic, 0): OffsetAndMetadata(0)})
+    failed = moldau("groups", "delete", topic, topic, "--json")
+    assert (failed.code, failed.json) == (1, {"deleted": [topic]})
 
 
 def test_lines_become_records_and_records_lines(moldau: Moldau, topic: str) -> None:

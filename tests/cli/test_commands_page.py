@@ -54,7 +54,7 @@ SHOWN = {
     "groups reset-offsets": r"orders +0 +\d",
     "groups reset-offsets --export": r"orders,0,\d",
     "groups delete-offsets": "has no offsets of 1 partition any more",
-    "groups delete": "group billing is deleted",
+    "groups delete": "deleted group billing",
     "configs describe": r"retention.ms +60000 +topic",
     "configs alter": "changed 1 setting of (topic orders|all brokers|logger 1)",
     "client-metrics alter": "changed 2 settings of client metrics basics",

@@ -81,6 +81,7 @@ def test_a_group_without_a_command_shows_what_there_is(group: list[str], offline
         ),
         (["topics", "lsit"], "No such command 'lsit'; did you mean list?"),
         (["server", "start", "--set", "x"], "--set 'x' is not of the form NAME=VALUE"),
+        (["pipeline", "rejected", "--topics", "t", "--warehouse", "w", "-n", "3"], "--max-messages needs --records"),
     ],
 )
 def test_what_is_wrong_is_one_sentence(arguments: list[str], sentence: str, offline: Moldau) -> None:
@@ -104,6 +105,15 @@ def test_a_wrong_setting_of_what_runs_until_it_is_stopped_is_exit_code_2(
     monkeypatch.chdir(tmp_path)
     ended = offline(*arguments)
     assert (ended.code, ended.err.count("\n")) == (2, 1), ended.err
+
+
+def test_text_that_is_not_utf8_is_said(offline: Moldau, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("moldau.cli.app.run_app", lambda arguments: arguments[0].encode())
+    ended = offline("\udcff")
+    assert (ended.code, ended.error) == (2, "an argument is not UTF-8")
+    monkeypatch.setattr("moldau.cli.app.run_app", lambda _: b"\xff".decode())
+    ended = offline("topics")
+    assert (ended.code, ended.error) == (1, "the input is not UTF-8 text")
 
 
 def test_a_wrong_setting_of_a_command_that_ends_is_exit_code_1(offline: Moldau) -> None:
@@ -149,6 +159,7 @@ IN_VAIN = {
     "consume": (["t", "--offset", "3"], "--offset needs --partition"),
     "produce": (["t", "--format", "json", "--headers"], "--format json has keys"),
     "groups reset-offsets": (["g", "--all-topics"], "give one of --to-earliest"),
+    "groups reset-offsets of two forms": (["g", "--to-current", "--export", "--json"], "give --export or --json"),
     "pipeline load": (["--topics", "t"], "--warehouse is missing"),
     "pipeline load of nothing": (["--warehouse", "w"], "give one of --topics and --pattern"),
     "topics alter": (["t"], "give --partitions"),

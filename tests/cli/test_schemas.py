@@ -71,6 +71,9 @@ def test_what_is_wrong_is_one_sentence(offline: Moldau, url: str, files: Path) -
     assert "40401" in offline("schemas", "get", "nowhere", "--schema-registry", url).error
     assert "version" in offline("schemas", "get", "s", "--version", "0", "--schema-registry", url).error
     assert offline("schemas", "list", "--schema-registry", "http://127.0.0.1:1").error
+    (files / "latin.avsc").write_bytes('{"doc": "caf\u00e9"}'.encode("latin-1"))
+    refused = offline("schemas", "register", "s", f"{files}/latin.avsc", "--schema-registry", url).error
+    assert refused == f"{files}/latin.avsc is not UTF-8 text"
     assert "none.avsc" in offline("schemas", "register", "s", f"{files}/none.avsc", "--schema-registry", url).error
 
 

@@ -8,13 +8,14 @@
 
 A parameter is an `Argument` or an `Option`; one without a default is required; a list takes several values; a bool is a
 flag; an enum takes one of its values. A `NamedTuple` of such parameters stands for all of them: commands share it. The
-docstring is the help. Options may stand anywhere, as `--name VALUE`,
-`--name=VALUE`, `-n VALUE` or `-nVALUE`; all after `--` are arguments. A function returns its exit code, or None.
+docstring is the help. Options may stand anywhere, as `--name VALUE`, `--name=VALUE`, `-n VALUE` or `-nVALUE`; all after
+`--` are arguments. A function returns its exit code, or None.
 """
 
 import enum
 import importlib
 import inspect
+import math
 import os
 import types
 import typing
@@ -102,6 +103,8 @@ class Parameter(NamedTuple):
         except ValueError:
             raise UsageError(f"{wrong}{text!r} is not a {'whole ' * (self.kind is int)}number") from None
         low, high = (self.about.min, self.about.max) if isinstance(self.about, Option) else (None, None)
+        if isinstance(number, float) and not math.isfinite(number):
+            raise UsageError(f"{wrong}{text!r} is not a number")
         if (low is not None and number < low) or (high is not None and number > high):
             limits = f"at least {low}" if high is None else f"from {low} to {high}"
             raise UsageError(f"{wrong}{text} is not {limits}")

@@ -55,8 +55,10 @@ def run(arguments: list[str]) -> int:
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return FAILURE
-    except UnicodeError:
+    except UnicodeEncodeError:
         return _say("an argument is not UTF-8", USAGE)
+    except UnicodeDecodeError:
+        return _say("the input is not UTF-8 text")
     except OSError as failure:
         return _say(_sentence(failure))
     return code

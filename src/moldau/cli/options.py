@@ -2,6 +2,7 @@
 
 import dataclasses
 import re
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any
@@ -177,6 +178,15 @@ def partitioning(text: str) -> str:
     if text not in PARTITION_COLUMNS:
         raise ConfigError(f"--partition-by {text!r} is none of {', '.join(PARTITION_COLUMNS)}")
     return text
+
+
+def text_in(file: Path) -> str:
+    """The text of a file, or of standard input for `-`. Raises `ConfigError` if it is not UTF-8, `OSError`."""
+    is_input = str(file) == "-"
+    try:
+        return (sys.stdin.buffer.read() if is_input else file.read_bytes()).decode()
+    except UnicodeDecodeError:
+        raise ConfigError(f"{'standard input' if is_input else file} is not UTF-8 text") from None
 
 
 def unescaped(text: str) -> str:

@@ -1,7 +1,8 @@
 """How commands print: tables for people, JSON for programs; both are plain text that pipes and greps well."""
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 
@@ -41,6 +42,23 @@ def _plain(text: str) -> str:
 def note(sentence: str) -> None:
     """A line for people, not data: it goes to standard error."""
     print(sentence, file=sys.stderr)
+
+
+@contextmanager
+def done_one_by_one(word: str, sentence: str, as_json: bool) -> Iterator[list[str]]:
+    """For a command that does the same to several things: yields the list of the names that are done. At the end they
+    are printed, with `sentence` or as a JSON object of that one `word`; also if the command fails half-way."""
+    done: list[str] = []
+    is_whole = False
+    try:
+        yield done
+        is_whole = True
+    finally:
+        if as_json and (done or is_whole):
+            print_json({word: done})
+        elif not as_json:
+            for name in done:
+                print(sentence.format(name))
 
 
 def time_text(timestamp_ms: int) -> str:

@@ -1,4 +1,5 @@
-"""`moldau cluster elect-leaders`, on three brokers; and leaders that are back by themselves."""
+"""`moldau cluster elect-leaders`, on three brokers; what is told of a partition without a leader; and leaders that are
+back by themselves."""
 
 import json
 from collections.abc import Iterator
@@ -6,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from harness.patience import wait_until
-from moldau import Admin
+from moldau import Admin, OffsetAndMetadata, Producer, TopicPartition
 from moldau.cli import main
 from moldau.testing import Cluster
 
@@ -64,19 +65,47 @@ def test_preferred_replicas_lead_again(cluster: Cluster, admin: Admin, capsys: p
     assert capsys.readouterr().out == "no partition needs an election\n"
 
 
-def test_a_partition_that_gets_no_leader_makes_the_exit_code_1(
-    cluster: Cluster, admin: Admin, capsys: pytest.CaptureFixture[str]
-) -> None:
-    admin.create_topic("alone", assignment={0: [3]})
+@pytest.fixture(scope="module")
+def alone(cluster: Cluster) -> Iterator[str]:
+    """A topic with one record, and a group that has committed 0 in both partitions. The second one has no leader: the
+    only broker that holds it is down."""
     three = cluster.brokers[2]
-    three.kill()
-    assert wait_until(lambda: leaders(admin, "alone") == [-1])
-    [row] = said(capsys, cluster, "alone", code=1)
-    assert (row["leader"], "alone-0" in str(row["outcome"])) == (None, True)
-    [row] = said(capsys, cluster, "alone", "--unclean", code=1)
+    with Admin(cluster.address) as admin, Producer(cluster.address) as producer:
+        admin.create_topic("alone", assignment={0: [1], 1: [3]})
+        producer.send("alone", b"value", partition=0).result()
+        admin.alter_group_offsets(
+            "readers", {TopicPartition("alone", number): OffsetAndMetadata(0) for number in (0, 1)}
+        )
+        three.kill()
+        assert wait_until(lambda: leaders(admin, "alone") == [1, -1])
+        yield "alone"
+        three.start()
+        assert wait_until(lambda: leaders(admin, "alone") == [1, 3])
+
+
+def test_a_partition_that_gets_no_leader_makes_the_exit_code_1(
+    cluster: Cluster, alone: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    [row] = said(capsys, cluster, alone, "--partition", "1", code=1)
+    assert (row["leader"], "alone-1" in str(row["outcome"])) == (None, True)
+    [row] = said(capsys, cluster, alone, "--partition", "1", "--unclean", code=1)
     assert "no replica of the partition is up" in str(row["outcome"])
-    three.start()
-    assert wait_until(lambda: leaders(admin, "alone") == [3])
+
+
+def test_offsets_and_lags_of_the_other_partitions_are_told(
+    cluster: Cluster, alone: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Kafka's tool for groups fails as a whole (KAFKA-19435)."""
+    assert main.run(["topics", "offsets", alone, "--json", "-b", cluster.address]) == 1
+    shown = capsys.readouterr()
+    assert [row["offset"] for row in json.loads(shown.out)] == [1, None]
+    assert shown.err == "error: alone-1 has no leader: its offset is not known\n"
+    assert main.run(["groups", "describe", "readers", "--json", "-b", cluster.address]) == 0
+    shown = capsys.readouterr()
+    [group] = json.loads(shown.out)
+    parts = [(part["committed"], part["end"], part["lag"]) for part in group["partitions"]]
+    assert parts == [(0, 1, 1), (0, None, None)]
+    assert shown.err == "alone-1 has no leader: its end and its lag are not known\n"
 
 
 @pytest.mark.parametrize(

@@ -49,6 +49,16 @@ def test_counts_of_a_java_program_are_readable(moldau: Moldau, broker: Broker, t
     assert [json.loads(line)["value"] for line in moldau(*counts, "--json").lines] == [12, None]
 
 
+def test_an_option_of_lines_of_text_is_not_ignored_where_json_is_printed(offline: Moldau) -> None:
+    for words, sentence in (
+        (["--json", "--format", "{key}"], "--format cannot be combined with --json"),
+        (["--internal", "--format", "{key}"], "--format cannot be combined with --internal"),
+        (["--format", "json", "--null-marker", "-"], "JSON has null of its own"),
+    ):
+        done = offline("consume", "t", *words)
+        assert done.code == 2 and sentence in done.error
+
+
 def test_commits_of_groups_are_decoded(moldau: Moldau, topic: str, fresh: Callable[[], str]) -> None:
     group = fresh()
     moldau("produce", topic, stdin=b"1\n2\n")

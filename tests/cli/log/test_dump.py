@@ -90,6 +90,12 @@ def test_records_of_offsets_are_decoded_by_the_name_of_the_folder_or_as_one_says
     assert offline("log", "dump", str(other), "--decoder", "what").code == 2
 
 
+@pytest.mark.parametrize("option", [("--records",), ("--decoder", "offsets"), ("--json",)])
+def test_columns_take_no_option_of_what_is_printed(option: tuple[str, ...], offline: Moldau, folder: Path) -> None:
+    dumped = offline("log", "dump", str(folder / "flights-0"), "--arrow", "out.arrow", *option)
+    assert dumped.code == 2 and f"{option[0]} cannot be combined with --arrow" in dumped.error
+
+
 @pytest.mark.parametrize("kind", ["arrow", "parquet"])
 def test_records_become_columns(offline: Moldau, folder: Path, tmp_path: Path, kind: str) -> None:
     target = tmp_path / "out"

@@ -61,6 +61,17 @@ def test_rights_are_added_listed_and_removed(acls: Acls) -> None:
     ]
 
 
+def test_a_principals_rights_are_selected_by_their_pattern_too(acls: Acls) -> None:
+    acls(*ANN, "--operation", "Read", "--topic", "orders")
+    acls(*ANN, "--operation", "Read", "--topic", "or", "--resource-pattern-type", "prefixed")
+    of_ann = ("--principal", "User:ann")
+    prefixed = (*of_ann, "--resource-pattern-type", "prefixed")
+    assert [one["name"] for one in acls("list", *prefixed, "--json").json] == ["or"]
+    assert acls("remove", *prefixed).lines[-1] == "removed 1 ACL"
+    assert [one["name"] for one in acls("list", "--json").json] == ["orders"]
+    assert acls("remove", *of_ann).lines[-1] == "removed 1 ACL"
+
+
 def test_what_a_producer_and_a_consumer_need(acls: Acls) -> None:
     made = acls(
         "add", "--principal", "User:ann", "--producer", "--topic", "or", "--transactional-id", "or",
@@ -117,6 +128,10 @@ def test_it_explains_which_rule_decides(acls: Acls) -> None:
         ),
         ([*ANN, "--topic", "t", "--host", "db.example.com"], "a host is an IP address, or * for all, not 'db.exa"),
         (["add", "--deny-principal", "User:b", "--deny-host", "10.0.0.0/8", "--topic", "t"], "are not looked up"),
+        ([*ANN, "--deny-host", "10.0.0.7", "--topic", "t"], "--deny-host goes with --deny-principal"),
+        (["add", "--deny-principal", "User:b", "--host", "10.0.0.7", "--topic", "t"], "--host goes with --principal"),
+        ([*ANN, "--producer", "--topic", "t", "--group", "g"], "--group gets no right by --producer"),
+        ([*ANN, "--consumer", "--topic", "t", "--group", "g", "--cluster"], "--cluster gets no right by"),
         (["remove"], "give a resource, such as --topic NAME"),
         (["remove", "--topic", "t", "--permission", "maybe"], "--permission is allow or deny, not 'maybe'"),
         (["list", "--topic", "t", "--resource-pattern-type", "regex"], "match or any, not 'regex'"),

@@ -32,7 +32,7 @@ def api_versions(
         {
             "broker": broker,
             "api": name,
-            "key": keys.get(name, int(name) if name.isdigit() else None),
+            "key": keys.get(name, int(name) if name.isdecimal() else None),
             "min_version": versions.low,
             "max_version": versions.high,
             "usable": _usable(keys.get(name), versions),

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Annotated, Any
 
-from moldau.cli.command_line import Argument, Option
+from moldau.cli.command_line import Argument, Option, UsageError
 from moldau.cli.consuming.beginning import EARLIEST_NOW, LATEST_NOW, beginning_of
 from moldau.cli.consuming.formats import internal_line, json_line, line_format
 from moldau.cli.consuming.reading import TopicReading
@@ -24,6 +24,8 @@ from moldau.client.consuming.fetched.record import Record
 from moldau.errors import ConfigError
 
 TEXT = ContentType.TEXT
+VALUE_ONLY, NULL = "{value}", "null"
+"""The lines that are printed unless --format and --null-marker say otherwise."""
 FromBeginning = Annotated[bool, Option("--from-beginning", help="Also print the records that already exist.")]
 GroupName = Annotated[str, Option(metavar="NAME", help="Read as a member of this group, and commit.")]
 OnePartition = Annotated[int | None, Option(help="Only this partition.")]
@@ -74,8 +76,8 @@ def consume(
     until_time: UntilTime = "",
     max_messages: MaxMessages = None,
     timeout: Timeout = None,
-    record_format: RecordFormat = "{value}",
-    null_marker: NullMarker = "null",
+    record_format: RecordFormat = VALUE_ONLY,
+    null_marker: NullMarker = NULL,
     key_type: KeyType = TEXT,
     value_type: ValueType = TEXT,
     schema_registry: SchemaRegistryUrl = "",
@@ -120,7 +122,11 @@ def consume(
 
 
 def _writer(topic: str, record_format: str, null: str, internal: bool, as_json: bool) -> Callable[[Record], bytes]:
-    """What makes a line of a record. Raises `ConfigError`."""
+    """What makes a line of a record. Raises `UsageError`, `ConfigError`."""
+    if (internal or as_json) and record_format not in (VALUE_ONLY, "json"):
+        raise UsageError(f"--format cannot be combined with {'--internal' if internal else '--json'}")
+    if (internal or as_json or record_format == "json") and null != NULL:
+        raise UsageError("--null-marker is for lines of text: JSON has null of its own")
     if internal:
         return internal_line(topic)
     if as_json or record_format == "json":

@@ -4,7 +4,7 @@ import sys
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Annotated, Any
 
-from moldau.cli.command_line import Option
+from moldau.cli.command_line import Option, UsageError
 from moldau.cli.options import Json, StorageOption
 from moldau.cli.output import named_content, note, print_json, print_table, time_text
 from moldau.cli.pipeline_load import (
@@ -28,7 +28,9 @@ def rejected(
     topics: Annotated[str, Option(metavar="TOPIC,...", help="The topics, separated by commas.")],
     warehouse: WarehouseOption = "",
     records: RecordsToo = False,
-    max_messages: Annotated[int | None, Option("--max-messages", "-n", min=1, help="Stop after this number.")] = None,
+    max_messages: Annotated[
+        int | None, Option("--max-messages", "-n", min=1, help="With --records: stop after this number.")
+    ] = None,
     storage_option: StorageOption = None,
     table_format: FormatOption = "delta",
     catalog: CatalogOption = "",
@@ -46,6 +48,8 @@ def rejected(
 
       moldau pipeline rejected --topics clicks --warehouse w --records -n 10
     """
+    if max_messages is not None and not records:
+        raise UsageError("--max-messages needs --records")
     need("pyarrow", "deltalake", extra="lake")
     names = list(dict.fromkeys(name.strip() for name in topics.split(",") if name.strip()))
     if not names:

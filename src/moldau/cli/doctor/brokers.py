@@ -61,8 +61,8 @@ async def cluster_facts(bootstrap: str) -> ClusterFacts:
         reached = [one for one, attempted in brokers.items() if attempted.works]
         topics = await asked(lambda admin: admin.list_topics(internal=True), "the topics") or {}
         settings = {one: await asked(_settings_of(one), f"the settings of broker {one}") or {} for one in reached}
-        least = {name: found for name in sick_topics(topics) if (found := await _least_in_sync(asked, name))}
         sick = sick_topics(topics)
+        least = {name: found for name in sick if (found := await _least_in_sync(asked, name))}
         eligible = await asked(lambda admin: admin.describe_eligible_leaders(sick), "the eligible leaders")
         # Only the controller knows them, and it is connected to where it says.
         moving = await asked(lambda admin: admin.list_reassignments(), "the reassignments") if reached else None

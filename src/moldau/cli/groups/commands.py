@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from moldau.cli.command_line import Argument, Group, Option, UsageError
 from moldau.cli.options import BOOTSTRAP, BootstrapServer, Json, reachable
-from moldau.cli.output import note, print_json, print_table
+from moldau.cli.output import done_one_by_one, note, print_json, print_table
 from moldau.client.administration.admin import Admin, GroupDescription
 from moldau.client.administration.group_offsets import parse_partitions
 from moldau.errors import ConfigError, ErrorCode, KafkaError
@@ -47,7 +47,7 @@ def describe(
 ) -> None:
     """
     Describe groups: members, their partitions, committed offsets, ends and lag: records that were not read, and the
-    seconds since the oldest of them was written.
+    seconds since the oldest of them was written. - stands for what is not known.
 
     Examples:
 
@@ -122,14 +122,18 @@ def _description(admin: Admin, group_id: str) -> dict[str, Any]:
 
 
 def _lags(admin: Admin, offsets: Mapping[TopicPartition, int | None]) -> "dict[TopicPartition, Lag]":
-    """Those of the partitions whose topics still exist."""
+    """Those of the partitions whose topics still exist, and that have a leader."""
     existing = admin.list_topics(internal=True)
-    there = {
-        tp: offset
-        for tp, offset in offsets.items()
-        if tp.topic in existing and tp.partition in existing[tp.topic].partitions
-    }
-    return admin.lags(there) if there else {}
+    led = {}
+    for tp, offset in offsets.items():
+        topic = existing.get(tp.topic)
+        if topic is None or tp.partition not in topic.partitions:
+            continue
+        if topic.partitions[tp.partition].leader >= 0:
+            led[tp] = offset
+        else:
+            note(f"{tp} has no leader: its end and its lag are not known")
+    return admin.lags(led) if led else {}
 
 
 @app.command()
@@ -145,12 +149,13 @@ def delete(
 
       moldau groups delete billing
     """
-    with Admin(reachable(bootstrap_server)) as admin:
+    with (
+        done_one_by_one("deleted", "deleted group {}", as_json) as deleted,
+        Admin(reachable(bootstrap_server)) as admin,
+    ):
         for group in groups:
             admin.delete_group(group)
-            note(f"group {group} is deleted")
-    if as_json:
-        print_json({"deleted": groups})
+            deleted.append(group)
 
 
 @app.command("delete-offsets")

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Annotated
 
 from moldau.cli.command_line import Argument, Option
-from moldau.cli.options import BOOTSTRAP, BootstrapServer, Json, reachable
+from moldau.cli.options import BOOTSTRAP, BootstrapServer, Json, reachable, text_in
 from moldau.cli.output import note, print_json, print_table
 from moldau.client.administration.admin import Admin
 from moldau.client.administration.group_offsets import (
@@ -103,9 +103,11 @@ def reset_offsets(
         raise ConfigError(f"give one of {WAYS}")
     if execute and dry_run:
         raise ConfigError("give --execute or --dry-run, not both")
+    if export and as_json:
+        raise ConfigError("give --export or --json, not both")
     if not (topic or all_topics or from_file) or (topic and all_topics):
         raise ConfigError("give either --topic or --all-topics")
-    listed = parse_offsets(from_file.read_text().splitlines(), str(from_file)) if from_file else {}
+    listed = parse_offsets(text_in(from_file).splitlines(), str(from_file)) if from_file else {}
     with Admin(reachable(bootstrap_server)) as admin:
         exists = _has_no_members(admin, group, is_needed=execute)
         committed = admin.group_offsets(group)

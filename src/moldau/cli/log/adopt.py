@@ -179,7 +179,7 @@ def _without_known(
 def _node_id(ours: Mapping[str, str], given: int | None) -> int:
     """Ours as the folder has it, else as given. Raises `ConfigError`."""
     text = ours.get("node.id", ours.get("broker.id", ""))
-    known = int(text) if text.isdigit() else None
+    known = int(text) if text.isdecimal() else None
     if known is not None and given is not None and known != given:
         raise ConfigError(f"--node-id is {given}, and the folder belongs to node {known}")
     chosen = known if known is not None else given

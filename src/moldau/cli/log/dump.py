@@ -5,7 +5,7 @@ import sys
 from pathlib import Path
 from typing import Annotated
 
-from moldau.cli.command_line import Argument, Option
+from moldau.cli.command_line import Argument, Option, UsageError
 from moldau.cli.log.columns import topic_of, write_columns
 from moldau.cli.log.files import FilesOnly, Force, files_of, refuse_if_used
 from moldau.cli.log.lines import json_line, text_line
@@ -51,6 +51,10 @@ def dump(
 
       moldau log dump moldau-data/events-0 --parquet events.parquet
     """
+    if arrow or parquet:
+        for option, is_given in (("--records", records), ("--decoder", decoder), ("--json", as_json)):
+            if is_given:
+                raise UsageError(f"{option} cannot be combined with --arrow and --parquet, which have all records")
     disk = FilesOnly()
     for path in paths:
         refuse_if_used(path, force)

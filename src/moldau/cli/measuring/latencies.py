@@ -1,4 +1,4 @@
-"""RecordLatencies of many records in bounded memory, and the pace of a load. Pure: times are given by the caller."""
+"""The latencies of many records in bounded memory, and the pace of a load. Pure: times are given by the caller."""
 
 from array import array
 from typing import Final
@@ -7,10 +7,12 @@ SAMPLE_MAX: Final = 500_000
 SHOWN: Final = (50.0, 95.0, 99.0, 99.9)
 PROGRESS_S: Final = 5.0
 MB: Final = 1 << 20
+"""Bytes of what is shown as MB, as in Kafka's tool."""
 
 
 class RecordLatencies:
-    """Of `expected` records at most `SAMPLE_MAX` are kept, every n-th one; sum and largest count all. In ms."""
+    """Of `expected` records the latencies of at most `SAMPLE_MAX` are kept, of every n-th one. Sum and largest are of
+    all. In ms."""
 
     def __init__(self, expected: int):
         self._every = -(-expected // SAMPLE_MAX) or 1

@@ -12,7 +12,6 @@ from moldau.cli.output import note, print_json
 from moldau.client.producing.producer import Producer
 from moldau.errors import ConfigError, MoldauError
 
-"""Of the tool: Kafka's counts in these, too."""
 PAYLOADS_MAX = 100_000
 DRAWN_BYTES = 1 << 20
 """Of all values that are drawn before the load begins."""

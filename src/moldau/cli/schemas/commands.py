@@ -2,12 +2,11 @@
 
 import difflib
 import json
-import sys
 from pathlib import Path
 from typing import Annotated
 
 from moldau.cli.command_line import Argument, Group, Option, UsageError
-from moldau.cli.options import Json
+from moldau.cli.options import Json, text_in
 from moldau.cli.output import print_json, print_table
 from moldau.client.registry.schema_registry import SchemaRegistry
 from moldau.client.registry.schemas import AVRO, JSON, PROTOBUF, Reference, RegisteredSchema, Schema
@@ -205,18 +204,17 @@ def _readable(schema: Schema) -> str:
 
 
 def _schema(file: Path, kind: str, references: list[str] | None) -> Schema:
-    """The schema in a file, `-` is standard input. Raises `UsageError` and `OSError`."""
+    """The schema in a file, `-` is standard input. Raises `UsageError`, `ConfigError`, `OSError`."""
     kind = kind.upper() or _KINDS.get(file.suffix.lower(), AVRO)
     if kind not in _KINDS.values():
         raise UsageError(f"--type {kind} is not {', '.join(_KINDS.values())}")
-    text = sys.stdin.read() if str(file) == "-" else file.read_text()
-    return Schema(text, kind, tuple(_reference(one) for one in references or ()))
+    return Schema(text_in(file), kind, tuple(_reference(one) for one in references or ()))
 
 
 def _reference(text: str) -> Reference:
     name, equals, rest = text.rpartition("=")
     subject, _, version = rest.rpartition(":")
-    if not equals or not name or not subject or not version.isdigit():
+    if not equals or not name or not subject or not version.isdecimal():
         raise UsageError(f"--reference {text!r} is not of the form NAME=SUBJECT:VERSION")
     return Reference(name, subject, int(version))
 
@@ -225,6 +223,6 @@ def _number(text: str) -> int | str:
     """A version on the command line. Raises `UsageError`."""
     if text == "latest":
         return text
-    if not text.isdigit() or not int(text):
+    if not text.isdecimal() or not int(text):
         raise UsageError(f"{text!r} is not a version: a number from 1, or latest")
     return int(text)

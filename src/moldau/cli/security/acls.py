@@ -1,6 +1,6 @@
 """`moldau acls`: add, remove, list and explain access rights (ACLs)."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Annotated, Any
 
 from moldau.cli.command_line import Group, Option, UsageError
@@ -39,6 +39,14 @@ FilteredPattern = Annotated[
         "--resource-pattern-type",
         metavar="literal|prefixed|match|any",
         help="match: all ACLs that concern the resource, by its name, a prefix, or *.",
+    ),
+]
+RemovedPattern = Annotated[
+    str | None,
+    Option(
+        "--resource-pattern-type",
+        metavar="literal|prefixed|match|any",
+        help="As in `list`. By default literal if a resource is named, otherwise any.",
     ),
 ]
 Operations = Annotated[
@@ -99,6 +107,10 @@ def add(
     needed = _needed(resources, operation, roles)
     if not allow and not deny:
         raise UsageError("give --principal User:NAME, or --deny-principal User:NAME")
+    if allow_host and not allow:
+        raise UsageError("--host goes with --principal; the addresses that are denied are given with --deny-host")
+    if deny_host and not deny:
+        raise UsageError("--deny-host goes with --deny-principal")
     wanted = [
         *wanted_acls(needed, pattern, allow or (), allow_host or ("*",), "allow"),
         *wanted_acls(needed, pattern, deny or (), deny_host or ("*",), "deny"),
@@ -120,7 +132,7 @@ def remove(
     host: Annotated[str | None, Option("--host", metavar="ADDRESS", help="Only the ACLs of this host.")] = None,
     operation: Operations = None,
     named: NamedResources = OF_NONE,
-    pattern: FilteredPattern = "literal",
+    pattern: RemovedPattern = None,
     as_json: Json = False,
 ) -> None:
     """
@@ -137,6 +149,7 @@ def remove(
     resources = Resources.of(named)
     if principal is None and not resources:
         raise UsageError("give a resource, such as --topic NAME, or --principal User:NAME: all others stay")
+    pattern = pattern or ("literal" if resources else "any")
     filters = _filters(resources, principal, pattern, operation, permission, host)
     with Admin(reachable(bootstrap_server)) as admin:
         results = admin.delete_acls(filters).values()
@@ -235,6 +248,7 @@ def _needed(
     if roles["consumer"] and not resources.names("group"):
         raise UsageError("--consumer needs a --group")
     tables = [table for table, asked in ((PRODUCER, roles["producer"]), (CONSUMER, roles["consumer"])) if asked]
+    _check_roles_use(resources, tables)
     needed = [
         (kind, name, one)
         for table in tables
@@ -247,6 +261,14 @@ def _needed(
     return list(dict.fromkeys(needed))
 
 
+def _check_roles_use(resources: Resources, tables: Sequence[Mapping[str, Sequence[str]]]) -> None:
+    """Raises `UsageError` if a resource is named of whose type the roles need no right."""
+    for kind, _ in resources:
+        if not any(kind in table for table in tables):
+            option = "user-principal" if kind == "user" else kind.replace("_", "-")
+            raise UsageError(f"--{option} gets no right by --producer or --consumer: add its ACL with --operation")
+
+
 def _filters(
     resources: Resources,
     principal: str | None,
@@ -256,9 +278,8 @@ def _filters(
     host: str | None = None,
 ) -> list[AclFilter]:
     named: Iterable[tuple[Any, str | None]] = resources or [("any", None)]
-    kind_of_pattern: Any = pattern if resources else "any"
     return [
-        AclFilter(kind, name, principal, operation_name(one), _permission(permission), host, _pattern(kind_of_pattern))
+        AclFilter(kind, name, principal, operation_name(one), _permission(permission), host, _pattern(pattern))
         for kind, name in named
         for one in operations or ("any",)
     ]

@@ -5,7 +5,7 @@ from typing import Annotated, Any
 
 from moldau.cli.command_line import Argument, Group, Option, UsageError
 from moldau.cli.options import BOOTSTRAP, BootstrapServer, ChangedConfig, DeletedConfig, Json, changes, pairs, reachable
-from moldau.cli.output import note, print_json, print_table
+from moldau.cli.output import done_one_by_one, note, print_json, print_table
 from moldau.client.administration.admin import Admin
 from moldau.errors import ErrorCode, KafkaError
 from moldau.names import TopicPartition, counted
@@ -77,8 +77,10 @@ def create(
       moldau topics create accounts --config cleanup.policy=compact --if-not-exists
     """
     configs = pairs(config or [], "--config")
-    created: list[str] = []
-    with Admin(reachable(bootstrap_server)) as admin:
+    with (
+        done_one_by_one("created", "created topic {}", as_json) as created,
+        Admin(reachable(bootstrap_server)) as admin,
+    ):
         for topic in topics:
             try:
                 admin.create_topic(topic, partitions=partitions, replication_factor=replication_factor, configs=configs)
@@ -88,11 +90,6 @@ def create(
                 note(f"topic {topic} already exists")
             else:
                 created.append(topic)
-    if as_json:
-        print_json({"created": created})
-    else:
-        for topic in created:
-            print(f"created topic {topic}")
 
 
 @app.command()
@@ -170,7 +167,10 @@ def alter(
     wanted = changes(config, delete_config)
     if partitions is None and replication_factor is None and not wanted:
         raise UsageError("give --partitions, --replication-factor, --config NAME=VALUE or --delete-config NAME")
-    with Admin(reachable(bootstrap_server)) as admin:
+    with (
+        done_one_by_one("altered", "altered topic {}", as_json) as altered,
+        Admin(reachable(bootstrap_server)) as admin,
+    ):
         if partitions is not None:  # all of this is checked before anything is changed
             _raise_first(admin.expand_topics(dict.fromkeys(topics, partitions), validate_only=True).values())
         if wanted:
@@ -183,11 +183,7 @@ def alter(
                 admin.alter_topic_configs(topic, wanted)
             if partitions is not None:
                 admin.create_partitions(topic, partitions)
-    if as_json:
-        print_json({"altered": topics})
-    else:
-        for topic in topics:
-            print(f"altered topic {topic}")
+            altered.append(topic)
 
 
 def _replicate(admin: Admin, topic: str, factor: int) -> None:
@@ -223,8 +219,10 @@ def delete(
 
       moldau topics delete events
     """
-    deleted: list[str] = []
-    with Admin(reachable(bootstrap_server)) as admin:
+    with (
+        done_one_by_one("deleted", "deleted topic {}", as_json) as deleted,
+        Admin(reachable(bootstrap_server)) as admin,
+    ):
         for topic in topics:
             try:
                 admin.delete_topic(topic)
@@ -234,8 +232,3 @@ def delete(
                 note(f"topic {topic} does not exist")
             else:
                 deleted.append(topic)
-    if as_json:
-        print_json({"deleted": deleted})
-    else:
-        for topic in deleted:
-            print(f"deleted topic {topic}")

@@ -6,7 +6,7 @@ from typing import Annotated
 from moldau.cli.command_line import Argument, Option
 from moldau.cli.moments import moment_ms
 from moldau.cli.options import BOOTSTRAP, BootstrapServer, Json, reachable
-from moldau.cli.output import print_json, print_table, time_text
+from moldau.cli.output import note, print_json, print_table, time_text
 from moldau.client.administration.admin import Admin
 from moldau.client.administration.group_offsets import parse_partitions
 from moldau.client.administration.records import EARLIEST, LATEST, MAX_TIMESTAMP
@@ -33,9 +33,11 @@ def offsets(
     ] = "latest",
     internal: Annotated[bool, Option("--internal", help="Without topics: internal ones too.")] = False,
     as_json: Json = False,
-) -> None:
+) -> int:
     """
     Print offsets of partitions. - stands for a partition without such a record.
+
+    A partition without a leader is named on standard error, and makes the exit code 1.
 
     Examples:
 
@@ -49,12 +51,15 @@ def offsets(
     asked = [parse_partitions(text) for text in topics or []]
     with Admin(reachable(bootstrap_server)) as admin:
         if asked:
-            wanted = chosen(asked, admin.describe_topics({topic for topic, _ in asked}))
+            known = admin.describe_topics({topic for topic, _ in asked})
+            wanted = chosen(asked, known)
         else:
             known = admin.list_topics(internal=internal)
             wanted = chosen([(topic, None) for topic in known], known)
+        leaderless = {tp: None for tp in wanted if known[tp.topic].partitions[tp.partition].leader < 0}
+        led = {tp: position for tp in wanted if tp not in leaderless}
         level = "read_committed" if time == COMMITTED else "read_uncommitted"
-        found = admin.list_offsets(dict.fromkeys(wanted, position), isolation_level=level)
+        found = leaderless | admin.list_offsets(led, isolation_level=level)
     rows = [
         {
             "topic": tp.topic,
@@ -69,6 +74,9 @@ def offsets(
     else:
         width = 4 if any(row["timestamp"] for row in rows) else 3
         print_table(["TOPIC", "PARTITION", "OFFSET", "TIMESTAMP"][:width], [[*row.values()][:width] for row in rows])
+    for tp in sorted(leaderless):
+        note(f"error: {tp} has no leader: its offset is not known")
+    return int(bool(leaderless))
 
 
 def chosen(asked: Iterable[tuple[str, list[int] | None]], known: Mapping[str, TopicView]) -> dict[TopicPartition, None]:

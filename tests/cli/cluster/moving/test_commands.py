@@ -270,6 +270,12 @@ def test_what_cannot_be_is_one_sentence(admin: Admin, run: Runner, words: list[s
     assert sentence in err and err.count("\n") == 1 and out == ""
 
 
+def test_cancelling_takes_no_option_of_a_move(run: Runner) -> None:
+    for option in (["--dry-run"], ["--throttle", "1000"]):
+        out, err = run("reassign", "none.json", "--cancel", *option, code=2)
+        assert f"--cancel takes no {option[0]}" in err and out == ""
+
+
 def test_a_share_is_a_percentage(run: Runner) -> None:
     for text in ("0", "100%", "x", "-5%", "0.8"):
         assert "is not a percentage between 0 and 100" in run("balance", "--only-full", text, code=2)[1]

@@ -75,6 +75,8 @@ def reassign(
 
       moldau cluster reassign plan.json --cancel
     """
+    if cancel and (dry_run or throttle is not None):
+        raise UsageError(f"--cancel takes no {'--dry-run' if dry_run else '--throttle'}")
     wanted, folders = read_plan(plan), wanted_folders(plan)
     with Admin(reachable(bootstrap_server)) as admin:
         if cancel:

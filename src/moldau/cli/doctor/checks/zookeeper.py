@@ -74,4 +74,4 @@ def of_zookeeper(facts: ZooKeeperFacts) -> list[Diagnosis]:
 
 def _parts(version: str) -> tuple[int, ...]:
     numbers = version.partition("-")[0].split(".")
-    return tuple(int(one) for one in numbers if one.isdigit())
+    return tuple(int(one) for one in numbers if one.isdecimal())
