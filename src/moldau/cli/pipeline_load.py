@@ -49,7 +49,7 @@ Since = Annotated[str, Option(metavar="TIME", help="Where new partitions begin: 
 Until = Annotated[str, Option(metavar="TIME", help="End before the first record of this time or a later one.")]
 DryRun = Annotated[bool, Option("--dry-run", help="Only show what would be loaded.")]
 Master = Annotated[str, Option(help="Spark's master: local[*], or spark://HOST:PORT.")]
-AllowDataLoss = Annotated[bool, Option("--allow-data-loss", help="Go on if records expired before they were loaded.")]
+AllowDataLoss = Annotated[bool, Option("--allow-data-loss", help="Go on if records expired, or a log was truncated.")]
 OffsetsFromTable = Annotated[
     bool, Option("--offsets-from-table", help="If another tool removed rows: go on behind the rows that are left.")
 ]

@@ -1,6 +1,7 @@
 """Tables as a load leaves them, without a broker and without Spark: the driver's part and the writer of its tasks."""
 
 import itertools
+import uuid
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -54,6 +55,7 @@ class ByHand:
         folder.mkdir(parents=True, exist_ok=True)
         self.folder, self.of = folder, of
         self.log: dict[int, list[bytes | None]] = {0: [], 1: []}
+        self.topic_id: uuid.UUID | None = None
         self._ids = itertools.count()
         self._properties = {"uri": f"sqlite:///{folder}/catalog.db", "warehouse": f"file://{folder}/w"}
 
@@ -72,7 +74,7 @@ class ByHand:
         self.load_into(tables, decoding)
 
     def load_into(self, tables: TopicTables, decoding: Decoding) -> None:
-        tables.refresh(PARTITIONS, None)
+        tables.refresh(PARTITIONS, self.topic_id)
         tables.settle(self.new_id)
         known = None if tables.table is None else tables.table.columns
         decoder = decoder_of(TOPIC, decoding, lambda: self._new(tables), known)

@@ -1,6 +1,7 @@
 """A table that is removed, or made anew, between two commits of a load: one sentence, and nothing is mixed."""
 
 import shutil
+import uuid
 from pathlib import Path
 
 import pytest
@@ -8,6 +9,7 @@ import pytest
 from moldau.pipeline.decoding.choosing import Decoding
 from moldau.pipeline.loading.settings import Settings
 from moldau.pipeline.loading.topic_tables import TopicTables
+from moldau.pipeline.positions import DataLost
 from moldau.pipeline.tables.columns import TableError
 from moldau.pipeline.tables.iceberg_warehouse import IcebergWarehouse
 from tests.pipeline.loading.tables_by_hand import TOPIC, ByHand
@@ -16,6 +18,8 @@ GONE = (
     "{} was removed or made anew while this load ran: run the load again, which goes on with the table that is there, "
     "or makes one."
 )
+IN_COLUMNS = Decoding("json", "id INT")
+ONE_TOPIC, ANOTHER_TOPIC = uuid.UUID(int=1 << 100), uuid.UUID(int=2 << 100)
 
 
 def drop(lake: ByHand) -> str:
@@ -26,6 +30,14 @@ def drop(lake: ByHand) -> str:
         return f"lake.{TOPIC}"
     shutil.rmtree(lake.folder / TOPIC)
     return str(lake.folder / TOPIC)
+
+
+def drop_rejected(lake: ByHand) -> None:
+    warehouse = lake.warehouse()
+    if isinstance(warehouse, IcebergWarehouse):
+        warehouse._catalog.drop_table((warehouse.quarantine, TOPIC))
+    else:
+        shutil.rmtree(lake.folder / "_quarantine" / TOPIC)
 
 
 def grow(lake: ByHand) -> None:
@@ -70,3 +82,36 @@ def test_what_others_commit_to_the_same_table_is_no_other_table(tmp_path: Path) 
     lake.produce(0, b"a table that was brought back from a copy")
     lake.load_into(tables, Decoding())
     assert [row["value"] for row in lake.loaded_rows()] == lake.log[0]
+
+
+@pytest.mark.parametrize("of", ["delta", pytest.param("iceberg", marks=pytest.mark.check)])
+def test_rejected_records_of_an_earlier_topic_keep_no_record_of_a_new_one_out(tmp_path: Path, of: str) -> None:
+    lake = ByHand(tmp_path, of)
+    lake.topic_id = ONE_TOPIC
+    lake.produce(0, b'{"id": 1}', b"{", b"{")
+    lake.load(IN_COLUMNS)
+    assert lake.check_each_record_once()[1] == {(0, 1), (0, 2)}
+    drop(lake)
+    lake.topic_id, lake.log = ANOTHER_TOPIC, {0: [], 1: []}
+    lake.produce(0, b'{"id": 1}', b'{"id": 2}', b'{"id": 3}')
+    with pytest.raises(DataLost, match=f"has rejected records of an earlier topic {TOPIC}: .* move that table away"):
+        lake.load(IN_COLUMNS)
+    drop_rejected(lake)
+    lake.load(IN_COLUMNS)
+    assert [row["id"] for row in lake.loaded_rows()] == [1, 2, 3]
+
+
+def test_a_topic_that_is_loaded_anew_leaves_its_rejected_records_where_they_are(tmp_path: Path) -> None:
+    lake = ByHand(tmp_path, "delta")
+    lake.topic_id = ONE_TOPIC
+    lake.produce(0, b'{"id": 1}', b"{")
+    lake.produce(1, b'{"id": "x"}')
+    lake.load(IN_COLUMNS)
+    drop(lake)
+    lake.produce(0, b'{"id": 2}')
+    lake.load(Decoding("json", "id STRING"))
+    assert lake.check_each_record_once() == ({(0, 0), (0, 2)}, {(0, 1), (1, 0)})
+    drop(lake)
+    drop_rejected(lake)
+    lake.load(Decoding("json", "id STRING"))
+    assert lake.check_each_record_once() == ({(0, 0), (0, 2), (1, 0)}, {(0, 1)}), "decoded as it is said now"

@@ -71,9 +71,9 @@ def test_any_order_of_loads_portions_and_partitions_leaves_the_newest(
             for _ in range(chance.randrange(1, 12)):
                 time_ms += chance.randrange(3) * 3_600_000
                 key, value = b"k%d" % chance.randrange(40), b"v%d" % time_ms
-                records.append(
-                    Sent(partition, next_offset[partition], key, chance.choice((value, value, None)), time_ms)
-                )
+                late_ms = min(time_ms, chance.choice((0, 0, 40)) * 3_600_000)
+                value_or_none = chance.choice((value, value, None))
+                records.append(Sent(partition, next_offset[partition], key, value_or_none, time_ms - late_ms))
                 next_offset[partition] += chance.randrange(1, 3)
             batches.append(records)
         cut = chance.randrange(len(batches) + 1)
@@ -97,6 +97,19 @@ def test_a_key_that_changes_its_partition_is_ordered_by_time(tmp_path: Path) -> 
     assert upserted.rows("_key") == [(b"a",), (b"c",)], "the tombstone of a is older than its row"
     upserted.load([sent((b"a", b"last"), first=3, time_ms=95), sent((b"c", b"last"), first=1, partition=1, time_ms=90)])
     assert upserted.rows("value", "_partition") == [(b"last", 0), (b"new", 2)], "of equal times the greater partition"
+
+
+@pytest.mark.parametrize("portions", [1, 2])
+def test_a_record_replaces_the_row_of_its_partition_though_another_partition_has_the_newest(
+    tmp_path: Path, portions: int
+) -> None:
+    upserted = Upserted(tmp_path)
+    upserted.load([sent((b"a", b"1"), (b"b", b"1"), (b"c", b"1"), time_ms=300)])
+    old = sent((b"a", b"2"), (b"b", None), (b"c", None), first=3, time_ms=100)
+    new = sent((b"a", b"3"), (b"b", b"3"), (b"c", None), partition=2, time_ms=200)
+    done = upserted.load(*([[old, new]] if portions == 1 else [[old], [new]]))
+    assert upserted.rows() == [(b"a", b"3", 2, 0), (b"b", b"3", 2, 1)]
+    assert (done.records, done.deleted) == (2, 1) and upserted.table().count() == upserted.table().rows("t") == 2
 
 
 def test_in_a_partition_the_offset_counts_whatever_the_time(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow
 
 from harness.tiers import seed_or
-from moldau.pipeline.tables.newest import RAMP, identities, is_newer, newest, numbers
+from moldau.pipeline.tables.newest import RAMP, identities, is_newer, newest, numbers, replaced
 
 Row = tuple[bytes | None, int, int, int]
 TIMESTAMP = pyarrow.timestamp("us", "UTC")
@@ -35,7 +35,8 @@ def test_in_a_partition_the_offset_counts_and_between_partitions_the_time() -> N
         (b"c", 2, 9, 7),
         (b"c", 1, 9, 8),
     ]
-    assert newest(table_of(rows)).to_pylist() == [1, 3, 5]
+    found = newest(table_of(rows))
+    assert (found.of_keys.to_pylist(), found.of_other_partitions.to_pylist()) == ([1, 3, 5], [2, 4])
 
 
 def test_any_order_of_rows_has_the_same_newest() -> None:
@@ -52,7 +53,10 @@ def test_any_order_of_rows_has_the_same_newest() -> None:
     best: dict[bytes | None, Row] = {}
     for row in last.values():
         best[row[0]] = max(best.get(row[0], row), row, key=lambda one: (one[3], one[1]))
-    assert newest(table_of(rows)).to_pylist() == sorted(map(rows.index, best.values()))
+    found = newest(table_of(rows))
+    assert found.of_keys.to_pylist() == sorted(map(rows.index, best.values()))
+    others = [row for row in last.values() if row not in best.values()]
+    assert found.of_other_partitions.to_pylist() == sorted(map(rows.index, others))
 
 
 def test_a_row_is_newer_than_one_that_another_tool_wrote() -> None:
@@ -67,6 +71,13 @@ def test_a_row_is_newer_than_one_that_another_tool_wrote() -> None:
         hidden = pyarrow.compute.if_else(unknown, pyarrow.scalar(None, other[name].type), other[name])
         other = other.set_column(other.schema.get_field_index(name), name, hidden)
     assert is_newer(one, other).to_pylist() == [True, False, True, False, False, True]
+
+
+def test_a_row_is_replaced_by_a_later_offset_of_its_partition_whatever_its_time() -> None:
+    there = table_of([(b"a", 0, 5, 90), (b"a", 1, 5, 90), (b"b", 0, 5, 90), (b"c", 2, 5, 90), (b"a", 0, 7, 90)])
+    others = table_of([(b"a", 0, 6, 1), (b"c", 2, 5, 99), (b"c", 1, 9, 99)])
+    assert replaced(there, others).to_pylist() == [True, False, False, False, False]
+    assert replaced(there, others.slice(0, 0)).to_pylist() == [False] * 5
 
 
 def test_keys_of_several_columns_are_equal_only_if_each_column_is() -> None:

@@ -18,7 +18,7 @@ from moldau.names import TopicPartition
 from moldau.pipeline.loading.compacting import Compacting
 from moldau.pipeline.loading.decoders import decoder_for
 from moldau.pipeline.loading.decoding import ValueDecoder
-from moldau.pipeline.loading.planning import Plan, plan
+from moldau.pipeline.loading.planning import Plan, Reached, plan, went_on
 from moldau.pipeline.loading.portions import portions
 from moldau.pipeline.loading.progress import LoadProgress
 from moldau.pipeline.loading.rejected import Rejections, check, sentences
@@ -115,8 +115,11 @@ class Loader:
             if topic not in self._tables:
                 self._tables[topic] = TopicTables(topic, self._warehouse, self._settings)
             self._tables[topic].refresh(partitions, self._partitions[partitions[0]])
-        planned = plan(self._bootstrap, list(self._partitions), self._loaded(), self._settings)
-        return planned._replace(notes=tuple(note for topic in by_topic for note in self._tables[topic].notes))
+        epochs = {tp: epoch for topic in by_topic for tp, epoch in self._tables[topic].epochs.items()}
+        reached = Reached(self._loaded(), epochs)
+        planned = plan(self._bootstrap, list(self._partitions), reached, self._settings)
+        removed = [note for topic in by_topic for note in self._tables[topic].notes]
+        return planned._replace(notes=(*planned.notes, *removed))
 
     def check_writable(self) -> None:
         """Raise TableError if this process may not write to the folders of a planned topic."""
@@ -157,10 +160,12 @@ class Loader:
             rejected = {topic: Rejections.total(one.rejections for one in outcomes[topic]) for topic in planned.topics}
             check(rejected, self._settings.rejected_max)
             notes += (*(note for one in decoders.values() if one for note in one.notes), *sentences(rejected))
+            expired = [part for parts in outcomes.values() for outcome in parts for part in outcome.expired]
+            notes += tuple(went_on(part) for part in sorted(expired))
             for topic in planned.topics:
                 ends = {part.topic_partition: part.end for part in planned.ranges if part.topic == topic}
                 tables = self._tables[topic]
-                commits.append(tables.commit(load_id, outcomes[topic], ends))
+                commits.append(tables.commit(load_id, outcomes[topic], ends, planned.epochs))
                 assert tables.table is not None
                 self.compacting.added(topic, tables.table, commits[-1].files)
                 if self._settings.upsert:

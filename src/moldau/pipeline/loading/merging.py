@@ -21,6 +21,7 @@ from moldau.pipeline.tables.columns import TableError
 from moldau.pipeline.tables.committing import (
     COMMIT_ATTEMPTS,
     Conflict,
+    LeaderEpochs,
     LoadedTable,
     Offsets,
     check_offsets,
@@ -31,7 +32,7 @@ from moldau.pipeline.tables.committing import (
 )
 from moldau.pipeline.tables.data_file import DataFile, LiveFile, folder_of
 from moldau.pipeline.tables.file_parts import FilePart, read_part
-from moldau.pipeline.tables.newest import ORDER, identities, is_newer, newest, numbers
+from moldau.pipeline.tables.newest import ORDER, identities, is_newer, newest, numbers, replaced
 from moldau.pipeline.tables.own_partitions import is_partition
 from moldau.pipeline.tables.storage import files_below
 
@@ -61,10 +62,11 @@ class Merge(NamedTuple):
 
 class Incoming(NamedTuple):
     """The newest record of each key of a load: `key`, `ORDER`, `file` and `row`; the numbers of files go on with those
-    of tombstones."""
+    of tombstones. `others` are the newest records in other partitions of these keys, which replace rows too."""
 
     rows: Any
     files: Sequence[DataFile]
+    others: Any = None
 
     def deletes(self, rows: Any) -> Any:
         """Whether rows of `rows` are tombstones."""
@@ -79,9 +81,11 @@ def upsert(
     end: Offsets,
     topic_ids: Mapping[str, int],
     compression: str,
+    epochs: LeaderEpochs | None = None,
 ) -> Commit:
     """Put the staged rows, take the rows that they replace and that tombstones delete, and move the offsets of
-    partitions from `start` to `end`: all of it or nothing. Raises Conflict and TableError."""
+    partitions from `start` to `end`: all of it or nothing. `topic_ids` and `epochs` are noted as by `commit`. Raises
+    Conflict and TableError."""
     topic = next(iter(end)).topic
     incoming = _incoming(table, staged)
     merge, columns = Merge(), table.columns
@@ -99,7 +103,7 @@ def upsert(
         check_offsets(table, start, end)
         merge = _merged(table, incoming, compression, f"merge-{load_id}-{attempt}")
         flush_files(table, merge.added)
-        kept = kept_numbers(end, topic_ids) | {rows_key(topic): table.count() + merge.put - merge.taken}
+        kept = kept_numbers(end, topic_ids, epochs) | {rows_key(topic): table.count() + merge.put - merge.taken}
         version = table.commit_once(load_id, merge.added, kept, removed=merge.removed)
         if version is not None:
             _forget(table, staged.tombstones)
@@ -130,9 +134,10 @@ def _incoming(table: LoadedTable, staged: Staged) -> Incoming:
     rows = pyarrow.Table.from_batches(pieces).combine_chunks()
     pieces.clear()  # or memory would hold every key once more
     places = newest(rows)
-    if len(places) < rows.num_rows:
-        rows = rows.take(places).combine_chunks()
-    return Incoming(rows, staged.files)
+    others = rows.take(places.of_other_partitions).select(["key", "_partition", "_offset"])
+    if len(places.of_keys) < rows.num_rows:
+        rows = rows.take(places.of_keys).combine_chunks()
+    return Incoming(rows, staged.files, others)
 
 
 def _keyed(table: LoadedTable, batches: Iterable[Any], number: int) -> Iterator[Any]:
@@ -167,12 +172,12 @@ def _compared(table: LoadedTable, live: Sequence[LiveFile], incoming: Incoming) 
         if not known.num_rows:
             continue
         mine = incoming.rows.take(places).combine_chunks().to_batches()[0]
-        newer = is_newer(mine, known)
+        newer = compute.or_(is_newer(mine, known), replaced(known, incoming.others))
         lost.append(places.filter(compute.invert(newer)))
         deleted += compute.and_(newer, incoming.deletes(mine)).true_count
-        replaced = known.filter(newer)
-        for number in compute.unique(replaced["file"]).to_pylist():
-            rows = replaced.filter(compute.equal(replaced["file"], number))["row"]
+        taken = known.filter(newer)
+        for number in compute.unique(taken["file"]).to_pylist():
+            rows = taken.filter(compute.equal(taken["file"], number))["row"]
             gone.setdefault(number, []).append(rows)
     none = pyarrow.array([], pyarrow.int32())
     return Compared(

@@ -9,7 +9,7 @@ from typing import Final, Literal, NamedTuple
 
 from moldau.names import TopicPartition
 from moldau.pipeline.positions import Offsets
-from moldau.pipeline.tables.committing import LoadedTable, commit
+from moldau.pipeline.tables.committing import LoadedTable, commit, epochs_of
 from moldau.pipeline.tables.removals import Removed, RowsRemoved
 
 RemovedRows = Literal["refuse", "accept", "reload"]
@@ -26,6 +26,11 @@ class Standing(NamedTuple):
     offsets: Offsets
     removed: Removed | None = None
     sentence: str = ""
+
+    @property
+    def epochs_hold(self) -> list[TopicPartition]:
+        """The partitions whose offset, and so the leader epoch beside it, is the recorded one."""
+        return [tp for tp, at in self.offsets.items() if self.recorded.get(tp) == at]
 
 
 def standing(table: LoadedTable, topic: str, partitions: Sequence[TopicPartition], how: RemovedRows) -> Standing:
@@ -99,4 +104,5 @@ def settle(table: LoadedTable, standing: Standing, load_id: str) -> None:
     """Note in the table that the user has accepted what `standing` says, in a commit without files; the offsets are
     those to go on from afterwards. Raises Conflict."""
     if standing.sentence:
-        commit(table, load_id, [], standing.recorded, standing.offsets, accepted=standing.removed)
+        epochs = epochs_of(table, standing.epochs_hold)
+        commit(table, load_id, [], standing.recorded, standing.offsets, epochs=epochs, accepted=standing.removed)

@@ -13,7 +13,8 @@ Quarantined = Mapping[int, frozenset[int]]
 
 
 class Target(NamedTuple):
-    """Pickled and sent to the workers. With `key_columns` the table has one row per key."""
+    """Pickled and sent to the workers. With `key_columns` the table has one row per key. With `fail_on_data_loss` a
+    task fails if records of its ranges expire before it has read them."""
 
     topic: str
     bootstrap: str
@@ -29,3 +30,4 @@ class Target(NamedTuple):
     table_format: TableFormat = "delta"
     rejected_max: int | None = None
     key_columns: tuple[str, ...] = ()
+    fail_on_data_loss: bool = True

@@ -5,13 +5,13 @@ died are named by no commit, so they are not in the table and `vacuum` removes t
 """
 
 from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from moldau.client.fetching import read_columns
-from moldau.errors import ErrorCode, KafkaError, MoldauError
-from moldau.names import TopicPartition
+from moldau.errors import ErrorCode, KafkaError, LogTruncated, MoldauError
 from moldau.pipeline.loading.rejected import Rejections
 from moldau.pipeline.loading.target import Target
+from moldau.pipeline.positions import earliest
 from moldau.pipeline.ranges import OffsetRange
 from moldau.pipeline.tables.data_file import DataFile
 
@@ -33,7 +33,7 @@ class TaskPortion(NamedTuple):
 
 class PortionResult(NamedTuple):
     """The result of one portion; `failure` is a sentence, or empty on success, and `again` whether the same portion, or
-    a new plan, may succeed later."""
+    a new plan, may succeed later. `expired` are offsets that were gone before they could be read."""
 
     portion: int
     files: tuple[DataFile, ...] = ()
@@ -42,6 +42,7 @@ class PortionResult(NamedTuple):
     tombstones: tuple[DataFile, ...] = ()
     failure: str = ""
     again: bool = False
+    expired: tuple[OffsetRange, ...] = ()
 
 
 def write_portions(portions: Iterable[TaskPortion], written: "Accumulator[tuple[int, int]]") -> Iterator[PortionResult]:
@@ -61,19 +62,17 @@ def write_portion(portion: TaskPortion, attempt: int) -> PortionResult:
     from moldau.pipeline.loading.writing import TopicWriter
 
     part, again = portion.parts[0], False
+    expired: list[OffsetRange] = []
     try:
         writer = TopicWriter(portion.target, f"part-{portion.number:05d}-{portion.target.load_id}-{attempt}")
         for part in portion.parts:
-            for batch in read_columns(
-                portion.target.bootstrap, *part.topic_partition, part.start, part.end,
-                isolation_level=portion.target.isolation_level, topic_id=portion.target.topic_id,
-            ):  # fmt: skip
+            for batch in _batches(portion.target, part, expired):
                 writer.add(batch)
                 allowed = portion.target.rejected_max
                 if allowed is not None and writer.rejections.records > allowed:
                     # the load fails, so nothing is kept
                     return PortionResult(portion.number, rejections=writer.rejections)
-        return PortionResult(portion.number, *writer.finish())
+        return PortionResult(portion.number, *writer.finish(), expired=tuple(expired))
     except KafkaError as error:  # first, because a broken connection is an OSError too
         said = f"{str(error).rstrip('.')}."
         again = error.retriable or error.code in PLANNED_ANEW
@@ -81,6 +80,29 @@ def write_portion(portion: TaskPortion, attempt: int) -> PortionResult:
         said = f"{error.strerror or error} ({error.filename or portion.target.table.uri})."
     except MoldauError as error:
         said = f"{str(error).rstrip('.')}."
-    tp = TopicPartition(part.topic, part.partition)
-    sentence = f"{tp} from offset {part.start} to {part.end} could not be loaded: {said}"
+    sentence = f"{part.topic_partition} from offset {part.start} to {part.end} could not be loaded: {said}"
     return PortionResult(portion.number, failure=sentence, again=again)
+
+
+def _batches(target: Target, part: OffsetRange, expired: list[OffsetRange]) -> Iterator[Any]:
+    """The records of a range. Where some expire before they are read, it goes on behind them if the user allows that,
+    and adds them to `expired`."""
+    at = part.start
+    while at < part.end:
+        try:
+            for batch in read_columns(
+                target.bootstrap, *part.topic_partition, at, part.end, isolation_level=target.isolation_level,
+                topic_id=target.topic_id,
+            ):  # fmt: skip
+                at = batch.column("offset")[-1].as_py() + 1
+                yield batch
+            return
+        except KafkaError as error:
+            is_expired = error.code == ErrorCode.OFFSET_OUT_OF_RANGE and not isinstance(error, LogTruncated)
+            if target.fail_on_data_loss or not is_expired:
+                raise
+            first = earliest(target.bootstrap, [part.topic_partition])[part.topic_partition]
+            if first <= at:  # the log ends before `at`
+                raise
+            expired.append(part._replace(start=at, end=min(first, part.end)))
+            at = first

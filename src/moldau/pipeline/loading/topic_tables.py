@@ -9,7 +9,7 @@ were, while the table of rejected records is ahead; the next load leaves out exa
 
 import itertools
 import uuid
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 from moldau.names import TopicPartition
@@ -22,7 +22,7 @@ from moldau.pipeline.loading.target import Quarantined, Target
 from moldau.pipeline.loading.tasks import PortionResult
 from moldau.pipeline.positions import DataLost, Offsets
 from moldau.pipeline.tables.columns import KEY, REJECTED, TableError, check_decoded, in_files, of_table
-from moldau.pipeline.tables.committing import LoadedTable, LoadedWarehouse, commit, short_id
+from moldau.pipeline.tables.committing import LeaderEpochs, LoadedTable, LoadedWarehouse, commit, epochs_of, short_id
 from moldau.pipeline.tables.data_file import DataFile
 from moldau.pipeline.tables.newest import check_key_columns
 from moldau.pipeline.tables.own_partitions import check_own
@@ -45,6 +45,7 @@ class TopicTables:
         self._partitions: Sequence[TopicPartition] = ()
         self._topic_id: uuid.UUID | None = None
         self.loaded: dict[TopicPartition, int] = {}
+        self.epochs: dict[TopicPartition, int] = {}
         self._standing: list[tuple[LoadedTable, Standing]] = []
 
     def refresh(self, partitions: Sequence[TopicPartition], topic_id: uuid.UUID | None) -> None:
@@ -56,14 +57,18 @@ class TopicTables:
             self.table.refresh()
         self._partitions = partitions
         self._topic_id = topic_id
-        known = self.table.topic_id(self.topic) if self.table else None
-        if known is not None and topic_id is not None and known != short_id(topic_id):
+        if self.table is not None and self._is_of_another_topic(self.table):
             raise DataLost(
                 f"The warehouse has records of an earlier topic {self.topic}: the topic was deleted and created again, "
                 "so load it into another warehouse."
             )
         self._check_kind()
+        self._see_rejected(again=not self._looked_for_rejected)
         self._stand()
+
+    def _is_of_another_topic(self, table: LoadedTable) -> bool:
+        known = table.topic_id(self.topic)
+        return known is not None and self._topic_id is not None and known != short_id(self._topic_id)
 
     def _check_kind(self) -> None:
         """Raise TableError if the table has all records and should have one row per key, or the reverse."""
@@ -92,24 +97,30 @@ class TopicTables:
     def _stand(self) -> None:
         """Compare the offsets of both tables with what happened to them since the last load."""
         how = self._settings.removed_rows
-        self.loaded, self._standing = {}, []
+        self.loaded, self.epochs, self._standing = {}, {}, []
         if self.table is None:
             return
         status = standing(self.table, self.topic, self._partitions, how)
         self.loaded = dict(status.offsets)
+        self.epochs = epochs_of(self.table, status.epochs_hold)
         self._standing.append((self.table, status))
-        self._see_rejected(again=not self._looked_for_rejected)
         if self._rejected is not None:
             status = standing_of_rejected(self._rejected, self.topic, self._partitions, how)
             self._standing.append((self._rejected, status))
 
     def _see_rejected(self, again: bool) -> None:
-        """See what was committed to the table of rejected records; look for one that was not there only if `again`."""
+        """See what was committed to the table of rejected records; look for one that was not there only if `again`.
+        Raises `DataLost` if it is of an earlier topic: records of the new one at its offsets would be left out."""
         if self._rejected is not None:
             self._rejected.refresh()
         elif again:
             self._rejected = self._warehouse.rejected(self.topic)
             self._looked_for_rejected = True
+        if self._rejected is not None and self._is_of_another_topic(self._rejected):
+            raise DataLost(
+                f"{self._rejected.name} has rejected records of an earlier topic {self.topic}: the topic was deleted "
+                "and created again, so move that table away too, or load into another warehouse."
+            )
 
     @property
     def notes(self) -> list[str]:
@@ -149,6 +160,7 @@ class TopicTables:
             self.topic, bootstrap, self._settings.isolation_level, load_id, self._settings.compression,
             self.table.where, self._place_of_rejected(decoder), self.table.partition_by, decoder, self._quarantined(),
             self._topic_id, self.table.table_format, self._settings.rejected_max, self._key_columns,
+            self._settings.fail_on_data_loss,
         )  # fmt: skip
 
     def _finish_requeue(self, load_id: str) -> None:
@@ -167,34 +179,37 @@ class TopicTables:
         rejects = decoder is not None or self._settings.upsert
         return self._warehouse.place_of_rejected(self.topic) if rejects else self.table.where
 
-    def commit(self, load_id: str, outcomes: Sequence[PortionResult], end: Offsets) -> Commit:
-        """Commit the rejected records first, then the others together with the topic's offsets and id."""
+    def commit(
+        self, load_id: str, outcomes: Sequence[PortionResult], end: Offsets, epochs: LeaderEpochs | None = None
+    ) -> Commit:
+        """Commit the rejected records first, then the others together with the topic's offsets and id, and the leader
+        epochs of the records before the offsets."""
         assert self.table is not None
         files = [file for outcome in outcomes for file in outcome.files]
         rejected = [file for outcome in outcomes for file in outcome.rejected]
-        if rejected:
-            self._commit_rejected(load_id, rejected, end)
-        self.table.add_columns(self._columns)
         ids = {} if self._topic_id is None else {self.topic: short_id(self._topic_id)}
+        if rejected:
+            self._commit_rejected(load_id, rejected, end, ids)
+        self.table.add_columns(self._columns)
         count = sum(file.records for file in rejected)
         if self._settings.upsert:
             staged = Staged(files, [file for outcome in outcomes for file in outcome.tombstones])
-            done = upsert(self.table, load_id, staged, self.loaded, end, ids, self._settings.compression)
+            done = upsert(self.table, load_id, staged, self.loaded, end, ids, self._settings.compression, epochs)
             self.loaded |= end
             return replace(done, rejected=count)
-        version = commit(self.table, load_id, files, self.loaded, end, ids)
+        version = commit(self.table, load_id, files, self.loaded, end, ids, epochs)
         self.loaded |= end
         size = sum(file.bytes for file in files)
         return Commit(self.topic, version, len(files), sum(file.records for file in files), size, count)
 
-    def _commit_rejected(self, load_id: str, files: Sequence[DataFile], end: Offsets) -> None:
+    def _commit_rejected(self, load_id: str, files: Sequence[DataFile], end: Offsets, ids: Mapping[str, int]) -> None:
         if self._rejected is None:
             self._rejected = self._warehouse.create_rejected(self.topic)
             ahead: dict[TopicPartition, int] = {}
         else:
             ahead = self._rejected.offsets(list(end))
             self._rejected.add_columns(of_table(REJECTED, "none"))  # one of an earlier version has no rule and field
-        commit(self._rejected, load_id, files, ahead, {tp: max(at, ahead.get(tp, 0)) for tp, at in end.items()})
+        commit(self._rejected, load_id, files, ahead, {tp: max(at, ahead.get(tp, 0)) for tp, at in end.items()}, ids)
 
     def _quarantined(self) -> Quarantined:
         """The rejected records that a load has committed without the topic's offsets: it died in between."""

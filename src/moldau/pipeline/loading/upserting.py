@@ -1,4 +1,4 @@
-"""A task's part of `--upsert`: of the records of a portion only the newest of each key are written.
+"""A task's part of `--upsert`: of the records of a portion only the newest of each key and partition are written.
 
 Rows wait in memory until they are more than `WAITING_BYTES_MAX`; then those that a later record of their key replaces
 are dropped, and if that was not half of them, all are written. So a key may be in several files of a load; `merging`
@@ -47,7 +47,9 @@ class NewestRows:
         rows = pyarrow.Table.from_batches(self._waiting).combine_chunks()
         self._waiting, self.rows_bytes = [], 0
         keyed = rows.select(ORDER).append_column("key", identities(rows, self._key_columns))
-        [batch] = rows.take(newest(keyed)).combine_chunks().to_batches()
+        places = newest(keyed)
+        kept = pyarrow.concat_arrays([places.of_keys, places.of_other_partitions])
+        [batch] = rows.take(kept.take(compute.sort_indices(kept))).combine_chunks().to_batches()
         return batch
 
 

@@ -2,12 +2,13 @@
 
 A load knows a table by `LoadedTable` and a warehouse by `LoadedWarehouse`. `table` and `warehouse` implement them for
 Delta, `iceberg_table` and `iceberg_warehouse` for Iceberg. Both keep the same numbers in the commit that adds the
-files: `moldau/TOPIC/PARTITION` is the next offset to load, `moldau/TOPIC/topic-id` the id of the topic. A file that no
-commit names is not in the table, whoever wrote it.
+files: `moldau/TOPIC/PARTITION` is the next offset to load, `moldau/TOPIC/PARTITION/epoch` the leader epoch of the
+record before it plus 1 (0: unknown), `moldau/TOPIC/topic-id` the id of the topic. A file that no commit names is not in
+the table, whoever wrote it.
 """
 
 import uuid
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, Protocol
 
 import pyarrow
@@ -24,7 +25,9 @@ LOAD_ID: Final = "moldauLoad"
 RECORDS: Final = "moldauRecords"
 """The keys under which a commit names its load and the number of its records, in the table's history."""
 
+NO_EPOCH: Final = -1
 Offsets = Mapping[TopicPartition, int]
+LeaderEpochs = Mapping[TopicPartition, int]
 
 
 class Conflict(TableError):
@@ -160,15 +163,16 @@ def commit(
     start: Offsets,
     end: Offsets,
     topic_ids: Mapping[str, int] | None = None,
+    epochs: LeaderEpochs | None = None,
     *,
     accepted: Removed | None = None,
 ) -> int:
     """Add the files and move the offsets of partitions from `start` to `end`: all of it or nothing. Returns the
     version that has it. Raises Conflict if the offsets are no longer at `start`; a partition that is not in `start`
-    was never loaded. `topic_ids` are noted beside the offsets. The next load no longer speaks of an `accepted`
-    removal."""
+    was never loaded. `topic_ids`, and the leader `epochs` of the records before `end`, are noted beside the offsets.
+    The next load no longer speaks of an `accepted` removal."""
     flush_files(table, files)
-    kept = kept_numbers(end, topic_ids or {})
+    kept = kept_numbers(end, topic_ids or {}, epochs)
     topic, added = next(iter(end)).topic, sum(file.records for file in files)
     columns = table.columns
     for attempt in range(COMMIT_ATTEMPTS):
@@ -211,10 +215,19 @@ def flush_files(table: LoadedTable, files: Sequence[DataFile]) -> None:
         sync_folders(table.where, {folder_of(file.partition_values) for file in files})
 
 
-def kept_numbers(end: Offsets, topic_ids: Mapping[str, int]) -> dict[str, int]:
-    """What a commit keeps beside the files: the next offsets, and the ids of topics."""
+def kept_numbers(end: Offsets, topic_ids: Mapping[str, int], epochs: LeaderEpochs | None = None) -> dict[str, int]:
+    """What a commit keeps beside the files: the next offsets, the ids of topics, and with `epochs` those of the records
+    before the offsets."""
     kept = {offset_key(tp): offset for tp, offset in sorted(end.items())}
+    if epochs is not None:
+        kept |= {epoch_key(tp): epochs.get(tp, NO_EPOCH) + 1 for tp in sorted(end)}
     return kept | {topic_key(topic): number for topic, number in topic_ids.items()}
+
+
+def epochs_of(table: LoadedTable, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
+    """The leader epochs that the last commit of each partition has noted, as far as they are known."""
+    kept = {tp: table.number(epoch_key(tp)) for tp in partitions}
+    return {tp: number - 1 for tp, number in kept.items() if number}
 
 
 def check_offsets(table: LoadedTable, start: Offsets, end: Offsets) -> None:
@@ -229,6 +242,11 @@ def check_offsets(table: LoadedTable, start: Offsets, end: Offsets) -> None:
 def offset_key(tp: TopicPartition) -> str:
     """The name under which a table keeps the next offset of a partition."""
     return f"moldau/{tp.topic}/{tp.partition}"
+
+
+def epoch_key(tp: TopicPartition) -> str:
+    """The name under which a table keeps the leader epoch of the last record that was loaded, plus 1."""
+    return f"{offset_key(tp)}/epoch"
 
 
 def topic_key(topic: str) -> str:

@@ -7,7 +7,7 @@ timestamps are equal.
 """
 
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import pyarrow
 import pyarrow.compute as compute
@@ -55,8 +55,16 @@ def identities(rows: Any, names: Sequence[str]) -> Any:
     return compute.binary_join_element_wise(*parts, _scalar(b""))
 
 
-def newest(rows: Any) -> Any:
-    """Of a table with the columns `key` and `ORDER`: the indices of the newest row of each key, ascending."""
+class Newest(NamedTuple):
+    """Indices of rows, ascending: of the newest row of each key, and of the newest one in each other partition of the
+    key."""
+
+    of_keys: Any
+    of_other_partitions: Any
+
+
+def newest(rows: Any) -> Newest:
+    """Of a table with the columns `key` and `ORDER`."""
     codes = rows["key"].combine_chunks().dictionary_encode(null_encoding="encode").indices
     order = compute.sort_indices(rows, sort_keys=[("_partition", "ascending"), ("_offset", "ascending")])
     ranked = pyarrow.table(
@@ -67,14 +75,33 @@ def newest(rows: Any) -> Any:
         }
     )
     last = ranked.group_by(["code", "partition"], use_threads=False).aggregate([("at", "max")])
+    others = last.slice(0, 0)
     if compute.count_distinct(last["code"]).as_py() < last.num_rows:
         last = last.append_column("time", rows["_timestamp"].take(order.take(last["at_max"].combine_chunks())))
         last = last.sort_by([("time", "ascending"), ("partition", "ascending")])
         last = last.append_column("rank", numbers(0, last.num_rows))
         ranks = last.group_by("code", use_threads=False).aggregate([("rank", "max")])["rank_max"]
+        others = last.filter(compute.invert(compute.is_in(last["rank"], value_set=ranks.combine_chunks())))
         last = last.take(ranks)
-    indices = order.take(last["at_max"].combine_chunks())
+    return Newest(_ascending(order, last), _ascending(order, others))
+
+
+def _ascending(order: Any, ranked: Any) -> Any:
+    indices = order.take(ranked["at_max"].combine_chunks())
     return indices.take(compute.sort_indices(indices)).cast(pyarrow.int64())
+
+
+def replaced(rows: Any, others: Any) -> Any:
+    """Whether each row has a newer record of its key and partition among `others` (key, `_partition`, `_offset`): then
+    it counts no longer, whatever its time."""
+    found = pyarrow.repeat(False, rows.num_rows)
+    for partition in compute.unique(others["_partition"]).to_pylist():
+        ours = others.filter(compute.equal(others["_partition"], partition))
+        places = compute.index_in(rows["key"], value_set=ours["key"].combine_chunks())
+        later = compute.greater(ours["_offset"].combine_chunks().take(places), rows["_offset"])
+        here = compute.and_(compute.equal(rows["_partition"], partition), later)
+        found = compute.or_(found, compute.fill_null(here, False))
+    return found
 
 
 def is_newer(one: Any, other: Any) -> Any:
