@@ -1,10 +1,12 @@
 """A stream written to a topic: each record once, whatever is killed meanwhile."""
 
+import json
 import os
 import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,8 +19,8 @@ from harness.tiers import sized
 from moldau.client.fetching import LATEST, list_offsets
 from moldau.names import TopicPartition
 from moldau.pipeline.session import python_path
-from moldau.pipeline.sink.markers import TaskOfQuery
-from moldau.pipeline.sink.options import read_sink_options
+from moldau.pipeline.sink.markers import TaskOfQuery, committed
+from moldau.pipeline.sink.options import PREFIX, read_sink_options
 from moldau.pipeline.sink.stream import StreamWriter
 from moldau.pipeline.sink.writing import BatchDivided, WrittenRows, write_task
 from tests.pipeline.sink.test_writing import COLUMNS, expected, options, rows, values
@@ -129,6 +131,17 @@ def test_a_stream_whose_driver_and_workers_are_killed_writes_each_record_once(
     names = {"source": source, "target": target, "folder": str(tmp_path), "records": OF_A_BATCH}
     exec(COPY, {"spark": spark, "bootstrap": bootstrap, **names})
     assert values(bootstrap, target) == expected(RECORDS)
+    query = json.loads((tmp_path / "checkpoint" / "metadata").read_text())["id"]
+    with moldau.Admin(bootstrap) as admin:
+        marker = committed(admin, TaskOfQuery(PREFIX, query, 0))
+    assert marker is not None and marker.run, "Spark tells tasks which run of the query they are of"
+
+
+def writer_of(bootstrap: str, topic: str) -> StreamWriter:
+    from pyspark.sql import types
+
+    schema = types.StructType([types.StructField(name, types.StringType()) for name in COLUMNS])
+    return StreamWriter(read_sink_options({"bootstrapServers": bootstrap, "topic": topic}), schema)
 
 
 def test_a_replay_that_has_fewer_tasks_is_refused(bootstrap: str, new_topic: NewTopic) -> None:
@@ -136,10 +149,7 @@ def test_a_replay_that_has_fewer_tasks_is_refused(bootstrap: str, new_topic: New
     sink = options(bootstrap, topic)
     tasks = [TaskOfQuery("test", topic, number) for number in range(3)]
     before = [write_task(sink, COLUMNS, task, 4, [rows(task.number * 10, 10)]) for task in tasks]
-    from pyspark.sql import types
-
-    schema = types.StructType([types.StructField(name, types.StringType()) for name in COLUMNS])
-    writer = StreamWriter(read_sink_options({"bootstrapServers": bootstrap, "topic": topic}), schema)
+    writer = writer_of(bootstrap, topic)
     writer.commit(before, 4)
     same = [write_task(sink, COLUMNS, task, 4, [rows(task.number * 10, 10)]) for task in tasks]
     writer.commit(same, 4)
@@ -149,6 +159,64 @@ def test_a_replay_that_has_fewer_tasks_is_refused(bootstrap: str, new_topic: New
     assert isinstance(empty, WrittenRows) and empty.marker.rows == 0
     with pytest.raises(BatchDivided, match="Task 1 had committed batch 4"):
         writer.commit([same[0], empty, same[2]], 4)
+
+
+def test_rows_that_only_other_tasks_had_committed_are_noticed_in_the_first_batch_of_a_run(
+    bootstrap: str, new_topic: NewTopic, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    topic = new_topic()
+    sink, writer = options(bootstrap, topic), writer_of(bootstrap, topic)
+
+    def write(number: int, batch: int, run: str) -> WrittenRows:
+        return write_task(sink, COLUMNS, TaskOfQuery("test", topic, number), batch, [rows(number * 10, 10)], run)
+
+    writer.commit([write(0, 3, "first")], 3)
+    write(4, 4, "first")  # the query is killed before its other tasks have committed
+    again = [write(0, 4, "second"), write(1, 4, "second")]
+    assert not any(one.is_replay for one in again)
+    with pytest.raises(BatchDivided, match="Task 4 had committed batch 4 with 10 rows, and its replay has none"):
+        writer.commit(again, 4)
+    monkeypatch.setattr("moldau.pipeline.sink.stream.check_division", None)
+    writer.commit([write(0, 5, "second"), write(2, 5, "second")], 5)  # a later batch of a run asks nothing
+
+
+class Query:
+    """A query of two batches with three tasks each, as Spark runs it; its checkpoint knows the finished batches."""
+
+    def __init__(self, bootstrap: str, topic: str):
+        self._sink, self._writer, self._topic = options(bootstrap, topic), writer_of(bootstrap, topic), topic
+        self._finished = self._runs = 0
+
+    def run(self, steps_max: int | None = None) -> None:
+        """Run to the end, or until it is killed after this number of steps."""
+        self._runs += 1
+        for _ in islice(self._steps(), steps_max):
+            pass
+
+    def _steps(self) -> Iterator[str]:
+        while self._finished < 2:
+            batch, written = self._finished, []
+            for number in range(3):
+                task, given = TaskOfQuery("test", self._topic, number), [rows(30 * batch + 10 * number, 10)]
+                written.append(write_task(self._sink, COLUMNS, task, batch, given, f"run {self._runs}"))
+                yield "a task has committed"
+            self._writer.commit(written, batch)
+            yield "the sink has committed"
+            self._finished += 1
+            yield "the commit log has the batch"
+
+
+@pytest.mark.check
+@pytest.mark.parametrize("steps", range(1, 11))
+def test_a_query_that_is_killed_after_any_step_writes_each_row_once(
+    bootstrap: str, new_topic: NewTopic, steps: int
+) -> None:
+    topic = new_topic()
+    query = Query(bootstrap, topic)
+    query.run(steps)
+    query.run(1)
+    query.run()
+    assert values(bootstrap, topic) == expected(60)
 
 
 @pytest.mark.timeout(240)

@@ -2,7 +2,7 @@
 
 Each task of a query has a consumer group of its own, whose committed offset is the number of the last batch that the
 task has written. It becomes visible together with the records, so a task that is run again knows whether its batch is
-in the topic. Pure, except for `committed`, which asks the broker.
+in the topic. Pure, except for `committed` and `tasks_with_markers`, which ask the broker.
 """
 
 import json
@@ -20,17 +20,28 @@ class TaskOfQuery(NamedTuple):
     number: int
 
     @property
+    def of_query(self) -> str:
+        """How the ids of all tasks of the query begin."""
+        return f"{self.prefix}-{self.query}-"
+
+    @property
     def transactional_id(self) -> str:
         """Also the id of the group."""
-        return f"{self.prefix}-{self.query}-{self.number}"
+        return f"{self.of_query}{self.number}"
 
 
 class BatchMarker(NamedTuple):
-    """One batch of a task: its number, and how many rows and bytes of keys and values it has."""
+    """One batch of a task: its number, how many rows and bytes of keys and values it has, and the run of the query that
+    wrote it; a restarted query is another run."""
 
     batch: int
     rows: int
     bytes: int
+    run: str = ""
+
+    def has_rows_of(self, other: "BatchMarker") -> bool:
+        """Whether it is the same batch with the same rows, in whichever run."""
+        return self[:3] == other[:3]
 
     def offset(self) -> OffsetAndMetadata:
         return OffsetAndMetadata(self.batch, json.dumps(self._asdict()))
@@ -40,7 +51,8 @@ def read_marker(metadata: str) -> BatchMarker | None:
     """The reverse of `BatchMarker.offset`; None for metadata of somebody else."""
     try:
         marker = json.loads(metadata)
-        return BatchMarker(int(marker["batch"]), int(marker["rows"]), int(marker["bytes"]))
+        batch, rows, size = int(marker["batch"]), int(marker["rows"]), int(marker["bytes"])
+        return BatchMarker(batch, rows, size, str(marker.get("run", "")))
     except (ValueError, KeyError, TypeError):
         return None
 
@@ -49,6 +61,13 @@ def committed(admin: Admin, task: TaskOfQuery) -> BatchMarker | None:
     """The last batch that this task has committed; None if it has none."""
     offsets = admin.group_offsets(task.transactional_id)
     return max((one for one in map(read_marker, (at.metadata for at in offsets.values())) if one), default=None)
+
+
+def tasks_with_markers(admin: Admin, of: TaskOfQuery) -> list[TaskOfQuery]:
+    """The tasks of this task's query that have ever committed a batch."""
+    names = [group.group_id for group in admin.list_groups() if group.group_id.startswith(of.of_query)]
+    numbers = [name.removeprefix(of.of_query) for name in names]
+    return [of._replace(number=number) for number in sorted(int(one) for one in numbers if one.isdecimal())]
 
 
 def place(topic: str) -> TopicPartition:

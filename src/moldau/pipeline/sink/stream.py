@@ -4,7 +4,8 @@
 The transactional id of a task is made of the query's id, which is in the checkpoint, and the task's number, so that a
 restarted query fences what is left of the one before it. A replayed batch is skipped by the tasks that have committed
 it. That needs the replay to give each task the same rows, which holds if the number of tasks stays; if it changed, the
-query fails with a sentence.
+query fails with a sentence. Only the first batch of a run can be a replay. The writer does not know which batch that
+is: it looks if a task has written a replay, or if no task has written in this run before.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -25,8 +26,9 @@ from moldau.pipeline.spark_versions import TAKES_ARROW, StreamWriterBase
 if TYPE_CHECKING:
     import pyarrow
 
-QUERY_ID, BATCH_ID = "sql.streaming.queryId", "streaming.sql.batchId"
-"""Local properties that Spark sets for the tasks of a micro-batch; the query's id is that of the checkpoint."""
+QUERY_ID, BATCH_ID, RUN_ID = "sql.streaming.queryId", "streaming.sql.batchId", "spark.jobGroup.id"
+"""Local properties that Spark sets for the tasks of a micro-batch; the query's id is that of the checkpoint, and each
+start of the query is a run."""
 
 
 class StreamWriter(StreamWriterBase):
@@ -47,12 +49,15 @@ class StreamWriter(StreamWriterBase):
         if not TAKES_ARROW:
             given = batches_of_rows(iterator, self._schema, self._columns)
         with in_a_sentence():
-            return write_task(self._options, self._columns, task, int(batch), given)
+            return write_task(
+                self._options, self._columns, task, int(batch), given, context.getLocalProperty(RUN_ID) or ""
+            )
 
     def commit(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:
         """Check that a replayed batch was divided among tasks as before."""
         written = [one for one in messages if isinstance(one, WrittenRows)]
-        if any(one.is_replay for one in written):
+        have_rows = [one for one in written if one.marker.rows]
+        if have_rows and (any(one.is_replay for one in have_rows) or all(one.is_first for one in have_rows)):
             with in_a_sentence():
                 check_division(self._options, written, batchId)
 

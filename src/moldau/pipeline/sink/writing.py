@@ -17,7 +17,7 @@ from moldau.client.administration.admin import Admin
 from moldau.client.producing.producer import Producer
 from moldau.errors import MoldauError
 from moldau.pipeline.options import OptionError
-from moldau.pipeline.sink.markers import BatchMarker, TaskOfQuery, committed, place
+from moldau.pipeline.sink.markers import BatchMarker, TaskOfQuery, committed, place, tasks_with_markers
 from moldau.pipeline.sink.options import SinkOptions
 from moldau.pipeline.worker_process import keep_imported
 from moldau.records.arrays import repeated
@@ -36,17 +36,20 @@ class RowRefused(MoldauError):
 
 @dataclass
 class WrittenRows(WriterCommitMessage):
-    """What one task tells the driver. `is_replay`: it had committed the batch before."""
+    """What one task tells the driver. `is_replay`: it had committed the batch before. `is_first`: it had committed
+    nothing in this run of the query."""
 
     task: TaskOfQuery
     marker: BatchMarker
     is_replay: bool = False
+    is_first: bool = False
 
 
 def write_task(
-    options: SinkOptions, columns: tuple[str, ...], task: TaskOfQuery, batch: int, given: Iterable[Any]
+    options: SinkOptions, columns: tuple[str, ...], task: TaskOfQuery, batch: int, given: Iterable[Any], run: str = ""
 ) -> WrittenRows:
-    """Write the rows of one task as batch number `batch` of its query. Without rows it asks the broker nothing."""
+    """Write the rows of one task as batch number `batch` of its query, which is in this `run`. Without rows it asks the
+    broker nothing."""
     tables = gathered(given, columns)
     first = next(tables, None)
     if first is None:
@@ -68,9 +71,9 @@ def write_task(
                     _send(producer, topic, part)
                     topics.add(topic)
                 rows, size = rows + table.num_rows, size + content_bytes(table)
-            marker = BatchMarker(batch, rows, size)
+            marker = BatchMarker(batch, rows, size, run)
             transaction.send_offsets({place(min(topics)): marker.offset()}, task.transactional_id)
-        return WrittenRows(task, marker)
+        return WrittenRows(task, marker, is_first=before is None or before.run != run)
 
 
 def _send(producer: Producer, topic: str, rows: pyarrow.Table) -> None:
@@ -95,7 +98,7 @@ def check_same(before: BatchMarker, now: BatchMarker, task: TaskOfQuery) -> None
             f"Task {task.number} has committed batch {before.batch} already, and is given batch {now.batch}: the "
             "checkpoint is older than what the topic holds. Start with a new checkpoint, or with a greater txnVersion."
         )
-    if before != now:
+    if not before.has_rows_of(now):
         raise BatchDivided(
             f"Task {task.number} had committed batch {now.batch} with {before.rows} rows, and its replay has "
             f"{now.rows}: the batch is divided among tasks in another way. Restart the query with the number of "
@@ -104,15 +107,14 @@ def check_same(before: BatchMarker, now: BatchMarker, task: TaskOfQuery) -> None
 
 
 def check_division(options: SinkOptions, written: Sequence[WrittenRows], batch: int) -> None:
-    """Raise `BatchDivided` if an earlier attempt divided this batch among other tasks: a task without rows now, and the
-    one after the last, must not have committed it."""
+    """Raise `BatchDivided` if an earlier attempt divided this batch among other tasks: only tasks that have rows of it
+    now may have committed it."""
     if not written:
         return
-    empty = [one.task for one in written if not one.marker.rows]
-    after = written[-1].task._replace(number=len(written))
+    have_rows = {one.task for one in written if one.marker.rows}
     with Admin(options.bootstrap_servers) as admin:
-        for task in (*empty, after):
-            before = committed(admin, task)
+        for task in tasks_with_markers(admin, written[0].task):
+            before = None if task in have_rows else committed(admin, task)
             if before is not None and before.batch == batch:
                 raise BatchDivided(
                     f"Task {task.number} had committed batch {batch} with {before.rows} rows, and its replay has "
