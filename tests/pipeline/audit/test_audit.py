@@ -4,12 +4,14 @@ import json
 import random
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pyarrow as pa
 import pytest
+from deltalake import DeltaTable, write_deltalake
 
 from harness.pages import examples
+from harness.patience import wait_until
 from harness.tiers import sized
 from moldau import Producer, read_table
 from moldau.cli import main
@@ -21,9 +23,12 @@ from moldau.pipeline.audit.auditing import AuditFailed, audit
 from moldau.pipeline.audit.comparing import Difference
 from moldau.pipeline.audit.reconciling import Books
 from moldau.pipeline.audit.tiers import ClusterTier
+from moldau.pipeline.audit.warehouse_tier import WarehouseTier
 from moldau.pipeline.loading.load import load
 from moldau.pipeline.tables.warehouse import Warehouse
 from moldau.runtime import RealClock
+from tests import raw_transactions
+from tests.pipeline.local_spark import LocalSpark
 
 MINUTE_MS = 60_000
 NOON_MS = 1_767_268_800_000
@@ -225,6 +230,28 @@ def test_producers_that_restart_and_aborted_transactions_balance(
     assert books.complete and not books.notes
 
 
+def test_records_behind_an_open_transaction_are_missing_until_it_ends_and_a_note_says_why(
+    bootstrap: str, new_topic: NewTopic
+) -> None:
+    topic, reports = new_topic(), new_topic()
+    send(bootstrap, topic, orders(10, 2), audit_topic=reports)
+    still_open = raw_transactions.Producer(bootstrap, topic)
+    still_open.write(topic)
+    send(bootstrap, topic, orders(30, 2), audit_topic=reports)
+
+    def audited() -> tuple[bool, int, list[str]]:
+        origin = ClusterTier("origin", bootstrap)
+        books = audit(bootstrap, [topic], [origin], audit_topic=reports, window_ms=MINUTE_MS)
+        (tier,) = books.topics[0].tiers
+        return not tier.wrong, tier.found, list(tier.notes)
+
+    behind = "records from offset 10 to 40 cannot be read before it ends, and count as missing."
+    assert audited() == (False, 10, [f"origin: a transaction is open in {topic}-0; {behind}"])
+    still_open.end(commits=False)
+    assert wait_until(lambda: audited() == (True, 40, []))
+    still_open.close()
+
+
 def test_a_mirror_that_writes_its_own_timestamps_is_compared_by_the_headers(
     bootstrap: str, mirror: str, both_topics: NewTopic
 ) -> None:
@@ -288,6 +315,34 @@ def test_a_warehouse_is_a_tier(
     (tmp_path / "warehouse" / topic / table.files()[0].path).write_bytes(b"not Parquet")
     code, out, err = run(options, capsys)
     assert code and not out and "cannot be read" in err and len(err.splitlines()) == 1
+
+
+def test_rows_that_were_removed_doubled_altered_or_added_by_hand_are_named(
+    bootstrap: str, new_topic: NewTopic, tmp_path: Path
+) -> None:
+    topic, reports, spark = new_topic(), new_topic(), LocalSpark()
+    send(bootstrap, topic, orders(100, 4), audit_topic=reports)
+    load(lambda: cast("Any", spark), bootstrap, [topic], Warehouse(tmp_path))
+    tiers = [ClusterTier("origin", bootstrap), WarehouseTier(str(tmp_path))]
+    assert audit(bootstrap, [topic], tiers, audit_topic=reports, window_ms=MINUTE_MS).complete
+    by_hand = DeltaTable(tmp_path / topic)
+    rows = by_hand.to_pyarrow_table()
+    doubled, added = (rows.filter(pa.compute.equal(rows["_offset"], offset)) for offset in (30, 90))
+    for name in ("_partition", "_offset"):
+        at = added.schema.get_field_index(name)
+        added = added.set_column(at, added.schema.field(at), pa.nulls(1, added.schema.field(at).type))
+    by_hand.delete("_offset = 3")
+    write_deltalake(tmp_path / topic, pa.concat_tables([doubled, added]), mode="append")
+    by_hand.update_incremental()
+    by_hand.update(predicate="_offset = 60", updates={"value": "_key"})
+    books = audit(bootstrap, [topic], tiers, audit_topic=reports, window_ms=MINUTE_MS)
+    said = [sentence.partition("window 2026-01-01T12:0")[2] for sentence in books.sentences()]
+    assert said == [
+        "0:00Z: 1 of 25 records missing: partition 0 offset 3 in origin.",
+        "1:00Z: 1 more than the 25 records acknowledged: partition 0 offset 30 in warehouse.",
+        "2:00Z: 25 records as acknowledged, but with another sum of hashes (altered: partition 0 offset 60 in origin).",
+        "3:00Z: 1 more than the 25 records acknowledged: 1 row without partition and offset in warehouse.",
+    ]
 
 
 def run(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> tuple[int, str, str]:

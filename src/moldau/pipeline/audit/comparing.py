@@ -14,6 +14,8 @@ from typing import Any, NamedTuple
 import pyarrow
 import pyarrow.compute as compute
 
+from moldau.names import counted
+
 NAMED_MAX = 100
 """As many places are named of each difference; the others are counted."""
 SAID_MAX = 5
@@ -33,7 +35,9 @@ class Difference(NamedTuple):
 
     @property
     def where(self) -> str:
-        """The first places in words."""
+        """The first places in words. A row that another tool has added may have none."""
+        if not self.places:
+            return f"{counted(self.records, 'row')} without partition and offset in {self.tier}"
         by_partition: dict[int, list[str]] = {}
         for partition, offset in self.places[:SAID_MAX]:
             by_partition.setdefault(partition, []).append(str(offset))

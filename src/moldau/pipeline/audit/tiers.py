@@ -69,25 +69,32 @@ class ClusterTier:
     def digests(self, topic: str, length_ms: int) -> tuple[Digests, list[str]]:
         rows: Rows = {}
         notes = []
-        for tp, first, last in self._ranges(topic):
+        for tp, first, last, written in self._ranges(topic):
             if first > 0:
                 notes.append(f"{self.name}: {tp} begins at offset {first}; the records before it have expired.")
+            if written > last:
+                notes.append(
+                    f"{self.name}: a transaction is open in {tp}; records from offset {last} to {written - 1} cannot "
+                    "be read before it ends, and count as missing."
+                )
             for batch in self._batches(tp, first, last):
                 add_columns(rows, batch.column("key"), batch.column("value"), _event_times(batch), length_ms)
         return {start: digest_of(row) for start, row in rows.items()}, notes
 
     def places(self, topic: str, length_ms: int, windows: Collection[int]) -> Iterator[Any]:
-        for tp, first, last in self._ranges(topic):
+        for tp, first, last, _ in self._ranges(topic):
             for batch in self._batches(tp, first, last):
                 names = ("key", "value", "partition", "offset")
                 yield places_of(batch, names, _event_times(batch), length_ms, windows)
 
-    def _ranges(self, topic: str) -> list[tuple[TopicPartition, int, int]]:
-        """Each partition with its first offset and its last stable offset."""
+    def _ranges(self, topic: str) -> list[tuple[TopicPartition, int, int, int]]:
+        """Each partition with its first offset, its last stable offset, and the high watermark of a moment before,
+        which is greater only if a transaction was open then."""
         partitions = [TopicPartition(topic, p) for p in topic_partitions(self._bootstrap, [topic])[topic]]
         first = list_offsets(self._bootstrap, dict.fromkeys(partitions, EARLIEST))
+        written = list_offsets(self._bootstrap, dict.fromkeys(partitions, LATEST))
         last = list_offsets(self._bootstrap, dict.fromkeys(partitions, LATEST), isolation_level="read_committed")
-        return [(tp, first[tp], last[tp]) for tp in partitions]
+        return [(tp, first[tp], last[tp], written[tp]) for tp in partitions]
 
     def _batches(self, tp: TopicPartition, start: int, end: int) -> Iterator[Any]:
         return read_columns(self._bootstrap, *tp, start, end) if end > start else iter(())
