@@ -7,10 +7,11 @@ from pathlib import Path
 import pytest
 
 from moldau.errors import ErrorCode, KafkaError
+from moldau.log.producers import verification_guards
 from moldau.names import LeaderEpoch
-from moldau.records.batch import Marker
+from moldau.records.batch import TRANSACTIONAL_BIT, Marker, Row, encode_batch, read_header
 from moldau.replication.leadership import PartitionRoles
-from moldau.replication.own_appends import append_marker, append_own, committed
+from moldau.replication.own_appends import append_marker, append_own, append_own_in_transaction, committed
 from moldau.replication.replica import Replica
 from tests.handlers.in_sync import FOLLOWER, in_sync, reached
 from tests.handlers.living import NOW_MS, Living, batch, run
@@ -27,6 +28,13 @@ async def marker(replica: Replica, seconds: float = 30) -> None:
     await committed(replica, await append_marker(replica, 7, 0, ABORTED, 0, NOW_MS), seconds)
 
 
+async def in_transaction(replica: Replica, seconds: float = 30) -> None:
+    rows = [Row(b"k", b"x", NOW_MS)]
+    records = encode_batch(rows, attributes=TRANSACTIONAL_BIT, producer_id=7, producer_epoch=0)
+    guard = verification_guards.obtain(replica.log.producers, read_header(records), NOW_MS)
+    await committed(replica, await append_own_in_transaction(replica, records, guard, NOW_MS), seconds)
+
+
 def play(folder: Path, scenario: Callable[[Replica], Awaitable[None]]) -> None:
     async def live(alive: Living) -> None:
         await alive.make("a")
@@ -41,7 +49,7 @@ async def parked(replica: Replica) -> None:
         await asyncio.sleep(0)
 
 
-@pytest.mark.parametrize("write", [own, marker])
+@pytest.mark.parametrize("write", [own, in_transaction, marker])
 def test_it_returns_when_the_other_replica_has_it(tmp_path: Path, write: Write) -> None:
     async def scenario(replica: Replica) -> None:
         writing = asyncio.ensure_future(write(replica))
@@ -53,7 +61,7 @@ def test_it_returns_when_the_other_replica_has_it(tmp_path: Path, write: Write) 
     play(tmp_path, scenario)
 
 
-@pytest.mark.parametrize("write", [own, marker])
+@pytest.mark.parametrize("write", [own, in_transaction, marker])
 def test_in_another_leader_epoch_nobody_knows_whether_it_is_there(tmp_path: Path, write: Write) -> None:
     async def scenario(replica: Replica) -> None:
         writing = asyncio.ensure_future(write(replica))
@@ -67,11 +75,28 @@ def test_in_another_leader_epoch_nobody_knows_whether_it_is_there(tmp_path: Path
     play(tmp_path, scenario)
 
 
-@pytest.mark.parametrize("write", [own, marker])
+@pytest.mark.parametrize("write", [own, in_transaction, marker])
 def test_it_waits_for_a_time_only(tmp_path: Path, write: Write) -> None:
     async def scenario(replica: Replica) -> None:
         with pytest.raises(KafkaError) as failed:
             await write(replica, 0.01)
         assert failed.value.code is ErrorCode.REQUEST_TIMED_OUT
+
+    play(tmp_path, scenario)
+
+
+@pytest.mark.parametrize("write", [own, in_transaction, marker])
+def test_nothing_is_appended_while_the_log_is_replaced_by_its_copy(tmp_path: Path, write: Write) -> None:
+    async def scenario(replica: Replica) -> None:
+        replica.hold()
+        writing = asyncio.ensure_future(write(replica))
+        for _ in range(5):
+            await asyncio.sleep(0)
+        assert replica.log.log_end_offset == 0
+        replica.release()
+        await parked(replica)
+        assert replica.log.log_end_offset == 1
+        reached(replica, 1)
+        await writing
 
     play(tmp_path, scenario)

@@ -37,6 +37,7 @@ async def append_own_in_transaction(
 ) -> Appended:
     """As `append_own`, for a batch in a producer's transaction, without sequences. `guard`: the one with which the
     transaction may begin here. Also raises INVALID_TXN_STATE, INVALID_PRODUCER_EPOCH."""
+    await replica.until_free()
     replica.takes_own()
     error = verification_guards.check(replica.log.producers, read_header(batch), guard, transaction_version=0)
     if error is not None:
