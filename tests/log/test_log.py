@@ -16,12 +16,12 @@ from harness.logs import (
     rows,
 )
 from moldau.errors import ErrorCode, KafkaError
-from moldau.log import truncation
+from moldau.log import checkpoints, truncation
 from moldau.log.indexes import Index, IndexEntry
 from moldau.log.log import Log
 from moldau.records.batch import LENGTH_AT, Row, batches, crc_holds
 from moldau.replies import FileSlice
-from moldau.runtime import Runtime
+from moldau.runtime import Disk, Runtime
 
 DAY_MS = 86_400_000
 
@@ -341,3 +341,21 @@ def test_a_damaged_batch_is_an_error_and_not_the_end_of_the_log(tmp_path: Path, 
         with pytest.raises(KafkaError, match=f"no batch begins at byte {position} of ") as refused:
             log.read(offset, 1000, log.log_end_offset)
         assert refused.value.code is ErrorCode.CORRUPT_MESSAGE
+
+
+def test_a_snapshot_of_producers_may_not_last_until_it_is_flushed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Retention, in another thread, removes batches once no snapshot is left to be flushed."""
+    log = open_log(tmp_path / "p")
+    append(log, 1, producer_id=7, producer_epoch=0, base_sequence=0)
+    log.roll(NOW_MS)
+    before, left, flush_file = list(log.flushing.snapshots), list[list[Path]](), checkpoints.flush_file
+
+    def flushed(disk: Disk, path: Path) -> None:
+        left.append(list(log.flushing.snapshots))
+        flush_file(disk, path)
+
+    monkeypatch.setattr(checkpoints, "flush_file", flushed)
+    log.flush()
+    assert len(before) == 1 and left[0] == before and not log.flushing.snapshots

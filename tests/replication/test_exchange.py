@@ -15,8 +15,11 @@ from moldau.metadata_store.store import StoreConflict
 from moldau.names import BrokerId, LeaderEpoch, Offset
 from moldau.protocol.messages.fetch import EpochEndOffset, FetchResponse
 from moldau.replication import exchange, shortage
-from moldau.replication.leader_session import follower_settings
+from moldau.replication.catching_up import Rest
+from moldau.replication.follower import LeaderFollower
+from moldau.replication.leader_session import FollowedReplica, follower_settings
 from moldau.replication.leadership import PAUSE_MS, Leadership, PartitionRoles
+from moldau.replication.pauses import Key
 from moldau.replication.replica import Replica
 from moldau.replication.replicas import elapsed_ms
 from tests.replication.followed import ME, OTHER, SETTINGS, UP, Stage, followed, play
@@ -167,6 +170,26 @@ def test_a_log_that_differs_is_cut_before_it_is_asked_for_again(tmp_path: Path) 
         assert second.topics[0].partitions[0].fetch_offset == 0
         assert (log.log_end_offset, stage.replica.high_watermark, log.cleaning) == (0, 0, False)
 
+    play(tmp_path, scenario)
+
+
+def test_the_cleaner_is_kept_away_as_soon_as_it_is_decided_that_a_log_is_cut(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cut, was_kept_away = LeaderFollower._cut, list[bool]()
+
+    async def noted(self: LeaderFollower, key: Key, followed: FollowedReplica, rest: Rest) -> None:
+        was_kept_away.append(followed.replica.log.cleaning)  # the cleaner may have its turn before this task
+        await cut(self, key, followed, rest)
+
+    async def scenario(stage: Stage) -> None:
+        append(stage.replica.log, 3, leader_epoch=0)
+        stage.roles(OTHER, OTHER, ME, epoch=1)
+        stage.replies.put_nowait(stage.reply(diverging_epoch=EpochEndOffset(epoch=-1, end_offset=0)))
+        await stage.asked(2)
+        assert was_kept_away == [True] and not stage.replica.log.cleaning
+
+    monkeypatch.setattr(LeaderFollower, "_cut", noted)
     play(tmp_path, scenario)
 
 

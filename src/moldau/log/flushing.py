@@ -9,7 +9,9 @@ the next flush takes it.
 
 import threading
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
+from typing import Final
 
 from moldau.log import checkpoints
 from moldau.log.epochs import Epochs
@@ -17,14 +19,17 @@ from moldau.log.recovering.recovery import LoadedLog
 from moldau.log.segment import Segment
 from moldau.log.services import LogServices
 
+NOT_FALLEN: Final = (1 << 63) - 1
+
 
 class Flushing:
     """`unsynced_names`: the folder has files whose names might not outlive a power loss. `snapshots`: those of
-    producers that might not. `done_ms`: when all was flushed last, as `elapsed_ms` says."""
+    producers that might not. `done_ms`: when all was flushed last, as `elapsed_ms` says. `fallen_to`: the lowest offset
+    to which the recovery point has fallen since `take_fall`, `NOT_FALLEN` if it has not."""
 
     __slots__ = (
-        "_clock", "_disk", "_folder", "_write_recovery_points", "done_ms", "lock", "recovery_point", "snapshots",
-        "unsynced_names",
+        "_clock", "_disk", "_folder", "_write_recovery_points", "done_ms", "fallen_to", "lock", "recovery_point",
+        "snapshots", "unsynced_names",
     )  # fmt: skip
 
     def __init__(self, folder: Path, services: LogServices, loaded: LoadedLog):
@@ -32,6 +37,7 @@ class Flushing:
         self._folder = folder
         self._write_recovery_points = services.write_recovery_points
         self.recovery_point = loaded.recovery_point
+        self.fallen_to = NOT_FALLEN
         self.unsynced_names = loaded.changed_names
         self.snapshots = loaded.snapshots
         self._clock = services.runtime.clock
@@ -43,13 +49,18 @@ class Flushing:
         checkpoint says so. Raises `OSError`; then the recovery point stays."""
         before = self.recovery_point
         if recovery_point < before:
-            self.recovery_point = recovery_point
+            self.recovery_point, self.fallen_to = recovery_point, min(self.fallen_to, recovery_point)
             try:
                 if self._write_recovery_points is not None:
                     self._write_recovery_points()
             except BaseException:
                 self.recovery_point = before
                 raise
+
+    def take_fall(self) -> int:
+        """`fallen_to`, which is `NOT_FALLEN` from then on: the records behind it may be others than before."""
+        fallen_to, self.fallen_to = self.fallen_to, NOT_FALLEN
+        return fallen_to
 
     def elapsed_ms(self) -> int:
         """The wall clock may be set back, and `flush.ms` must not wait until it has caught up."""
@@ -114,15 +125,13 @@ class Flushing:
             raise
 
     def force_snapshots(self) -> None:
-        while self.snapshots:
-            path = self.snapshots.pop()
-            try:
+        """Flush the snapshots of producers that may not last. One is forgotten only then: retention, in another thread,
+        removes the batches that it stands for as soon as none is left. Raises `OSError`."""
+        for path in list(self.snapshots):
+            with suppress(FileNotFoundError):  # gone with its segment
                 checkpoints.flush_file(self._disk, path)
-            except FileNotFoundError:  # gone with its segment
-                continue
-            except OSError:
-                self.snapshots.append(path)
-                raise
+            with suppress(ValueError):  # another thread has flushed it, too
+                self.snapshots.remove(path)
 
 
 def _first_unflushed(segments: Sequence[Segment]) -> int:

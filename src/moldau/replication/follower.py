@@ -346,6 +346,7 @@ class LeaderFollower:
                 notices.error(str(replica.tp), "%s: %s", replica.tp, rest.why)
             self._session.leave(key)
             self._due[key] = None
+            replica.log.cleaning = True  # now: the cleaner may have its turn before the task
             replica.cutting = asyncio.ensure_future(self._cut(key, followed, rest))
             return asyncio.shield(replica.cutting)
         return None
@@ -357,9 +358,8 @@ class LeaderFollower:
         self._pauses.begin(key, seconds)
 
     async def _cut(self, key: Key, followed: FollowedReplica, rest: Rest) -> None:
-        """Truncate a log, or begin it anew, with the cleaner away from it."""
+        """Truncate a log, or begin it anew. `Log.cleaning` keeps the cleaner away from it until then."""
         replica, log, now_ms = followed.replica, followed.replica.log, self._runtime.clock.now_ms()
-        log.cleaning = True
         try:
             try:
                 if rest.act is Act.TRUNCATE:

@@ -10,8 +10,10 @@ import pytest
 
 from harness.logs import NOW_MS, HandClock, config, read_all
 from moldau.config import BrokerConfig, broker_config
+from moldau.log import truncation
 from moldau.log.compaction import cleaner as module
 from moldau.log.compaction.cleaner import Candidate, Cleaner
+from moldau.log.compaction.dirtiness import Dirt
 from moldau.log.folders.folder import LogFolder
 from moldau.log.log import Log
 from moldau.names import TopicPartition
@@ -143,6 +145,40 @@ def test_a_checkpoint_that_cannot_be_is_begun_anew(text: str, said: str, caplog:
     assert place.clean() and is_cleaned(log)
     assert said in caplog.text
     assert place.checkpoint() == [f"flights 0 {log.active_segment.base_offset}"]
+
+
+def test_what_a_truncation_has_cut_off_is_dirty_when_other_records_are_there() -> None:
+    """Else a record that a tombstone in that part deletes would stay, and be back once the tombstone has gone."""
+    place = Place()
+    log = place.log(batches=0)
+    put(log, ("k", "old"))
+    fill(log)
+    assert place.clean()
+    truncation.truncate_to(log, 5, 0, NOW_MS)
+    put(log, ("k", None))
+    fill(log, 60)
+    assert int(place.checkpoint()[0].split()[-1]) < log.active_segment.base_offset
+    assert place.clean()
+    assert [(record.offset, record.value) for record in read_all(log) if record.key == b"k"] == [(1, None)]
+    assert place.checkpoint() == [f"flights 0 {log.active_segment.base_offset}"]
+
+
+def test_a_log_that_was_truncated_since_it_was_chosen_is_looked_at_again() -> None:
+    place = Place()
+    log = place.log()
+    chosen = place.run(place.cleaner._choose())
+    assert chosen is not None and chosen[0] is log
+
+    async def choose() -> tuple[Log, Dirt]:
+        truncation.truncate_to(log, 20, 0, NOW_MS)
+        return chosen
+
+    log.flush()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(place.cleaner, "_choose", choose)
+        assert place.clean() and not is_cleaned(log)
+    fill(log)
+    assert place.clean() and is_cleaned(log)
 
 
 def test_a_topic_made_again_is_dirty_from_its_start() -> None:

@@ -24,6 +24,7 @@ from moldau.log.compaction.cleaning import IO_BYTES_MIN, CleaningPlan, groups, n
 from moldau.log.compaction.compactor import Compactor, LastOfProducer, Uncleanable
 from moldau.log.compaction.dirtiness import Dirt, dirt_of, first_dirty, is_overdue
 from moldau.log.compaction.offset_map import OffsetMap
+from moldau.log.flushing import NOT_FALLEN
 from moldau.log.log import Log
 from moldau.log.segment import Segment
 from moldau.names import TopicPartition, counted
@@ -150,7 +151,7 @@ class Cleaner:
         if dirtiest is None:
             return False
         log, dirt = dirtiest
-        if log.cleaning or log.offline:
+        if log.cleaning or log.offline or log.flushing.fallen_to != NOT_FALLEN:  # it was truncated since the look
             return True
         log.cleaning = True
         try:
@@ -229,10 +230,12 @@ class Cleaner:
         config = log.config
         if is_overdue(log.active_segment, config, now_ms):
             log.roll(now_ms)
-        known = self.offsets.of(log)
-        start = first_dirty(known, log.log_start_offset, log.log_end_offset)
+        known, fallen_to = self.offsets.of(log), log.flushing.take_fall()
+        # What was cleaned had been flushed. A truncation may have cut that, and other records be there now.
+        valid = None if known is None else min(known, fallen_to)
+        start = first_dirty(valid, log.log_start_offset, log.log_end_offset)
         if known is not None and known != start:
-            if not (config.deletes and known < start):
+            if start != valid and not (config.deletes and known < start):
                 logger.warning(
                     "the checkpoint of %s at offset %d does not fit the log: compaction begins again at %d",
                     log.tp,
