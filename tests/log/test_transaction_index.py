@@ -159,6 +159,24 @@ def test_aborted_transactions_are_found_in_later_segments(tmp_path: Path) -> Non
     assert log.committed.aborted_in(0, piece) == log.committed.aborted_between(0, log.segments[1].base_offset)
 
 
+def test_a_damaged_offset_index_hides_no_aborted_transaction(tmp_path: Path) -> None:
+    settings = config(index_interval_bytes=100)
+    log = open_log(tmp_path / "p", config=settings)
+    one = Writer(log, 1)
+    for _ in range(40):
+        one.write()
+        one.end(ABORT)
+    log.close()
+    (path,) = (log.folder / name for name in names(log.folder, ".index"))
+    data = bytearray(path.read_bytes())
+    for at in range(8, len(data) - 8, 8):  # the ends fit, so that the file is opened
+        data[at : at + 4] = bytes(4)
+    path.write_bytes(data)
+    again = open_log(log.folder, config=settings)
+    piece = again.read(0, 500, int(again.log_end_offset))
+    assert again.committed.aborted_in(0, piece)[:2] == [(1, 0, 1, 2), (1, 2, 3, 4)]
+
+
 def test_the_search_ends_where_everything_was_decided(tmp_path: Path) -> None:
     log = open_log(tmp_path / "p", config=SMALL)
     one = Writer(log, 1)

@@ -53,9 +53,12 @@ def end_of_slice(segments: Sequence[Segment], offset: int, end_position: int, lo
     at = segment_at(segments, offset)
     while segments[at].find(offset) is None and at + 1 < len(segments):
         at += 1
-    entry = segments[at].offsets.first_from(end_position)
+    segment = segments[at]
+    entry = segment.offsets.first_from(end_position)
+    if not segment.is_right(entry):  # the index was damaged, and is rebuilt
+        entry = segment.offsets.first_from(end_position)
     if entry is not None:
-        return segments[at].base_offset + entry.key
+        return segment.base_offset + entry.key
     return segments[at + 1].base_offset if at + 1 < len(segments) else log_end
 
 

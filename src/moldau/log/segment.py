@@ -299,6 +299,15 @@ class Segment:
             entry = self.offsets.floor(offset - self.base_offset)
         return entry.value if entry is not None else 0
 
+    def walk_back(self, entries: int) -> int:
+        """The position in the index entry that is this many from the end; the file's start if there are fewer."""
+        self.look()
+        number = self.offsets.entries - entries
+        if number <= 0:
+            return 0
+        entry = self.offsets.entry(number)
+        return entry.value if self.is_right(entry) else self.walk_back(entries)
+
     def is_right(self, entry: IndexEntry | None) -> bool:
         """Whether an entry of the offset index matches the batch at its position; if not, the index is rebuilt. The
         last two entries that matched are remembered. Raises `OSError`."""
@@ -352,7 +361,7 @@ class Segment:
         return self._flushed_size == self.size
 
     def assume_flushed(self) -> None:
-        """It was before we opened it: below the recovery point, or after a clean stop."""
+        """It was: below the recovery point, before a clean stop, or with its whole file system."""
         self._flushed_size = self.size
 
     def flush(self, active: bool) -> None:

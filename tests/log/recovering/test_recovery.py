@@ -5,6 +5,7 @@ import pytest
 from harness.logs import NOW_MS, append, config, names, offset_for_time, open_log, read_all, records_from, rows
 from moldau.errors import ErrorCode
 from moldau.log.log import Log
+from moldau.log.producers.rebuilding import WALK_BACK_ENTRIES
 from moldau.records.batch import Row
 
 SMALL = config(segment_bytes=1000, index_interval_bytes=100)
@@ -136,6 +137,20 @@ def test_a_damaged_index_is_built_anew(tmp_path: Path, suffix: str, clean: bool,
         assert {name: data for name, data in contents(folder).items() if "index" in name} == {
             name: data for name, data in expected.items() if "index" in name
         }
+
+
+def test_a_damaged_index_entry_keeps_no_batch_of_a_producer_unknown(tmp_path: Path) -> None:
+    settings = config(index_interval_bytes=100)
+    log = open_log(tmp_path / "p", config=settings)
+    for number in range(200):
+        append(log, rows(1), producer_id=7, producer_epoch=0, base_sequence=number)
+    log.close()
+    (path,) = (log.folder / name for name in names(log.folder, ".index"))
+    data = bytearray(path.read_bytes())
+    data[len(data) - WALK_BACK_ENTRIES * 8 + 4] ^= 0x80  # its position is negative now
+    path.write_bytes(data)
+    producer = open_log(log.folder, config=settings).producers.get(7)
+    assert producer is not None and [batch.last_sequence for batch in producer.batches] == [195, 196, 197, 198, 199]
 
 
 def test_a_clean_start_reads_no_more_than_the_end_of_the_last_segment(tmp_path: Path) -> None:

@@ -92,9 +92,7 @@ def _headers_before(segments: Sequence[Segment], offset: int) -> list[BatchHeade
     for segment in reversed(segments):
         if segment.base_offset >= offset:
             continue
-        segment.look()
-        entries = segment.offsets.entries
-        at = segment.offsets.entry(entries - WALK_BACK_ENTRIES).value if entries > WALK_BACK_ENTRIES else 0
+        at = segment.walk_back(WALK_BACK_ENTRIES)
         of_segment = [
             header for _, header in segment.walk(at) if header.last_offset < offset and header.producer_id >= 0
         ]
