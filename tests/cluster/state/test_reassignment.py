@@ -124,7 +124,7 @@ TRANSCRIPTS = {
         to 1,2               | 1,2 1@1 isr=1,2
         ends                 | refused
     """,
-    "a dead broker in the target is waited for": """
+    "a dead broker in the target is waited for where replicas become fewer": """
         starts 1,2,3 least 2 | 1,2,3 1@0 isr=1,2,3
         goes 3               | 1,2,3 1@0 isr=1,2
         to 3,4               | 3,+4,-1,-2 1@0 isr=1,2
@@ -132,6 +132,22 @@ TRANSCRIPTS = {
         ends                 | refused
         isr 1,2,3,4          | 3,+4,-1,-2 1@0 isr=1,2,3,4
         ends                 | 3,4 3@1 isr=3,4
+    """,
+    "a replica that stays and is away holds up no move (KAFKA-19975)": """
+        starts 1,2,3 least 2 | 1,2,3 1@0 isr=1,2,3
+        goes 2               | 1,2,3 1@0 isr=1,3
+        to 2,1,4             | 2,1,+4,-3 1@0 isr=1,3
+        ends                 | refused
+        isr 1,3,4            | 2,1,+4,-3 1@0 isr=1,3,4
+        ends                 | 2,1,4 1@1 isr=1,4
+    """,
+    "nor does it hold up one that only adds replicas": """
+        starts 1,2,3 least 2 | 1,2,3 1@0 isr=1,2,3
+        goes 2               | 1,2,3 1@0 isr=1,3
+        to 1,2,3,4           | 1,2,3,+4 1@0 isr=1,3
+        ends                 | refused
+        isr 1,3,4            | 1,2,3,+4 1@0 isr=1,3,4
+        ends                 | 1,2,3,4 1@0 isr=1,3,4
     """,
     "a target replica that leads goes on in a new epoch": """
         starts 1,2 least 1   | 1,2 1@0 isr=1,2

@@ -5,7 +5,9 @@
     ended                     C D          -                 -
     or cancelled              C A B        -                 -
 
-It ends when every target replica is in the ISR. Until then all replicas follow the leader, and any in the ISR may lead.
+It ends when every added replica is in the ISR: a replica that stays may be away, since the ISR gets no smaller. If the
+partition gets fewer replicas, every target replica must be in the ISR. Until then all replicas follow the leader, and
+any in the ISR may lead.
 A plan that replaces a running one starts from the originals, as in Kafka with ZooKeeper; a replica that only the first
 plan added is dropped.
 
@@ -51,9 +53,12 @@ def cancelled(part: PartitionImage, least: int) -> PartitionImage | None:
 
 
 def ended(part: PartitionImage, least: int) -> PartitionImage | None:
-    """The partition with its target replicas; None if none is under way, or not all of them are in sync yet."""
-    target = target_of(part)
-    if not is_under_way(part) or not target or not {*target} <= {*part.isr}:
+    """The partition with its target replicas; None if none is under way, or replicas that it waits for are not in sync
+    yet."""
+    target, in_sync = target_of(part), {*part.isr}
+    gets_fewer = len(part.adding_replicas) < len(part.removing_replicas)
+    awaited = target if gets_fewer else part.adding_replicas
+    if not is_under_way(part) or in_sync.isdisjoint(target) or not in_sync.issuperset(awaited):
         return None
     return _with_replicas(part, target, least)
 
