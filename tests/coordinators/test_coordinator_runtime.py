@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from moldau.coordinators.classic.messages import Joined, Leaver, Left, Synced
+from moldau.coordinators.coordinator_runtime import PASSED_IN_TURN, CoordinatorRuntime, LedPartition
 from moldau.errors import ErrorCode, KafkaError
 from moldau.records import rows
 from tests.coordinators.fake_log import (
@@ -267,6 +268,29 @@ def test_a_silent_member_is_out_after_its_session_and_a_parked_join_ends_with_th
         assert joined.generation == 2
         assert [member.member_id for member in joined.members] == [joined.member_id]
         assert groups.heartbeat("g", 1, silent, None) is ErrorCode.UNKNOWN_MEMBER_ID
+        await groups.stop()
+
+    in_virtual_time(play())
+
+
+def test_deadlines_that_pass_together_are_handled_in_several_turns(monkeypatch: pytest.MonkeyPatch) -> None:
+    expected, left = dict[str, Any](), list[int]()
+    tick = CoordinatorRuntime._tick
+
+    def counted(self: CoordinatorRuntime[Any], led: LedPartition[Any]) -> None:
+        tick(self, led)
+        left.append(len(expected))
+
+    async def play() -> None:
+        nonlocal expected
+        monkeypatch.setattr(CoordinatorRuntime, "_tick", counted)
+        groups = await leading(FakeLog())
+        for _ in range(3 * PASSED_IN_TURN):
+            assert (await answered(groups.join(join(wait_for_id=True)))).error is ErrorCode.MEMBER_ID_REQUIRED
+        expected = groups.shard(groups.partition_of("g")).classic.live["g"].expected
+        left.clear()
+        await asyncio.sleep(7)
+        assert left == [2 * PASSED_IN_TURN, PASSED_IN_TURN, 0]
         await groups.stop()
 
     in_virtual_time(play())

@@ -36,6 +36,8 @@ LOAD_BYTES, LOAD_RECORD_BYTES = 24 * 1024, 64
 record counts the bytes of its value and `LOAD_RECORD_BYTES`."""
 START_BITS = 200
 """A start yields to the loop after this many groups, members or transactions."""
+PASSED_IN_TURN = 20
+"""Deadlines that have passed and are handled in one turn of the loop: all sessions of a large group may end at once."""
 
 M = TypeVar("M", bound=StateMachine)
 
@@ -286,7 +288,10 @@ class CoordinatorRuntime(Generic[M]):
             led.grace_until_ms = now.monotonic_ms + STALL_GRACE_MS
             self._set_timer(led)
             return
-        while (decision := led.machine.tick(now)) is not None:
+        for _ in range(PASSED_IN_TURN):
+            decision = led.machine.tick(now)
+            if decision is None:
+                break
             self._execute(led, decision)
         self._set_timer(led)
 
