@@ -201,7 +201,9 @@ MUTATIONS: dict[str, list[Instead]] = {
     "checksums are not looked at in recovery": [Instead(f"{RECOVERY}:_holds", returns(True))],
     "later segments stay after a cut": [Instead(f"{RECOVERY}:_remove_segments", nothing)],
     "a segment that lost its end in silence passes": [Instead(f"{RECOVERY}:Loading.tolerates_gap", returns(True))],
-    "recovery begins a segment too late": [Instead(f"{RECOVERY}:_segment_at", one_too_late)],
+    "recovery begins a segment too late": [
+        Instead("moldau.log.lookup:segment_at", one_too_late, within=f"{RECOVERY}:load")
+    ],
     "indexes are not built anew in recovery": [
         Instead(f"{SEGMENT}.begin_rebuild", nothing, within=RECOVER_SEGMENT),
         Instead(f"{SEGMENT}.index", nothing, within=RECOVER_SEGMENT),

@@ -96,7 +96,7 @@ class Leadership:
         if roles == (*before, self.adding):
             return False
         if roles.leader_epoch != self.leader_epoch or roles.leader != self.leader:
-            self._begin_epoch(roles, log_end, now_ms)
+            self._begin_epoch(log_end, now_ms)
         elif self.proposal is not None and roles.partition_epoch > self.proposal.partition_epoch:
             self.proposal = None  # accepted or refused: what the cluster shows says which
         self.leader, self.leader_epoch, self.isr, self.replicas, self.partition_epoch, self._has_eligible = roles[:-1]
@@ -110,7 +110,7 @@ class Leadership:
         self._note_alone()
         return True
 
-    def _begin_epoch(self, roles: PartitionRoles, log_end: Offset, now_ms: int) -> None:
+    def _begin_epoch(self, log_end: Offset, now_ms: int) -> None:
         self._followers = {}
         self._about_to_join = {}
         self.proposal = None

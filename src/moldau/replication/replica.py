@@ -19,9 +19,7 @@ from moldau.log.log import Log
 from moldau.log.traffic import Traffic
 from moldau.names import INTERNAL_TOPICS, BrokerId, Offset, TopicPartition
 from moldau.notices import Notices
-from moldau.records.validation import (
-    Checked,
-)
+from moldau.records.validation import Checked
 from moldau.replication.in_sync import NEVER_MS
 from moldau.replication.leadership import IsrProposal, Leadership, PartitionRoles
 from moldau.replication.results import ReadResult

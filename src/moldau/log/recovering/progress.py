@@ -11,14 +11,13 @@ from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Final
 
-from moldau.log.file_names import LOG_SUFFIX
+from moldau.log.file_names import LOG_SUFFIX, base_of, is_segment_name
 from moldau.names import TopicPartition, counted
 from moldau.runtime import Runtime
 
 EVERY_MS: Final = 10_000
 LARGE_BYTES: Final = 64 << 20
 """Less than this is read before anybody asks how long it takes."""
-_DIGITS: Final = 20
 
 logger = logging.getLogger(__name__)
 
@@ -47,9 +46,9 @@ class Progress:
             logger.info("%s was not closed cleanly: recovery reads %s", path, self._left())
 
     def _count(self, folder: Path, runtime: Runtime, recovery_point: int) -> None:
-        names = [name for name in runtime.disk.list(folder) if name.endswith(LOG_SUFFIX)]
-        names = [name for name in names if len(name) == _DIGITS + len(LOG_SUFFIX) and name[:_DIGITS].isdecimal()]
-        before = [name for name in names if int(name[:_DIGITS]) <= recovery_point]
+        listed = runtime.disk.list(folder)
+        names = [name for name in listed if name.endswith(LOG_SUFFIX) and is_segment_name(name)]
+        before = [name for name in names if base_of(name) <= recovery_point]
         for name in names[max(len(before) - 1, 0) :]:
             self.segments += 1
             self.bytes += runtime.disk.size(folder / name)

@@ -21,7 +21,7 @@ from typing import Final
 
 from moldau.checksums import crc32c
 from moldau.config import TopicConfig
-from moldau.log import checkpoints
+from moldau.log import checkpoints, lookup
 from moldau.log.checkpoints import CorruptCheckpoint
 from moldau.log.epochs import Epochs
 from moldau.log.file_names import (
@@ -123,7 +123,7 @@ def load(loading: Loading) -> LoadedLog:
         loading.names = disk.list(folder)
     # Rule 3: segments, and indexes that are missing or may be older than their segment.
     segments, suspects = _open_segments(loading)
-    first = 0 if loading.clean else _segment_at(segments, loading.recovery_point)
+    first = 0 if loading.clean else lookup.segment_at(segments, loading.recovery_point)
     # A segment that ends at the recovery point was closed after the flush that moved the point there: its batches were
     # flushed, and its indexes perhaps not.
     if first and segments[first].base_offset == loading.recovery_point and segments[first - 1] not in suspects:
@@ -133,7 +133,7 @@ def load(loading: Loading) -> LoadedLog:
         segment.rebuild_indexes()
     closed_end = _closed_end(loading, segments)
     was_closed = loading.clean or closed_end >= 0
-    first = len(segments) if closed_end >= 0 else _segment_at(segments, loading.recovery_point)
+    first = len(segments) if closed_end >= 0 else lookup.segment_at(segments, loading.recovery_point)
     _check_transactions(loading, segments[:first], suspects)
     # Rule 4: after an unclean stop, batches from the recovery point's segment on are read again.
     producers, snapshot_offset, end = None, -1, closed_end
@@ -194,15 +194,6 @@ def _load_epochs(loading: Loading, segments: list[Segment]) -> Epochs:
             _note_epoch(epochs, batch.header)
     epochs.dirty = True
     return epochs
-
-
-def _segment_at(segments: list[Segment], offset: int) -> int:
-    """The position of the segment that holds an offset, or would."""
-    first = 0
-    for at, segment in enumerate(segments):
-        if segment.base_offset <= offset:
-            first = at
-    return first
 
 
 def _open_segments(loading: Loading) -> tuple[list[Segment], list[Segment]]:
