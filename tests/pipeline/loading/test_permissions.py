@@ -1,4 +1,5 @@
-"""`pipeline load` into a local folder that this process may not write to: said before Spark starts."""
+"""`pipeline load` into a local folder that this process may not write to: said before Spark starts. A Spark that cannot
+start leaves nothing behind."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -9,6 +10,7 @@ import pytest
 from moldau.pipeline.decoding.choosing import Decoding
 from moldau.pipeline.loading.load import load
 from moldau.pipeline.loading.settings import Settings
+from moldau.pipeline.session import SparkFailed
 from moldau.pipeline.tables import storage
 from moldau.pipeline.tables.columns import TableError, in_files, of_table
 from moldau.pipeline.tables.iceberg_warehouse import IcebergWarehouse
@@ -79,7 +81,24 @@ def test_an_iceberg_catalog_that_cannot_place_tables_is_one_sentence_before_spar
     topic, uri = new_topic(), f"sqlite:///{tmp_path}/catalog.db"
     produce(topic, [(None, b"{}", 0)])
     said = "^The Iceberg catalog test does not say where new tables are: name their folder or URL with --warehouse.$"
-    with pytest.raises(TableError, match=said):
-        load(no_spark, bootstrap, [topic], IcebergWarehouse("test", {"uri": uri}, "lake"))
+    for settings in (Settings(), Settings(decoding=Decoding("json"))):
+        with pytest.raises(TableError, match=said):
+            load(no_spark, bootstrap, [topic], IcebergWarehouse("test", {"uri": uri}, "lake"), settings)
     with pytest.raises(TableError, match=r"pyiceberg ends the path at '#', so rename the folder\.$"):
         IcebergWarehouse("test", {"uri": uri, "warehouse": f"file://{tmp_path}/a#b"}, "lake")
+
+
+@pytest.mark.parametrize("table_format", ["delta", "iceberg"])
+def test_a_spark_that_cannot_start_leaves_no_empty_table_that_would_keep_its_partitioning(
+    bootstrap: str, new_topic: NewTopic, produce: Produce, tmp_path: Path, table_format: str
+) -> None:
+    def cannot_start() -> Any:
+        raise SparkFailed("Spark cannot start")
+
+    topic, where = new_topic(), {"uri": f"sqlite:///{tmp_path}/catalog.db", "warehouse": f"file://{tmp_path}/w"}
+    warehouse = Warehouse(tmp_path / "w") if table_format == "delta" else IcebergWarehouse("test", where, "lake")
+    produce(topic, [(None, b"{}", 0)])
+    with pytest.raises(SparkFailed):
+        load(cannot_start, bootstrap, [topic], warehouse, Settings(partition_by="hour"))
+    assert warehouse.table(topic) is None
+    assert not (tmp_path / "w").exists()

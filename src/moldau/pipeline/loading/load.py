@@ -9,7 +9,7 @@ tasks with those of the plan.
 """
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -148,10 +148,13 @@ class Loader:
             self.check_writable()
             decoders = self._decoders(planned)
             load_id = self._new_id()
-            targets = {  # before Spark starts, which takes longer than to say what is wrong with a table
-                topic: self._tables[topic].target(self._bootstrap, load_id, decoders[topic]) for topic in planned.topics
-            }
+            new = [topic for topic in planned.topics if self._tables[topic].table is None]
+            known = [topic for topic in planned.topics if topic not in new]
+            # Before Spark starts, which takes longer than to say what is wrong with a table.
+            targets = self._targets(known, load_id, decoders)
             spark = self._session()
+            # If it cannot start, no empty table keeps the partitioning that this load was given.
+            targets |= self._targets(new, load_id, decoders)
             began = time.monotonic()
             self.progress.begin(planned.records)
             with errors_in_a_sentence():
@@ -172,6 +175,12 @@ class Loader:
                     self.compacting.close()  # a later commit would take away the files that it writes together
         self._progress.publish(self._loaded())
         return Loaded(tuple(commits), time.monotonic() - began, notes)
+
+    def _targets(
+        self, topics: Iterable[str], load_id: str, decoders: Mapping[str, ValueDecoder | None]
+    ) -> dict[str, Target]:
+        """Those of these topics; creates the tables that do not exist."""
+        return {topic: self._tables[topic].target(self._bootstrap, load_id, decoders[topic]) for topic in topics}
 
     def _new_id(self) -> str:
         return self._random.uuid().hex[:12]

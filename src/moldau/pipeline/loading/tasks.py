@@ -14,6 +14,7 @@ from moldau.pipeline.loading.target import Target
 from moldau.pipeline.positions import earliest
 from moldau.pipeline.ranges import OffsetRange
 from moldau.pipeline.tables.data_file import DataFile
+from moldau.pipeline.tables.storage import words_of
 
 if TYPE_CHECKING:
     from pyspark import Accumulator
@@ -77,7 +78,8 @@ def write_portion(portion: TaskPortion, attempt: int) -> PortionResult:
         said = f"{str(error).rstrip('.')}."
         again = error.retriable or error.code in PLANNED_ANEW
     except OSError as error:
-        said = f"{error.strerror or error} ({error.filename or portion.target.table.uri})."
+        words, remedy = words_of(error)
+        said = f"{words} ({error.filename or portion.target.table.uri}){remedy}."
     except MoldauError as error:
         said = f"{str(error).rstrip('.')}."
     sentence = f"{part.topic_partition} from offset {part.start} to {part.end} could not be loaded: {said}"

@@ -6,18 +6,27 @@
 The catalog is any that pyiceberg knows (REST, SQL, Hive, Glue, ...), by its name and properties.
 """
 
+import contextlib
 import re
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import pyarrow
 
-from moldau.pipeline.tables.columns import REJECTED, WITH_STATISTICS, TableError, names_of_partitions, of_table
+from moldau.pipeline.tables.columns import (
+    REJECTED,
+    WITH_STATISTICS,
+    TableError,
+    in_files,
+    names_of_partitions,
+    of_table,
+)
 from moldau.pipeline.tables.iceberg_table import KEY_COLUMNS, METRICS, IcebergTable, iceberg_errors_in_a_sentence
 from moldau.pipeline.tables.storage import Location, check_writable, location
 
 if TYPE_CHECKING:
     from pyiceberg.catalog import Catalog
+    from pyiceberg.table import CreateTableTransaction
 
 PROPERTIES = {
     "commit.retry.num-retries": "0",
@@ -54,13 +63,17 @@ class IcebergWarehouse:
             self._catalog.namespace_exists(self.namespace)
 
     def check_writable(self, topic: str, rejects: bool) -> None:
-        """Raise TableError if this process may not write to the local folders of a load, or create them. Where the
-        catalog puts a new table is known only if it has the property `warehouse`."""
-        for table in [self.table(topic), *([self.rejected(topic)] if rejects else [])]:
+        """Raise TableError if this process may not write to the local folders of a load, or create them, or if the
+        catalog has no place for a new table. Where that is can be known only if the catalog has the property
+        `warehouse`; otherwise this creates the namespace."""
+        for namespace in [self.namespace, *([self.quarantine] if rejects else [])]:
+            table = self._open(namespace, topic)
             if table is not None:
                 check_writable(table.where)
             elif "warehouse" in self._catalog.properties:
                 check_writable(location(self._catalog.properties["warehouse"], of_iceberg=True))
+            else:
+                self._check_place(namespace, topic)
 
     def table(self, topic: str) -> IcebergTable | None:
         """The table of a topic; None if nothing was ever loaded."""
@@ -117,24 +130,38 @@ class IcebergWarehouse:
             properties[KEY_COLUMNS] = ",".join(key_columns)
         with iceberg_errors_in_a_sentence(f"{namespace}.{topic}"):
             try:
-                with self._catalog.create_table_transaction(
-                    (namespace, topic), schema=columns, properties=properties
-                ) as creation:
+                with self._staged(namespace, topic, columns, properties) as creation:
                     with creation.update_spec() as spec:
                         for name in partitions:
                             spec.add_identity(name)
             except (TableAlreadyExistsError, CommitFailedException):
                 pass  # another load was first
-            except ValueError as error:
-                if "No default path" not in str(error):
-                    raise
-                raise TableError(
-                    f"{self._subject} does not say where new tables are: name their folder or URL with --warehouse."
-                ) from None
         table = self._open(namespace, topic)
         if table is None:
             raise TableError(f"{namespace}.{topic} cannot be created: {self._subject} does not show it.")
         return table
+
+    def _staged(
+        self, namespace: str, topic: str, columns: pyarrow.Schema, properties: Mapping[str, str]
+    ) -> "CreateTableTransaction":
+        """The creation of a table; the catalog does not have it before the transaction is committed."""
+        try:
+            return self._catalog.create_table_transaction((namespace, topic), schema=columns, properties=properties)
+        except ValueError as error:
+            if "No default path" not in str(error):
+                raise
+            raise TableError(
+                f"{self._subject} does not say where new tables are: name their folder or URL with --warehouse."
+            ) from None
+
+    def _check_place(self, namespace: str, topic: str) -> None:
+        """Raise TableError if the catalog does not say where this new table would be."""
+        from pyiceberg.exceptions import TableAlreadyExistsError
+
+        self._make_namespace(namespace)
+        # Another load may have created it since.
+        with iceberg_errors_in_a_sentence(f"{namespace}.{topic}"), contextlib.suppress(TableAlreadyExistsError):
+            self._staged(namespace, topic, of_table(in_files(), "none"), PROPERTIES)
 
     def _make_namespace(self, namespace: str) -> None:
         with iceberg_errors_in_a_sentence(f"{self._subject}, namespace {namespace},"):

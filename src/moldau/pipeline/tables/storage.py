@@ -7,6 +7,7 @@ flushed to disk; an object store keeps what it has acknowledged.
 """
 
 import contextlib
+import errno
 import json
 import logging
 import os
@@ -15,7 +16,7 @@ import urllib.parse
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from moldau.pipeline.tables.columns import TableError
 
@@ -23,6 +24,12 @@ URL = re.compile(r"[a-z][a-z0-9+.-]+://", re.IGNORECASE)
 COLOURS = re.compile(r"\x1b\[[0-9;]*m")
 ENTRY = re.compile(r"[0-9]{20}\.json")
 TEXT_MAX = 300
+OS_ERROR = re.compile(r"\bos error ([0-9]{1,5})\b")
+"""The number of an error of the system in a text of deltalake."""
+REMEDIES: Final = {
+    errno.ENOSPC: ", so free space on its disk and try again",
+    errno.EDQUOT: ", so free space on its disk, or raise the quota of this user, and try again",
+}
 MISREAD = re.compile(r"%[0-9a-f]{2}|[\\\x00-\x1f\x7f]", re.IGNORECASE)
 """In a path, deltalake takes the first for the character with this number and the second for a slash."""
 
@@ -236,10 +243,19 @@ def errors_in_a_sentence(what: str) -> Iterator[None]:
 
     try:
         yield
-    except OSError as error:
-        raise TableError(f"{what} cannot be used: {error.strerror or one_sentence(str(error))}.") from None
-    except (DeltaError, ValueError) as error:
-        raise TableError(f"{what} cannot be used: {one_sentence(str(error))}.") from None
+    except (OSError, DeltaError, ValueError) as error:
+        words, remedy = words_of(error)
+        raise TableError(f"{what} cannot be used: {words}{remedy}.") from None
+
+
+def words_of(error: Exception) -> tuple[str, str]:
+    """What an error of a table's files says, and the end of that sentence that says what to do. Arrow and deltalake
+    wrap the words of the system in their own; a number tells which they are."""
+    in_text = OS_ERROR.search(str(error))
+    number = error.errno if isinstance(error, OSError) else int(in_text[1]) if in_text else None
+    if number in REMEDIES or (isinstance(error, OSError) and number in errno.errorcode):
+        return os.strerror(number), REMEDIES.get(number, "")
+    return one_sentence(str(error)), ""
 
 
 def one_sentence(text: str) -> str:
