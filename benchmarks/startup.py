@@ -23,8 +23,9 @@ COMMANDS = (
     "--version", "--help", "topics list", "topics create t", "topics describe t", "topics offsets t", "produce t",
     "consume t", "groups list", "groups describe g", "configs describe topic t", "transactions list", "users list",
     "quotas list", "acls list", "tokens list", "cluster status", "cluster log-dirs", "cluster api-versions",
-    "perf produce t", "perf consume t", "verifiable produce t", "dead-letters list t", "mirror status", "top", "doctor",
-    "schemas list", "completion bash", "log dump none",
+    "perf produce t", "perf consume t", "verifiable produce t", "dead-letters list t", "mirror status",
+    "mirror start --topics t", "top", "doctor", "schemas list", "completion bash", "log dump none", "log verify none",
+    "log repair none", "log adopt none", "log import none --topic t", "cluster adopt none --zookeeper localhost:1",
 )  # fmt: skip
 OF_A_MIRROR = ("--from", "--to")
 START = "from moldau.cli.main import main; main()"

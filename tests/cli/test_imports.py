@@ -17,10 +17,11 @@ HEAVY = (
     "moldau.pipeline", "moldau.registry", "moldau.replication",
 )  # fmt: skip
 """No command below needs these before it asks a broker. Those that begin with `moldau` stand for their parts, too."""
-OF_RECORDS = ("produce", "consume", "dead-letters", "perf", "verifiable", "log")
+OF_RECORDS = ("produce", "consume", "dead-letters", "perf", "verifiable")
 RECORDS = ("moldau.client.consuming", "moldau.client.producing", "moldau.records")
+ON_FILES = ("log", "cluster adopt")
 OF_FILES = ("sqlite3", "moldau.log")
-"""What commands of `log` need of the others."""
+"""What commands on files need of the others."""
 ADMIN_MAX = 75
 OURS_MAX = {
     "topics list": ADMIN_MAX,
@@ -40,6 +41,8 @@ OURS_MAX = {
     "log dump none": 73,
     "log verify none": 95,
     "log repair none": 137,
+    "log adopt none": 132,
+    "cluster adopt none --zookeeper 127.0.0.1:1": 122,
     "completion bash": 16,
     "log import none --topic t": 135,
 }
@@ -77,8 +80,9 @@ def imported() -> Mapping[str, list[str]]:
 @pytest.mark.parametrize("command", OURS_MAX)
 def test_a_command_imports_what_it_needs(command: str, imported: Mapping[str, list[str]]) -> None:
     names = imported[command]
-    heavy = HEAVY if command.split()[0] in OF_RECORDS else (*HEAVY, *RECORDS)
-    if command.startswith("log"):
+    on_files = command.startswith(ON_FILES)
+    heavy = HEAVY if on_files or command.split()[0] in OF_RECORDS else (*HEAVY, *RECORDS)
+    if on_files:
         heavy = tuple(name for name in heavy if name not in OF_FILES)
     found = [name for name in names if any(name == one or name.startswith(f"{one}.") for one in heavy)]
     assert found == []

@@ -11,14 +11,17 @@ import time
 from collections.abc import Callable, Collection, Sequence
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from moldau.config import BrokerConfig
 from moldau.errors import ConfigError, StorageError
 from moldau.metadata_store.shared_file import SharedFile
 from moldau.metadata_store.store import NodeOperation, Reading, SessionOver, T, Written
 from moldau.metadata_store.watchers import Watchers
 from moldau.notices import Notices
 from moldau.runtime import Runtime
+
+if TYPE_CHECKING:
+    from moldau.config import BrokerConfig
 
 POLL_S = 0.05
 _SCHEME = "file:"
@@ -38,7 +41,7 @@ def file_of(connect: str) -> Path | None:
     return Path(path).absolute()
 
 
-def shared_file(config: BrokerConfig) -> Path | None:
+def shared_file(config: "BrokerConfig") -> Path | None:
     """As `file_of`, for the settings of a broker. Raises `ConfigError`."""
     path = file_of(config.zookeeper_connect or "")
     if path is not None and (config.zookeeper_set_acl or config.zookeeper_ssl_client_enable):

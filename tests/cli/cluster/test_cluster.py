@@ -14,7 +14,7 @@ import pytest
 from harness.brokers import SOURCE, Broker
 from harness.patience import stretched, wait_until
 from moldau import Admin
-from moldau.cli.cluster.status import print_status, sick_topics, status_of
+from moldau.cli.cluster.status import is_well, print_status, sick_topics, status_of
 from moldau.client.administration.admin import ClusterDescription, EligibleLeaders
 from moldau.client.cluster_view import PartitionView, TopicView
 from moldau.names import TopicPartition
@@ -70,6 +70,15 @@ def test_only_topics_that_are_not_well_are_asked_about() -> None:
     assert sick_topics({"w": well, **SICK}) == ["t"]
 
 
+def test_all_is_well_when_every_known_broker_is_up_or_as_many_as_were_asked_for() -> None:
+    up = status_of(DESCRIBED, {}, {}, {}, {})
+    away = status_of(replace(DESCRIBED, fenced={3: Address("c", 9094)}), {}, {}, {}, {})
+    assert [is_well(up), is_well(up, 2), is_well(up, 3)] == [True, True, False]
+    assert [is_well(away), is_well(away, 2), is_well(away, 3)] == [False, True, False]
+    assert not is_well(status_of(DESCRIBED, SICK, {}, {}, {}), 2)
+    assert not is_well(status_of(replace(DESCRIBED, controller_id=-1), {}, {}, {}, {}), 2)
+
+
 def test_people_see_it_as_tables(capsys) -> None:  # type: ignore[no-untyped-def]
     print_status(
         status_of(replace(DESCRIBED, fenced={3: Address("c", 9094)}), SICK, {}, {"t": 2}, ELIGIBLE), as_json=False
@@ -115,6 +124,8 @@ def test_a_broker_alone_is_a_cluster_of_one(moldau: Moldau, broker: Broker, fres
 def test_dead_brokers_are_seen_in_what_is_below_its_minimum_and_who_may_lead(offline: Moldau) -> None:
     settings = {"default_replication_factor": 3, "min_insync_replicas": 2, "max_request_partition_size_limit": 1}
     with Cluster(brokers=3, **settings) as cluster:
+        waited = offline("cluster", "status", "--wait", "0", "--brokers", "4", "-b", cluster.address)
+        assert (waited.code, waited.err) == (1, "3 of 4 brokers are up\n")
         topic, (_, two, three) = cluster.create_topic("t", 2), cluster.brokers
         three.kill()
         two.kill()
@@ -137,8 +148,9 @@ def test_dead_brokers_are_seen_in_what_is_below_its_minimum_and_who_may_lead(off
             assert (found["under_replicated"], found["below_min_in_sync"]) == (2, 0)
             three.start()
             waited = offline("cluster", "status", "--wait", str(round(stretched())), "--json", "-b", cluster.address)
-            assert (waited.code, waited.json["unhealthy"]) == (0, [])
+            assert (waited.code, waited.json["unhealthy"], waited.json["away"]) == (0, [], [])
         assert "give one of them" in offline("cluster", "status", "--watch", "--wait", "1").error
+        assert "give both" in offline("cluster", "status", "--brokers", "3").error
 
 
 def test_a_change_is_printed_when_it_is_seen(broker: Broker, moldau: Moldau, fresh: Callable[[], str]) -> None:

@@ -4,20 +4,22 @@ import asyncio
 import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
+import moldau.config
 from moldau.cli.command_line import Argument, Option
 from moldau.cli.log.files import FilesOnly
 from moldau.cli.options import Json, pairs
 from moldau.cli.output import note, print_json
 from moldau.cluster.adopting import has_cluster, write_cluster
-from moldau.config import BrokerConfig, broker_config
 from moldau.errors import ConfigError, StorageError
 from moldau.files.cluster_adoption import ClusterAdoption, LoneBroker
-from moldau.metadata_store.shared_file_session import SharedFileSession, shared_file
 from moldau.metadata_store.store import MetadataStore, StoreConflict
 from moldau.names import counted, how_to_install
 from moldau.runtime import Runtime
+
+if TYPE_CHECKING:
+    from moldau.config import BrokerConfig
 
 
 def adopt(
@@ -75,7 +77,7 @@ def adopt(
 async def _write(lone: LoneBroker, connect: str, settings: Sequence[str], before_last: Callable[[], None]) -> None:
     """Write the metadata into ZooKeeper, unless they are there already. Raises `ConfigError`, `StorageError`."""
     needed = {"zookeeper.connect": connect, "broker.id": str(lone.node_id)}
-    config, warnings = broker_config({**pairs(list(settings), "--set"), **needed})
+    config, warnings = moldau.config.broker_config({**pairs(list(settings), "--set"), **needed})
     for warning in warnings:
         note(f"warning: {warning}")
     session = await _opened(config)
@@ -88,7 +90,9 @@ async def _write(lone: LoneBroker, connect: str, settings: Sequence[str], before
         await session.close()
 
 
-async def _opened(config: BrokerConfig) -> MetadataStore:
+async def _opened(config: "BrokerConfig") -> MetadataStore:
+    from moldau.metadata_store.shared_file_session import SharedFileSession, shared_file
+
     file = shared_file(config)
     if file is not None:
         return await SharedFileSession.open(file, config.zookeeper_session_timeout_ms / 1000, Runtime())

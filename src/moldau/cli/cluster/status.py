@@ -88,9 +88,11 @@ def without_leader(count: int) -> str:
     return f"{counted(count, 'partition')} without a leader {'needs' if count == 1 else 'need'} it"
 
 
-def is_well(status: Mapping[str, Any]) -> bool:
-    """Whether there is a controller, and every partition has a leader and all its replicas in sync."""
-    return status["controller"] is not None and not status["unhealthy"]
+def is_well(status: Mapping[str, Any], brokers: int | None = None) -> bool:
+    """Whether this many brokers are up (None: all that the cluster knows), there is a controller, and every partition
+    has a leader and all its replicas in sync."""
+    all_up = not status["away"] if brokers is None else len(status["brokers"]) >= brokers
+    return all_up and status["controller"] is not None and not status["unhealthy"]
 
 
 def print_status(status: dict[str, Any], as_json: bool) -> None:

@@ -9,8 +9,9 @@ import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Annotated, Any, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
+import moldau.config
 from moldau.cli.command_line import Argument, Option
 from moldau.cli.log.files import FilesOnly
 from moldau.cli.log.settings import lines_of, read_kafkas, settings_of
@@ -18,21 +19,21 @@ from moldau.cli.options import Json
 from moldau.cli.output import note, print_json
 from moldau.cluster.state.image import Image
 from moldau.cluster.state.reading import read_image
-from moldau.config import BrokerConfig, broker_config, topic_config
 from moldau.errors import ConfigError, StorageError
 from moldau.files import registration
 from moldau.files.adoption import Intake, bytes_of
 from moldau.files.foreign import ForeignTopic, Survey, refusal, survey
 from moldau.files.kafka_leftovers import Leftover
-from moldau.files.kafka_resources import KafkaResources, resources_of
-from moldau.files.kafka_security import KafkaSecurity, security_of
-from moldau.files.resource_registration import register_resources
-from moldau.files.security_registration import register_security
 from moldau.log.folders.identity import LOCK
 from moldau.metadata_store.embedded import FILE_NAME as STORE_FILE
 from moldau.metadata_store.embedded import EmbeddedStore
 from moldau.names import INTERNAL_TOPICS, short_id
 from moldau.runtime import Disk, Runtime, is_locked
+
+if TYPE_CHECKING:
+    from moldau.config import BrokerConfig
+    from moldau.files.kafka_resources import KafkaResources
+    from moldau.files.kafka_security import KafkaSecurity
 
 SPARE_BYTES: Final = 64 << 20
 
@@ -43,13 +44,13 @@ class AdoptionPlan:
 
     topics: Sequence[ForeignTopic]
     settings: Mapping[str, Mapping[str, str]]
-    config: BrokerConfig
+    config: "BrokerConfig"
     cluster_id: str
     node_id: int | None
     """None until our folder was asked."""
-    security: KafkaSecurity | None = None
+    security: "KafkaSecurity | None" = None
     """Users and their rights, quotas and tokens."""
-    resources: KafkaResources | None = None
+    resources: "KafkaResources | None" = None
     """Settings of all brokers and of groups, subscriptions to metrics of clients."""
 
     @property
@@ -97,14 +98,18 @@ def adopt(
     if len(surveyed.clusters) > 1:
         raise ConfigError("these folders belong to different clusters: adopt them one after the other")
     chosen = _chosen(surveyed, topic)
-    base, _ = broker_config({})
+    base, _ = moldau.config.broker_config({})
     kafkas = None if default_settings else read_kafkas(runtime.disk, folders)
     given = [*(lines_of(config) if config else ()), *(settings or ())]
     overrides = settings_of([topic.name for topic in chosen], kafkas.settings if kafkas else None, given, base)
     cluster_id = min(surveyed.clusters, default=None) or short_id(runtime.random.uuid())
     others = kafkas.others if kafkas else []
-    security = None if topic else security_of(others)
-    resources = None if topic else resources_of(others, base)
+    security, resources = None, None
+    if others and not topic:  # most folders have nothing but topics, and need none of this
+        from moldau.files.kafka_resources import resources_of
+        from moldau.files.kafka_security import security_of
+
+        security, resources = security_of(others), resources_of(others, base)
     plan = AdoptionPlan(chosen, overrides, base, cluster_id, node_id, security, resources)
     if dry_run and not (data_dir / STORE_FILE).exists():
         _check(plan, Image(cluster_id), runtime.disk)
@@ -134,7 +139,7 @@ def _carry_out(plan: AdoptionPlan, surveyed: Survey, data_dir: Path, runtime: Ru
                 plan,
                 topics=_without_known(plan.topics, image, surveyed, intake),
                 cluster_id=ours.get("cluster.id", plan.cluster_id),
-                node_id=_node_id(ours, plan.node_id),
+                node_id=_node_id(ours, plan.node_id, plan.config.node_id),
             )
             _check(plan, image or Image(plan.cluster_id), runtime.disk, intake)
             if not dry_run:
@@ -176,14 +181,14 @@ def _without_known(
     return new
 
 
-def _node_id(ours: Mapping[str, str], given: int | None) -> int:
-    """Ours as the folder has it, else as given. Raises `ConfigError`."""
+def _node_id(ours: Mapping[str, str], given: int | None, default: int) -> int:
+    """Ours as the folder has it, else as given, else the default. Raises `ConfigError`."""
     text = ours.get("node.id", ours.get("broker.id", ""))
     known = int(text) if text.isdecimal() else None
     if known is not None and given is not None and known != given:
         raise ConfigError(f"--node-id is {given}, and the folder belongs to node {known}")
     chosen = known if known is not None else given
-    return BrokerConfig.node_id if chosen is None else chosen
+    return default if chosen is None else chosen
 
 
 def _check(plan: AdoptionPlan, image: Image, disk: Disk, intake: Intake | None = None) -> None:
@@ -217,7 +222,7 @@ def _take_in(intake: Intake, plan: AdoptionPlan, store: EmbeddedStore, runtime: 
         intake.claim(image.cluster_id, node_id, short_id(runtime.random.uuid()))
     for topic in plan.topics:
         overrides = plan.settings[topic.name]
-        ready = intake.current(topic) or intake.stage(topic, topic_config(plan.config, overrides))
+        ready = intake.current(topic) or intake.stage(topic, moldau.config.topic_config(plan.config, overrides))
         intake.place(topic.name, ready)
         done = [ready.partitions[number] for number in sorted(ready.partitions)]
         registration.register(
@@ -231,8 +236,12 @@ def _take_in(intake: Intake, plan: AdoptionPlan, store: EmbeddedStore, runtime: 
         )
         intake.forget(topic.name)
     if plan.security is not None:
+        from moldau.files.security_registration import register_security
+
         register_security(store, plan.security)
     if plan.resources is not None:
+        from moldau.files.resource_registration import register_resources
+
         register_resources(store, plan.resources)
     intake.end()
 

@@ -6,14 +6,17 @@ What speaks of other brokers is left out: there is one replica here, so no write
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from moldau.cli.options import pairs
-from moldau.config import BrokerConfig, read_properties, topic_config
+from moldau.config import read_properties, topic_config
 from moldau.errors import ConfigError, StorageError
 from moldau.files.kafka_settings import FOLDER, FinalMetadata, read_metadata
 from moldau.names import INTERNAL_TOPICS
 from moldau.runtime import Disk
+
+if TYPE_CHECKING:
+    from moldau.config import BrokerConfig
 
 INTERNAL_SETTINGS: Final = {"cleanup.policy": "compact", "compression.type": "producer", "segment.bytes": "104857600"}
 """What Kafka gives to its topics of offsets and transactions."""
@@ -40,7 +43,7 @@ def lines_of(file: Path) -> list[str]:
 
 
 def settings_of(
-    names: Sequence[str], kafkas: TopicSettings | None, given: Sequence[str], broker: BrokerConfig
+    names: Sequence[str], kafkas: TopicSettings | None, given: Sequence[str], broker: "BrokerConfig"
 ) -> TopicSettings:
     """Each topic's own settings, the strongest last. Raises `ConfigError` for what was given wrongly."""
     of_all: dict[str, str] = {}
@@ -59,7 +62,7 @@ def settings_of(
     return settings
 
 
-def _usable(kafkas: Mapping[str, str], broker: BrokerConfig) -> dict[str, str]:
+def _usable(kafkas: Mapping[str, str], broker: "BrokerConfig") -> dict[str, str]:
     """Those that a topic can have here."""
     usable = {}
     for name, value in kafkas.items():
