@@ -43,6 +43,7 @@ class ConsoleApp:
         self._console = console
         self._names = frozenset(names)
         self._pumps: set[asyncio.Task[None]] = set()
+        self._is_ending = False
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -142,7 +143,9 @@ class ConsoleApp:
         return self._console.page(request, template, refusal.status, sentence=str(refusal), code=refusal.status)
 
     def end_streams(self) -> None:
-        """End what streams to browsers, before the console stops. Pages connect again; exports fail visibly."""
+        """End what streams to browsers, or begins to, before the console stops. Pages connect again; exports fail
+        visibly."""
+        self._is_ending = True
         for task in self._pumps:
             task.cancel()
 
@@ -162,6 +165,8 @@ class ConsoleApp:
         pumping, leaving = asyncio.ensure_future(pump()), asyncio.ensure_future(gone())
         for known in (self._pumps, answer.of_session):
             known.add(pumping)
+        if self._is_ending:  # after its first step, so that what it holds is given back
+            asyncio.get_running_loop().call_soon(pumping.cancel)
         try:
             await asyncio.wait([pumping, leaving], return_when=asyncio.FIRST_COMPLETED)
         finally:

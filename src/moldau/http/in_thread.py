@@ -5,6 +5,9 @@ import threading
 from typing import Protocol
 
 STOP_S = 30
+LEFT_S = 1.0
+"""How long a stop waits for the thread when the server has ended: a call in the executor may block for longer, and
+holds up nothing but the end of the process."""
 
 
 class ServesOnLoop(Protocol):
@@ -28,6 +31,7 @@ class ServerThread:
         self._failure: list[BaseException] = []
         self._loop: asyncio.AbstractEventLoop | None = None
         self._ended = asyncio.Event()
+        self._stopped = threading.Event()
         self._thread = threading.Thread(target=self._run, name=f"moldau {title}", daemon=True)
 
     @property
@@ -47,7 +51,8 @@ class ServerThread:
         """Answer what has begun, then end. Nothing happens if it has ended."""
         if self._loop is not None and self._thread.is_alive():
             self._loop.call_soon_threadsafe(self._ended.set)
-            self._thread.join(STOP_S)
+            self._stopped.wait(STOP_S)
+            self._thread.join(LEFT_S)
 
     def _run(self) -> None:
         asyncio.run(self._serve())
@@ -61,5 +66,8 @@ class ServerThread:
             return
         finally:
             self._ready.set()
-        await self._ended.wait()
-        await self._server.stop()
+        try:
+            await self._ended.wait()
+            await self._server.stop()
+        finally:
+            self._stopped.set()

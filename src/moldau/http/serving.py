@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import logging
 import socket
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -13,12 +14,19 @@ from uvicorn.server import Server
 
 from moldau.errors import CannotListen
 from moldau.http.bounded import BoundedHttp
+from moldau.names import counted
 
 if TYPE_CHECKING:
     from moldau.http.tls import HttpTls
 
 CONNECTIONS_MAX = 1_000
-STOP_S = 5
+STOP_S = 5.0
+"""How long a stop waits for the answers to requests that have begun."""
+CANCELLED_S = 1.0
+"""How long it waits for what the others do at their end."""
+LOOK_S = 0.02
+
+logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -34,9 +42,39 @@ class TlsFiles:
 class _Uvicorn(Server):
     """uvicorn's server without handlers of signals: those belong to the process that it is in."""
 
+    is_over = False
+    """Requests are cancelled, which is no fault of theirs."""
+
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
         yield
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """Answer what has begun, for `STOP_S`. Then break the connections that are left: uvicorn would log a traceback
+        for each, and leave those whose clients take no answer open."""
+        loop, state = asyncio.get_running_loop(), self.server_state
+        for listening in (*self.servers, *(sockets or ())):
+            listening.close()
+        for connection in list(state.connections):
+            connection.shutdown()
+        end_s = loop.time() + STOP_S
+        while (state.connections or state.tasks) and loop.time() < end_s:
+            await asyncio.sleep(LOOK_S)
+        if state.connections or state.tasks:
+            left = counted(max(len(state.connections), len(state.tasks)), "request")
+            logger.warning("the stop ends %s unanswered, after %g s", left, STOP_S)
+            await self._break_off()
+
+    async def _break_off(self) -> None:
+        self.is_over = True
+        for connection in list(self.server_state.connections):
+            connection.transport.abort()
+        await asyncio.sleep(0)  # now uvicorn knows that the clients are gone
+        tasks = list(self.server_state.tasks)
+        for task in tasks:
+            task.cancel()
+        if tasks:
+            await asyncio.wait(tasks, timeout=CANCELLED_S)
 
 
 class HttpServer:
@@ -62,8 +100,16 @@ class HttpServer:
 
     def use(self, application: Any, connections_max: int = CONNECTIONS_MAX) -> None:
         """Serve this application."""
+
+        async def until_over(scope: Any, receive: Any, send: Any) -> None:
+            try:
+                await application(scope, receive, send)
+            except asyncio.CancelledError:
+                if self._server is None or not self._server.is_over:
+                    raise
+
         config = Config(
-            application,
+            until_over,
             http=BoundedHttp,
             lifespan="off",
             access_log=False,
@@ -71,7 +117,6 @@ class HttpServer:
             log_level="warning",
             server_header=False,
             limit_concurrency=connections_max,
-            timeout_graceful_shutdown=STOP_S,
         )
         config.load()
         if self.tls is not None:
@@ -103,7 +148,7 @@ class HttpServer:
         await asyncio.shield(self._serving)
 
     async def stop(self) -> None:
-        """Answer what has begun, then end."""
+        """Answer what has begun, for up to `STOP_S`, then end."""
         if self._server is not None:
             self._server.should_exit = True
         if self._serving is not None:
