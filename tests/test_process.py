@@ -3,11 +3,13 @@
 import asyncio
 import contextlib
 import errno
+import importlib.util
 import os
 import signal
 import socket
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -347,6 +349,45 @@ def test_a_server_whose_columns_are_not_compiled_says_so_in_one_line(
         monkeypatch.setattr(process, "_print_line", lambda _: os.kill(os.getpid(), signal.SIGTERM))
         assert asyncio.run(process.serve(broker_config(properties(tmp_path))[0])) == 0
         assert [record.message for record in caplog.records].count(process.INTERPRETED) == lines
+
+
+def test_what_runs_beside_it_is_stopped_at_the_same_time(tmp_path: Path):
+    both = threading.Barrier(2)
+
+    class Server:
+        title, addresses = "server", ("http://localhost:1",)
+
+        def start(self) -> None:
+            pass
+
+        def stop(self) -> None:
+            both.wait(stretched())  # broken if the other one is stopped only afterwards
+
+    def last(*_: object) -> Server:
+        os.kill(os.getpid(), signal.SIGTERM)
+        return Server()
+
+    settings = broker_config(properties(tmp_path))[0]
+    assert asyncio.run(process.serve(settings, beside=(lambda *_: Server(), last))) == 0
+    assert not both.broken
+
+
+def test_what_it_may_need_when_no_descriptor_is_left_is_imported_soon_after_the_start(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    imported: list[str] = []
+
+    def note(name: str) -> None:
+        imported.append(name)
+        if name == process.AHEAD[-1]:
+            os.kill(os.getpid(), signal.SIGTERM)
+        raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
+
+    monkeypatch.setattr(process, "AHEAD_AFTER_S", 0)
+    monkeypatch.setattr(process, "import_module", note)
+    assert asyncio.run(process.serve(broker_config(properties(tmp_path))[0])) == 0
+    assert imported == [*process.AHEAD]
+    assert all(importlib.util.find_spec(name) for name in (*process.AHEAD, *process.AHEAD_OF_SEVERAL))
 
 
 def test_a_flood_of_connections_leaves_the_log_its_descriptors(tmp_path: Path):

@@ -14,8 +14,9 @@ import socket
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
+from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 
 from moldau.broker import Broker
 from moldau.collector import Collector
@@ -27,6 +28,7 @@ from moldau.names import how_to_install
 from moldau.notices import log_to_stderr
 from moldau.records.columns import COMPILED
 from moldau.runtime import Runtime
+from moldau.tasks import ended
 
 if TYPE_CHECKING:
     from moldau.cluster.membership import SharedStore
@@ -40,6 +42,17 @@ INTERPRETED = (
 WRONG_SETTINGS = 2
 """The exit code if a setting is unknown or not possible, as for a wrong command line: another start cannot help, and a
 service manager can tell it from a failure that may pass."""
+AHEAD: Final = (
+    "ctypes", "difflib", "shlex", "tokenize", "moldau.handlers.security.quota_guard", "moldau.net.admission",
+    "moldau.protocol.messages.fetch", "moldau.protocol.messages.produce",
+)  # fmt: skip
+"""What a running broker may import late, and not for the first request of an API: for a change of its settings, for a
+log line about an error, in a stop. It is imported soon after the start, because an import fails once the process has
+no file descriptor left."""
+AHEAD_OF_SEVERAL: Final = ("moldau.coordinators.transactions.remote", "moldau.protocol.hot_follower")
+"""The same for one of several brokers."""
+AHEAD_AFTER_S = 1.0
+"""When that begins: later than the first requests."""
 SWITCH_INTERVAL_S = 0.0005
 """The longest time the event loop waits for another thread that runs Python code, such as the cleaner's. Python's
 default is 5 ms."""
@@ -142,10 +155,12 @@ async def serve(config: BrokerConfig, accept_empty: Sequence[str] = (), beside: 
         if (line := unauthenticated(listener, config.of_listener(listener.name).ssl_client_auth)) is not None:
             logger.warning("%s", line)
     _print_line(f"listening on {_addresses(broker)}")
+    importing = asyncio.ensure_future(_import_ahead(runtime, is_alone=not config.zookeeper_connect))
     try:
         await _beside(beside, broker, asked_to_stop)
     finally:
         _tell_service_manager("STOPPING=1")
+        await ended(importing)
         broker.watchdog.rest()
         collector.end()
         await broker.stop()
@@ -163,8 +178,14 @@ async def _beside(beside: Sequence[Beside], broker: Broker, asked_to_stop: async
         _tell_service_manager("READY=1")
         await _first_of(asked_to_stop, broker.failed)
     finally:
-        for other in reversed(started):
-            await asyncio.to_thread(other.stop)
+        await asyncio.gather(*(asyncio.to_thread(other.stop) for other in started))
+
+
+async def _import_ahead(runtime: Runtime, *, is_alone: bool) -> None:
+    await asyncio.sleep(AHEAD_AFTER_S)
+    for name in AHEAD if is_alone else AHEAD + AHEAD_OF_SEVERAL:
+        with contextlib.suppress(ImportError, OSError):  # it is imported again when it is needed
+            await runtime.run(partial(import_module, name))
 
 
 def shared_store(config: BrokerConfig, runtime: Runtime) -> "SharedStore | None":

@@ -4,18 +4,32 @@ import asyncio
 import errno
 import os
 import sqlite3
+from collections.abc import Callable
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
 from harness.patience import stretched
 from moldau.cluster.controlling import change_queue
+from moldau.coordinators import assembly
+from moldau.coordinators.importing import import_for
 from moldau.errors import ErrorCode
+from moldau.handlers import table
 from moldau.log import failures
 from moldau.metadata_store.embedded import FILE_NAME
-from moldau.protocol.apis import CREATE_TOPICS, FETCH, FIND_COORDINATOR, INIT_PRODUCER_ID, LIST_OFFSETS, PRODUCE
+from moldau.protocol.apis import (
+    CREATE_TOPICS,
+    FETCH,
+    FIND_COORDINATOR,
+    HEARTBEAT,
+    INIT_PRODUCER_ID,
+    LIST_OFFSETS,
+    PRODUCE,
+)
 from moldau.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from moldau.protocol.messages.find_coordinator import FindCoordinatorRequest
+from moldau.protocol.messages.heartbeat import HeartbeatRequest
 from moldau.protocol.messages.init_producer_id import InitProducerIdRequest
 from moldau.protocol.messages.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
 from moldau.records.batch import ATTRIBUTES_AT, LENGTH_AT
@@ -60,6 +74,42 @@ def test_metadata_that_cannot_be_written_is_said_once_for_many_requests(
         assert (await wire.ask(INIT_PRODUCER_ID, 2, InitProducerIdRequest(transactional_id=None))).error_code == 0
 
     run(scenario, tmp_path)
+
+
+def test_groups_are_served_when_their_code_can_be_read_again(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+):
+    """A process without a free file descriptor imports nothing: at first not before the topic is made, then when the
+    broker leads it."""
+    monkeypatch.setattr(change_queue, "SHOW_AGAIN_S", 0)
+    failures = {place: [OSError(errno.EMFILE, "Too many open files")] for place in (table, assembly)}
+
+    def import_in(place: ModuleType) -> Callable[[str], None]:
+        def fail_first(topic: str) -> None:
+            if failures[place]:
+                raise failures[place].pop()
+            import_for(topic)
+
+        return fail_first
+
+    for place in failures:
+        monkeypatch.setattr(place, "import_for", import_in(place))
+
+    async def scenario(alive: Living) -> None:
+        wire = await alive.dial()
+        refused = await wire.ask(FIND_COORDINATOR, 3, FindCoordinatorRequest(key="g"))
+        assert refused.error_code == ErrorCode.COORDINATOR_NOT_AVAILABLE
+        assert refused.error_message.endswith("the code of its coordinator cannot be read: Too many open files.")
+        assert not alive.broker.cluster.image.topics
+        found = await wire.ask(FIND_COORDINATOR, 3, FindCoordinatorRequest(key="g"))
+        assert (found.error_code, found.port) == (0, alive.broker.port)
+        assert said(caplog, "changes of the cluster wait until this process can open files") == 1
+        beat = HeartbeatRequest(group_id="g", generation_id=1, member_id="m")
+        while (error := (await wire.ask(HEARTBEAT, 4, beat)).error_code) == ErrorCode.COORDINATOR_LOAD_IN_PROGRESS:
+            pass
+        assert error == ErrorCode.UNKNOWN_MEMBER_ID, "the coordinator is here, and has loaded its partition"
+
+    run(scenario, tmp_path, offsets_topic_num_partitions=1)
 
 
 def test_partitions_of_a_folder_that_is_offline_are_named_with_what_brings_them_back(

@@ -17,6 +17,7 @@ from functools import partial
 from typing import NamedTuple
 
 from moldau.cluster.controller_link import ControllerLink
+from moldau.cluster.controlling.change_queue import waits_for_files
 from moldau.cluster.controlling.change_stream import NOTHING, POLL_S, ChangeStream, Followed
 from moldau.cluster.state.change_messages import from_message
 from moldau.cluster.state.image import Image
@@ -29,7 +30,7 @@ from moldau.notices import Notices
 from moldau.peers.unreachable import NOT_REACHED, tell_unreachable
 from moldau.protocol.apis import FOLLOW_CLUSTER
 from moldau.protocol.messages.follow_cluster import FollowClusterRequest, FollowClusterResponse
-from moldau.runtime import Runtime, out_of_descriptors
+from moldau.runtime import Runtime
 from moldau.tasks import ended
 
 SHOW_S = 0.5
@@ -219,14 +220,7 @@ class Following:
             try:
                 await self._metadata.show(image, list(names))
             except Exception as fault:
-                if isinstance(fault, OSError) and out_of_descriptors(fault):
-                    notices.error(
-                        "",
-                        "changes of the cluster wait until this process can open files: %s. Raise the limit of open "
-                        "files (`ulimit -n`, LimitNOFILE in systemd)",
-                        fault.strerror,
-                    )
-                else:
+                if not waits_for_files(fault):
                     logger.exception("changes of the cluster could not be taken over; they are tried again")
                 self._names = {**names, **self._names}
                 await asyncio.sleep(SHOW_AGAIN_S)

@@ -15,7 +15,7 @@ from moldau.cluster.state.image import Image
 from moldau.cluster.state.metadata_cache import MetadataCache
 from moldau.config import BrokerConfig
 from moldau.coordinators.importing import import_for
-from moldau.errors import KafkaError
+from moldau.errors import KafkaError, StorageError
 from moldau.handlers.groups.group_trace import traced
 from moldau.names import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
 from moldau.protocol import apis
@@ -170,10 +170,13 @@ def _of_find_coordinator(parts: BrokerParts) -> tuple[Any, ...]:
 
     def kind(name: str, ensure: Callable[[], Awaitable[TopicImage | Refusal]]) -> CoordinatorType:
         async def make() -> None:
+            try:  # first: this broker leads the topic as soon as it exists
+                await parts.runtime.run(partial(import_for, name))
+            except OSError as error:
+                raise StorageError(f"the code of its coordinator cannot be read: {error.strerror}") from None
             topic = await ensure()
             if isinstance(topic, Refusal):
                 raise KafkaError(topic.code, topic.message)
-            await parts.runtime.run(partial(import_for, name))
 
         return CoordinatorType(name, make)
 

@@ -1,6 +1,7 @@
 """What the operating system says of this process, under the names that Prometheus' own clients use; and the bytes that
 it made the disks read and write. Reads `/proc`: elsewhere there is less. Blocks."""
 
+import errno
 import os
 import resource
 import time
@@ -17,8 +18,9 @@ def process_numbers() -> dict[str, float]:
     try:
         numbers["process_open_fds"] = len(os.listdir(_PROC / "fd"))
         numbers |= _of_stat((_PROC / "stat").read_text())
-    except OSError:  # not Linux, or no descriptor is left
-        pass
+    except OSError as error:  # not Linux, or no descriptor is left, for which this number has an alert
+        if error.errno == errno.EMFILE:
+            numbers["process_open_fds"] = soft
     try:
         io = dict(line.split(": ") for line in (_PROC / "io").read_text().splitlines())
         numbers["disk_read_bytes"], numbers["disk_write_bytes"] = int(io["read_bytes"]), int(io["write_bytes"])

@@ -2,6 +2,7 @@
 comes and goes."""
 
 import asyncio
+import errno
 import uuid
 from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
@@ -12,6 +13,7 @@ import pytest
 from harness.patience import within
 from moldau.cluster.beginning import BrokerConflict
 from moldau.cluster.cluster import Cluster
+from moldau.cluster.controlling import change_queue
 from moldau.cluster.controlling.controller import MorePartitions, NewTopic, Refusal
 from moldau.cluster.state import layout
 from moldau.cluster.state.image import BrokerImage, Endpoint, Image, PartitionImage, TopicImage
@@ -283,3 +285,53 @@ def test_a_change_is_made_to_its_end_even_if_whoever_asked_goes_away(tmp_path: P
 
     shown, stored = asyncio.run(scenario())
     assert list(shown.topics) == list(stored.topics) == ["a", "b"]
+
+
+def test_a_change_that_no_file_can_be_opened_for_is_shown_when_one_can_and_a_line_says_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """It is in the store by then, and no later change would name its topics."""
+    monkeypatch.setattr(change_queue, "SHOW_AGAIN_S", 0)
+    failures, seen = [OSError(errno.EMFILE, "Too many open files") for _ in range(3)], list[str]()
+
+    def follow(image: Image, names: Sequence[str]) -> None:
+        if failures:
+            raise failures.pop()
+        seen.extend(names)
+
+    async def scenario() -> None:
+        cluster = await open_cluster(tmp_path)
+        cluster.metadata.subscribe(follow)
+        await cluster.topics.create([NewTopic("a")])
+        assert (seen, failures) == (["a"], [])
+        failures.extend(OSError(errno.EIO, "Input/output error") for _ in range(2))
+        with pytest.raises(OSError, match="Input/output error"):
+            await cluster.topics.create([NewTopic("b")])
+        failures.clear()
+        await cluster.close()
+
+    asyncio.run(within(scenario()))
+    (line,) = [one for one in caplog.messages if "changes of the cluster" in one]
+    assert "wait until this process can open files: Too many open files. Raise the limit" in line
+
+
+def test_a_stop_does_not_wait_until_a_file_can_be_opened(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def scenario() -> None:
+        cluster, tried = await open_cluster(tmp_path), asyncio.Event()
+
+        def fail(image: Image, names: Sequence[str]) -> None:
+            tried.set()
+            raise OSError(errno.EMFILE, "Too many open files")
+
+        cluster.metadata.subscribe(fail)
+        asking = asyncio.ensure_future(cluster.topics.create([NewTopic("a")]))
+        await tried.wait()
+        await cluster.close()
+        with pytest.raises(OSError, match="Too many open files"):
+            await asking
+        cluster = await open_cluster(tmp_path)
+        assert list(cluster.image.topics) == ["a"]
+        await cluster.close()
+
+    monkeypatch.setattr(change_queue, "SHOW_AGAIN_S", 0)
+    asyncio.run(within(scenario()))

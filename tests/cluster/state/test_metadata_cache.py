@@ -62,6 +62,24 @@ def test_a_subscriber_that_fails_ends_those_behind_it(recwarn: pytest.WarningsRe
     assert (seen, recwarn.list) == (["at once"], [])
 
 
+def test_a_subscriber_that_fails_at_once_ends_those_before_and_behind_it(recwarn: pytest.WarningsRecorder) -> None:
+    seen: list[str] = []
+
+    async def before(_: Image, __: Sequence[str]) -> None:
+        seen.append("begun")
+
+    def failing(_: Image, __: Sequence[str]) -> None:
+        raise OSError("no file can be opened")
+
+    metadata = MetadataCache(broker_config({"node.id": "1"})[0], Image("c"))
+    for subscriber in (before, failing):
+        metadata.subscribe(subscriber)
+    with pytest.raises(OSError, match="no file can be opened"):
+        asyncio.run(metadata.show(Image("c"), []))
+    gc.collect()
+    assert (seen, recwarn.list) == ([], [])
+
+
 def test_settings_of_topics_follow_those_of_the_broker(tmp_path: Path) -> None:
     async def scenario() -> list[int]:
         cluster = await open_cluster(tmp_path)

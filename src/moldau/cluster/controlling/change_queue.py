@@ -36,12 +36,14 @@ from moldau.metadata_store.store import (
     Written,
 )
 from moldau.notices import Notices
-from moldau.runtime import Runtime
+from moldau.runtime import Runtime, out_of_descriptors
 
 ATTEMPTS_MAX = 3
 """The number of times a change is decided if it conflicts with changes of other sessions."""
 DECIDED_AT_ONCE = 1000
 """The most topics, partitions or settings of a decision made on the loop."""
+SHOW_AGAIN_S = 1.0
+"""When a change that is in the store, but could not be shown, is shown again."""
 BYTES_OF_AN_ELEMENT = 10
 """The fewest bytes of an element in a document of many."""
 P = ParamSpec("P")
@@ -86,7 +88,7 @@ class ChangeQueue:
         """Whether the store may have something that the image lacks."""
         self._is_announced = False
         """Whether a task is about to read it."""
-        self._closed = False
+        self._is_closing = self._closed = False
 
     def begin(self, store: MetadataStore, fence: Check) -> None:
         """This broker is the controller by this session; every write checks the fence."""
@@ -163,7 +165,7 @@ class ChangeQueue:
                 raise OutcomeUnknown(f"{done}: {error}") from error
         image = self._metadata.image
         shown = await self.decided(_size(operations), lambda: image_after(image, nodes_after(operations, results)))
-        await self._metadata.show(*shown)
+        await self._shown(*shown)
 
     async def read(self, reading: Reading[T]) -> T:
         """Read the store in this session. Raises `KafkaError(NOT_CONTROLLER)`, `StorageError`."""
@@ -186,6 +188,7 @@ class ChangeQueue:
 
     async def close(self) -> None:
         """End the session, after the change that is being made."""
+        self._is_closing = True
         async with self._turn:
             self._closed = True
             store, _ = self._served()
@@ -193,8 +196,18 @@ class ChangeQueue:
         await asyncio.gather(*self._following)
 
     async def _show(self, reading: Reading[tuple[Image, list[str]]]) -> None:
-        image, names = await self.read(reading)
-        await self._metadata.show(image, names)
+        await self._shown(*await self.read(reading))
+
+    async def _shown(self, image: Image, names: Sequence[str]) -> None:
+        """Show a change that is in the store. While this process can open no files it is shown again and again: nobody
+        would tell the subscribers of these topics later."""
+        while True:
+            try:
+                return await self._metadata.show(image, names)
+            except OSError as fault:
+                if self._is_closing or not waits_for_files(fault):
+                    raise
+            await asyncio.sleep(SHOW_AGAIN_S)
 
     def _again(self) -> Reading[tuple[Image, list[str]]]:
         return read_again(self._metadata.image)
@@ -234,6 +247,19 @@ class ChangeQueue:
                 notices.error("", "%s. Until it can be read, this broker does not see the changes of others", error)
             except Exception:
                 logger.exception("changes by other brokers could not be applied")
+
+
+def waits_for_files(fault: Exception) -> bool:
+    """Whether a change could not be shown only because this process can open no files now. Then a line says so."""
+    if not isinstance(fault, OSError) or not out_of_descriptors(fault):
+        return False
+    notices.error(
+        "",
+        "changes of the cluster wait until this process can open files: %s. Raise the limit of open files (`ulimit -n`,"
+        " LimitNOFILE in systemd)",
+        fault.strerror,
+    )
+    return True
 
 
 def _size(operations: Sequence[NodeOperation]) -> int:

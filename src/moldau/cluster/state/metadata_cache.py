@@ -104,9 +104,11 @@ class MetadataCache:
             self._group_configs.clear()
         for name in names:
             self._topic_configs.pop(name, None)
-        called = [subscriber(image, names) for subscriber in self._subscribers]
-        waiting = [coroutine for coroutine in called if coroutine is not None]
+        waiting: list[Coroutine[Any, Any, None]] = []
         try:
+            for subscriber in self._subscribers:
+                if (coroutine := subscriber(image, names)) is not None:
+                    waiting.append(coroutine)
             while waiting:
                 await waiting.pop(0)
         finally:
