@@ -182,6 +182,19 @@ def test_a_search_ends_when_its_tab_is_closed(broker: Broker, filled: str) -> No
         running.stop()
 
 
+def test_a_live_tail_that_begins_while_the_console_stops_ends_at_once(broker: Broker, filled: str) -> None:
+    server = ConsoleServer(ConsoleSettings(broker.client_settings(), "127.0.0.1", 0))
+    running = ServerThread(server, "console")
+    running.start()
+    try:
+        server._app.end_streams()
+        with urlopen(f"{running.addresses[0]}/topics/{filled}/tail", timeout=stretched(30)) as stream:
+            assert stream.read().startswith(b"event: progress\n")
+        assert wait_until(lambda: server.streams == 0)
+    finally:
+        running.stop()
+
+
 def test_records_are_masked_before_they_are_searched(broker: Broker, filled: str) -> None:
     for url in served(ConsoleSettings(broker.client_settings(), "127.0.0.1", 0, masks=("fill*:$.user.name",))):
         found = rows(events(url, f"/topics/{filled}/search?json=$.id%20=%207"))
