@@ -146,7 +146,9 @@ class IcebergWarehouse:
     ) -> "CreateTableTransaction":
         """The creation of a table; the catalog does not have it before the transaction is committed."""
         try:
-            return self._catalog.create_table_transaction((namespace, topic), schema=columns, properties=properties)
+            return self._catalog.create_table_transaction(
+                (namespace, topic), schema=columns, properties=dict(properties)
+            )
         except ValueError as error:
             if "No default path" not in str(error):
                 raise

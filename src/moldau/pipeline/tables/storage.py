@@ -252,7 +252,7 @@ def words_of(error: Exception) -> tuple[str, str]:
     """What an error of a table's files says, and the end of that sentence that says what to do. Arrow and deltalake
     wrap the words of the system in their own; a number tells which they are."""
     in_text = OS_ERROR.search(str(error))
-    number = error.errno if isinstance(error, OSError) else int(in_text[1]) if in_text else None
+    number = (error.errno or 0) if isinstance(error, OSError) else int(in_text[1]) if in_text else 0
     if number in REMEDIES or (isinstance(error, OSError) and number in errno.errorcode):
         return os.strerror(number), REMEDIES.get(number, "")
     return one_sentence(str(error)), ""
