@@ -14,6 +14,7 @@ Committed = dict[TopicPartition, OffsetAndMetadata]
 
 async def offsets(console: ConsoleContext, request: PageRequest, group_id: str) -> Answer:
     """The offsets that would be deleted: nothing is changed."""
+    console.refuse_when_read_only()
     topic = request.text("topic")
     return _page(console, request, group_id, topic, await _committed(request, group_id, topic))
 
