@@ -13,17 +13,20 @@ from moldau.http.serving import HttpServer
 Client = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
 CLOSED = ConnectionError, asyncio.IncompleteReadError
 WHOLE = b"GET / HTTP/1.1\r\nHost: here\r\n\r\n"
+OF_NINE = b"POST / HTTP/1.1\r\nHost: here\r\nContent-Length: 9\r\n\r\n"
+CHUNKED = b"POST / HTTP/1.1\r\nHost: here\r\nTransfer-Encoding: chunked\r\n\r\n"
 
 
 class Application:
-    """Answers with `pieces` of 64 KiB, and notes when it has sent what."""
+    """Answers a whole request with `pieces` of 64 KiB, and notes when it has sent all of them."""
 
     def __init__(self, pieces: int = 0):
         self._pieces = pieces
         self.ended = asyncio.Event()
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
-        await receive()
+        while (await receive()).get("more_body"):
+            pass
         await send({"type": "http.response.start", "status": 200, "headers": []})
         gone = asyncio.ensure_future(receive())
         for _ in range(self._pieces):
@@ -62,6 +65,21 @@ def test_a_connection_without_a_whole_request_is_closed(begins: bytes, monkeypat
         writer.write(begins)
         with pytest.raises(CLOSED):
             await reader.readexactly(1)
+
+    run(client)
+
+
+@pytest.mark.parametrize("half", [OF_NINE, OF_NINE + b"half", CHUNKED + b"4\r\nhalf\r\n"])
+def test_a_connection_whose_body_does_not_end_is_closed(half: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It would take a place among the connections for good."""
+    monkeypatch.setattr(bounded, "BODY_S", 0.05)
+
+    async def client(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.write(OF_NINE + b"the whole")
+        await reader.readuntil(b"done")
+        writer.write(half)
+        with pytest.raises(CLOSED):
+            await reader.readuntil(b"done")
 
     run(client)
 

@@ -5,6 +5,7 @@ import random
 import socket
 import struct
 from collections.abc import Awaitable, Callable
+from typing import Any
 
 import pytest
 import uvloop
@@ -219,6 +220,42 @@ def test_what_a_client_sent_while_it_waited_is_answered_on_a_real_loop(
             await asyncio.sleep(0.01)
             first.close()
         assert await within(reader.readexactly(6000)) == b"a" * 3000 + b"b" * 3000
+        writer.close()
+        await server.stop()
+
+    with asyncio.Runner(loop_factory=new_loop) as runner:
+        runner.run(scenario())
+
+
+@pytest.mark.parametrize("new_loop", [asyncio.new_event_loop, uvloop.new_event_loop])
+def test_the_first_request_of_a_client_that_waited_holds_up_those_behind_it(
+    new_loop: Callable[[], asyncio.AbstractEventLoop],
+) -> None:
+    async def scenario() -> None:
+        asked = list[bytes]()
+        first_answer = asyncio.get_running_loop().create_future()
+
+        def handle(frame: memoryview) -> Any:
+            asked.append(bytes(frame))
+            return first_answer if asked == [b"first"] else [bytes(frame)]
+
+        server = Server(lambda peer, listener: handle, Limits(max_connections=1))
+        port = await server.start("127.0.0.1", 0)
+        await server.serve()
+        with socket.create_connection(("127.0.0.1", port)) as served:
+            while not server.connections:
+                await asyncio.sleep(0)
+            reader, writer = await asyncio.open_connection("127.0.0.1", port)
+            writer.write(struct.pack(">i", 5) + b"first")
+            await asyncio.sleep(0.01)
+            served.close()
+        while not asked:
+            await asyncio.sleep(0)
+        writer.write(struct.pack(">i", 6) + b"second")
+        await asyncio.sleep(0.01)
+        assert asked == [b"first"]
+        first_answer.set_result([b"first"])
+        assert await within(reader.readexactly(11)) == b"firstsecond"
         writer.close()
         await server.stop()
 

@@ -61,6 +61,16 @@ def test_frames_come_out_whole_and_in_order_however_they_arrive(bodies: list[byt
     assert found == bodies
 
 
+def test_a_limit_that_a_frame_raises_counts_for_the_frame_behind_it():
+    """As a login does: until then the frames of its connection are limited more."""
+    inbox = Inbox(5, Pool(1 << 22), Nobody())
+    shared = memoryview(bytearray(SHARED))
+    _, frames = feed(inbox, shared, framed(b"login") + framed(b"a request"))
+    assert bytes(next(frames)) == b"login"
+    inbox.size_max = 100
+    assert list(map(bytes, frames)) == [b"a request"]
+
+
 def test_after_one_frame_in_one_read_nothing_is_left_to_park():
     inbox = Inbox(1000, Pool(1 << 22), Nobody())
     shared = memoryview(bytearray(SHARED))

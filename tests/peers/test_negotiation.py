@@ -55,9 +55,12 @@ def test_an_old_broker_is_greeted_again_in_a_version_it_knows() -> None:
     assert read_versions(4, answer(0, ErrorCode.UNSUPPORTED_VERSION)) == 0
 
 
-def test_a_broker_that_refuses_what_it_offers_is_not_asked_forever() -> None:
+@pytest.mark.parametrize(("version", "offered"), [(4, 4), (4, 99), (4, -1), (0, -1), (0, -2)])
+def test_a_broker_that_refuses_what_it_offers_or_offers_nothing_is_not_asked_forever(
+    version: int, offered: int
+) -> None:
     with pytest.raises(ProtocolViolation):
-        read_versions(4, answer(0, ErrorCode.UNSUPPORTED_VERSION, api_versions=(0, 4)))
+        read_versions(version, answer(0, ErrorCode.UNSUPPORTED_VERSION, api_versions=(offered, offered)))
 
 
 @pytest.mark.parametrize("version", range(API_VERSIONS.high + 1))

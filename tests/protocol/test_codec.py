@@ -30,6 +30,7 @@ from moldau.protocol.codec import (
     read_header,
     read_reply,
     read_request,
+    request_name,
     write_reply,
     write_request,
     write_request_around,
@@ -127,6 +128,13 @@ def test_a_version_of_api_versions_that_we_do_not_have_is_read_as_far_as_its_cli
 def test_a_header_that_is_none_is_a_violation(frame: bytes) -> None:
     with pytest.raises(ProtocolViolation):
         read_header(frame)
+
+
+def test_the_log_repeats_the_beginning_of_a_client_id() -> None:
+    """A client that has not authenticated chooses it."""
+    head = struct.pack(">hhih", HEARTBEAT.key, 4, 1, 30_000) + b"c" * 30_000
+    assert request_name(head) == f"Heartbeat version 4 of client '{'c' * 100}'"
+    assert request_name(head[:12]) == "Heartbeat version 4 of client 'cc'"
 
 
 def test_any_negative_length_of_a_client_id_is_null_as_for_kafka() -> None:

@@ -192,3 +192,19 @@ def test_the_size_in_front_of_a_reply_counts_the_records():
     result = FetchResult(0, 0, 9, 9, 0)
     reply = packed(12, 3, 0, 0, [("t", uuid.UUID(int=1), [(result, b"r" * 1000)])])
     assert struct.unpack_from(">ii", reply) == (len(reply) - 4, 3)
+
+
+@pytest.mark.parametrize("version", [11, 12])
+def test_names_that_no_topic_has_are_kept_by_no_reply(version: int) -> None:
+    """Clients choose them: a few hundred long ones would fill the memory."""
+    result, by_id = FetchResult(0, 3, -1, -1, -1), uuid.UUID(int=0)
+    names = [f"{number}" * 9_000 for number in range(100, 150)]
+    tracemalloc.start()
+    try:
+        for name in names:
+            parts = [partition_data(result, b"")]
+            meant = FetchResponse(responses=[FetchableTopicResponse(topic=name, partitions=parts)])
+            assert packed(version, 7, 0, 0, [(name, by_id, [(result, b"")])]) == write_reply(FETCH, version, 7, meant)
+        assert tracemalloc.get_traced_memory()[0] < 500_000
+    finally:
+        tracemalloc.stop()

@@ -127,3 +127,19 @@ def test_a_produce_reply_is_what_the_schema_writes(
     results = [result for _, _, results in topics for result in results]
     packed = hot_produce.pack_produce(version, correlation_id, request, results, throttle_ms)
     assert packed == [write_reply(PRODUCE, version, correlation_id, meant)]
+
+
+@pytest.mark.parametrize("version", [8, 12])
+def test_names_that_no_topic_has_are_kept_by_no_reply(version: int) -> None:
+    """Clients choose them: a few hundred long ones would fill the memory."""
+    asked = [hot_produce.Produce(None, 1, 0, [(f"{number}" * 9_000, None, [(0, None)])]) for number in range(100, 150)]
+    results = [(0, 3, -1, -1, -1)]
+    tracemalloc.start()
+    try:
+        for number, request in enumerate(asked):
+            packed = hot_produce.pack_produce(version, number, request, results)
+            meant = hot_produce.produce_response(request, results)
+            assert packed == [write_reply(PRODUCE, version, number, meant)]
+        assert tracemalloc.get_traced_memory()[0] < 500_000
+    finally:
+        tracemalloc.stop()

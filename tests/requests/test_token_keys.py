@@ -234,6 +234,20 @@ def test_keys_are_read_again_after_a_while_and_stay_in_use_if_that_fails(
     asyncio.run(scenario())
 
 
+def test_the_first_login_after_a_long_time_finds_no_key_that_was_withdrawn(publisher: Publisher) -> None:
+    async def scenario() -> None:
+        clock, issuer = Clock(), Issuer("EC")
+        publisher.answer = issuer.published()
+        keys = keys_of(publisher.url, clock, sasl_oauthbearer_jwks_endpoint_refresh_ms="60000")
+        token = issuer.token(exp=NOW_S + 6_000)
+        publisher.answer = ISSUERS.published()
+        clock.ms += 120_000
+        with pytest.raises(TokenRefused):
+            await keys.check(token)
+
+    asyncio.run(scenario())
+
+
 @pytest.mark.parametrize("answer", [NO_HTTP, HALF_A_CHUNK])
 def test_a_login_with_an_unknown_key_is_refused_while_the_keys_come_in_no_http(
     answer: str, publisher: Publisher

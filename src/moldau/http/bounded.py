@@ -1,7 +1,7 @@
-"""`BoundedHttp`: uvicorn's HTTP with bounds that uvicorn does not have, on heads of requests and on slow readers.
+"""`BoundedHttp`: uvicorn's HTTP with bounds that uvicorn does not have: on requests that do not end, and slow readers.
 
-Without them a client that sends nothing, or takes no answer, keeps one of the bounded number of connections for good,
-and one whose head never ends fills the memory.
+Without them a client that sends half a request, or takes no answer, keeps one of the bounded number of connections for
+good, and one whose head never ends fills the memory.
 """
 
 import asyncio
@@ -12,16 +12,20 @@ HEAD_S = 10.0
 """From the connection, or the first byte of a later request, until the head is complete."""
 HEAD_BYTES_MAX = 64 << 10
 """The bytes of a head that came in earlier reads; a read has 256 KiB at most."""
-
+BODY_S = 30.0
+"""From the head of a request until its body is complete. Applications bound its size."""
 STALL_S = 30.0
 """A client that takes an answer so slowly that the socket's buffer does not empty for this long is given up."""
 
 
 class BoundedHttp(HttpToolsProtocol):
-    """A connection; it is closed when a head takes too long or has too many bytes, or when nobody reads the answer."""
+    """A connection; it is closed when a head or a body takes too long, when a head has too many bytes, or when nobody
+    reads the answer."""
 
     _waiting: asyncio.TimerHandle | None = None
+    """Ends the time for the rest of a request."""
     _stalled: asyncio.TimerHandle | None = None
+    _is_in_head = False
     _head_bytes = 0
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
@@ -29,7 +33,7 @@ class BoundedHttp(HttpToolsProtocol):
         self._wait_for_head()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        self._has_head()
+        self._wait_no_more()
         self._moves()
         super().connection_lost(exc)
 
@@ -46,20 +50,26 @@ class BoundedHttp(HttpToolsProtocol):
         if is_between and self._waiting is None:
             self._wait_for_head()
         super().data_received(data)
-        if self._waiting is not None:
+        if self._is_in_head:
             self._head_bytes += len(data)
             if self._head_bytes > HEAD_BYTES_MAX:
                 self._give_up()
 
     def on_headers_complete(self) -> None:
-        self._has_head()
+        self._wait_no_more()
+        self._waiting = self.loop.call_later(BODY_S, self._give_up)
         super().on_headers_complete()
 
+    def on_message_complete(self) -> None:
+        self._wait_no_more()
+        super().on_message_complete()
+
     def _wait_for_head(self) -> None:
-        self._head_bytes = 0
+        self._is_in_head, self._head_bytes = True, 0
         self._waiting = self.loop.call_later(HEAD_S, self._give_up)
 
-    def _has_head(self) -> None:
+    def _wait_no_more(self) -> None:
+        self._is_in_head = False
         if self._waiting is not None:
             self._waiting.cancel()
             self._waiting = None

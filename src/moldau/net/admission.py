@@ -82,11 +82,11 @@ class KeptWaiting(asyncio.BufferedProtocol):
         self.is_gone = True
 
     def begin(self) -> None:
-        """Its turn has come."""
+        """Its turn has come. What it has sent may mute the connection, so reading is resumed before that."""
         self._transport.set_protocol(cast(asyncio.BaseProtocol, self.connection))
-        self.connection.begin(bytes(self._buffer[: self._sent]))
         if not self._transport.is_closing():
             self._transport.resume_reading()
+        self.connection.begin(bytes(self._buffer[: self._sent]))
 
     def turn_away(self, why: str) -> None:
         if not self.is_gone:

@@ -102,11 +102,11 @@ class Inbox:
         return self._frames()
 
     def _frames(self) -> Iterator[memoryview]:
-        window, at, end, size_max = self._window, self._at, self._end, self.size_max
+        window, at, end = self._window, self._at, self._end
         while end - at >= 4:
             (size,) = _size(window, at)
-            if not 0 <= size <= size_max:
-                raise _out_of_range(size, size_max)
+            if not 0 <= size <= self.size_max:  # which a login raises in the midst of them
+                raise _out_of_range(size, self.size_max)
             start = at + 4
             at = start + size
             if at > end:

@@ -100,9 +100,10 @@ def read_versions(version: int, frame: Buffer, highest: Mapping[int, int] = NO_L
     if error == ErrorCode.UNSUPPORTED_VERSION:
         response = schema.read(ApiVersionsResponse, 0, False, frame, 4)[0]
         offered = max((k.max_version for k in response.api_keys if k.api_key == API_VERSIONS.key), default=0)
-        if min(offered, API_VERSIONS.high) >= version:
-            raise ProtocolViolation("the broker refuses a version of ApiVersions that it advertises")
-        return min(offered, API_VERSIONS.high)
+        offered = min(offered, API_VERSIONS.high)
+        if not 0 <= offered < version:  # each attempt is in an older version, so there are few
+            raise ProtocolViolation("the broker refuses a version of ApiVersions that it advertises, or has none")
+        return offered
     if error == ErrorCode.REBOOTSTRAP_REQUIRED:
         raise KafkaError(ErrorCode.REBOOTSTRAP_REQUIRED, "this is the address of another broker or cluster")
     if error:

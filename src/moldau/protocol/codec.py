@@ -19,6 +19,8 @@ request up to this size cannot hold enough of them to be worth counting."""
 
 FIXED_HEADER = struct.Struct(">hhih")
 """The start of a request header: API key, version, correlation id, length of the client id."""
+CLIENT_ID_SHOWN_MAX = 100
+"""The most bytes of a client id that the log repeats."""
 _SIZE_AND_CORRELATION = struct.Struct(">ii")
 _LIMITS = re.compile(r"requires (-?\d+) <= number <= (-?\d+)")
 """In an error of `struct`."""
@@ -60,7 +62,8 @@ def request_name(head: Buffer) -> str:
         return "a request"
     key, version, _, size = FIXED_HEADER.unpack_from(head)
     api = SUPPORTED.get(key)
-    client_id = str(head[FIXED_HEADER.size : FIXED_HEADER.size + max(size, 0)], "utf-8", "replace")
+    shown = min(max(size, 0), CLIENT_ID_SHOWN_MAX)
+    client_id = str(head[FIXED_HEADER.size : FIXED_HEADER.size + shown], "utf-8", "replace")
     return f"{api.name if api else f'API {key}'} version {version} of client {client_id!r}"
 
 

@@ -15,7 +15,7 @@ from moldau.errors import ProtocolViolation
 from moldau.protocol import codec
 from moldau.protocol.apis import FETCH
 from moldau.protocol.fetch_request import CONSUMER, Fetch, FetchPartition, FetchTopic, FollowerPositions, ForgottenTopic
-from moldau.protocol.hot_topics import FOLLOWER, WIDE, append_topic, misfit, too_many
+from moldau.protocol.hot_topics import FOLLOWER, NAME_LENGTH_MAX, WIDE, append_topic, misfit, too_many
 from moldau.protocol.primitives import (
     ZERO_UUID,
     Detached,
@@ -269,6 +269,7 @@ def pack_fetch(
         len(results) == 1 == len(topics)
         and version >= 5
         and not (error or results[0].aborted or results[0].preferred >= 0)
+        and (version > NAMES_UNTIL or len(topics[0][0] or "") <= NAME_LENGTH_MAX)
     ):
         return _pack_one(version, correlation_id, session_id, topics[0], results[0])
     flexible = version >= FLEXIBLE_SINCE
@@ -394,7 +395,8 @@ def _append_result(out: bytearray, version: int, result: FetchResult) -> None:
 def _pack_one(
     version: int, correlation_id: int, session_id: int, topic: FetchTopic, result: FetchResult
 ) -> list[Piece]:
-    """A reply for one partition without aborted transactions and preferred replica: by far the commonest."""
+    """A reply for one partition without aborted transactions and preferred replica: by far the commonest. The name of
+    its topic is short, since it is kept."""
     records = result.records
     length = 0 if records is None else records.length
     pack, size, before, between = _reply_of_one(version, session_id, topic[0], topic[1], result.aborted is None)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias
 from moldau.errors import ProtocolViolation
 from moldau.protocol import codec
 from moldau.protocol.apis import PRODUCE
-from moldau.protocol.hot_topics import WIDE, append_topic, misfit, too_many
+from moldau.protocol.hot_topics import NAME_LENGTH_MAX, WIDE, append_topic, misfit, too_many
 from moldau.protocol.primitives import ZERO_UUID, read_uvarint, skip_tagged_fields, write_uvarint
 from moldau.protocol.schema import is_wide
 
@@ -27,9 +27,6 @@ _INT32 = struct.Struct(">i").unpack_from
 _TWO_INT32 = struct.Struct(">ii").unpack_from
 _PACK_INT32 = struct.Struct(">i").pack
 _SIZE_AND_CORRELATION = struct.Struct(">ii")
-NAME_LENGTH_MAX = 249
-"""The longest topic name (see `cluster.controlling.controller`). Longer names are read too, and refused when the topic
-is looked up."""
 _new = tuple.__new__  # what a NamedTuple's constructor does, at a third of its cost
 
 
@@ -210,8 +207,9 @@ def pack_produce(
     if type(answer) is list and not throttle_ms:
         if len(answer) == 1 and version >= 5 and len(request.topics) == 1:
             name, topic_id, _ = request.topics[0]
-            pack, size, before, after = _reply_of_one(version, name, topic_id)
-            return [pack(size, correlation_id, before, *answer[0], after)]
+            if name is None or len(name) <= NAME_LENGTH_MAX:
+                pack, size, before, after = _reply_of_one(version, name, topic_id)
+                return [pack(size, correlation_id, before, *answer[0], after)]
         return [_pack_produce(version, correlation_id, request.topics, answer)]
     if answer is None:
         return None
@@ -292,7 +290,7 @@ and after the result."""
 
 @lru_cache(4096)
 def _reply_of_one(version: int, name: str | None, topic_id: bytes | None) -> ReplyOfOne:
-    """For one partition of that topic."""
+    """For one partition of that topic. The names are kept, so they must be short: clients choose them."""
     whole = _pack_produce(version, 0, [(name, topic_id, [(0, None)])], [(0, 0, 0, 0, 0)])
     after = len(whole) - (4 if version < 8 else 10 if version == 8 else 9)
     before = after - _RESULT_V5.size

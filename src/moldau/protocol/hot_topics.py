@@ -9,6 +9,9 @@ from moldau.protocol.schema import ELEMENTS_MAX
 _PACK_INT32 = struct.Struct(">i").pack
 WIDE = 500
 """A request of more topics and partitions is wide: it is read, and its reply packed, in the executor."""
+NAME_LENGTH_MAX = 249
+"""The longest topic name (see `cluster.controlling.controller`). A client may send a longer one: it is read, the topic
+is not found, and nothing keeps the name."""
 FOLLOWER = b"\1\1\1\x0d"
 """How the last 17 bytes of a follower's Fetch begin: no rack, and the replica state as the only tagged field."""
 

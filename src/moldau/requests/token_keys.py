@@ -1,7 +1,9 @@
 """The keys that OAUTHBEARER's tokens are signed with: read from a file or URL at the start, and again now and then.
 
-A token that names an unknown key has the keys read again at once, but not more often than the back-off allows. If they
-cannot be read, those before stay in use, and a line in the log says so. Redirections are not followed.
+A login has them read again when it is time, and waits for that if they are twice as old: a key that its issuer has
+withdrawn is not used for longer. A token that names an unknown key has the keys read again at once, but not more often
+than the back-off allows. If they cannot be read, those before stay in use, and a line in the log says so. Redirections
+are not followed.
 """
 
 import asyncio
@@ -27,6 +29,8 @@ from moldau.transport.tokens import TokenRules, UnknownKey, check_token, read_ke
 URL = "sasl.oauthbearer.jwks.endpoint.url"
 BYTES_MAX = 1 << 20
 TIMEOUT_S = 10
+WAIT_S = 2.0
+"""How long a login waits for keys to take the place of very old ones."""
 START_ATTEMPTS = 3
 _LOOPBACK = ("localhost", "127.0.0.1", "::1")
 notices = Notices(logging.getLogger(__name__))
@@ -67,8 +71,11 @@ class TokenKeys:
     async def check(self, token: str) -> Authenticated:
         """Raises `TokenRefused`."""
         now_ms, elapsed_ms = self._runtime.clock.now_ms(), self._elapsed_ms()
-        if elapsed_ms - self._read_ms >= self._refresh_ms and self._may_read(elapsed_ms):
+        age_ms = elapsed_ms - self._read_ms
+        if age_ms >= self._refresh_ms and self._may_read(elapsed_ms):
             self._begin_reading(elapsed_ms)
+        if age_ms >= 2 * self._refresh_ms and self._reading is not None:
+            await asyncio.wait([self._reading], timeout=WAIT_S)
         try:
             return check_token(token, self._keys, self._rules, now_ms)
         except UnknownKey:

@@ -21,17 +21,20 @@ from moldau.transport.certificates import (
 from moldau.transport.distinguished_names import alternative_names, distinguished_name, validity
 from moldau.transport.key_stores import Store, own_certificate
 from moldau.transport.principals import MappingRule, parsed_rules, principal_of
+from moldau.transport.reloading import Signature, signature
 
 _FIELD = "ssl_client_auth"
 
 
 class _Made(NamedTuple):
-    """`certificate` is the listener's own, in DER; `to_brokers` is None unless it dials."""
+    """`certificate` is the listener's own, in DER; `to_brokers` is None unless it dials. `seen`: the signature of the
+    files from before they were read."""
 
     context: ssl.SSLContext
     to_brokers: ssl.SSLContext | None
     certificate: bytes
     files: Sequence[Path]
+    seen: Signature
 
 
 class ListenerTls:
@@ -62,6 +65,11 @@ class ListenerTls:
     def files(self) -> Sequence[Path]:
         """The files that its contexts are made of."""
         return self._made.files
+
+    @property
+    def seen(self) -> Signature:
+        """What these files were like: for a `FileWatch` that begins long after they were read."""
+        return self._made.seen
 
     @property
     def valid_until_s(self) -> int:
@@ -117,11 +125,12 @@ class ListenerTls:
 
     def _make(self, config: BrokerConfig) -> _Made:
         settings = config.of_listener(self.name)
+        own, trusted = key_store(settings), trust_store(settings)
+        files = [Path(store.location) for store in (own, trusted) if isinstance(store, Store)]
+        seen = signature(files)
         context = context_of_listener(settings, self.client_auth)
         to_brokers = context_to_brokers(settings) if self._dials else None
         if to_brokers is not None and config.zookeeper_connect and self.name == config.inter_broker_listener:
             check_alike(to_brokers, context)
-        own, trusted = key_store(settings), trust_store(settings)
         assert own is not None, "the context would have been refused"
-        files = [Path(store.location) for store in (own, trusted) if isinstance(store, Store)]
-        return _Made(context, to_brokers, own_certificate(own), files)
+        return _Made(context, to_brokers, own_certificate(own), files, seen)

@@ -8,6 +8,7 @@ import asyncio
 import logging
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import TypeAlias
 
 from moldau.runtime import Runtime
 from moldau.tasks import ended
@@ -19,9 +20,12 @@ SETTLED_S = 0.5
 """The pause between two looks while files change."""
 
 
-def signature(files: Sequence[Path]) -> list[tuple[int, ...]]:
-    """What changes when a file is written or replaced."""
-    found: list[tuple[int, ...]] = []
+Signature: TypeAlias = list[tuple[int, ...]]
+"""What changes when one of several files is written or replaced."""
+
+
+def signature(files: Sequence[Path]) -> Signature:
+    found: Signature = []
     for path in files:
         try:
             status = path.stat()
@@ -33,14 +37,20 @@ def signature(files: Sequence[Path]) -> list[tuple[int, ...]]:
 
 
 class FileWatch:
-    """`files` returns those to look at; `changed` is awaited after they have changed. Belongs to the loop it is started
-    on."""
+    """`files` returns those to look at; `changed` is called in the executor after they have changed since they were
+    `seen`, or since now. Belongs to the loop it is started on."""
 
-    def __init__(self, files: Callable[[], Sequence[Path]], changed: Callable[[], object], runtime: Runtime):
+    def __init__(
+        self,
+        files: Callable[[], Sequence[Path]],
+        changed: Callable[[], object],
+        runtime: Runtime,
+        seen: Signature | None = None,
+    ):
         self._files = files
         self._changed = changed
         self._runtime = runtime
-        self._seen = signature(files())
+        self._seen = signature(files()) if seen is None else seen
         self._task: asyncio.Task[None] | None = None
 
     def start(self) -> None:
@@ -49,7 +59,7 @@ class FileWatch:
     async def stop(self) -> None:
         await ended(self._task)
 
-    async def _look(self) -> list[tuple[int, ...]]:
+    async def _look(self) -> Signature:
         return await self._runtime.run(lambda: signature(self._files()))
 
     async def _run(self) -> None:

@@ -83,7 +83,9 @@ def test_an_unknown_version_is_told_the_range_of_this_api_alone(version: int) ->
     assert [(one.api_key, one.min_version, one.max_version) for one in response.api_keys] == [(18, 0, 5)]
 
 
-@pytest.mark.parametrize("said", ["", "a b", "-a", "a-", ".a", "a_b", "ä", "a\n"])
+@pytest.mark.parametrize(
+    "said", ["", "a b", "-a", "a-", ".a", "a_b", "ä", "a\n", pytest.param("a" * 0x8000, id="long")]
+)
 def test_a_client_must_say_plainly_what_it_is_from_version_3(said: str) -> None:
     assert versions(3, name=said).error_code == ErrorCode.INVALID_REQUEST
     assert versions(4, software=said).error_code == ErrorCode.INVALID_REQUEST

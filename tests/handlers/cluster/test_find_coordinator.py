@@ -3,6 +3,7 @@
 import asyncio
 import uuid
 from collections.abc import Awaitable
+from types import GeneratorType
 from typing import Any
 
 from moldau.cluster.state.image import BrokerImage, Endpoint, Image, PartitionImage, TopicImage
@@ -10,7 +11,7 @@ from moldau.handlers.cluster.find_coordinator import GROUP, CoordinatorType, Fin
 from moldau.names import OFFSETS_TOPIC
 from moldau.protocol.apis import FIND_COORDINATOR
 from moldau.protocol.messages.find_coordinator import FindCoordinatorRequest
-from moldau.turns import turn
+from moldau.turns import ELEMENTS, turn
 from tests.requests.calling import call
 
 HERE = BrokerImage(1, (Endpoint("PLAINTEXT", "PLAINTEXT", "host1", 9092),), epoch=7)
@@ -43,3 +44,20 @@ def test_a_topic_that_exists_is_served_before_its_coordinator_is_named() -> None
         assert turn(later).coordinators == found[:1]
 
     asyncio.run(scenario())
+
+
+def test_keys_of_thousands_of_characters_take_more_turns_than_short_ones() -> None:
+    """A thousand of them would hold the loop for seconds: each is hashed in Python."""
+
+    def turns_for(key: str) -> int:
+        handler = FindCoordinator({}, lambda: IMAGE)
+        kind = CoordinatorType(OFFSETS_TOPIC, lambda: asyncio.sleep(0))
+        asked = FindCoordinatorRequest(key_type=GROUP, coordinator_keys=[f"{key}{number}" for number in range(20)])
+        steps, count = handler._find(asked, call(FIND_COORDINATOR, 6), kind), 1
+        while isinstance(steps := turn(steps), GeneratorType):
+            count += 1
+        assert {one.node_id for one in steps.coordinators} == {1}
+        return count
+
+    assert turns_for("g") == 1
+    assert turns_for("g" * 10 * ELEMENTS) == 3

@@ -137,6 +137,16 @@ def test_a_session_that_holds_nothing_any_more_ends():
     assert len(held) == 0
 
 
+def test_a_name_that_no_topic_can_have_is_held_by_no_session():
+    """Clients choose names: those of 100,000 partitions would fill the memory."""
+    held = sessions()
+    longest, longer = topic("n" * 249, 0), topic("n" * 250, 0)
+    assert begun(held, topic("a", 0), longer) == NO_SESSION
+    number = begun(held, topic("a", 0), longest)
+    assert turn(held.go_on(request(number, 1, longer), False, 0)) is ErrorCode.FETCH_SESSION_ID_NOT_FOUND
+    assert (len(held), held._held) == (0, 0)
+
+
 def test_a_new_session_takes_the_place_of_an_idle_one():
     held = sessions(slots=2)
     first, second = begun(held, topic("a", 0)), begun(held, topic("a", 0))

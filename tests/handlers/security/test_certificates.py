@@ -6,8 +6,10 @@ import logging
 import shutil
 from collections.abc import AsyncIterator
 from pathlib import Path
+from typing import Any
 
 import pytest
+from cryptography import x509
 
 import moldau
 from harness.certificates import PASSWORD, Authority
@@ -15,6 +17,7 @@ from harness.patience import within
 from moldau.broker import Broker
 from moldau.config import broker_config
 from moldau.errors import KafkaError
+from moldau.replication.replicas import Replicas
 from moldau.runtime import Runtime
 from moldau.transport import reloading
 
@@ -100,6 +103,25 @@ def test_a_new_file_is_used_from_the_next_handshake_on_and_a_broken_one_is_not(
 
     asyncio.run(scenario())
     assert not any(record.exc_info for record in caplog.records)
+
+
+def test_a_file_that_changes_while_a_broker_starts_is_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A start may take minutes: logs are recovered between reading the files and serving."""
+
+    async def scenario() -> None:
+        running = Running(tmp_path)
+        load = Replicas.load
+
+        async def loaded(self: Replicas, *arguments: Any) -> Any:
+            shutil.copy(running.authority.signed("broker", "localhost", "more"), running.file)
+            return await load(self, *arguments)
+
+        monkeypatch.setattr(Replicas, "load", loaded)
+        before = x509.load_pem_x509_certificate(running.file.read_bytes()).serial_number
+        async with running.started():
+            await running.another_than(before)
+
+    asyncio.run(scenario())
 
 
 def test_a_certificate_with_other_names_is_not_used_unless_that_is_allowed(

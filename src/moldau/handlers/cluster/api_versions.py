@@ -48,6 +48,8 @@ MINIMUM_MAY_BE_0 = 4
 FEATURES_EPOCH = 0
 """Feature levels change only with the software version, so their epoch is constant."""
 ANY_NODE = -1
+SOFTWARE_CHARS_MAX = 0x7FFF
+"""Kafka's strings have no more bytes. The name and the version are kept as long as their connection."""
 OUR_NAME = "moldau"
 """What our own clients call themselves."""
 
@@ -85,4 +87,4 @@ def _is_valid(request: ApiVersionsRequest, version: int) -> bool:
     if (request.cluster_id is None) != (request.node_id == ANY_NODE):
         return False
     software = (request.client_software_name, request.client_software_version)
-    return version < 3 or all(map(_SOFTWARE.fullmatch, software))
+    return version < 3 or all(len(text) <= SOFTWARE_CHARS_MAX and _SOFTWARE.fullmatch(text) for text in software)

@@ -15,7 +15,7 @@ from collections.abc import Awaitable, Callable, Collection, Mapping
 from typing import NamedTuple, TypeAlias
 
 from moldau.cluster.state.image import Image
-from moldau.coordinators.partitioning import partition_of
+from moldau.coordinators.partitioning import elements_of, partition_of
 from moldau.errors import ErrorCode, KafkaError, StorageError
 from moldau.names import TopicPartition
 from moldau.notices import Notices
@@ -121,6 +121,7 @@ class FindCoordinator:
                 text = "" if call.version >= FIND_COORDINATOR_BATCHES else _sentence(error.sentence)
                 coordinators.append(_none(key, error, text))
             else:
+                yield from elements_of(key)
                 coordinators.append(self._leader(key, coordinator_type, call.session.listener, why))
             yield
         response = FindCoordinatorResponse(coordinators=coordinators)

@@ -18,6 +18,7 @@ from typing import Final, TypeAlias
 from moldau.errors import ErrorCode
 from moldau.protocol.fetch_request import Fetch, FetchPartition, FetchTopic
 from moldau.protocol.hot_fetch import FetchResult
+from moldau.protocol.hot_topics import NAME_LENGTH_MAX
 from moldau.turns import Steps
 
 NO_SESSION: Final = 0
@@ -25,7 +26,8 @@ FINAL_EPOCH, INITIAL_EPOCH = -1, 0
 EPOCH_MAX: Final = 2**31 - 1
 EVICTION_MS: Final = 120_000
 HELD_MAX: Final = 100_000
-"""Partitions in all sessions together, each about 400 bytes: a bound on their memory, which Kafka does not have."""
+"""Partitions in all sessions together, each about 400 bytes, and up to 1 KB more for the name of its topic: a bound on
+their memory, which Kafka does not have. No session holds a name that no topic can have."""
 NOTHING: Final = -1
 
 Key: TypeAlias = tuple[str | None, bytes | None, int]
@@ -100,6 +102,11 @@ class FetchSession:
         return told_topics, told
 
 
+def _is_too_long(name: str | None) -> bool:
+    """Whether no topic can have that name."""
+    return name is not None and len(name) > NAME_LENGTH_MAX
+
+
 def _each(topics: Sequence[FetchTopic]) -> Iterator[tuple[str | None, bytes | None, FetchPartition]]:
     for name, topic_id, parts in topics:
         for part in parts:
@@ -159,6 +166,9 @@ class FetchSessions:
                 return
             held = session.held.get((name, topic_id, part[0]))
             if held is None:
+                if _is_too_long(name):
+                    self._end(session)
+                    return
                 session.held[name, topic_id, part[0]] = Held(part)
                 self._held += 1
             else:
@@ -185,6 +195,8 @@ class FetchSessions:
             return NO_SESSION
         told: dict[Key, Held] = {}
         for (name, topic_id, part), result in zip(_each(topics), results, strict=True):
+            if _is_too_long(name):
+                return NO_SESSION
             held = told[name, topic_id, part[0]] = Held(part)
             held.is_news(result)
             yield

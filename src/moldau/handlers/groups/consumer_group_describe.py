@@ -12,6 +12,7 @@ from moldau.coordinators.consumer.messages import (
     PartitionsByTopic,
 )
 from moldau.coordinators.groups.coordinator import GroupCoordinator
+from moldau.coordinators.partitioning import elements_of
 from moldau.errors import ErrorCode, KafkaError
 from moldau.handlers.repetitions import TOO_OFTEN, Repetitions
 from moldau.protocol.messages import consumer_group_describe as describing
@@ -41,6 +42,7 @@ class ConsumerGroupDescribe:
         groups: list[DescribedGroup] = []
         for group_id in request.group_ids:
             yield
+            yield from elements_of(group_id)
             if not enabled:
                 groups.append(DescribedGroup(group_id=group_id, error_code=ErrorCode.UNSUPPORTED_VERSION))
             elif not call.may(DESCRIBE_GROUP, group_id):

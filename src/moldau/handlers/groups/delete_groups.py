@@ -6,7 +6,7 @@ Version 3 has a message for each group. Kafka 4.4 sends one with GROUP_DELETION_
 failed), and null with all errors that a group has here: NON_EMPTY_GROUP and GROUP_ID_NOT_FOUND say everything.
 """
 
-from collections.abc import Awaitable, Mapping
+from collections.abc import Awaitable, Iterable, Iterator, Mapping
 from inspect import isawaitable
 
 from moldau.coordinators.groups.coordinator import GroupCoordinator
@@ -16,8 +16,8 @@ from moldau.requests.access import DELETE_GROUP
 from moldau.requests.session import Call
 from moldau.turns import Steps, in_turns
 
-GROUPS_PER_DECISION_MAX = 500
-"""The most groups deleted in one decision."""
+GROUPS_PER_DECISION_MAX, CHARS_PER_DECISION_MAX = 500, 100_000
+"""The most groups deleted in one decision, and the most characters that their ids have, unless one id has more."""
 
 
 class DeleteGroups:
@@ -35,10 +35,24 @@ class DeleteGroups:
         async for group_id in in_turns(dict.fromkeys(group_ids)):
             (allowed if call.may(DELETE_GROUP, group_id) else refused).append(group_id)
         errors_of = dict.fromkeys(refused, DELETE_GROUP.denied)
-        async for first in in_turns(range(0, len(allowed), GROUPS_PER_DECISION_MAX), 1):
-            for lot, errors in self._coordinator.delete_groups(allowed[first : first + GROUPS_PER_DECISION_MAX]):
+        async for some in in_turns(_portions(allowed), 1):
+            for lot, errors in self._coordinator.delete_groups(some):
                 errors_of.update(zip(lot, await errors if isawaitable(errors) else errors, strict=True))
         return _deleted(allowed + refused, errors_of)
+
+
+def _portions(group_ids: Iterable[str]) -> Iterator[list[str]]:
+    """The groups of one decision after the other."""
+    some: list[str] = []
+    chars = 0
+    for group_id in group_ids:
+        chars += len(group_id)
+        if some and (len(some) == GROUPS_PER_DECISION_MAX or chars > CHARS_PER_DECISION_MAX):
+            yield some
+            some, chars = [], len(group_id)
+        some.append(group_id)
+    if some:
+        yield some
 
 
 def _deleted(group_ids: list[str], errors: Mapping[str, ErrorCode]) -> Steps[DeleteGroupsResponse]:

@@ -8,6 +8,7 @@ that the client may not describe come first in answers, whether they exist or no
 from moldau.coordinators.classic.group import ClassicGroupState
 from moldau.coordinators.classic.messages import DescribedClassicGroup
 from moldau.coordinators.groups.coordinator import GroupCoordinator
+from moldau.coordinators.partitioning import elements_of
 from moldau.errors import ErrorCode, KafkaError
 from moldau.handlers.repetitions import TOO_OFTEN, Repetitions
 from moldau.protocol.messages.describe_groups import (
@@ -34,6 +35,7 @@ class DescribeGroups:
         named = Repetitions()
         for group_id in request.groups:
             yield
+            yield from elements_of(group_id)
             if not call.may(DESCRIBE_GROUP, group_id):
                 refused.append(DescribedGroup(group_id=group_id, error_code=DESCRIBE_GROUP.denied))
                 continue

@@ -13,6 +13,7 @@ from typing import TypeAlias
 from moldau.cluster.state.image import Image
 from moldau.coordinators.groups.coordinator import GroupCoordinator
 from moldau.coordinators.offsets.committed import OffsetsOfGroup
+from moldau.coordinators.partitioning import elements_of
 from moldau.errors import ErrorCode, KafkaError
 from moldau.handlers.repetitions import Repetitions
 from moldau.names import TopicPartition
@@ -55,6 +56,7 @@ class OffsetFetch:
         self, asked: OffsetFetchRequestGroup, call: Call, stable: bool, named: Repetitions
     ) -> Steps[OffsetFetchResponseGroup]:
         yield
+        yield from elements_of(asked.group_id)
         if not call.may(DESCRIBE_GROUP, asked.group_id):
             return OffsetFetchResponseGroup(group_id=asked.group_id, error_code=DESCRIBE_GROUP.denied)
         if named.exceed(asked.group_id):

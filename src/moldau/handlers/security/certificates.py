@@ -36,7 +36,9 @@ class Certificates:
         self._metadata = metadata
         self._runtime = runtime
         self._changes = metadata.image.broker_overrides
-        self._watches = [FileWatch(partial(_files, one), partial(self._reload, one), runtime) for one in tls.values()]
+        self._watches = [
+            FileWatch(partial(_files, one), partial(self._reload, one), runtime, one.seen) for one in tls.values()
+        ]
 
     async def start(self) -> None:
         """Files that were set while the broker ran before are in use when it returns. Raises `ConfigError`."""

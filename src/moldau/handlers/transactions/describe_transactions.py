@@ -3,6 +3,7 @@
 Topics that the client may not describe are left out.
 """
 
+from moldau.coordinators.partitioning import elements_of
 from moldau.coordinators.transactions.coordinator import TransactionCoordinator
 from moldau.coordinators.transactions.messages import DescribedTransaction
 from moldau.errors import KafkaError
@@ -29,6 +30,7 @@ class DescribeTransactions:
 
     def _describe(self, transactional_id: str, call: Call) -> Steps[Described]:
         yield
+        yield from elements_of(transactional_id)
         if not call.may(DESCRIBE_TRANSACTIONAL_ID, transactional_id):
             return Described(transactional_id=transactional_id, error_code=DESCRIBE_TRANSACTIONAL_ID.denied)
         try:
