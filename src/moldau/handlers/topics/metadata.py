@@ -33,7 +33,6 @@ from moldau.protocol.messages.metadata import (
     MetadataResponsePartition,
     MetadataResponseTopic,
 )
-from moldau.protocol.primitives import ZERO_UUID
 from moldau.requests.access import CREATE_IN_CLUSTER, CREATE_TOPIC, DESCRIBE_TOPIC, Operation, ResourceType
 from moldau.requests.session import Call
 from moldau.turns import Steps
@@ -287,9 +286,7 @@ def _invalid(request: MetadataRequest) -> Steps[MetadataResponse]:
     response = MetadataResponse(error_code=ErrorCode.INVALID_REQUEST)
     for one in request.topics or ():
         response.topics.append(
-            MetadataResponseTopic(
-                error_code=ErrorCode.INVALID_REQUEST, name=one.name or "", topic_id=one.topic_id or ZERO_UUID
-            )
+            MetadataResponseTopic(error_code=ErrorCode.INVALID_REQUEST, name=one.name or "", topic_id=one.topic_id)
         )
         yield
     return response
