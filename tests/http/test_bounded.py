@@ -107,6 +107,17 @@ def test_a_head_without_an_end_is_refused() -> None:
     run(client)
 
 
+def test_a_head_without_an_end_behind_a_request_is_refused() -> None:
+    """The answer to the first request is never read, so the second is never begun."""
+
+    async def client(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.write(WHOLE + b"GET / HTTP/1.1\r\n")
+        with pytest.raises(ConnectionError):
+            await _sent_for_ever(writer, b"x: " + b"y" * 1_000 + b"\r\n")
+
+    run(client, pieces=1_000)
+
+
 async def _sent_for_ever(writer: asyncio.StreamWriter, line: bytes) -> None:
     while True:
         writer.write(line)
@@ -122,6 +133,36 @@ def test_a_request_in_pieces_is_answered() -> None:
             await reader.readuntil(b"done")
 
     run(client)
+
+
+def test_requests_in_a_row_are_answered() -> None:
+    """The head of the last one is in two reads, of which the first is longer than a head may be."""
+
+    async def client(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        body = bytes(2 * bounded.HEAD_BYTES_MAX)
+        posted = CHUNKED + b"%x\r\n%b\r\n0\r\n\r\n" % (len(body), body)
+        writer.write(WHOLE * 10 + posted + WHOLE[:9])
+        await _answers(reader, 11)
+        writer.write(WHOLE[9:])
+        await reader.readuntil(b"done")
+
+    run(client)
+
+
+def test_requests_in_a_row_without_an_end_are_refused() -> None:
+    """Each answer would let more of them in than it takes away."""
+
+    async def client(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.write(WHOLE * (2 * bounded.BEHIND_MAX))
+        with pytest.raises(CLOSED):
+            await _answers(reader, bounded.BEHIND_MAX)
+
+    run(client)
+
+
+async def _answers(reader: asyncio.StreamReader, count: int) -> None:
+    for _ in range(count):
+        await reader.readuntil(b"done")
 
 
 def test_a_client_that_does_not_read_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
