@@ -107,8 +107,9 @@ def test_a_head_without_an_end_is_refused() -> None:
     run(client)
 
 
-def test_a_head_without_an_end_behind_a_request_is_refused() -> None:
-    """The answer to the first request is never read, so the second is never begun."""
+def test_a_head_without_an_end_behind_a_request_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A client that reads slowly enough keeps the first request, and so the second, waiting for hours."""
+    monkeypatch.setattr(bounded, "STALL_S", 10_000.0)
 
     async def client(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         writer.write(WHOLE + b"GET / HTTP/1.1\r\n")
