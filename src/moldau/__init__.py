@@ -16,9 +16,9 @@ if TYPE_CHECKING:
     from moldau.client.consuming.consumer import Consumer
     from moldau.client.consuming.consumer_metrics import ConsumerMetrics
     from moldau.client.consuming.fetched.record import Record
-    from moldau.client.consuming.streams import MessageStream
+    from moldau.client.consuming.streams.message_streams import MessageStream
+    from moldau.client.consuming.streams.topic_filter import TopicFilter
     from moldau.client.consuming.tables.table_reading import read_table
-    from moldau.client.consuming.topic_filter import TopicFilter
     from moldau.client.producing.delivery import Delivered, Delivery
     from moldau.client.producing.interceptors import ProducerInterceptor
     from moldau.client.producing.outgoing import Header, OutgoingRecord
@@ -69,7 +69,7 @@ _HOMES = {
     "DeserializationFailed": "moldau.errors",
     "Header": "moldau.client.producing.outgoing",
     "LogTruncated": "moldau.errors",
-    "MessageStream": "moldau.client.consuming.streams",
+    "MessageStream": "moldau.client.consuming.streams.message_streams",
     "NewTopic": "moldau.client.administration.admin",
     "NotDelivered": "moldau.errors",
     "OffsetAndMetadata": "moldau.names",
@@ -79,7 +79,7 @@ _HOMES = {
     "ProducerMetrics": "moldau.client.producing.producer_metrics",
     "Record": "moldau.client.consuming.fetched.record",
     "TableDelivery": "moldau.client.producing.table_delivery",
-    "TopicFilter": "moldau.client.consuming.topic_filter",
+    "TopicFilter": "moldau.client.consuming.streams.topic_filter",
     "TopicPartition": "moldau.names",
     "read_table": "moldau.client.consuming.tables.table_reading",
 }

@@ -8,11 +8,11 @@ from moldau import errors
 from moldau.client.administration.admin import AsyncAdmin as Admin
 from moldau.client.administration.topics import NewTopic
 from moldau.client.consuming.async_consumer import AsyncConsumer as Consumer
-from moldau.client.consuming.async_streams import AsyncMessageStream as MessageStream
 from moldau.client.consuming.consumer_metrics import ConsumerMetrics
 from moldau.client.consuming.fetched.record import Record
+from moldau.client.consuming.streams.async_streams import AsyncMessageStream as MessageStream
+from moldau.client.consuming.streams.topic_filter import TopicFilter
 from moldau.client.consuming.tables.table_reading import read_table_async as read_table
-from moldau.client.consuming.topic_filter import TopicFilter
 from moldau.client.producing.async_producer import AsyncProducer as Producer
 from moldau.client.producing.delivery import Delivered, Delivery
 from moldau.client.producing.interceptors import ProducerInterceptor

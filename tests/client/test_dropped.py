@@ -1,6 +1,7 @@
 """Synchronous clients that nobody holds any more and nobody has closed: they close themselves, and Python warns."""
 
 import gc
+import threading
 import warnings
 from collections.abc import Callable
 from typing import Any
@@ -87,3 +88,56 @@ def test_its_parts_hold_it(bootstrap: str, topic: str) -> None:
     assert len(parts[2][0]) == 1
     for held in parts:
         dropped(held, "was not closed")
+
+
+def test_a_consumer_is_not_held_by_listeners_and_callbacks_that_refer_to_it(
+    bootstrap: str, topic: str, group: str
+) -> None:
+    with Producer(bootstrap) as producer:
+        producer.send(topic, b"x")
+    told: list[object] = []
+
+    def listening() -> Consumer:
+        consumer = Consumer(bootstrap, group_id=group)
+        consumer.subscribe(
+            topic,
+            on_assigned=lambda _: told.append(consumer.assignment()),
+            on_revoked=lambda _: consumer.commit(),
+            on_lost=lambda _: consumer.pause([]),
+        )
+        return consumer
+
+    def commit_later(consumer: Consumer) -> None:
+        consumer.commit_async(callback=lambda *_: consumer.commit())
+
+    held = [listening()]
+    gc.collect()
+    assert wait_until(lambda: held[0].poll(100) is not None and bool(told))
+    assert told == [[TopicPartition(topic, 0)]]
+    commit_later(held[0])
+    thread = held[0]._thread
+    dropped(held, "was not closed")
+    assert wait_until(lambda: not thread.running)
+
+
+def test_a_consumer_is_held_by_its_streams_alone(bootstrap: str, topic: str, group: str) -> None:
+    with Producer(bootstrap) as producer:
+        for value in (b"x", b"y"):
+            producer.send(topic, value)
+
+    def streaming() -> list[Any]:
+        consumer = Consumer(bootstrap, group_id=group, auto_offset_reset="earliest")
+        streams = consumer.create_message_streams({topic: 1})
+        assert consumer._streams is not None
+        threads.extend((consumer._thread._thread, consumer._streams._feeder))
+        return [iter(streams[topic][0])]
+
+    threads: list[threading.Thread] = []
+    held = streaming()
+    gc.collect()
+    assert [next(held[0]).value, next(held[0]).value] == [b"x", b"y"]
+    dropped(held, "was not closed")
+    assert wait_until(lambda: not any(thread.is_alive() for thread in threads))
+    with Consumer(bootstrap, group_id=group) as after:
+        tp = TopicPartition(topic, 0)
+        assert after.committed([tp])[tp].offset == 1, "what was not come back from is not processed"

@@ -99,3 +99,11 @@ def test_both_faces_have_the_same_settings(name: str) -> None:
     assert parameters(sync) == parameters(asynchronous)
     assert sync.__init__.__doc__ == asynchronous.__init__.__doc__  # type: ignore[misc]
     assert "Kafka's names" in (sync.__init__.__doc__ or "")  # type: ignore[misc]
+
+
+@pytest.mark.parametrize("name", FACES)
+def test_signatures_name_what_callers_know(name: str) -> None:
+    for face in FACES[name]:
+        for method in public(face):
+            function = inspect.getattr_static(face, method)
+            assert not callable(function) or "~" not in str(inspect.signature(function)), "a type variable"

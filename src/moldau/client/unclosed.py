@@ -42,12 +42,11 @@ def watch(client: object, at_exit: Callable[[float], None], after_fork: Callable
 
 def close_when_dropped(
     client: object, thread: OwnThread, text: Callable[[], str], close: Callable[[], Coroutine[Any, Any, object]]
-) -> Callable[[], object]:
+) -> None:
     """Once nobody holds the client: warn that it was not closed, whose `text` names it, and have its thread close it.
-    None of the other arguments may hold the client. Returns what calls this off."""
+    None of the other arguments may hold the client."""
     watcher = weakref.finalize(client, _dropped, thread, text, close)
     watcher.atexit = False
-    return watcher.detach
 
 
 def _dropped(thread: OwnThread, text: Callable[[], str], close: Callable[[], Coroutine[Any, Any, object]]) -> None:

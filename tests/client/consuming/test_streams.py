@@ -9,8 +9,8 @@ from harness.patience import stretched, wait_until
 from moldau.client.administration.admin import Admin
 from moldau.client.consuming.consumer import Consumer
 from moldau.client.consuming.fetched.record import Record
-from moldau.client.consuming.streams import MessageStream
-from moldau.client.consuming.topic_filter import TopicFilter
+from moldau.client.consuming.streams.message_streams import MessageStream
+from moldau.client.consuming.streams.topic_filter import TopicFilter
 from moldau.client.producing.producer import Producer
 from moldau.errors import ConfigError, KafkaError
 from moldau.names import TopicPartition

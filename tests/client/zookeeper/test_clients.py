@@ -14,7 +14,7 @@ from moldau import aio
 from moldau.client.administration.admin import Admin
 from moldau.client.consuming.consumer import Consumer
 from moldau.client.consuming.fetched.record import Record
-from moldau.client.consuming.topic_filter import TopicFilter
+from moldau.client.consuming.streams.topic_filter import TopicFilter
 from moldau.client.producing.producer import Producer
 from moldau.errors import CommitFailed, ConfigError, KafkaError, RebalanceInProgress
 from moldau.metadata_store.store import Create, Delete, Set

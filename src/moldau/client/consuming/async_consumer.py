@@ -10,10 +10,9 @@ import inspect
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from typing import Any
 
-from moldau.client.consuming.async_streams import AsyncMessageStream, AsyncStreams
 from moldau.client.consuming.closing import Closing
 from moldau.client.consuming.commit_callbacks import CommitCallbacks
-from moldau.client.consuming.commits import CommitCallback, Commits, Committed, Offsets
+from moldau.client.consuming.commits import CommitCallback, Commits, Offsets
 from moldau.client.consuming.consumer_metrics import ConsumerCounters, ConsumerMetrics
 from moldau.client.consuming.consumer_settings import ConsumerSettings
 from moldau.client.consuming.consumer_text import ConsumerText
@@ -30,14 +29,14 @@ from moldau.client.consuming.positions import PositionLocator
 from moldau.client.consuming.preparing import Preparing
 from moldau.client.consuming.rebalancing import Rebalancing
 from moldau.client.consuming.record_handling import RecordHandling
+from moldau.client.consuming.seeking import Seeking
+from moldau.client.consuming.streams.async_streams import AsyncMessageStream, AsyncStreams
+from moldau.client.consuming.streams.topic_filter import Wanted
 from moldau.client.consuming.subscription import RebalanceListener, Subscription, Topics
 from moldau.client.consuming.tables.table_polling import WAIT_S, TablePolling
 from moldau.client.consuming.tending import Tending
-from moldau.client.consuming.topic_filter import Wanted
-from moldau.client.given_positions import position_of
-from moldau.client.offsets import EARLIEST, LATEST
 from moldau.client.own_loop import OwnLoop, of_one_loop
-from moldau.client.partitions import chosen, partition_of, partitions_of
+from moldau.client.partitions import partition_of, partitions_of
 from moldau.client.routing import router_of
 from moldau.client.settings import configured
 from moldau.client.time_outs import time_out_s
@@ -47,7 +46,7 @@ from moldau.names import GroupMetadata, OffsetAndMetadata, TopicPartition
 
 
 @of_one_loop("subscribe", "assign", "create_message_streams", "seek", "pause", "resume", "commit_async")
-class AsyncConsumer(Closing, ConsumerText, Iteration, OffsetLookups, RecordHandling, TablePolling):
+class AsyncConsumer(Closing, ConsumerText, Iteration, Seeking, OffsetLookups, RecordHandling, TablePolling):
     """A consumer on the running loop. Use it in `async with`: on exit the consumer commits what was processed, if
     automatic commits are enabled, and leaves the group."""
 
@@ -263,7 +262,7 @@ class AsyncConsumer(Closing, ConsumerText, Iteration, OffsetLookups, RecordHandl
         if self._rebalancing.subscription is not None:
             raise ConfigError("this consumer has subscribed already")
         self._streams = made = AsyncStreams(self, streams)
-        return dict(made.of)
+        return made.of
 
     def log(self, topic: str, partition: int = 0) -> AsyncPartitionLog:
         """A partition as a sequence of records, apart from the consumer's position: `await log[100:200]`."""
@@ -279,88 +278,6 @@ class AsyncConsumer(Closing, ConsumerText, Iteration, OffsetLookups, RecordHandl
         """This consumer as its group knows it, for the transaction of a producer (KIP-447)."""
         self._check_started()
         return self._membership.metadata
-
-    # -- positions
-
-    async def position(self, tp: TopicPartition) -> int:
-        """The offset of the next record to be handed out. Finds the start position if it is not known yet, and compares
-        a committed one with the log. Raises `NotAssigned`, `KafkaError`: `LogTruncated`."""
-        return (await self._located([tp]))[tp].offset
-
-    async def positions(self) -> dict[TopicPartition, OffsetAndMetadata]:
-        """The position of each assigned partition, with its leader epoch if that is known: what `commit()` commits,
-        for the transaction of a producer. Raises as `position` does."""
-        return await self._located(self.assignment())
-
-    async def _located(self, partitions: list[TopicPartition]) -> Committed:
-        positions: Committed = {}
-        while True:
-            missing = [tp for tp in partitions if self._state(tp).tp not in positions]
-            if not missing:
-                return {tp: positions[tp] for tp in partitions}
-            await self._positions.locate(partitions)
-            if not await self._poller.check(partitions):
-                positions = self._commits.delivered()
-
-    def end_offset(self, tp: TopicPartition) -> int:
-        """End of the readable records at the last fetch: high watermark or last stable offset; -1 before the first."""
-        return self._state(tp).end_offset
-
-    def seek(self, tp: TopicPartition, offset: int | OffsetAndMetadata) -> None:
-        """Continue reading at `offset`: a number, or a position whose leader epoch is compared with the log first
-        (KIP-320). Raises `NotAssigned`, `ConfigError`."""
-        at = position_of(offset, f"the offset to seek in {tp}")
-        state = self._state(tp)
-        self._handout.drop(tp)
-        with self._poller.lock:
-            state.start(at.offset, at.leader_epoch)
-        self._awake.set()
-
-    async def seek_to_beginning(self, *partitions: TopicPartition | Iterable[TopicPartition]) -> None:
-        """Continue at the first record of these partitions, or of all assigned ones. Raises as `seek_to` does."""
-        await self.seek_to(dict.fromkeys(chosen(partitions, self.assignment, "seek_to_beginning"), EARLIEST))
-
-    async def seek_to_end(self, *partitions: TopicPartition | Iterable[TopicPartition]) -> None:
-        """Continue behind the last record of these partitions, or of all assigned ones. Raises as `seek_to` does."""
-        await self.seek_to(dict.fromkeys(chosen(partitions, self.assignment, "seek_to_end"), LATEST))
-
-    async def seek_to(self, where: Mapping[TopicPartition, int]) -> None:
-        """Continue at `EARLIEST`, `LATEST` or the first record at or after a time in ms since 1970 (the end if there is
-        none). Raises `NotAssigned`, `KafkaError`."""
-        for tp in where:
-            self._state(tp)
-        for tp, offset in (await self._positions.at(dict(where))).items():
-            self.seek(tp, offset)
-
-    def pause(self, partitions: Iterable[TopicPartition], paused: bool = True) -> None:
-        """Return no records of these partitions until they are resumed. Raises `NotAssigned`."""
-        partitions = partitions_of(partitions, "pause" if paused else "resume")
-        states = [self._state(tp) for tp in partitions]
-        if paused:
-            left = self._handout.left()
-            for state in states:
-                if state.tp in left:
-                    self._handout.drop(state.tp)
-                    with self._poller.lock:
-                        state.go_back(left[state.tp])
-        self.hold_back(partitions, paused)
-
-    def hold_back(self, partitions: Iterable[TopicPartition], holds: bool) -> None:
-        """Take no more records of these partitions, or take them again; those that were handed out stay handed out."""
-        for tp in partitions:
-            self._state(tp).paused = holds
-        self._awake.set()
-
-    def resume(self, partitions: Iterable[TopicPartition]) -> None:
-        """Return records of these partitions again. Raises `NotAssigned`."""
-        self.pause(partitions, paused=False)
-
-    def paused(self) -> list[TopicPartition]:
-        """The partitions that are paused."""
-        self._check_started()
-        return sorted(tp for tp, state in self._poller.assigned.items() if state.paused)
-
-    # -- commits
 
     async def commit(self, offsets: Offsets | None = None) -> None:
         """Commit these offsets (the next to read, as numbers or `OffsetAndMetadata`), or the positions behind all

@@ -18,11 +18,12 @@ from moldau.client.consuming.commits import CommitCallback, Offsets
 from moldau.client.consuming.consumer_metrics import ConsumerMetrics
 from moldau.client.consuming.consumer_settings import ConsumerSettings
 from moldau.client.consuming.fetched.record import Record
+from moldau.client.consuming.held_callbacks import HeldCallbacks
 from moldau.client.consuming.partition_log import PartitionLog
-from moldau.client.consuming.streams import MessageStream, Streams
+from moldau.client.consuming.streams.message_streams import MessageStream, Streams
+from moldau.client.consuming.streams.topic_filter import Wanted
 from moldau.client.consuming.subscription import RebalanceListener, Topics
 from moldau.client.consuming.tables.table_polling import WAIT_S
-from moldau.client.consuming.topic_filter import Wanted
 from moldau.client.faces import blocking
 from moldau.client.one_caller import OneCaller
 from moldau.client.pyarrow_needed import need_pyarrow
@@ -68,6 +69,7 @@ class Consumer:
         core.tell = thread.in_caller
         core.soon = partial(_soon, thread)
         core.commit_record = partial(_commit_record, core, thread)
+        self._held = HeldCallbacks()
         self._streams: Streams[Any] | None = None
         self._thread.start()
         try:
@@ -77,7 +79,7 @@ class Consumer:
             raise
         forked = weakref.WeakMethod(self._forked)
         unclosed.watch(thread, lambda _: None, lambda: (call := forked()) and call())
-        self._hold = unclosed.close_when_dropped(self, thread, partial(core.shown, "Consumer"), partial(_leave, core))
+        unclosed.close_when_dropped(self, thread, partial(core.shown, "Consumer"), partial(_leave, core))
 
     @property
     def settings(self) -> ConsumerSettings:
@@ -110,7 +112,8 @@ class Consumer:
         for listener in (on_assigned, on_revoked, on_lost):
             if inspect.iscoroutinefunction(listener):
                 raise ConfigError(f"{listener} is a coroutine function, which only moldau.aio.Consumer can call")
-        self._thread.call(self._core.subscribe, topics, on_assigned=on_assigned, on_revoked=on_revoked, on_lost=on_lost)
+        assigned, revoked, lost = map(self._held.stand_in, (on_assigned, on_revoked, on_lost))
+        self._thread.call(self._core.subscribe, topics, on_assigned=assigned, on_revoked=revoked, on_lost=lost)
 
     def subscription(self) -> list[str]:
         """The subscribed topics; of a pattern, those that exist and match."""
@@ -226,10 +229,8 @@ class Consumer:
         """
         if self._streams is not None or self._core.subscription():
             raise ConfigError("this consumer has subscribed already")
-        made = Streams(self._core, self._thread, streams, self._one_caller)
-        self._streams = made
-        self._hold()  # its threads may be all that holds it
-        return dict(made.of)
+        self._streams = made = Streams(self._core, self._thread, streams, self._one_caller)
+        return made.of(self)
 
     def log(self, topic: str, partition: int = 0) -> PartitionLog:
         """A partition as a sequence of records, apart from the consumer's position: `log[100:200]`, `log[-1]`."""
@@ -296,7 +297,7 @@ class Consumer:
         the caller's thread: in a later `poll`, `commit` or `close`. A failure is logged as well."""
         if inspect.iscoroutinefunction(callback):
             raise ConfigError(f"{callback} is a coroutine function, which only moldau.aio.Consumer can call")
-        self._thread.call(self._core.commit_async, offsets, callback)
+        self._thread.call(self._core.commit_async, offsets, self._held.stand_in(callback))
 
     committed = blocking(AsyncConsumer.committed)
 

@@ -5,15 +5,16 @@ A record counts as processed when its stream is asked for the next one. The part
 """
 
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping
 from operator import length_hint
-from typing import Generic, Protocol, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 
 from moldau.client.consuming.fetched.handout import Handout, walk_over
 from moldau.client.consuming.fetched.record import Record
 from moldau.client.consuming.groups.streams_wanted import BLACK_LIST, STATIC, WHITE_LIST, StreamsWanted
+from moldau.client.consuming.streams.topic_filter import TopicFilter
 from moldau.client.consuming.subscription import RebalanceListener, Subscription, text_of
-from moldau.client.consuming.topic_filter import TopicFilter, Wanted
+from moldau.client.own_loop import OwnLoop
 from moldau.client.partitions import topic_name
 from moldau.client.shown import some
 from moldau.errors import ConfigError
@@ -21,6 +22,8 @@ from moldau.names import TopicPartition
 
 BATCHES_AHEAD = 2
 WAIT_S = 1.0
+Key = TypeVar("Key", bound=str | TopicFilter)
+"""What a stream reads: `topic_filter.Wanted`."""
 
 
 class StreamBatch:
@@ -49,8 +52,8 @@ class StreamBatch:
 
 
 class FedStream:
-    """A stream's name, and the batches it was given, which `enqueue` takes. `drained` is called when it has finished
-    one."""
+    """A stream as its feeder knows it: its name, and the batches it was given, which `enqueue` takes. `drained` is
+    called when it has finished one."""
 
     def __init__(
         self,
@@ -58,22 +61,20 @@ class FedStream:
         drained: Callable[[], object],
         enqueue: Callable[[StreamBatch | Exception | None], object],
     ):
-        self._name = name
+        self.name = name
         self._drained = drained
         self._enqueue = enqueue
         self._current: StreamBatch | None = None
         """The batch that iteration is in; another loop over the stream continues it."""
         self._given = self._finished = 0
 
-    def __repr__(self) -> str:
-        return f"<{type(self).__name__} {self._name}>"
-
     def put(self, batch: StreamBatch | Exception | None) -> None:
         """Hand over records, a failure, or None for the end."""
         self._given += 1
         self._enqueue(batch)
 
-    def _finish(self, batch: StreamBatch) -> None:
+    def finish(self, batch: StreamBatch) -> None:
+        """The stream has been asked for more than this batch has."""
         self._current = None
         if length_hint(batch.walk):  # they may not be delivered any more, and stay unprocessed
             batch.cut()
@@ -151,7 +152,7 @@ class StreamHandout(Handout):
 class StreamSubscription(Subscription):
     """The topics of the streams: some by name, some by filters."""
 
-    def __init__(self, wanted: Mapping[Wanted, int], on_assigned: RebalanceListener, on_revoked: RebalanceListener):
+    def __init__(self, wanted: Mapping[Key, int], on_assigned: RebalanceListener, on_revoked: RebalanceListener):
         keys = list(wanted)
         self._counts: dict[str | TopicFilter, int] = dict(wanted.items())
         super().__init__([key for key in keys if isinstance(key, str)], on_assigned, on_revoked)
@@ -187,14 +188,26 @@ class StreamSource(Protocol):
     def take(self, most: int | None, *, iterating: bool) -> list[Record]: ...
 
 
+class StreamingConsumer(StreamSource, Protocol):
+    """What feeders need of their consumer besides. All of it belongs to the consumer's loop."""
+
+    own_loop: OwnLoop | None
+
+    def hand_out_to(self, handout: Handout) -> None: ...
+    def hold_back(self, partitions: Iterable[TopicPartition], holds: bool) -> None: ...
+    def ready(self, deadline_s: float) -> Coroutine[Any, Any, bool]: ...
+    def subscribe_to(self, subscription: Subscription) -> None: ...
+    def wake(self) -> None: ...
+
+
 SomeStream = TypeVar("SomeStream", bound=FedStream)
 
 
-class StreamShares(Generic[Wanted, SomeStream]):
+class StreamShares(Generic[Key, SomeStream]):
     """The streams of one consumer, `of` what each was made for, and the owner of each partition. `make` makes a stream
     of a name. Raises `ConfigError`."""
 
-    def __init__(self, source: StreamSource, wanted: Mapping[Wanted, int], make: Callable[[str], SomeStream]):
+    def __init__(self, source: StreamSource, wanted: Mapping[Key, int], make: Callable[[str], SomeStream]):
         for key, count in wanted.items():
             if not isinstance(key, TopicFilter):
                 topic_name(key)
@@ -202,7 +215,7 @@ class StreamShares(Generic[Wanted, SomeStream]):
                 raise ConfigError(f"{key!r} needs a number of streams from 1, not {count!r}")
         self._source = source
         self._owner: dict[TopicPartition, SomeStream] = {}
-        self.of: dict[Wanted, list[SomeStream]] = {
+        self.of: dict[Key, list[SomeStream]] = {
             key: [make(f"{key} {number}") for number in range(count)] for key, count in wanted.items()
         }
         self.handout = StreamHandout()

@@ -1,7 +1,7 @@
 """`TopicFilter`: the topics of message streams, by a pattern of their names."""
 
 import re
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from moldau.errors import ConfigError
 
@@ -33,5 +33,9 @@ class TopicFilter:
         return (self.pattern.fullmatch(topic) is None) == self.denies
 
 
-Wanted = TypeVar("Wanted", bound=str | TopicFilter)
-"""What a stream reads: a topic by its name, or those that a filter selects."""
+if TYPE_CHECKING:
+    Wanted = TypeVar("Wanted", bound=str | TopicFilter)
+else:
+    Wanted = str | TopicFilter
+"""What a stream reads: a topic by its name, or those that a filter selects. A type checker sees that the streams of a
+method have the keys it was given; `help` shows what these may be."""

@@ -5,7 +5,8 @@
         threading.Thread(target=work, args=[stream]).start()
 
 Each partition belongs to one stream at a time, so its records stay in order. A thread of the consumer feeds the
-streams. `async_streams` has those for asyncio, `stream_shares` what both have in common.
+streams: it knows `StreamFeed`s, and never the `MessageStream`s of the application, so that it does not keep them or
+their consumer. `async_streams` has those for asyncio, `stream_shares` what both have in common.
 """
 
 import queue
@@ -14,52 +15,76 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Generic
 
 from moldau.client.background import LoopThread
-from moldau.client.consuming.async_consumer import AsyncConsumer
 from moldau.client.consuming.fetched.record import Record
-from moldau.client.consuming.stream_shares import WAIT_S, FedStream, StreamBatch, StreamShares
-from moldau.client.consuming.topic_filter import Wanted
+from moldau.client.consuming.streams.stream_shares import (
+    WAIT_S,
+    FedStream,
+    Key,
+    StreamBatch,
+    StreamingConsumer,
+    StreamShares,
+)
 from moldau.client.one_caller import OneCaller
 from moldau.monotonic import monotonic_s
 
 
-class MessageStream(FedStream):
-    """A blocking iterator over the records of its share of a topic's partitions, for one thread. It ends when the
-    consumer is closed, and raises what `poll` would raise. A new loop continues where the last one was left."""
+class StreamFeed(FedStream):
+    """What a thread of the consumer hands to one `MessageStream`."""
 
     def __init__(self, name: str, drained: Callable[[], object]):
         self._batches: queue.SimpleQueue[StreamBatch | Exception | None] = queue.SimpleQueue()
         super().__init__(name, drained, self._batches.put)
 
+    def current(self) -> StreamBatch | None:
+        """The batch to go on with; None at the end. Waits for one, and raises what `poll` would raise."""
+        if self._current is None:
+            batch = self._batches.get()
+            if not isinstance(batch, StreamBatch):
+                self._batches.put(batch)
+                if batch is None:
+                    return None
+                raise batch
+            self._current = batch
+        return self._current
+
+
+class MessageStream:
+    """A blocking iterator over the records of its share of a topic's partitions, for one thread. It ends when the
+    consumer is closed, and raises what `poll` would raise. A new loop continues where the last one was left. The
+    consumer stays open for as long as one of its streams is held."""
+
+    def __init__(self, feed: StreamFeed, owner: object):
+        self._feed = feed
+        self._owner = owner
+
+    def __repr__(self) -> str:
+        return f"<MessageStream {self._feed.name}>"
+
     def __iter__(self) -> Iterator[Record]:
-        while True:
-            if self._current is None:
-                batch = self._batches.get()
-                if not isinstance(batch, StreamBatch):
-                    self._batches.put(batch)
-                    if batch is None:
-                        return
-                    raise batch
-                self._current = batch
-            yield from self._current.walk
-            self._finish(self._current)
+        while (batch := self._feed.current()) is not None:
+            yield from batch.walk
+            self._feed.finish(batch)
 
 
-class Streams(Generic[Wanted]):
+class Streams(Generic[Key]):
     """The streams of one consumer, and the thread that feeds them."""
 
     def __init__(
-        self, consumer: AsyncConsumer, thread: LoopThread, wanted: Mapping[Wanted, int], one_caller: OneCaller
+        self, consumer: StreamingConsumer, thread: LoopThread, wanted: Mapping[Key, int], one_caller: OneCaller
     ):
         self._core = consumer
         self._one_caller = one_caller
         self._thread = thread
-        self._shares = StreamShares(consumer, wanted, lambda name: MessageStream(name, self._wake))
-        self.of = self._shares.of
+        self._shares = StreamShares(consumer, wanted, lambda name: StreamFeed(name, self._wake))
         self._stopping = False
         self._feeder = threading.Thread(target=self._feed, name="moldau-streams", daemon=True)
         thread.call(consumer.hand_out_to, self._shares.handout)
         thread.call(consumer.subscribe_to, self._shares.subscription)
         self._feeder.start()
+
+    def of(self, owner: object) -> dict[Key, list[MessageStream]]:
+        """The streams of each selection of topics; they hold the `owner`."""
+        return {key: [MessageStream(feed, owner) for feed in feeds] for key, feeds in self._shares.of.items()}
 
     def stop(self) -> None:
         """End the streams: each thread comes to the end of its loop when it asks for the next record."""
